@@ -1,0 +1,34 @@
+/**
+ * Time, as a parameter. Nothing else in the project asks the machine for the time or sets a timer,
+ * so every deadline can be tested without waiting (`testing/clock.ts`).
+ */
+
+/** A pending call. `refresh` starts the same delay anew, `cancel` forgets the call; both may be called at any time. */
+export interface Timer {
+  refresh(): void;
+  cancel(): void;
+}
+
+export interface Clock {
+  /** Wall time in milliseconds since 1970-01-01 UTC. */
+  now(): number;
+  /** Milliseconds since an arbitrary moment, with fractions; never goes backwards. */
+  monotonic(): number;
+  /** Calls `run` once, `delayMs` from now. A pending timer does not keep the process alive. */
+  timer(delayMs: number, run: () => void): Timer;
+}
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  timer(delayMs, run) {
+    const handle = setTimeout(run, delayMs);
+    handle.unref();
+    return { refresh: () => void handle.refresh(), cancel: () => clearTimeout(handle) };
+  },
+};
+
+/** Resolves after `delayMs` of the given clock. */
+export function sleep(clock: Clock, delayMs: number): Promise<void> {
+  return new Promise((resolve) => void clock.timer(delayMs, resolve));
+}

@@ -1,0 +1,42 @@
+/**
+ * What an upstream did wrong, in one vocabulary. A spoken format reads its vendor's error shape into it, `send` adds what
+ * the network did, and `inference/call.ts` alone decides what follows: next endpoint, or an answer to the client.
+ */
+
+/**
+ *  - the request's fault, the same everywhere: `invalid_request`, `context_length`, `too_large`, `content_filter`
+ *  - `not_found`: this endpoint does not know the model
+ *  - our account's fault at this provider: `auth`, `permission`, `quota`
+ *  - passing: `rate_limit`, `overloaded`, `server`, `timeout`
+ *  - the connection: `refused` (nothing was sent), `cut` (ended without its end marker), `malformed`, `empty`
+ */
+export type FailureKind =
+  | 'invalid_request'
+  | 'context_length'
+  | 'too_large'
+  | 'content_filter'
+  | 'not_found'
+  | 'auth'
+  | 'permission'
+  | 'quota'
+  | 'rate_limit'
+  | 'overloaded'
+  | 'server'
+  | 'timeout'
+  | 'refused'
+  | 'cut'
+  | 'malformed'
+  | 'empty';
+
+export interface UpstreamFailure {
+  kind: FailureKind;
+  /** The upstream's HTTP status, or the status its error event named; null when there was none. */
+  status: number | null;
+  /** The upstream's own text, or ours about the connection. Shown to clients after secrets are removed. */
+  message: string;
+  /** The vendor's machine-readable code, when it gave one. */
+  code?: string | null;
+  retryAfterSeconds?: number;
+  /** The error body as it came (parsed JSON or text), bounded to 64 KiB. */
+  raw?: unknown;
+}

@@ -1,0 +1,173 @@
+/**
+ * The contract of a format. A format is one folder with up to two halves, both pure: `ServedFormat` faces the client,
+ * `SpokenFormat` faces an upstream. Where both sides are of one form, `Relay` edits the original bytes instead.
+ */
+import type { TSchema } from 'typebox';
+import type { GatewayError } from '../../base/errors.ts';
+import type { Edit, JsonDocument } from '../../base/json.ts';
+import type { Conversation, FormatId, ReasoningOrigin, Turn, TurnEvent, Usage } from './conversation.ts';
+import type { UpstreamFailure } from './failure.ts';
+import type { Losses } from './losses.ts';
+
+/** Routing preferences of a request (wire/chat.md, "provider"); members not built yet are refused by the schema's owner. */
+export interface ProviderPreferences {
+  order?: string[] | null;
+  only?: string[] | null;
+  ignore?: string[] | null;
+  allow_fallbacks?: boolean | null;
+}
+
+/** What the gateway itself wants to know of a request, whatever its form. Texts are as the client sent them. */
+export interface Asked {
+  model: string | undefined;
+  /** Further models, in order, without `model`. */
+  fallbackModels: string[];
+  /** True for the messages form's `fallbacks`: a refusal moves on to the next model too. */
+  fallbackOnRefusal: boolean;
+  provider: ProviderPreferences;
+  stream: boolean;
+  /** Chat `stream_options.include_usage`; undefined when absent. */
+  includeUsage?: boolean;
+  /** The output cap that the client gave. */
+  maxOutputTokens?: number;
+  /** How many answers are asked for; 1 when absent. */
+  choices: number;
+  /** End-user id, as given. */
+  user?: string;
+  sessionId?: string;
+  metadata?: Record<string, string>;
+  /** Count of media that the upstream will fetch by itself, which the body's size says nothing about. */
+  remoteMedia: number;
+}
+
+/** What an answer carries of ours; the same for relayed and translated ones. */
+export interface Stamp {
+  /** Generation id, `gen-...`. */
+  id: string;
+  /** The catalog id of the model that serves, e.g. `acme/large`. */
+  model: string;
+  /** The display name of the provider that serves. */
+  provider: string;
+  /** Unix seconds, for upstreams that give no time. */
+  created: number;
+  /** Chat streams: a last chunk with empty choices, on the finish chunk, or not at all. */
+  usage: 'chunk' | 'finish' | 'none';
+}
+
+/** The cost of an answer as `usage` shows it (wire/chat.md, ChatUsage and CostDetails). USD. */
+export interface Cost {
+  cost: number | null;
+  is_byok: boolean;
+  cost_details: {
+    upstream_inference_cost: number | null;
+    upstream_inference_prompt_cost: number;
+    upstream_inference_completions_cost: number;
+  };
+}
+
+/** The figures that close an answer. `metadata` is `svc_metadata`, when opted in, under the key `metadataKey`. */
+export interface Closing {
+  usage?: Usage;
+  cost?: Cost;
+  metadata?: { key: string; value: Record<string, unknown> };
+}
+
+/**
+ * Turns a streamed answer into the text of the client's event stream, framing included. Calls: `event` any number of
+ * times, then exactly one of `end` (the upstream completed) and `failure` (it did not; nothing may follow).
+ */
+export interface StreamEncoder {
+  event(event: TurnEvent): string;
+  /** Everything held back for the closing figures, then the form's end marker. */
+  end(closing: Closing): string;
+  /** One typed error event; no end marker behind it. `usage` so far, where the form has a place. */
+  failure(error: GatewayError, closing: Closing): string;
+}
+
+/** The same for an upstream of the client's own form: unknown fields and number literals survive. */
+export interface RelayStream {
+  /**
+   * @param name the SSE event name, '' when absent; @param data the event's text; @param value the parsed data
+   * @param events what the form's decoder made of it
+   * @returns text to forward, '' when the event is dropped or held back
+   */
+  event(name: string, data: string, value: unknown, events: readonly TurnEvent[]): string;
+  end(closing: Closing): string;
+  failure(error: GatewayError, closing: Closing): string;
+}
+
+/** How the request goes to one endpoint. */
+export interface EncodeTarget {
+  /** The upstream's own name of the model. */
+  model: string;
+  stream: boolean;
+  /** The endpoint's output limit, null when unknown. Forms that require a cap take it from here (bug 46). */
+  maxOutputTokens: number | null;
+  /** A cap that the gateway lays on the output (a budget's remainder); wins over the client's larger one. */
+  capOutputTokens?: number;
+  /** Whose signed or encrypted reasoning this endpoint can read. */
+  origin: ReasoningOrigin;
+  /** Keyed hash of the end user, or of the account. */
+  user: string;
+  /** Ways in which the upstream differs from its form's standard; each format reads its own member. */
+  dialect: Dialect;
+}
+
+/** Quirks of providers as data; a member is meaningful to the format it is named after. */
+export interface Dialect {
+  chat?: import('../chat/dialect.ts').ChatDialect;
+  messages?: import('../messages/dialect.ts').MessagesDialect;
+}
+
+export interface Relay {
+  /** Edits of top-level members: model, our own fields removed, usage reporting forced, `user` hashed, quirks. */
+  edits(document: JsonDocument, target: EncodeTarget): Edit[];
+  /** The upstream's whole answer with our fields in it. `turn` is what `decodeReply` made of it. */
+  reply(document: JsonDocument, turn: Turn, stamp: Stamp, closing: Closing, dialect: Dialect): string;
+  stream(stamp: Stamp, dialect: Dialect): RelayStream;
+}
+
+export interface ServedFormat {
+  readonly id: FormatId;
+  /** Open schema of the request body: names what we act on, lets the rest pass. */
+  readonly schema: TSchema;
+  /** Rules that a schema cannot say; throws GatewayError 400 with the path, also for features that are not built. */
+  check(body: unknown): void;
+  asked(body: unknown): Asked;
+  decode(body: unknown): Conversation;
+  /** The JSON value of a whole answer. */
+  encodeReply(turn: Turn, stamp: Stamp, closing: Closing): unknown;
+  encoder(stamp: Stamp): StreamEncoder;
+  /** The error envelope of this form (wire/common.md, wire/messages.md "Errors"). */
+  encodeFailure(error: GatewayError, about: FailureContext): unknown;
+  readonly relay: Relay;
+}
+
+export interface FailureContext {
+  /** null before routing. */
+  generationId: string | null;
+  /** Id of the account; absent before authentication. */
+  userId?: string | null;
+  metadata?: { key: string; value: Record<string, unknown> };
+}
+
+/** Reads a streamed answer. One instance per upstream call. */
+export interface TurnDecoder {
+  /** One upstream event. `value` is the parsed data, undefined when the data is not JSON (a marker, or malformed). */
+  read(name: string, data: string, value: unknown): TurnEvent[];
+  /** The connection closed cleanly: the closing events, or a `cut` failure when the end was not reached. */
+  close(): TurnEvent[];
+}
+
+export interface SpokenFormat {
+  readonly id: FormatId;
+  /** Path below the provider's base URL, e.g. `/chat/completions`. */
+  readonly path: string;
+  /** Throws `Uncarried` for content or features that this form has no place for. Deterministic and prefix-stable. */
+  encode(conversation: Conversation, target: EncodeTarget, losses: Losses): unknown;
+  /** A whole answer, or the failure that it reports with status 200. */
+  decodeReply(value: unknown, dialect: Dialect): { turn: Turn } | { failure: UpstreamFailure };
+  decoder(dialect: Dialect): TurnDecoder;
+  /** An answer with an error status; `body` is text, perhaps not JSON. */
+  decodeFailure(status: number, body: string): UpstreamFailure;
+}

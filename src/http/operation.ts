@@ -1,0 +1,72 @@
+/**
+ * One HTTP operation as data: method, path, who may call it, what goes in and out, and a thin handler. `server.ts`
+ * executes it, `openapi.ts` describes it, `test/access.test.ts` walks it. `C` is the caller that authentication yields.
+ */
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
+import type { TObject, TSchema } from 'typebox';
+import type { GatewayError } from '../base/errors.ts';
+import type { JsonDocument } from '../base/json.ts';
+
+/**
+ * Who may call: anybody; any valid key; management keys only (403 otherwise); inference keys only (a management key is
+ * refused, wire/keys.md "Facts").
+ */
+export type Access = 'none' | 'any' | 'management' | 'inference';
+
+export interface OperationReply {
+  description: string;
+  schema?: TSchema;
+  contentType?: string;
+}
+
+export interface Operation<C = unknown> {
+  /** Stable name, `operationId` in the OpenAPI document. */
+  id: string;
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  /** Below `/api/v1` (and `/v1`), with `{name}` segments, e.g. `/keys/{hash}`. `root: true` serves it at the root instead. */
+  path: string;
+  root?: boolean;
+  summary: string;
+  tag: string;
+  access: Access;
+  params?: TObject;
+  /** Every query value arrives as text; numbers and booleans are converted as the schema says before the check. */
+  query?: TObject;
+  /** `maxBytes` overrides the server's limit for control-plane bodies; `optional` lets an empty body pass as undefined. */
+  body?: { schema: TSchema; maxBytes?: number; optional?: boolean };
+  /** By status. Errors that every operation may answer with need not be listed. */
+  replies: Record<number, OperationReply>;
+  handle(exchange: Exchange<C>): void | Promise<void>;
+  /** The body of an error answer; default is the envelope of wire/common.md. */
+  encodeError?(error: GatewayError, exchange: ErrorContext<C>): unknown;
+}
+
+/** What is known when an error is rendered; `caller` is undefined before authentication. */
+export interface ErrorContext<C = unknown> {
+  requestId: string;
+  caller: C | undefined;
+  headers: IncomingHttpHeaders;
+}
+
+/** One request being answered. Exactly one of `reply` and writing to `response` answers it. */
+export interface Exchange<C = unknown> {
+  readonly requestId: string;
+  /** Clock's wall time in ms when the request's head arrived. */
+  readonly startedAt: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly caller: C;
+  readonly params: Record<string, string>;
+  readonly query: Record<string, unknown>;
+  /** The body's bytes and value; undefined when the operation takes none or it was empty. */
+  readonly document: JsonDocument | undefined;
+  /** `document.value`, validated against `body.schema`. */
+  readonly body: unknown;
+  /** True once the client is gone. */
+  readonly closed: boolean;
+  /** Calls `run` when the client goes away before the answer is complete; at most once, also when it is gone already. */
+  onClose(run: () => void): void;
+  /** Answers with JSON. */
+  reply(status: number, value: unknown, headers?: Record<string, string>): void;
+  /** For streams: the raw response; the server has set nothing on it but the common headers (request id, CORS). */
+  readonly response: ServerResponse;
+}

@@ -1,0 +1,51 @@
+/**
+ * A provider: where to send, how to sign, which form it speaks, its quirks. `ProviderKind` is code (one small file each,
+ * listed in `index.ts`); `Provider` is one configured instance of a kind, as `gatehouse.yaml` or the environment made it.
+ */
+import type { FormatId, ReasoningOrigin } from '../formats/conversation/conversation.ts';
+import type { Dialect } from '../formats/conversation/format.ts';
+import type { Transport } from './send.ts';
+
+export interface ProviderKind {
+  /** `kind` in the yaml. */
+  id: string;
+  /** Display name, `provider` on the wire. */
+  name: string;
+  speaks: FormatId;
+  /** Absent for kinds that have no public address (a bare format). */
+  baseUrl?: string;
+  /** Usual environment variable of the credential; `<NAME>_FILE` is read too. Set: the provider switches on by itself. */
+  environment?: string;
+  /** Author prefix of the models that it offers when it switches on by itself, e.g. `openai`. */
+  author?: string;
+  /** Bare model names that belong to it (`gpt-4o`), for clients that change nothing but the base URL. */
+  bareModels?: RegExp;
+  /** Headers that carry the credential and the form's own constants. Built from nothing: no client header gets here. */
+  headers(credential: string | null): Record<string, string>;
+  /** Request headers of the client that the provider may see, lower case (e.g. `anthropic-beta`). Default none. */
+  forwards?: readonly string[];
+  origin: ReasoningOrigin;
+  dialect: Dialect;
+  /** In-process providers (`simulated`) answer here instead of over the network. */
+  transport?: Transport;
+}
+
+/** All in milliseconds. `firstByte`: dispatch to first body byte; `idle`: between body bytes; `total`: the whole call. */
+export interface Timeouts {
+  connect: number;
+  firstByte: number;
+  idle: number;
+  total: number;
+}
+
+export interface Provider {
+  /** As in `provider.only`, lower case. */
+  id: string;
+  name: string;
+  kind: ProviderKind;
+  baseUrl: string;
+  /** Several are spread over and cooled one by one. Empty: calls carry no credential. */
+  credentials: readonly string[];
+  timeouts: Timeouts;
+  maxConcurrency: number;
+}
