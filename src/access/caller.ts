@@ -1,0 +1,37 @@
+/**
+ * Who calls: what one key stands for. Made when the key is read from the database, frozen, and shared by every request
+ * that presents the key until something about it changes.
+ */
+import type { Nano } from '../base/money.ts';
+
+/** Inference keys run models; management keys run the control plane. Neither does the other's work. */
+export type KeyKind = 'inference' | 'management';
+
+/** When a key's limit starts anew: midnight UTC, Monday, the first of the month; null never (spec "Spend windows"). */
+export type LimitReset = 'daily' | 'weekly' | 'monthly';
+
+export interface Caller {
+  /** UUID of the key's row; what other rows refer to. */
+  readonly keyId: string;
+  /** SHA-256 of the token in hexadecimal: the key's public id on the wire. */
+  readonly keyHash: string;
+  readonly kind: KeyKind;
+  readonly name: string;
+  /** The token, masked. */
+  readonly label: string;
+  /** The member who made the key, `user_...`; null when it belongs to the organization itself. */
+  readonly userId: string | null;
+  /** `org_...` */
+  readonly organizationId: string;
+  /** UUID. A management key stands in no workspace of its own: here it is the organization's default one. */
+  readonly workspaceId: string;
+  /** What the key may spend in one window of `limitReset`; null is no limit. */
+  readonly limitNano: Nano | null;
+  readonly limitReset: LimitReset | null;
+  /** Whether spend on the customer's own provider keys counts towards the limit. */
+  readonly includeByokInLimit: boolean;
+  /** A partner's own name for the end user behind the key (wire/keys.md, "External"). */
+  readonly externalUser: string | null;
+  /** Wall time in ms; null is never. Already checked when a caller is handed out. */
+  readonly expiresAt: number | null;
+}
