@@ -1,0 +1,250 @@
+/**
+ * Server-sent events, read and written: the line rules of the WHATWG HTML standard ("Interpreting an event stream").
+ * Knows nothing of what the events mean. Work is linear in the bytes whatever the chunks are, and a chunk that holds
+ * whole lines is decoded in place.
+ */
+
+const LINE_FEED = 10;
+const CARRIAGE_RETURN = 13;
+const SPACE = 32;
+const COLON = 58;
+
+/** What one event may hold unless the reader is told otherwise: tool arguments and images travel in single events. */
+export const DEFAULT_EVENT_LIMIT_BYTES = 32 * 1024 * 1024;
+
+/** How much of the lines that are no event stream is kept for error messages. */
+const STRAY_LIMIT_BYTES = 64 * 1024;
+
+/** A carry buffer above this size is given back after the line that needed it. */
+const CARRY_KEPT_BYTES = 64 * 1024;
+
+/** One event. `name` is '' where the stream gives none (a browser would say `message`); `data` joins its lines by LF. */
+export type EventHandler = (name: string, data: string) => void;
+
+/** The stream ended inside this event. */
+export interface UnfinishedEvent {
+  name: string;
+  data: string;
+  /** True when the last line was whole and only the blank line is missing. */
+  lineEnded: boolean;
+}
+
+/** One event, or one line, exceeds the reader's limit. The reader has stopped. */
+export class EventTooLargeError extends Error {
+  constructor(limitBytes: number) {
+    super(`an event of the stream is larger than ${limitBytes} bytes`);
+    this.name = 'EventTooLargeError';
+  }
+}
+
+/**
+ * Reads an event stream from chunks that are cut anywhere. `id` and `retry` are ignored, since nothing here reconnects;
+ * comments are skipped; a byte order mark at the very start is dropped. Each line is decoded as UTF-8 when it is
+ * complete, so a character cut by a chunk stays whole; ill-formed bytes become U+FFFD, one for each maximal ill-formed
+ * part, and never swallow a line end.
+ *
+ * The handler is called within `push`. A handler that throws leaves the rest of that chunk unread: do not push again.
+ */
+export class EventReader {
+  readonly #handler: EventHandler;
+  readonly #limitBytes: number;
+  #stopped = false;
+  /** Nothing was read yet, so a byte order mark may follow. */
+  #atStart = true;
+  /** The last chunk ended in CR: a LF at the start of the next one belongs to it. */
+  #afterCarriageReturn = false;
+  /** The beginning of a line whose end has not arrived. */
+  #carry: Buffer | undefined;
+  #carryBytes = 0;
+  #name = '';
+  #data = '';
+  #hasData = false;
+  /** Bytes of the data lines of the event being read. */
+  #eventBytes = 0;
+  #stray = '';
+
+  constructor(handler: EventHandler, limitBytes: number = DEFAULT_EVENT_LIMIT_BYTES) {
+    this.#handler = handler;
+    this.#limitBytes = limitBytes;
+  }
+
+  /** Calls the handler for every event that this chunk completes. Keeps no reference to the chunk. Throws EventTooLargeError. */
+  push(chunk: Buffer): void {
+    const length = chunk.length;
+    if (this.#stopped || length === 0) return;
+    let start = 0;
+    if (this.#afterCarriageReturn) {
+      this.#afterCarriageReturn = false;
+      if (chunk[0] === LINE_FEED) start = 1;
+    }
+    // Each search starts where the last one of its kind ended, so no byte is looked at more than twice.
+    let lineFeed = find(chunk, LINE_FEED, start);
+    let carriageReturn = find(chunk, CARRIAGE_RETURN, start);
+    while (start < length) {
+      if (lineFeed < carriageReturn) {
+        this.#line(chunk, start, lineFeed);
+        start = lineFeed + 1;
+        lineFeed = find(chunk, LINE_FEED, start);
+      } else if (carriageReturn < length) {
+        this.#line(chunk, start, carriageReturn);
+        start = carriageReturn + 1;
+        if (start === length) this.#afterCarriageReturn = true;
+        else if (chunk[start] === LINE_FEED) start++;
+        carriageReturn = find(chunk, CARRIAGE_RETURN, start);
+        if (lineFeed < start) lineFeed = find(chunk, LINE_FEED, start);
+      } else {
+        this.#keep(chunk, start, length);
+        return;
+      }
+      if (this.#stopped) return;
+    }
+  }
+
+  /**
+   * The bytes are over. Returns the event that no blank line ended, which the standard drops and some upstreams mean;
+   * null when there is none or the reader was stopped. Calls no handler.
+   */
+  end(): UnfinishedEvent | null {
+    if (this.#stopped) return null;
+    const lineEnded = this.#carryBytes === 0;
+    if (!lineEnded) this.#takeCarry();
+    this.#stopped = true;
+    if (!this.#hasData) return null;
+    return { name: this.#name, data: this.#data, lineEnded };
+  }
+
+  /** No further event is reported, not even of the chunk being read. May be called by the handler. */
+  stop(): void {
+    this.#stopped = true;
+    this.#carry = undefined;
+    this.#carryBytes = 0;
+  }
+
+  /**
+   * Lines that are no field of an event stream, up to 64 KiB: some upstreams break into a stream with a bare JSON error
+   * object or an HTML page, which the standard would have us skip without a word.
+   */
+  get stray(): string {
+    return this.#stray;
+  }
+
+  #line(chunk: Buffer, start: number, end: number): void {
+    if (this.#carryBytes > 0) {
+      this.#keep(chunk, start, end);
+      this.#takeCarry();
+    } else {
+      this.#field(chunk, start, end);
+    }
+  }
+
+  #takeCarry(): void {
+    const carry = this.#carry!;
+    const length = this.#carryBytes;
+    this.#carryBytes = 0;
+    if (carry.length > CARRY_KEPT_BYTES) this.#carry = undefined;
+    this.#field(carry, 0, length);
+  }
+
+  /** Appends to the carry, which doubles when it is full: copying stays linear even for one byte at a time. */
+  #keep(chunk: Buffer, start: number, end: number): void {
+    const needed = this.#carryBytes + end - start;
+    if (this.#eventBytes + needed > this.#limitBytes) this.#refuse();
+    if (this.#carry === undefined || this.#carry.length < needed) {
+      const larger = Buffer.allocUnsafeSlow(Math.max(1024, 2 ** Math.ceil(Math.log2(needed))));
+      this.#carry?.copy(larger, 0, 0, this.#carryBytes);
+      this.#carry = larger;
+    }
+    chunk.copy(this.#carry, this.#carryBytes, start, end);
+    this.#carryBytes = needed;
+  }
+
+  #field(bytes: Buffer, from: number, end: number): void {
+    let start = from;
+    if (this.#atStart) {
+      this.#atStart = false;
+      if (end - start >= 3 && bytes[start] === 0xef && bytes[start + 1] === 0xbb && bytes[start + 2] === 0xbf)
+        start += 3;
+    }
+    if (start === end) {
+      this.#dispatch();
+    } else if (isField(bytes, start, end, 0x64, 0x61, 0x74, 0x61)) {
+      this.#appendData(bytes, valueStart(bytes, start + 4, end), end);
+    } else if (bytes[start] === 0x65 && isField(bytes, start + 1, end, 0x76, 0x65, 0x6e, 0x74)) {
+      this.#name = bytes.toString('utf8', valueStart(bytes, start + 5, end), end);
+    } else if (bytes[start] !== COLON) {
+      this.#skip(bytes, start, end);
+    }
+  }
+
+  #appendData(bytes: Buffer, start: number, end: number): void {
+    // A line feed joins the lines, so that lines without content cannot grow an event unseen.
+    this.#eventBytes += end - start + 1;
+    if (this.#eventBytes > this.#limitBytes) this.#refuse();
+    const text = bytes.toString('utf8', start, end);
+    this.#data = this.#hasData ? `${this.#data}\n${text}` : text;
+    this.#hasData = true;
+  }
+
+  #dispatch(): void {
+    const name = this.#name;
+    const data = this.#data;
+    const hasData = this.#hasData;
+    this.#name = '';
+    this.#data = '';
+    this.#hasData = false;
+    this.#eventBytes = 0;
+    if (hasData) this.#handler(name, data);
+  }
+
+  #skip(bytes: Buffer, start: number, end: number): void {
+    const isId = start + 2 <= end && bytes[start] === 0x69 && bytes[start + 1] === 0x64;
+    if (isId && (start + 2 === end || bytes[start + 2] === COLON)) return;
+    if (bytes[start] === 0x72 && isField(bytes, start + 1, end, 0x65, 0x74, 0x72, 0x79)) return;
+    const room = STRAY_LIMIT_BYTES - this.#stray.length;
+    if (room <= 0) return;
+    const text = bytes.toString('utf8', start, Math.min(end, start + room));
+    this.#stray = this.#stray === '' ? text : `${this.#stray}\n${text}`;
+  }
+
+  #refuse(): never {
+    this.stop();
+    throw new EventTooLargeError(this.#limitBytes);
+  }
+}
+
+/**
+ * The text of one event, blank line included. `name` '' writes no `event` field. Line ends within `data` become further
+ * data lines, so nothing in it can end the event early; `name` must hold none.
+ */
+export function encodeEvent(name: string, data: string): string {
+  const lines = data.includes('\n') || data.includes('\r') ? data.replace(/\r\n|\r|\n/g, '\ndata: ') : data;
+  return name === '' ? `data: ${lines}\n\n` : `event: ${name}\ndata: ${lines}\n\n`;
+}
+
+/** A comment, which clients skip: keeps a silent connection open. `text` must hold no line end. */
+export function encodeComment(text: string): string {
+  return `: ${text}\n\n`;
+}
+
+/** Position of the byte, or the chunk's length where there is none. */
+function find(chunk: Buffer, byte: number, from: number): number {
+  const at = chunk.indexOf(byte, from);
+  return at === -1 ? chunk.length : at;
+}
+
+/** Whether the four bytes stand at `start` and are followed by a colon or the line's end. */
+function isField(bytes: Buffer, start: number, end: number, a: number, b: number, c: number, d: number): boolean {
+  return (
+    bytes[start] === a &&
+    bytes[start + 1] === b &&
+    bytes[start + 2] === c &&
+    bytes[start + 3] === d &&
+    (end === start + 4 || (end > start + 4 && bytes[start + 4] === COLON))
+  );
+}
+
+/** Where the value begins: after the colon at `colon` (if the line goes that far) and one space. */
+function valueStart(bytes: Buffer, colon: number, end: number): number {
+  if (colon >= end) return end;
+  return colon + 1 < end && bytes[colon + 1] === SPACE ? colon + 2 : colon + 1;
+}
