@@ -1,0 +1,100 @@
+/** What a budget is, its windows, and how a refusal reads. Rules only, no I/O. */
+import { GatewayError } from '../base/errors.ts';
+import type { Nano } from '../base/money.ts';
+import { usdFromNano } from '../base/money.ts';
+
+export type Interval = 'lifetime' | 'daily' | 'weekly' | 'monthly';
+
+export const INTERVALS: readonly Interval[] = ['lifetime', 'daily', 'weekly', 'monthly'];
+
+export type Scope = 'account' | 'workspace' | 'key' | 'guardrail';
+
+/** A hard limit. Two with the same scope, id and interval share one counter, so the lower limit decides. */
+export interface Budget {
+  scope: Scope;
+  /** Organization, workspace, key or guardrail id. */
+  scopeId: string;
+  interval: Interval;
+  limitNano: Nano;
+  /** Spend through keys of the customer's own counts too. */
+  includeByok: boolean;
+}
+
+/** The most that a request could cost, or what it did cost: in credits, and through a key of the customer's own. */
+export interface Charge {
+  creditNano: Nano;
+  byokNano: Nano;
+}
+
+export interface Refusal {
+  readonly refused: true;
+  readonly budget: Budget;
+  /** What the request could cost in this budget's terms. */
+  neededNano: Nano;
+  /** What is left in the window: the limit without what is spent and what running requests may still spend. */
+  leftNano: Nano;
+  spentNano: Nano;
+  /** When the window ends; null for a lifetime budget. */
+  resetsAt: number | null;
+}
+
+/** 402 that says what the request could cost, what is left, and which budget refused (design promise 2). */
+export function refusalError(refusal: Refusal): GatewayError {
+  const { budget } = refusal;
+  const needed = usdFromNano(refusal.neededNano);
+  const left = usdFromNano(refusal.leftNano);
+  const name = budget.scope === 'account' ? 'account balance' : `${budget.interval} budget of the ${budget.scope}`;
+  const resets = refusal.resetsAt === null ? null : new Date(refusal.resetsAt).toISOString();
+  return new GatewayError(
+    'payment_required',
+    `this request could cost ${needed} USD, but ${left} USD are left in the ${name}` +
+      (resets === null ? '' : `, which resets at ${resets}`),
+    {
+      metadata: {
+        error_type: 'payment_required',
+        could_cost_usd: needed,
+        left_usd: left,
+        budget: {
+          scope: budget.scope,
+          id: budget.scopeId,
+          interval: budget.interval,
+          limit_usd: usdFromNano(budget.limitNano),
+          spent_usd: usdFromNano(refusal.spentNano),
+          resets_at: resets,
+        },
+      },
+    },
+  );
+}
+
+const DAY_MS = 86_400_000;
+
+/** First millisecond of the window that holds `timeMs`: UTC midnight, Monday, the first of the month; 0 for lifetime. */
+export function windowStart(interval: Interval, timeMs: number): number {
+  if (interval === 'lifetime') return 0;
+  const day = Math.floor(timeMs / DAY_MS);
+  if (interval === 'daily') return day * DAY_MS;
+  // 1970-01-01 was a Thursday, three days behind a Monday.
+  if (interval === 'weekly') return (day - ((((day + 3) % 7) + 7) % 7)) * DAY_MS;
+  const date = new Date(timeMs);
+  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), 1);
+}
+
+/** First millisecond behind the window that holds `timeMs`; null for lifetime. Windows are half-open. */
+export function windowEnd(interval: Interval, timeMs: number): number | null {
+  const start = windowStart(interval, timeMs);
+  if (interval === 'lifetime') return null;
+  if (interval === 'daily') return start + DAY_MS;
+  if (interval === 'weekly') return start + 7 * DAY_MS;
+  const date = new Date(start);
+  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 1);
+}
+
+/** Names one counter. Sorting these names is the lock order in the database. */
+export function windowId(scope: Scope, scopeId: string, interval: Interval, timeMs: number): string {
+  return `${scope}/${scopeId}/${interval}/${windowStart(interval, timeMs)}`;
+}
+
+export function chargeIn(budget: Budget, charge: Charge): Nano {
+  return budget.includeByok ? charge.creditNano + charge.byokNano : charge.creditNano;
+}

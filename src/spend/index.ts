@@ -1,0 +1,110 @@
+/**
+ * Spend: what every request costs, entered exactly once, and never more than the budgets allow.
+ *
+ * One request: `reserve` its bound against its budgets, `begin` before anything is dispatched, `attempt` before each
+ * further endpoint, `seen`/`reported` while the answer runs, `settle` once in `finally`. Behind the door: a journal per
+ * process (`journal.ts`), the ledger that carries settled rows into PostgreSQL (`ledger.ts`), leases of budgets
+ * (`leases.ts`), and the replay of journals that dead processes left (`replay.ts`).
+ */
+import type { Nano, Price } from '../base/money.ts';
+import type { Usage } from '../formats/conversation/conversation.ts';
+import type { Budget, Charge, Interval, Refusal } from './budget.ts';
+import type { Accepted, Generation } from './generation.ts';
+
+export type { Budget, Charge, Interval, Refusal, Scope } from './budget.ts';
+export { INTERVALS, refusalError, windowEnd, windowStart } from './budget.ts';
+export type { Accepted, ApiType, DataRegion, Generation, MediaCounts, ProviderResponse } from './generation.ts';
+export { encodeGeneration } from './generation.ts';
+
+/** One dispatch to one endpoint, with what is needed to price it if this process dies. */
+export interface Attempt {
+  model: string;
+  endpointId: string | null;
+  providerName: string | null;
+  isByok: boolean;
+  /** Estimated tokens of the prompt and their cost at this endpoint. */
+  promptTokens: number;
+  promptNano: Nano;
+  /** Price of one output token, 10^-18 USD. */
+  outputPrice: Price;
+  /** What earlier attempts of this request cost or may have cost. */
+  earlierNano: Nano;
+}
+
+/** A part of every budget of one request, held until it is settled or released. All methods after that do nothing. */
+export interface Reservation {
+  readonly refused?: undefined;
+  /** The bound that is held now. */
+  readonly held: Charge;
+  /** Holds `more` in addition, in all budgets or none; the reservation stands either way. Promise only if the database must be asked. */
+  extend(more: Charge): true | Refusal | Promise<true | Refusal>;
+  /** Gives everything back. For requests that end before `begin`. */
+  release(): void;
+}
+
+/** One accepted request between dispatch and its row. No method awaits anything. */
+export interface OpenGeneration {
+  /** Before each further dispatch. Throws GatewayError 503 when the journal cannot be written: do not dispatch. */
+  attempt(attempt: Attempt): void;
+  /** Total bytes of generated text seen so far in this attempt; cheap enough for every event. */
+  seen(outputBytes: number): void;
+  /** The upstream reported usage, worth `charge` so far (this attempt and earlier ones). */
+  reported(usage: Usage, charge: Charge): void;
+  /**
+   * Enters the row and settles the reservation at its cost: exactly once, a second call is a bug and throws. When it
+   * returns the row is in the kernel's page cache, so call it before the answer's last byte is written.
+   */
+  settle(row: Generation): void;
+}
+
+/** USD totals of one key, nano-dollars (wire/keys.md, `usage*` and `byok_usage*`). */
+export interface KeyUsage {
+  usage: Record<Interval, Nano>;
+  byok: Record<Interval, Nano>;
+}
+
+/** One budget as GET /budget and limit_remaining show it. */
+export interface BudgetState {
+  budget: Budget;
+  spentNano: Nano;
+  /** Held by processes for running requests, or idle; not yet spent. */
+  leasedNano: Nano;
+  /** The part of `leasedNano` of processes that are gone and whose journal was not replayed. */
+  unreturnedNano: Nano;
+  /** max(0, limit - spent). */
+  remainingNano: Nano;
+  resetsAt: number | null;
+}
+
+/** Whose generations may be seen: a key sees its own; a management key those of its organization or one workspace. */
+export interface Viewer {
+  organizationId: string;
+  keyId?: string;
+  workspaceId?: string;
+}
+
+export interface Spend {
+  /**
+   * Holds `bound` in every budget or in none. Synchronous while the leases of this process cover it. Rejects with
+   * GatewayError 503 when the database has to be asked and is down.
+   * @param acceptedAt decides the windows
+   */
+  reserve(
+    budgets: readonly Budget[],
+    bound: Charge,
+    acceptedAt: number,
+  ): Reservation | Refusal | Promise<Reservation | Refusal>;
+  /** Writes the intent. Throws GatewayError 503 (retryable) when it cannot be journalled or too much is waiting for the database. */
+  begin(accepted: Accepted, first: Attempt, reservation: Reservation): OpenGeneration;
+  /** The row, from memory while it is not in the database yet; undefined when unknown or not the viewer's. */
+  findGeneration(id: string, viewer: Viewer): Promise<Generation | undefined>;
+  /** By key id, an entry for every asked key. */
+  usageOf(keyIds: readonly string[]): Promise<Map<string, KeyUsage>>;
+  stateOf(budgets: readonly Budget[]): Promise<BudgetState[]>;
+  /** Gives back the leases of a process that will never come back. For operators. */
+  releaseProcess(processId: string): Promise<void>;
+  /** Resolves when everything settled so far is in the database. */
+  flush(): Promise<void>;
+  /** Flushes, returns the leases, removes the journal. With the database down it keeps the journal and resolves. */
+  close(): Promise<void>;
+}
