@@ -1,6 +1,14 @@
-/** JSON as bytes and as values: see the functions. (Contract; the implementation follows.) */
+/**
+ * JSON as bytes and as values. `readDocument` takes a request body apart without copying it; `applyEdits` changes
+ * top-level members in the original bytes; `scanMembers` and `patchMembers` do the same for texts (upstream replies and
+ * events); `parseJson` and `stringifyJson` carry number literals that a double would falsify.
+ */
+import { isAscii, isUtf8 } from 'node:buffer';
+import { GatewayError, invalidField } from './errors.ts';
+import { findFault } from './json-fault.ts';
+import { scanObject } from './json-scanner.ts';
 
-/** One top-level member of a JSON object, as byte offsets into its document. */
+/** One top-level member of a JSON object, as byte offsets into its document (or character offsets into its text). */
 export interface Member {
   key: string;
   /** Offset of the key's opening quote. */
@@ -10,15 +18,312 @@ export interface Member {
   valueEnd: number;
 }
 
-/** A JSON object that arrived as bytes: the bytes, its value and where its top-level members stand. */
+/**
+ * A JSON object that arrived as bytes, in three views of one content. All are of the same shape: no key twice, no
+ * `__proto__`, bounded depth. Pick the cheapest that is true enough; none may be changed.
+ */
 export interface JsonDocument {
   readonly bytes: Buffer;
-  readonly value: Record<string, unknown>;
   readonly members: readonly Member[];
+  /**
+   * Made by the parse itself. Structure, ASCII keys and strings, numbers and booleans are exact; other strings may be
+   * the Latin-1 reading of their UTF-8 bytes: never shorter than the true string, equal only to itself.
+   */
+  readonly structure: Record<string, unknown>;
+  /** What JSON.parse makes of the text. The same object as `structure` when the body is ASCII; else decoded on first use. */
+  readonly value: Record<string, unknown>;
+  /**
+   * `value`, with number literals that a double would falsify as raw JSON (`JSON.rawJSON`), so that tool inputs and
+   * schemas keep 2^53+1. The same object as `value` when there are none. To be written with `stringifyJson`.
+   */
+  readonly exact: Record<string, unknown>;
+  /** The true value of one top-level member, without decoding the rest; undefined when absent. */
+  member(key: string): unknown;
 }
 
 /** One change of a top-level member: `json` is the new value's JSON text, undefined removes the member. */
 export interface Edit {
   key: string;
   json: string | undefined;
+}
+
+/** Deepest nesting taken unless told otherwise; the document itself is level 1. */
+export const DEFAULT_MAX_DEPTH = 128;
+
+/**
+ * Reads a body that must be one JSON object in UTF-8. Throws GatewayError 400 (`invalid_request`) for anything else, and
+ * for keys that stand twice, `__proto__`, escaped top-level keys, half surrogate pairs and nesting past `maxDepth`, with
+ * the path or the byte offset. Time and memory are linear in the length, whatever the bytes.
+ */
+export function readDocument(bytes: Buffer, limits: { maxDepth?: number } = {}): JsonDocument {
+  const maxDepth = limits.maxDepth ?? DEFAULT_MAX_DEPTH;
+  const ascii = isAscii(bytes);
+  if (!ascii) checkEncoding(bytes);
+  const text = bytes.toString('latin1');
+  const scan = scanObject(text, maxDepth);
+  if (scan.tooDeep || scan.prototypeKey || scan.escapedMember) throw refusal(text, maxDepth);
+  let structure: unknown;
+  try {
+    structure = JSON.parse(text);
+  } catch (error) {
+    throw refusal(text, maxDepth, error);
+  }
+  if (!isObject(structure)) throw refusal(text, maxDepth);
+  // Two spellings of one key are one key after the parse, so the count tells of duplicates at any depth.
+  if (countKeys(structure, scan.escapedKey) !== scan.keys) throw refusal(text, maxDepth);
+  if (!ascii) for (const member of scan.members) member.key = Buffer.from(member.key, 'latin1').toString('utf8');
+  return new ParsedDocument(bytes, scan.members, structure, ascii, scan.longNumber);
+}
+
+/**
+ * The document's bytes with top-level members replaced, removed (with their comma) or appended; every other byte as it
+ * was. A removal of an absent member does nothing. Of several edits of one key the last counts.
+ */
+export function applyEdits(document: JsonDocument, edits: readonly Edit[]): Buffer {
+  const { bytes } = document;
+  const splices = planSplices(bytes.indexOf(0x7b) + 1, document.members, edits);
+  if (splices.length === 0) return bytes;
+  let length = bytes.length;
+  for (const splice of splices) length += Buffer.byteLength(splice.text) - (splice.end - splice.start);
+  const result = Buffer.allocUnsafe(length);
+  let from = 0;
+  let to = 0;
+  for (const { start, end, text } of splices) {
+    to += bytes.copy(result, to, from, start);
+    if (text !== '') to += result.write(text, to);
+    from = end;
+  }
+  bytes.copy(result, to, from);
+  return result;
+}
+
+/**
+ * The top-level members of a JSON object held as text, in order; of a key that stands twice the last one counts, as for
+ * JSON.parse. The text must be known to be a JSON object; of anything else the result means nothing.
+ */
+export function scanMembers(text: string): Member[] {
+  return scanObject(text, Number.POSITIVE_INFINITY).members;
+}
+
+/** `text` with members replaced (every occurrence), removed or appended; the rest as it was. See `applyEdits`. */
+export function patchMembers(text: string, members: readonly Member[], edits: readonly Edit[]): string {
+  let result = '';
+  let from = 0;
+  for (const splice of planSplices(text.indexOf('{') + 1, members, edits)) {
+    result += text.slice(from, splice.start) + splice.text;
+    from = splice.end;
+  }
+  return from === 0 ? text : result + text.slice(from);
+}
+
+/** Digits enough that a double may falsify them, or a large exponent; also inside strings, which costs only time. */
+const SUSPICIOUS_NUMBER = /[\d.]{16}|\d[eE][+-]?\d/;
+
+/**
+ * JSON.parse, except that number literals whose value a double cannot hold become raw JSON, which `stringifyJson` writes
+ * as it came. Throws SyntaxError for invalid text and for nesting deeper than `maxDepth`.
+ */
+export function parseJson(text: string, maxDepth: number = DEFAULT_MAX_DEPTH): unknown {
+  // A shorter text cannot close what it would have to open.
+  if (text.length > 2 * maxDepth && isDeeper(text, maxDepth)) {
+    throw new SyntaxError(`nested deeper than ${maxDepth} levels`);
+  }
+  return SUSPICIOUS_NUMBER.test(text) ? JSON.parse(text, keepExactNumber) : JSON.parse(text);
+}
+
+/** JSON.stringify, which writes the raw numbers of `parseJson` unchanged. */
+export function stringifyJson(value: unknown): string {
+  return JSON.stringify(value);
+}
+
+class ParsedDocument implements JsonDocument {
+  readonly bytes: Buffer;
+  readonly members: readonly Member[];
+  readonly structure: Record<string, unknown>;
+  private readonly hasLongNumber: boolean;
+  private decoded: Record<string, unknown> | undefined;
+  private exactValue: Record<string, unknown> | undefined;
+
+  constructor(
+    bytes: Buffer,
+    members: readonly Member[],
+    structure: Record<string, unknown>,
+    ascii: boolean,
+    hasLongNumber: boolean,
+  ) {
+    this.bytes = bytes;
+    this.members = members;
+    this.structure = structure;
+    this.decoded = ascii ? structure : undefined;
+    this.hasLongNumber = hasLongNumber;
+  }
+
+  get value(): Record<string, unknown> {
+    this.decoded ??= JSON.parse(this.bytes.toString('utf8')) as Record<string, unknown>;
+    return this.decoded;
+  }
+
+  get exact(): Record<string, unknown> {
+    if (!this.hasLongNumber) return this.value;
+    this.exactValue ??= JSON.parse(this.bytes.toString('utf8'), keepExactNumber) as Record<string, unknown>;
+    return this.exactValue;
+  }
+
+  member(key: string): unknown {
+    if (this.decoded) return Object.hasOwn(this.decoded, key) ? this.decoded[key] : undefined;
+    const found = this.members.find((member) => member.key === key);
+    return found && JSON.parse(this.bytes.toString('utf8', found.valueStart, found.valueEnd));
+  }
+}
+
+interface Splice {
+  start: number;
+  end: number;
+  text: string;
+}
+
+/** The cuts and insertions, in order, that carry out `edits`; `inside` is the offset behind the opening brace. */
+function planSplices(inside: number, members: readonly Member[], edits: readonly Edit[]): Splice[] {
+  const splices: Splice[] = [];
+  const last = members.length - 1;
+  let kept = 0;
+  /** Index of the first member of the run of removed ones that reaches to here; -1 outside of a run. */
+  let removedFrom = -1;
+  for (let index = 0; index <= last; index += 1) {
+    const member = members[index]!;
+    const edit = findEdit(edits, member.key);
+    if (edit && edit.json === undefined) {
+      if (removedFrom === -1) removedFrom = index;
+      continue;
+    }
+    if (removedFrom !== -1) {
+      splices.push({ start: members[removedFrom]!.keyStart, end: member.keyStart, text: '' });
+      removedFrom = -1;
+    }
+    kept += 1;
+    if (edit?.json !== undefined) splices.push({ start: member.valueStart, end: member.valueEnd, text: edit.json });
+  }
+  if (removedFrom !== -1) {
+    const start = removedFrom === 0 ? members[0]!.keyStart : members[removedFrom - 1]!.valueEnd;
+    splices.push({ start, end: members[last]!.valueEnd, text: '' });
+  }
+  let appended = '';
+  for (const edit of edits) {
+    if (edit.json === undefined || findEdit(edits, edit.key) !== edit) continue;
+    if (members.some((member) => member.key === edit.key)) continue;
+    appended += `${kept > 0 ? ',' : ''}${JSON.stringify(edit.key)}:${edit.json}`;
+    kept += 1;
+  }
+  if (appended !== '') {
+    const end = last === -1 ? inside : members[last]!.valueEnd;
+    splices.push({ start: end, end, text: appended });
+  }
+  return splices;
+}
+
+function findEdit(edits: readonly Edit[], key: string): Edit | undefined {
+  for (let index = edits.length - 1; index >= 0; index -= 1) if (edits[index]!.key === key) return edits[index];
+  return undefined;
+}
+
+function checkEncoding(bytes: Buffer): void {
+  if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) {
+    throw new GatewayError('invalid_request', 'the body starts with a byte order mark, which JSON must not have');
+  }
+  if (!isUtf8(bytes)) {
+    throw new GatewayError('invalid_request', `the body is not valid UTF-8 at byte ${invalidByte(bytes)}`);
+  }
+}
+
+/** Offset of the first byte that is no UTF-8. */
+function invalidByte(bytes: Buffer): number {
+  const text = bytes.toString('utf8');
+  let offset = 0;
+  let from = 0;
+  for (;;) {
+    const at = text.indexOf('\ufffd', from);
+    if (at === -1) return offset;
+    offset += Buffer.byteLength(text.slice(from, at));
+    const genuine = bytes[offset] === 0xef && bytes[offset + 1] === 0xbf && bytes[offset + 2] === 0xbd;
+    if (!genuine) return offset;
+    offset += 3;
+    from = at + 1;
+  }
+}
+
+function refusal(text: string, maxDepth: number, cause?: unknown): GatewayError {
+  const fault = findFault(text, maxDepth);
+  if (fault === undefined) return new GatewayError('invalid_request', 'the body is not valid JSON', { cause });
+  if (!fault.syntax) return invalidField(fault.path, fault.problem);
+  const { path, problem, offset } = fault;
+  const place = `at byte ${offset}${path === '' ? '' : ` (${path})`}`;
+  return new GatewayError('invalid_request', `the body is not valid JSON: it ${problem} ${place}`, { path });
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/**
+ * Keys in `value` at any depth; NaN when some string holds half of a surrogate pair (a cheap question: of the strings that
+ * come out of a Latin-1 text only those with escapes are wide). Keys are asked only when one was written with escapes.
+ */
+function countKeys(value: object, checksKeys: boolean): number {
+  let count = 0;
+  if (Array.isArray(value)) {
+    for (const item of value as unknown[]) {
+      if (typeof item === 'string') {
+        if (!item.isWellFormed()) return Number.NaN;
+      } else if (typeof item === 'object' && item !== null) count += countKeys(item, checksKeys);
+    }
+    return count;
+  }
+  for (const key in value) {
+    count += 1;
+    if (checksKeys && !key.isWellFormed()) return Number.NaN;
+    const item = (value as Record<string, unknown>)[key];
+    if (typeof item === 'string') {
+      if (!item.isWellFormed()) return Number.NaN;
+    } else if (typeof item === 'object' && item !== null) count += countKeys(item, checksKeys);
+  }
+  return count;
+}
+
+function isDeeper(text: string, maxDepth: number): boolean {
+  return scanObject(text, maxDepth).tooDeep;
+}
+
+/** Standard (ES2026), not in the compiler's library yet. */
+const rawJson = JSON as unknown as { rawJSON(literal: string): unknown };
+
+/** The reviver that keeps a literal whose decimal value differs from its double's. */
+function keepExactNumber(_key: string, value: unknown, context?: { source?: string }): unknown {
+  if (typeof value !== 'number' || context?.source === undefined) return value;
+  const { source } = context;
+  return sameNumber(source, value) ? value : rawJson.rawJSON(source);
+}
+
+function sameNumber(source: string, value: number): boolean {
+  const written = JSON.stringify(value);
+  if (written === source) return true;
+  if (!Number.isFinite(value)) return false;
+  return normalNumber(source) === normalNumber(written);
+}
+
+/** Longer exponents belong to no number that two spellings of which need comparing. */
+const MAX_EXPONENT_LENGTH = 9;
+
+/** Sign, significant digits and exponent of a JSON number, so that equal values give equal texts. */
+function normalNumber(literal: string): string {
+  const match = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(literal);
+  if (!match) return literal;
+  const [, sign, whole = '', fraction = '', exponent = '0'] = match;
+  if (exponent.length > MAX_EXPONENT_LENGTH) return literal;
+  const digits = whole + fraction;
+  let start = 0;
+  let end = digits.length;
+  while (start < end && digits[start] === '0') start += 1;
+  while (end > start && digits[end - 1] === '0') end -= 1;
+  if (start === end) return '0';
+  return `${sign}${digits.slice(start, end)}e${Number(exponent) - fraction.length + digits.length - end}`;
 }

@@ -1,0 +1,178 @@
+/**
+ * One pass over the text of a JSON object that finds where its top-level members stand, how deep it nests and how many
+ * members it has in all. It does not judge the grammar (JSON.parse does); on invalid text it ends, linearly, with
+ * figures that mean nothing. Latin-1 text of UTF-8 bytes and real text scan alike, since all structure is ASCII.
+ */
+import type { Member } from './json.ts';
+
+/** What a scan notices. */
+export interface Scan {
+  members: Member[];
+  /** Keys in the whole text, to be compared with the keys of the parsed value: fewer there means duplicates. */
+  keys: number;
+  /** Nesting goes past the bound; the scan stopped there. */
+  tooDeep: boolean;
+  /** A key is `__proto__`, possibly written with escapes. */
+  prototypeKey: boolean;
+  /** A key at any depth is written with escapes. */
+  escapedKey: boolean;
+  /** A top-level key is written with escapes. */
+  escapedMember: boolean;
+  /** Some number has more digits than a double surely holds, or an exponent. */
+  longNumber: boolean;
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
+const COMMA = 0x2c;
+const COLON = 0x3a;
+const UNDERSCORE = 0x5f;
+
+/** Any decimal of up to 15 significant digits survives a double. */
+const SAFE_NUMBER_LENGTH = 15;
+/** Strings up to this length are scanned character by character; a call of indexOf costs more than that. */
+const SHORT_STRING = 16;
+
+const PROTOTYPE_KEY = '__proto__';
+
+/** Which levels are objects. One scan runs at a time, since nothing here waits, so one list serves all. */
+const objectAt: boolean[] = new Array(256).fill(false);
+
+/** Scans `text`, stopping at nesting deeper than `maxDepth` (the object itself is level 1). */
+export function scanObject(text: string, maxDepth: number): Scan {
+  const levels = objectAt;
+  const members: Member[] = [];
+  const scan: Scan = {
+    members,
+    keys: 0,
+    tooDeep: false,
+    prototypeKey: false,
+    escapedKey: false,
+    escapedMember: false,
+    longNumber: false,
+  };
+  const length = text.length;
+  let depth = 0;
+  let keys = 0;
+  let expectsKey = false;
+  let member: Member | undefined;
+  let awaitsValue = false;
+  let tokenEnd = 0;
+  let at = 0;
+  while (at < length) {
+    const code = text.charCodeAt(at);
+    if (code <= 0x20) {
+      at += 1;
+      continue;
+    }
+    if (awaitsValue && code !== COLON) {
+      member!.valueStart = at;
+      awaitsValue = false;
+    }
+    switch (code) {
+      case QUOTE: {
+        const end = stringEnd(text, at + 1);
+        if (expectsKey) {
+          expectsKey = false;
+          keys += 1;
+          const escaped = hasBackslash(text, at + 1, end - 1);
+          const suspicious = end - at - 2 === PROTOTYPE_KEY.length && text.charCodeAt(at + 1) === UNDERSCORE;
+          if (depth === 1 || escaped || suspicious) {
+            const key = escaped ? decodeKey(text.slice(at, end)) : text.slice(at + 1, end - 1);
+            if (key === PROTOTYPE_KEY) scan.prototypeKey = true;
+            if (escaped) scan.escapedKey = true;
+            if (depth === 1) {
+              if (escaped) scan.escapedMember = true;
+              member = { key, keyStart: at, valueStart: end, valueEnd: end };
+              members.push(member);
+            }
+          }
+        }
+        at = end;
+        tokenEnd = end;
+        continue;
+      }
+      case COLON:
+        awaitsValue = depth === 1 && member !== undefined;
+        break;
+      case COMMA:
+        if (depth === 1 && member !== undefined) member.valueEnd = tokenEnd;
+        expectsKey = depth > 0 && levels[depth] === true;
+        break;
+      case OPEN_BRACE:
+      case OPEN_BRACKET:
+        depth += 1;
+        if (depth > maxDepth) {
+          scan.tooDeep = true;
+          return scan;
+        }
+        levels[depth] = code === OPEN_BRACE;
+        expectsKey = code === OPEN_BRACE;
+        break;
+      case CLOSE_BRACE:
+      case CLOSE_BRACKET:
+        if (depth === 1 && member !== undefined) member.valueEnd = tokenEnd;
+        if (depth > 0) depth -= 1;
+        expectsKey = false;
+        tokenEnd = at + 1;
+        break;
+      default: {
+        // A number, a literal, or something that the parser will refuse.
+        let exponent = false;
+        let end = at + 1;
+        for (; end < length; end += 1) {
+          const next = text.charCodeAt(end);
+          if (next <= COMMA && next !== 0x2b) break;
+          if (next === CLOSE_BRACE || next === CLOSE_BRACKET) break;
+          if (next === COLON || next === OPEN_BRACE || next === OPEN_BRACKET) break;
+          if (next === 0x65 || next === 0x45) exponent = true;
+        }
+        if (end - at > SAFE_NUMBER_LENGTH || (exponent && code < COLON)) scan.longNumber = true;
+        at = end;
+        tokenEnd = end;
+        continue;
+      }
+    }
+    at += 1;
+  }
+  scan.keys = keys;
+  return scan;
+}
+
+/** The offset behind the closing quote of the string whose content starts at `start`; the text's length if none closes it. */
+function stringEnd(text: string, start: number): number {
+  const shortEnd = Math.min(start + SHORT_STRING, text.length);
+  let at = start;
+  for (; at < shortEnd; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) return at + 1;
+    if (code === BACKSLASH) at += 1;
+  }
+  // `at` is never inside an escape here, so only backslashes from `at` on can escape a quote.
+  let quote = text.indexOf('"', at);
+  while (quote !== -1) {
+    let before = quote - 1;
+    while (before >= at && text.charCodeAt(before) === BACKSLASH) before -= 1;
+    if ((quote - before) % 2 === 1) return quote + 1;
+    quote = text.indexOf('"', quote + 1);
+  }
+  return text.length;
+}
+
+function hasBackslash(text: string, start: number, end: number): boolean {
+  for (let at = start; at < end; at += 1) if (text.charCodeAt(at) === BACKSLASH) return true;
+  return false;
+}
+
+/** The key that a quoted text with escapes means; the text itself when it is broken, which the parser will refuse. */
+function decodeKey(quoted: string): string {
+  try {
+    return JSON.parse(quoted) as string;
+  } catch {
+    return quoted;
+  }
+}
