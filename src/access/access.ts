@@ -1,7 +1,22 @@
 /** The parts of this folder put together: one `Access` per process. */
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Access as RequiredAccess } from '../http/operation.ts';
+import type { Clock } from '../base/clock.ts';
+import { GatewayError } from '../base/errors.ts';
+import type { Operation, Access as RequiredAccess } from '../http/operation.ts';
+import type { Changes, Database } from '../storage/database.ts';
+import { Authenticator } from './authenticator.ts';
+import { bootstrap, type ChosenTokens, type FirstKey, issueManagementKey } from './bootstrap.ts';
 import type { Caller } from './caller.ts';
+import { keyOperations } from './operations.ts';
+import { keysByHash } from './store.ts';
+import type { UsageOf } from './usage.ts';
+
+export interface AccessParts {
+  database: Database;
+  changes: Changes;
+  clock: Clock;
+  usageOf: UsageOf;
+}
 
 export interface Access {
   /**
@@ -13,4 +28,34 @@ export interface Access {
   authenticate(headers: IncomingHttpHeaders): Caller | Promise<Caller>;
   /** Throws GatewayError 403 when keys of this kind may not perform an operation that requires `required`. */
   permit(caller: Caller, required: RequiredAccess): void;
+  readonly operations: readonly Operation<Caller>[];
+  /** See `bootstrap.ts`. */
+  bootstrap(chosen?: ChosenTokens): Promise<FirstKey[] | null>;
+  issueManagementKey(name: string): Promise<string>;
+}
+
+export function createAccess(parts: AccessParts): Access {
+  const { database, changes, clock } = parts;
+  const load = (hashes: string[]) => keysByHash(database, hashes);
+  const authenticator = new Authenticator({ database, changes, clock, load });
+  return {
+    authenticate: (headers) => authenticator.authenticate(headers),
+    permit,
+    operations: keyOperations(parts),
+    bootstrap: (chosen) => bootstrap(parts, chosen),
+    issueManagementKey: (name) => issueManagementKey(parts, name),
+  };
+}
+
+/**
+ * wire/keys.md says 401 for a management key on inference. It gets 403 as the reverse does: the key is genuine, and
+ * clients throw a key away on 401, which is kept for credentials that are really wrong.
+ */
+export function permit(caller: Caller, required: RequiredAccess): void {
+  if (required === 'management' && caller.kind !== 'management') {
+    throw new GatewayError('permission_denied', 'Only management keys can perform this operation.');
+  }
+  if (required === 'inference' && caller.kind !== 'inference') {
+    throw new GatewayError('permission_denied', 'Management keys cannot perform this operation; use an inference key.');
+  }
 }

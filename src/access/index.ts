@@ -3,6 +3,8 @@
  * else hangs on; `authenticate` turns a request's headers into a `Caller` from memory. What a caller may spend is the
  * business of `spend/`, which models and filters apply to it that of the guardrails.
  */
-
-export type { Access } from './access.ts';
+export { type Access, type AccessParts, createAccess, permit } from './access.ts';
+export { KEYS_TOPIC, MEMBERS_TOPIC, OUTAGE_GRACE_MS } from './authenticator.ts';
+export type { ChosenTokens, FirstKey } from './bootstrap.ts';
 export type { Caller, KeyKind, LimitReset } from './caller.ts';
+export { type KeyUsage, NO_USAGE, type Spent, type UsageOf } from './usage.ts';

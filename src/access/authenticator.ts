@@ -1,0 +1,256 @@
+/**
+ * Tokens to callers, from memory. A known key costs one hash and one look-up, and no promise. What is not known is
+ * asked of the database in batches, one at a time, so that a flood of invented keys costs a query per round trip and
+ * not one per request, and fills neither cache past its bound.
+ */
+import { timingSafeEqual } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Clock } from '../base/clock.ts';
+import { GatewayError } from '../base/errors.ts';
+import type { Changes, Database } from '../storage/database.ts';
+import type { Caller } from './caller.ts';
+import { hashToken, presentedToken, unauthorized } from './token.ts';
+
+/** Announced with a key's hash when anything about the key changes. */
+export const KEYS_TOPIC = 'access.keys';
+/** Announced with a user's id when the user joins or leaves an organization. */
+export const MEMBERS_TOPIC = 'access.members';
+
+/**
+ * How long after losing sight of the database a key that was known still works: long enough for a failover or a
+ * restart of the database, short enough that a key revoked elsewhere in the meantime does not live on for hours.
+ */
+export const OUTAGE_GRACE_MS = 300_000;
+/** Past these the oldest entry goes; it costs one query when it is presented again. */
+export const MAX_KNOWN_KEYS = 50_000;
+export const MAX_UNKNOWN_KEYS = 10_000;
+/** Tokens being looked up at one time; more are told to come back. */
+export const MAX_LOOKUPS = 1_024;
+/** A database that takes a query and says nothing counts as unreachable after this. */
+export const LOOKUP_TIMEOUT_MS = 5_000;
+
+/** A key as the database has it, whether or not it may be used now. */
+export interface KeyState {
+  readonly caller: Caller;
+  readonly disabled: boolean;
+  /** False when the member who made the key has left the organization. */
+  readonly creatorIsMember: boolean;
+}
+
+export interface AuthenticatorParts {
+  database: Pick<Database, 'up'>;
+  changes: Changes;
+  clock: Clock;
+  /** The keys among `hashes` that exist. */
+  load: (hashes: string[]) => Promise<KeyState[]>;
+}
+
+interface Entry extends KeyState {
+  readonly digest: Buffer;
+  /** Wall time since which changes may have been missed; null while every change is known to arrive. */
+  staleSince: number | null;
+}
+
+interface Lookup {
+  readonly promise: Promise<KeyState | undefined>;
+  readonly settle: (state: KeyState | undefined) => void;
+  readonly fail: (error: unknown) => void;
+  /** Something changed while the query ran, so that its result may be old. */
+  outdated: boolean;
+}
+
+export class Authenticator {
+  /** By the first digits of the hash: the rest of it is compared in constant time. */
+  readonly #known = new Map<string, Entry>();
+  readonly #unknown = new Set<string>();
+  readonly #lookups = new Map<string, Lookup>();
+  readonly #waiting = new Set<string>();
+  readonly #presented = Buffer.alloc(64);
+  readonly #database: Pick<Database, 'up'>;
+  readonly #clock: Clock;
+  readonly #load: (hashes: string[]) => Promise<KeyState[]>;
+  #asking = false;
+  /** The database was unreachable when last looked at. */
+  #outage = false;
+
+  constructor({ database, changes, clock, load }: AuthenticatorParts) {
+    this.#database = database;
+    this.#clock = clock;
+    this.#load = load;
+    changes.subscribe(KEYS_TOPIC, (hash) => (hash === null ? this.#distrustAll() : this.#forgetKey(hash)));
+    changes.subscribe(MEMBERS_TOPIC, (userId) => (userId === null ? this.#distrustAll() : this.#forgetCreator(userId)));
+  }
+
+  /** See `Access.authenticate`. */
+  authenticate(headers: IncomingHttpHeaders): Caller | Promise<Caller> {
+    const hash = hashToken(presentedToken(headers));
+    const entry = this.#find(hash);
+    if (!this.#database.up) return this.#duringOutage(hash, entry);
+    this.#outage = false;
+    if (entry?.staleSince === null) return this.#admit(entry);
+    if (this.#unknown.has(hash)) throw unauthorized('The API key is not known.');
+    return this.#ask(hash, entry);
+  }
+
+  #find(hash: string): Entry | undefined {
+    const entry = this.#known.get(indexOf(hash));
+    if (entry === undefined) return undefined;
+    this.#presented.write(hash, 'latin1');
+    return timingSafeEqual(this.#presented, entry.digest) ? entry : undefined;
+  }
+
+  #admit(state: KeyState): Caller {
+    const { caller } = state;
+    if (state.disabled) throw unauthorized('The API key is disabled.');
+    if (caller.expiresAt !== null && this.#clock.now() >= caller.expiresAt)
+      throw unauthorized('The API key has expired.');
+    if (!state.creatorIsMember) {
+      throw new GatewayError(
+        'permission_denied',
+        'The creator of this API key is no longer a member of the organization.',
+      );
+    }
+    return caller;
+  }
+
+  #duringOutage(hash: string, entry: Entry | undefined): Caller | Promise<Caller> {
+    if (!this.#outage) this.#distrustAll();
+    this.#outage = true;
+    // An unknown key is still asked for: the database may be back before anything else notices.
+    return entry !== undefined && this.#inGrace(entry) ? this.#admit(entry) : this.#ask(hash, entry);
+  }
+
+  #inGrace(entry: Entry): boolean {
+    const now = this.#clock.now();
+    entry.staleSince ??= now;
+    return now - entry.staleSince < OUTAGE_GRACE_MS;
+  }
+
+  async #ask(hash: string, entry: Entry | undefined): Promise<Caller> {
+    let state: KeyState | undefined;
+    try {
+      state = await this.#lookUp(hash);
+    } catch (error) {
+      if (entry !== undefined && this.#inGrace(entry)) return this.#admit(entry);
+      throw cannotTell(error);
+    }
+    if (state === undefined) throw unauthorized('The API key is not known.');
+    return this.#admit(state);
+  }
+
+  #lookUp(hash: string): Promise<KeyState | undefined> {
+    const pending = this.#lookups.get(hash);
+    if (pending !== undefined) return pending.promise;
+    if (this.#lookups.size >= MAX_LOOKUPS) return Promise.reject(new Error('too many keys are being looked up'));
+    const { promise, resolve, reject } = Promise.withResolvers<KeyState | undefined>();
+    this.#lookups.set(hash, { promise, settle: resolve, fail: reject, outdated: false });
+    this.#waiting.add(hash);
+    if (!this.#asking) void this.#askForWaiting();
+    return promise;
+  }
+
+  async #askForWaiting(): Promise<void> {
+    this.#asking = true;
+    while (this.#waiting.size > 0) {
+      const hashes = [...this.#waiting];
+      this.#waiting.clear();
+      try {
+        const states = await this.#inTime(this.#load(hashes));
+        const found = new Map(states.map((state) => [state.caller.keyHash, state]));
+        for (const hash of hashes) this.#answer(hash, found.get(hash));
+      } catch (error) {
+        for (const hash of hashes) this.#take(hash)?.fail(error);
+      }
+    }
+    this.#asking = false;
+  }
+
+  async #inTime<T>(query: Promise<T>): Promise<T> {
+    const { promise, reject } = Promise.withResolvers<never>();
+    const timer = this.#clock.timer(LOOKUP_TIMEOUT_MS, () => reject(new Error('the database did not answer in time')));
+    try {
+      return await Promise.race([query, promise]);
+    } finally {
+      timer.cancel();
+    }
+  }
+
+  #answer(hash: string, state: KeyState | undefined): void {
+    const lookup = this.#lookups.get(hash);
+    if (lookup?.outdated) {
+      lookup.outdated = false;
+      this.#waiting.add(hash);
+      return;
+    }
+    if (state === undefined) this.#rememberUnknown(hash);
+    else this.#remember(state);
+    this.#take(hash)?.settle(state);
+  }
+
+  #take(hash: string): Lookup | undefined {
+    const lookup = this.#lookups.get(hash);
+    this.#lookups.delete(hash);
+    return lookup;
+  }
+
+  #remember(state: KeyState): void {
+    const { keyHash } = state.caller;
+    makeRoom(this.#known, MAX_KNOWN_KEYS);
+    this.#known.set(indexOf(keyHash), { ...state, digest: Buffer.from(keyHash, 'latin1'), staleSince: null });
+  }
+
+  #rememberUnknown(hash: string): void {
+    this.#known.delete(indexOf(hash));
+    makeRoom(this.#unknown, MAX_UNKNOWN_KEYS);
+    this.#unknown.add(hash);
+  }
+
+  #forgetKey(hash: string): void {
+    this.#known.delete(indexOf(hash));
+    this.#unknown.delete(hash);
+    const lookup = this.#lookups.get(hash);
+    if (lookup !== undefined) lookup.outdated = true;
+  }
+
+  #forgetCreator(userId: string): void {
+    for (const [index, entry] of this.#known) if (entry.caller.userId === userId) this.#known.delete(index);
+    this.#outdateLookups();
+  }
+
+  /** Changes may have been missed. Known keys stay for the outage's grace, to be asked for again as soon as possible. */
+  #distrustAll(): void {
+    const now = this.#clock.now();
+    for (const entry of this.#known.values()) entry.staleSince ??= now;
+    this.#unknown.clear();
+    this.#outdateLookups();
+  }
+
+  #outdateLookups(): void {
+    for (const lookup of this.#lookups.values()) lookup.outdated = true;
+  }
+}
+
+const INDEX_DIGITS = 16;
+
+function indexOf(hash: string): string {
+  return hash.slice(0, INDEX_DIGITS);
+}
+
+function makeRoom(
+  entries: { size: number; keys(): IterableIterator<string>; delete(key: string): boolean },
+  max: number,
+): void {
+  if (entries.size < max) return;
+  const oldest = entries.keys().next();
+  if (!oldest.done) entries.delete(oldest.value);
+}
+
+/** Whether the key is right cannot be said now; saying 401 would make clients throw good keys away. */
+function cannotTell(cause: unknown): GatewayError {
+  return new GatewayError('server', 'The API key cannot be checked at the moment. Try again.', {
+    status: 503,
+    retryAfterSeconds: 1,
+    metadata: { retryable: true },
+    cause,
+  });
+}

@@ -1,0 +1,130 @@
+/** The first rows of an installation, and the way back in for an operator who lost the management key. */
+import type { Clock } from '../base/clock.ts';
+import { uuidv7 } from '../base/ids.ts';
+import type { Changes, Database, Queryable } from '../storage/database.ts';
+import { KEYS_TOPIC } from './authenticator.ts';
+import type { KeyKind } from './caller.ts';
+import * as store from './store.ts';
+import { createToken, hashToken, isToken, MAX_TOKEN_LENGTH, maskToken } from './token.ts';
+
+export interface BootstrapParts {
+  database: Database;
+  changes: Changes;
+  clock: Clock;
+}
+
+/** Tokens that the operator chose; one that is absent is generated. */
+export interface ChosenTokens {
+  management?: string;
+  inference?: string;
+}
+
+/** A key of the first start. Its token is known to nobody else and will not be told again. */
+export interface FirstKey {
+  kind: KeyKind;
+  token: string;
+  /** False when the operator chose it, so that there is no need to show it. */
+  generated: boolean;
+}
+
+/**
+ * Makes the organization with its owner, its default workspace and one key of each kind, unless they exist: then the
+ * result is null and `chosen` is not looked at. Of processes that start at once exactly one gets the keys. Throws a
+ * RangeError for a chosen token that cannot be one.
+ */
+export async function bootstrap(parts: BootstrapParts, chosen: ChosenTokens = {}): Promise<FirstKey[] | null> {
+  const { database, changes, clock } = parts;
+  if ((await store.organizationId(database)) !== undefined) return null;
+  const keys = [firstKey('management', chosen.management), firstKey('inference', chosen.inference)];
+  if (chosen.management !== undefined && chosen.management === chosen.inference) {
+    throw new RangeError('the management key and the inference key must differ');
+  }
+  const made = await database.transaction(async (tx) => {
+    await store.lockOrganizations(tx);
+    if ((await store.organizationId(tx)) !== undefined) return null;
+    const createdAt = new Date(clock.now());
+    const organizationId = prefixedId('org', createdAt);
+    const userId = prefixedId('user', createdAt);
+    const workspaceId = uuidv7(createdAt.getTime());
+    await store.insertOrganization(tx, {
+      organizationId,
+      organizationName: 'Organization',
+      workspaceId,
+      workspaceSlug: 'default',
+      workspaceName: 'Default workspace',
+      userId,
+      userName: 'Owner',
+      createdAt,
+    });
+    const changesMade = [];
+    for (const { kind, token } of keys) {
+      const owner = { organizationId, creatorUserId: userId, workspaceId: kind === 'inference' ? workspaceId : null };
+      await insertPlainKey(tx, kind, token, `First ${kind} key`, owner, createdAt);
+      changesMade.push(await changes.announce(tx, KEYS_TOPIC, hashToken(token)));
+    }
+    return changesMade;
+  });
+  for (const change of made ?? []) await change.settled();
+  return made && keys;
+}
+
+/**
+ * Makes a further management key, which belongs to the organization itself, and returns its token. For the operator at
+ * the machine; no operation offers it. Throws an Error before the first start.
+ */
+export async function issueManagementKey({ database, changes, clock }: BootstrapParts, name: string): Promise<string> {
+  const token = createToken('management');
+  const change = await database.transaction(async (tx) => {
+    const organizationId = await store.organizationId(tx);
+    if (organizationId === undefined) throw new Error('there is no organization yet; start the gateway once');
+    const owner = { organizationId, creatorUserId: null, workspaceId: null };
+    await insertPlainKey(tx, 'management', token, name, owner, new Date(clock.now()));
+    return changes.announce(tx, KEYS_TOPIC, hashToken(token));
+  });
+  await change.settled();
+  return token;
+}
+
+function firstKey(kind: KeyKind, chosen: string | undefined): FirstKey {
+  if (chosen === undefined) return { kind, token: createToken(kind), generated: true };
+  if (!isToken(chosen)) {
+    throw new RangeError(`the ${kind} key must be 1 to ${MAX_TOKEN_LENGTH} visible ASCII characters without spaces`);
+  }
+  return { kind, token: chosen, generated: false };
+}
+
+interface Owner {
+  organizationId: string;
+  creatorUserId: string | null;
+  workspaceId: string | null;
+}
+
+function insertPlainKey(
+  tx: Queryable,
+  kind: KeyKind,
+  token: string,
+  name: string,
+  owner: Owner,
+  createdAt: Date,
+): Promise<void> {
+  return store.insertKey(tx, {
+    ...owner,
+    id: uuidv7(createdAt.getTime()),
+    hash: hashToken(token),
+    kind,
+    name,
+    label: maskToken(token),
+    expiresAt: null,
+    limitNano: null,
+    limitReset: null,
+    includeByokInLimit: false,
+    externalUser: null,
+    externalKeyHash: null,
+    createdAt,
+  });
+}
+
+/** Ids of users and organizations (wire/common.md, "Ids"). */
+function prefixedId(prefix: 'org' | 'user', createdAt: Date): string {
+  return `${prefix}_${uuidv7(createdAt.getTime()).replaceAll('-', '')}`;
+}

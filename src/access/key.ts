@@ -1,0 +1,145 @@
+/** Keys without I/O: reading what a management client asks for, and showing a key on the wire (wire/keys.md). */
+import { invalidField } from '../base/errors.ts';
+import { type Nano, nanoFromUsd, usdFromNano } from '../base/money.ts';
+import type { Caller, LimitReset } from './caller.ts';
+import type { CreateKeyBody, CurrentKeyReply, KeyReply, UpdateKeyBody } from './schema.ts';
+import type { KeyTerms, StoredKey } from './store.ts';
+import { hashToken } from './token.ts';
+import { type KeyUsage, NO_USAGE, type Spent } from './usage.ts';
+
+/** What a client may set when it makes a key. */
+export interface NewKeySettings {
+  name: string;
+  limitNano: Nano | null;
+  limitReset: LimitReset | null;
+  includeByokInLimit: boolean;
+  expiresAt: Date | null;
+  externalUser: string | null;
+  externalKeyHash: string | null;
+}
+
+const MAX_LIMIT_USD = 1_000_000_000;
+const MAX_INT32 = 2_147_483_647;
+const TIMESTAMP = /^(\d{4}-\d{2}-(\d{2}))[Tt]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:[Zz]|[+-]\d{2}:\d{2})$/;
+
+/** The settings of a new key. Throws GatewayError 400 with the field's path for what the schema cannot say. */
+export function newKeySettings(body: CreateKeyBody, nowMs: number): NewKeySettings {
+  const { external } = body;
+  return {
+    name: keyName(body.name),
+    limitNano: body.limit == null ? null : limitNano(body.limit),
+    limitReset: body.limit_reset ?? null,
+    includeByokInLimit: body.include_byok_in_limit ?? false,
+    expiresAt: body.expires_at == null ? null : futureTime(body.expires_at, nowMs),
+    externalUser: external?.user ?? null,
+    externalKeyHash: external?.api_key === undefined ? null : hashToken(external.api_key),
+  };
+}
+
+/** The terms of a key after a change; what the body does not name stays. Throws like `newKeySettings`. */
+export function changedTerms(key: StoredKey, body: UpdateKeyBody): KeyTerms {
+  const { caller } = key;
+  return {
+    name: body.name === undefined ? caller.name : keyName(body.name),
+    disabled: body.disabled ?? key.disabled,
+    limitNano: body.limit === undefined ? caller.limitNano : body.limit === null ? null : limitNano(body.limit),
+    limitReset: body.limit_reset === undefined ? caller.limitReset : body.limit_reset,
+    includeByokInLimit: body.include_byok_in_limit ?? caller.includeByokInLimit,
+  };
+}
+
+/** What a limit leaves in its present window, in nano-dollars and never below zero; null when there is no limit. */
+export function limitRemaining(key: Caller, usage: KeyUsage): Nano | null {
+  if (key.limitNano === null) return null;
+  const window = key.limitReset ?? 'lifetime';
+  const spent = usage.usage[window] + (key.includeByokInLimit ? usage.byok[window] : 0n);
+  return spent >= key.limitNano ? 0n : key.limitNano - spent;
+}
+
+/** The members that `GET /key` and the operations on `/keys` share. */
+export function keyFigures(key: Caller, usage: KeyUsage = NO_USAGE) {
+  const remaining = limitRemaining(key, usage);
+  return {
+    label: key.label,
+    limit: key.limitNano === null ? null : usdFromNano(key.limitNano),
+    limit_remaining: remaining === null ? null : usdFromNano(remaining),
+    limit_reset: key.limitReset,
+    include_byok_in_limit: key.includeByokInLimit,
+    ...spendMembers('usage', usage.usage),
+    ...spendMembers('byok_usage', usage.byok),
+    creator_user_id: key.userId,
+    expires_at: key.expiresAt === null ? null : new Date(key.expiresAt).toISOString(),
+  };
+}
+
+/** `ApiKey` of wire/keys.md. */
+export function keyReply(key: StoredKey, usage?: KeyUsage): KeyReply {
+  const { caller } = key;
+  return {
+    hash: caller.keyHash,
+    name: caller.name,
+    disabled: key.disabled,
+    external_user: caller.externalUser,
+    created_at: key.createdAt.toISOString(),
+    updated_at: key.updatedAt?.toISOString() ?? null,
+    workspace_id: caller.workspaceId,
+    ...keyFigures(caller, usage),
+  };
+}
+
+/** `GetCurrentKeyData` of wire/keys.md. */
+export function currentKeyReply(caller: Caller, usage?: KeyUsage): CurrentKeyReply {
+  const isManagementKey = caller.kind === 'management';
+  return {
+    ...keyFigures(caller, usage),
+    allowed_data_regions: ['global', 'europe', 'us'],
+    // There is no tier and no quota of free requests here; clients that warn near a quota must not be alarmed.
+    free_model_daily_requests: { limit: MAX_INT32, remaining: MAX_INT32, used: 0 },
+    is_free_tier: false,
+    is_management_key: isManagementKey,
+    is_provisioning_key: isManagementKey,
+    organization_id: caller.organizationId,
+    rate_limit: { interval: '10s', note: 'Deprecated: it limits nothing.', requests: -1 },
+    workspace_id: isManagementKey ? null : caller.workspaceId,
+  };
+}
+
+function spendMembers<P extends string>(prefix: P, spent: Spent) {
+  return {
+    [prefix]: usdFromNano(spent.lifetime),
+    [`${prefix}_daily`]: usdFromNano(spent.daily),
+    [`${prefix}_weekly`]: usdFromNano(spent.weekly),
+    [`${prefix}_monthly`]: usdFromNano(spent.monthly),
+  } as Record<P | `${P}_daily` | `${P}_weekly` | `${P}_monthly`, number>;
+}
+
+function keyName(name: string): string {
+  const trimmed = name.trim();
+  if (trimmed === '') throw invalidField('name', 'must not be blank');
+  return trimmed;
+}
+
+function limitNano(usd: number): Nano {
+  if (usd > MAX_LIMIT_USD) throw invalidField('limit', `must be at most ${MAX_LIMIT_USD}`);
+  try {
+    return nanoFromUsd(usd);
+  } catch (error) {
+    if (error instanceof RangeError) throw invalidField('limit', 'must be a multiple of 0.000000001 US dollars');
+    throw error;
+  }
+}
+
+/** Reads a time with at least seconds precision; a day that the month lacks is refused and not moved to the next. */
+function futureTime(text: string, nowMs: number): Date {
+  const match = TIMESTAMP.exec(text);
+  const time = new Date(text);
+  if (
+    match === null ||
+    Number.isNaN(time.getTime()) ||
+    new Date(`${match[1]}T00:00:00Z`).getUTCDate() !== Number(match[2])
+  ) {
+    throw invalidField('expires_at', 'must be an ISO 8601 time with seconds and zone, such as 2030-01-31T23:59:59Z');
+  }
+  if (time.getTime() <= nowMs) throw invalidField('expires_at', 'must lie in the future');
+  return time;
+}

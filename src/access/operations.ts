@@ -1,0 +1,209 @@
+/**
+ * The operations on keys (wire/keys.md). Those on `/keys` see inference keys only: management keys are made and revoked
+ * on the machine itself, so that a leaked one cannot make others or take the owner's away.
+ */
+import type { TSchema } from 'typebox';
+import type { Clock } from '../base/clock.ts';
+import { GatewayError, invalidField } from '../base/errors.ts';
+import { uuidv7 } from '../base/ids.ts';
+import type { Exchange, Operation } from '../http/operation.ts';
+import type { Changes, Database, Queryable } from '../storage/database.ts';
+import { KEYS_TOPIC } from './authenticator.ts';
+import type { Caller } from './caller.ts';
+import { changedTerms, currentKeyReply, keyReply, newKeySettings } from './key.ts';
+import * as schema from './schema.ts';
+import * as store from './store.ts';
+import { createToken, hashToken, maskToken } from './token.ts';
+import type { UsageOf } from './usage.ts';
+
+export interface OperationParts {
+  database: Database;
+  changes: Changes;
+  clock: Clock;
+  usageOf: UsageOf;
+}
+
+const PAGE_SIZE = 100;
+
+export function keyOperations(parts: OperationParts): Operation<Caller>[] {
+  return [currentKey(parts), listKeys(parts), createKey(parts), getKey(parts), updateKey(parts), deleteKey(parts)];
+}
+
+function currentKey({ usageOf }: OperationParts): Operation<Caller> {
+  return {
+    id: 'getCurrentKey',
+    method: 'GET',
+    path: '/key',
+    summary: 'The key that makes the request',
+    tag: 'Keys',
+    access: 'any',
+    replies: ok('The key, its limit and what it has spent', schema.CurrentKeyEnvelope),
+    async handle(exchange) {
+      const { caller } = exchange;
+      const usage = await usageOf([caller.keyId]);
+      exchange.reply(200, { data: currentKeyReply(caller, usage.get(caller.keyId)) });
+    },
+  };
+}
+
+function listKeys({ database, usageOf }: OperationParts): Operation<Caller> {
+  return {
+    id: 'listKeys',
+    method: 'GET',
+    path: '/keys',
+    summary: 'Inference keys of a workspace, 100 a page, newest first',
+    tag: 'Keys',
+    access: 'management',
+    query: schema.ListKeysQuerySchema,
+    replies: ok('One page; the default workspace unless `workspace_id` names another', schema.KeyListEnvelope),
+    async handle(exchange) {
+      const { organizationId } = exchange.caller;
+      const query = exchange.query as schema.ListKeysQuery;
+      const workspaceId = await chosenWorkspace(database, organizationId, query.workspace_id);
+      const { include_disabled: includeDisabled = false, offset = 0 } = query;
+      const page = { organizationId, workspaceId, includeDisabled, offset, limit: PAGE_SIZE };
+      const keys = await store.listInferenceKeys(database, page);
+      const usage = await usageOf(keys.map((key) => key.caller.keyId));
+      exchange.reply(200, { data: keys.map((key) => keyReply(key, usage.get(key.caller.keyId))) });
+    },
+  };
+}
+
+function createKey({ database, changes, clock }: OperationParts): Operation<Caller> {
+  return {
+    id: 'createKey',
+    method: 'POST',
+    path: '/keys',
+    summary: 'Make an inference key',
+    tag: 'Keys',
+    access: 'management',
+    body: { schema: schema.CreateKeySchema },
+    replies: { 201: { description: 'The key; its token is shown this once', schema: schema.CreatedKeyEnvelope } },
+    async handle(exchange) {
+      const { organizationId, userId } = exchange.caller;
+      const body = exchange.body as schema.CreateKeyBody;
+      const settings = newKeySettings(body, clock.now());
+      const creatorUserId = body.creator_user_id === undefined ? userId : body.creator_user_id;
+      const token = createToken('inference');
+      const hash = hashToken(token);
+      const { key, change } = await database.transaction(async (tx) => {
+        const workspaceId = await chosenWorkspace(tx, organizationId, body.workspace_id);
+        if (creatorUserId !== null && !(await store.hasMember(tx, organizationId, creatorUserId))) {
+          throw invalidField('creator_user_id', 'names no member of the organization');
+        }
+        const createdAt = new Date(clock.now());
+        const identity = { id: uuidv7(createdAt.getTime()), hash, kind: 'inference' as const, label: maskToken(token) };
+        await store.insertKey(tx, { ...settings, ...identity, organizationId, workspaceId, creatorUserId, createdAt });
+        // A process that met this token before it existed would go on refusing it.
+        return {
+          key: await existingKey(tx, organizationId, hash),
+          change: await changes.announce(tx, KEYS_TOPIC, hash),
+        };
+      });
+      await change.settled();
+      exchange.reply(201, { data: keyReply(key), key: token });
+    },
+  };
+}
+
+function getKey({ database, usageOf }: OperationParts): Operation<Caller> {
+  return {
+    id: 'getKey',
+    method: 'GET',
+    path: '/keys/{hash}',
+    summary: 'One inference key',
+    tag: 'Keys',
+    access: 'management',
+    params: schema.KeyParamsSchema,
+    replies: ok('The key', schema.KeyEnvelope),
+    async handle(exchange) {
+      const key = await existingKey(database, exchange.caller.organizationId, hashOf(exchange));
+      const usage = await usageOf([key.caller.keyId]);
+      exchange.reply(200, { data: keyReply(key, usage.get(key.caller.keyId)) });
+    },
+  };
+}
+
+function updateKey({ database, changes, clock, usageOf }: OperationParts): Operation<Caller> {
+  return {
+    id: 'updateKey',
+    method: 'PATCH',
+    path: '/keys/{hash}',
+    summary: 'Change an inference key',
+    tag: 'Keys',
+    access: 'management',
+    params: schema.KeyParamsSchema,
+    body: { schema: schema.UpdateKeySchema },
+    replies: ok('The key as it is now, in every process', schema.KeyEnvelope),
+    async handle(exchange) {
+      const { organizationId } = exchange.caller;
+      const hash = hashOf(exchange);
+      const { key, change } = await database.transaction(async (tx) => {
+        const before = await lockedKey(tx, organizationId, hash);
+        const terms = changedTerms(before, exchange.body as schema.UpdateKeyBody);
+        await store.updateKey(tx, before.caller.keyId, terms, new Date(clock.now()));
+        return {
+          key: await existingKey(tx, organizationId, hash),
+          change: await changes.announce(tx, KEYS_TOPIC, hash),
+        };
+      });
+      await change.settled();
+      const usage = await usageOf([key.caller.keyId]);
+      exchange.reply(200, { data: keyReply(key, usage.get(key.caller.keyId)) });
+    },
+  };
+}
+
+function deleteKey({ database, changes, clock }: OperationParts): Operation<Caller> {
+  return {
+    id: 'deleteKey',
+    method: 'DELETE',
+    path: '/keys/{hash}',
+    summary: 'Delete an inference key',
+    tag: 'Keys',
+    access: 'management',
+    params: schema.KeyParamsSchema,
+    replies: ok('The key works no more, in any process', schema.DeletedEnvelope),
+    async handle(exchange) {
+      const { organizationId } = exchange.caller;
+      const hash = hashOf(exchange);
+      const change = await database.transaction(async (tx) => {
+        const { caller } = await lockedKey(tx, organizationId, hash);
+        await store.markKeyDeleted(tx, caller.keyId, new Date(clock.now()));
+        return changes.announce(tx, KEYS_TOPIC, hash);
+      });
+      await change.settled();
+      exchange.reply(200, { deleted: true });
+    },
+  };
+}
+
+function ok(description: string, replySchema: TSchema): Operation['replies'] {
+  return { 200: { description, schema: replySchema } };
+}
+
+function hashOf(exchange: Exchange<Caller>): string {
+  return exchange.params['hash'] ?? '';
+}
+
+async function existingKey(db: Queryable, organizationId: string, hash: string): Promise<store.StoredKey> {
+  const key = await store.inferenceKey(db, organizationId, hash);
+  if (key === undefined) throw new GatewayError('not_found', 'There is no inference key with this hash.');
+  return key;
+}
+
+async function lockedKey(tx: Queryable, organizationId: string, hash: string): Promise<store.StoredKey> {
+  await store.lockKey(tx, organizationId, hash);
+  return existingKey(tx, organizationId, hash);
+}
+
+/** The named workspace, or the organization's default one when none is named. */
+async function chosenWorkspace(db: Queryable, organizationId: string, named: string | undefined): Promise<string> {
+  if (named !== undefined) {
+    if (await store.hasWorkspace(db, organizationId, named)) return named;
+    throw invalidField('workspace_id', 'names no workspace of the organization');
+  }
+  const workspaceId = await store.defaultWorkspaceId(db, organizationId);
+  if (workspaceId === undefined) throw invalidField('workspace_id', 'is needed: there is no default workspace');
+  return workspaceId;
+}

@@ -1,0 +1,108 @@
+/** Wire schemas of the keys (wire/keys.md): validation, static types and the OpenAPI document come from here. */
+import { type Static, Type } from 'typebox';
+
+const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
+const closed = { additionalProperties: false };
+
+const LimitResetSchema = nullable(Type.Union([Type.Literal('daily'), Type.Literal('weekly'), Type.Literal('monthly')]));
+const NameSchema = Type.String({ minLength: 1, maxLength: 200 });
+const LimitSchema = nullable(Type.Number({ exclusiveMinimum: 0, description: 'US dollars; null for no limit' }));
+const ExternalSchema = Type.Object(
+  {
+    user: Type.String({ minLength: 1, maxLength: 256, description: "The partner's name of the end user" }),
+    api_key: Type.Optional(Type.String({ minLength: 32, maxLength: 512, description: 'Kept as a SHA-256 hash' })),
+  },
+  closed,
+);
+
+export const CreateKeySchema = Type.Object(
+  {
+    name: NameSchema,
+    limit: Type.Optional(LimitSchema),
+    limit_reset: Type.Optional(LimitResetSchema),
+    include_byok_in_limit: Type.Optional(Type.Boolean()),
+    expires_at: Type.Optional(nullable(Type.String({ description: 'ISO 8601 with seconds and zone' }))),
+    creator_user_id: Type.Optional(nullable(Type.String({ maxLength: 100 }))),
+    workspace_id: Type.Optional(Type.String({ format: 'uuid' })),
+    external: Type.Optional(ExternalSchema),
+  },
+  closed,
+);
+
+export const UpdateKeySchema = Type.Object(
+  {
+    name: Type.Optional(NameSchema),
+    disabled: Type.Optional(Type.Boolean()),
+    limit: Type.Optional(LimitSchema),
+    limit_reset: Type.Optional(LimitResetSchema),
+    include_byok_in_limit: Type.Optional(Type.Boolean()),
+  },
+  closed,
+);
+
+export const ListKeysQuerySchema = Type.Object(
+  {
+    include_disabled: Type.Optional(Type.Boolean()),
+    offset: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
+    workspace_id: Type.Optional(Type.String({ format: 'uuid' })),
+  },
+  closed,
+);
+
+export const KeyParamsSchema = Type.Object({ hash: Type.String({ description: 'SHA-256 of the key in hexadecimal' }) });
+
+const figures = {
+  label: Type.String(),
+  limit: nullable(Type.Number()),
+  limit_remaining: nullable(Type.Number()),
+  limit_reset: nullable(Type.String()),
+  include_byok_in_limit: Type.Boolean(),
+  usage: Type.Number(),
+  usage_daily: Type.Number(),
+  usage_weekly: Type.Number(),
+  usage_monthly: Type.Number(),
+  byok_usage: Type.Number(),
+  byok_usage_daily: Type.Number(),
+  byok_usage_weekly: Type.Number(),
+  byok_usage_monthly: Type.Number(),
+  creator_user_id: nullable(Type.String()),
+  expires_at: nullable(Type.String()),
+};
+
+export const KeySchema = Type.Object({
+  hash: Type.String(),
+  name: Type.String(),
+  disabled: Type.Boolean(),
+  external_user: nullable(Type.String()),
+  created_at: Type.String(),
+  updated_at: nullable(Type.String()),
+  workspace_id: Type.String(),
+  ...figures,
+});
+
+export const CurrentKeySchema = Type.Object({
+  ...figures,
+  allowed_data_regions: Type.Array(Type.String()),
+  free_model_daily_requests: Type.Object({ limit: Type.Integer(), remaining: Type.Integer(), used: Type.Integer() }),
+  is_free_tier: Type.Boolean(),
+  is_management_key: Type.Boolean(),
+  is_provisioning_key: Type.Boolean({ deprecated: true }),
+  organization_id: nullable(Type.String()),
+  rate_limit: Type.Object(
+    { interval: Type.String(), note: Type.String(), requests: Type.Integer() },
+    { deprecated: true },
+  ),
+  workspace_id: nullable(Type.String()),
+});
+
+export const KeyEnvelope = Type.Object({ data: KeySchema });
+export const KeyListEnvelope = Type.Object({ data: Type.Array(KeySchema) });
+export const CreatedKeyEnvelope = Type.Object({ data: KeySchema, key: Type.String({ description: 'Shown once' }) });
+export const CurrentKeyEnvelope = Type.Object({ data: CurrentKeySchema });
+export const DeletedEnvelope = Type.Object({ deleted: Type.Literal(true) });
+
+export type CreateKeyBody = Static<typeof CreateKeySchema>;
+export type UpdateKeyBody = Static<typeof UpdateKeySchema>;
+export type ListKeysQuery = Static<typeof ListKeysQuerySchema>;
+export type KeyReply = Static<typeof KeySchema>;
+export type CurrentKeyReply = Static<typeof CurrentKeySchema>;

@@ -1,0 +1,206 @@
+/** The SQL of access. Callers open the transactions; ids, hashes and times are made above. */
+import type { Queryable } from '../storage/database.ts';
+import type { KeyState } from './authenticator.ts';
+import type { Caller, KeyKind, LimitReset } from './caller.ts';
+
+/** A key as it is stored, with what its organization and creator say about it. */
+export interface StoredKey extends KeyState {
+  readonly createdAt: Date;
+  readonly updatedAt: Date | null;
+}
+
+export interface NewKey {
+  id: string;
+  hash: string;
+  kind: KeyKind;
+  organizationId: string;
+  /** null for management keys, and only for them. */
+  workspaceId: string | null;
+  creatorUserId: string | null;
+  name: string;
+  label: string;
+  expiresAt: Date | null;
+  limitNano: bigint | null;
+  limitReset: LimitReset | null;
+  includeByokInLimit: boolean;
+  externalUser: string | null;
+  externalKeyHash: string | null;
+  createdAt: Date;
+}
+
+/** The members of a key that can change after its creation. */
+export interface KeyTerms {
+  name: string;
+  disabled: boolean;
+  limitNano: bigint | null;
+  limitReset: LimitReset | null;
+  includeByokInLimit: boolean;
+}
+
+export interface KeyPage {
+  organizationId: string;
+  workspaceId: string;
+  includeDisabled: boolean;
+  offset: number;
+  limit: number;
+}
+
+interface KeyRow extends Omit<Caller, 'expiresAt'> {
+  expiresAt: Date | null;
+  disabled: boolean;
+  creatorIsMember: boolean;
+  createdAt: Date;
+  updatedAt: Date | null;
+}
+
+const SELECT_KEYS = `
+  select k.id as "keyId", k.hash as "keyHash", k.kind, k.name, k.label, k.creator_user_id as "userId",
+         k.organization_id as "organizationId", coalesce(k.workspace_id, o.default_workspace_id) as "workspaceId",
+         k.limit_nano as "limitNano", k.limit_reset as "limitReset", k.include_byok_in_limit as "includeByokInLimit",
+         k.external_user as "externalUser", k.expires_at as "expiresAt", k.disabled,
+         k.creator_user_id is null or m.user_id is not null as "creatorIsMember",
+         k.created_at as "createdAt", k.updated_at as "updatedAt"
+    from api_keys k
+    join organizations o on o.id = k.organization_id
+    left join members m on m.organization_id = k.organization_id and m.user_id = k.creator_user_id
+   where k.deleted_at is null`;
+
+/** The keys of any kind among `hashes` that exist. */
+export async function keysByHash(db: Queryable, hashes: readonly string[]): Promise<StoredKey[]> {
+  const rows = await db.query<KeyRow>(`${SELECT_KEYS} and k.hash = any($1)`, [hashes]);
+  return rows.map(storedKey);
+}
+
+/** An organization's inference key. */
+export async function inferenceKey(
+  db: Queryable,
+  organizationId: string,
+  hash: string,
+): Promise<StoredKey | undefined> {
+  const sql = `${SELECT_KEYS} and k.kind = 'inference' and k.organization_id = $1 and k.hash = $2`;
+  const [row] = await db.query<KeyRow>(sql, [organizationId, hash]);
+  return row && storedKey(row);
+}
+
+/** Inference keys of one workspace, newest first. */
+export async function listInferenceKeys(db: Queryable, page: KeyPage): Promise<StoredKey[]> {
+  const sql = `${SELECT_KEYS} and k.kind = 'inference' and k.organization_id = $1 and k.workspace_id = $2
+      and ($3 or not k.disabled)
+    order by k.created_at desc, k.id desc
+    limit $4 offset $5`;
+  const { organizationId, workspaceId, includeDisabled, limit, offset } = page;
+  const rows = await db.query<KeyRow>(sql, [organizationId, workspaceId, includeDisabled, limit, offset]);
+  return rows.map(storedKey);
+}
+
+export async function insertKey(tx: Queryable, key: NewKey): Promise<void> {
+  await tx.query(
+    `insert into api_keys (id, hash, kind, organization_id, workspace_id, creator_user_id, name, label, expires_at,
+       limit_nano, limit_reset, include_byok_in_limit, external_user, external_key_hash, created_at)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
+    [
+      key.id,
+      key.hash,
+      key.kind,
+      key.organizationId,
+      key.workspaceId,
+      key.creatorUserId,
+      key.name,
+      key.label,
+      key.expiresAt,
+      key.limitNano,
+      key.limitReset,
+      key.includeByokInLimit,
+      key.externalUser,
+      key.externalKeyHash,
+      key.createdAt,
+    ],
+  );
+}
+
+/** Holds the key's row until the transaction ends, so that two changes of one key do not undo each other. */
+export async function lockKey(tx: Queryable, organizationId: string, hash: string): Promise<void> {
+  await tx.query('select 1 from api_keys where organization_id = $1 and hash = $2 for update', [organizationId, hash]);
+}
+
+export async function updateKey(tx: Queryable, keyId: string, terms: KeyTerms, updatedAt: Date): Promise<void> {
+  await tx.query(
+    `update api_keys set name = $2, disabled = $3, limit_nano = $4, limit_reset = $5, include_byok_in_limit = $6,
+       updated_at = $7 where id = $1`,
+    [keyId, terms.name, terms.disabled, terms.limitNano, terms.limitReset, terms.includeByokInLimit, updatedAt],
+  );
+}
+
+/** The row stays for the ledger that refers to it; the token is never accepted again. */
+export async function markKeyDeleted(tx: Queryable, keyId: string, deletedAt: Date): Promise<void> {
+  await tx.query('update api_keys set deleted_at = $2 where id = $1', [keyId, deletedAt]);
+}
+
+export async function defaultWorkspaceId(db: Queryable, organizationId: string): Promise<string | undefined> {
+  const sql = 'select default_workspace_id as "workspaceId" from organizations where id = $1';
+  const [row] = await db.query<{ workspaceId: string }>(sql, [organizationId]);
+  return row?.workspaceId;
+}
+
+export async function hasWorkspace(db: Queryable, organizationId: string, workspaceId: string): Promise<boolean> {
+  const sql = 'select 1 from workspaces where organization_id = $1 and id = $2';
+  return (await db.query(sql, [organizationId, workspaceId])).length > 0;
+}
+
+/** Holds the membership until the transaction ends. */
+export async function hasMember(tx: Queryable, organizationId: string, userId: string): Promise<boolean> {
+  const sql = 'select 1 from members where organization_id = $1 and user_id = $2 for key share';
+  return (await tx.query(sql, [organizationId, userId])).length > 0;
+}
+
+/** The installation's organization; undefined before the first start has made it. */
+export async function organizationId(db: Queryable): Promise<string | undefined> {
+  const [row] = await db.query<{ id: string }>('select id from organizations order by created_at, id limit 1');
+  return row?.id;
+}
+
+/** Until the transaction ends nobody else makes an organization; reading goes on. */
+export async function lockOrganizations(tx: Queryable): Promise<void> {
+  await tx.query('lock table organizations in share row exclusive mode');
+}
+
+export interface FirstRows {
+  organizationId: string;
+  organizationName: string;
+  workspaceId: string;
+  workspaceSlug: string;
+  workspaceName: string;
+  userId: string;
+  userName: string;
+  createdAt: Date;
+}
+
+/** An organization with its default workspace and the one member who owns it. */
+export async function insertOrganization(tx: Queryable, rows: FirstRows): Promise<void> {
+  const { organizationId, workspaceId, userId, createdAt } = rows;
+  await tx.query('insert into organizations (id, name, default_workspace_id, created_at) values ($1, $2, $3, $4)', [
+    organizationId,
+    rows.organizationName,
+    workspaceId,
+    createdAt,
+  ]);
+  await tx.query('insert into workspaces (id, slug, name, organization_id, created_at) values ($1, $2, $3, $4, $5)', [
+    workspaceId,
+    rows.workspaceSlug,
+    rows.workspaceName,
+    organizationId,
+    createdAt,
+  ]);
+  await tx.query('insert into users (id, name, created_at) values ($1, $2, $3)', [userId, rows.userName, createdAt]);
+  await tx.query(`insert into members (organization_id, user_id, role, created_at) values ($1, $2, 'admin', $3)`, [
+    organizationId,
+    userId,
+    createdAt,
+  ]);
+}
+
+function storedKey(row: KeyRow): StoredKey {
+  const { expiresAt, disabled, creatorIsMember, createdAt, updatedAt, ...rest } = row;
+  const caller: Caller = Object.freeze({ ...rest, expiresAt: expiresAt?.getTime() ?? null });
+  return { caller, disabled, creatorIsMember, createdAt, updatedAt };
+}

@@ -1,0 +1,83 @@
+/** Tokens: how a key looks, where a request carries it, and what may be shown or stored of it. */
+import { hash, randomBytes } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+import { GatewayError } from '../base/errors.ts';
+import { WIRE_NAME } from '../base/namespace.ts';
+import type { KeyKind } from './caller.ts';
+
+/** Longer ones are refused unread. */
+export const MAX_TOKEN_LENGTH = 512;
+
+const RANDOM_BYTES = 32;
+const OWN_PREFIX = /^sk-[a-z]+(?:-mgmt)?-v1-/;
+const SHOWN_CHARACTERS = 3;
+/** Showing both ends of a shorter token would give too much of it away. */
+const MIN_MASKABLE_LENGTH = 24;
+const VISIBLE_ASCII = /^[\x21-\x7e]+$/;
+const BEARER = /^bearer +/i;
+
+/**
+ * A new token with 256 bits of entropy. Management tokens have a prefix of their own, so that a person or a secret
+ * scanner sees at once which kind leaked; nothing else depends on it.
+ */
+export function createToken(kind: KeyKind): string {
+  const prefix = kind === 'management' ? `sk-${WIRE_NAME}-mgmt-v1-` : `sk-${WIRE_NAME}-v1-`;
+  return prefix + randomBytes(RANDOM_BYTES).toString('hex');
+}
+
+/**
+ * SHA-256 of a token in hexadecimal: what is stored, looked up and shown as the key's public id (wire/keys.md, "Facts").
+ * A plain hash is enough where the input cannot be guessed.
+ */
+export function hashToken(token: string): string {
+  return hash('sha256', token);
+}
+
+/** The token with all but its ends left out, e.g. `sk-svc-v1-abc...xyz`. */
+export function maskToken(token: string): string {
+  const prefix = OWN_PREFIX.exec(token)?.[0] ?? '';
+  const secret = token.slice(prefix.length);
+  if (secret.length < MIN_MASKABLE_LENGTH) return `${prefix}...`;
+  return `${prefix}${secret.slice(0, SHOWN_CHARACTERS)}...${secret.slice(-SHOWN_CHARACTERS)}`;
+}
+
+/** Whether `token` can be carried in a header and is not absurdly long. */
+export function isToken(token: string): boolean {
+  return token.length <= MAX_TOKEN_LENGTH && VISIBLE_ASCII.test(token);
+}
+
+/**
+ * The token that a request presents: `Authorization: Bearer`, else `x-api-key`, which the native SDKs send. Where both
+ * are present `Authorization` decides and `x-api-key` is not looked at: SDKs that know both headers put an upstream
+ * vendor's key from the environment into the latter while the former was set on purpose for this gateway.
+ * Throws GatewayError 401 when there is none or it cannot be a token.
+ */
+export function presentedToken(headers: IncomingHttpHeaders): string {
+  const { authorization } = headers;
+  const token = bearerToken(authorization) ?? apiKeyHeader(headers);
+  if (token === undefined) {
+    const problem = authorization ? 'The Authorization header is not a bearer token.' : 'No API key was given.';
+    throw unauthorized(`${problem} Send it as "Authorization: Bearer <key>".`);
+  }
+  if (!isToken(token)) throw unauthorized('The API key is not valid.');
+  return token;
+}
+
+/** 401 with the challenge that RFC 9110 asks for. */
+export function unauthorized(message: string): GatewayError {
+  return new GatewayError('authentication', message, { headers: { 'www-authenticate': 'Bearer' } });
+}
+
+function bearerToken(authorization: string | undefined): string | undefined {
+  if (authorization === undefined) return undefined;
+  // The exact spelling is what nearly every client sends; the pattern is for the others.
+  if (authorization.startsWith('Bearer ') && authorization.charCodeAt(7) !== 32)
+    return authorization.slice(7) || undefined;
+  const scheme = BEARER.exec(authorization);
+  return scheme ? authorization.slice(scheme[0].length) || undefined : undefined;
+}
+
+function apiKeyHeader(headers: IncomingHttpHeaders): string | undefined {
+  const value = headers['x-api-key'];
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
