@@ -1,0 +1,232 @@
+/**
+ * The log: one event a line, readable on a terminal, JSON elsewhere. Nothing that was registered with `redact` appears
+ * in a line, whoever wrote it into a message. Logging never throws, never waits and never grows without bound.
+ */
+import { type Clock, systemClock } from './clock.ts';
+
+export type Level = 'debug' | 'info' | 'warn' | 'error';
+
+/** What belongs to an event. Errors are written with their stack and causes; long values are cut. */
+export type Fields = Record<string, unknown>;
+
+export interface Log {
+  /** @param event what happened, a short constant text such as `listening` or `upstream failed` */
+  debug(event: string, fields?: Fields): void;
+  info(event: string, fields?: Fields): void;
+  warn(event: string, fields?: Fields): void;
+  error(event: string, fields?: Fields): void;
+  /** A log that adds `fields` to every line. */
+  with(fields: Fields): Log;
+}
+
+/** Where lines go; process.stderr fits. */
+export interface LogStream {
+  write(line: string): unknown;
+  readonly isTTY?: boolean;
+  readonly writableLength?: number;
+  on?(event: 'error', listener: (error: Error) => void): unknown;
+}
+
+export interface LogOptions {
+  stream: LogStream;
+  /** Lines below it are not written. Default `info`. */
+  level?: Level;
+  clock?: Clock;
+}
+
+const RANK: Record<Level, number> = { debug: 0, info: 1, warn: 2, error: 3 };
+
+/** Longest text of one field, in characters. */
+const MAX_FIELD_LENGTH = 4096;
+/** What of a text is looked at for secrets before it is cut, so that no cut leaves half a secret. */
+const MAX_SCRUB_LENGTH = 16 * MAX_FIELD_LENGTH;
+const MAX_FIELDS = 64;
+const MAX_CAUSES = 5;
+/** Bytes that may wait in the stream; further lines are dropped and counted. */
+const MAX_WAITING = 4 * 1024 * 1024;
+
+export function createLog(options: LogOptions): Log {
+  // A closed pipe must not end the process that logs to it.
+  options.stream.on?.('error', () => {});
+  return new LineLog(new LineWriter(options), {});
+}
+
+/** A log that writes nothing. */
+export const silentLog: Log = {
+  debug: () => {},
+  info: () => {},
+  warn: () => {},
+  error: () => {},
+  with: () => silentLog,
+};
+
+class LineLog implements Log {
+  readonly #writer: LineWriter;
+  readonly #fields: Fields;
+
+  constructor(writer: LineWriter, fields: Fields) {
+    this.#writer = writer;
+    this.#fields = fields;
+  }
+
+  debug(event: string, fields?: Fields): void {
+    this.#writer.write('debug', event, this.#fields, fields);
+  }
+
+  info(event: string, fields?: Fields): void {
+    this.#writer.write('info', event, this.#fields, fields);
+  }
+
+  warn(event: string, fields?: Fields): void {
+    this.#writer.write('warn', event, this.#fields, fields);
+  }
+
+  error(event: string, fields?: Fields): void {
+    this.#writer.write('error', event, this.#fields, fields);
+  }
+
+  with(fields: Fields): Log {
+    return new LineLog(this.#writer, { ...this.#fields, ...fields });
+  }
+}
+
+class LineWriter {
+  readonly #stream: LogStream;
+  readonly #rank: number;
+  readonly #clock: Clock;
+  #dropped = 0;
+
+  constructor({ stream, level = 'info', clock = systemClock }: LogOptions) {
+    this.#stream = stream;
+    this.#rank = RANK[level];
+    this.#clock = clock;
+  }
+
+  write(level: Level, event: string, common: Fields, fields: Fields | undefined): void {
+    if (RANK[level] < this.#rank) return;
+    try {
+      if ((this.#stream.writableLength ?? 0) > MAX_WAITING) {
+        this.#dropped += 1;
+        return;
+      }
+      const time = new Date(this.#clock.now()).toISOString();
+      const all: Fields = { ...common, ...fields };
+      if (this.#dropped > 0) all['dropped_lines'] = this.#dropped;
+      const line = this.#stream.isTTY ? readableLine(time, level, event, all) : jsonLine(time, level, event, all);
+      this.#stream.write(`${scrub(line)}\n`);
+      this.#dropped = 0;
+    } catch {
+      // There is nowhere left to report it.
+    }
+  }
+}
+
+function jsonLine(time: string, level: Level, event: string, fields: Fields): string {
+  let line = `{"time":"${time}","level":"${level}","event":${JSON.stringify(bounded(event))}`;
+  for (const [key, value] of Object.entries(fields).slice(0, MAX_FIELDS)) {
+    if (value !== undefined) line += `,${JSON.stringify(bounded(key))}:${encodeField(value)}`;
+  }
+  return `${line}}`;
+}
+
+function readableLine(time: string, level: Level, event: string, fields: Fields): string {
+  let line = `${time.slice(11, 23)} ${level.padEnd(5)} ${printable(bounded(event))}`;
+  let details = '';
+  for (const [key, value] of Object.entries(fields).slice(0, MAX_FIELDS)) {
+    if (value === undefined) continue;
+    if (value instanceof Error) {
+      details += `\n    ${printable(bounded(describeError(value)), true).replaceAll('\n', '\n    ')}`;
+    } else {
+      const text = typeof value === 'string' ? bounded(value) : encodeField(value);
+      line += ` ${printable(bounded(key))}=${/^[\w./:@+-]+$/.test(text) || typeof value !== 'string' ? printable(text) : printable(JSON.stringify(text))}`;
+    }
+  }
+  return line + details;
+}
+
+/** A value as JSON text, bounded; never throws. */
+function encodeField(value: unknown): string {
+  try {
+    if (typeof value === 'string') return JSON.stringify(bounded(value));
+    if (typeof value === 'bigint') return JSON.stringify(String(value));
+    if (value instanceof Error) return JSON.stringify(bounded(describeError(value)));
+    const json = JSON.stringify(value, encodeInside) ?? JSON.stringify(String(value));
+    return json.length <= MAX_FIELD_LENGTH ? json : JSON.stringify(bounded(json));
+  } catch {
+    return '"[unprintable]"';
+  }
+}
+
+function encodeInside(_key: string, value: unknown): unknown {
+  if (typeof value === 'bigint') return String(value);
+  return value instanceof Error ? bounded(describeError(value)) : value;
+}
+
+/** The stack of an error and of its causes. */
+function describeError(error: Error): string {
+  let text = error.stack ?? String(error);
+  let cause: unknown = error.cause;
+  for (let count = 0; cause !== undefined && cause !== null && count < MAX_CAUSES; count += 1) {
+    text += `\ncaused by: ${cause instanceof Error ? (cause.stack ?? String(cause)) : String(cause)}`;
+    cause = cause instanceof Error ? cause.cause : undefined;
+  }
+  return text;
+}
+
+/** Scrubbed, then cut. */
+function bounded(text: string): string {
+  const clean = scrub(text.length > MAX_SCRUB_LENGTH ? text.slice(0, MAX_SCRUB_LENGTH) : text);
+  if (clean.length <= MAX_FIELD_LENGTH) return clean.toWellFormed();
+  return `${clean.slice(0, MAX_FIELD_LENGTH)}...`.toWellFormed();
+}
+
+/** Control characters, which could forge lines or drive the terminal, as escapes. */
+function printable(text: string, keepsLines = false): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+  return text.replace(/[\x00-\x1f\x7f-\x9f\u2028\u2029]/g, (char) =>
+    keepsLines && char === '\n' ? char : `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}
+
+const MASK = '[redacted]';
+/** Encoded forms of shorter secrets would hit innocent text. */
+const MIN_ENCODED_LENGTH = 8;
+
+const secrets = new Set<string>();
+const forms = new Set<string>();
+let pattern: RegExp | undefined;
+
+/** Registers a secret: from now on no log line and no scrubbed text shows it, plain, URL-encoded or in base64. */
+export function redact(secret: string): void {
+  if (secret === '' || secrets.has(secret)) return;
+  secrets.add(secret);
+  for (const form of secretForms(secret)) forms.add(form);
+  const longestFirst = [...forms].sort((a, b) => b.length - a.length);
+  pattern = new RegExp(longestFirst.map((form) => RegExp.escape(form)).join('|'), 'g');
+}
+
+/** `text` without registered secrets. */
+export function scrub(text: string): string {
+  return pattern === undefined ? text : text.replace(pattern, MASK);
+}
+
+function secretForms(secret: string): string[] {
+  const plain = [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret.toWellFormed())];
+  return secret.length < MIN_ENCODED_LENGTH ? plain : [...plain, ...base64Cores(secret)];
+}
+
+/**
+ * The characters that base64 makes of the secret wherever it stands in a longer text (`user:secret`), in each of the
+ * three alignments and both alphabets; those at the edges, which depend on the neighbours, are left off.
+ */
+function base64Cores(secret: string): string[] {
+  const cores: string[] = [];
+  const bytes = Buffer.from(secret);
+  for (let before = 0; before < 3; before += 1) {
+    const padded = Buffer.concat([Buffer.alloc(before), bytes]);
+    const start = Math.ceil((before * 8) / 6);
+    const end = Math.floor((padded.length * 8) / 6);
+    cores.push(padded.toString('base64').slice(start, end), padded.toString('base64url').slice(start, end));
+  }
+  return cores;
+}
