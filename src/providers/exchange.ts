@@ -1,0 +1,294 @@
+/**
+ * The course of one upstream exchange, once a connection is chosen: what it sends, what it lets through of the answer, how
+ * long it waits, and what it makes of every way in which an exchange can end.
+ */
+import type { Dispatcher } from 'undici';
+import type { Clock, Timer } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import type { UpstreamFailure } from '../formats/conversation/failure.ts';
+import { failure, networkFailure } from './network-failure.ts';
+import type { UpstreamCall, UpstreamReceiver, UpstreamRequest } from './send.ts';
+import { readEncoding, type UnpackedReceiver, Unpacker } from './unpack.ts';
+
+/** Headers of the answer that somebody downstream reads. Everything else stays here: it may echo our credential (bug 71). */
+const KEPT_HEADERS = new Set([
+  'content-type',
+  'retry-after',
+  'retry-after-ms',
+  'x-should-retry',
+  'request-id',
+  'x-request-id',
+  'apim-request-id',
+  'x-amzn-requestid',
+  'x-amzn-errortype',
+  'cf-ray',
+]);
+const KEPT_PREFIXES = ['x-ratelimit-', 'anthropic-ratelimit-'];
+
+/** Longer delays overflow the platform's timers; a timer that fires early looks at its deadlines and waits on. */
+const MAX_DELAY_MS = 2 ** 31 - 1;
+
+/** What an exchange needs of its connection; `send.ts` has it. */
+export interface ExchangeConnection {
+  readonly client: Dispatcher;
+  call: Exchange | undefined;
+  /** Lets the upstream wait, or go on. */
+  hold(held: boolean): void;
+  /** The answer is complete. */
+  release(): void;
+  /** Closes it at once. */
+  discard(): unknown;
+}
+
+/**
+ * One exchange: what the library calls while it goes on, and what the caller holds. One timer serves all four timeouts:
+ * when it fires it looks at which of them is due, so the arrival of data costs a look at the clock and nothing else.
+ */
+export class Exchange implements UpstreamCall, UnpackedReceiver, Dispatcher.DispatchHandler {
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #request: UpstreamRequest;
+  readonly #receiver: UpstreamReceiver;
+  readonly #startedAt: number;
+  #connection: ExchangeConnection | undefined;
+  #timer: Timer | undefined;
+  /** `send` has returned, so the receiver may be called. */
+  #returned = false;
+  #done = false;
+  /** Aborted by the caller, who wants to hear nothing more. */
+  #silenced = false;
+  /** Bytes of the request may have left. */
+  #sent = false;
+  #status: number | null = null;
+  #lastByteAt: number | undefined;
+  #paused = false;
+  #unpacker: Unpacker | undefined;
+  /** The unpacker has enough for now. */
+  #unpackerFull = false;
+
+  constructor(options: { clock: Clock; log: Log }, request: UpstreamRequest, receiver: UpstreamReceiver) {
+    this.#clock = options.clock;
+    this.#log = options.log;
+    this.#request = request;
+    this.#receiver = receiver;
+    this.#startedAt = options.clock.monotonic();
+  }
+
+  start(connection: ExchangeConnection, path: string): void {
+    this.#connection = connection;
+    connection.call = this;
+    const { headers, body } = this.#request;
+    connection.client.dispatch({ path, method: 'POST', headers: requestHeaders(headers), body }, this);
+    if (!this.#done) this.#arm();
+    this.#returned = true;
+  }
+
+  refuse(message: string): void {
+    this.fail(failure('refused', message, null));
+    this.#returned = true;
+  }
+
+  pause(): void {
+    if (this.#paused || this.#done) return;
+    this.#paused = true;
+    this.#unpacker?.pause();
+    this.#connection?.hold(true);
+  }
+
+  resume(): void {
+    if (!this.#paused || this.#done) return;
+    this.#paused = false;
+    if (this.#lastByteAt !== undefined) this.#lastByteAt = this.#clock.monotonic();
+    this.#unpacker?.resume();
+    this.#connection?.hold(this.#unpackerFull);
+  }
+
+  abort(): void {
+    this.#silenced = true;
+    this.#stop();
+  }
+
+  /** Ends the exchange and its connection, and says why. */
+  fail(reason: UpstreamFailure): void {
+    if (this.#done) return;
+    this.#stop();
+    if (this.#returned) this.#report(reason);
+    else queueMicrotask(() => this.#report(reason));
+  }
+
+  onRequestStart(): void {
+    this.#sent = true;
+  }
+
+  onResponseStart(_controller: unknown, status: number, headers: Record<string, string | string[] | undefined>): void {
+    if (this.#done || status < 200) return;
+    this.#status = status;
+    const encoding = readEncoding(one(headers['content-encoding']));
+    if (encoding === undefined) {
+      this.fail(failure('malformed', 'the content-encoding of the upstream is not supported', status));
+      return;
+    }
+    if (encoding !== null) {
+      this.#unpacker = new Unpacker(encoding, this);
+      if (this.#paused) this.#unpacker.pause();
+    }
+    try {
+      this.#receiver.head(status, keptHeaders(headers));
+    } catch (cause) {
+      this.#fault(cause);
+    }
+  }
+
+  onResponseData(_controller: unknown, chunk: Buffer): void {
+    if (this.#done) return;
+    this.#lastByteAt = this.#clock.monotonic();
+    if (this.#unpacker === undefined) {
+      this.unpacked(chunk);
+    } else if (!this.#unpacker.write(chunk)) {
+      this.#unpackerFull = true;
+      this.#connection?.hold(true);
+    }
+  }
+
+  onResponseEnd(): void {
+    if (this.#done) return;
+    const connection = this.#connection;
+    this.#connection = undefined;
+    connection?.release();
+    if (this.#unpacker === undefined) this.unpackedEnd();
+    else this.#unpacker.end();
+  }
+
+  onResponseError(_controller: unknown, error: Error): void {
+    if (this.#done) return;
+    const progress = !this.#sent ? 'connecting' : this.#status === null ? 'waiting' : 'answering';
+    const reason = networkFailure(error, progress, this.#status);
+    this.#connection?.discard();
+    this.#connection = undefined;
+    if (this.#unpacker === undefined) this.fail(reason);
+    else this.#unpacker.drain(() => this.fail(reason));
+  }
+
+  unpacked(chunk: Buffer): void {
+    if (this.#done) return;
+    try {
+      this.#receiver.data(chunk);
+    } catch (cause) {
+      this.#fault(cause);
+    }
+  }
+
+  unpackedEnd(): void {
+    if (this.#done) return;
+    this.#finish();
+    try {
+      this.#receiver.end();
+    } catch (cause) {
+      this.#logFault(cause);
+    }
+  }
+
+  unpackFailed(): void {
+    this.fail(failure('malformed', "the upstream's compressed answer is damaged or incomplete", this.#status));
+  }
+
+  unpackDrained(): void {
+    this.#unpackerFull = false;
+    if (!this.#done) this.#connection?.hold(this.#paused);
+  }
+
+  #report(reason: UpstreamFailure): void {
+    if (this.#silenced) return;
+    this.#silenced = true;
+    try {
+      this.#receiver.failed(reason, this.#sent);
+    } catch (cause) {
+      this.#logFault(cause);
+    }
+  }
+
+  /** The receiver threw, which is a bug of ours; it still gets to know that nothing more will come. */
+  #fault(cause: unknown): void {
+    this.#logFault(cause);
+    this.fail(failure('cut', 'the answer of the upstream could not be processed', this.#status));
+  }
+
+  #logFault(cause: unknown): void {
+    this.#log.error('receiver of an upstream answer failed', { cause });
+  }
+
+  #stop(): void {
+    if (this.#done) return;
+    this.#finish();
+    this.#unpacker?.destroy();
+    this.#connection?.discard();
+  }
+
+  #finish(): void {
+    this.#done = true;
+    this.#timer?.cancel();
+    this.#timer = undefined;
+  }
+
+  #arm(): void {
+    const dueAt = Math.min(this.#startedAt + this.#request.timeouts.total, this.#phaseDueAt());
+    const delayMs = Math.min(Math.max(dueAt - this.#clock.monotonic(), 0), MAX_DELAY_MS);
+    // Rounded up: the platform's timers may be early by a fraction of a millisecond.
+    this.#timer = this.#clock.timer(Math.ceil(delayMs), () => this.#checkTime());
+  }
+
+  /** When the part of the exchange that is going on has taken too long. */
+  #phaseDueAt(): number {
+    const { connect, firstByte, idle } = this.#request.timeouts;
+    if (this.#lastByteAt === undefined)
+      return this.#startedAt + (this.#sent ? firstByte : Math.min(connect, firstByte));
+    if (this.#paused || this.#unpackerFull) return this.#clock.monotonic() + idle;
+    return this.#lastByteAt + idle;
+  }
+
+  #checkTime(): void {
+    const now = this.#clock.monotonic();
+    const { connect, firstByte, idle, total } = this.#request.timeouts;
+    if (now >= this.#startedAt + total) {
+      this.fail(failure('timeout', `the upstream did not complete its answer within ${total} ms`, this.#status));
+    } else if (now < this.#phaseDueAt()) {
+      this.#arm();
+    } else if (this.#lastByteAt !== undefined) {
+      this.fail(
+        failure('timeout', `the upstream sent nothing for ${idle} ms in the middle of its answer`, this.#status),
+      );
+    } else if (this.#sent) {
+      this.fail(failure('timeout', `the upstream did not begin its answer within ${firstByte} ms`, this.#status));
+    } else {
+      const message = `no connection to the upstream could be made within ${Math.min(connect, firstByte)} ms`;
+      this.fail(failure('timeout', message, null));
+    }
+  }
+}
+
+/** Built from nothing: what the caller gives, and no compression; host and length are the library's. */
+function requestHeaders(given: Record<string, string>): string[] {
+  const headers = ['accept-encoding', 'identity'];
+  let typed = false;
+  for (const name in given) {
+    if (name.length === 12 && name.toLowerCase() === 'content-type') typed = true;
+    headers.push(name, given[name]!);
+  }
+  if (!typed) headers.push('content-type', 'application/json');
+  return headers;
+}
+
+function keptHeaders(headers: Record<string, string | string[] | undefined>): Record<string, string> {
+  const kept: Record<string, string> = {};
+  for (const name in headers) {
+    const value = one(headers[name]);
+    if (value === undefined) continue;
+    if (KEPT_HEADERS.has(name) || KEPT_PREFIXES.some((prefix) => name.startsWith(prefix))) kept[name] = value;
+  }
+  return kept;
+}
+
+/** Of a header that came more than once, the first. */
+function one(value: string | string[] | undefined): string | undefined {
+  return Array.isArray(value) ? value[0] : value;
+}
