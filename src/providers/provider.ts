@@ -2,6 +2,7 @@
  * A provider: where to send, how to sign, which form it speaks, its quirks. `ProviderKind` is code (one small file each,
  * listed in `index.ts`); `Provider` is one configured instance of a kind, as `gatehouse.yaml` or the environment made it.
  */
+import type { ModelSettings } from '../base/config.ts';
 import type { FormatId, ReasoningOrigin } from '../formats/conversation/conversation.ts';
 import type { Dialect } from '../formats/conversation/format.ts';
 import type { Transport } from './send.ts';
@@ -28,6 +29,10 @@ export interface ProviderKind {
   dialect: Dialect;
   /** In-process providers (`simulated`) answer here instead of over the network. */
   transport?: Transport;
+  /** Models that it brings along, for configurations that list none. */
+  models?: readonly ModelSettings[];
+  /** Switches on when no other provider is configured. */
+  standIn?: boolean;
 }
 
 /** All in milliseconds. `firstByte`: dispatch to first body byte; `idle`: between body bytes; `total`: the whole call. */

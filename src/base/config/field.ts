@@ -1,0 +1,95 @@
+/**
+ * One place in the yaml file: its node, its path and where it stands. Readers take a field and return its value, or
+ * record what is wrong and return undefined, so that one pass finds every mistake. A member without a value
+ * (`api_key:` and nothing behind it) counts as absent.
+ */
+import { type Document, isAlias, isMap, isScalar, isSeq, type LineCounter, type ParsedNode } from 'yaml';
+import type { Problem } from './problems.ts';
+import { nearest } from './suggest.ts';
+
+/** The file that is being read. */
+export interface Source {
+  /** As it was named by the operator. */
+  name: string;
+  document: Document.Parsed;
+  lines: LineCounter;
+  env: Readonly<Record<string, string | undefined>>;
+  problems: Problem[];
+}
+
+export type Reader<T> = (field: Field) => T | undefined;
+
+const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/;
+
+export class Field {
+  readonly source: Source;
+  readonly node: ParsedNode;
+  readonly path: string;
+
+  constructor(source: Source, node: ParsedNode, path: string) {
+    this.source = source;
+    const target = isAlias(node) ? node.resolve(source.document) : node;
+    this.node = (target ?? node) as ParsedNode;
+    this.path = path;
+  }
+
+  /** Records a problem here; returns undefined so that a reader can end with it. */
+  fail(message: string, at: ParsedNode = this.node): undefined {
+    const { line, col } = this.source.lines.linePos(at.range[0]);
+    this.source.problems.push({ source: this.source.name, line, column: col, path: this.path, message });
+  }
+
+  /** The scalar's value with `${NAME}` expanded; `expanded` tells that something was, so that digits may be a number. */
+  scalar(): { value: unknown; expanded: boolean } | undefined {
+    if (!isScalar(this.node)) return { value: undefined, expanded: false };
+    const value: unknown = this.node.value;
+    if (typeof value !== 'string' || !value.includes('${')) return { value, expanded: false };
+    const text = this.#expand(value);
+    return text === undefined ? undefined : { value: text, expanded: true };
+  }
+
+  #expand(text: string): string | undefined {
+    let failed = false;
+    const expanded = text.replace(/\$\$\{|\$\{([^}]*)(\}?)/g, (match, name: string | undefined, close: string) => {
+      if (match === '$${') return '${';
+      if (name === undefined || close === '' || !VARIABLE.test(name)) {
+        this.fail('has a ${...} without the name of an environment variable in it ($${ stands for a plain ${)');
+        failed = true;
+        return '';
+      }
+      const value = this.source.env[name];
+      if (value === undefined || value === '') {
+        this.fail(`needs the environment variable ${name}, which is not set`);
+        failed = true;
+        return '';
+      }
+      return value;
+    });
+    return failed ? undefined : expanded;
+  }
+
+  /** The items of a list; a problem and undefined when it is none. */
+  items(): Field[] | undefined {
+    if (!isSeq(this.node)) return this.fail('must be a list');
+    return this.node.items.map((item, index) => new Field(this.source, item as ParsedNode, `${this.path}[${index}]`));
+  }
+
+  /** The members of a mapping, without those that have no value. Unknown ones are problems, with a suggestion. */
+  members(known: readonly string[]): Map<string, Field> | undefined {
+    if (!isMap(this.node)) return this.fail('must be a mapping');
+    const members = new Map<string, Field>();
+    for (const { key, value } of this.node.items) {
+      const name = isScalar(key) ? String(key.value) : '';
+      const path = this.path === '' ? name : `${this.path}.${name}`;
+      if (!known.includes(name)) {
+        const meant = nearest(name, known);
+        const shown = /^[A-Za-z0-9_.-]{1,40}$/.test(name) ? name : 'this';
+        const hint = meant === undefined ? `the members here are ${known.join(', ')}` : `did you mean ${meant}?`;
+        this.fail(`has no member ${shown}; ${hint}`, key as ParsedNode);
+      } else if (value !== null && !(isScalar(value) && value.value === null)) {
+        members.set(name, new Field(this.source, value as ParsedNode, path));
+      }
+    }
+    return members;
+  }
+}

@@ -1,0 +1,212 @@
+/** Readers of `providers` and what is below it. */
+import { Secret } from '../secret.ts';
+import type { Field } from './field.ts';
+import { distinct, duration, flag, integer, list, mapping, oneOf, price, text, textLike } from './readers.ts';
+import {
+  type ModelSettings,
+  OVERRIDE_PRICE_NAMES,
+  PRICE_NAMES,
+  type PriceOverride,
+  type Prices,
+  type Pricing,
+  type ProviderSettings,
+} from './settings.ts';
+
+/** What the configuration must know of a kind of provider; `providers/provider.ts` has the rest. */
+export interface KindFacts {
+  id: string;
+  name: string;
+  /** Variable of the credential. Set: the provider switches on by itself. */
+  environment?: string;
+  baseUrl?: string;
+  /** Author of the models that it serves when none are listed. */
+  author?: string;
+  /** Models that it brings along. */
+  models?: readonly ModelSettings[];
+  /** Answers inside the process: has no address. */
+  transport?: unknown;
+  /** Switched on when no other provider is. */
+  standIn?: boolean;
+}
+
+export const DEFAULT_TIMEOUTS = { connect: 5_000, firstByte: 60_000, idle: 60_000, total: 600_000 } as const;
+export const DEFAULT_MAX_CONCURRENCY = 500;
+/** Unknown is the worst. */
+export const UNKNOWN_DATA_POLICY = { zdr: false, trains: true, publishes: true, retainsForSafety: true } as const;
+
+/** A header can carry it, and nothing in it can end the header. */
+export const CREDENTIAL = /^[\x21-\x7e]{1,8192}$/;
+
+const PROVIDER_ID = textLike(/^[a-z0-9][a-z0-9._-]{0,63}$/, 'lower-case letters, digits, dots, dashes and underscores');
+const MODEL_ID = textLike(/^[A-Za-z0-9~._:@+-]{1,128}\/[A-Za-z0-9~._:@+/-]{1,200}$/, 'of the form author/slug');
+const WORD = textLike(/^[a-z0-9][a-z0-9_-]{0,63}$/, 'a lower-case word');
+
+export function readProviders(field: Field, kinds: readonly KindFacts[]): ProviderSettings[] {
+  const firstUse = new Map<string, string>();
+  const providers = list((item) => {
+    const provider = readProvider(item, kinds);
+    if (!provider) return undefined;
+    const other = firstUse.get(provider.id);
+    if (other !== undefined) return item.fail(`has the id of ${other}; ids must differ`);
+    firstUse.set(provider.id, item.path);
+    return provider;
+  })(field);
+  return [...(providers ?? [])];
+}
+
+function readProvider(field: Field, kinds: readonly KindFacts[]): ProviderSettings | undefined {
+  const before = field.source.problems.length;
+  const read = mapping(
+    field,
+    {
+      id: PROVIDER_ID,
+      name: text,
+      kind: oneOf(kinds.map((kind) => kind.id)),
+      base_url: baseUrl,
+      api_key: credentials,
+      timeouts,
+      max_concurrency: integer(1, 1_000_000),
+      models,
+    },
+    ['id', 'kind'],
+  );
+  const kind = kinds.find(({ id }) => id === read?.kind);
+  if (!read?.id || !kind) return undefined;
+  if (read.base_url === undefined && kind.baseUrl === undefined && kind.transport === undefined) {
+    if (field.source.problems.length === before)
+      field.fail(`needs the member base_url, as the kind ${kind.id} has no address`);
+  }
+  const listed = read.models ?? kind.models;
+  if (listed === undefined && kind.author === undefined && field.source.problems.length === before) {
+    field.fail(`needs the member models, as the kind ${kind.id} has no models of its own`);
+  }
+  return {
+    id: read.id,
+    name: read.name ?? (read.id === kind.id ? kind.name : read.id),
+    kind: kind.id,
+    baseUrl: read.base_url,
+    credentials: read.api_key ?? [],
+    timeouts: read.timeouts ?? DEFAULT_TIMEOUTS,
+    maxConcurrency: read.max_concurrency ?? DEFAULT_MAX_CONCURRENCY,
+    models: listed ?? [],
+    openEnded: listed === undefined,
+  };
+}
+
+function baseUrl(field: Field): string | undefined {
+  const value = text(field);
+  if (value === undefined) return undefined;
+  const url = URL.canParse(value) ? new URL(value) : null;
+  if (url === null || !/^https?:$/.test(url.protocol)) return field.fail('must be an http or https URL');
+  if (url.username !== '' || url.password !== '') return field.fail('must hold no credential; it belongs in api_key');
+  if (url.search !== '' || url.hash !== '') return field.fail('must have neither a query nor a fragment');
+  return url.href.replace(/\/+$/, '');
+}
+
+function credentials(field: Field): Secret[] | undefined {
+  const one = textLike(CREDENTIAL, 'a text without spaces or control characters, as a header carries it');
+  if (Array.isArray((field.node as { items?: unknown }).items)) {
+    return distinct(one)(field)?.map((value) => new Secret(value));
+  }
+  const value = one(field);
+  return value === undefined ? undefined : [new Secret(value)];
+}
+
+function timeouts(field: Field): ProviderSettings['timeouts'] | undefined {
+  const read = mapping(field, { connect: duration, first_byte: duration, idle: duration, total: duration });
+  if (!read) return undefined;
+  return {
+    connect: read.connect ?? DEFAULT_TIMEOUTS.connect,
+    firstByte: read.first_byte ?? DEFAULT_TIMEOUTS.firstByte,
+    idle: read.idle ?? DEFAULT_TIMEOUTS.idle,
+    total: read.total ?? DEFAULT_TIMEOUTS.total,
+  };
+}
+
+function models(field: Field): readonly ModelSettings[] | undefined {
+  const firstUse = new Map<string, string>();
+  return list((item) => {
+    const model = readModel(item);
+    if (!model) return undefined;
+    const other = firstUse.get(model.id);
+    if (other !== undefined) return item.fail(`has the id of ${other}; a provider offers a model once`);
+    firstUse.set(model.id, item.path);
+    return model;
+  })(field);
+}
+
+function readModel(field: Field): ModelSettings | undefined {
+  const read = mapping(
+    field,
+    {
+      id: MODEL_ID,
+      upstream_id: text,
+      name: text,
+      context_length: integer(1),
+      max_completion_tokens: integer(1),
+      pricing,
+      input_modalities: distinct(WORD),
+      output_modalities: distinct(WORD),
+      supported_parameters: distinct(WORD),
+      data_policy: dataPolicy,
+      region: WORD,
+      quantization: WORD,
+    },
+    ['id'],
+  );
+  if (!read?.id) return undefined;
+  return {
+    id: read.id,
+    upstreamId: read.upstream_id ?? read.id.slice(read.id.indexOf('/') + 1),
+    name: read.name ?? null,
+    contextLength: read.context_length ?? null,
+    maxCompletionTokens: read.max_completion_tokens ?? null,
+    pricing: read.pricing ?? null,
+    inputModalities: read.input_modalities ?? null,
+    outputModalities: read.output_modalities ?? null,
+    supportedParameters: read.supported_parameters ?? null,
+    dataPolicy: read.data_policy ?? UNKNOWN_DATA_POLICY,
+    region: read.region ?? null,
+    quantization: read.quantization ?? null,
+  };
+}
+
+function dataPolicy(field: Field): ModelSettings['dataPolicy'] | undefined {
+  const read = mapping(field, { zdr: flag, trains: flag, publishes: flag, retains_for_safety: flag });
+  if (!read) return undefined;
+  return {
+    zdr: read.zdr ?? UNKNOWN_DATA_POLICY.zdr,
+    trains: read.trains ?? UNKNOWN_DATA_POLICY.trains,
+    publishes: read.publishes ?? UNKNOWN_DATA_POLICY.publishes,
+    retainsForSafety: read.retains_for_safety ?? UNKNOWN_DATA_POLICY.retainsForSafety,
+  };
+}
+
+type PriceNames = Readonly<Record<string, keyof Prices>>;
+
+/** A reader for each price by its wire name. */
+function shapeOf<N extends PriceNames>(names: N): { [Name in keyof N]: typeof price } {
+  return Object.fromEntries(Object.keys(names).map((name) => [name, price])) as { [Name in keyof N]: typeof price };
+}
+
+/** The prices that were given, by their names inside. */
+function given(read: Record<string, unknown>, names: PriceNames): Prices {
+  return Object.fromEntries(
+    Object.entries(names).flatMap(([wire, name]) => (read[wire] === undefined ? [] : [[name, read[wire]]])),
+  );
+}
+
+function pricing(field: Field): Pricing | undefined {
+  const read = mapping(field, { ...shapeOf(PRICE_NAMES), overrides: list(override) }, ['prompt', 'completion']);
+  const prices = given(read ?? {}, PRICE_NAMES);
+  if (!read || prices.prompt === undefined || prices.completion === undefined) return undefined;
+  const { prompt, completion } = prices;
+  return { ...prices, prompt, completion, ...(read.overrides !== undefined && { overrides: read.overrides }) };
+}
+
+function override(field: Field): PriceOverride | undefined {
+  const shape = { min_prompt_tokens: integer(0) };
+  const read = mapping(field, { ...shapeOf(OVERRIDE_PRICE_NAMES), ...shape }, ['min_prompt_tokens']);
+  if (read?.min_prompt_tokens === undefined) return undefined;
+  return { minPromptTokens: read.min_prompt_tokens, prices: given(read, OVERRIDE_PRICE_NAMES) };
+}

@@ -1,0 +1,173 @@
+/** The configuration as the program sees it: complete, typed, frozen. Units stand in the names; `Secret` members never print. */
+import type { Nano, Price } from '../money.ts';
+import type { Secret } from '../secret.ts';
+
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
+
+export interface Config {
+  /** The yaml file that was read, as it was named; null when there is none. */
+  file: string | null;
+  host: string;
+  /** 0 lets the machine choose. */
+  port: number;
+  tls: TlsSettings | null;
+  /** Absolute. */
+  dataDir: string;
+  workers: number;
+  /** Token that stands for our own name in what we emit. */
+  namespace: string;
+  logLevel: LogLevel;
+  /** null: the embedded PostgreSQL. */
+  databaseUrl: Secret | null;
+  /** Become the first keys on the first start, when given. */
+  firstKeys: { management: Secret | null; inference: Secret | null };
+  account: AccountSettings;
+  hosts: HostSettings;
+  /** Addresses and networks whose `X-Forwarded-*` headers count. */
+  trustedProxies: readonly string[];
+  limits: Limits;
+  providers: readonly ProviderSettings[];
+}
+
+/** PEM texts. */
+export interface TlsSettings {
+  certificate: string;
+  key: Secret;
+}
+
+/** What every guardrail inherits. */
+export interface AccountSettings {
+  zdr: boolean;
+  allowTraining: boolean;
+  allowPublication: boolean;
+  allowSafetyRetention: boolean;
+  /** null: unlimited. */
+  balanceNano: Nano | null;
+}
+
+/** Host names, lower case, under which each regional root answers. */
+export interface HostSettings {
+  global: readonly string[];
+  europe: readonly string[];
+  us: readonly string[];
+}
+
+/** A bound on everything that grows or waits. The yaml has them under `limits`, durations with their unit (`drain: 10s`). */
+export interface Limits {
+  /** Largest body of an inference request. */
+  inferenceBodyBytes: number;
+  /** Largest body of any other request. */
+  controlBodyBytes: number;
+  /** Deepest nesting of a JSON body. */
+  nestingDepth: number;
+  /** All request headers together. */
+  headerBytes: number;
+  headerCount: number;
+  /** From the first byte of a request to the end of its headers. */
+  headersArrivalMs: number;
+  /** From the first byte of a request to the end of its body. */
+  requestArrivalMs: number;
+  /** How long a kept-alive connection may stay without a request. */
+  idleConnectionMs: number;
+  /** How long open answers may take to end when the process is asked to stop. */
+  drainMs: number;
+  /** Silence on a stream after which a comment goes out. */
+  keepAliveCommentMs: number;
+  /** Largest whole answer of an upstream. */
+  upstreamReplyBytes: number;
+  /** Largest single event of an upstream's stream. */
+  upstreamEventBytes: number;
+  /** Endpoints that are tried for one request. */
+  candidates: number;
+  /** Open client connections of one process. */
+  connections: number;
+}
+
+export interface ProviderSettings {
+  /** As in `provider.only`, lower case. */
+  id: string;
+  name: string;
+  /** Id of a provider kind. */
+  kind: string;
+  /** Without a trailing slash; undefined: the kind's own address. */
+  baseUrl: string | undefined;
+  credentials: readonly Secret[];
+  /** Milliseconds. `firstByte`: dispatch to first body byte; `idle`: between body bytes; `total`: the whole call. */
+  timeouts: { connect: number; firstByte: number; idle: number; total: number };
+  maxConcurrency: number;
+  models: readonly ModelSettings[];
+  /** No models are listed: every name of the kind's author is served, without a price and with unknown limits. */
+  openEnded: boolean;
+}
+
+export interface ModelSettings {
+  /** `author/slug`. */
+  id: string;
+  upstreamId: string;
+  name: string | null;
+  contextLength: number | null;
+  maxCompletionTokens: number | null;
+  /** null: unknown, which is not free. */
+  pricing: Pricing | null;
+  /** null: unknown. */
+  inputModalities: readonly string[] | null;
+  outputModalities: readonly string[] | null;
+  /** null: unknown. */
+  supportedParameters: readonly string[] | null;
+  dataPolicy: DataPolicy;
+  region: string | null;
+  quantization: string | null;
+}
+
+/** What a provider does with prompts. Whatever is unknown counts as the worst. */
+export interface DataPolicy {
+  zdr: boolean;
+  trains: boolean;
+  publishes: boolean;
+  retainsForSafety: boolean;
+}
+
+/**
+ * Prices that can be billed, by their wire name (wire/models.md, PublicPricing). `discount`, cached sound and prices by the
+ * hour are not among them: usage does not tell them apart, and a price that is shown but not charged would be a lie.
+ */
+export const PRICE_NAMES = {
+  prompt: 'prompt',
+  completion: 'completion',
+  request: 'request',
+  image: 'image',
+  image_token: 'imageToken',
+  image_output: 'imageOutput',
+  audio: 'audio',
+  audio_output: 'audioOutput',
+  input_cache_read: 'inputCacheRead',
+  input_cache_write: 'inputCacheWrite',
+  input_cache_write_1h: 'inputCacheWrite1h',
+  internal_reasoning: 'internalReasoning',
+  web_search: 'webSearch',
+} as const;
+
+/** Those that another price for long prompts may replace (wire/models.md, PricingOverride). */
+export const OVERRIDE_PRICE_NAMES = {
+  prompt: 'prompt',
+  completion: 'completion',
+  audio: 'audio',
+  input_cache_read: 'inputCacheRead',
+  input_cache_write: 'inputCacheWrite',
+  input_cache_write_1h: 'inputCacheWrite1h',
+} as const satisfies Partial<typeof PRICE_NAMES>;
+
+export type Prices = Partial<Record<(typeof PRICE_NAMES)[keyof typeof PRICE_NAMES], Price>>;
+
+/** USD per token; `request` per request, `image` per image of the prompt, `webSearch` per search. */
+export interface Pricing extends Prices {
+  prompt: Price;
+  completion: Price;
+  overrides?: readonly PriceOverride[];
+}
+
+/** Prices that hold instead when a prompt, caches included, has more than `minPromptTokens`. */
+export interface PriceOverride {
+  minPromptTokens: number;
+  prices: Prices;
+}

@@ -1,0 +1,130 @@
+/**
+ * From counts to money. Every token belongs to exactly one class of price (an input token is fresh, or read from a cache,
+ * or written to one; an output token is thinking, sound, image or text), sums are exact integers of 10^-18 USD, and the
+ * total is rounded once.
+ */
+import type { Prices, Pricing } from '../base/config.ts';
+import { type Nano, nanoFromPrice, type Price } from '../base/money.ts';
+import type { Usage } from '../formats/conversation/conversation.ts';
+
+/** The three parts add up to the total, to the nano-dollar. */
+export interface Bill {
+  promptNano: Nano;
+  completionNano: Nano;
+  /** What is charged per request, image and search. */
+  feesNano: Nano;
+  totalNano: Nano;
+}
+
+/**
+ * What a usage costs. A class without a price of its own is charged as what it is a part of: cache reads and writes, sound
+ * and images of the prompt as prompt; thinking, sound and images of the answer as completion; the long-lived cache write
+ * as the short one.
+ *
+ * @param inputImages images in the prompt, for models that charge them by the piece
+ */
+export function priceOf(usage: Usage, pricing: Pricing, inputImages = 0): Bill {
+  const exact = exactPriceOf(usage, pricesFor(usage, pricing), inputImages);
+  // Rounding the running sums, not the parts, keeps parts and total equal without rounding twice.
+  const promptNano = nanoFromPrice(exact.prompt);
+  const answeredNano = nanoFromPrice(exact.prompt + exact.completion);
+  const totalNano = nanoFromPrice(exact.prompt + exact.completion + exact.fees);
+  return {
+    promptNano,
+    completionNano: answeredNano - promptNano,
+    feesNano: totalNano - answeredNano,
+    totalNano,
+  };
+}
+
+/** The dearest that one token of each side can be, whatever its class and the prompt's length; for upper bounds. */
+export interface Ceiling {
+  prompt: Price;
+  completion: Price;
+  request: Price;
+  /** Each image of the prompt, on top of its tokens. */
+  image: Price;
+  webSearch: Price;
+}
+
+export function ceilingOf(pricing: Pricing): Ceiling {
+  const all: Prices[] = [pricing, ...(pricing.overrides ?? []).map(({ prices }) => prices)];
+  const dearest = (...names: (keyof Prices)[]) => {
+    let most = 0n;
+    for (const prices of all) for (const name of names) if ((prices[name] ?? 0n) > most) most = prices[name]!;
+    return most;
+  };
+  return {
+    prompt: dearest('prompt', 'inputCacheRead', 'inputCacheWrite', 'inputCacheWrite1h', 'audio', 'imageToken'),
+    completion: dearest('completion', 'internalReasoning', 'audioOutput', 'imageOutput'),
+    request: dearest('request'),
+    image: dearest('image'),
+    webSearch: dearest('webSearch'),
+  };
+}
+
+/** How many tokens fall into each class; the classes of a side add up to the side. Exported for tests. */
+export function classesOf(usage: Usage) {
+  // Counts of media are parts of a side that upstreams report loosely; they never take more than is there.
+  const audio = part(usage.inputAudio, usage.input);
+  const image = part(usage.inputImage, usage.input - audio);
+  const reasoning = part(usage.reasoning, usage.output);
+  const audioOutput = part(usage.outputAudio, usage.output - reasoning);
+  const imageOutput = part(usage.outputImage, usage.output - reasoning - audioOutput);
+  return {
+    prompt: {
+      text: usage.input - audio - image,
+      audio,
+      image,
+      cacheRead: usage.cacheRead,
+      cacheWrite5m: usage.cacheWrite5m,
+      cacheWrite1h: usage.cacheWrite1h,
+    },
+    completion: {
+      text: usage.output - reasoning - audioOutput - imageOutput,
+      reasoning,
+      audio: audioOutput,
+      image: imageOutput,
+    },
+  };
+}
+
+function part(count: number | undefined, whole: number): number {
+  return Math.min(count ?? 0, whole);
+}
+
+/** Every override that the prompt's length reaches replaces what it names; the one with the highest mark goes last. */
+function pricesFor(usage: Usage, pricing: Pricing): Prices & Pick<Pricing, 'prompt' | 'completion'> {
+  if (pricing.overrides === undefined) return pricing;
+  const promptTokens = usage.input + usage.cacheRead + usage.cacheWrite5m + usage.cacheWrite1h;
+  const reached = pricing.overrides.filter(({ minPromptTokens }) => promptTokens > minPromptTokens);
+  const ordered = reached.toSorted((a, b) => a.minPromptTokens - b.minPromptTokens);
+  return Object.assign({}, pricing, ...ordered.map(({ prices }) => prices));
+}
+
+function exactPriceOf(usage: Usage, prices: ReturnType<typeof pricesFor>, inputImages: number) {
+  const { prompt, completion } = classesOf(usage);
+  const cacheWrite = prices.inputCacheWrite ?? prices.prompt;
+  return {
+    prompt:
+      times(prompt.text, prices.prompt) +
+      times(prompt.audio, prices.audio ?? prices.prompt) +
+      times(prompt.image, prices.imageToken ?? prices.prompt) +
+      times(prompt.cacheRead, prices.inputCacheRead ?? prices.prompt) +
+      times(prompt.cacheWrite5m, cacheWrite) +
+      times(prompt.cacheWrite1h, prices.inputCacheWrite1h ?? cacheWrite),
+    completion:
+      times(completion.text, prices.completion) +
+      times(completion.reasoning, prices.internalReasoning ?? prices.completion) +
+      times(completion.audio, prices.audioOutput ?? prices.completion) +
+      times(completion.image, prices.imageOutput ?? prices.completion),
+    fees:
+      (prices.request ?? 0n) +
+      times(inputImages, prices.image ?? 0n) +
+      times(usage.webSearches ?? 0, prices.webSearch ?? 0n),
+  };
+}
+
+function times(count: number, price: Price): bigint {
+  return count === 0 ? 0n : BigInt(count) * price;
+}

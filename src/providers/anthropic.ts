@@ -1,0 +1,14 @@
+import { messages } from './messages.ts';
+import type { ProviderKind } from './provider.ts';
+
+/** Anthropic: the messages form's own service. */
+export const anthropic: ProviderKind = {
+  ...messages,
+  id: 'anthropic',
+  name: 'Anthropic',
+  baseUrl: 'https://api.anthropic.com/v1',
+  environment: 'ANTHROPIC_API_KEY',
+  author: 'anthropic',
+  bareModels: /^claude-/,
+  origin: 'anthropic-claude-v1',
+};

@@ -1,0 +1,21 @@
+import { bearer } from './bearer.ts';
+import type { ProviderKind } from './provider.ts';
+
+/**
+ * OpenAI's chat completions. Its reasoning models refuse `max_tokens` and want `developer` for `system`; every other
+ * model takes both newer names. `user` is deprecated in favour of `safety_identifier`, which is made for a hashed id.
+ */
+export const openai: ProviderKind = {
+  id: 'openai',
+  name: 'OpenAI',
+  speaks: 'chat',
+  baseUrl: 'https://api.openai.com/v1',
+  environment: 'OPENAI_API_KEY',
+  author: 'openai',
+  bareModels: /^(ft:)?(gpt-|chatgpt-|codex-|o\d(-|$))/,
+  headers: bearer,
+  origin: 'openai-responses-v1',
+  dialect: {
+    chat: { maxTokens: 'max_completion_tokens', developerRole: true, userField: 'safety_identifier' },
+  },
+};
