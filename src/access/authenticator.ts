@@ -8,6 +8,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Clock } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { Changes, Database } from '../storage/database.ts';
+import { unavailable } from '../storage/unavailable.ts';
 import type { Caller } from './caller.ts';
 import { hashToken, presentedToken, unauthorized } from './token.ts';
 
@@ -39,7 +40,7 @@ export interface KeyState {
 
 export interface AuthenticatorParts {
   database: Pick<Database, 'up'>;
-  changes: Changes;
+  changes: Pick<Changes, 'subscribe'>;
   clock: Clock;
   /** The keys among `hashes` that exist. */
   load: (hashes: string[]) => Promise<KeyState[]>;
@@ -47,7 +48,7 @@ export interface AuthenticatorParts {
 
 interface Entry extends KeyState {
   readonly digest: Buffer;
-  /** Wall time since which changes may have been missed; null while every change is known to arrive. */
+  /** Monotonic time since which changes may have been missed; null while every change is known to arrive. */
   staleSince: number | null;
 }
 
@@ -121,7 +122,7 @@ export class Authenticator {
   }
 
   #inGrace(entry: Entry): boolean {
-    const now = this.#clock.now();
+    const now = this.#clock.monotonic();
     entry.staleSince ??= now;
     return now - entry.staleSince < OUTAGE_GRACE_MS;
   }
@@ -219,7 +220,7 @@ export class Authenticator {
 
   /** Changes may have been missed. Known keys stay for the outage's grace, to be asked for again as soon as possible. */
   #distrustAll(): void {
-    const now = this.#clock.now();
+    const now = this.#clock.monotonic();
     for (const entry of this.#known.values()) entry.staleSince ??= now;
     this.#unknown.clear();
     this.#outdateLookups();
@@ -245,12 +246,7 @@ function makeRoom(
   if (!oldest.done) entries.delete(oldest.value);
 }
 
-/** Whether the key is right cannot be said now; saying 401 would make clients throw good keys away. */
+/** Whether the key is right cannot be said now; a 401 would make clients throw good keys away. */
 function cannotTell(cause: unknown): GatewayError {
-  return new GatewayError('server', 'The API key cannot be checked at the moment. Try again.', {
-    status: 503,
-    retryAfterSeconds: 1,
-    metadata: { retryable: true },
-    cause,
-  });
+  return unavailable('The API key cannot be checked at the moment. Try again.', cause);
 }

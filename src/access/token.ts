@@ -63,9 +63,8 @@ export function presentedToken(headers: IncomingHttpHeaders): string {
   return token;
 }
 
-/** 401 with the challenge that RFC 9110 asks for. */
 export function unauthorized(message: string): GatewayError {
-  return new GatewayError('authentication', message, { headers: { 'www-authenticate': 'Bearer' } });
+  return new GatewayError('authentication', message);
 }
 
 function bearerToken(authorization: string | undefined): string | undefined {

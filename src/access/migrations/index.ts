@@ -1,0 +1,6 @@
+/** The tables of access, for `storage/migrate.ts`. */
+import type { Migration } from '../../storage/migrate.ts';
+import { organizations } from './0010-organizations.ts';
+import { apiKeys } from './0011-api-keys.ts';
+
+export const accessMigrations: readonly Migration[] = [organizations, apiKeys];

@@ -1,0 +1,263 @@
+/** The rules of ARCHITECTURE.md that a reader of the sources can check by machine. */
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { test } from 'node:test';
+import { ROOT, readSource, type SourceFile, sourceFiles } from './source-files.ts';
+
+const files = sourceFiles(['src', 'test', 'bench']);
+const isTest = (file: SourceFile) => file.path.endsWith('.test.ts') || /^(?:test|bench|src\/testing)\//.test(file.path);
+const sources = files.filter((file) => !isTest(file));
+
+/** Fails with every violation, one a line. */
+function none(violations: string[]): void {
+  assert.deepEqual(violations, [], `\n${violations.join('\n')}\n`);
+}
+
+/** Which folders may be imported from; a folder not listed at the left may import nothing of ours. */
+const LAYERS: readonly (readonly string[])[] = [
+  ['base'],
+  ['http', 'storage', 'formats'],
+  ['providers'],
+  ['access', 'catalog', 'spend', 'workspaces', 'guardrails', 'files', 'scim', 'vault', 'observability'],
+  ['inference'],
+  ['batches', 'interns'],
+];
+/** Layers whose folders may use each other, as long as no circle comes of it. */
+const SIDEWAYS = new Set([3]);
+/** Folders whose files are imported directly; any other is entered by its `index.ts`. */
+const OPEN = ['base', 'http', 'storage', 'formats/conversation', 'testing'];
+
+const folderOf = (file: string) => (/^src\/[^/]+\//.test(file) ? (file.split('/')[1] ?? '') : '');
+const layerOf = (folder: string) => LAYERS.findIndex((layer) => layer.includes(folder));
+
+test('every folder of src has its place in the order of imports', () => {
+  const folders = new Set(sources.map((file) => folderOf(file.path)).filter(Boolean));
+  none([...folders].filter((folder) => layerOf(folder) === -1).map((folder) => `src/${folder} stands in no layer`));
+});
+
+test('imports point from the outer layers to the inner ones', () => {
+  const violations = sources.flatMap((file) => {
+    const from = folderOf(file.path);
+    const own = file.imports.filter((each) => each.own && folderOf(each.target) !== from && from !== '');
+    return own.flatMap(({ target }) => {
+      const to = folderOf(target);
+      const [inner, outer] = [layerOf(to), layerOf(from)];
+      if (to !== '' && (inner < outer || (inner === outer && SIDEWAYS.has(inner)))) return [];
+      return [`${file.path} imports ${target}`];
+    });
+  });
+  none(violations);
+});
+
+test('no circle of imports runs through two folders', () => {
+  const edges = new Map<string, Set<string>>();
+  for (const file of sources) {
+    const from = folderOf(file.path);
+    for (const { target, own } of file.imports) {
+      const to = folderOf(target);
+      if (own && from && to && from !== to) edges.set(from, (edges.get(from) ?? new Set()).add(to));
+    }
+  }
+  const reaches = (from: string, goal: string, seen = new Set<string>()): boolean =>
+    [...(edges.get(from) ?? [])].some((next) => {
+      if (next === goal) return true;
+      if (seen.has(next)) return false;
+      seen.add(next);
+      return reaches(next, goal, seen);
+    });
+  none(
+    [...edges.keys()].filter((folder) => reaches(folder, folder)).map((folder) => `src/${folder} leads back to itself`),
+  );
+});
+
+test('a folder is entered by its door', () => {
+  const violations = files.flatMap((file) =>
+    file.imports
+      .filter((each) => each.own && each.target.startsWith('src/') && !isInside(file.path, each.target))
+      .filter(({ target }) => path.posix.basename(target) !== 'index.ts')
+      .map(({ target }) => `${file.path} imports ${target}`),
+  );
+  none(violations);
+});
+
+/** Whether `target` is at the root of src, in an open folder, or in the same top folder as `file`. */
+function isInside(file: string, target: string): boolean {
+  const folder = folderOf(target);
+  return folder === '' || folder === folderOf(file) || OPEN.some((open) => target.startsWith(`src/${open}/`));
+}
+
+test('only tests use what src/testing offers', () => {
+  none(importsOf(sources, (target) => target.startsWith('src/testing/') || target === 'node:test'));
+});
+
+test('SQL stands in store.ts, storage/ and migrations/ only', () => {
+  const sql =
+    /^\s*(?:select\s|insert\s+into\s|update\s+\w+\s+set\s|delete\s+from\s|with\s+\w+\s+as\s*\(|(?:create|alter|drop|lock)\s+(?:table|index|unique)\s)/i;
+  const places = /(?:\/store\.ts|^src\/storage\/.*|\/migrations\/[^/]+)$/;
+  const violations = sources.filter((file) => !places.test(file.path) && file.strings.some((text) => sql.test(text)));
+  none(violations.map((file) => `${file.path} holds SQL`));
+});
+
+test('time comes from base/clock.ts', () => {
+  const asked =
+    /\bDate\.now\b|\bnew Date\(\s*\)|\bperformance\.|\bset(?:Timeout|Interval)\b|\bhrtime\b|\bTemporal\.Now\b/;
+  none([
+    ...matching(sources, asked, ['src/base/clock.ts']),
+    ...importsOf(sources, (target) => /^(?:node:)?(?:timers(?:\/promises)?|perf_hooks)$/.test(target)),
+  ]);
+});
+
+test('the environment is read in base/config.ts', () => {
+  none(matching(sources, /\bprocess\.env\b/, ['src/base/config.ts']));
+});
+
+test('connections are opened where the architecture says and nowhere else', () => {
+  const places: Record<string, RegExp> = {
+    undici: /^src\/providers\/send\.ts$/,
+    pg: /^src\/storage\//,
+    'node:http': /^src\/http\/server/,
+    'node:https': /^src\/http\/server/,
+    'node:http2': /^$/,
+    'node:net': /^src\/(?:http\/server|providers\/send\.ts$)/,
+    'node:tls': /^src\/(?:http\/server|providers\/send\.ts$)/,
+    'node:dns': /^$/,
+    'node:dns/promises': /^$/,
+    'node:dgram': /^$/,
+  };
+  const harmless = new Set(['isIP', 'isIPv4', 'isIPv6', 'BlockList']);
+  const violations = sources.flatMap((file) =>
+    file.imports
+      .filter(({ target, typeOnly, names }) => {
+        const place = places[target];
+        const opens = names.length === 0 || names.some((name) => !name.startsWith('type ') && !harmless.has(name));
+        return place !== undefined && !typeOnly && opens && !place.test(file.path);
+      })
+      .map(({ target }) => `${file.path} imports ${target}`),
+  );
+  none([...violations, ...matching(sources, /(?<![.\w])(?:fetch\(|new (?:WebSocket|EventSource)\b)/, [])]);
+});
+
+test('formats are pure: nothing to wait for, no clock, no input or output', () => {
+  const formats = sources.filter((file) => file.path.startsWith('src/formats/'));
+  none([
+    ...matching(
+      formats,
+      /\basync\b|\bawait\b|\bPromise\b|\bqueueMicrotask\b|\bsetImmediate\b|\bprocess\.|\bMath\.random\b/,
+      [],
+    ),
+    ...importsOf(formats, (target) => target.startsWith('node:') && !/^node:(?:buffer|crypto|util)$/.test(target)),
+    ...importsOf(formats, (target) => target === 'src/base/clock.ts'),
+  ]);
+});
+
+test('no file is longer than 400 lines', () => {
+  none(sources.filter((file) => file.lines > 401).map((file) => `${file.path} has ${file.lines - 1} lines`));
+});
+
+test('no file has a name that says nothing', () => {
+  const empty = /^(?:types?|utils?|helpers?|common|shared|services?|managers?|misc)$/;
+  none(
+    files
+      .filter((file) =>
+        path.posix
+          .basename(file.path)
+          .split('.')
+          .some((word) => empty.test(word)),
+      )
+      .map((file) => file.path),
+  );
+});
+
+test('file names are kebab case', () => {
+  none(
+    files
+      .filter((file) => !/^[a-z0-9-]+(?:\.test)?\.ts$/.test(path.posix.basename(file.path)))
+      .map((file) => file.path),
+  );
+});
+
+test('nothing is of type any', () => {
+  none(matching(files, /(?::|\bas|[<,|&=])\s*any\b(?!\s*[:(.])/, ['src/storage/database.ts']));
+});
+
+test('nothing is a default export', () => {
+  none(matching(files, /\bexport\s+default\b/, []));
+});
+
+test('migrations have unique numbers, ascending, each in the range of its folder', () => {
+  const ranges: Record<string, readonly [number, number]> = {
+    storage: [1, 9],
+    access: [10, 19],
+    spend: [20, 39],
+    inference: [40, 49],
+  };
+  const migrations = files.filter((file) => /\/migrations\/\d/.test(file.path) && !isTest(file));
+  const seen = new Map<number, string>();
+  const violations = migrations.flatMap((file) => {
+    const digits = /^(\d{4})-[a-z0-9-]+\.ts$/.exec(path.posix.basename(file.path))?.[1];
+    if (digits === undefined) return [`${file.path} is not named NNNN-what-it-does.ts`];
+    const number = Number(digits);
+    const range = ranges[folderOf(file.path)];
+    const twin = seen.get(number);
+    seen.set(number, file.path);
+    return [
+      ...(twin === undefined ? [] : [`${file.path} has the number of ${twin}`]),
+      ...(range && number >= range[0] && number <= range[1] ? [] : [`${file.path} is outside of its folder's range`]),
+    ];
+  });
+  none(violations);
+});
+
+test('every folder that is entered by a door says there what it is', () => {
+  const folders = new Set(sources.map((file) => folderOf(file.path)).filter(Boolean));
+  const doors = [...folders].filter((folder) => !OPEN.includes(folder)).map((folder) => `src/${folder}/index.ts`);
+  none(doors.filter((door) => !textOf(door).startsWith('/**\n')).map((door) => `${door} is missing or has no header`));
+});
+
+function textOf(file: string): string {
+  return existsSync(path.join(ROOT, file)) ? readFileSync(path.join(ROOT, file), 'utf8') : '';
+}
+
+test('the reader of sources sees imports and code, and nothing in comments, strings or expressions', () => {
+  const source = readSource(
+    'src/access/x.ts',
+    [
+      "// import { a } from '../no/a.ts'; any",
+      "import { a, type B } from '../base/a.ts';",
+      "import type { C } from 'undici';",
+      "export * from './y.ts';",
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text.
+      "export const text = 'Date.now()'; const z = /process.env['\"`]/.test(`x${Date.now()}y`) ? 4 / 2 / 1 : await import('./z.ts');",
+      '/* setTimeout */ export const after = 1;',
+    ].join('\n'),
+  );
+  assert.deepEqual(
+    source.imports.map((each) => [each.target, each.own, each.typeOnly]),
+    [
+      ['src/base/a.ts', true, false],
+      ['undici', false, true],
+      ['src/access/y.ts', true, false],
+      ['src/access/z.ts', true, false],
+    ],
+  );
+  assert.deepEqual(source.strings.slice(3), ['Date.now()', 'x', 'y', './z.ts']);
+  assert.equal(source.code.match(/Date\.now/g)?.length, 1);
+  assert.doesNotMatch(source.code, /process|setTimeout|any/);
+  assert.match(source.code, /export const after/);
+});
+
+function matching(among: readonly SourceFile[], pattern: RegExp, except: readonly string[]): string[] {
+  return among
+    .filter((file) => !except.includes(file.path))
+    .flatMap((file) => {
+      const found = pattern.exec(file.code);
+      return found ? [`${file.path}:${file.code.slice(0, found.index).split('\n').length} has ${found[0].trim()}`] : [];
+    });
+}
+
+function importsOf(among: readonly SourceFile[], unwanted: (target: string) => boolean): string[] {
+  return among.flatMap((file) =>
+    file.imports.filter(({ target }) => unwanted(target)).map(({ target }) => `${file.path} imports ${target}`),
+  );
+}
