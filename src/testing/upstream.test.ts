@@ -13,11 +13,13 @@ async function ask(
   const request = http.request(url, { method: 'POST', agent: false });
   request.end(body);
   const [response] = (await once(request, 'response')) as [IncomingMessage];
+  request.on('error', () => {});
   const chunks: Buffer[] = [];
   response.on('data', (chunk: Buffer) => void chunks.push(chunk));
   const ended = new Promise<string>((resolve) => {
     response.on('end', () => resolve('end'));
     response.on('error', () => resolve('broken'));
+    response.on('close', () => resolve('broken'));
   });
   return { response, chunks, ended };
 }
