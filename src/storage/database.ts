@@ -1,14 +1,27 @@
 /**
- * The PostgreSQL behind everything (15 or newer; the subset of SQL that 15 and 18 share). Contract; the implementation
- * follows. SQL stands in `store.ts` files, `storage/` and `migrations/` only.
+ * The PostgreSQL behind everything (15 or newer; the subset of SQL that 15 and 18 share). SQL stands in `store.ts` files,
+ * `storage/` and `migrations/` only.
  */
-import type { Kysely } from 'kysely';
+import { Kysely, PostgresDialect, type PostgresPoolClient } from 'kysely';
+import pg from 'pg';
+import { type Clock, sleep } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import { clientConfig, describeTarget, type Target } from './connection.ts';
+import { holdProcess } from './hold.ts';
+import { Reach } from './reach.ts';
+import { errorCode, isConnectionLost, unavailable } from './unavailable.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: a store types its own tables with `db.withTables<...>()`.
 export type Tables = any;
 
-/** A connection or transaction that statements run on. bigint columns arrive as JavaScript bigint. */
+/**
+ * A connection or transaction that statements run on. Columns arrive as: bigint -> bigint, numeric -> text, timestamptz ->
+ * Date, date -> text, json and jsonb -> value, bytea -> Buffer; sessions are in UTC. A failure of the server's own is
+ * thrown as pg's DatabaseError (`code` is the SQLSTATE), an unreachable server as GatewayError 503, retryable. Where the
+ * connection is lost during a write or a commit, it is unknown whether it took place.
+ */
 export interface Queryable {
+  /** One statement. */
   query<Row>(text: string, values?: readonly unknown[]): Promise<Row[]>;
   /** Kysely bound to the same connection, for control-plane statements. */
   readonly kysely: Kysely<Tables>;
@@ -35,4 +48,248 @@ export interface Changes {
   subscribe(topic: string, changed: (id: string | null) => void): void;
   announce(tx: Queryable, topic: string, id: string): Promise<{ settled(): Promise<void> }>;
   close(): Promise<void>;
+}
+
+export interface DatabaseOptions {
+  target: Target;
+  clock: Clock;
+  log: Log;
+  /** Most connections of this process; the embedded server admits 100 over all processes. Default 10. */
+  poolSize?: number;
+  /** How long the first connection is tried for, e.g. while the server's container starts. Default 15 s. */
+  startTimeoutMs?: number;
+}
+
+const MIN_SERVER_VERSION = 150_000;
+const DEFAULT_POOL_SIZE = 10;
+const START_TIMEOUT_MS = 15_000;
+const START_POLL_MS = 100;
+const IDLE_CONNECTION_MS = 30_000;
+/** Statements that may wait for a connection; more are refused at once. */
+const MAX_WAITING = 1_000;
+const CLOSE_TIMEOUT_MS = 5_000;
+const TRANSACTION_RETRIES = 3;
+const RETRY_DELAY_MS = 10;
+const SERIALIZATION_FAILURE = '40001';
+const DEADLOCK = '40P01';
+
+/** Connects; rejects with a message for the operator when the server cannot be used. */
+export async function openDatabase(options: DatabaseOptions): Promise<Database> {
+  await holdProcess(() => firstContact(options));
+  return new PooledDatabase(options);
+}
+
+async function firstContact({ target, clock, startTimeoutMs = START_TIMEOUT_MS }: DatabaseOptions): Promise<void> {
+  const deadline = clock.monotonic() + startTimeoutMs;
+  for (;;) {
+    try {
+      return await askOnce(target, checkServer);
+    } catch (error) {
+      if (error instanceof Unusable) throw error;
+      if (!isConnectionLost(error) || clock.monotonic() > deadline) {
+        throw new Error(`${describeTarget(target)} cannot be used: ${(error as Error).message}`, { cause: error });
+      }
+      await sleep(clock, START_POLL_MS);
+    }
+  }
+}
+
+class Unusable extends Error {}
+
+async function checkServer(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ version: number; name: string; zone: string; encoding: string }>(
+    `select current_setting('server_version_num')::int as version, current_setting('server_version') as name,
+       current_setting('TimeZone') as zone, current_setting('server_encoding') as encoding`,
+  );
+  const server = rows[0];
+  if (!server || server.version < MIN_SERVER_VERSION) {
+    throw new Unusable(`PostgreSQL ${server?.name} is too old: Gatehouse needs 15 or newer`);
+  }
+  if (server.encoding !== 'UTF8') {
+    throw new Unusable(`the database's encoding is ${server.encoding}: Gatehouse needs one created with UTF8`);
+  }
+  if (server.zone !== 'UTC') {
+    throw new Unusable(
+      `sessions are in the time zone ${server.zone}: add "-c TimeZone=UTC" to the options of DATABASE_URL`,
+    );
+  }
+}
+
+/** Runs `ask` on a connection of its own. */
+async function askOnce(target: Target, ask: (client: pg.Client) => Promise<unknown>): Promise<void> {
+  const client = new pg.Client(clientConfig(target));
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    await ask(client);
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
+
+class PooledDatabase implements Database {
+  readonly kysely: Kysely<Tables>;
+  readonly #pool: pg.Pool;
+  readonly #reach: Reach;
+  readonly #clock: Clock;
+  #closing: Promise<void> | undefined;
+
+  constructor({ target, clock, log, poolSize = DEFAULT_POOL_SIZE }: DatabaseOptions) {
+    this.#clock = clock;
+    this.#reach = new Reach(() => askOnce(target, (client) => client.query('select 1')), clock, log);
+    this.#pool = new pg.Pool({ ...clientConfig(target), max: poolSize, idleTimeoutMillis: IDLE_CONNECTION_MS });
+    // A connection may die idle or while it is in use; without a listener either would end the process.
+    this.#pool.on('error', (error) => this.#reach.lost(error));
+    this.#pool.on('connect', (client) => client.on('error', (error) => this.#reach.lost(error)));
+    this.kysely = kyselyOver(() => this.#acquire());
+  }
+
+  get up(): boolean {
+    return this.#reach.up;
+  }
+
+  async query<Row>(text: string, values?: readonly unknown[]): Promise<Row[]> {
+    const connection = await this.#acquire();
+    try {
+      return (await connection.query(text, values ?? [])).rows as Row[];
+    } finally {
+      connection.release();
+    }
+  }
+
+  async transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#transactionOnce(work);
+      } catch (error) {
+        const code = errorCode(error);
+        if ((code !== SERIALIZATION_FAILURE && code !== DEADLOCK) || attempt > TRANSACTION_RETRIES) throw error;
+        await sleep(this.#clock, RETRY_DELAY_MS * attempt * (1 + Math.random()));
+      }
+    }
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= holdProcess(async () => {
+      this.#reach.close();
+      // Statements in flight end first; one that hangs does not keep us.
+      await Promise.race([this.#pool.end(), sleep(this.#clock, CLOSE_TIMEOUT_MS)]);
+    });
+    return this.#closing;
+  }
+
+  async #transactionOnce<T>(work: (tx: Queryable) => Promise<T>): Promise<T> {
+    const connection = await this.#acquire();
+    try {
+      return await inTransaction(connection, work);
+    } finally {
+      connection.release();
+    }
+  }
+
+  async #acquire(): Promise<Connection> {
+    await this.#reach.ready();
+    if (this.#pool.waitingCount >= MAX_WAITING) throw unavailable('too many statements wait for the database');
+    try {
+      return new Connection(await this.#pool.connect(), this.#reach);
+    } catch (error) {
+      if ((error as Error).message === 'timeout exceeded when trying to connect') {
+        throw unavailable('the database is too busy', error);
+      }
+      this.#reach.lost(error);
+    }
+    // A server that is just being restarted is waited for once.
+    await this.#reach.ready();
+    try {
+      return new Connection(await this.#pool.connect(), this.#reach);
+    } catch (error) {
+      throw unavailable('the database cannot be reached', error);
+    }
+  }
+}
+
+/** A checked-out connection whose errors are ours. Fits Kysely's idea of one. */
+class Connection {
+  readonly #client: pg.ClientBase & { release(destroy?: boolean): void };
+  readonly #reach: Reach;
+  #useless = false;
+  #released = false;
+
+  constructor(client: pg.PoolClient, reach: Reach) {
+    this.#client = client;
+    this.#reach = reach;
+  }
+
+  async query(text: string, values: readonly unknown[]): Promise<pg.QueryResult> {
+    if (this.#released) throw new Error('a statement came after the end of its transaction');
+    try {
+      return await this.#client.query(text, values as unknown[]);
+    } catch (error) {
+      if (!isConnectionLost(error)) throw error;
+      this.#useless = true;
+      this.#reach.lost(error);
+      throw unavailable('the database cannot be reached', error);
+    }
+  }
+
+  discard(): void {
+    this.#useless = true;
+  }
+
+  release(): void {
+    if (this.#released) return;
+    this.#released = true;
+    this.#client.release(this.#useless);
+  }
+}
+
+async function inTransaction<T>(connection: Connection, work: (tx: Queryable) => Promise<T>): Promise<T> {
+  await connection.query('begin', []);
+  const tx = new Transaction(connection);
+  try {
+    const result = await work(tx);
+    const { command } = await connection.query('commit', []);
+    // The server answers COMMIT of a failed transaction with ROLLBACK and no error.
+    if (command === 'ROLLBACK') throw new Error('a statement of the transaction had failed, so it was rolled back');
+    return result;
+  } catch (error) {
+    // What cannot be rolled back must not go back into the pool.
+    await connection.query('rollback', []).catch(() => connection.discard());
+    throw error;
+  } finally {
+    tx.end();
+  }
+}
+
+class Transaction implements Queryable {
+  readonly #connection: Connection;
+  #kysely: Kysely<Tables> | undefined;
+  #ended = false;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  get kysely(): Kysely<Tables> {
+    this.#kysely ??= kyselyOver(async () => ({ query: (text, values) => this.#run(text, values), release: () => {} }));
+    return this.#kysely;
+  }
+
+  async query<Row>(text: string, values?: readonly unknown[]): Promise<Row[]> {
+    return (await this.#run(text, values ?? [])).rows as Row[];
+  }
+
+  end(): void {
+    this.#ended = true;
+  }
+
+  #run(text: string, values: readonly unknown[]): Promise<pg.QueryResult> {
+    if (this.#ended) return Promise.reject(new Error('a statement came after the end of its transaction'));
+    return this.#connection.query(text, values);
+  }
+}
+
+function kyselyOver(connect: () => Promise<Pick<Connection, 'query' | 'release'>>): Kysely<Tables> {
+  const pool = { connect: connect as unknown as () => Promise<PostgresPoolClient>, end: async () => {} };
+  return new Kysely({ dialect: new PostgresDialect({ pool }) });
 }

@@ -1,0 +1,119 @@
+/** How one connection to PostgreSQL is made, the same for the pool, the listener and the launcher. */
+
+import { createHash } from 'node:crypto';
+import { closeSync, openSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+
+/** Where the server is: a URL of an external one, or the folder with the embedded one's Unix socket. */
+export type Target = { connectionString: string } | { socketFolder: string; database?: string };
+
+/** The only user of the embedded cluster; whoever can enter the socket's folder (mode 0700) is trusted. */
+export const EMBEDDED_USER = 'postgres';
+const EMBEDDED_PORT = 5432;
+/** `sun_path` holds 108 bytes with its terminator (104 on macOS). */
+const SOCKET_PATH_LIMIT = process.platform === 'linux' ? 107 : 103;
+
+const CONNECT_TIMEOUT_MS = 5_000;
+const STATEMENT_TIMEOUT_MS = 60_000;
+const IDLE_IN_TRANSACTION_TIMEOUT_MS = 60_000;
+
+/** `pg` settings for a target: int8 as bigint, dates as text, UTC, every wait bounded. */
+export function clientConfig(target: Target): pg.ClientConfig {
+  const common: pg.ClientConfig = {
+    types: { getTypeParser } as pg.CustomTypesConfig,
+    application_name: 'gatehouse',
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    statement_timeout: STATEMENT_TIMEOUT_MS,
+    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
+    options: '-c TimeZone=UTC',
+  };
+  if ('connectionString' in target) {
+    return {
+      ...common,
+      connectionString: target.connectionString,
+      keepAlive: true,
+      keepAliveInitialDelayMillis: 10_000,
+      // A peer that vanished without a word is noticed here; the server's own timeout cannot reach us then.
+      query_timeout: STATEMENT_TIMEOUT_MS + 5_000,
+    };
+  }
+  // Everything is named, so that PGUSER, PGPASSWORD and their like do not leak in from the environment.
+  return {
+    ...common,
+    host: connectableFolder(target.socketFolder),
+    port: EMBEDDED_PORT,
+    user: EMBEDDED_USER,
+    password: '',
+    database: target.database ?? EMBEDDED_USER,
+    ssl: false,
+  };
+}
+
+/** The target as it may be shown in a log: host and database, never a password. */
+export function describeTarget(target: Target): string {
+  if ('socketFolder' in target) return `the embedded PostgreSQL in ${target.socketFolder}`;
+  try {
+    const url = new URL(target.connectionString);
+    return `PostgreSQL at ${url.host}${url.pathname}`;
+  } catch {
+    return 'PostgreSQL at DATABASE_URL';
+  }
+}
+
+const shortFolders = new Map<string, string>();
+
+/**
+ * A name of the folder that is short enough for a socket address. On Linux that is a descriptor of this process, so it
+ * holds for any depth, leaves nothing behind and cannot be squatted; elsewhere it is a symbolic link in the user's own
+ * temporary folder.
+ */
+function connectableFolder(folder: string): string {
+  if (Buffer.byteLength(join(folder, `.s.PGSQL.${EMBEDDED_PORT}`)) <= SOCKET_PATH_LIMIT) return folder;
+  const known = shortFolders.get(folder);
+  if (known) return known;
+  let short: string;
+  if (process.platform === 'linux') {
+    short = `/proc/self/fd/${openSync(folder, 'r')}`;
+  } else {
+    const hash = createHash('sha256').update(folder).digest('hex').slice(0, 16);
+    short = join(tmpdir(), `gatehouse-${hash}-${process.pid}`);
+    symlinkSync(folder, short);
+  }
+  shortFolders.set(folder, short);
+  return short;
+}
+
+/** Forgets the short name of a folder that is no longer served. */
+export function releaseFolder(folder: string): void {
+  const short = shortFolders.get(folder);
+  shortFolders.delete(folder);
+  const descriptor = short?.match(/^\/proc\/self\/fd\/(\d+)$/)?.[1];
+  if (descriptor !== undefined) closeSync(Number(descriptor));
+}
+
+const INT8 = 20;
+const INT8_ARRAY = 1016;
+const DATE = 1082;
+const TIMESTAMP = 1114;
+
+/**
+ * int8 -> bigint, numeric -> text (no float drift), timestamptz -> Date, json and jsonb -> value. `date` and
+ * `timestamp` name no moment without a zone and stay text.
+ */
+function getTypeParser(oid: number, format?: 'text' | 'binary'): unknown {
+  if (format === 'binary') return pg.types.getTypeParser(oid, format);
+  if (oid === INT8) return BigInt;
+  if (oid === INT8_ARRAY) return parseBigintArray;
+  if (oid === DATE || oid === TIMESTAMP) return String;
+  return pg.types.getTypeParser(oid, 'text');
+}
+
+function parseBigintArray(text: string): (bigint | null)[] {
+  if (text === '{}') return [];
+  return text
+    .slice(1, -1)
+    .split(',')
+    .map((item) => (item === 'NULL' ? null : BigInt(item)));
+}

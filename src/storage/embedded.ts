@@ -1,0 +1,264 @@
+/**
+ * The PostgreSQL that comes with the gateway: started as a child process on a Unix socket in the data folder, watched,
+ * restarted when it dies, stopped with us whatever way we end. With DATABASE_URL none of this runs.
+ */
+import { readFileSync, rmSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import pg from 'pg';
+import { type Clock, sleep } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import { clientConfig, releaseFolder } from './connection.ts';
+import { type Account, serverAccount } from './embedded/account.ts';
+import { type Binaries, prepareBinaries } from './embedded/binaries.ts';
+import { ensureCluster } from './embedded/cluster.ts';
+import { processesIn, signal } from './embedded/processes.ts';
+import { launch, type Server } from './embedded/server.ts';
+import { holdProcess } from './hold.ts';
+
+export interface EmbeddedOptions {
+  /** Made when missing, mode 0700. The cluster is its subfolder `postgres`. */
+  dataFolder: string;
+  clock: Clock;
+  log: Log;
+  /** PostgreSQL settings on top of ours. */
+  settings?: Readonly<Record<string, string>>;
+}
+
+export interface EmbeddedServer {
+  /** For `openDatabase` and `openChanges`, in this process and in workers. */
+  readonly socketFolder: string;
+  /** Process id of the present server; it changes when the server had to be restarted. */
+  readonly pid: number;
+  /** Fast shutdown; resolves when the server is gone. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts the server of a data folder, after putting in order what a crash has left. Rejects with a message for the
+ * operator, also when another live process already serves the folder.
+ */
+export function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedServer> {
+  return holdProcess(async () => {
+    const supervisor = new Supervisor(options);
+    await supervisor.start();
+    return supervisor;
+  });
+}
+
+/** Where the socket of a data folder's server is, whether it runs or not. */
+export function socketFolderOf(dataFolder: string): string {
+  return join(resolve(dataFolder), 'postgres');
+}
+
+const POLL_MS = 10;
+/** A server that is starting, recovering or writing its last checkpoint is given this long. */
+const SETTLE_MS = 120_000;
+/** How long a killed owner may still seem to be there. */
+const OWNER_GRACE_MS = 2_000;
+/** Children without a parent are told to end, then made to; before that they may belong to a server that just starts. */
+const LEFTOVER_QUIT_MS = 300;
+const LEFTOVER_KILL_MS = 2_000;
+const START_ATTEMPTS = 3;
+const RESTART_DELAY_MS = 100;
+const RESTART_DELAY_LIMIT_MS = 5_000;
+/** Session lock of the process that owns the server: the kernel closes its connection when that process dies. */
+const OWNER_LOCK = 0x67617465;
+
+class Supervisor implements EmbeddedServer {
+  readonly socketFolder: string;
+  readonly #options: EmbeddedOptions;
+  #server: Server | undefined;
+  #owner: pg.Client | undefined;
+  #stopping = false;
+  #restarting: Promise<void> | undefined;
+
+  constructor(options: EmbeddedOptions) {
+    this.#options = options;
+    this.socketFolder = socketFolderOf(options.dataFolder);
+  }
+
+  get pid(): number {
+    return this.#server?.pid ?? 0;
+  }
+
+  async start(): Promise<void> {
+    if (process.platform === 'win32') {
+      throw new Error('the embedded PostgreSQL needs Unix sockets, which Windows lacks here; set DATABASE_URL');
+    }
+    const cluster = this.socketFolder;
+    const account = serverAccount(cluster);
+    const binaries = prepareBinaries(account, dirname(cluster));
+    await ensureCluster(cluster, binaries, account, this.#options.clock);
+    for (let attempt = 1; ; attempt++) {
+      await this.#clearTheWay();
+      const reason = await this.#launch(binaries, account);
+      if (reason === undefined) return;
+      if (attempt === START_ATTEMPTS) throw new Error(`the embedded PostgreSQL did not start: ${reason}`);
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    await holdProcess(async () => {
+      await this.#server?.stop();
+      await this.#restarting;
+      await this.#owner?.end().catch(() => {});
+    });
+    releaseFolder(this.socketFolder);
+  }
+
+  /** Undefined once the server answers and is ours; otherwise why it ended. */
+  async #launch(binaries: Binaries, account: Account | undefined): Promise<string | undefined> {
+    const { clock, settings = {} } = this.#options;
+    const server = launch(this.socketFolder, binaries, account, settings, clock);
+    let reason: string | undefined;
+    void server.ended.then((tail) => {
+      reason = tail || 'it ended without a word';
+    });
+    const deadline = clock.monotonic() + SETTLE_MS;
+    while (reason === undefined) {
+      const seen = await probe(this.socketFolder);
+      if (typeof seen === 'object' && seen.owned) {
+        this.#server = server;
+        this.#keepOwner(seen.client, server);
+        void server.ended.then((tail) => this.#ended(server, tail));
+        return undefined;
+      }
+      if (typeof seen === 'object') await seen.client.end();
+      if (clock.monotonic() > deadline) {
+        await server.stop();
+        return 'it did not answer in time';
+      }
+      await sleep(clock, POLL_MS);
+    }
+    return reason;
+  }
+
+  /** Stays the owner across a crash recovery, in which the server drops all sessions and lives on. */
+  #keepOwner(client: pg.Client, server: Server): void {
+    this.#owner = client;
+    client.on('end', () => void this.#regainOwner(server));
+  }
+
+  async #regainOwner(server: Server): Promise<void> {
+    while (!this.#stopping && server.running) {
+      const seen = await probe(this.socketFolder);
+      if (typeof seen === 'object' && seen.owned) return this.#keepOwner(seen.client, server);
+      if (typeof seen === 'object') await seen.client.end();
+      await sleep(this.#options.clock, RESTART_DELAY_MS);
+    }
+  }
+
+  #ended(server: Server, tail: string): void {
+    if (this.#stopping || server !== this.#server) return;
+    this.#options.log.error('the embedded PostgreSQL has ended; starting it again', { pid: server.pid, log: tail });
+    this.#restarting = this.#restart();
+  }
+
+  async #restart(): Promise<void> {
+    const { clock, log } = this.#options;
+    for (let delayMs = RESTART_DELAY_MS; !this.#stopping; delayMs = Math.min(delayMs * 2, RESTART_DELAY_LIMIT_MS)) {
+      try {
+        await this.start();
+        log.info('the embedded PostgreSQL runs again', { pid: this.pid });
+        // A stop that came meanwhile has not seen this server.
+        if (this.#stopping) await this.#server?.stop();
+        return;
+      } catch (error) {
+        log.error('the embedded PostgreSQL could not be started again', { reason: (error as Error).message });
+        await sleep(clock, delayMs);
+      }
+    }
+  }
+
+  /**
+   * Returns when no process works on the cluster and no stale lock is in the way. A live server without an owner is shut
+   * down rather than adopted: it may be of an older version or have other settings, and it has no guard.
+   */
+  async #clearTheWay(): Promise<void> {
+    const { clock, log } = this.#options;
+    const began = clock.monotonic();
+    for (;;) {
+      const waitedMs = clock.monotonic() - began;
+      if (waitedMs > SETTLE_MS) {
+        throw new Error(`a PostgreSQL works on ${this.socketFolder} and neither serves nor ends; look at postgres.log`);
+      }
+      const seen = await probe(this.socketFolder);
+      if (typeof seen === 'object') {
+        await seen.client.end();
+        if (seen.owned) {
+          log.warn('stopping a PostgreSQL that a killed process has left', { folder: this.socketFolder });
+          stopOrphan(this.socketFolder);
+        } else if (waitedMs > OWNER_GRACE_MS) {
+          throw new Error(
+            `another Gatehouse process serves ${dirname(this.socketFolder)}; stop it, or use another folder`,
+          );
+        }
+      } else if (seen === 'silent' && endLeftovers(this.socketFolder, waitedMs)) {
+        return;
+      }
+      await sleep(clock, POLL_MS);
+    }
+  }
+}
+
+/**
+ * What answers on the socket: nobody, a server that takes no connections at present, or one that does; `owned` says
+ * whether the connection got the owner's lock.
+ */
+type Seen = 'silent' | 'busy' | { client: pg.Client; owned: boolean };
+
+async function probe(socketFolder: string): Promise<Seen> {
+  const client = new pg.Client(clientConfig({ socketFolder }));
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    const { rows } = await client.query<{ owned: boolean }>('select pg_try_advisory_lock($1) as owned', [OWNER_LOCK]);
+    (client as pg.Client & { unref(): void }).unref();
+    return { client, owned: rows[0]?.owned === true };
+  } catch (error) {
+    void client.end().catch(() => {});
+    const code = (error as { code?: string }).code;
+    if (code === 'EACCES') throw new Error(`the socket in ${socketFolder} belongs to another user`, { cause: error });
+    return code === 'ECONNREFUSED' || code === 'ENOENT' ? 'silent' : 'busy';
+  }
+}
+
+/** The server's process, as its lock file and the process table agree on; undefined when they do not. */
+function livePostmaster(cluster: string, processes: readonly number[]): number | undefined {
+  try {
+    const pid = Number.parseInt(readFileSync(join(cluster, 'postmaster.pid'), 'utf8'), 10);
+    return process.platform !== 'linux' || processes.includes(pid) ? pid : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function stopOrphan(cluster: string): void {
+  const pid = livePostmaster(cluster, processesIn(cluster));
+  if (pid === undefined) {
+    throw new Error(`a PostgreSQL that is not on this machine's process list serves ${cluster}; stop it first`);
+  }
+  signal(pid, 'SIGINT');
+}
+
+/**
+ * True when nothing is left of an earlier server. Its children notice the death of their parent and end; those that are
+ * busy are told. A server that has closed its socket and still writes is waited for. Then, and only then, its lock files
+ * are removed: PostgreSQL itself would believe them if their process number is in use or is a zombie.
+ */
+function endLeftovers(cluster: string, waitedMs: number): boolean {
+  const processes = processesIn(cluster);
+  if (processes.length > 0) {
+    if (livePostmaster(cluster, processes) !== undefined) return false;
+    if (waitedMs < LEFTOVER_QUIT_MS) return false;
+    for (const pid of processes) signal(pid, waitedMs > LEFTOVER_KILL_MS ? 'SIGKILL' : 'SIGQUIT');
+    return false;
+  }
+  if (process.platform === 'linux') {
+    for (const name of ['postmaster.pid', '.s.PGSQL.5432', '.s.PGSQL.5432.lock']) {
+      rmSync(join(cluster, name), { force: true });
+    }
+  }
+  return true;
+}

@@ -1,0 +1,153 @@
+/** One run of the server: a child of ours in a session of its own, which cannot outlive us. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, fstatSync, openSync, readSync, renameSync, statSync } from 'node:fs';
+import type { Duplex } from 'node:stream';
+import { type Clock, sleep } from '../../base/clock.ts';
+import type { Account } from './account.ts';
+import type { Binaries } from './binaries.ts';
+import { clusterArgument, explainSpawn } from './cluster.ts';
+
+export interface Server {
+  readonly pid: number;
+  readonly running: boolean;
+  /** Resolves with the end of the server's log when it has ended, for whatever reason. */
+  readonly ended: Promise<string>;
+  /** Fast shutdown: sessions are cut, data is flushed. Harder means follow when it takes too long. */
+  stop(): Promise<void>;
+}
+
+/** What differs from PostgreSQL's defaults; `postgresql.conf` in the cluster may set anything else. */
+const SETTINGS: Readonly<Record<string, string>> = {
+  // Trust authentication: the socket, in the cluster's own folder (0700), is the only way in. A relative name is always
+  // short enough for a socket address.
+  listen_addresses: '',
+  unix_socket_directories: '.',
+  unix_socket_permissions: '0700',
+  max_connections: '100',
+  shared_buffers: '64MB',
+  max_wal_size: '512MB',
+  // No extra processes for reads of a data set that mostly fits in memory.
+  io_method: 'sync',
+  max_logical_replication_workers: '0',
+  jit: 'off',
+  timezone: 'UTC',
+  log_timezone: 'UTC',
+  // The log tells about the server, never about statements: those and the values in their errors may be secret.
+  log_min_messages: 'log',
+  log_min_error_statement: 'panic',
+  log_error_verbosity: 'terse',
+  log_parameter_max_length_on_error: '0',
+  log_checkpoints: 'off',
+  logging_collector: 'off',
+  cluster_name: 'gatehouse',
+};
+
+/**
+ * Becomes the server, after leaving a guard behind that shares nothing with it but its number. The guard waits on the pipe
+ * from us (descriptor 3): a line means that the server has ended, the end of the pipe that we have, in which case it tells
+ * the server to shut down. It is a grandchild, so that its own death is no event for the server.
+ */
+const GUARDED = '(cd /; (read -r _ <&3 || kill -INT $$) &) >/dev/null 2>&1; exec 3<&-; exec "$@"';
+/** The guard alone, for a server whose guard was killed. */
+const GUARD = 'cd /; read -r _ <&3 || kill -INT "$1"';
+
+const FAST_STOP_MS = 30_000;
+const IMMEDIATE_STOP_MS = 5_000;
+const LOG_LIMIT_BYTES = 1024 * 1024;
+const LOG_TAIL_BYTES = 2048;
+
+export function launch(
+  cluster: string,
+  binaries: Binaries,
+  account: Account | undefined,
+  settings: Readonly<Record<string, string>>,
+  clock: Clock,
+): Server {
+  const log = openLog(`${cluster}.log`);
+  const args = Object.entries({ ...SETTINGS, ...settings }).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+  const child = spawn(
+    '/bin/sh',
+    ['-c', GUARDED, 'gatehouse', binaries.postgres, '-D', clusterArgument(cluster), ...args],
+    {
+      ...account,
+      cwd: cluster,
+      env: { PATH: '/usr/bin:/bin', LC_ALL: 'C' },
+      // A session of its own: Ctrl-C on the terminal is for us, and we still need the database to drain.
+      detached: true,
+      stdio: ['ignore', log.descriptor, log.descriptor, 'pipe'],
+    },
+  );
+  const ended = new Promise<string>((resolve) => {
+    child.on('error', (error) => resolve(explainSpawn(error, account)));
+    child.on('exit', () => resolve(log.tail()));
+  });
+  void ended.then(() => log.close());
+  guard(child, account, ended);
+  child.unref();
+
+  const running = () => child.pid !== undefined && child.exitCode === null && child.signalCode === null;
+  return {
+    pid: child.pid ?? 0,
+    get running() {
+      return running();
+    },
+    ended,
+    async stop() {
+      child.ref();
+      for (const [name, waitMs] of [
+        ['SIGINT', FAST_STOP_MS],
+        ['SIGQUIT', IMMEDIATE_STOP_MS],
+        ['SIGKILL', IMMEDIATE_STOP_MS],
+      ] as const) {
+        if (!running()) return;
+        child.kill(name);
+        await Promise.race([ended, sleep(clock, waitMs)]);
+      }
+    },
+  };
+}
+
+/** Keeps exactly one guard for as long as the server runs. */
+function guard(child: ChildProcess, account: Account | undefined, ended: Promise<string>): void {
+  let over = false;
+  let pipe: Duplex | undefined;
+  void ended.then(() => {
+    over = true;
+    pipe?.end('\n');
+  });
+  const hold = (next: Duplex) => {
+    pipe = next;
+    next.on('error', () => {});
+    // The guard never writes; the pipe ends when the guard has died.
+    next.on('close', () => {
+      if (over || child.pid === undefined) return;
+      const renewed = spawn('/bin/sh', ['-c', GUARD, 'gatehouse', String(child.pid)], {
+        ...account,
+        detached: true,
+        stdio: ['ignore', 'ignore', 'ignore', 'pipe'],
+      });
+      renewed.on('error', () => {});
+      renewed.unref();
+      if (renewed.pid !== undefined) hold(renewed.stdio[3] as Duplex);
+    });
+    next.resume();
+    (next as Duplex & { unref?(): void }).unref?.();
+  };
+  if (child.pid !== undefined) hold(child.stdio[3] as Duplex);
+}
+
+/** The server writes its log itself, so that nothing is lost when we are killed. Two files of bounded size. */
+function openLog(path: string): { descriptor: number; tail(): string; close(): void } {
+  if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > LOG_LIMIT_BYTES) renameSync(path, `${path}.old`);
+  const descriptor = openSync(path, 'a+', 0o600);
+  const start = fstatSync(descriptor).size;
+  return {
+    descriptor,
+    tail() {
+      const from = Math.max(start, fstatSync(descriptor).size - LOG_TAIL_BYTES);
+      const bytes = Buffer.alloc(LOG_TAIL_BYTES);
+      return bytes.toString('utf8', 0, readSync(descriptor, bytes, 0, bytes.length, from)).trim();
+    },
+    close: () => closeSync(descriptor),
+  };
+}

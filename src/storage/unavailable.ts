@@ -1,0 +1,35 @@
+/** Which failures mean that the server could not be asked, as opposed to what it answered. */
+import { GatewayError } from '../base/errors.ts';
+
+/** What a statement gets while the database cannot be reached: 503, to be tried again. */
+export function unavailable(message: string, cause?: unknown): GatewayError {
+  return new GatewayError('server', message, {
+    status: 503,
+    retryAfterSeconds: 1,
+    metadata: { retryable: true },
+    ...(cause === undefined ? {} : { cause }),
+  });
+}
+
+/** The SQLSTATE of a server's error, or the code of a system call's; undefined otherwise. */
+export function errorCode(error: unknown): string | undefined {
+  const code = (error as { code?: unknown } | null)?.code;
+  return typeof code === 'string' ? code : undefined;
+}
+
+/**
+ * SQLSTATE classes and codes of a server that goes away, comes up, is full or is the wrong one: connection exception,
+ * insufficient resources (disk full among them), operator intervention except a cancelled statement, I/O error, read-only.
+ */
+const SERVER_STATES = /^(08...|53...|57P0[1-5]|58030|25006)$/;
+const SYSTEM_CODES = /^E[A-Z]+$/;
+/** pg gives no code to what it notices itself. */
+const CLIENT_MESSAGES =
+  /^(Connection terminated|Client has encountered a connection error|Client was closed|Query read timeout|timeout expired)/;
+
+/** Whether the connection that `error` came from is of no further use. */
+export function isConnectionLost(error: unknown): boolean {
+  const code = errorCode(error);
+  if (code !== undefined) return SERVER_STATES.test(code) || SYSTEM_CODES.test(code);
+  return error instanceof Error && CLIENT_MESSAGES.test(error.message);
+}
