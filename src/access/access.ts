@@ -2,20 +2,17 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Clock } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
-import type { Operation, Access as RequiredAccess } from '../http/operation.ts';
+import type { Access as RequiredAccess } from '../http/operation.ts';
 import type { Changes, Database } from '../storage/database.ts';
 import { Authenticator } from './authenticator.ts';
 import { bootstrap, type ChosenTokens, type FirstKey, issueManagementKey } from './bootstrap.ts';
 import type { Caller } from './caller.ts';
-import { keyOperations } from './operations.ts';
 import { keysByHash } from './store.ts';
-import type { UsageOf } from './usage.ts';
 
 export interface AccessParts {
   database: Database;
   changes: Changes;
   clock: Clock;
-  usageOf: UsageOf;
 }
 
 export interface Access {
@@ -28,7 +25,6 @@ export interface Access {
   authenticate(headers: IncomingHttpHeaders): Caller | Promise<Caller>;
   /** Throws GatewayError 403 when keys of this kind may not perform an operation that requires `required`. */
   permit(caller: Caller, required: RequiredAccess): void;
-  readonly operations: readonly Operation<Caller>[];
   /** See `bootstrap.ts`. */
   bootstrap(chosen?: ChosenTokens): Promise<FirstKey[] | null>;
   issueManagementKey(name: string): Promise<string>;
@@ -41,7 +37,6 @@ export function createAccess(parts: AccessParts): Access {
   return {
     authenticate: (headers) => authenticator.authenticate(headers),
     permit,
-    operations: keyOperations(parts),
     bootstrap: (chosen) => bootstrap(parts, chosen),
     issueManagementKey: (name) => issueManagementKey(parts, name),
   };

@@ -8,5 +8,5 @@ export { KEYS_TOPIC, MEMBERS_TOPIC, OUTAGE_GRACE_MS } from './authenticator.ts';
 export type { ChosenTokens, FirstKey } from './bootstrap.ts';
 export type { Caller, KeyKind, LimitReset } from './caller.ts';
 export { accessMigrations } from './migrations/index.ts';
-export { type KeyUsage, NO_USAGE, type Spent, type UsageOf } from './usage.ts';
 export { keyOperations, type OperationParts as AccessOperationParts } from './operations.ts';
+export { type KeyUsage, NO_USAGE, type Spent, type UsageOf } from './usage.ts';

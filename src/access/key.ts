@@ -119,14 +119,12 @@ function keyName(name: string): string {
   return trimmed;
 }
 
+/** To the nearest nano-dollar: a sum that a client made of floats must not be refused for its 17th digit. */
 function limitNano(usd: number): Nano {
   if (usd > MAX_LIMIT_USD) throw invalidField('limit', `must be at most ${MAX_LIMIT_USD}`);
-  try {
-    return nanoFromUsd(usd);
-  } catch (error) {
-    if (error instanceof RangeError) throw invalidField('limit', 'must be a multiple of 0.000000001 US dollars');
-    throw error;
-  }
+  const nano = nanoFromUsd(usd.toFixed(9));
+  if (nano === 0n) throw invalidField('limit', 'must be at least 0.000000001');
+  return nano;
 }
 
 /** Reads a time with at least seconds precision; a day that the month lacks is refused and not moved to the next. */

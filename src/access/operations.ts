@@ -25,11 +25,12 @@ export interface OperationParts {
 
 const PAGE_SIZE = 100;
 
+/** Looks into `parts` only when a request comes, so that the contract can be read without a database. */
 export function keyOperations(parts: OperationParts): Operation<Caller>[] {
   return [currentKey(parts), listKeys(parts), createKey(parts), getKey(parts), updateKey(parts), deleteKey(parts)];
 }
 
-function currentKey({ usageOf }: OperationParts): Operation<Caller> {
+function currentKey(parts: OperationParts): Operation<Caller> {
   return {
     id: 'getCurrentKey',
     method: 'GET',
@@ -39,6 +40,7 @@ function currentKey({ usageOf }: OperationParts): Operation<Caller> {
     access: 'any',
     replies: ok('The key, its limit and what it has spent', schema.CurrentKeyEnvelope),
     async handle(exchange) {
+      const { usageOf } = parts;
       const { caller } = exchange;
       const usage = await usageOf([caller.keyId]);
       exchange.reply(200, { data: currentKeyReply(caller, usage.get(caller.keyId)) });
@@ -46,7 +48,7 @@ function currentKey({ usageOf }: OperationParts): Operation<Caller> {
   };
 }
 
-function listKeys({ database, usageOf }: OperationParts): Operation<Caller> {
+function listKeys(parts: OperationParts): Operation<Caller> {
   return {
     id: 'listKeys',
     method: 'GET',
@@ -57,6 +59,7 @@ function listKeys({ database, usageOf }: OperationParts): Operation<Caller> {
     query: schema.ListKeysQuerySchema,
     replies: ok('One page; the default workspace unless `workspace_id` names another', schema.KeyListEnvelope),
     async handle(exchange) {
+      const { database, usageOf } = parts;
       const { organizationId } = exchange.caller;
       const query = exchange.query as schema.ListKeysQuery;
       const workspaceId = await chosenWorkspace(database, organizationId, query.workspace_id);
@@ -69,7 +72,7 @@ function listKeys({ database, usageOf }: OperationParts): Operation<Caller> {
   };
 }
 
-function createKey({ database, changes, clock }: OperationParts): Operation<Caller> {
+function createKey(parts: OperationParts): Operation<Caller> {
   return {
     id: 'createKey',
     method: 'POST',
@@ -80,6 +83,7 @@ function createKey({ database, changes, clock }: OperationParts): Operation<Call
     body: { schema: schema.CreateKeySchema },
     replies: { 201: { description: 'The key; its token is shown this once', schema: schema.CreatedKeyEnvelope } },
     async handle(exchange) {
+      const { database, changes, clock } = parts;
       const { organizationId, userId } = exchange.caller;
       const body = exchange.body as schema.CreateKeyBody;
       const settings = newKeySettings(body, clock.now());
@@ -106,7 +110,7 @@ function createKey({ database, changes, clock }: OperationParts): Operation<Call
   };
 }
 
-function getKey({ database, usageOf }: OperationParts): Operation<Caller> {
+function getKey(parts: OperationParts): Operation<Caller> {
   return {
     id: 'getKey',
     method: 'GET',
@@ -117,6 +121,7 @@ function getKey({ database, usageOf }: OperationParts): Operation<Caller> {
     params: schema.KeyParamsSchema,
     replies: ok('The key', schema.KeyEnvelope),
     async handle(exchange) {
+      const { database, usageOf } = parts;
       const key = await existingKey(database, exchange.caller.organizationId, hashOf(exchange));
       const usage = await usageOf([key.caller.keyId]);
       exchange.reply(200, { data: keyReply(key, usage.get(key.caller.keyId)) });
@@ -124,7 +129,7 @@ function getKey({ database, usageOf }: OperationParts): Operation<Caller> {
   };
 }
 
-function updateKey({ database, changes, clock, usageOf }: OperationParts): Operation<Caller> {
+function updateKey(parts: OperationParts): Operation<Caller> {
   return {
     id: 'updateKey',
     method: 'PATCH',
@@ -136,6 +141,7 @@ function updateKey({ database, changes, clock, usageOf }: OperationParts): Opera
     body: { schema: schema.UpdateKeySchema },
     replies: ok('The key as it is now, in every process', schema.KeyEnvelope),
     async handle(exchange) {
+      const { database, changes, clock, usageOf } = parts;
       const { organizationId } = exchange.caller;
       const hash = hashOf(exchange);
       const { key, change } = await database.transaction(async (tx) => {
@@ -154,7 +160,7 @@ function updateKey({ database, changes, clock, usageOf }: OperationParts): Opera
   };
 }
 
-function deleteKey({ database, changes, clock }: OperationParts): Operation<Caller> {
+function deleteKey(parts: OperationParts): Operation<Caller> {
   return {
     id: 'deleteKey',
     method: 'DELETE',
@@ -165,6 +171,7 @@ function deleteKey({ database, changes, clock }: OperationParts): Operation<Call
     params: schema.KeyParamsSchema,
     replies: ok('The key works no more, in any process', schema.DeletedEnvelope),
     async handle(exchange) {
+      const { database, changes, clock } = parts;
       const { organizationId } = exchange.caller;
       const hash = hashOf(exchange);
       const change = await database.transaction(async (tx) => {
