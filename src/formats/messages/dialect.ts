@@ -2,6 +2,11 @@
 export interface MessagesDialect {
   /** Cache breakpoints that the service takes; further ones are left out. Default 4. */
   maxCacheMarks?: number;
+  /**
+   * How an effort is asked for: as a thinking budget, which every thinking model of this form knows (default), or as
+   * `thinking: adaptive` with `output_config.effort`, for models that take no budget.
+   */
+  thinking?: 'budget' | 'adaptive';
   /** Request parameters that the service refuses; dropped (relay: removed) and reported. */
   refuses?: readonly string[];
 }

@@ -1,0 +1,171 @@
+/**
+ * Rules of a request that its schema cannot say, and features that the gateway does not have yet: they are refused by
+ * name, never ignored (wire/messages.md, "Request").
+ */
+import { invalidField } from '../../base/errors.ts';
+import { type Fields, fieldsOf, isFields, listOf, textOf } from './fields.ts';
+
+/** Block types that may stand in a request: those of wire/messages.md and those that vendors' answers are known to hold. */
+const BLOCK_TYPES = new Set([
+  'compaction',
+  'container_upload',
+  'document',
+  'fallback',
+  'image',
+  'mcp_tool_use',
+  'redacted_thinking',
+  'search_result',
+  'server_tool_use',
+  'text',
+  'thinking',
+  'tool_addition',
+  'tool_reference',
+  'tool_removal',
+  'tool_result',
+  'tool_use',
+]);
+
+/** Members that must be texts, for the block types that are read here. */
+const REQUIRED_TEXTS: Record<string, readonly string[]> = {
+  text: ['text'],
+  thinking: ['thinking', 'signature'],
+  redacted_thinking: ['data'],
+  tool_use: ['id', 'name'],
+  tool_result: ['tool_use_id'],
+  search_result: ['source', 'title'],
+};
+
+/** The kinds of source that an image and a document may have, with the members that must be texts. */
+const SOURCES: Record<string, Record<string, readonly string[]>> = {
+  image: { base64: ['media_type', 'data'], url: ['url'], file: ['file_id'] },
+  document: { base64: ['media_type', 'data'], text: ['data'], url: ['url'], file: ['file_id'], content: [] },
+};
+
+const IMAGE_TYPES = ['image/jpeg', 'image/png', 'image/gif', 'image/webp'];
+
+/** Members of `provider` that the router follows. */
+const PREFERENCES = ['order', 'only', 'ignore', 'allow_fallbacks'];
+
+/** Results of server tools: every vendor tool has a type of its own, all with this ending. */
+const RESULT_TYPE = /^[a-z0-9_]+_tool_result$/;
+
+/** Tools that the gateway runs itself; none is built. `openrouter:` is the alias of the service's own prefix. */
+const OWN_TOOL = /^(svc|openrouter):/;
+
+const ROLES = ['user', 'assistant', 'system'];
+
+/** Throws GatewayError 400 with the path of the offending field. */
+export function check(body: unknown): void {
+  const request = fieldsOf(body);
+  checkFeatures(request);
+  if (isList(request['fallbacks']) && isList(request['models'])) {
+    throw invalidField('fallbacks', 'cannot be combined with models');
+  }
+  const { budget_tokens: budget, type } = fieldsOf(request['thinking']);
+  const cap = request['max_tokens'];
+  if (type === 'enabled' && typeof budget === 'number' && typeof cap === 'number' && budget >= cap) {
+    throw invalidField('thinking.budget_tokens', `must be less than max_tokens (${cap})`);
+  }
+  checkTools(request);
+  if (request['system'] !== undefined) checkBlocks(request['system'], 'system');
+  const messages = listOf(request['messages']);
+  if (messages.length === 0) throw invalidField('messages', 'must not be empty');
+  messages.forEach((entry, index) => {
+    const message = fieldsOf(entry);
+    if (!ROLES.includes(textOf(message['role']))) {
+      throw invalidField(`messages[${index}].role`, `must be one of ${ROLES.join(', ')}`);
+    }
+    checkBlocks(message['content'], `messages[${index}].content`);
+  });
+  const first = messages.find((entry) => fieldsOf(entry)['role'] !== 'system');
+  if (fieldsOf(first)['role'] === 'assistant') {
+    throw invalidField(
+      `messages[${messages.indexOf(first)}].role`,
+      'must be user: a conversation begins with the user',
+    );
+  }
+}
+
+function checkFeatures(request: Fields): void {
+  listOf(request['plugins']).forEach((plugin, index) => {
+    const { id, enabled } = fieldsOf(plugin);
+    if (enabled !== false) throw notBuilt(`plugins[${index}]`, `the plugin ${textOf(id) || 'without an id'}`);
+  });
+  listOf(request['tools']).forEach((tool, index) => {
+    const type = fieldsOf(tool)['type'];
+    if (typeof type === 'string' && OWN_TOOL.test(type)) throw notBuilt(`tools[${index}].type`, `the tool ${type}`);
+  });
+  for (const [name, value] of Object.entries(fieldsOf(request['provider']))) {
+    if (value === null || value === undefined || PREFERENCES.includes(name)) continue;
+    throw notBuilt(`provider.${name}`, 'a routing preference');
+  }
+  if (request['route'] === 'sort') throw notBuilt('route', 'sorting of endpoints');
+  if (isList(request['stop_server_tools_when'])) throw notBuilt('stop_server_tools_when', 'a stop condition');
+  if (request['deferred_tools'] !== undefined && request['deferred_tools'] !== null) {
+    throw notBuilt('deferred_tools', 'the deferred-tool protocol');
+  }
+}
+
+function checkTools(request: Fields): void {
+  listOf(request['tools']).forEach((tool, index) => {
+    const { type, name, input_schema: schema } = fieldsOf(tool);
+    if (type !== undefined && type !== null && type !== 'custom') return;
+    if (typeof name !== 'string' || name === '') throw invalidField(`tools[${index}].name`, 'must be a text');
+    if (!isFields(schema)) throw invalidField(`tools[${index}].input_schema`, 'must be a JSON Schema object');
+  });
+  const choice = fieldsOf(request['tool_choice']);
+  if (choice['type'] === 'tool' && typeof choice['name'] !== 'string') {
+    throw invalidField('tool_choice.name', 'must name the tool');
+  }
+  const { type, budget_tokens: budget } = fieldsOf(request['thinking']);
+  if (type === 'enabled' && typeof budget !== 'number') {
+    throw invalidField('thinking.budget_tokens', 'must be a number of tokens');
+  }
+}
+
+function checkBlocks(content: unknown, path: string): void {
+  if (typeof content === 'string') return;
+  if (!Array.isArray(content)) throw invalidField(path, 'must be a text or a list of content blocks');
+  content.forEach((block, index) => {
+    const at = `${path}[${index}]`;
+    if (!isFields(block)) throw invalidField(at, 'must be a content block');
+    const type = block['type'];
+    if (typeof type !== 'string' || !(BLOCK_TYPES.has(type) || RESULT_TYPE.test(type))) {
+      throw invalidField(`${at}.type`, `names no known content block: ${JSON.stringify(type) ?? 'it is missing'}`);
+    }
+    for (const member of REQUIRED_TEXTS[type] ?? []) requireText(block, member, at);
+    if (type === 'tool_use') checkInput(block['input'], `${at}.input`);
+    if (SOURCES[type] !== undefined) checkSource(type, block['source'], `${at}.source`);
+    if (type === 'search_result') checkBlocks(block['content'], `${at}.content`);
+    if (type === 'tool_result' && block['content'] !== undefined) checkBlocks(block['content'], `${at}.content`);
+  });
+}
+
+function checkInput(input: unknown, path: string): void {
+  if (input !== undefined && !isFields(input)) throw invalidField(path, 'must be an object');
+}
+
+function checkSource(block: string, source: unknown, path: string): void {
+  if (!isFields(source)) throw invalidField(path, 'must be an object');
+  const kinds = SOURCES[block] ?? {};
+  const required = kinds[textOf(source['type'])];
+  if (required === undefined) throw invalidField(`${path}.type`, `must be one of ${Object.keys(kinds).join(', ')}`);
+  for (const member of required) requireText(source, member, path);
+  const type = source['media_type'];
+  if (block === 'image' && source['type'] === 'base64' && !IMAGE_TYPES.includes(textOf(type))) {
+    throw invalidField(`${path}.media_type`, `must be one of ${IMAGE_TYPES.join(', ')}`);
+  }
+  if (source['type'] === 'content') checkBlocks(source['content'], `${path}.content`);
+}
+
+function requireText(object: Fields, member: string, path: string): void {
+  if (typeof object[member] !== 'string') throw invalidField(`${path}.${member}`, 'must be a text');
+}
+
+function isList(value: unknown): boolean {
+  return Array.isArray(value) && value.length > 0;
+}
+
+function notBuilt(path: string, what: string): Error {
+  return invalidField(path, `asks for ${what}, which this gateway does not support yet`);
+}

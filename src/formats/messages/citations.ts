@@ -1,0 +1,34 @@
+/** Citations of text blocks. Only those of web results have a URL and so a counterpart in other forms. */
+import type { Citation } from '../conversation/conversation.ts';
+import { type Fields, isFields, listOf } from './fields.ts';
+
+const WEB_RESULT = 'web_search_result_location';
+
+export function decodeCitation(value: unknown): Citation {
+  const citation: Citation = { native: { origin: 'messages', value } };
+  if (!isFields(value)) return citation;
+  if (value['type'] === WEB_RESULT && typeof value['url'] === 'string') citation.url = value['url'];
+  const title = value['title'] ?? value['document_title'];
+  if (typeof title === 'string' || title === null) citation.title = title;
+  if (typeof value['cited_text'] === 'string') citation.citedText = value['cited_text'];
+  return citation;
+}
+
+/** Undefined when there are none, so that a text without citations stays one. */
+export function decodeCitations(value: unknown): Citation[] | undefined {
+  const list = listOf(value);
+  return list.length === 0 ? undefined : list.map(decodeCitation);
+}
+
+/** For the client: its own record as it came, a URL citation as a web result, nothing for what has no counterpart. */
+export function encodeCitation(citation: Citation): unknown {
+  if (citation.native?.origin === 'messages') return citation.native.value;
+  if (citation.url === undefined) return undefined;
+  return {
+    type: WEB_RESULT,
+    cited_text: citation.citedText ?? '',
+    encrypted_index: '',
+    title: citation.title ?? null,
+    url: citation.url,
+  } satisfies Fields;
+}

@@ -1,0 +1,188 @@
+/** Content blocks into parts: the same reading for requests, whole answers and the starts of streamed blocks. */
+import { parseJson, stringifyJson } from '../../base/json.ts';
+import type {
+  CacheMark,
+  Extras,
+  FilePart,
+  ImagePart,
+  Part,
+  ReasoningPart,
+  Source,
+  TextPart,
+  ToolCallPart,
+  ToolResultPart,
+} from '../conversation/conversation.ts';
+import { decodeCitations } from './citations.ts';
+import { type Fields, fieldsOf, isFields, listOf, restOf, textOf, textOrUndefined } from './fields.ts';
+import { type Sealed, unseal } from './sealed.ts';
+
+/** The member in which arguments that are no JSON object travel where the form needs an object. */
+export const INVALID_JSON = 'INVALID_JSON';
+
+/**
+ * Who wrote the blocks: a `client` replays thinking of anyone, and without a signature it is plain text; of a `vendor` all
+ * thinking is its own, also where the signature is still to come.
+ */
+export type Author = 'client' | 'vendor';
+
+/** Blocks of one message or answer. A sealed signature of a call returns to its call. */
+export function decodeBlocks(content: unknown, author: Author = 'client'): Part[] {
+  if (typeof content === 'string') return [{ type: 'text', text: content }];
+  const parts: Part[] = [];
+  const callSignatures = new Map<string, Sealed>();
+  for (const block of listOf(content)) {
+    const sealed = callSeal(block);
+    if (sealed?.callId !== undefined) callSignatures.set(sealed.callId, sealed);
+    else parts.push(decodeBlock(fieldsOf(block), author));
+  }
+  for (const part of callSignatures.size === 0 ? [] : parts) {
+    const sealed = part.type === 'toolCall' ? callSignatures.get(part.id) : undefined;
+    if (part.type === 'toolCall' && sealed?.signature !== undefined) {
+      part.signature = { value: sealed.signature, origin: sealed.origin };
+    }
+  }
+  return parts;
+}
+
+/** One block. What has no name in the conversation is opaque and keeps every member. */
+export function decodeBlock(block: Fields, author: Author = 'client'): Part {
+  switch (block['type']) {
+    case 'text':
+      return withBase<TextPart>(block, ['citations', 'text'], {
+        type: 'text',
+        text: textOf(block['text']),
+        ...present('citations', decodeCitations(block['citations'])),
+      });
+    case 'thinking':
+      return decodeThinking(block, author);
+    case 'redacted_thinking':
+      return decodeRedacted(block);
+    case 'tool_use':
+      return withBase<ToolCallPart>(block, ['id', 'input', 'name'], {
+        type: 'toolCall',
+        id: textOf(block['id']),
+        name: textOf(block['name']),
+        arguments: argumentsOf(block['input']),
+      });
+    case 'tool_result':
+      return withBase<ToolResultPart>(block, ['content', 'is_error', 'tool_use_id'], {
+        type: 'toolResult',
+        callId: textOf(block['tool_use_id']),
+        parts: decodeBlocks(block['content']),
+        ...present('isError', typeof block['is_error'] === 'boolean' ? block['is_error'] : undefined),
+      });
+    case 'image':
+      return decodeImage(block);
+    case 'document':
+      return decodeDocument(block);
+    case 'search_result':
+      return decodeSearchResult(block);
+    default:
+      return { type: 'opaque', origin: 'messages', value: block };
+  }
+}
+
+export function decodeCache(value: unknown): CacheMark | undefined {
+  if (!isFields(value)) return undefined;
+  const ttl = value['ttl'];
+  return ttl === '5m' || ttl === '1h' ? { ttl } : {};
+}
+
+/** The JSON text of a call's input; what the gateway wrapped because it was no object comes out as it was. */
+export function argumentsOf(input: unknown): string {
+  if (input === undefined || input === null) return '{}';
+  if (isFields(input)) {
+    const wrapped = input[INVALID_JSON];
+    if (typeof wrapped === 'string' && Object.keys(input).length === 1 && !isObjectText(wrapped)) return wrapped;
+  }
+  return stringifyJson(input);
+}
+
+export function isObjectText(text: string): boolean {
+  try {
+    return isFields(parseJson(text));
+  } catch {
+    return false;
+  }
+}
+
+function decodeThinking(block: Fields, author: Author): ReasoningPart {
+  const text = textOf(block['thinking']);
+  const signature = textOf(block['signature']);
+  const own = { ...(signature !== '' && { signature }), origin: 'anthropic-claude-v1' as const };
+  const sealed = signature === '' && author === 'client' ? { origin: 'unknown' as const } : unseal(signature);
+  return withBase<ReasoningPart>(block, ['signature', 'thinking'], { type: 'reasoning', text, ...(sealed ?? own) });
+}
+
+function decodeRedacted(block: Fields): ReasoningPart {
+  const data = textOf(block['data']);
+  const own = unseal(data) ?? { encrypted: data, origin: 'anthropic-claude-v1' as const };
+  return withBase<ReasoningPart>(block, ['data'], { type: 'reasoning', text: '', ...own });
+}
+
+function decodeImage(block: Fields): Part {
+  const source = decodeSource(fieldsOf(block['source']));
+  if (source === undefined) return { type: 'opaque', origin: 'messages', value: block };
+  return withBase<ImagePart>(block, ['source'], { type: 'image', source });
+}
+
+function decodeDocument(block: Fields): Part {
+  const source = decodeSource(fieldsOf(block['source']));
+  if (source === undefined) return { type: 'opaque', origin: 'messages', value: block };
+  const citations = fieldsOf(block['citations'])['enabled'];
+  return withBase<FilePart>(block, ['citations', 'context', 'source', 'title'], {
+    type: 'file',
+    source,
+    ...present('filename', textOrUndefined(block['title'])),
+    ...present('context', textOrUndefined(block['context'])),
+    ...present('citations', typeof citations === 'boolean' ? citations : undefined),
+  });
+}
+
+/** A search result is a document in several texts; its source stands in `extras` so that it becomes the same again. */
+function decodeSearchResult(block: Fields): FilePart {
+  const citations = fieldsOf(block['citations'])['enabled'];
+  const part = withBase<FilePart>(block, ['citations', 'content', 'title'], {
+    type: 'file',
+    source: { kind: 'parts', parts: decodeBlocks(block['content']) },
+    ...present('filename', textOrUndefined(block['title'])),
+    ...present('citations', typeof citations === 'boolean' ? citations : undefined),
+  });
+  part.extras = { messages: { ...part.extras?.messages, type: 'search_result' } };
+  return part;
+}
+
+function decodeSource(source: Fields): Source | undefined {
+  switch (source['type']) {
+    case 'base64':
+      return { kind: 'bytes', mediaType: textOf(source['media_type']), data: textOf(source['data']) };
+    case 'url':
+      return { kind: 'url', url: textOf(source['url']) };
+    case 'text':
+      return { kind: 'text', text: textOf(source['data']), mediaType: textOf(source['media_type']) || 'text/plain' };
+    case 'content':
+      return { kind: 'parts', parts: decodeBlocks(source['content']) };
+    case 'file':
+      return { kind: 'file', id: textOf(source['file_id']), origin: 'messages' };
+    default:
+      return undefined;
+  }
+}
+
+function callSeal(block: unknown): Sealed | undefined {
+  if (!isFields(block) || block['type'] !== 'redacted_thinking') return undefined;
+  return unseal(textOf(block['data']));
+}
+
+/** Adds the cache mark and the members without a name here. */
+function withBase<P extends Part>(block: Fields, known: readonly string[], part: P): P {
+  const cache = decodeCache(block['cache_control']);
+  if (cache !== undefined) part.cache = cache;
+  const rest = restOf(block, [...known, 'cache_control', 'type']);
+  if (rest !== undefined) part.extras = { messages: rest } satisfies Extras;
+  return part;
+}
+
+function present<K extends string, V>(key: K, value: V | undefined): { [key in K]?: V } {
+  return value === undefined ? {} : ({ [key]: value } as { [key in K]?: V });
+}

@@ -1,0 +1,53 @@
+/** A whole answer of an upstream that speaks the messages form (wire/messages.md, MessagesResult). */
+import type { Choice, Turn } from '../conversation/conversation.ts';
+import type { UpstreamFailure } from '../conversation/failure.ts';
+import { decodeBlocks } from './decode-blocks.ts';
+import { failureFromError } from './failure.ts';
+import { fieldsOf, isFields, restOf, textOrUndefined } from './fields.ts';
+import { decodeFinish } from './finish.ts';
+import { decodeUsage } from './usage.ts';
+
+const NAMED_MEMBERS = [
+  'content',
+  'id',
+  'model',
+  'role',
+  'stop_details',
+  'stop_reason',
+  'stop_sequence',
+  'type',
+  'usage',
+];
+
+/** The turn, or the failure that the upstream reports (or is) behind its status 200. */
+export function decodeReply(value: unknown): { turn: Turn } | { failure: UpstreamFailure } {
+  if (!isFields(value)) return malformed('the answer is not a JSON object');
+  if (value['type'] === 'error' || (value['error'] !== undefined && value['content'] === undefined)) {
+    return { failure: failureFromError(value, null) };
+  }
+  if (!Array.isArray(value['content'])) return malformed('the answer has no content');
+  const parts = decodeBlocks(value['content'], 'vendor');
+  const choice: Choice = {
+    parts,
+    finish: decodeFinish(
+      value,
+      parts.some((part) => part.type === 'toolCall'),
+    ),
+  };
+  const turn: Turn = { choices: [choice] };
+  const id = textOrUndefined(value['id']);
+  if (id !== undefined) turn.id = id;
+  const model = textOrUndefined(value['model']);
+  if (model !== undefined) turn.model = model;
+  const tier = textOrUndefined(fieldsOf(value['usage'])['service_tier']);
+  if (tier !== undefined) turn.serviceTier = tier;
+  const usage = decodeUsage(value['usage']);
+  if (usage !== undefined) turn.usage = usage;
+  const rest = restOf(value, NAMED_MEMBERS);
+  if (rest !== undefined) turn.extras = { messages: rest };
+  return { turn };
+}
+
+function malformed(message: string): { failure: UpstreamFailure } {
+  return { failure: { kind: 'malformed', status: null, message } };
+}

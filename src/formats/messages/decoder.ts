@@ -1,0 +1,221 @@
+/** A streamed answer of an upstream that speaks the messages form (wire/messages.md, "SSE"), event by event. */
+import { parseJson } from '../../base/json.ts';
+import type { Part, TurnEvent } from '../conversation/conversation.ts';
+import type { UpstreamFailure } from '../conversation/failure.ts';
+import type { TurnDecoder } from '../conversation/format.ts';
+import { decodeCitation } from './citations.ts';
+import { argumentsOf, decodeBlock, decodeBlocks, INVALID_JSON } from './decode-blocks.ts';
+import { failureFromError } from './failure.ts';
+import { type Fields, fieldsOf, isFields, listOf, textOf, textOrUndefined } from './fields.ts';
+import { decodeFinish } from './finish.ts';
+import { decodeUsage, mergeUsage } from './usage.ts';
+
+/** A block between its start and its stop. Blocks that only their vendor can read are gathered and told whole. */
+interface OpenBlock {
+  /** Part index; -1 for a gathered block, which gets its index at its stop. */
+  part: number;
+  block: Fields;
+  gathered: boolean;
+  /** JSON text of the input so far. */
+  input: string;
+}
+
+export class MessagesDecoder implements TurnDecoder {
+  private started = false;
+  private over = false;
+  private finished = false;
+  private parts = 0;
+  private calls = false;
+  private readonly open = new Map<unknown, OpenBlock>();
+  private usage: Fields = {};
+  private stop: Fields = {};
+
+  read(_name: string, data: string, value: unknown): TurnEvent[] {
+    if (this.over || data === '' || data === '[DONE]') return [];
+    if (!isFields(value)) return this.fail('malformed', 'an event of the stream is not a JSON object');
+    switch (value['type']) {
+      case 'content_block_delta':
+        return this.readDelta(value['index'], fieldsOf(value['delta']));
+      case 'content_block_start':
+        return this.readStart(value['index'], fieldsOf(value['content_block']));
+      case 'content_block_stop':
+        return this.readStop(value['index']);
+      case 'message_start':
+        return this.readMessage(fieldsOf(value['message']));
+      case 'message_delta':
+        return this.readMessageDelta(value);
+      case 'message_stop':
+        return this.finish([{ type: 'end' }]);
+      case 'error':
+        this.over = true;
+        return [{ type: 'failure', failure: failureFromError(value, null) }];
+      default:
+        // A ping or an event of a later version; an error without a type still is one.
+        if (value['error'] === undefined || value['error'] === null) return [];
+        this.over = true;
+        return [{ type: 'failure', failure: failureFromError(value, null) }];
+    }
+  }
+
+  close(): TurnEvent[] {
+    if (this.over) return [];
+    // The stop reason is the last thing that says something; its end marker may be missing.
+    if (typeof this.stop['stop_reason'] === 'string') return this.finish([{ type: 'end' }]);
+    return this.fail('cut', 'the stream ended without its end marker');
+  }
+
+  private readMessage(message: Fields): TurnEvent[] {
+    // A doubled start says nothing new; one after content would splice two answers into one.
+    if (this.started && (this.parts > 0 || this.open.size > 0)) {
+      return this.fail('malformed', 'the provider restarted its message in the middle of the stream');
+    }
+    const usage = this.readUsage(message['usage']);
+    if (this.started) return usage;
+    this.started = true;
+    const events: TurnEvent[] = [
+      {
+        type: 'start',
+        id: textOrUndefined(message['id']),
+        model: textOrUndefined(message['model']),
+        serviceTier: textOrUndefined(fieldsOf(message['usage'])['service_tier']),
+      },
+      ...usage,
+    ];
+    // A continuation of a run on the server arrives whole inside its start.
+    for (const part of decodeBlocks(message['content'], 'vendor')) this.tellPart(part, events);
+    if (typeof message['stop_reason'] === 'string') this.stop = message;
+    return events;
+  }
+
+  private readStart(index: unknown, block: Fields): TurnEvent[] {
+    if (this.open.has(index)) return this.fail('malformed', 'a content block was started twice');
+    const part = decodeBlock(block, 'vendor');
+    if (part.type === 'opaque') {
+      this.open.set(index, { part: -1, block: { ...block }, gathered: true, input: '' });
+      return [];
+    }
+    this.open.set(index, { part: this.parts, block, gathered: false, input: '' });
+    if (part.type === 'toolCall') {
+      this.calls = true;
+      // The input of a start is a placeholder until the block's stop says that no text of it came.
+      part.arguments = '';
+    }
+    return [{ type: 'partStart', choice: 0, index: this.parts++, part }];
+  }
+
+  private readDelta(index: unknown, delta: Fields): TurnEvent[] {
+    const open = this.open.get(index);
+    if (open === undefined) return this.fail('malformed', 'a delta came for a content block that is not open');
+    if (open.gathered) {
+      gather(open, delta);
+      return [];
+    }
+    switch (delta['type']) {
+      case 'text_delta':
+        return delta['text'] === '' ? [] : tell(open, { text: textOf(delta['text']) });
+      case 'input_json_delta': {
+        const piece = textOf(delta['partial_json']);
+        if (piece === '') return [];
+        open.input = 'came';
+        return tell(open, { arguments: piece });
+      }
+      case 'thinking_delta':
+        return delta['thinking'] === '' ? [] : tell(open, { text: textOf(delta['thinking']) });
+      case 'signature_delta':
+        return delta['signature'] === '' ? [] : tell(open, { signature: textOf(delta['signature']) });
+      case 'citations_delta':
+        return tell(open, { citation: decodeCitation(delta['citation']) });
+      default:
+        return [];
+    }
+  }
+
+  private readStop(index: unknown): TurnEvent[] {
+    const open = this.open.get(index);
+    if (open === undefined) return [];
+    this.open.delete(index);
+    return this.closeBlock(open);
+  }
+
+  private closeBlock(open: OpenBlock): TurnEvent[] {
+    const events: TurnEvent[] = [];
+    if (open.gathered) {
+      if (open.input !== '') open.block['input'] = parseInput(open.input);
+      this.tellPart(decodeBlock(open.block, 'vendor'), events);
+      return events;
+    }
+    if (open.block['type'] === 'tool_use' && open.input === '') {
+      events.push(...tell(open, { arguments: argumentsOf(open.block['input']) }));
+    }
+    events.push({ type: 'partStop', choice: 0, index: open.part });
+    return events;
+  }
+
+  private readMessageDelta(value: Fields): TurnEvent[] {
+    const delta = fieldsOf(value['delta']);
+    if (typeof delta['stop_reason'] === 'string') this.stop = delta;
+    const events = this.readUsage(value['usage']);
+    return typeof this.stop['stop_reason'] === 'string' ? [...events, ...this.closeAnswer()] : events;
+  }
+
+  private readUsage(record: unknown): TurnEvent[] {
+    if (!isFields(record)) return [];
+    this.usage = mergeUsage(this.usage, record);
+    const usage = decodeUsage(this.usage);
+    return usage === undefined ? [] : [{ type: 'usage', usage }];
+  }
+
+  private tellPart(part: Part, events: TurnEvent[]): void {
+    if (part.type === 'toolCall') this.calls = true;
+    events.push({ type: 'partStart', choice: 0, index: this.parts, part });
+    events.push({ type: 'partStop', choice: 0, index: this.parts++ });
+  }
+
+  /** Stops what is still open and tells the finish, once. */
+  private closeAnswer(): TurnEvent[] {
+    if (this.finished) return [];
+    this.finished = true;
+    const events: TurnEvent[] = [];
+    for (const open of this.open.values()) events.push(...this.closeBlock(open));
+    this.open.clear();
+    events.push({ type: 'finish', choice: 0, finish: decodeFinish(this.stop, this.calls) });
+    return events;
+  }
+
+  private finish(last: TurnEvent[]): TurnEvent[] {
+    this.over = true;
+    return [...this.closeAnswer(), ...last];
+  }
+
+  private fail(kind: UpstreamFailure['kind'], message: string): TurnEvent[] {
+    this.over = true;
+    return [{ type: 'failure', failure: { kind, status: null, message } }];
+  }
+}
+
+type Delta = Extract<TurnEvent, { type: 'partDelta' }>['delta'];
+
+function tell(open: OpenBlock, delta: Delta): TurnEvent[] {
+  return [{ type: 'partDelta', choice: 0, index: open.part, delta }];
+}
+
+/** Adds a delta to a block that is told whole: texts are concatenated, lists grow, the input is read at the stop. */
+function gather(open: OpenBlock, delta: Fields): void {
+  const { block } = open;
+  if (delta['type'] === 'input_json_delta') open.input += textOf(delta['partial_json']);
+  else if (delta['type'] === 'citations_delta') block['citations'] = [...listOf(block['citations']), delta['citation']];
+  else {
+    for (const [key, value] of Object.entries(delta)) {
+      if (key === 'type' || value === null) continue;
+      block[key] = typeof value === 'string' ? textOf(block[key]) + value : value;
+    }
+  }
+}
+
+function parseInput(text: string): unknown {
+  try {
+    return parseJson(text);
+  } catch {
+    return { [INVALID_JSON]: text };
+  }
+}

@@ -1,0 +1,161 @@
+/** Parts of a conversation as content blocks of a request to an upstream of this form. */
+import { parseJson } from '../../base/json.ts';
+import type { Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart } from '../conversation/conversation.ts';
+import type { EncodeTarget } from '../conversation/format.ts';
+import { type Losses, Uncarried } from '../conversation/losses.ts';
+import type { CacheMarks } from './cache-marks.ts';
+import { INVALID_JSON } from './decode-blocks.ts';
+import { type Fields, isFields } from './fields.ts';
+import { encodeFile, encodeImageSource } from './media.ts';
+import { ToolIds } from './tool-ids.ts';
+
+export class BlockEncoder {
+  private readonly ids = new ToolIds();
+  private readonly reported = new Set<string>();
+  private readonly target: EncodeTarget;
+  private readonly marks: CacheMarks;
+  private readonly losses: Losses;
+
+  constructor(target: EncodeTarget, marks: CacheMarks, losses: Losses) {
+    this.target = target;
+    this.marks = marks;
+    this.losses = losses;
+  }
+
+  /** The blocks of one message; parts that the form must not get (empty texts, foreign reasoning) leave none. */
+  encode(parts: readonly Part[], assistant: boolean): Fields[] {
+    const blocks: Fields[] = [];
+    for (const part of parts) {
+      const block = this.encodePart(part, assistant);
+      if (block !== undefined) blocks.push(block);
+    }
+    return blocks;
+  }
+
+  /** Content that may be text only: the system prompt. */
+  encodeTexts(parts: readonly Part[]): Fields[] {
+    const other = parts.find((part) => part.type !== 'text');
+    if (other !== undefined) throw new Uncarried(other.type, 'a system message holds text only');
+    return this.encode(parts, false);
+  }
+
+  private encodePart(part: Part, assistant: boolean): Fields | undefined {
+    switch (part.type) {
+      case 'text':
+        return this.encodeText(part);
+      case 'refusal':
+        return part.text === '' ? undefined : { type: 'text', text: part.text, ...this.marks.member(part.cache) };
+      case 'reasoning':
+        return this.encodeReasoning(part);
+      case 'toolCall':
+        return this.encodeCall(part);
+      case 'toolResult':
+        return this.encodeResult(part);
+      case 'image':
+        if (assistant) throw new Uncarried('image', 'an assistant message holds no images');
+        if (part.detail !== undefined) this.report('image_url.detail', 'the form has no place for it');
+        return { type: 'image', source: encodeImageSource(part), ...this.base(part) };
+      case 'file': {
+        if (part.extras?.messages?.['type'] === 'search_result') return this.encodeSearchResult(part);
+        const block = encodeFile(part, (source) => this.encode(source.parts, false));
+        return { ...block, ...this.base(part) };
+      }
+      case 'opaque':
+        if (part.origin === 'messages') return this.marks.native(part.value) as Fields;
+        if (!assistant) throw new Uncarried(`${part.origin} content`, 'only that form can carry it');
+        this.report(`${part.origin} blocks`, 'only their origin can read them');
+        return undefined;
+      case 'audio':
+        if (assistant && part.transcript !== undefined && part.transcript !== '') {
+          this.report('audio', 'the form has no place for sound: its transcript is sent');
+          return { type: 'text', text: part.transcript };
+        }
+        throw new Uncarried('audio', 'the form has no place for sound');
+      case 'video':
+        throw new Uncarried('video', 'the form has no place for it');
+    }
+  }
+
+  private encodeText(part: TextPart): Fields | undefined {
+    // An empty text block is refused by the vendor (bug 39).
+    if (part.text === '') return undefined;
+    const citations: unknown[] = [];
+    for (const citation of part.citations ?? []) {
+      if (citation.native?.origin === 'messages') citations.push(citation.native.value);
+      else this.report('citations', 'those of another provider cannot be sent back');
+    }
+    return { type: 'text', text: part.text, ...(citations.length > 0 && { citations }), ...this.base(part) };
+  }
+
+  private encodeReasoning(part: ReasoningPart): Fields | undefined {
+    const { origin } = this.target;
+    // This vendor takes back what it signed or encrypted and nothing else; a signed empty text counts (bug 43).
+    const readable =
+      part.origin === origin && (origin !== 'anthropic-claude-v1' || Boolean(part.signature || part.encrypted));
+    if (!readable) {
+      this.report('reasoning', `that of ${part.origin} cannot be read by this endpoint`);
+      return undefined;
+    }
+    if (part.encrypted !== undefined) return { type: 'redacted_thinking', data: part.encrypted };
+    return { type: 'thinking', thinking: part.text, signature: part.signature ?? '', ...part.extras?.messages };
+  }
+
+  private encodeCall(part: ToolCallPart): Fields {
+    if (part.signature !== undefined)
+      this.report('reasoning', `that of ${part.signature.origin} stays with its origin`);
+    return {
+      type: 'tool_use',
+      id: this.ids.call(part.id),
+      name: part.name,
+      input: inputOf(part),
+      ...this.base(part),
+    };
+  }
+
+  private encodeResult(part: ToolResultPart): Fields {
+    const content = this.encode(part.parts, false);
+    return {
+      type: 'tool_result',
+      tool_use_id: this.ids.result(part.callId),
+      ...(content.length > 0 && { content }),
+      ...(part.isError !== undefined && { is_error: part.isError }),
+      ...this.base(part),
+    };
+  }
+
+  private encodeSearchResult(part: Extract<Part, { type: 'file' }>): Fields {
+    return {
+      title: part.filename ?? '',
+      content: part.source.kind === 'parts' ? this.encode(part.source.parts, false) : [],
+      ...(part.citations !== undefined && { citations: { enabled: part.citations } }),
+      ...this.base(part),
+    };
+  }
+
+  /** Members without a name in the conversation, and the cache mark. */
+  private base(part: Part): Fields {
+    return { ...part.extras?.messages, ...this.marks.member(part.cache) };
+  }
+
+  private report(what: string, why: string): void {
+    if (this.reported.has(what)) return;
+    this.reported.add(what);
+    this.losses.drop(what, why);
+  }
+}
+
+/**
+ * The input object of a call. Numbers keep their digits (bug 34). Text that is no JSON object (a cut answer, a model's
+ * slip) stands under `INVALID_JSON`, as this vendor's own documentation advises; a custom tool's text under `input`.
+ */
+export function inputOf(call: ToolCallPart): unknown {
+  if (call.custom) return { input: call.arguments };
+  if (call.arguments.trim() === '') return {};
+  let value: unknown;
+  try {
+    value = parseJson(call.arguments);
+  } catch {
+    return { [INVALID_JSON]: call.arguments };
+  }
+  return isFields(value) ? value : { [INVALID_JSON]: call.arguments };
+}

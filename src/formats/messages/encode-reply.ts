@@ -1,0 +1,93 @@
+/** A whole answer for a client of the messages form (wire/messages.md, MessagesResult). */
+import { GatewayError } from '../../base/errors.ts';
+import type { Part, ReasoningPart, TextPart, ToolCallPart, Turn } from '../conversation/conversation.ts';
+import type { Closing, Stamp } from '../conversation/format.ts';
+import { encodeCitation } from './citations.ts';
+import { inputOf } from './encode-parts.ts';
+import type { Fields } from './fields.ts';
+import { encodeFinish } from './finish.ts';
+import { seal, sealOf } from './sealed.ts';
+import { costMembers, encodeUsage } from './usage.ts';
+
+/** The first choice of the turn; images and sound have no place in this form. */
+export function encodeReply(turn: Turn, stamp: Stamp, closing: Closing): Fields {
+  const choice = turn.choices[0] ?? { parts: [], finish: { unified: 'stop' as const, native: null } };
+  if (choice.finish.unified === 'error') {
+    throw new GatewayError('provider_unavailable', 'the provider ended its answer with an error');
+  }
+  const native = turn.extras?.messages ?? {};
+  return {
+    id: stamp.id,
+    type: 'message',
+    role: 'assistant',
+    model: stamp.model,
+    provider: stamp.provider,
+    content: choice.parts.flatMap(encodeBlocks),
+    ...encodeFinish(choice.finish, answerOf(choice.parts)),
+    container: null,
+    ...native,
+    usage: { ...encodeUsage(closing.usage ?? turn.usage, turn.serviceTier), ...costMembers(closing.cost) },
+    ...(closing.metadata && { [closing.metadata.key]: closing.metadata.value }),
+  };
+}
+
+export function answerOf(parts: readonly Part[]): { calls: boolean; refused: boolean } {
+  return {
+    calls: parts.some((part) => part.type === 'toolCall'),
+    refused: parts.some((part) => part.type === 'refusal' && part.text !== ''),
+  };
+}
+
+/** The blocks that show a part: none for what has no place, two for a call that carries a signature. */
+export function encodeBlocks(part: Part): Fields[] {
+  switch (part.type) {
+    case 'text':
+      return part.text === '' && part.citations === undefined ? [] : [textBlock(part)];
+    case 'refusal':
+      return part.text === '' ? [] : [{ type: 'text', text: part.text, citations: null }];
+    case 'reasoning':
+      return reasoningBlocks(part);
+    case 'toolCall': {
+      const call = { ...callBlock(part), input: inputOf(part) };
+      const signature = callSignature(part, part.signature?.value);
+      return signature === undefined ? [call] : [signature, call];
+    }
+    case 'opaque':
+      return part.origin === 'messages' ? [part.value as Fields] : [];
+    default:
+      return [];
+  }
+}
+
+export function textBlock(part: TextPart): Fields {
+  const citations = part.citations?.map(encodeCitation).filter((citation) => citation !== undefined) ?? [];
+  return { type: 'text', text: part.text, citations: citations.length > 0 ? citations : null };
+}
+
+/** The start of a call's block, its input not yet known. */
+export function callBlock(part: ToolCallPart): Fields {
+  const native = part.extras?.messages ?? {};
+  return { type: 'tool_use', id: part.id, name: part.name, input: {}, caller: { type: 'direct' }, ...native };
+}
+
+/** A signature bound to a call has no place in the call's block: a redacted block beside it carries it to the client. */
+export function callSignature(part: ToolCallPart, signature: string | undefined): Fields | undefined {
+  if (part.signature === undefined || signature === undefined || signature === '') return undefined;
+  return { type: 'redacted_thinking', data: seal({ origin: part.signature.origin, signature, callId: part.id }) };
+}
+
+/**
+ * Thinking that may be shown is a thinking block, what is only encrypted a redacted one. This form's own signatures stand
+ * as they are, those of others sealed; a thinking block always has a signature, if an empty one.
+ */
+export function reasoningBlocks(part: ReasoningPart): Fields[] {
+  const sealed = sealOf(part);
+  const encrypted = part.encrypted !== undefined && part.encrypted !== '';
+  if (part.text === '' && encrypted) return [{ type: 'redacted_thinking', data: sealed ?? part.encrypted }];
+  const signature = sealed ?? part.signature ?? '';
+  if (part.text === '' && signature === '') return [];
+  const thinking = { type: 'thinking', thinking: part.text, signature };
+  return encrypted && sealed === undefined
+    ? [thinking, { type: 'redacted_thinking', data: part.encrypted }]
+    : [thinking];
+}

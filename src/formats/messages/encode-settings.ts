@@ -1,0 +1,186 @@
+/** Thinking, tools and sampling of a request to an upstream of this form. */
+import type { Conversation, Effort, Settings, Tool } from '../conversation/conversation.ts';
+import { budgetOf, effortOf } from '../conversation/effort.ts';
+import type { EncodeTarget } from '../conversation/format.ts';
+import { type Losses, Uncarried } from '../conversation/losses.ts';
+import type { CacheMarks } from './cache-marks.ts';
+import { type Fields, fieldsOf } from './fields.ts';
+
+/** What every model of this form can write: the last resort where neither the client nor the catalog names a cap. */
+export const SMALLEST_OUTPUT_LIMIT = 4096;
+export const SMALLEST_BUDGET = 1024;
+
+/** The required cap: the client's, never above the endpoint's own or the gateway's (bug 46). */
+export function encodeMaxTokens(wanted: number | undefined, target: EncodeTarget, losses: Losses): number {
+  const limit = target.maxOutputTokens;
+  let cap = wanted ?? limit ?? SMALLEST_OUTPUT_LIMIT;
+  if (limit !== null && cap > limit) {
+    losses.drop('max_tokens', `${cap} is more than the endpoint's ${limit}`);
+    cap = limit;
+  }
+  return target.capOutputTokens === undefined ? cap : Math.min(cap, target.capOutputTokens);
+}
+
+export function encodeTools(tools: readonly Tool[] | undefined, marks: CacheMarks): unknown[] | undefined {
+  if (tools === undefined || tools.length === 0) return undefined;
+  return tools.map((tool) => {
+    if (tool.type === 'opaque') {
+      if (tool.origin === 'messages') return marks.native(tool.value);
+      const kind = fieldsOf(tool.value)['type'];
+      throw new Uncarried(
+        `tools of type ${typeof kind === 'string' ? kind : tool.origin}`,
+        'only that form knows them',
+      );
+    }
+    const schema = fieldsOf(tool.parameters);
+    return {
+      name: tool.name,
+      ...(tool.description !== undefined && { description: tool.description }),
+      input_schema: schema['type'] === undefined ? { type: 'object', ...withProperties(schema) } : tool.parameters,
+      ...(tool.strict === true && { strict: true }),
+      ...tool.extras?.messages,
+      ...marks.member(tool.cache),
+    };
+  });
+}
+
+function withProperties(schema: Fields): Fields {
+  return Object.keys(schema).length === 0 ? { properties: {} } : schema;
+}
+
+/** The table of bug 40. Without tools there is nothing to choose from. */
+export function encodeToolChoice(conversation: Conversation): Fields | undefined {
+  if (conversation.tools === undefined || conversation.tools.length === 0) return undefined;
+  const { toolChoice, settings } = conversation;
+  const parallel = settings.parallelToolCalls;
+  const single = parallel === undefined ? {} : { disable_parallel_tool_use: !parallel };
+  switch (toolChoice?.mode) {
+    case undefined:
+      return parallel === false ? { type: 'auto', ...single } : undefined;
+    case 'auto':
+      return { type: 'auto', ...single };
+    case 'none':
+      return { type: 'none' };
+    case 'required':
+      return { type: 'any', ...single };
+    case 'tool':
+      return { type: 'tool', name: toolChoice.name, ...single };
+    case 'opaque':
+      if (toolChoice.origin === 'messages') return fieldsOf(toolChoice.value);
+      throw new Uncarried('tool_choice', `the choice of the ${toolChoice.origin} form has no counterpart`);
+  }
+}
+
+/** `thinking` and `output_config`. `forced`: the tool choice forces a call, which the vendor refuses beside thinking. */
+export function encodeThinking(
+  conversation: Conversation,
+  target: EncodeTarget,
+  maxTokens: number,
+  context: { forced: boolean; unsignedCall: boolean },
+  losses: Losses,
+): { thinking?: Fields; config: Fields } {
+  const config: Fields = { ...fieldsOf(conversation.extras?.messages?.['output_config']) };
+  const { reasoning } = conversation;
+  if (reasoning === undefined) return { config };
+  const { effort: nativeEffort, ...native } = reasoning.extras?.messages ?? {};
+  if (nativeEffort !== undefined) return { config: { ...config, effort: nativeEffort } };
+  const effort = effortOf(reasoning, maxTokens);
+  if (effort === 'none') return { thinking: { type: 'disabled', ...native }, config };
+  const display = reasoning.exclude ? { display: 'omitted' } : {};
+  const adaptive =
+    reasoning.adaptive === true || (target.dialect.messages?.thinking === 'adaptive' && effort !== undefined);
+  const budget = adaptive ? undefined : budgetOf(reasoning, maxTokens);
+  if (!adaptive && (budget === undefined || budget === null)) return { config };
+  const obstacle = obstacleTo(maxTokens, adaptive, context);
+  if (obstacle !== undefined) {
+    losses.drop('reasoning', obstacle);
+    return { config };
+  }
+  if (adaptive) {
+    return {
+      thinking: { type: 'adaptive', ...display, ...native },
+      config: effort === undefined ? config : { ...config, effort: wordFor(effort) },
+    };
+  }
+  const tokens = Math.min(Math.max(budget ?? 0, SMALLEST_BUDGET), maxTokens - 1);
+  return { thinking: { type: 'enabled', budget_tokens: tokens, ...display, ...native }, config };
+}
+
+/** Why the vendor would refuse to think here; the request goes out without thinking instead. */
+function obstacleTo(
+  maxTokens: number,
+  adaptive: boolean,
+  context: { forced: boolean; unsignedCall: boolean },
+): string | undefined {
+  if (context.forced) return 'the provider does not think when a tool call is forced';
+  if (context.unsignedCall) return 'the provider continues a tool call only behind its own thinking';
+  if (!adaptive && maxTokens <= SMALLEST_BUDGET)
+    return `a thinking budget does not fit below ${maxTokens} output tokens`;
+  return undefined;
+}
+
+function wordFor(effort: Effort): Effort {
+  return effort === 'minimal' ? 'low' : effort;
+}
+
+/** Sampling and the other knobs; those without a place are reported. */
+export function encodeSampling(settings: Settings, thinks: boolean, losses: Losses): Fields {
+  const body: Fields = {};
+  if (settings.temperature !== undefined) {
+    const temperature = Math.min(Math.max(settings.temperature, 0), 1);
+    if (temperature !== settings.temperature) losses.drop('temperature', 'the provider takes 0 to 1: sent as 1');
+    if (thinks && temperature !== 1) losses.drop('temperature', 'the provider fixes it when it thinks');
+    else body['temperature'] = temperature;
+  }
+  if (settings.topP !== undefined) {
+    if (thinks && settings.topP < 0.95) losses.drop('top_p', 'the provider takes 0.95 to 1 when it thinks');
+    else body['top_p'] = settings.topP;
+  }
+  if (settings.topK !== undefined) {
+    if (thinks) losses.drop('top_k', 'the provider takes none when it thinks');
+    else body['top_k'] = settings.topK;
+  }
+  const stop = settings.stop?.filter((text) => text.trim() !== '');
+  if (stop !== undefined && stop.length !== settings.stop?.length) {
+    losses.drop('stop', 'the provider refuses stop texts of white space only');
+  }
+  if (stop !== undefined && stop.length > 0) body['stop_sequences'] = stop;
+  const tier = tierOf(settings.serviceTier, losses);
+  if (tier !== undefined) body['service_tier'] = tier;
+  for (const [name, wire] of UNKNOWN_KNOBS) {
+    if (settings[name] !== undefined) losses.drop(wire, 'the messages form has no place for it');
+  }
+  return body;
+}
+
+const UNKNOWN_KNOBS: readonly (readonly [keyof Settings, string])[] = [
+  ['topA', 'top_a'],
+  ['minP', 'min_p'],
+  ['frequencyPenalty', 'frequency_penalty'],
+  ['presencePenalty', 'presence_penalty'],
+  ['repetitionPenalty', 'repetition_penalty'],
+  ['seed', 'seed'],
+  ['logprobs', 'logprobs'],
+  ['topLogprobs', 'top_logprobs'],
+  ['logitBias', 'logit_bias'],
+  ['verbosity', 'verbosity'],
+  ['prediction', 'prediction'],
+  ['promptCacheKey', 'prompt_cache_key'],
+];
+
+function tierOf(tier: string | undefined, losses: Losses): string | undefined {
+  switch (tier) {
+    case undefined:
+      return undefined;
+    case 'auto':
+    case 'standard_only':
+      return tier;
+    case 'default':
+      return 'standard_only';
+    case 'priority':
+      return 'auto';
+    default:
+      losses.drop('service_tier', `the messages form has no tier ${tier}`);
+      return undefined;
+  }
+}

@@ -1,0 +1,137 @@
+/**
+ * A conversation as the request body of an upstream that speaks the messages form. The encoding depends on nothing but
+ * its arguments, and a turn more changes nothing before it: what an upstream has cached stays cached.
+ */
+import type { Conversation, Message } from '../conversation/conversation.ts';
+import type { EncodeTarget } from '../conversation/format.ts';
+import { type Losses, Uncarried } from '../conversation/losses.ts';
+import { CacheMarks } from './cache-marks.ts';
+import { BlockEncoder } from './encode-parts.ts';
+import { encodeMaxTokens, encodeSampling, encodeThinking, encodeToolChoice, encodeTools } from './encode-settings.ts';
+import type { Fields } from './fields.ts';
+
+const DEFAULT_CACHE_MARKS = 4;
+
+interface Row extends Fields {
+  role: 'user' | 'assistant' | 'system';
+  content: Fields[];
+}
+
+/** Throws `Uncarried` for content or features without a place in this form; reports dropped knobs to `losses`. */
+export function encode(conversation: Conversation, target: EncodeTarget, losses: Losses): Fields {
+  refuseUncarried(conversation);
+  const { settings } = conversation;
+  const marks = new CacheMarks(target.dialect.messages?.maxCacheMarks ?? DEFAULT_CACHE_MARKS, losses);
+  // The automatic mark first: it uses one of the breakpoints.
+  const automatic = marks.member(conversation.cache);
+  const tools = encodeTools(conversation.tools, marks);
+  const { system, messages } = encodeMessages(
+    conversation.messages,
+    new BlockEncoder(target, marks, losses),
+    marks,
+    losses,
+  );
+  const maxTokens = encodeMaxTokens(settings.maxOutputTokens, target, losses);
+  const toolChoice = encodeToolChoice(conversation);
+  const forced = toolChoice?.['type'] === 'any' || toolChoice?.['type'] === 'tool';
+  const context = { forced, unsignedCall: continuesUnsignedCall(messages) };
+  const { thinking, config } = encodeThinking(conversation, target, maxTokens, context, losses);
+  const format = encodeOutput(conversation);
+  if (format !== undefined) config['format'] = format;
+  const { output_config: _, metadata, ...extras } = conversation.extras?.messages ?? {};
+  const body: Fields = {
+    model: target.model,
+    max_tokens: maxTokens,
+    ...(system.length > 0 && { system }),
+    ...(tools !== undefined && { tools }),
+    ...(toolChoice !== undefined && { tool_choice: toolChoice }),
+    ...(thinking !== undefined && { thinking }),
+    ...(Object.keys(config).length > 0 && { output_config: config }),
+    ...encodeSampling(settings, thinking !== undefined && thinking['type'] !== 'disabled', losses),
+    ...automatic,
+    ...extras,
+    metadata: { ...(metadata as Fields | undefined), user_id: target.user },
+    messages,
+    ...(target.stream && { stream: true }),
+  };
+  for (const name of target.dialect.messages?.refuses ?? []) {
+    if (!(name in body)) continue;
+    delete body[name];
+    losses.drop(name, 'the provider refuses it');
+  }
+  for (const [origin, members] of Object.entries(conversation.extras ?? {})) {
+    if (origin === 'messages') continue;
+    for (const name of Object.keys(members)) losses.drop(name, 'the messages form has no place for it');
+  }
+  return body;
+}
+
+function refuseUncarried(conversation: Conversation): void {
+  if ((conversation.choices ?? 1) > 1) throw new Uncarried('n', 'the messages form gives one answer');
+  const modality = conversation.modalities?.find((name) => name !== 'text');
+  if (modality !== undefined) throw new Uncarried('modalities', `the messages form has no output of kind ${modality}`);
+  if (conversation.imageConfig !== undefined) throw new Uncarried('image_config', 'the messages form makes no images');
+  if (conversation.webSearch !== undefined) {
+    throw new Uncarried('web_search_options', 'the messages form searches by a tool of its own');
+  }
+}
+
+function encodeOutput(conversation: Conversation): Fields | undefined {
+  const { output } = conversation;
+  if (output === undefined || output.type === 'text') return undefined;
+  if (output.type !== 'schema') {
+    throw new Uncarried('response_format', `the messages form has no output format ${output.type}`);
+  }
+  if (output.schema === undefined) throw new Uncarried('response_format', 'the messages form needs the schema');
+  return { type: 'json_schema', schema: output.schema };
+}
+
+/** Leading system messages become the top-level prompt; later ones stay where they are, as the form allows. */
+function encodeMessages(
+  messages: readonly Message[],
+  blocks: BlockEncoder,
+  marks: CacheMarks,
+  losses: Losses,
+): { system: Fields[]; messages: Row[] } {
+  const system: Fields[] = [];
+  const rows: Row[] = [];
+  let named = false;
+  for (const message of messages) {
+    named ||= message.name !== undefined;
+    const role = roleOf(message);
+    const content =
+      role === 'system' ? blocks.encodeTexts(message.parts) : blocks.encode(message.parts, role === 'assistant');
+    if (message.cache !== undefined) markLast(content, marks.member(message.cache));
+    if (content.length === 0) continue;
+    const extras = message.extras?.messages;
+    const before = rows.at(-1);
+    if (role === 'system' && rows.length === 0 && extras === undefined) system.push(...content);
+    // Roles must alternate (bugs 30, 38): results and text of one user turn, or two turns of one side, are one message.
+    else if (before?.role === role && extras === undefined) before.content.push(...content);
+    else rows.push({ role, content, ...extras });
+  }
+  if (named) losses.drop('messages[].name', 'the messages form has no names');
+  return { system, messages: rows };
+}
+
+/** A mark on a message stands on its last block that takes one; thinking takes none. */
+function markLast(content: Fields[], mark: Fields): void {
+  const at = content.findLastIndex((block) => block['type'] !== 'thinking' && block['type'] !== 'redacted_thinking');
+  if (at >= 0) content[at] = { ...content[at], ...mark };
+}
+
+function roleOf(message: Message): Row['role'] {
+  if (message.role === 'assistant') return 'assistant';
+  return message.role === 'user' || message.role === 'tool' ? 'user' : 'system';
+}
+
+/**
+ * The request continues behind tool results whose call stands in an assistant message that does not begin with thinking
+ * (it came from another model): the vendor refuses to think then.
+ */
+function continuesUnsignedCall(rows: readonly Row[]): boolean {
+  const last = rows.at(-1);
+  if (last?.role !== 'user' || !last.content.some((block) => block['type'] === 'tool_result')) return false;
+  const first = rows.at(-2)?.content[0]?.['type'];
+  return first !== undefined && first !== 'thinking' && first !== 'redacted_thinking';
+}

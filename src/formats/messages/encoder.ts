@@ -1,0 +1,165 @@
+/** A streamed answer for a client of the messages form (wire/messages.md, "SSE"). */
+import type { GatewayError } from '../../base/errors.ts';
+import type { Finish, TurnEvent, Usage } from '../conversation/conversation.ts';
+import type { Closing, Stamp, StreamEncoder } from '../conversation/format.ts';
+import { frame, StreamedPart } from './encoder-part.ts';
+import { errorMember } from './failure.ts';
+import type { Fields } from './fields.ts';
+import { encodeFinish } from './finish.ts';
+import { costMembers, encodeUsage } from './usage.ts';
+
+/**
+ * Blocks come strictly one after the other: of parts that interleave, the first is told as it comes and the later ones
+ * are held until it is closed (bug 22). Only the first choice is told.
+ */
+export class MessagesEncoder implements StreamEncoder {
+  private readonly stamp: Stamp;
+  private started = false;
+  private serviceTier: string | null | undefined;
+  private usage: Usage | undefined;
+  private finish: Finish = { unified: 'stop', native: null };
+  private calls = false;
+  private refused = false;
+  /** Parts not closed on the wire, in order; the first is the live one. */
+  private readonly waiting: StreamedPart[] = [];
+  private nextBlock = 0;
+
+  constructor(stamp: Stamp) {
+    this.stamp = stamp;
+  }
+
+  event(event: TurnEvent): string {
+    switch (event.type) {
+      case 'start':
+        // The counts that most upstreams send next belong into the opening event.
+        this.serviceTier = event.serviceTier;
+        return '';
+      case 'usage':
+        this.usage = event.usage;
+        return this.open();
+      case 'partStart':
+        if (event.choice !== 0) return '';
+        if (event.part.type === 'toolCall') this.calls = true;
+        this.waiting.push(new StreamedPart(event.index, event.part));
+        return this.open() + (this.waiting.length === 1 ? this.begin() : '');
+      case 'partDelta': {
+        if (event.choice !== 0) return '';
+        const part = this.find(event.index);
+        if (part === undefined) return '';
+        if (part.part.type === 'refusal' && event.delta.text) this.refused = true;
+        if (part !== this.waiting[0]) {
+          part.hold(event.delta);
+          return '';
+        }
+        return this.told(part.write(event.delta, this.nextBlock), part);
+      }
+      case 'partStop': {
+        if (event.choice !== 0) return '';
+        const part = this.find(event.index);
+        if (part === undefined) return '';
+        part.stopped = true;
+        return part === this.waiting[0] ? this.advance() : '';
+      }
+      case 'finish':
+        if (event.choice === 0) this.finish = event.finish;
+        return '';
+      default:
+        return '';
+    }
+  }
+
+  end(closing: Closing): string {
+    if (this.finish.unified === 'error') return this.rest() + frame('error', UPSTREAM_ERROR);
+    const usage = closing.usage ?? this.usage;
+    const delta: Fields = {
+      type: 'message_delta',
+      delta: { ...encodeFinish(this.finish, { calls: this.calls, refused: this.refused }), container: null },
+      usage: { ...encodeUsage(usage, this.serviceTier), ...costMembers(closing.cost) },
+    };
+    return (
+      this.rest() +
+      frame('message_delta', delta) +
+      frame('message_stop', withMetadata({ type: 'message_stop' }, closing))
+    );
+  }
+
+  failure(error: GatewayError, closing: Closing): string {
+    return this.rest() + errorEvent(error, closing);
+  }
+
+  /** Everything that was held, its blocks closed. */
+  private rest(): string {
+    let text = this.open();
+    for (const part of this.waiting) part.stopped = true;
+    if (this.waiting.length > 0) text += this.advance();
+    return text;
+  }
+
+  private open(): string {
+    if (this.started) return '';
+    this.started = true;
+    return frame('message_start', {
+      type: 'message_start',
+      message: {
+        id: this.stamp.id,
+        type: 'message',
+        role: 'assistant',
+        model: this.stamp.model,
+        provider: this.stamp.provider,
+        content: [],
+        stop_reason: null,
+        stop_sequence: null,
+        stop_details: null,
+        container: null,
+        usage: encodeUsage(this.usage, this.serviceTier),
+      },
+    });
+  }
+
+  private find(index: number): StreamedPart | undefined {
+    return this.waiting.find((part) => part.index === index);
+  }
+
+  /** Tells the live part as far as it is known. */
+  private begin(): string {
+    const part = this.waiting[0];
+    if (part === undefined) return '';
+    if (part.part.type === 'refusal' && part.part.text !== '') this.refused = true;
+    return this.told(part.begin(this.nextBlock), part);
+  }
+
+  /** Closes the live part and goes on with the held ones, as far as they have come. */
+  private advance(): string {
+    let text = '';
+    for (let part = this.waiting[0]; part?.stopped; part = this.waiting[0]) {
+      text += this.told(part.close(this.nextBlock), part);
+      this.waiting.shift();
+      text += this.begin();
+    }
+    return text;
+  }
+
+  private told(text: string, part: StreamedPart): string {
+    this.nextBlock += part.takeBlocks();
+    return text;
+  }
+}
+
+const UPSTREAM_ERROR = {
+  type: 'error',
+  error: {
+    type: 'api_error',
+    message: 'the provider ended its answer with an error',
+    error_type: 'provider_unavailable',
+  },
+};
+
+/** The event that ends a failed stream; nothing may follow it. */
+export function errorEvent(error: GatewayError, closing: Closing): string {
+  const body = { type: 'error', error: errorMember(error) };
+  return frame('error', error.status === 500 ? body : withMetadata(body, closing));
+}
+
+function withMetadata(event: Fields, closing: Closing): Fields {
+  return closing.metadata === undefined ? event : { ...event, [closing.metadata.key]: closing.metadata.value };
+}

@@ -1,0 +1,120 @@
+/** Errors: those of upstreams into the one vocabulary, ours into the form's envelope (wire/messages.md, "Errors"). */
+import type { GatewayError } from '../../base/errors.ts';
+import type { FailureKind, UpstreamFailure } from '../conversation/failure.ts';
+import type { FailureContext } from '../conversation/format.ts';
+import { type Fields, fieldsOf, isFields, textOrUndefined } from './fields.ts';
+
+const LARGEST_RAW = 64 * 1024;
+
+/** The form's error types with the kinds they name and the status that each stands for inside a stream. */
+const NAMED: Record<string, { kind: FailureKind; status: number }> = {
+  invalid_request_error: { kind: 'invalid_request', status: 400 },
+  authentication_error: { kind: 'auth', status: 401 },
+  billing_error: { kind: 'quota', status: 402 },
+  permission_error: { kind: 'permission', status: 403 },
+  not_found_error: { kind: 'not_found', status: 404 },
+  request_too_large: { kind: 'too_large', status: 413 },
+  rate_limit_error: { kind: 'rate_limit', status: 429 },
+  api_error: { kind: 'server', status: 500 },
+  timeout_error: { kind: 'timeout', status: 504 },
+  overloaded_error: { kind: 'overloaded', status: 529 },
+};
+
+const BY_STATUS: Record<number, FailureKind> = {
+  401: 'auth',
+  402: 'quota',
+  403: 'permission',
+  404: 'not_found',
+  408: 'timeout',
+  413: 'too_large',
+  429: 'rate_limit',
+  503: 'overloaded',
+  504: 'timeout',
+  524: 'timeout',
+  529: 'overloaded',
+};
+
+const TOO_LONG =
+  /prompt is too long|context (window|length|limit)|maximum context|too many (input )?tokens|exceeds? the context/i;
+const NO_CREDIT = /credit balance|spend(ing)? limit|billing/i;
+const FILTERED = /content[ _-]?(filter|policy)|content filtering/i;
+
+/** An answer with an error status; the body may be anything, HTML too. */
+export function decodeFailure(status: number, body: string): UpstreamFailure {
+  let value: unknown;
+  try {
+    value = JSON.parse(body);
+  } catch {
+    return {
+      kind: kindOf(undefined, status, ''),
+      status,
+      message: `the provider answered with status ${status} and a body that is not JSON`,
+      raw: body.slice(0, LARGEST_RAW),
+    };
+  }
+  return failureFromError(value, status, body);
+}
+
+/**
+ * An error object of this form, of an error response (`status`) or of an `error` event and an error behind a 200
+ * (`status` null: the type then tells it).
+ */
+export function failureFromError(value: unknown, status: number | null, body?: string): UpstreamFailure {
+  const outer = fieldsOf(value);
+  const error: Fields = isFields(outer['error']) ? outer['error'] : outer;
+  const type = textOrUndefined(error['type']);
+  const own = status ?? NAMED[type ?? '']?.status ?? 500;
+  const message =
+    textOrUndefined(error['message']) ?? textOrUndefined(outer['error']) ?? `the provider failed with status ${own}`;
+  const text = body ?? JSON.stringify(value);
+  return {
+    kind: kindOf(type, own, message),
+    status: own,
+    message,
+    code: type ?? null,
+    raw: text.length > LARGEST_RAW ? text.slice(0, LARGEST_RAW) : value,
+  };
+}
+
+function kindOf(type: string | undefined, status: number, message: string): FailureKind {
+  const named = NAMED[type ?? '']?.kind;
+  // An invalid request is also what this vendor calls an empty account and a blocked answer; other statuses say more.
+  if (named !== undefined && named !== 'invalid_request') return named;
+  if (status >= 500) return BY_STATUS[status] ?? 'server';
+  if (status !== 400 && status !== 413 && status !== 422) return BY_STATUS[status] ?? 'invalid_request';
+  if (TOO_LONG.test(message)) return 'context_length';
+  if (NO_CREDIT.test(message)) return 'quota';
+  if (FILTERED.test(message)) return 'content_filter';
+  return BY_STATUS[status] ?? 'invalid_request';
+}
+
+const TYPE_BY_STATUS: Record<number, string> = {
+  401: 'authentication_error',
+  402: 'billing_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+  408: 'timeout_error',
+  429: 'rate_limit_error',
+  503: 'overloaded_error',
+  504: 'timeout_error',
+  524: 'timeout_error',
+  529: 'overloaded_error',
+};
+
+/** The `error` member of the envelope and of the error event. */
+export function errorMember(error: GatewayError): Fields {
+  const member: Fields = {
+    type: TYPE_BY_STATUS[error.status] ?? (error.status >= 500 ? 'api_error' : 'invalid_request_error'),
+    message: error.message,
+    error_type: error.type,
+  };
+  if (error.details.availability !== undefined) member['availability'] = error.details.availability;
+  return member;
+}
+
+export function encodeFailure(error: GatewayError, about: FailureContext): Fields {
+  const envelope: Fields = { type: 'error', error: errorMember(error), request_id: about.generationId };
+  if (error.details.metadata !== undefined) envelope['metadata'] = error.details.metadata;
+  if (about.metadata !== undefined && error.status !== 500) envelope[about.metadata.key] = about.metadata.value;
+  return envelope;
+}

@@ -1,0 +1,69 @@
+/** Stop reasons (wire/messages.md, MsgStopReason) and the unified finish, each from the other. */
+import type { Finish, FinishReason } from '../conversation/conversation.ts';
+import { type Fields, isFields, textOrUndefined } from './fields.ts';
+
+const UNIFIED: Record<string, FinishReason> = {
+  end_turn: 'stop',
+  stop_sequence: 'stop',
+  pause_turn: 'stop',
+  compaction: 'stop',
+  max_tokens: 'length',
+  model_context_window_exceeded: 'length',
+  tool_use: 'tool_calls',
+  refusal: 'content_filter',
+};
+
+const STOP_REASON: Record<FinishReason, string> = {
+  stop: 'end_turn',
+  length: 'max_tokens',
+  tool_calls: 'tool_use',
+  content_filter: 'refusal',
+  error: 'end_turn',
+};
+
+/**
+ * @param source an object with `stop_reason`, `stop_sequence` and `stop_details`
+ * @param calls whether the answer holds a call of a client's tool; `tool_use` without one is a plain stop
+ */
+export function decodeFinish(source: Fields, calls: boolean): Finish {
+  const native = textOrUndefined(source['stop_reason']) ?? null;
+  let unified = (native === null ? undefined : UNIFIED[native]) ?? (calls ? 'tool_calls' : 'stop');
+  if (unified === 'tool_calls' && !calls) unified = 'stop';
+  const finish: Finish = { unified, native };
+  const sequence = textOrUndefined(source['stop_sequence']);
+  if (sequence !== undefined) finish.stopSequence = sequence;
+  const details = source['stop_details'];
+  if (isFields(details)) {
+    finish.refusal = {
+      category: textOrUndefined(details['category']) ?? null,
+      explanation: textOrUndefined(details['explanation']) ?? null,
+    };
+  }
+  return finish;
+}
+
+/**
+ * The three stop members. A stop text is named only where the upstream named it; a refusal told as text ends as a
+ * refusal; calls end as `tool_use` also for upstreams that call that a plain stop.
+ */
+export function encodeFinish(finish: Finish, answer: { calls: boolean; refused: boolean }): Fields {
+  const reason = stopReason(finish, answer);
+  return {
+    stop_reason: reason,
+    stop_sequence: reason === 'stop_sequence' ? finish.stopSequence : null,
+    stop_details:
+      reason === 'refusal' || finish.refusal !== undefined
+        ? { type: 'refusal', ...(finish.refusal ?? { category: null, explanation: null }) }
+        : null,
+  };
+}
+
+function stopReason(finish: Finish, answer: { calls: boolean; refused: boolean }): string {
+  const { unified, native } = finish;
+  if (typeof finish.stopSequence === 'string' && unified === 'stop') return 'stop_sequence';
+  if (unified === 'tool_calls' && !answer.calls) return 'end_turn';
+  if (unified === 'stop' && answer.refused) return 'refusal';
+  // A word of this form stays, except that `stop_sequence` without its text would be a guess.
+  if (native !== null && native !== 'stop_sequence' && UNIFIED[native] === unified) return native;
+  return unified === 'stop' && answer.calls ? 'tool_use' : STOP_REASON[unified];
+}

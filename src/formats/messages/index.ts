@@ -1,0 +1,35 @@
+/**
+ * The messages form (wire/messages.md): what clients of POST /messages speak and what Anthropic and its relatives speak
+ * upstream. Both halves and the relay between them; pure functions only.
+ */
+import type { ServedFormat, SpokenFormat } from '../conversation/format.ts';
+import { asked } from './asked.ts';
+import { check } from './check.ts';
+import { decode } from './decode.ts';
+import { decodeReply } from './decode-reply.ts';
+import { MessagesDecoder } from './decoder.ts';
+import { encode } from './encode.ts';
+import { encodeReply } from './encode-reply.ts';
+import { MessagesEncoder } from './encoder.ts';
+import { decodeFailure, encodeFailure } from './failure.ts';
+import { relay } from './relay.ts';
+import { schema } from './schema.ts';
+
+export type { MessagesDialect } from './dialect.ts';
+
+export const messages: ServedFormat & SpokenFormat = {
+  id: 'messages',
+  path: '/messages',
+  schema,
+  check,
+  asked,
+  decode,
+  encodeReply,
+  encoder: (stamp) => new MessagesEncoder(stamp),
+  encodeFailure,
+  relay,
+  encode,
+  decodeReply: (value) => decodeReply(value),
+  decoder: () => new MessagesDecoder(),
+  decodeFailure,
+};

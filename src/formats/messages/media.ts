@@ -1,0 +1,99 @@
+/** Images and documents as this form takes them (bugs 31, 48, 50). The bytes say what they are; a label may lie. */
+import type { FilePart, ImagePart, Source } from '../conversation/conversation.ts';
+import { Uncarried } from '../conversation/losses.ts';
+import type { Fields } from './fields.ts';
+
+const IMAGE_TYPES = ['image/jpeg', 'image/png', 'image/gif', 'image/webp'];
+const DATA_URL = /^data:([^;,]*)((?:;[^;,]*)*),/i;
+const TEXT_TYPE = /^(text\/.*|application\/(json|xml|yaml|x-yaml|javascript))$/;
+
+/** The `source` of an image block. Throws `Uncarried` for a type that the form does not know. */
+export function encodeImageSource(part: ImagePart): Fields {
+  const source = withoutDataUrl(part.source);
+  switch (source.kind) {
+    case 'bytes':
+      return { type: 'base64', media_type: imageTypeOf(source), data: source.data };
+    case 'url':
+      return { type: 'url', url: source.url };
+    case 'file':
+      return fileSource(source, 'image');
+    default:
+      throw new Uncarried('image', 'an image is bytes, a URL or a file');
+  }
+}
+
+/** A document block without its cache mark; an image that came as a file becomes an image block. */
+export function encodeFile(part: FilePart, parts: (source: Extract<Source, { kind: 'parts' }>) => unknown[]): Fields {
+  const source = withoutDataUrl(part.source);
+  if (source.kind === 'bytes' && sniffImage(source.data) !== undefined) {
+    return { type: 'image', source: encodeImageSource({ type: 'image', source }) };
+  }
+  return {
+    type: 'document',
+    source: source.kind === 'parts' ? { type: 'content', content: parts(source) } : documentSource(source),
+    ...(part.filename !== undefined && { title: part.filename }),
+    ...(part.context !== undefined && { context: part.context }),
+    ...(part.citations !== undefined && { citations: { enabled: part.citations } }),
+  };
+}
+
+function documentSource(source: Exclude<Source, { kind: 'parts' }>): Fields {
+  switch (source.kind) {
+    case 'url':
+      return { type: 'url', url: source.url };
+    case 'text':
+      return { type: 'text', media_type: 'text/plain', data: source.text };
+    case 'file':
+      return fileSource(source, 'file');
+    case 'bytes': {
+      if (source.data.startsWith('JVBERi') || source.mediaType === 'application/pdf') {
+        return { type: 'base64', media_type: 'application/pdf', data: source.data };
+      }
+      if (TEXT_TYPE.test(source.mediaType)) {
+        return { type: 'text', media_type: 'text/plain', data: Buffer.from(source.data, 'base64').toString('utf8') };
+      }
+      throw new Uncarried('file', `the type ${source.mediaType || 'of the file'} is none of PDF, text and image`);
+    }
+  }
+}
+
+function fileSource(source: Extract<Source, { kind: 'file' }>, what: string): Fields {
+  if (source.origin === 'messages') return { type: 'file', file_id: source.id };
+  throw new Uncarried(what, `the file ${source.id} lies with another provider`);
+}
+
+function imageTypeOf(source: Extract<Source, { kind: 'bytes' }>): string {
+  const type = sniffImage(source.data) ?? source.mediaType.toLowerCase();
+  if (IMAGE_TYPES.includes(type)) return type;
+  throw new Uncarried('image', `the type ${type === '' ? 'of the image' : type} is none of ${IMAGE_TYPES.join(', ')}`);
+}
+
+/** The type that the first bytes name, if they name one; `data` is base64. */
+function sniffImage(data: string): string | undefined {
+  if (data.startsWith('/9j/')) return 'image/jpeg';
+  if (data.startsWith('iVBORw0KGgo')) return 'image/png';
+  if (data.startsWith('R0lGOD')) return 'image/gif';
+  const head = Buffer.from(data.slice(0, 24), 'base64').toString('latin1');
+  if (head.startsWith('RIFF') && head.slice(8, 12) === 'WEBP') return 'image/webp';
+  if (head.startsWith('BM')) return 'image/bmp';
+  if (head.startsWith('II*\0') || head.startsWith('MM\0*')) return 'image/tiff';
+  return undefined;
+}
+
+/** A `data:` URL taken apart; other sources as they are. */
+function withoutDataUrl(source: Source): Source {
+  if (source.kind !== 'url') return source;
+  const match = DATA_URL.exec(source.url.slice(0, 256));
+  if (!match) return source;
+  const rest = source.url.slice(match[0].length);
+  const data = /;base64/i.test(match[2] ?? '') ? rest : Buffer.from(decodeText(rest), 'utf8').toString('base64');
+  return { kind: 'bytes', mediaType: (match[1] || 'text/plain').toLowerCase(), data };
+}
+
+function decodeText(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new Uncarried('data URL', 'its text is not percent-encoded');
+  }
+}

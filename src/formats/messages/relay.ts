@@ -1,0 +1,175 @@
+/**
+ * An upstream of the client's own form: the original text goes through, with our few members edited in. What is not
+ * named here (unknown members and events, number literals, white space) arrives as it was sent.
+ */
+import type { GatewayError } from '../../base/errors.ts';
+import { type Edit, type JsonDocument, parseJson, patchMembers, scanMembers, stringifyJson } from '../../base/json.ts';
+import type { Turn, TurnEvent } from '../conversation/conversation.ts';
+import type { Closing, EncodeTarget, Relay, RelayStream, Stamp } from '../conversation/format.ts';
+import { OWN_MEMBERS } from './decode.ts';
+import { SMALLEST_BUDGET, SMALLEST_OUTPUT_LIMIT } from './encode-settings.ts';
+import { errorEvent } from './encoder.ts';
+import { type Fields, fieldsOf, isFields } from './fields.ts';
+import { costMembers, encodeUsage, mergeUsage } from './usage.ts';
+
+export const relay: Relay = { edits, reply, stream: (stamp) => new MessagesRelayStream(stamp) };
+
+/** Edits of the client's body. The output cap is added where it is missing, and lowered where the gateway caps it. */
+function edits(document: JsonDocument, target: EncodeTarget): Edit[] {
+  const body = document.value;
+  const list: Edit[] = [{ key: 'model', json: JSON.stringify(target.model) }];
+  for (const key of OWN_MEMBERS) if (key in body) list.push({ key, json: undefined });
+  list.push({
+    key: 'metadata',
+    json: stringifyJson({ ...fieldsOf(document.member('metadata')), user_id: target.user }),
+  });
+  if ((body['stream'] === true) !== target.stream) list.push({ key: 'stream', json: String(target.stream) });
+  const asked = typeof body['max_tokens'] === 'number' ? body['max_tokens'] : undefined;
+  const wanted = asked ?? target.maxOutputTokens ?? SMALLEST_OUTPUT_LIMIT;
+  const cap = target.capOutputTokens === undefined ? wanted : Math.min(wanted, target.capOutputTokens);
+  if (cap !== asked) {
+    list.push({ key: 'max_tokens', json: String(cap) });
+    const thinking = fieldsOf(body['thinking']);
+    if (typeof thinking['budget_tokens'] === 'number' && thinking['budget_tokens'] >= cap) {
+      list.push({ key: 'thinking', json: JSON.stringify(fittingThinking(thinking, cap)) });
+    }
+  }
+  for (const key of target.dialect.messages?.refuses ?? []) list.push({ key, json: undefined });
+  return list;
+}
+
+/** A budget must stay below the cap; where not even the smallest does, there is no thinking. */
+function fittingThinking(thinking: Fields, cap: number): Fields {
+  return cap > SMALLEST_BUDGET ? { ...thinking, budget_tokens: cap - 1 } : { type: 'disabled' };
+}
+
+function reply(text: string, value: unknown, turn: Turn, stamp: Stamp, closing: Closing): string {
+  const members = scanMembers(text);
+  const usage = members.find((member) => member.key === 'usage');
+  const record = usage === undefined ? 'null' : text.slice(usage.valueStart, usage.valueEnd);
+  return patchMembers(text, members, [
+    ...stampEdits(stamp),
+    { key: 'usage', json: patchUsage(record, fieldsOf(value)['usage'], closing, closing.usage ?? turn.usage) },
+    ...metadataEdits(closing),
+  ]);
+}
+
+function stampEdits(stamp: Stamp): Edit[] {
+  return [
+    { key: 'id', json: JSON.stringify(stamp.id) },
+    { key: 'model', json: JSON.stringify(stamp.model) },
+    { key: 'provider', json: JSON.stringify(stamp.provider) },
+  ];
+}
+
+function metadataEdits(closing: Closing): Edit[] {
+  const { metadata } = closing;
+  return metadata === undefined ? [] : [{ key: metadata.key, json: JSON.stringify(metadata.value) }];
+}
+
+/** The upstream's record with the cost, and with the two counts that every client reads where the upstream left them out. */
+function patchUsage(text: string, value: unknown, closing: Closing, usage: Turn['usage']): string {
+  if (!isFields(value)) return stringifyJson({ ...encodeUsage(usage), ...costMembers(closing.cost) });
+  const list: Edit[] = [];
+  if (typeof value['input_tokens'] !== 'number') list.push({ key: 'input_tokens', json: String(usage?.input ?? 0) });
+  if (typeof value['output_tokens'] !== 'number') list.push({ key: 'output_tokens', json: String(usage?.output ?? 0) });
+  for (const [key, member] of Object.entries(costMembers(closing.cost)))
+    list.push({ key, json: JSON.stringify(member) });
+  return patchMembers(text, scanMembers(text), list);
+}
+
+/**
+ * A relayed stream. The content goes through as it came; the closing events are held until the cost is known.
+ * A doubled `message_start` is told once, an end that the upstream left out is added.
+ */
+class MessagesRelayStream implements RelayStream {
+  private readonly stamp: Stamp;
+  private started = false;
+  private delta: { text: string; value: Fields } | undefined;
+  private stop: string | undefined;
+  /** The finish of the turn, for an upstream that names it only in its start. */
+  private startReason: Fields = {};
+
+  constructor(stamp: Stamp) {
+    this.stamp = stamp;
+  }
+
+  event(name: string, data: string, value: unknown, events: readonly TurnEvent[]): string {
+    if (!isFields(value) || this.stop !== undefined) return '';
+    const type = typeof value['type'] === 'string' ? value['type'] : name;
+    switch (type) {
+      case 'content_block_delta':
+        return forward(type, data);
+      case 'message_start':
+        return this.openMessage(data, value);
+      case 'message_delta':
+        this.delta = this.delta === undefined ? { text: data, value } : mergeDeltas(this.delta.value, value);
+        return '';
+      case 'message_stop':
+        this.stop = data;
+        return '';
+      case 'error':
+        return '';
+      default:
+        return events.some((event) => event.type === 'failure') ? '' : forward(type, data);
+    }
+  }
+
+  end(closing: Closing): string {
+    const held = this.delta ?? { text: '{"type":"message_delta"}', value: {} };
+    const stop = this.stop ?? '{"type":"message_stop"}';
+    return (
+      forward('message_delta', this.closeDelta(held.text, held.value, closing)) +
+      forward('message_stop', patchMembers(stop, scanMembers(stop), metadataEdits(closing)))
+    );
+  }
+
+  failure(error: GatewayError, closing: Closing): string {
+    return errorEvent(error, closing);
+  }
+
+  private openMessage(data: string, value: Fields): string {
+    if (this.started) return '';
+    this.started = true;
+    const message = fieldsOf(value['message']);
+    this.startReason = message;
+    const outer = scanMembers(data);
+    const inner = outer.find((member) => member.key === 'message');
+    if (inner === undefined) return '';
+    const text = data.slice(inner.valueStart, inner.valueEnd);
+    const list = stampEdits(this.stamp);
+    if (!isFields(message['usage'])) list.push({ key: 'usage', json: stringifyJson(encodeUsage()) });
+    const json = patchMembers(text, scanMembers(text), list);
+    return forward('message_start', patchMembers(data, outer, [{ key: 'message', json }]));
+  }
+
+  private closeDelta(text: string, value: Fields, closing: Closing): string {
+    const members = scanMembers(text);
+    const usage = members.find((member) => member.key === 'usage');
+    const record = usage === undefined ? 'null' : text.slice(usage.valueStart, usage.valueEnd);
+    const list: Edit[] = [{ key: 'usage', json: patchUsage(record, value['usage'], closing, closing.usage) }];
+    if (!isFields(value['delta'])) {
+      const { stop_reason: reason = null, stop_sequence: sequence = null } = this.startReason;
+      list.push({ key: 'delta', json: stringifyJson({ stop_reason: reason, stop_sequence: sequence }) });
+    }
+    return patchMembers(text, members, list);
+  }
+}
+
+/** Two closing deltas as one: what the later one names wins. */
+function mergeDeltas(first: Fields, second: Fields): { text: string; value: Fields } {
+  const value = {
+    ...first,
+    ...second,
+    delta: mergeUsage(fieldsOf(first['delta']), second['delta']),
+    usage: mergeUsage(fieldsOf(first['usage']), second['usage']),
+  };
+  const text = stringifyJson(value);
+  return { text, value: fieldsOf(parseJson(text)) };
+}
+
+/** An event as it came. Data of several lines takes a `data:` for each. */
+function forward(name: string, data: string): string {
+  const lines = data.includes('\n') ? data.replaceAll('\n', '\ndata: ') : data;
+  return `event: ${name}\ndata: ${lines}\n\n`;
+}
