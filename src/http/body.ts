@@ -1,0 +1,90 @@
+/** The body of a request as bytes: what its headers must say, and how its chunks are kept. */
+import type { IncomingHttpHeaders } from 'node:http';
+import { GatewayError } from '../base/errors.ts';
+
+/** `application/json` and its relatives (`application/scim+json`), in UTF-8. */
+const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i;
+const CHARSET = /;\s*charset\s*=\s*"?([^\s;"]+)/i;
+const DIGITS = /^\d{1,15}$/;
+
+/** True when the request announces a body, be it empty. */
+export function announcesBody(headers: IncomingHttpHeaders): boolean {
+  const length = headers['content-length'];
+  return headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0');
+}
+
+/**
+ * The announced length in bytes, undefined for a chunked body. Throws GatewayError 415 for anything but plain JSON and
+ * 413 for an announced length past the limit. Compressed bodies are refused rather than unpacked: no client of these
+ * forms sends them, and a limit on what is unpacked would have to be paid for by every request.
+ */
+export function checkBodyHeaders(headers: IncomingHttpHeaders, maxBytes: number): number | undefined {
+  const type = headers['content-type'];
+  if (type === undefined || (type !== 'application/json' && !isJsonType(type))) {
+    const shown = type === undefined ? 'there is none' : `it is ${JSON.stringify(type.slice(0, 100))}`;
+    throw refuseMedia(`the header content-type must be application/json; ${shown}`);
+  }
+  const encoding = headers['content-encoding'];
+  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
+    throw refuseMedia('compressed bodies are not taken: send no content-encoding', { 'Accept-Encoding': 'identity' });
+  }
+  const length = headers['content-length'];
+  if (length === undefined) return undefined;
+  if (!DIGITS.test(length)) throw new GatewayError('invalid_request', 'the header content-length must be a number');
+  if (Number(length) > maxBytes) throw tooLarge(maxBytes);
+  return Number(length);
+}
+
+export function tooLarge(maxBytes: number): GatewayError {
+  return new GatewayError('payload_too_large', `the body is larger than ${maxBytes} bytes`);
+}
+
+function isJsonType(type: string): boolean {
+  if (!JSON_TYPE.test(type)) return false;
+  const charset = CHARSET.exec(type)?.[1]?.toLowerCase();
+  return charset === undefined || charset === 'utf-8' || charset === 'utf8' || charset === 'us-ascii';
+}
+
+function refuseMedia(message: string, headers?: Record<string, string>): GatewayError {
+  return new GatewayError('invalid_request', message, { status: 415, headers });
+}
+
+const NOTHING = Buffer.alloc(0);
+const MIN_CAPACITY = 4096;
+
+/**
+ * Keeps a body that arrives in chunks. A single chunk is kept as it is; from the second on all are copied into one
+ * buffer that doubles, so that neither a thousand tiny chunks nor an announced length that never comes costs memory.
+ */
+export class BodyBuffer {
+  length = 0;
+  #bytes: Buffer = NOTHING;
+  readonly #expected: number | undefined;
+
+  constructor(expected: number | undefined) {
+    this.#expected = expected;
+  }
+
+  add(chunk: Buffer): void {
+    const length = this.length + chunk.length;
+    if (this.length === 0) {
+      this.#bytes = chunk;
+    } else {
+      if (length > this.#bytes.length) this.#grow(length);
+      chunk.copy(this.#bytes, this.length);
+    }
+    this.length = length;
+  }
+
+  take(): Buffer {
+    return this.#bytes.length === this.length ? this.#bytes : this.#bytes.subarray(0, this.length);
+  }
+
+  #grow(length: number): void {
+    const doubled = Math.max(2 * length, MIN_CAPACITY);
+    const capacity = this.#expected === undefined ? doubled : Math.max(length, Math.min(doubled, this.#expected));
+    const grown = Buffer.allocUnsafe(capacity);
+    this.#bytes.copy(grown, 0, 0, this.length);
+    this.#bytes = grown;
+  }
+}

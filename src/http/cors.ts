@@ -1,0 +1,31 @@
+/**
+ * Cross-origin access: any page may call with a key in a header. No cookie means anything here and credentials are never
+ * allowed, so a page can do no more than its own key can.
+ */
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
+
+const METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS';
+const PREFLIGHT_SECONDS = '86400';
+/** Header names and commas; what is repeated in an answer must not be able to do more. */
+const HEADER_LIST = /^[\w-]+(?:\s*,\s*[\w-]+)*$/;
+
+/** Lets the page that asks read the answer, with all of its headers. */
+export function allowOrigin(headers: IncomingHttpHeaders, response: ServerResponse): void {
+  if (headers.origin === undefined) return;
+  response.setHeader('Access-Control-Allow-Origin', '*');
+  response.setHeader('Access-Control-Expose-Headers', '*');
+}
+
+/** The headers that answer a preflight; undefined when the OPTIONS request is none. */
+export function preflightHeaders(headers: IncomingHttpHeaders): Record<string, string> | undefined {
+  if (headers.origin === undefined || headers['access-control-request-method'] === undefined) return undefined;
+  const asked = headers['access-control-request-headers'];
+  // Named one by one, since `*` does not cover Authorization.
+  const allowed = asked !== undefined && HEADER_LIST.test(asked) ? asked : 'Authorization, Content-Type';
+  return {
+    'Access-Control-Allow-Methods': METHODS,
+    'Access-Control-Allow-Headers': allowed,
+    'Access-Control-Max-Age': PREFLIGHT_SECONDS,
+    Vary: 'Access-Control-Request-Headers',
+  };
+}

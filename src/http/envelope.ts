@@ -1,0 +1,38 @@
+/** The error envelope (wire/common.md, "Error envelope") and how anything that is thrown becomes an answer. */
+import { GatewayError } from '../base/errors.ts';
+
+export interface ErrorEnvelope {
+  error: {
+    code: number;
+    message: string;
+    metadata: Record<string, unknown>;
+    availability?: Record<string, unknown>;
+  };
+  user_id?: string | null;
+}
+
+/** @param userId id of the account, undefined before authentication */
+export function encodeEnvelope(error: GatewayError, userId: string | null | undefined): ErrorEnvelope {
+  const { metadata, availability } = error.details;
+  const envelope: ErrorEnvelope = {
+    error: { code: error.status, message: error.message, metadata: { ...metadata, error_type: error.type } },
+  };
+  if (availability) envelope.error.availability = availability;
+  if (userId !== undefined) envelope.user_id = userId;
+  return envelope;
+}
+
+/** What the caller may know of an error: a refusal as it is, anything else as a 500 that says nothing but the id. */
+export function presentableError(error: unknown, requestId: string): GatewayError {
+  if (error instanceof GatewayError) return error;
+  return new GatewayError('server', `Internal error (request ${requestId}).`, { cause: error });
+}
+
+/** The headers that belong to an error, whatever its body. */
+export function errorHeaders(error: GatewayError): Record<string, string> | undefined {
+  const { headers, retryAfterSeconds } = error.details;
+  if (headers === undefined && retryAfterSeconds === undefined && error.status !== 401) return undefined;
+  const result: Record<string, string> = error.status === 401 ? { 'WWW-Authenticate': 'Bearer' } : {};
+  if (retryAfterSeconds !== undefined) result['Retry-After'] = String(Math.max(0, Math.ceil(retryAfterSeconds)));
+  return Object.assign(result, headers);
+}

@@ -1,0 +1,394 @@
+/**
+ * One request from its head to the end of its answer. The order is fixed: route, authentication from the headers,
+ * parameters, then the body, then the handler; each step that fails answers at once. Nothing here waits unless
+ * authentication, the body or the handler does, and nothing is allocated per request that these steps do not need.
+ */
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
+import { IncomingMessage } from 'node:http';
+import type { Clock } from '../base/clock.ts';
+import { GatewayError } from '../base/errors.ts';
+import { uuidv7 } from '../base/ids.ts';
+import { type JsonDocument, readDocument, stringifyJson } from '../base/json.ts';
+import type { Log } from '../base/log.ts';
+import { announcesBody, BodyBuffer, checkBodyHeaders, tooLarge } from './body.ts';
+import { allowOrigin, preflightHeaders } from './cors.ts';
+import { encodeEnvelope, errorHeaders, presentableError } from './envelope.ts';
+import type { HttpLimits } from './limits.ts';
+import type { Access, Exchange, Operation } from './operation.ts';
+import type { Router } from './router.ts';
+import { checksOf } from './validate.ts';
+
+/** What all exchanges of a server share. */
+export interface Core<C> {
+  readonly router: Router<C>;
+  readonly authenticate: (headers: IncomingHttpHeaders) => C | Promise<C>;
+  readonly admit: (caller: C, access: Access) => void;
+  readonly userId: (caller: C) => string | null | undefined;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly limits: Readonly<HttpLimits>;
+  /** Exchanges whose client owes bytes; they are looked at for lateness now and then. */
+  readonly owing: { add(exchange: Late): void; delete(exchange: Late): void };
+  /** Unfinished exchanges and the bytes of their bodies. */
+  exchanges: number;
+  bodyBytes: number;
+  draining: boolean;
+}
+
+/** Something that must not wait for ever. */
+export interface Late {
+  /** Called now and then with the clock's monotonic time. */
+  checkLateness(nowMs: number): void;
+}
+
+/** A client's connection and what is unfinished on it. */
+export class Connection {
+  readonly open = new Set<{ clientGone(): void; badBody(error: GatewayError): boolean }>();
+}
+
+/** node's request with a way back to its exchange, so that its listeners can be shared functions. */
+export class GatewayRequest extends IncomingMessage {
+  exchange: { receive(chunk: Buffer): void; received(): void; finished(): void } | undefined = undefined;
+}
+
+const SANE_REQUEST_ID = /^[\w.:-]{1,128}$/;
+const NO_QUERY: Record<string, unknown> = Object.freeze({});
+
+export class ServerExchange<C> implements Exchange<C>, Late {
+  readonly requestId: string;
+  readonly startedAt: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly response: ServerResponse;
+  caller = undefined as C;
+  params: Record<string, string> = NO_QUERY as Record<string, string>;
+  query: Record<string, unknown> = NO_QUERY;
+  document: JsonDocument | undefined = undefined;
+  closed = false;
+  readonly #core: Core<C>;
+  readonly #connection: Connection;
+  readonly #request: GatewayRequest;
+  #operation: Operation<C> | undefined = undefined;
+  #phase: 'head' | 'body' | 'handling' | 'discarding' = 'head';
+  #body: BodyBuffer | undefined = undefined;
+  #expected: number | undefined = undefined;
+  #maxBytes = 0;
+  #owingSince = 0;
+  #discarded = 0;
+  #closeListeners: (() => void)[] | undefined = undefined;
+  #over = false;
+
+  constructor(core: Core<C>, connection: Connection, request: GatewayRequest, response: ServerResponse) {
+    this.#core = core;
+    this.#connection = connection;
+    this.#request = request;
+    this.response = response;
+    this.headers = request.headers;
+    this.startedAt = core.clock.now();
+    const given = request.headers['x-request-id'];
+    this.requestId = typeof given === 'string' && SANE_REQUEST_ID.test(given) ? given : uuidv7(this.startedAt);
+    request.exchange = this;
+    connection.open.add(this);
+    core.exchanges += 1;
+    response.on('close', onResponseClose);
+  }
+
+  get body(): unknown {
+    return this.document?.value;
+  }
+
+  /** Starts the exchange. @param expectation the Expect header was given: 'continue', or something that nobody knows */
+  begin(expectation?: 'continue' | 'unknown'): void {
+    try {
+      this.response.setHeader('X-Request-Id', this.requestId);
+      allowOrigin(this.headers, this.response);
+      if (this.#core.draining) this.response.shouldKeepAlive = false;
+      if (this.#core.exchanges > this.#core.limits.exchanges) throw busy();
+      if (expectation === 'unknown')
+        throw new GatewayError('invalid_request', 'unknown Expect header', { status: 417 });
+      if (this.headers.host === undefined && this.#request.httpVersion === '1.1') {
+        throw new GatewayError('invalid_request', 'the header host is missing');
+      }
+      const operation = this.#route();
+      if (!operation) return;
+      this.#operation = operation;
+      const caller = operation.access === 'none' ? this.caller : this.#core.authenticate(this.headers);
+      if (caller instanceof Promise) {
+        this.#awaitCaller(caller, operation);
+      } else {
+        this.caller = caller;
+        this.#authenticated(operation);
+      }
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  onClose(run: () => void): void {
+    if (this.closed) {
+      run();
+    } else if (!this.#over) {
+      this.#closeListeners ??= [];
+      this.#closeListeners.push(run);
+    }
+  }
+
+  reply(status: number, value: unknown, headers?: Record<string, string>): void {
+    const { response } = this;
+    if (response.headersSent || this.closed) return;
+    if (value === undefined) {
+      response.writeHead(status, status === 204 ? headers : { 'Content-Length': '0', ...headers });
+      response.end();
+    } else {
+      const text = stringifyJson(value);
+      const length = Buffer.byteLength(text);
+      response.writeHead(status, { 'Content-Type': 'application/json', 'Content-Length': length, ...headers });
+      response.end(text);
+    }
+    if (this.#phase === 'head' || this.#phase === 'body') this.#discardRest();
+  }
+
+  /** Answers with an error; past the head of an answer the connection is cut, so that nobody takes it for whole. */
+  fail(thrown: unknown): void {
+    const error = presentableError(thrown, this.requestId);
+    if (error.details.cause !== undefined) {
+      const fields = {
+        request_id: this.requestId,
+        operation: this.#operation?.id,
+        status: error.status,
+        error: thrown,
+      };
+      if (error.status === 500) this.#core.log.error('request failed', fields);
+      else this.#core.log.debug('request refused', fields);
+    }
+    if (this.closed) return;
+    if (this.response.headersSent) {
+      if (!this.response.writableEnded) this.response.destroy();
+      return;
+    }
+    for (const name of this.response.getHeaderNames()) {
+      // What the handler had prepared for its own answer does not describe this one.
+      if (name !== 'x-request-id' && !name.startsWith('access-control-') && name !== 'x-generation-id') {
+        this.response.removeHeader(name);
+      }
+    }
+    this.reply(error.status, this.#encodeError(error), errorHeaders(error));
+  }
+
+  receive(chunk: Buffer): void {
+    if (this.#phase === 'discarding') {
+      this.#discarded += chunk.length;
+      if (this.#discarded > this.#core.limits.lingerBytes) this.#request.socket.destroy();
+      return;
+    }
+    const body = this.#body;
+    if (this.#phase !== 'body' || !body) return;
+    this.#core.bodyBytes += chunk.length;
+    body.add(chunk);
+    if (body.length > this.#maxBytes) this.fail(tooLarge(this.#maxBytes));
+    else if (this.#core.bodyBytes > this.#core.limits.bodyBytesInFlight) this.fail(busy());
+    else if (body.length === this.#expected) this.#bodyComplete();
+  }
+
+  /** The request has been read to its end. */
+  received(): void {
+    if (this.#phase === 'body') this.#bodyComplete();
+    else this.#core.owing.delete(this);
+  }
+
+  /** The answer is complete, or never will be. */
+  finished(): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#connection.open.delete(this);
+    this.#core.exchanges -= 1;
+    this.#core.bodyBytes -= this.#body?.length ?? 0;
+    if (!this.response.writableFinished) this.#tellClosed();
+    this.#closeListeners = undefined;
+    if (this.#phase !== 'discarding') this.#core.owing.delete(this);
+    if (this.#core.draining && this.#connection.open.size === 0) this.#request.socket.destroySoon();
+  }
+
+  clientGone(): void {
+    this.#core.owing.delete(this);
+    this.finished();
+  }
+
+  /** The client broke the framing of the body; true when this exchange could still say so. */
+  badBody(error: GatewayError): boolean {
+    if (this.#phase !== 'body') return false;
+    this.response.shouldKeepAlive = false;
+    this.fail(error);
+    return true;
+  }
+
+  checkLateness(nowMs: number): void {
+    const { limits } = this.#core;
+    const waitedMs = nowMs - this.#owingSince;
+    if (this.#phase === 'discarding') {
+      if (waitedMs > limits.lingerMs) this.#request.socket.destroy();
+    } else if (this.#phase === 'body') {
+      const grantedMs = ((this.#body?.length ?? 0) * 1000) / limits.bodyBytesPerSecond;
+      if (waitedMs <= limits.bodyMs + grantedMs) return;
+      this.response.shouldKeepAlive = false;
+      this.fail(new GatewayError('invalid_request', 'the body took too long to arrive', { status: 408 }));
+    }
+  }
+
+  /** The operation that is asked for; undefined when the question was about methods and is answered. */
+  #route(): Operation<C> | undefined {
+    const url = this.#request.url ?? '/';
+    const method = this.#request.method ?? 'GET';
+    const queryAt = url.indexOf('?');
+    const path = pathOf(queryAt === -1 ? url : url.slice(0, queryAt));
+    if (method === 'OPTIONS') {
+      const preflight = preflightHeaders(this.headers);
+      const allow = path === '*' ? 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS' : undefined;
+      const known = allow ?? this.#core.router.find(path)?.route.allow;
+      if (preflight || known) {
+        this.reply(204, undefined, { ...(known && { Allow: known }), ...preflight });
+        return undefined;
+      }
+    }
+    const match = this.#core.router.find(path);
+    if (!match) throw new GatewayError('not_found', `there is nothing at ${shownPath(path)}`);
+    const { route } = match;
+    const operation = route.operations.get(method === 'HEAD' ? 'GET' : method);
+    if (!operation) {
+      const message = `${method.slice(0, 20)} is not possible here; possible are ${route.allow}`;
+      throw new GatewayError('invalid_request', message, { status: 405, headers: { Allow: route.allow } });
+    }
+    this.params = match.params;
+    if (queryAt !== -1) this.#search = url.slice(queryAt + 1);
+    return operation;
+  }
+
+  #search = '';
+
+  #awaitCaller(caller: Promise<C>, operation: Operation<C>): void {
+    caller.then(
+      (known) => {
+        if (this.closed) return;
+        try {
+          this.caller = known;
+          this.#authenticated(operation);
+        } catch (error) {
+          this.fail(error);
+        }
+      },
+      (error) => this.fail(error),
+    );
+  }
+
+  #authenticated(operation: Operation<C>): void {
+    if (operation.access !== 'none') this.#core.admit(this.caller, operation.access);
+    const checks = checksOf(operation);
+    checks.params?.(this.params);
+    if (checks.query) this.query = checks.query(this.#search);
+    const { body } = operation;
+    if (!announcesBody(this.headers)) {
+      if (body && !body.optional) throw new GatewayError('invalid_request', 'the body is missing', { path: '' });
+      this.#phase = 'handling';
+      this.#handle(operation);
+    } else if (!body) {
+      this.#discardRest();
+      this.#handle(operation);
+    } else {
+      this.#maxBytes = body.maxBytes ?? this.#core.limits.bodyBytes;
+      this.#expected = checkBodyHeaders(this.headers, this.#maxBytes);
+      this.#body = new BodyBuffer(this.#expected);
+      this.#phase = 'body';
+      if (this.headers.expect !== undefined) this.response.writeContinue();
+      this.#readOn();
+    }
+  }
+
+  /** Lets the body flow into `receive`. */
+  #readOn(): void {
+    this.#owingSince = this.#core.clock.monotonic();
+    this.#core.owing.add(this);
+    this.#request.on('data', onData);
+    this.#request.on('end', onEnd);
+  }
+
+  /** Reads a body that nobody wants, within limits: a client that is cut off while it sends may never see its answer. */
+  #discardRest(): void {
+    const wasReading = this.#phase === 'body';
+    this.#phase = 'discarding';
+    if (this.#request.complete || !announcesBody(this.headers)) return;
+    if (wasReading) this.#owingSince = this.#core.clock.monotonic();
+    else this.#readOn();
+  }
+
+  #bodyComplete(): void {
+    this.#phase = 'handling';
+    this.#core.owing.delete(this);
+    try {
+      const operation = this.#operation!;
+      const bytes = this.#body!.take();
+      if (bytes.length > 0 || !operation.body?.optional) {
+        this.document = readDocument(bytes, { maxDepth: this.#core.limits.depth });
+        checksOf(operation).body?.(this.document);
+      }
+      this.#handle(operation);
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  #handle(operation: Operation<C>): void {
+    const result = operation.handle(this);
+    if (result !== undefined) result.then(undefined, (error) => this.fail(error));
+  }
+
+  #encodeError(error: GatewayError): unknown {
+    try {
+      if (this.#operation?.encodeError) return this.#operation.encodeError(error, this);
+    } catch (failure) {
+      this.#core.log.error('error encoder failed', { request_id: this.requestId, error: failure });
+    }
+    return encodeEnvelope(error, this.caller === undefined ? undefined : this.#core.userId(this.caller));
+  }
+
+  #tellClosed(): void {
+    this.closed = true;
+    const listeners = this.#closeListeners;
+    this.#closeListeners = undefined;
+    for (const run of listeners ?? []) {
+      try {
+        run();
+      } catch (error) {
+        this.#core.log.error('close listener failed', { request_id: this.requestId, error });
+      }
+    }
+  }
+}
+
+function onData(this: GatewayRequest, chunk: Buffer): void {
+  this.exchange?.receive(chunk);
+}
+
+function onEnd(this: GatewayRequest): void {
+  this.exchange?.received();
+}
+
+function onResponseClose(this: ServerResponse): void {
+  (this.req as GatewayRequest).exchange?.finished();
+}
+
+/** The path of an origin-form or absolute-form request target. */
+function pathOf(target: string): string {
+  if (target.startsWith('/') || target === '*') return target;
+  const absolute = /^https?:\/\/[^/]*(.*)$/i.exec(target);
+  return absolute ? absolute[1] || '/' : target;
+}
+
+function shownPath(path: string): string {
+  return path.length > 200 ? `${path.slice(0, 200)}...` : path;
+}
+
+function busy(): GatewayError {
+  return new GatewayError('provider_overloaded', 'the gateway is busy', {
+    retryAfterSeconds: 1,
+    metadata: { retryable: true },
+  });
+}

@@ -1,0 +1,63 @@
+/** Reads a query string into the values that its schema speaks of. */
+import type { TObject } from 'typebox';
+import { Compile } from 'typebox/compile';
+import { invalidField } from '../base/errors.ts';
+import { explainRefusal, type SchemaNode } from './explain.ts';
+
+const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d{1,3})?$/;
+const MAX_PARAMETERS = 1_000;
+
+/**
+ * A function from the text behind the question mark to the converted and checked parameters. Throws GatewayError 400 that
+ * names the parameter. Parameters that the schema does not name are left out, unless it forbids them.
+ */
+export function queryReader(schema: TObject): (search: string) => Record<string, unknown> {
+  const validator = Compile(schema);
+  const node = schema as SchemaNode;
+  const properties = node.properties ?? {};
+  return (search) => {
+    const query: Record<string, unknown> = {};
+    let count = 0;
+    for (const [name, text] of search === '' ? [] : new URLSearchParams(search)) {
+      count += 1;
+      if (count > MAX_PARAMETERS) throw invalidField('the query', `has more than ${MAX_PARAMETERS} parameters`);
+      if (!Object.hasOwn(properties, name)) {
+        if (node.additionalProperties !== false) continue;
+        throw invalidField(name.slice(0, 100), `is no parameter; there are ${Object.keys(properties).join(', ')}`);
+      }
+      const property = properties[name]!;
+      const item = arrayItem(property);
+      if (item) {
+        query[name] ??= [];
+        (query[name] as unknown[]).push(convert(text, item));
+      } else {
+        if (Object.hasOwn(query, name)) throw invalidField(name, 'is given twice');
+        query[name] = convert(text, property);
+      }
+    }
+    if (!validator.Check(query)) {
+      const { path, problem } = explainRefusal(schema, query);
+      throw invalidField(path === '' ? 'the query' : path, problem);
+    }
+    return query;
+  };
+}
+
+/** The text as the first kind of value that the schema allows and that it can be; as it is when there is none. */
+function convert(text: string, schema: SchemaNode): unknown {
+  if (schema.anyOf) {
+    for (const branch of schema.anyOf) {
+      const value = convert(text, branch);
+      if (typeof value !== 'string') return value;
+    }
+    return text;
+  }
+  if ((schema.type === 'number' || schema.type === 'integer') && NUMBER.test(text)) return Number(text);
+  if (schema.type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true';
+  return text;
+}
+
+function arrayItem(schema: SchemaNode): SchemaNode | undefined {
+  if (schema.type === 'array') return schema.items ?? {};
+  return schema.anyOf?.map(arrayItem).find((item) => item !== undefined);
+}

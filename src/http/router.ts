@@ -1,0 +1,118 @@
+/**
+ * Finds the operation of a method and path. Segments are percent-decoded once, after the path is cut at its slashes, so
+ * an encoded slash stays inside its segment; dot segments match nothing.
+ */
+import { GatewayError } from '../base/errors.ts';
+import type { Operation } from './operation.ts';
+
+/** Where operations are served; the second for SDKs with fixed habits. */
+export const API_PREFIXES = ['/api/v1', '/v1'];
+
+/** The operations of one path pattern. */
+export interface Route<C> {
+  operations: Map<string, Operation<C>>;
+  /** Names of the `{...}` segments, in order. */
+  names: string[];
+  /** Value of the Allow header. */
+  allow: string;
+}
+
+export interface Match<C> {
+  route: Route<C>;
+  params: Record<string, string>;
+}
+
+interface Node<C> {
+  fixed: Map<string, Node<C>>;
+  param: Node<C> | undefined;
+  route: Route<C> | undefined;
+}
+
+const NO_PARAMS: Record<string, string> = Object.freeze({});
+
+export class Router<C> {
+  readonly #root: Node<C> = createNode();
+  /** Paths without parameters, as they are usually written. */
+  readonly #exact = new Map<string, Match<C>>();
+
+  /** Throws when two operations claim the same method and path. */
+  constructor(operations: readonly Operation<C>[]) {
+    for (const operation of operations) {
+      if (operation.root) this.#add(operation.path, operation);
+      else for (const prefix of API_PREFIXES) this.#add(prefix + operation.path, operation);
+    }
+  }
+
+  /** @param path the path of the request as it came, without its query. Throws GatewayError 400 for broken encoding. */
+  find(path: string): Match<C> | undefined {
+    const exact = this.#exact.get(path);
+    if (exact) return exact;
+    if (!path.startsWith('/')) return undefined;
+    const segments = path.slice(1).split('/').map(decodeSegment);
+    if (segments.includes('.') || segments.includes('..')) return undefined;
+    const values: string[] = [];
+    const route = findRoute(this.#root, segments, 0, values);
+    if (!route) return undefined;
+    const params: Record<string, string> = {};
+    for (const [index, name] of route.names.entries()) params[name] = values[index]!;
+    return { route, params };
+  }
+
+  #add(path: string, operation: Operation<C>): void {
+    const names: string[] = [];
+    let node = this.#root;
+    for (const segment of path.slice(1).split('/')) {
+      const name = /^\{(\w+)\}$/.exec(segment)?.[1];
+      if (name === undefined) {
+        let next = node.fixed.get(segment);
+        if (!next) {
+          next = createNode();
+          node.fixed.set(segment, next);
+        }
+        node = next;
+      } else {
+        names.push(name);
+        node.param ??= createNode();
+        node = node.param;
+      }
+    }
+    node.route ??= { operations: new Map(), names, allow: '' };
+    const { route } = node;
+    if (route.operations.has(operation.method)) throw new Error(`${operation.method} ${path} is served twice`);
+    if (route.names.join() !== names.join()) throw new Error(`${path} names its parameters in two ways`);
+    route.operations.set(operation.method, operation);
+    route.allow = allowHeader(route.operations);
+    if (names.length === 0) this.#exact.set(path, { route, params: NO_PARAMS });
+  }
+}
+
+function createNode<C>(): Node<C> {
+  return { fixed: new Map(), param: undefined, route: undefined };
+}
+
+/** Fixed segments win over parameters; what leads nowhere is taken back. */
+function findRoute<C>(node: Node<C>, segments: string[], at: number, values: string[]): Route<C> | undefined {
+  if (at === segments.length) return node.route;
+  const segment = segments[at]!;
+  const fixed = node.fixed.get(segment);
+  const found = fixed && findRoute(fixed, segments, at + 1, values);
+  if (found || !node.param || segment === '') return found;
+  values.push(segment);
+  const route = findRoute(node.param, segments, at + 1, values);
+  if (!route) values.pop();
+  return route;
+}
+
+function decodeSegment(segment: string): string {
+  if (!segment.includes('%')) return segment;
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    throw new GatewayError('invalid_request', 'the path has a broken percent-encoding');
+  }
+}
+
+function allowHeader(operations: ReadonlyMap<string, unknown>): string {
+  const methods = [...operations.keys()].flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
+  return [...methods, 'OPTIONS'].join(', ');
+}

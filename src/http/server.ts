@@ -1,0 +1,206 @@
+/**
+ * HTTP for operations given as data: see `createHttpServer`. Knows no operation of ours. The pieces: `router` finds the
+ * operation, `exchange` answers one request, `validate` checks its input, `limits` bounds everything.
+ */
+import { createServer, type IncomingHttpHeaders, type Server, ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { Clock, Timer } from '../base/clock.ts';
+import type { GatewayError } from '../base/errors.ts';
+import type { Log } from '../base/log.ts';
+import { Connection, type Core, GatewayRequest, type Late, ServerExchange } from './exchange.ts';
+import { DEFAULT_LIMITS, type HttpLimits } from './limits.ts';
+import type { Access, Operation } from './operation.ts';
+import { answerParserError, parserError } from './parser-error.ts';
+import { Router } from './router.ts';
+
+export interface HttpServerOptions<C> {
+  operations: readonly Operation<C>[];
+  /** Who calls, from the headers alone. Throws (or rejects with) GatewayError 401, 403 or 503. Sync where it can be. */
+  authenticate: (headers: IncomingHttpHeaders) => C | Promise<C>;
+  /** Throws GatewayError 403 when the caller's kind may not use operations of this access. Default: all may. */
+  admit?: (caller: C, access: Access) => void;
+  /** `user_id` of error envelopes; undefined leaves it out. */
+  userId?: (caller: C) => string | null | undefined;
+  clock: Clock;
+  log: Log;
+  limits?: Partial<HttpLimits>;
+  /** PEM texts; with them the server speaks TLS. */
+  tls?: { cert: string | Buffer; key: string | Buffer };
+}
+
+export interface HttpServer {
+  /** Resolves once connections are accepted; port 0 takes any free one. */
+  listen(port: number, host: string): Promise<AddressInfo>;
+  /** True from `listen` until `drain`. */
+  readonly ready: boolean;
+  /** Unfinished exchanges. */
+  readonly exchanges: number;
+  /**
+   * Accepts no more connections, lets open exchanges end for at most `ms`, then cuts what is left. Resolves when the last
+   * connection is closed. Requests that still arrive on open connections are answered, and their connection closed.
+   */
+  drain(ms: number): Promise<void>;
+}
+
+/** Serves `operations` under `/api/v1` and `/v1`, and those with `root` at the root. */
+export function createHttpServer<C>(options: HttpServerOptions<C>): HttpServer {
+  return new OperationServer(options);
+}
+
+/** How often late clients are looked for, as a share of the shortest limit. */
+const SWEEPS_PER_LIMIT = 4;
+const MAX_SWEEP_MS = 1_000;
+
+class OperationServer<C> implements HttpServer {
+  readonly #core: Core<C>;
+  readonly #server: NodeServer;
+  readonly #connections = new Map<Socket, Connection>();
+  #listening = false;
+
+  constructor(options: HttpServerOptions<C>) {
+    const limits = { ...DEFAULT_LIMITS, ...options.limits };
+    this.#core = {
+      router: new Router(options.operations),
+      authenticate: options.authenticate,
+      admit: options.admit ?? (() => {}),
+      userId: options.userId ?? (() => undefined),
+      clock: options.clock,
+      log: options.log,
+      limits,
+      owing: new Sweeper(options.clock, Math.min(limits.bodyMs, limits.lingerMs)),
+      exchanges: 0,
+      bodyBytes: 0,
+      draining: false,
+    };
+    this.#server = createNodeServer(limits, options.tls);
+    this.#server.maxConnections = limits.connections;
+    this.#server.on(options.tls ? 'secureConnection' : 'connection', (socket) => this.#connected(socket));
+    this.#server.on('request', (request, response) => this.#exchange(request, response).begin());
+    this.#server.on('checkContinue', (request, response) => this.#exchange(request, response).begin('continue'));
+    this.#server.on('checkExpectation', (request, response) => this.#exchange(request, response).begin('unknown'));
+    this.#server.on('clientError', (error, socket) => this.#clientError(error, socket));
+  }
+
+  get ready(): boolean {
+    return this.#listening && !this.#core.draining;
+  }
+
+  get exchanges(): number {
+    return this.#core.exchanges;
+  }
+
+  listen(port: number, host: string): Promise<AddressInfo> {
+    return new Promise((resolve, reject) => {
+      this.#server.once('error', reject);
+      this.#server.listen({ port, host, backlog: 1024 }, () => {
+        this.#server.off('error', reject);
+        // Later errors (out of file descriptors) concern one connection, not the server.
+        this.#server.on('error', (error) => this.#core.log.error('server error', { error }));
+        this.#listening = true;
+        resolve(this.#server.address() as AddressInfo);
+      });
+    });
+  }
+
+  async drain(ms: number): Promise<void> {
+    this.#core.draining = true;
+    const { promise: closed, resolve } = Promise.withResolvers<void>();
+    // Not the close of http.Server, which destroys connections whose last answer is written but not sent yet.
+    NetServer.prototype.close.call(this.#server, () => resolve());
+    for (const [socket, connection] of this.#connections) if (connection.open.size === 0) socket.destroySoon();
+    const cut = this.#core.clock.timer(ms, () => {
+      this.#core.log.warn('drain cut connections', { connections: this.#connections.size });
+      for (const socket of this.#connections.keys()) socket.destroy();
+    });
+    await closed;
+    cut.cancel();
+    // Ends what http.Server keeps for itself (its check of late headers).
+    this.#server.close(() => {});
+  }
+
+  #connected(socket: Socket): void {
+    const connection = new Connection();
+    this.#connections.set(socket, connection);
+    socket.on('close', () => {
+      this.#connections.delete(socket);
+      for (const exchange of connection.open) exchange.clientGone();
+    });
+  }
+
+  #exchange(request: GatewayRequest, response: ServerResponse): ServerExchange<C> {
+    const connection = this.#connections.get(request.socket) ?? new Connection();
+    return new ServerExchange(this.#core, connection, request, response);
+  }
+
+  #clientError(error: Error, socket: Duplex): void {
+    const refusal: GatewayError | undefined = parserError(error);
+    const connection = this.#connections.get(socket as Socket);
+    if (!refusal || !socket.writable) {
+      socket.destroy();
+      return;
+    }
+    if (!connection || connection.open.size === 0) {
+      answerParserError(refusal, socket as Socket, this.#core.clock.now());
+      return;
+    }
+    const [first] = connection.open;
+    if (connection.open.size > 1 || !first?.badBody(refusal)) socket.destroy();
+  }
+}
+
+type NodeServer = Server<typeof GatewayRequest, typeof ServerResponse>;
+
+function createNodeServer(limits: HttpLimits, tls: HttpServerOptions<unknown>['tls']): NodeServer {
+  const options = {
+    IncomingMessage: GatewayRequest,
+    ServerResponse,
+    maxHeaderSize: limits.headerBytes,
+    headersTimeout: limits.headerMs,
+    connectionsCheckingInterval: Math.ceil(Math.min(MAX_SWEEP_MS, limits.headerMs / SWEEPS_PER_LIMIT)),
+    // Bodies have a limit of their own, which grants long ones more; node's would not.
+    requestTimeout: 0,
+    keepAliveTimeout: limits.keepAliveMs,
+    noDelay: true,
+    // Refused in the exchange, with an envelope.
+    requireHostHeader: false,
+  };
+  return tls ? createTlsServer({ ...options, ...tls }) : createServer(options);
+}
+
+/** Asks its members now and then whether they are late; runs a timer only while it has any. */
+class Sweeper {
+  readonly #members = new Set<Late>();
+  readonly #clock: Clock;
+  readonly #everyMs: number;
+  #timer: Timer | undefined = undefined;
+  #armed = false;
+
+  constructor(clock: Clock, shortestMs: number) {
+    this.#clock = clock;
+    this.#everyMs = Math.min(MAX_SWEEP_MS, shortestMs / SWEEPS_PER_LIMIT);
+  }
+
+  add(member: Late): void {
+    this.#members.add(member);
+    if (!this.#armed) this.#arm();
+  }
+
+  delete(member: Late): void {
+    this.#members.delete(member);
+  }
+
+  #arm(): void {
+    this.#armed = true;
+    if (this.#timer) this.#timer.refresh();
+    else this.#timer = this.#clock.timer(this.#everyMs, () => this.#sweep());
+  }
+
+  #sweep(): void {
+    this.#armed = false;
+    const now = this.#clock.monotonic();
+    for (const member of this.#members) member.checkLateness(now);
+    if (this.#members.size > 0) this.#arm();
+  }
+}
