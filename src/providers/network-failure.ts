@@ -34,10 +34,12 @@ function connectFailure(code: string, status: number | null): UpstreamFailure {
 }
 
 function isMalformed(error: unknown, code: string): boolean {
-  if (code.startsWith('HPE_')) return code !== 'HPE_INVALID_EOF_STATE';
   if (code === 'UND_ERR_HEADERS_OVERFLOW') return true;
+  if (!(error instanceof Error)) return false;
+  // An answer without its end is well-formed as far as it goes.
+  if (error.name === 'HTTPParserError') return !error.message.includes('EOF');
   // An unasked-for `100 Continue` or upgrade has no code of its own.
-  return code === 'UND_ERR_SOCKET' && error instanceof Error && error.message.startsWith('bad ');
+  return code === 'UND_ERR_SOCKET' && error.message.startsWith('bad ');
 }
 
 /** OpenSSL's verification results have names of their own, such as CERT_HAS_EXPIRED or UNABLE_TO_VERIFY_LEAF_SIGNATURE. */

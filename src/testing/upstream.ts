@@ -92,7 +92,7 @@ export class Upstream {
     this.#scheme = options.tls ? 'https' : 'http';
     this.#server = options.tls ? https.createServer(options.tls, answer) : http.createServer(answer);
     this.#server.keepAliveTimeout = 60_000;
-    this.#server.on(options.tls ? 'secureConnection' : 'connection', (socket: Socket) => {
+    this.#server.on('connection', (socket: Socket) => {
       this.#sockets.set(socket, ++this.#accepted);
       socket.on('error', () => {});
       socket.on('close', () => this.#sockets.delete(socket));
@@ -200,7 +200,7 @@ export class Upstream {
     }
     const body = Buffer.concat(chunks);
     const { method = '', headers, rawHeaders } = request;
-    const connection = this.#sockets.get(request.socket) ?? 0;
+    const connection = this.#sockets.get(this.#carrier(request.socket)) ?? 0;
     const json = parsed(body);
     const seen = { key, method, path, headers, rawHeaders, body, json, arrivedAt, connection };
     const received: ReceivedRequest = { ...seen, answered: false, closedEarlyAt: undefined };
@@ -239,9 +239,16 @@ export class Upstream {
       case 'reset':
         // A reset discards what the client has not read yet, so it gets a moment for that.
         await new Promise<void>((resolve) => setTimeout(resolve, 20));
-        socket.resetAndDestroy();
+        this.#carrier(socket).resetAndDestroy();
         break;
     }
+  }
+
+  /** The TCP socket below a TLS one, which has the same peer. */
+  #carrier(socket: Socket): Socket {
+    if (this.#sockets.has(socket)) return socket;
+    for (const carrier of this.#sockets.keys()) if (carrier.remotePort === socket.remotePort) return carrier;
+    return socket;
   }
 
   async #wait(chunk: { gate: string | Promise<unknown> } | { pauseMs: number }): Promise<void> {

@@ -1,0 +1,705 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import net, { type AddressInfo, type Socket } from 'node:net';
+import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
+import { Worker } from 'node:worker_threads';
+import { brotliCompressSync, createGzip, deflateRawSync, deflateSync, gzipSync, constants as zlib } from 'node:zlib';
+import { createLog, silentLog } from '../base/log.ts';
+import type { UpstreamFailure } from '../formats/conversation/failure.ts';
+import { makeCertificate } from '../testing/certificate.ts';
+import { settle, TestClock, until } from '../testing/clock.ts';
+import { type Answer, cutBytes, startUpstream, type Upstream } from '../testing/upstream.ts';
+import { createTransport, type Transport, type UpstreamCall, type UpstreamReceiver } from './send.ts';
+
+const TIMEOUTS = { connect: 1000, firstByte: 5000, idle: 2000, total: 60_000 };
+const CANARY = 'sk-canary-5f1d';
+
+/** Keeps what it is told, and fails the test when it is told anything after the end. */
+class Recorder implements UpstreamReceiver {
+  status: number | undefined;
+  headers: Record<string, string> = {};
+  chunks: Buffer[] = [];
+  bytes = 0;
+  ended = false;
+  failure: UpstreamFailure | undefined;
+  sent: boolean | undefined;
+  keep = true;
+  onData: ((chunk: Buffer) => void) | undefined;
+
+  get over(): boolean {
+    return this.ended || this.failure !== undefined;
+  }
+
+  get text(): string {
+    return Buffer.concat(this.chunks).toString();
+  }
+
+  head(status: number, headers: Record<string, string>): void {
+    assert.equal(this.status, undefined, 'head came twice');
+    assert.ok(!this.over);
+    this.status = status;
+    this.headers = headers;
+  }
+
+  data(chunk: Buffer): void {
+    assert.ok(!this.over && this.status !== undefined, 'data out of order');
+    this.bytes += chunk.length;
+    if (this.keep) this.chunks.push(chunk);
+    this.onData?.(chunk);
+  }
+
+  end(): void {
+    assert.ok(!this.over && this.status !== undefined, 'end out of order');
+    this.ended = true;
+  }
+
+  failed(failure: UpstreamFailure, sent: boolean): void {
+    assert.ok(!this.over, 'failed after the end');
+    this.failure = failure;
+    this.sent = sent;
+  }
+}
+
+let upstream: Upstream;
+let clock: TestClock;
+let transport: Transport;
+const servers: net.Server[] = [];
+const workers: Worker[] = [];
+const sockets = new Set<Socket>();
+
+before(async () => {
+  upstream = await startUpstream();
+});
+after(() => upstream.close());
+beforeEach(() => {
+  clock = new TestClock();
+  transport = createTransport({ clock, log: silentLog });
+});
+afterEach(async () => {
+  await transport.close();
+  for (const socket of sockets) socket.destroy();
+  for (const server of servers.splice(0)) server.close();
+  for (const worker of workers.splice(0)) await worker.terminate();
+});
+
+interface Sent {
+  receiver: Recorder;
+  call: UpstreamCall;
+}
+
+function send(url: string, body: Buffer | string = '{"model":"m"}', headers: Record<string, string> = {}): Sent {
+  const receiver = new Recorder();
+  const call = transport.send({ url, headers, body, timeouts: TIMEOUTS }, receiver);
+  assert.ok(!receiver.over, 'the receiver was called before send returned');
+  return { receiver, call };
+}
+
+async function exchange(url: string, body?: Buffer | string, headers?: Record<string, string>): Promise<Recorder> {
+  const { receiver } = send(url, body, headers);
+  await until(() => receiver.over, 'the exchange is over');
+  return receiver;
+}
+
+/** A server without HTTP: `serve` gets each connection. */
+async function rawServer(serve: (socket: Socket) => void): Promise<string> {
+  const server = net.createServer((socket) => {
+    sockets.add(socket);
+    socket.on('error', () => {});
+    socket.on('close', () => sockets.delete(socket));
+    serve(socket);
+  });
+  servers.push(server);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+}
+
+function scripted(answer: Answer | Answer[]): string {
+  return upstream.script(`t${keys++}`, answer);
+}
+let keys = 0;
+
+function keyOf(baseUrl: string): string {
+  return baseUrl.slice(baseUrl.lastIndexOf('/') + 1);
+}
+
+describe('an exchange', () => {
+  test('sends what it was given and nothing of its own but host, length, type, connection and no compression', async () => {
+    const baseUrl = scripted({ chunks: ['ok'] });
+    const receiver = await exchange(`${baseUrl}/chat?x=1`, '{"a":"é"}', { authorization: 'Bearer k', 'X-Own': '1' });
+    assert.deepEqual([receiver.status, receiver.text, receiver.ended], [200, 'ok', true]);
+    const [request] = upstream.requests(keyOf(baseUrl));
+    assert.equal(request!.path, '/chat?x=1');
+    assert.equal(request!.body.toString(), '{"a":"é"}');
+    assert.deepEqual(request!.headers, {
+      host: new URL(upstream.url).host,
+      connection: 'keep-alive',
+      'accept-encoding': 'identity',
+      authorization: 'Bearer k',
+      'x-own': '1',
+      'content-type': 'application/json',
+      'content-length': '10',
+    });
+  });
+
+  test('a content type of the caller replaces the default', async () => {
+    const baseUrl = scripted({});
+    await exchange(baseUrl, Buffer.from('x'), { 'Content-Type': 'text/plain' });
+    const types = upstream
+      .requests(keyOf(baseUrl))[0]!
+      .rawHeaders.filter((name) => name.toLowerCase() === 'content-type');
+    assert.equal(types.length, 1);
+    assert.equal(upstream.requests(keyOf(baseUrl))[0]!.headers['content-type'], 'text/plain');
+  });
+
+  test('only headers with a reader downstream get through, in lower case', async () => {
+    const receiver = await exchange(
+      scripted({
+        status: 429,
+        headers: {
+          'Content-Type': 'application/json',
+          'Retry-After': '3',
+          'retry-after-ms': '2500',
+          'x-should-retry': 'false',
+          'X-Request-Id': 'r1',
+          'x-ratelimit-remaining-requests': '0',
+          'anthropic-ratelimit-tokens-reset': 'soon',
+          'x-goog-api-key': CANARY,
+          authorization: CANARY,
+          'set-cookie': 'a=b',
+          'transfer-encoding': 'chunked',
+        },
+        chunks: ['{}'],
+      }),
+    );
+    assert.equal(receiver.status, 429);
+    assert.deepEqual(receiver.headers, {
+      'content-type': 'application/json',
+      'retry-after': '3',
+      'retry-after-ms': '2500',
+      'x-should-retry': 'false',
+      'x-request-id': 'r1',
+      'x-ratelimit-remaining-requests': '0',
+      'anthropic-ratelimit-tokens-reset': 'soon',
+    });
+  });
+
+  test('a redirect is an answer, not followed', async () => {
+    const other = scripted({ chunks: ['stolen'] });
+    const receiver = await exchange(scripted({ status: 302, headers: { location: other } }), '{}', {
+      authorization: CANARY,
+    });
+    assert.equal(receiver.status, 302);
+    assert.deepEqual(receiver.headers, {});
+    assert.equal(upstream.requests(keyOf(other)).length, 0);
+  });
+
+  test('data is delivered as it comes, before the answer is complete', async () => {
+    const { receiver } = send(scripted({ chunks: ['one', { gate: 'two' }, 'two'] }));
+    await until(() => receiver.text === 'one', 'the first piece');
+    assert.equal(receiver.ended, false);
+    upstream.open('two');
+    await until(() => receiver.ended, 'the end');
+    assert.equal(receiver.text, 'onetwo');
+  });
+
+  test('exchanges one after the other share a connection; at the same time each has its own', async () => {
+    const baseUrl = scripted({ chunks: ['ok'] });
+    await exchange(baseUrl);
+    await exchange(baseUrl);
+    await Promise.all([exchange(baseUrl), exchange(baseUrl)]);
+    const numbers = upstream.requests(keyOf(baseUrl)).map(({ connection }) => connection);
+    assert.equal(numbers[0], numbers[1]);
+    assert.notEqual(numbers[2], numbers[3]);
+  });
+
+  test('informational answers are skipped', async () => {
+    const head = 'HTTP/1.1 103 Early Hints\r\nlink: <x>\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok';
+    const receiver = await exchange(scripted({ raw: [head] }));
+    assert.deepEqual([receiver.status, receiver.text], [200, 'ok']);
+  });
+
+  test('more calls than connections allow are refused without being sent', async () => {
+    transport = createTransport({ clock, log: silentLog, connectionsPerOrigin: 1 });
+    const baseUrl = scripted({ chunks: [{ gate: 'limit' }, 'ok'] });
+    const first = send(baseUrl);
+    const second = await exchange(baseUrl);
+    assert.deepEqual([second.failure?.kind, second.sent], ['refused', false]);
+    upstream.open('limit');
+    await until(() => first.receiver.ended, 'the first call');
+    assert.equal((await exchange(baseUrl)).text, 'ok');
+  });
+
+  test('a fault of the receiver ends the exchange, is logged, and leaves the process alone', async () => {
+    const lines: string[] = [];
+    transport = createTransport({ clock, log: createLog({ stream: { write: (line) => lines.push(line) }, clock }) });
+    for (const chunks of [['a'], ['a', { gate: 'never' }]]) {
+      const { receiver } = send(scripted({ chunks }));
+      receiver.onData = () => {
+        throw new Error('a bug');
+      };
+      await until(() => receiver.over, 'the exchange is over');
+      assert.equal(receiver.failure?.kind, 'cut');
+      assert.match(lines.pop() ?? '', /a bug/);
+    }
+  });
+});
+
+describe('ways to fail', () => {
+  const expectFailure = (receiver: Recorder, kind: string, sent: boolean, status: number | null = null) => {
+    assert.deepEqual(
+      [receiver.failure?.kind, receiver.sent, receiver.failure?.status],
+      [kind, sent, status],
+      receiver.failure?.message ?? 'no failure',
+    );
+  };
+
+  test('nobody listens: refused, nothing sent', async () => {
+    expectFailure(await exchange(scripted({ end: 'refuse' })), 'refused', false);
+  });
+
+  test('an unknown host name: refused, nothing sent', async () => {
+    const receiver = await exchange('http://name.invalid/v1');
+    expectFailure(receiver, 'refused', false);
+    assert.match(receiver.failure!.message, /host name/);
+  });
+
+  test('an address that is no http URL, or a header that is not valid: refused, and the message shows neither', async () => {
+    for (const url of ['ftp://x/y', 'nonsense', `http://user:${CANARY}@127.0.0.1/v1`])
+      expectFailure(await exchange(url), 'refused', false);
+    const receiver = await exchange(scripted({}), '{}', { authorization: `${CANARY}\n` });
+    expectFailure(receiver, 'refused', false);
+    assert.ok(!JSON.stringify(receiver.failure).includes(CANARY));
+  });
+
+  test('no connection within the connect timeout: timeout, nothing sent', async () => {
+    const { receiver } = send(await unansweredAddress());
+    await settle();
+    clock.advance(TIMEOUTS.connect - 1);
+    assert.equal(receiver.over, false);
+    clock.advance(1);
+    expectFailure(receiver, 'timeout', false);
+    assert.match(receiver.failure!.message, /1000 ms/);
+  });
+
+  test('no head, or a head and no body: timeout after firstByte, sent', async () => {
+    for (const answer of [{ end: 'stall-before-headers' }, { end: 'stall' }] as const) {
+      const baseUrl = scripted(answer);
+      const { receiver } = send(baseUrl);
+      const received = await upstream.request(keyOf(baseUrl));
+      if (answer.end === 'stall') await until(() => receiver.status, 'the head');
+      clock.advance(TIMEOUTS.firstByte - 1);
+      assert.equal(receiver.over, false);
+      clock.advance(1);
+      expectFailure(receiver, 'timeout', true, answer.end === 'stall' ? 200 : null);
+      await until(() => received.closedEarlyAt, 'the upstream sees the connection close');
+    }
+  });
+
+  test('silence in the middle: timeout after idle, counted anew by every byte', async () => {
+    const { receiver } = send(scripted({ chunks: ['a', { gate: 'idle b' }, 'b'], end: 'stall' }));
+    await until(() => receiver.text === 'a', 'a');
+    clock.advance(TIMEOUTS.idle - 1);
+    upstream.open('idle b');
+    await until(() => receiver.text === 'ab', 'b');
+    clock.advance(TIMEOUTS.idle - 1);
+    assert.equal(receiver.over, false);
+    clock.advance(1);
+    expectFailure(receiver, 'timeout', true, 200);
+  });
+
+  test('bytes that keep dripping end at the total timeout', async () => {
+    const drips = 40;
+    const chunks = Array.from({ length: drips }, (_, at) => [{ gate: `drip ${at}` }, '.']).flat();
+    const { receiver } = send(scripted({ chunks }));
+    for (let at = 0; at < drips && !receiver.over; at++) {
+      upstream.open(`drip ${at}`);
+      await until(() => receiver.bytes === at + 1, `drip ${at}`);
+      clock.advance(1900);
+    }
+    expectFailure(receiver, 'timeout', true, 200);
+    assert.equal(receiver.bytes, Math.ceil(TIMEOUTS.total / 1900));
+  });
+
+  test('closed or reset before the head: cut, sent, and never sent again', async () => {
+    for (const end of ['cut', 'reset'] as const) {
+      const baseUrl = scripted([{ raw: [], end }, { chunks: ['second'] }]);
+      expectFailure(await exchange(baseUrl), 'cut', true);
+      assert.equal(upstream.requests(keyOf(baseUrl)).length, 1);
+    }
+  });
+
+  test('closed or reset in the middle of the body, whatever its framing: cut, with what had arrived', async () => {
+    const heads = ['content-length: 10\r\n\r\nabc', 'transfer-encoding: chunked\r\n\r\n3\r\nabc\r\n'];
+    for (const connection of ['', 'connection: close\r\n']) {
+      for (const head of heads) {
+        for (const end of ['cut', 'reset'] as const) {
+          const receiver = await exchange(scripted({ raw: [`HTTP/1.1 200 OK\r\n${connection}${head}`], end }));
+          expectFailure(receiver, 'cut', true, 200);
+          assert.equal(receiver.text, 'abc');
+        }
+      }
+    }
+  });
+
+  test('a body that lasts as long as its connection ends cleanly with it, but a reset is no end', async () => {
+    const raw = ['HTTP/1.1 200 OK\r\n\r\nabc'];
+    assert.equal((await exchange(scripted({ raw, end: 'cut' }))).ended, true);
+    expectFailure(await exchange(scripted({ raw, end: 'reset' })), 'cut', true, 200);
+  });
+
+  test('what is not HTTP: malformed', async () => {
+    const answers = [
+      'SSH-2.0-OpenSSH_9.2\r\n',
+      'HTTP/1.1 200 OK\r\nno colon here\r\n\r\n',
+      'HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n',
+      `HTTP/1.1 200 OK\r\nx-long: ${'x'.repeat(100_000)}\r\n\r\n`,
+    ];
+    for (const raw of answers) expectFailure(await exchange(scripted({ raw: [raw], end: 'stall' })), 'malformed', true);
+    const chunked = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n';
+    expectFailure(await exchange(scripted({ raw: [chunked], end: 'stall' })), 'malformed', true, 200);
+  });
+
+  test('a kept connection that the upstream has closed is replaced, and the request goes out once', async () => {
+    const baseUrl = scripted([
+      { raw: ['HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\na'], end: 'cut' },
+      { chunks: ['b'] },
+    ]);
+    assert.equal((await exchange(baseUrl)).text, 'a');
+    assert.equal((await exchange(baseUrl)).text, 'b');
+    assert.equal(upstream.requests(keyOf(baseUrl)).length, 2);
+  });
+
+  test('no failure shows the query, a header or the body', async () => {
+    const answers: Answer[] = [
+      { end: 'refuse' },
+      { raw: [], end: 'cut' },
+      { raw: ['nonsense'], end: 'stall' },
+      { chunks: ['a'], end: 'reset' },
+      { headers: { 'content-encoding': 'gzip' }, chunks: [`no gzip ${CANARY}`] },
+    ];
+    for (const answer of answers) {
+      const receiver = await exchange(`${scripted(answer)}?key=${CANARY}`, `{"key":"${CANARY}"}`, {
+        'x-api-key': CANARY,
+      });
+      assert.ok(receiver.failure);
+      assert.ok(!JSON.stringify(receiver.failure).includes(CANARY), receiver.failure.message);
+    }
+  });
+});
+
+/** A listener that accepts nothing and whose queue is full: a further connection is neither accepted nor refused. */
+async function unansweredAddress(): Promise<string> {
+  const script = `
+    const { parentPort } = require('node:worker_threads');
+    const server = require('node:net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {
+      parentPort.postMessage(server.address().port);
+      // From here on this thread accepts no connection.
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+    });`;
+  const worker = new Worker(script, { eval: true });
+  workers.push(worker);
+  const [port] = (await once(worker, 'message')) as [number];
+  for (let full = false; !full; ) {
+    const socket = net.connect(port, '127.0.0.1');
+    sockets.add(socket);
+    socket.on('error', () => {});
+    let connected = false;
+    socket.on('connect', () => (connected = true));
+    await settle(10);
+    full = !connected;
+  }
+  return `http://127.0.0.1:${port}/v1`;
+}
+
+describe('abort', () => {
+  test('ends the connection at once, before the head and in the middle of the body, and the receiver hears nothing more', async () => {
+    for (const answer of [{ end: 'stall-before-headers' }, { chunks: ['a'], end: 'stall' }] as const) {
+      const baseUrl = scripted(answer);
+      const { receiver, call } = send(baseUrl);
+      const received = await upstream.request(keyOf(baseUrl));
+      if (answer.end === 'stall') await until(() => receiver.bytes, 'the first byte');
+      const abortedAt = performance.now();
+      call.abort();
+      call.abort();
+      const closedAt = await until(() => received.closedEarlyAt, 'the upstream sees the connection close');
+      assert.ok(closedAt - abortedAt < 50, `${closedAt - abortedAt} ms`);
+      assert.equal(receiver.over, false);
+    }
+    assert.equal(clock.timers, 0);
+  });
+
+  test('while connecting closes the attempt, and while a kept connection is looked at sends nothing', async () => {
+    const { receiver, call } = send(await unansweredAddress());
+    await settle(2);
+    call.abort();
+    const baseUrl = scripted({ chunks: ['ok'] });
+    await exchange(baseUrl);
+    const second = send(baseUrl);
+    second.call.abort();
+    await settle();
+    assert.equal(upstream.requests(keyOf(baseUrl)).length, 1);
+    assert.equal(receiver.over || second.receiver.over, false);
+    assert.equal(clock.timers, 0);
+    assert.equal((await exchange(baseUrl)).text, 'ok');
+  });
+
+  test('from within head and data is possible', async () => {
+    const inData = send(scripted({ chunks: ['abc', 'def'] }));
+    inData.receiver.onData = () => inData.call.abort();
+    const inHead = send(scripted({ chunks: ['abc'] }));
+    const head = inHead.receiver.head.bind(inHead.receiver);
+    inHead.receiver.head = (status, headers) => {
+      head(status, headers);
+      inHead.call.abort();
+    };
+    await until(() => inData.receiver.bytes > 0 && inHead.receiver.status, 'both began');
+    await settle();
+    assert.equal(inData.receiver.text, 'abc');
+    assert.equal(inHead.receiver.bytes, 0);
+    assert.equal(inData.receiver.over || inHead.receiver.over, false);
+  });
+
+  test('a refused call that is aborted before it hears of it hears nothing', async () => {
+    const { receiver, call } = send('nonsense');
+    call.abort();
+    await settle();
+    assert.equal(receiver.over, false);
+  });
+
+  test('after the end leaves the connection alone', async () => {
+    const baseUrl = scripted({ chunks: ['ok'] });
+    const { receiver, call } = send(baseUrl);
+    await until(() => receiver.ended, 'the end');
+    call.abort();
+    await exchange(baseUrl);
+    const [first, second] = upstream.requests(keyOf(baseUrl));
+    assert.equal(first!.connection, second!.connection);
+  });
+
+  test('closing the transport ends every exchange as cut and every connection', async () => {
+    const baseUrl = scripted({ chunks: ['a'], end: 'stall' });
+    const { receiver } = send(baseUrl);
+    await until(() => receiver.bytes, 'the first byte');
+    const received = upstream.requests(keyOf(baseUrl))[0]!;
+    await transport.close();
+    assert.equal(receiver.failure?.kind, 'cut');
+    await until(() => received.closedEarlyAt, 'the upstream sees the connection close');
+    assert.equal((await exchange(baseUrl)).failure?.kind, 'refused');
+  });
+});
+
+describe('back-pressure', () => {
+  test('a paused exchange of 100 MB lets the upstream wait and holds next to nothing', async () => {
+    const total = 100 * 1024 * 1024;
+    let written = 0;
+    const url = await rawServer((socket) => {
+      const piece = Buffer.alloc(256 * 1024, 'x');
+      const write = () => {
+        while (written < total) {
+          written += piece.length;
+          if (!socket.write(piece)) return;
+        }
+      };
+      socket.once('data', () => {
+        socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${total}\r\n\r\n`);
+        socket.on('drain', write);
+        write();
+      });
+    });
+    const { receiver, call } = send(url);
+    receiver.keep = false;
+    let pausedAtBytes = 0;
+    receiver.onData = () => {
+      if (pausedAtBytes > 0 || receiver.bytes < 1_000_000) return;
+      pausedAtBytes = receiver.bytes;
+      call.pause();
+      call.pause();
+    };
+    await until(() => pausedAtBytes > 0, 'the pause');
+    let before = -1;
+    await until(() => {
+      const same = before === written;
+      before = written;
+      return same;
+    }, 'the upstream waits');
+    await settle(50);
+    assert.ok(receiver.bytes - pausedAtBytes <= 64 * 1024, `${receiver.bytes - pausedAtBytes} bytes after the pause`);
+    assert.ok(written < total / 2, `${written} bytes were taken from the upstream`);
+    clock.advance(TIMEOUTS.idle * 3);
+    assert.equal(receiver.over, false, 'the idle timeout stands still');
+    call.resume();
+    call.resume();
+    await until(() => receiver.ended, 'the end', 20_000);
+    assert.equal(receiver.bytes, total);
+  });
+
+  test('the idle timeout counts again from the resumption', async () => {
+    const { receiver, call } = send(scripted({ chunks: ['a'], end: 'stall' }));
+    await until(() => receiver.bytes, 'a');
+    call.pause();
+    clock.advance(TIMEOUTS.idle * 2);
+    call.resume();
+    clock.advance(TIMEOUTS.idle - 1);
+    assert.equal(receiver.over, false);
+    clock.advance(1);
+    assert.equal(receiver.failure?.kind, 'timeout');
+  });
+
+  test('pausing at any piece of an answer that closes its connection neither loses nor invents anything', async () => {
+    const heads = ['', 'content-length: 6\r\n', 'transfer-encoding: chunked\r\n'];
+    for (const head of heads) {
+      const pieces = head.startsWith('transfer') ? ['3\r\nabc\r\n', '3\r\ndef\r\n', '0\r\n\r\n'] : ['abc', 'def'];
+      for (const joined of [true, false]) {
+        const raw = [`HTTP/1.1 200 OK\r\nconnection: close\r\n${head}\r\n`, ...pieces];
+        const { receiver, call } = send(scripted({ raw: joined ? [raw.join('')] : raw, end: 'cut' }));
+        receiver.onData = () => {
+          call.pause();
+          setTimeout(() => call.resume(), 5);
+        };
+        await until(() => receiver.over, 'the exchange is over');
+        assert.deepEqual([receiver.text, receiver.ended], ['abcdef', true], `${head} ${joined}`);
+      }
+    }
+  });
+
+  test('a reset while paused is a cut', async () => {
+    for (const connection of ['keep-alive', 'close']) {
+      const head = `HTTP/1.1 200 OK\r\nconnection: ${connection}\r\ncontent-length: 9\r\n\r\nabc`;
+      const { receiver, call } = send(scripted({ raw: [head], end: 'reset' }));
+      receiver.onData = () => call.pause();
+      await until(() => receiver.over, 'the exchange is over');
+      assert.deepEqual([receiver.failure?.kind, receiver.sent], ['cut', true]);
+    }
+  });
+
+  test('a call paused before its head gets the head and then waits', async () => {
+    const { receiver, call } = send(scripted({ chunks: ['abc', 'def'] }));
+    call.pause();
+    await settle(50);
+    assert.equal(receiver.over, false);
+    call.resume();
+    await until(() => receiver.ended, 'the end');
+    assert.equal(receiver.text, 'abcdef');
+  });
+});
+
+describe('compressed answers', () => {
+  const events = Array.from({ length: 200 }, (_, at) => `data: {"at":${at},"text":"北京 ${'x'.repeat(at)}"}\n\n`).join(
+    '',
+  );
+
+  test('gzip, deflate in both its meanings and br are unpacked, whatever the pieces', async () => {
+    const packed: [string, Buffer][] = [
+      ['gzip', gzipSync(events)],
+      ['X-GZip', gzipSync(events)],
+      ['deflate', deflateSync(events)],
+      ['deflate', deflateRawSync(events)],
+      ['br', brotliCompressSync(events)],
+      ['identity', Buffer.from(events)],
+    ];
+    for (const [encoding, bytes] of packed) {
+      for (const step of [bytes.length, 997, 50]) {
+        const headers = { 'content-encoding': encoding, 'content-type': 'text/event-stream' };
+        const receiver = await exchange(scripted({ headers, chunks: cutBytes(bytes, step) }));
+        assert.ok(receiver.text === events, `${encoding} in pieces of ${step}`);
+        assert.deepEqual(receiver.headers, { 'content-type': 'text/event-stream' });
+      }
+    }
+  });
+
+  test('an event is delivered when its bytes are there, not at the end of the stream', async () => {
+    const gzip = createGzip({ flush: zlib.Z_SYNC_FLUSH });
+    const flushed = async (text: string): Promise<Buffer> => {
+      const parts: Buffer[] = [];
+      const collect = (part: Buffer) => void parts.push(part);
+      gzip.on('data', collect);
+      await new Promise<void>((resolve) => void gzip.write(text, () => gzip.flush(() => resolve())));
+      await settle(3);
+      gzip.off('data', collect);
+      return Buffer.concat(parts);
+    };
+    const first = await flushed('data: 1\n\n');
+    const second = await flushed('data: 2\n\n');
+    const { receiver } = send(
+      scripted({ headers: { 'content-encoding': 'gzip' }, chunks: [first, { gate: 'gzip' }, second], end: 'reset' }),
+    );
+    await until(() => receiver.text === 'data: 1\n\n', 'the first event');
+    upstream.open('gzip');
+    await until(() => receiver.over, 'the exchange is over');
+    assert.deepEqual([receiver.text, receiver.failure?.kind], ['data: 1\n\ndata: 2\n\n', 'cut']);
+    gzip.destroy();
+  });
+
+  test('damaged or incomplete data is malformed, an unknown encoding too, an empty body is empty', async () => {
+    const whole = gzipSync(events);
+    const answers: [string, Buffer][] = [
+      ['gzip', Buffer.from('not packed at all')],
+      ['gzip', whole.subarray(0, whole.length - 20)],
+      ['zip', whole],
+    ];
+    for (const [encoding, bytes] of answers) {
+      const receiver = await exchange(scripted({ headers: { 'content-encoding': encoding }, chunks: [bytes] }));
+      assert.deepEqual([receiver.failure?.kind, receiver.sent, receiver.failure?.status], ['malformed', true, 200]);
+    }
+    assert.equal((await exchange(scripted({ headers: { 'content-encoding': 'gzip' } }))).ended, true);
+  });
+
+  test('a small answer that unpacks to 100 MB is held back by a pause and ended by an abort', async () => {
+    const bomb = gzipSync(Buffer.alloc(100 * 1024 * 1024));
+    const { receiver, call } = send(scripted({ headers: { 'content-encoding': 'gzip' }, chunks: [bomb] }));
+    receiver.keep = false;
+    receiver.onData = () => {
+      if (receiver.bytes > 1_000_000) call.pause();
+    };
+    await until(() => receiver.bytes > 1_000_000, 'a megabyte');
+    await settle(50);
+    assert.ok(receiver.bytes < 2_000_000, `${receiver.bytes} bytes`);
+    call.abort();
+    await settle(10);
+    assert.equal(receiver.over, false);
+    assert.equal(clock.timers, 0);
+  });
+});
+
+describe('over TLS', () => {
+  const certificate = makeCertificate();
+  const skip = certificate === null && 'the openssl program is missing';
+  let secure: Upstream | undefined;
+  before(async () => {
+    if (certificate !== null) secure = await startUpstream({ tls: certificate });
+  });
+  after(() => secure?.close());
+
+  test('an upstream whose certificate is trusted is spoken to, by address and by name', { skip }, async () => {
+    transport = createTransport({ clock, log: silentLog, ca: certificate!.cert });
+    const baseUrl = secure!.script('ok', { chunks: ['secret'] });
+    assert.equal((await exchange(baseUrl)).text, 'secret');
+    assert.equal((await exchange(baseUrl.replace('127.0.0.1', 'localhost'))).text, 'secret');
+    const { receiver, call } = send(secure!.script('cut', { chunks: ['a'], end: 'reset' }));
+    receiver.onData = () => call.pause();
+    await until(() => receiver.over, 'the exchange is over');
+    assert.equal(receiver.failure?.kind, 'cut');
+  });
+
+  test('one that is not trusted gets nothing: refused', { skip }, async () => {
+    const baseUrl = secure!.script('untrusted', { chunks: ['secret'] });
+    const receiver = await exchange(baseUrl);
+    assert.deepEqual([receiver.failure?.kind, receiver.sent], ['refused', false]);
+    assert.match(receiver.failure!.message, /secure connection/);
+    assert.equal(secure!.requests('untrusted').length, 0);
+  });
+
+  test('a server without TLS, and one that never answers the handshake: refused and timeout, nothing sent', {
+    skip,
+  }, async () => {
+    const plain = await exchange(scripted({}).replace('http:', 'https:'));
+    assert.deepEqual([plain.failure?.kind, plain.sent], ['refused', false]);
+    let connected = false;
+    const silent = (await rawServer(() => (connected = true))).replace('http:', 'https:');
+    const { receiver } = send(silent);
+    await until(() => connected, 'the connection');
+    clock.advance(TIMEOUTS.connect);
+    assert.deepEqual([receiver.failure?.kind, receiver.sent], ['timeout', false]);
+  });
+});
