@@ -95,6 +95,6 @@ export function windowId(scope: Scope, scopeId: string, interval: Interval, time
   return `${scope}/${scopeId}/${interval}/${windowStart(interval, timeMs)}`;
 }
 
-export function chargeIn(budget: Budget, charge: Charge): Nano {
+export function chargeIn(budget: { includeByok: boolean }, charge: Charge): Nano {
   return budget.includeByok ? charge.creditNano + charge.byokNano : charge.creditNano;
 }

@@ -6,15 +6,38 @@
  * process (`journal.ts`), the ledger that carries settled rows into PostgreSQL (`ledger.ts`), leases of budgets
  * (`leases.ts`), and the replay of journals that dead processes left (`replay.ts`).
  */
+import type { Clock } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
 import type { Nano, Price } from '../base/money.ts';
 import type { Usage } from '../formats/conversation/conversation.ts';
+import type { Changes, Database } from '../storage/database.ts';
 import type { Budget, Charge, Interval, Refusal } from './budget.ts';
 import type { Accepted, Generation } from './generation.ts';
+import type { JournalOptions } from './journal.ts';
+import type { LeaseLimits } from './leases.ts';
+import type { LedgerLimits } from './ledger.ts';
 
 export type { Budget, Charge, Interval, Refusal, Scope } from './budget.ts';
 export { INTERVALS, refusalError, windowEnd, windowStart } from './budget.ts';
+export { tokensOfBytes } from './estimate.ts';
 export type { Accepted, ApiType, DataRegion, Generation, MediaCounts, ProviderResponse } from './generation.ts';
 export { encodeGeneration } from './generation.ts';
+export { spendMigrations } from './migrations/index.ts';
+export { type FolderLock, lockDataFolder } from './owner.ts';
+export { createSpend } from './spending.ts';
+
+export interface SpendOptions {
+  database: Database;
+  changes: Changes;
+  clock: Clock;
+  log: Log;
+  /** The journal lies in its folder `journal`. */
+  dataDir: string;
+  /** Differ from the defaults in tests. */
+  journal?: Partial<Pick<JournalOptions, 'files' | 'segmentBytes' | 'ballastBytes' | 'syncMs'>>;
+  ledger?: Partial<LedgerLimits>;
+  leases?: Partial<LeaseLimits>;
+}
 
 /** One dispatch to one endpoint, with what is needed to price it if this process dies. */
 export interface Attempt {

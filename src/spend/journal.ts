@@ -1,0 +1,332 @@
+/**
+ * The journal of one process: an append-only list of records in segment files. `append` returns once the record is in
+ * the kernel's page cache, so kill -9 loses nothing; fdatasync follows for all of them together, 50 ms later at most,
+ * so power loss costs that window.
+ *
+ * A segment is deleted when none of its records is needed any more: `append` counts one use, `release` ends it.
+ * A small ballast file is kept so that answers that are already running can still be entered when the disk is full.
+ */
+import * as nodeFiles from 'node:fs';
+import { join } from 'node:path';
+import type { Clock, Timer } from '../base/clock.ts';
+import { GatewayError } from '../base/errors.ts';
+import { frame, type RecordKind } from './record.ts';
+
+/** The file operations that can fail on a full or broken disk; tests put theirs here. */
+export interface JournalFiles {
+  openSync(path: string, flags: string): number;
+  writeSync(descriptor: number, bytes: Uint8Array, offset: number, length: number, position: number): number;
+  ftruncateSync(descriptor: number, length: number): void;
+  fdatasync(descriptor: number, done: (error: Error | null) => void): void;
+  closeSync(descriptor: number): void;
+  unlinkSync(path: string): void;
+}
+
+export interface JournalOptions {
+  directory: string;
+  clock: Clock;
+  /** Called on every tick, before the fdatasync, to append what may be batched. */
+  beforeSync?: () => void;
+  /** Told once when the journal cannot be written, and once (null) when it can again. */
+  onHealth?: (problem: Error | null) => void;
+  files?: JournalFiles;
+  segmentBytes?: number;
+  ballastBytes?: number;
+  /** Time from the first unsynced record to the fdatasync. */
+  syncMs?: number;
+}
+
+export interface Segment {
+  readonly number: number;
+  readonly path: string;
+  readonly descriptor: number;
+  /** One past the last intact record. */
+  end: number;
+  /** Records in it that are still needed. */
+  uses: number;
+}
+
+const RETRY_MS = 100;
+const SCRATCH_BYTES = 64 * 1024;
+
+export function segmentName(number: number): string {
+  return `${String(number).padStart(8, '0')}.log`;
+}
+
+export class Journal {
+  readonly directory: string;
+  /** Bytes in all segments that still exist. */
+  bytes = 0;
+  /** Where the last record that was appended begins in the current segment. */
+  lastStart = 0;
+  /** By number, oldest first; the last one is written to. */
+  readonly segments = new Map<number, Segment>();
+
+  readonly #files: JournalFiles;
+  readonly #clock: Clock;
+  readonly #beforeSync: () => void;
+  readonly #onHealth: (problem: Error | null) => void;
+  readonly #segmentBytes: number;
+  readonly #syncMs: number;
+  readonly #ballast: Buffer;
+  readonly #scratch = Buffer.alloc(SCRATCH_BYTES);
+  #current: Segment;
+  #unsynced = new Set<Segment>();
+  #timer: Timer | undefined;
+  #syncing = 0;
+  /** A tick was asked for while fdatasync ran. */
+  #wanted = false;
+  #idle: (() => void)[] = [];
+  #problem: Error | null = null;
+  #retryAt = 0;
+  #hasBallast = false;
+  #closed = false;
+
+  constructor(options: JournalOptions) {
+    this.directory = options.directory;
+    this.#files = options.files ?? nodeFiles;
+    this.#clock = options.clock;
+    this.#beforeSync = options.beforeSync ?? (() => {});
+    this.#onHealth = options.onHealth ?? (() => {});
+    this.#segmentBytes = options.segmentBytes ?? 16 * 1024 * 1024;
+    this.#syncMs = options.syncMs ?? 50;
+    this.#ballast = Buffer.alloc(options.ballastBytes ?? 1024 * 1024);
+    this.#current = this.#open(1);
+    try {
+      this.#restoreBallast();
+    } catch (cause) {
+      this.#failed(cause as Error);
+    }
+  }
+
+  get current(): Segment {
+    return this.#current;
+  }
+
+  /**
+   * Appends a record that nothing may be dispatched without. Throws GatewayError 503 (retryable) when it is not written.
+   */
+  append(kind: RecordKind, json: string): Segment {
+    this.recover();
+    try {
+      return this.#write(frame(kind, json));
+    } catch (cause) {
+      this.#failed(cause as Error);
+      throw unavailable(cause);
+    }
+  }
+
+  /** Appends a record of something that has already happened, out of the ballast if need be; undefined when impossible. */
+  appendAnyway(kind: RecordKind, json: string): Segment | undefined {
+    return this.appendLines(frame(kind, json), 1);
+  }
+
+  /** Several framed records in one write, with `uses` uses of the segment; undefined when impossible. */
+  appendLines(lines: string, uses: number): Segment | undefined {
+    for (;;) {
+      try {
+        const segment = this.#write(lines);
+        segment.uses += uses - 1;
+        return segment;
+      } catch (cause) {
+        this.#failed(cause as Error);
+        if (!this.#dropBallast()) return undefined;
+      }
+    }
+  }
+
+  /** Ends one use of a segment; an unused one that is no longer written to is deleted. */
+  release(segment: Segment): void {
+    segment.uses -= 1;
+    if (segment.uses === 0 && segment !== this.#current) this.#remove(segment);
+  }
+
+  /** Throws GatewayError 503 while the journal cannot be written; tries again every 100 ms when it is called. */
+  recover(): void {
+    if (this.#problem === null) return;
+    const now = this.#clock.monotonic();
+    if (now < this.#retryAt) throw unavailable(this.#problem);
+    this.#retryAt = now + RETRY_MS;
+    try {
+      // A new segment: nobody knows what the old one's tail is like after a failed write or sync.
+      if (this.#current.end > 0) this.#rotate();
+      this.#restoreBallast();
+      this.#probe();
+    } catch (cause) {
+      this.#failed(cause as Error);
+      throw unavailable(cause);
+    }
+    this.#problem = null;
+    this.#onHealth(null);
+  }
+
+  /** Lets `beforeSync` be called within 50 ms though nothing was appended. */
+  wake(): void {
+    if (this.#syncing > 0) this.#wanted = true;
+    else if (this.#timer === undefined && !this.#closed) this.#arm();
+  }
+
+  /** Resolves after an fdatasync that covers everything written before the call. */
+  async sync(): Promise<void> {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+    await this.#quiet();
+    this.#startSync();
+    await this.#quiet();
+  }
+
+  /** Syncs and closes. `remove` deletes what is left of it, for a journal that nobody needs any more. */
+  async close(remove: boolean): Promise<void> {
+    if (this.#closed) return;
+    await this.sync();
+    this.#closed = true;
+    for (const segment of this.segments.values()) {
+      this.#files.closeSync(segment.descriptor);
+      if (remove) this.#files.unlinkSync(segment.path);
+    }
+    this.segments.clear();
+    this.#dropBallast();
+  }
+
+  #write(lines: string): Segment {
+    if (this.#closed) throw new Error('the journal is closed');
+    let bytes: Uint8Array = this.#scratch;
+    let length: number;
+    // UTF-8 takes three bytes at most for each UTF-16 unit.
+    if (lines.length * 3 <= SCRATCH_BYTES) length = this.#scratch.write(lines, 0, 'utf8');
+    else {
+      bytes = Buffer.from(lines, 'utf8');
+      length = bytes.length;
+    }
+    if (this.#current.end > 0 && this.#current.end + length > this.#segmentBytes) this.#rotate();
+    const segment = this.#current;
+    // A short or failed write leaves a torn record behind `end`; the next write begins at `end` and covers it.
+    for (let done = 0; done < length; ) {
+      done += this.#files.writeSync(segment.descriptor, bytes, done, length - done, segment.end + done);
+    }
+    this.lastStart = segment.end;
+    segment.end += length;
+    segment.uses += 1;
+    this.bytes += length;
+    this.#unsynced.add(segment);
+    this.wake();
+    return segment;
+  }
+
+  #rotate(): void {
+    const old = this.#current;
+    this.#current = this.#open(old.number + 1);
+    if (old.uses === 0) this.#remove(old);
+  }
+
+  #open(number: number): Segment {
+    const path = join(this.directory, segmentName(number));
+    const descriptor = this.#files.openSync(path, 'wx+');
+    const segment = { number, path, descriptor, end: 0, uses: 0 };
+    this.segments.set(number, segment);
+    return segment;
+  }
+
+  #remove(segment: Segment): void {
+    this.segments.delete(segment.number);
+    this.bytes -= segment.end;
+    // A descriptor under fdatasync must stay open until it is done.
+    if (this.#syncing > 0) this.#idle.push(() => this.#dispose(segment));
+    else this.#dispose(segment);
+  }
+
+  #dispose(segment: Segment): void {
+    this.#unsynced.delete(segment);
+    try {
+      this.#files.closeSync(segment.descriptor);
+      this.#files.unlinkSync(segment.path);
+    } catch (cause) {
+      this.#failed(cause as Error);
+    }
+  }
+
+  /** Shows that there is room beside the ballast. */
+  #probe(): void {
+    const { descriptor, end } = this.#current;
+    for (let done = 0; done < SCRATCH_BYTES; ) {
+      done += this.#files.writeSync(descriptor, this.#scratch, done, SCRATCH_BYTES - done, end + done);
+    }
+    this.#files.ftruncateSync(descriptor, end);
+  }
+
+  #arm(): void {
+    this.#timer = this.#clock.timer(this.#syncMs, () => {
+      this.#timer = undefined;
+      this.#beforeSync();
+      this.#startSync();
+    });
+  }
+
+  #startSync(): void {
+    const segments = this.#unsynced;
+    this.#unsynced = new Set();
+    this.#syncing += segments.size;
+    for (const segment of segments) this.#files.fdatasync(segment.descriptor, (error) => this.#synced(error));
+  }
+
+  #synced(error: Error | null): void {
+    if (error !== null) this.#failed(error);
+    this.#syncing -= 1;
+    if (this.#syncing > 0) return;
+    const waiting = this.#idle;
+    this.#idle = [];
+    for (const run of waiting) run();
+    if (!this.#wanted && this.#unsynced.size === 0) return;
+    this.#wanted = false;
+    this.wake();
+  }
+
+  /** Resolves when no fdatasync runs. */
+  #quiet(): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#syncing === 0) resolve();
+      else this.#idle.push(resolve);
+    });
+  }
+
+  #failed(cause: Error): void {
+    const first = this.#problem === null;
+    this.#problem = cause;
+    this.#retryAt = this.#clock.monotonic() + RETRY_MS;
+    if (first) this.#onHealth(cause);
+  }
+
+  get #ballastPath(): string {
+    return join(this.directory, 'ballast');
+  }
+
+  #restoreBallast(): void {
+    if (this.#hasBallast) return;
+    const descriptor = this.#files.openSync(this.#ballastPath, 'w');
+    try {
+      const { length } = this.#ballast;
+      for (let done = 0; done < length; ) {
+        done += this.#files.writeSync(descriptor, this.#ballast, done, length - done, done);
+      }
+      this.#hasBallast = true;
+    } finally {
+      this.#files.closeSync(descriptor);
+      if (!this.#hasBallast) this.#files.unlinkSync(this.#ballastPath);
+    }
+  }
+
+  #dropBallast(): boolean {
+    if (!this.#hasBallast) return false;
+    this.#hasBallast = false;
+    this.#files.unlinkSync(this.#ballastPath);
+    return true;
+  }
+}
+
+function unavailable(cause: unknown): GatewayError {
+  return new GatewayError('provider_overloaded', 'the journal cannot be written, so nothing is dispatched', {
+    retryAfterSeconds: 1,
+    metadata: { retryable: true, error_type: 'provider_overloaded' },
+    cause,
+  });
+}

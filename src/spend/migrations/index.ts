@@ -1,0 +1,5 @@
+/** The tables of spend, for `storage/migrate.ts`. */
+import type { Migration } from '../../storage/migrate.ts';
+import { ledger } from './0020-ledger.ts';
+
+export const spendMigrations: readonly Migration[] = [ledger];

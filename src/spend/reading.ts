@@ -1,0 +1,84 @@
+/** What others may read of the ledger and its counters. */
+import { GatewayError } from '../base/errors.ts';
+import type { Database } from '../storage/database.ts';
+import { type Budget, INTERVALS, type Interval, windowEnd, windowId } from './budget.ts';
+import type { Generation } from './generation.ts';
+import type { BudgetState, KeyUsage, Viewer } from './index.ts';
+import { decodeRow } from './record.ts';
+import { forgetProcess, generationById, lastSeen, windowStates } from './store.ts';
+
+/** A process that did not show itself for this long is taken for gone: three times the interval in which it does. */
+const GONE_MS = 90_000;
+
+/** @param waiting the row if it is not in the database yet */
+export async function findGeneration(
+  database: Database,
+  id: string,
+  viewer: Viewer,
+  waiting: Generation | undefined,
+): Promise<Generation | undefined> {
+  let row = waiting;
+  if (row === undefined) {
+    const columns = await generationById(database, id);
+    if (columns === undefined) return undefined;
+    row = decodeRow(columns);
+  }
+  if (row.organizationId !== viewer.organizationId) return undefined;
+  if (viewer.workspaceId !== undefined && row.workspaceId !== viewer.workspaceId) return undefined;
+  if (viewer.keyId !== undefined && row.keyId !== viewer.keyId) return undefined;
+  return row;
+}
+
+export async function readUsage(
+  database: Database,
+  keyIds: readonly string[],
+  nowMs: number,
+): Promise<Map<string, KeyUsage>> {
+  const ids = keyIds.flatMap((key) => INTERVALS.map((interval) => windowId('key', key, interval, nowMs)));
+  const states = await windowStates(database, ids, nowMs - GONE_MS);
+  return new Map(
+    keyIds.map((key) => {
+      const usage = { lifetime: 0n, daily: 0n, weekly: 0n, monthly: 0n };
+      const byok: Record<Interval, bigint> = { ...usage };
+      for (const interval of INTERVALS) {
+        const state = states.get(windowId('key', key, interval, nowMs));
+        if (state === undefined) continue;
+        usage[interval] = state.spentNano;
+        byok[interval] = state.byokNano;
+      }
+      return [key, { usage, byok }];
+    }),
+  );
+}
+
+export async function readBudgetStates(
+  database: Database,
+  budgets: readonly Budget[],
+  nowMs: number,
+): Promise<BudgetState[]> {
+  const idOf = (budget: Budget) => windowId(budget.scope, budget.scopeId, budget.interval, nowMs);
+  const states = await windowStates(database, budgets.map(idOf), nowMs - GONE_MS);
+  return budgets.map((budget) => {
+    const state = states.get(idOf(budget));
+    const spentNano = (state?.spentNano ?? 0n) + (budget.includeByok ? (state?.byokNano ?? 0n) : 0n);
+    return {
+      budget,
+      spentNano,
+      leasedNano: state?.leasedNano ?? 0n,
+      unreturnedNano: state?.unreturnedNano ?? 0n,
+      remainingNano: spentNano < budget.limitNano ? budget.limitNano - spentNano : 0n,
+      resetsAt: windowEnd(budget.interval, nowMs),
+    };
+  });
+}
+
+/** Throws GatewayError 409 while the process shows itself: its leases are in use. */
+export async function releaseProcess(database: Database, processId: string, nowMs: number): Promise<void> {
+  const seenAt = await lastSeen(database, processId);
+  if (seenAt !== undefined && seenAt > nowMs - GONE_MS) {
+    throw new GatewayError('invalid_request', `process ${processId} was seen within the last ${GONE_MS / 1000} s`, {
+      status: 409,
+    });
+  }
+  await database.transaction((tx) => forgetProcess(tx, processId));
+}

@@ -1,0 +1,377 @@
+/**
+ * The lines of a journal: one record a line, `<kind><checksum> <JSON>`. A line that was torn by a crash fails its
+ * checksum, and everything behind it is ignored: the journal is only ever appended to.
+ *
+ * A settled record's row is the JSON object whose keys are the columns of the table `generations`, so the same text is
+ * journalled, held in memory, and sent to PostgreSQL.
+ */
+import { crc32 } from 'node:zlib';
+import type { Usage } from '../formats/conversation/conversation.ts';
+import type { Charge } from './budget.ts';
+import type { Accepted, Generation } from './generation.ts';
+import type { Attempt } from './index.ts';
+
+/** I intent, A a further attempt, P progress of an open answer, S settled. */
+export type RecordKind = 'I' | 'A' | 'P' | 'S';
+
+/** What one settled generation takes from the lease of one budget window. `forcedNano` is what the lease did not cover. */
+export interface Taken {
+  windowId: string;
+  nano: bigint;
+  forcedNano: bigint;
+}
+
+/** A row on its way into the database. */
+export interface Entry {
+  id: string;
+  /** JSON object, keys are columns. */
+  row: string;
+  taken: Taken[];
+}
+
+export interface Intent {
+  accepted: Accepted;
+  attempt: Attempt;
+  /** By budget window, what was held at `begin`. */
+  held: { windowId: string; nano: bigint; includeByok: boolean }[];
+}
+
+export interface Progress {
+  outputBytes: number;
+  usage: Usage | null;
+  /** Worth of `usage`. */
+  charge: Charge | null;
+}
+
+export function frame(kind: RecordKind, json: string): string {
+  return `${kind}${crc32(json).toString(16).padStart(8, '0')} ${json}\n`;
+}
+
+/** Kind and JSON of one line without its line feed; undefined for anything but an intact record. */
+export function unframe(line: string): { kind: RecordKind; json: string } | undefined {
+  const kind = line[0];
+  if (kind !== 'I' && kind !== 'A' && kind !== 'P' && kind !== 'S') return undefined;
+  if (line[9] !== ' ') return undefined;
+  const json = line.slice(10);
+  if (line.slice(1, 9) !== crc32(json).toString(16).padStart(8, '0')) return undefined;
+  return { kind, json };
+}
+
+export function encodeIntent(intent: Intent): string {
+  return JSON.stringify([
+    intent.accepted,
+    attemptFields(intent.attempt),
+    intent.held.map((held) => [held.windowId, String(held.nano), held.includeByok]),
+  ]);
+}
+
+type HeldFields = [windowId: string, nano: string, includeByok: boolean];
+
+export function decodeIntent(json: string): Intent {
+  const [accepted, attempt, held] = JSON.parse(json) as [Accepted, AttemptFields, HeldFields[]];
+  return {
+    accepted,
+    attempt: attemptOf(attempt),
+    held: held.map(([windowId, nano, includeByok]) => ({ windowId, nano: BigInt(nano), includeByok })),
+  };
+}
+
+export function encodeAttempt(id: string, attempt: Attempt): string {
+  return JSON.stringify([id, attemptFields(attempt)]);
+}
+
+export function decodeAttempt(json: string): { id: string; attempt: Attempt } {
+  const [id, fields] = JSON.parse(json) as [string, AttemptFields];
+  return { id, attempt: attemptOf(fields) };
+}
+
+export function encodeProgress(id: string, progress: Progress): string {
+  const { charge } = progress;
+  return JSON.stringify([
+    id,
+    progress.outputBytes,
+    progress.usage === null ? null : { ...progress.usage, native: undefined },
+    charge === null ? null : [String(charge.creditNano), String(charge.byokNano)],
+  ]);
+}
+
+export function decodeProgress(json: string): { id: string; progress: Progress } {
+  const [id, outputBytes, usage, charge] = JSON.parse(json) as [string, number, Usage | null, [string, string] | null];
+  return {
+    id,
+    progress: {
+      outputBytes,
+      usage,
+      charge: charge === null ? null : { creditNano: BigInt(charge[0]), byokNano: BigInt(charge[1]) },
+    },
+  };
+}
+
+/** The id stands first so that a reader can match records without parsing rows. */
+export function encodeSettled(entry: Entry): string {
+  const taken = entry.taken.map((part) => [part.windowId, String(part.nano), String(part.forcedNano)]);
+  // JSON escapes every control character, so a tab can only be this separator.
+  return `${JSON.stringify([entry.id, ...taken])}\t${entry.row}`;
+}
+
+export function decodeSettled(json: string): Entry {
+  const tab = json.indexOf('\t');
+  const [id, ...taken] = JSON.parse(json.slice(0, tab)) as [string, ...[string, string, string][]];
+  return {
+    id,
+    row: json.slice(tab + 1),
+    taken: taken.map(([windowId, nano, forced]) => ({ windowId, nano: BigInt(nano), forcedNano: BigInt(forced) })),
+  };
+}
+
+type AttemptFields = [
+  model: string,
+  endpointId: string | null,
+  providerName: string | null,
+  isByok: boolean,
+  promptTokens: number,
+  promptNano: string,
+  outputPrice: string,
+  earlierNano: string,
+];
+
+function attemptFields(attempt: Attempt): AttemptFields {
+  return [
+    attempt.model,
+    attempt.endpointId,
+    attempt.providerName,
+    attempt.isByok,
+    attempt.promptTokens,
+    String(attempt.promptNano),
+    String(attempt.outputPrice),
+    String(attempt.earlierNano),
+  ];
+}
+
+function attemptOf(fields: AttemptFields): Attempt {
+  return {
+    model: fields[0],
+    endpointId: fields[1],
+    providerName: fields[2],
+    isByok: fields[3],
+    promptTokens: fields[4],
+    promptNano: BigInt(fields[5]),
+    outputPrice: BigInt(fields[6]),
+    earlierNano: BigInt(fields[7]),
+  };
+}
+
+/** Columns of `generations` as JSON holds them; bigint columns that may pass 2^53 are texts. */
+export interface RowColumns {
+  id: string;
+  created_at: string | Date;
+  request_id: string | null;
+  key_id: string;
+  workspace_id: string;
+  organization_id: string;
+  api_type: string;
+  streamed: boolean;
+  data_region: string;
+  user_agent: string | null;
+  origin: string;
+  title: string | null;
+  session_id: string | null;
+  external_user: string | null;
+  metadata: Record<string, string> | null;
+  model: string;
+  endpoint_id: string | null;
+  provider_name: string | null;
+  upstream_id: string | null;
+  is_byok: boolean;
+  status: number | null;
+  error: { type: string; message: string } | null;
+  cancelled: boolean;
+  estimated: boolean;
+  unconfirmed: boolean;
+  finish_reason: string | null;
+  native_finish_reason: string | null;
+  input_tokens: number | bigint | null;
+  cache_read_tokens: number | bigint | null;
+  cache_write_5m_tokens: number | bigint | null;
+  cache_write_1h_tokens: number | bigint | null;
+  output_tokens: number | bigint | null;
+  reasoning_tokens: number | bigint | null;
+  usage_details: Record<string, number> | null;
+  media: Record<string, number>;
+  cost_nano: string | number | bigint;
+  byok_nano: string | number | bigint;
+  upstream_cost_nano: string | number | bigint | null;
+  cache_discount_nano: string | number | bigint | null;
+  latency_ms: number | null;
+  generation_ms: number | null;
+  moderation_ms: number | null;
+  provider_responses: Generation['providerResponses'];
+  service_tier: string | null;
+  router: string | null;
+  preset_id: string | null;
+  web_search_engine: string | null;
+  response_cache_source_id: string | null;
+}
+
+const USAGE_DETAILS = [
+  'inputAudio',
+  'inputImage',
+  'outputAudio',
+  'outputImage',
+  'acceptedPrediction',
+  'rejectedPrediction',
+  'webSearches',
+  'webFetches',
+] as const;
+
+/** JSON text of the row. Nothing in it can make PostgreSQL refuse it: one bad row would hold up all that wait with it. */
+export function encodeRow(row: Generation): string {
+  const text = JSON.stringify(rowColumns(row));
+  return text.includes('\\u') ? text.replace(ESCAPE, storable) : text;
+}
+
+/** Every escape of a JSON text, in order; the group holds NUL and lone surrogates, which PostgreSQL does not take. */
+const ESCAPE = /\\(?:u(0000|d[89a-f][0-9a-f]{2})|.)/g;
+
+function storable(sequence: string, unstorable: string | undefined): string {
+  return unstorable === undefined ? sequence : '\ufffd';
+}
+
+function rowColumns(row: Generation): RowColumns {
+  const usage = row.usage;
+  return {
+    id: row.id,
+    created_at: new Date(row.createdAt).toISOString(),
+    request_id: row.requestId,
+    key_id: row.keyId,
+    workspace_id: row.workspaceId,
+    organization_id: row.organizationId,
+    api_type: row.apiType,
+    streamed: row.streamed,
+    data_region: row.dataRegion,
+    user_agent: row.userAgent,
+    origin: row.origin,
+    title: row.title,
+    session_id: row.sessionId,
+    external_user: row.externalUser,
+    metadata: row.metadata,
+    model: row.model,
+    endpoint_id: row.endpointId,
+    provider_name: row.providerName,
+    upstream_id: row.upstreamId,
+    is_byok: row.isByok,
+    status: row.status,
+    error: row.error,
+    cancelled: row.cancelled,
+    estimated: row.estimated,
+    unconfirmed: row.unconfirmed,
+    finish_reason: row.finishReason,
+    native_finish_reason: row.nativeFinishReason,
+    input_tokens: usage === null ? null : count(usage.input),
+    cache_read_tokens: usage === null ? null : count(usage.cacheRead),
+    cache_write_5m_tokens: usage === null ? null : count(usage.cacheWrite5m),
+    cache_write_1h_tokens: usage === null ? null : count(usage.cacheWrite1h),
+    output_tokens: usage === null ? null : count(usage.output),
+    reasoning_tokens: usage === null ? null : count(usage.reasoning),
+    usage_details: usage === null ? null : usageDetails(usage),
+    media: row.media as Record<string, number>,
+    cost_nano: money(row.costNano),
+    byok_nano: money(row.byokNano),
+    upstream_cost_nano: row.upstreamCostNano === null ? null : money(row.upstreamCostNano),
+    cache_discount_nano: row.cacheDiscountNano === null ? null : money(row.cacheDiscountNano),
+    latency_ms: row.latencyMs,
+    generation_ms: row.generationMs,
+    moderation_ms: row.moderationMs,
+    provider_responses: row.providerResponses,
+    service_tier: row.serviceTier,
+    router: row.router,
+    preset_id: row.presetId,
+    web_search_engine: row.webSearchEngine,
+    response_cache_source_id: row.responseCacheSourceId,
+  };
+}
+
+/** An upstream may report any number; the column takes integers from 0. */
+function count(tokens: number): number {
+  if (!(tokens > 0)) return 0;
+  return tokens < Number.MAX_SAFE_INTEGER ? Math.round(tokens) : Number.MAX_SAFE_INTEGER;
+}
+
+const LARGEST_MONEY = 2n ** 53n;
+
+function money(nano: bigint): string {
+  if (nano > LARGEST_MONEY) return String(LARGEST_MONEY);
+  return nano < -LARGEST_MONEY ? String(-LARGEST_MONEY) : String(nano);
+}
+
+function usageDetails(usage: Usage): Record<string, number> | null {
+  let details: Record<string, number> | null = null;
+  for (const name of USAGE_DETAILS) {
+    const value = usage[name];
+    if (value === undefined) continue;
+    details ??= {};
+    details[name] = count(value);
+  }
+  return details;
+}
+
+/** From the JSON text of a row or from the columns that the database returned. */
+export function decodeRow(columns: RowColumns): Generation {
+  return {
+    id: columns.id,
+    createdAt: new Date(columns.created_at).getTime(),
+    requestId: columns.request_id,
+    keyId: columns.key_id,
+    workspaceId: columns.workspace_id,
+    organizationId: columns.organization_id,
+    apiType: columns.api_type as Generation['apiType'],
+    streamed: columns.streamed,
+    dataRegion: columns.data_region as Generation['dataRegion'],
+    userAgent: columns.user_agent,
+    origin: columns.origin,
+    title: columns.title,
+    sessionId: columns.session_id,
+    externalUser: columns.external_user,
+    metadata: columns.metadata,
+    model: columns.model,
+    endpointId: columns.endpoint_id,
+    providerName: columns.provider_name,
+    upstreamId: columns.upstream_id,
+    isByok: columns.is_byok,
+    status: columns.status,
+    error: columns.error,
+    cancelled: columns.cancelled,
+    estimated: columns.estimated,
+    unconfirmed: columns.unconfirmed,
+    finishReason: columns.finish_reason,
+    nativeFinishReason: columns.native_finish_reason,
+    usage: decodeUsage(columns),
+    media: columns.media,
+    costNano: BigInt(columns.cost_nano),
+    byokNano: BigInt(columns.byok_nano),
+    upstreamCostNano: columns.upstream_cost_nano === null ? null : BigInt(columns.upstream_cost_nano),
+    cacheDiscountNano: columns.cache_discount_nano === null ? null : BigInt(columns.cache_discount_nano),
+    latencyMs: columns.latency_ms,
+    generationMs: columns.generation_ms,
+    moderationMs: columns.moderation_ms,
+    providerResponses: columns.provider_responses,
+    serviceTier: columns.service_tier,
+    router: columns.router,
+    presetId: columns.preset_id,
+    webSearchEngine: columns.web_search_engine,
+    responseCacheSourceId: columns.response_cache_source_id,
+  };
+}
+
+function decodeUsage(columns: RowColumns): Usage | null {
+  if (columns.input_tokens === null) return null;
+  return {
+    input: Number(columns.input_tokens),
+    cacheRead: Number(columns.cache_read_tokens),
+    cacheWrite5m: Number(columns.cache_write_5m_tokens),
+    cacheWrite1h: Number(columns.cache_write_1h_tokens),
+    output: Number(columns.output_tokens),
+    reasoning: Number(columns.reasoning_tokens),
+    ...columns.usage_details,
+  };
+}

@@ -1,0 +1,308 @@
+/** Puts the parts of spend together for one process. */
+import { mkdirSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Clock, Timer } from '../base/clock.ts';
+import { uuidv7 } from '../base/ids.ts';
+import type { Log } from '../base/log.ts';
+import type { Usage } from '../formats/conversation/conversation.ts';
+import type { Changes, Database } from '../storage/database.ts';
+import type { Budget, Charge, Refusal } from './budget.ts';
+import type { Accepted, Generation } from './generation.ts';
+import type {
+  Attempt,
+  BudgetState,
+  KeyUsage,
+  OpenGeneration,
+  Reservation,
+  Spend,
+  SpendOptions,
+  Viewer,
+} from './index.ts';
+import { Journal, type Segment } from './journal.ts';
+import { type HeldReservation, LEASE_LIMITS, type LeaseDesk, Leases } from './leases.ts';
+import { LEDGER_LIMITS, Ledger } from './ledger.ts';
+import { RENEW_MS, renewOwner, writeOwner } from './owner.ts';
+import { findGeneration, readBudgetStates, readUsage, releaseProcess } from './reading.ts';
+import { decodeRow, encodeAttempt, encodeIntent, encodeProgress, encodeRow, frame, type RowColumns } from './record.ts';
+import { OWNER_FILE, replayDead } from './replay.ts';
+import { askLeases, forgetProcess, leasesOf, removeEmptyLeases, touchProcess } from './store.ts';
+
+const RECALL = 'spend-recall';
+const RETURN = 'spend-return';
+const MAINTAIN_MS = RENEW_MS;
+/** Every so many maintenances the process shows itself to the database and tidies its leases. */
+const MAINTAIN_DATABASE_EVERY = 6;
+
+/**
+ * Replays the journals of dead processes, opens one for this process, and registers it. Rejects when the database is
+ * down or the folder cannot be written.
+ */
+export async function createSpend(options: SpendOptions): Promise<Spend> {
+  const { clock, database, dataDir, log } = options;
+  const journalsDir = join(dataDir, 'journal');
+  mkdirSync(journalsDir, { recursive: true, mode: 0o700 });
+  await replayDead(journalsDir, database, clock, log);
+  const processId = uuidv7(clock.now());
+  const directory = join(journalsDir, processId);
+  // Under its final name a journal always has an owner, or it would be taken for a dead process's.
+  const unowned = join(journalsDir, `.${processId}`);
+  mkdirSync(unowned, { mode: 0o700 });
+  writeOwner(join(unowned, OWNER_FILE));
+  renameSync(unowned, directory);
+  await touchProcess(database, processId, directory, clock.now());
+  return new Spending(options, processId, journalsDir, directory);
+}
+
+class Spending implements Spend {
+  /** Open generations with news since the last tick. */
+  readonly dirty: OpenRow[] = [];
+  readonly journal: Journal;
+  readonly ledger: Ledger;
+  open = 0;
+
+  readonly #database: Database;
+  readonly #changes: Changes;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #leases: Leases;
+  readonly #processId: string;
+  readonly #journalsDir: string;
+  readonly #directory: string;
+  #maintenance: Timer;
+  #maintained = 0;
+  #closed = false;
+
+  constructor(options: SpendOptions, processId: string, journalsDir: string, directory: string) {
+    const { database, changes, clock, log } = options;
+    this.#database = database;
+    this.#changes = changes;
+    this.#clock = clock;
+    this.#log = log;
+    this.#processId = processId;
+    this.#journalsDir = journalsDir;
+    this.#directory = directory;
+    this.journal = new Journal({
+      directory,
+      clock,
+      beforeSync: () => this.#writeProgress(),
+      onHealth: (error) => {
+        if (error === null) log.info('the journal can be written again');
+        else log.error('the journal cannot be written', { error });
+      },
+      ...options.journal,
+    });
+    this.#leases = new Leases(this.#desk(), clock, { ...LEASE_LIMITS, ...options.leases });
+    this.ledger = new Ledger({
+      database,
+      processId,
+      journal: this.journal,
+      leases: this.#leases,
+      clock,
+      log,
+      limits: { ...LEDGER_LIMITS, ...options.ledger },
+    });
+    this.#subscribe();
+    this.#maintenance = clock.timer(MAINTAIN_MS, () => void this.#maintain());
+  }
+
+  reserve(
+    budgets: readonly Budget[],
+    bound: Charge,
+    acceptedAt: number,
+  ): Reservation | Refusal | Promise<Reservation | Refusal> {
+    return this.#leases.reserve(budgets, bound, acceptedAt);
+  }
+
+  begin(accepted: Accepted, first: Attempt, reservation: Reservation): OpenGeneration {
+    const held = reservation as HeldReservation;
+    this.ledger.checkRoom();
+    const intent = {
+      accepted,
+      attempt: first,
+      held: held.parts.map(({ window, nano }) => ({
+        windowId: window.id,
+        nano,
+        includeByok: window.budget.includeByok,
+      })),
+    };
+    const segment = this.journal.append('I', encodeIntent(intent));
+    this.open += 1;
+    return new OpenRow(this, accepted.id, held, segment);
+  }
+
+  findGeneration(id: string, viewer: Viewer): Promise<Generation | undefined> {
+    const waiting = this.ledger.waitingRow(id);
+    const known = waiting === undefined ? undefined : decodeRow(JSON.parse(waiting) as RowColumns);
+    return findGeneration(this.#database, id, viewer, known);
+  }
+
+  usageOf(keyIds: readonly string[]): Promise<Map<string, KeyUsage>> {
+    return readUsage(this.#database, keyIds, this.#clock.now());
+  }
+
+  stateOf(budgets: readonly Budget[]): Promise<BudgetState[]> {
+    return readBudgetStates(this.#database, budgets, this.#clock.now());
+  }
+
+  releaseProcess(processId: string): Promise<void> {
+    return releaseProcess(this.#database, processId, this.#clock.now());
+  }
+
+  async flush(): Promise<void> {
+    await this.ledger.flush();
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#maintenance.cancel();
+    let done = await this.ledger.flush();
+    this.ledger.stop();
+    if (done && this.open === 0) {
+      done = await this.ledger
+        .inOrder(() => this.#database.transaction((tx) => forgetProcess(tx, this.#processId)))
+        .then(
+          () => true,
+          () => false,
+        );
+    }
+    const remove = done && this.open === 0;
+    await this.journal.close(remove);
+    if (remove) rmSync(this.#directory, { recursive: true, force: true });
+    else this.#log.warn('the journal is kept for the next start', { open: this.open });
+  }
+
+  #desk(): LeaseDesk {
+    const announce = (topic: string, ids: readonly string[]) =>
+      this.#database.transaction(async (tx) => {
+        for (const id of ids) await this.#changes.announce(tx, topic, `${this.#processId} ${id}`);
+      });
+    return {
+      ask: (wishes) =>
+        this.ledger.inOrder(() => this.#database.transaction((tx) => askLeases(tx, this.#processId, wishes))),
+      recall: (ids) => announce(RECALL, ids),
+      announceReturn: (ids) => announce(RETURN, ids),
+    };
+  }
+
+  #subscribe(): void {
+    const heard = (handle: (windowId: string) => void) => (id: string | null) => {
+      // After a lost connection the one who waits recalls once more.
+      if (id === null || id.startsWith(this.#processId)) return;
+      handle(id.slice(id.indexOf(' ') + 1));
+    };
+    this.#changes.subscribe(
+      RECALL,
+      heard((id) => this.#leases.recalled(id)),
+    );
+    this.#changes.subscribe(
+      RETURN,
+      heard((id) => this.#leases.returned(id)),
+    );
+  }
+
+  #writeProgress(): void {
+    const rows = this.dirty.splice(0).filter((row) => row.dirty);
+    if (rows.length === 0) return;
+    let lines = '';
+    for (const row of rows) lines += frame('P', row.progress());
+    const segment = this.journal.appendLines(lines, rows.length);
+    if (segment === undefined) return;
+    for (const row of rows) row.written(segment);
+  }
+
+  async #maintain(): Promise<void> {
+    try {
+      renewOwner(join(this.#directory, OWNER_FILE), this.#clock);
+      if (this.#leases.uncertain) await this.#reconcile();
+      if (++this.#maintained % MAINTAIN_DATABASE_EVERY === 0) {
+        await touchProcess(this.#database, this.#processId, this.#directory, this.#clock.now());
+        this.#leases.sweep();
+        await this.ledger.inOrder(() => removeEmptyLeases(this.#database, this.#processId));
+      }
+      await replayDead(this.#journalsDir, this.#database, this.#clock, this.#log);
+    } catch (error) {
+      this.#log.warn('maintenance of the ledger failed and is tried again', { error });
+    }
+    if (!this.#closed) this.#maintenance.refresh();
+  }
+
+  #reconcile(): Promise<void> {
+    return this.ledger.inOrder(async () => {
+      this.#leases.reconcile(await leasesOf(this.#database, this.#processId));
+    });
+  }
+}
+
+/** One accepted request that has no row yet. */
+class OpenRow implements OpenGeneration {
+  dirty = false;
+  readonly #spending: Spending;
+  readonly #id: string;
+  readonly #reservation: HeldReservation;
+  readonly #intent: Segment;
+  #attempt: Segment | undefined;
+  #progress: Segment | undefined;
+  #outputBytes = 0;
+  #usage: Usage | null = null;
+  #charge: Charge | null = null;
+  #settled = false;
+
+  constructor(spending: Spending, id: string, reservation: HeldReservation, intent: Segment) {
+    this.#spending = spending;
+    this.#id = id;
+    this.#reservation = reservation;
+    this.#intent = intent;
+  }
+
+  attempt(attempt: Attempt): void {
+    const segment = this.#spending.journal.append('A', encodeAttempt(this.#id, attempt));
+    if (this.#attempt !== undefined) this.#spending.journal.release(this.#attempt);
+    this.#attempt = segment;
+    this.#outputBytes = 0;
+    this.#usage = null;
+    this.#charge = null;
+    this.dirty = false;
+  }
+
+  seen(outputBytes: number): void {
+    this.#outputBytes = outputBytes;
+    if (!this.dirty) this.#news();
+  }
+
+  reported(usage: Usage, charge: Charge): void {
+    this.#usage = usage;
+    this.#charge = charge;
+    if (!this.dirty) this.#news();
+  }
+
+  settle(row: Generation): void {
+    if (this.#settled) throw new Error(`generation ${this.#id} is settled twice`);
+    this.#settled = true;
+    this.dirty = false;
+    const taken = this.#reservation.settle({ creditNano: row.costNano, byokNano: row.byokNano });
+    const { journal, ledger } = this.#spending;
+    ledger.settle({ id: this.#id, row: encodeRow(row), taken });
+    journal.release(this.#intent);
+    if (this.#attempt !== undefined) journal.release(this.#attempt);
+    if (this.#progress !== undefined) journal.release(this.#progress);
+    this.#spending.open -= 1;
+  }
+
+  progress(): string {
+    return encodeProgress(this.#id, { outputBytes: this.#outputBytes, usage: this.#usage, charge: this.#charge });
+  }
+
+  written(segment: Segment): void {
+    this.dirty = false;
+    if (this.#progress !== undefined) this.#spending.journal.release(this.#progress);
+    this.#progress = segment;
+  }
+
+  #news(): void {
+    if (this.#settled) return;
+    this.dirty = true;
+    this.#spending.dirty.push(this);
+    this.#spending.journal.wake();
+  }
+}

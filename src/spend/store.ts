@@ -1,0 +1,362 @@
+/** The SQL of spend. Statements that touch several windows do so in the order of their ids, so they cannot deadlock. */
+import type { Nano } from '../base/money.ts';
+import type { Queryable } from '../storage/database.ts';
+import { INTERVALS, windowId } from './budget.ts';
+import type { Entry, RowColumns } from './record.ts';
+
+const COLUMNS: readonly [name: keyof RowColumns, type: string][] = [
+  ['id', 'text'],
+  ['created_at', 'timestamptz'],
+  ['request_id', 'text'],
+  ['key_id', 'text'],
+  ['workspace_id', 'text'],
+  ['organization_id', 'text'],
+  ['api_type', 'text'],
+  ['streamed', 'boolean'],
+  ['data_region', 'text'],
+  ['user_agent', 'text'],
+  ['origin', 'text'],
+  ['title', 'text'],
+  ['session_id', 'text'],
+  ['external_user', 'text'],
+  ['metadata', 'jsonb'],
+  ['model', 'text'],
+  ['endpoint_id', 'text'],
+  ['provider_name', 'text'],
+  ['upstream_id', 'text'],
+  ['is_byok', 'boolean'],
+  ['status', 'integer'],
+  ['error', 'jsonb'],
+  ['cancelled', 'boolean'],
+  ['estimated', 'boolean'],
+  ['unconfirmed', 'boolean'],
+  ['finish_reason', 'text'],
+  ['native_finish_reason', 'text'],
+  ['input_tokens', 'bigint'],
+  ['cache_read_tokens', 'bigint'],
+  ['cache_write_5m_tokens', 'bigint'],
+  ['cache_write_1h_tokens', 'bigint'],
+  ['output_tokens', 'bigint'],
+  ['reasoning_tokens', 'bigint'],
+  ['usage_details', 'jsonb'],
+  ['media', 'jsonb'],
+  ['cost_nano', 'bigint'],
+  ['byok_nano', 'bigint'],
+  ['upstream_cost_nano', 'bigint'],
+  ['cache_discount_nano', 'bigint'],
+  ['latency_ms', 'double precision'],
+  ['generation_ms', 'double precision'],
+  ['moderation_ms', 'double precision'],
+  ['provider_responses', 'jsonb'],
+  ['service_tier', 'text'],
+  ['router', 'text'],
+  ['preset_id', 'text'],
+  ['web_search_engine', 'text'],
+  ['response_cache_source_id', 'text'],
+];
+
+const NAMES = COLUMNS.map(([name]) => `"${name}"`).join(', ');
+const TYPED = COLUMNS.map(([name, type]) => `"${name}" ${type}`).join(', ');
+
+const INSERT_GENERATIONS = `
+  INSERT INTO generations (${NAMES})
+  SELECT ${NAMES} FROM jsonb_to_recordset($1::jsonb) AS row(${TYPED})
+  ON CONFLICT (id) DO NOTHING
+  RETURNING id, created_at, key_id, workspace_id, organization_id, cost_nano, byok_nano`;
+
+interface InsertedRow {
+  id: string;
+  created_at: Date;
+  key_id: string;
+  workspace_id: string;
+  organization_id: string;
+  cost_nano: bigint;
+  byok_nano: bigint;
+}
+
+/**
+ * Inserts rows and moves every counter that they belong to, in the caller's transaction. A row that is there already
+ * changes nothing, so any batch may be repeated.
+ * @param processId whose leases the rows were paid from
+ * @returns the windows whose lease row is gone: an operator released this process
+ */
+export async function enterGenerations(tx: Queryable, processId: string, entries: readonly Entry[]): Promise<string[]> {
+  const rows = `[${entries.map((entry) => entry.row).join(',')}]`;
+  const inserted = new Map<string, InsertedRow>();
+  for (const row of await tx.query<InsertedRow>(INSERT_GENERATIONS, [rows])) inserted.set(row.id, row);
+  const windows = new Map<string, WindowChange>();
+  const leases = new Map<string, bigint>();
+  for (const entry of entries) {
+    const row = inserted.get(entry.id);
+    // Twice in one batch counts once.
+    if (row === undefined || !inserted.delete(entry.id)) continue;
+    for (const part of entry.taken) {
+      const change = part.forcedNano - part.nano;
+      if (change !== 0n) leases.set(part.windowId, (leases.get(part.windowId) ?? 0n) + change);
+    }
+    for (const id of windowsOfRow(row, entry)) addChange(windows, id, row);
+  }
+  const lost = await changeLeases(tx, processId, leases, windows);
+  await changeWindows(tx, windows);
+  return lost;
+}
+
+interface WindowChange {
+  spent: bigint;
+  byok: bigint;
+  leased: bigint;
+}
+
+/** Every interval of the row's account, workspace and key, and what else it was paid from (guardrails). */
+function windowsOfRow(row: InsertedRow, entry: Entry): Set<string> {
+  const at = new Date(row.created_at).getTime();
+  const ids = new Set(entry.taken.map((part) => part.windowId));
+  for (const interval of INTERVALS) {
+    ids.add(windowId('account', row.organization_id, interval, at));
+    ids.add(windowId('workspace', row.workspace_id, interval, at));
+    ids.add(windowId('key', row.key_id, interval, at));
+  }
+  return ids;
+}
+
+function addChange(windows: Map<string, WindowChange>, id: string, row: InsertedRow): void {
+  const change = changeOf(windows, id);
+  change.spent += BigInt(row.cost_nano);
+  change.byok += BigInt(row.byok_nano);
+}
+
+function changeOf(windows: Map<string, WindowChange>, id: string): WindowChange {
+  let change = windows.get(id);
+  if (change === undefined) {
+    change = { spent: 0n, byok: 0n, leased: 0n };
+    windows.set(id, change);
+  }
+  return change;
+}
+
+interface ChangedLease {
+  window_id: string;
+  change: bigint;
+}
+
+/** What really changed goes into `windows`, so that a window's leased sum is always the sum of its leases. */
+async function changeLeases(
+  tx: Queryable,
+  processId: string,
+  leases: ReadonlyMap<string, bigint>,
+  windows: Map<string, WindowChange>,
+): Promise<string[]> {
+  if (leases.size === 0) return [];
+  const changes = [...leases].map(([id, change]) => ({ id, change: String(change) }));
+  const changed = await tx.query<ChangedLease>(
+    `WITH old AS MATERIALIZED (
+       SELECT lease.window_id, lease.amount_nano, asked.change
+       FROM spend_leases lease
+       JOIN jsonb_to_recordset($2::jsonb) AS asked(id text, change bigint) ON asked.id = lease.window_id
+       WHERE lease.process_id = $1 ORDER BY lease.window_id FOR UPDATE OF lease
+     )
+     UPDATE spend_leases lease SET amount_nano = GREATEST(old.amount_nano + old.change, 0)
+     FROM old WHERE lease.process_id = $1 AND lease.window_id = old.window_id
+     RETURNING lease.window_id, lease.amount_nano - old.amount_nano AS change`,
+    [processId, JSON.stringify(changes)],
+  );
+  const lost = new Set(leases.keys());
+  for (const row of changed) {
+    lost.delete(row.window_id);
+    changeOf(windows, row.window_id).leased += BigInt(row.change);
+  }
+  return [...lost];
+}
+
+async function changeWindows(tx: Queryable, windows: ReadonlyMap<string, WindowChange>): Promise<void> {
+  if (windows.size === 0) return;
+  const changes = [...windows].map(([id, change]) => ({
+    id,
+    spent: String(change.spent),
+    byok: String(change.byok),
+    leased: String(change.leased),
+  }));
+  await tx.query(
+    `INSERT INTO spend_windows AS own (id, spent_nano, byok_nano, leased_nano)
+     SELECT id, spent, byok, leased
+     FROM jsonb_to_recordset($1::jsonb) AS change(id text, spent bigint, byok bigint, leased bigint)
+     ORDER BY id COLLATE "C"
+     ON CONFLICT (id) DO UPDATE SET
+       spent_nano = own.spent_nano + excluded.spent_nano,
+       byok_nano = own.byok_nano + excluded.byok_nano,
+       leased_nano = own.leased_nano + excluded.leased_nano`,
+    [JSON.stringify(changes)],
+  );
+}
+
+/** What one process wants of one window. */
+export interface LeaseWish {
+  windowId: string;
+  limitNano: Nano;
+  includeByok: boolean;
+  /** Given back first. */
+  backNano: Nano;
+  /** Without all of this nothing is granted. */
+  needNano: Nano;
+  /** Granted beyond the need as far as there is room, */
+  wantNano: Nano;
+  /** and at least one part in this many of the room; 0 for none. Saves asking for every request. */
+  spareParts: bigint;
+}
+
+export interface LeaseAnswer {
+  windowId: string;
+  grantedNano: Nano;
+  /** Spent in the budget's terms. */
+  usedNano: Nano;
+  /** Of all processes, after the grant. */
+  leasedNano: Nano;
+}
+
+interface WindowRow {
+  id: string;
+  spent_nano: bigint;
+  byok_nano: bigint;
+  leased_nano: bigint;
+}
+
+/** Moves leases of one process. Spent plus leased never passes the limit by a grant. Call it in a transaction. */
+export async function askLeases(
+  tx: Queryable,
+  processId: string,
+  wishes: readonly LeaseWish[],
+): Promise<LeaseAnswer[]> {
+  const locked = await lockWindows(
+    tx,
+    wishes.map((wish) => wish.windowId),
+  );
+  const answers = wishes.map((wish) => decide(wish, locked.get(wish.windowId)!));
+  const moves = answers
+    .map((answer, index) => ({
+      id: answer.windowId,
+      change: answer.grantedNano - wishes[index]!.backNano,
+    }))
+    .filter((move) => move.change !== 0n)
+    .map((move) => ({ id: move.id, change: String(move.change) }));
+  if (moves.length > 0) {
+    await tx.query(
+      `WITH moved AS (
+         SELECT id, change FROM jsonb_to_recordset($2::jsonb) AS move(id text, change bigint)
+       ), leases AS (
+         INSERT INTO spend_leases AS own (process_id, window_id, amount_nano)
+         SELECT $1, id, change FROM moved
+         ON CONFLICT (process_id, window_id) DO UPDATE SET amount_nano = own.amount_nano + excluded.amount_nano
+       )
+       UPDATE spend_windows own SET leased_nano = own.leased_nano + moved.change FROM moved WHERE own.id = moved.id`,
+      [processId, JSON.stringify(moves)],
+    );
+  }
+  return answers;
+}
+
+function decide(wish: LeaseWish, row: WindowRow): LeaseAnswer {
+  const usedNano = BigInt(row.spent_nano) + (wish.includeByok ? BigInt(row.byok_nano) : 0n);
+  const leasedNano = BigInt(row.leased_nano) - wish.backNano;
+  const spare = wish.limitNano - usedNano - leasedNano - wish.needNano;
+  let grantedNano = 0n;
+  if (spare >= 0n && wish.needNano > 0n) {
+    const share = wish.spareParts === 0n ? 0n : spare / wish.spareParts;
+    const beyond = share > wish.wantNano ? share : wish.wantNano;
+    grantedNano = wish.needNano + (beyond < spare ? beyond : spare);
+  }
+  return { windowId: wish.windowId, grantedNano, usedNano, leasedNano: leasedNano + grantedNano };
+}
+
+async function lockWindows(tx: Queryable, ids: readonly string[]): Promise<Map<string, WindowRow>> {
+  const lock = 'SELECT * FROM spend_windows WHERE id = ANY($1::text[]) ORDER BY id FOR UPDATE';
+  let rows = await tx.query<WindowRow>(lock, [ids]);
+  if (rows.length < ids.length) {
+    await tx.query(
+      `INSERT INTO spend_windows (id, spent_nano, byok_nano, leased_nano)
+       SELECT id, 0, 0, 0 FROM unnest($1::text[]) AS id ORDER BY id COLLATE "C" ON CONFLICT (id) DO NOTHING`,
+      [ids],
+    );
+    rows = await tx.query<WindowRow>(lock, [ids]);
+  }
+  return new Map(rows.map((row) => [row.id, row]));
+}
+
+/** Leases of one process as the database knows them. */
+export async function leasesOf(db: Queryable, processId: string): Promise<Map<string, Nano>> {
+  const rows = await db.query<{ window_id: string; amount_nano: bigint }>(
+    'SELECT window_id, amount_nano FROM spend_leases WHERE process_id = $1',
+    [processId],
+  );
+  return new Map(rows.map((row) => [row.window_id, BigInt(row.amount_nano)]));
+}
+
+export async function removeEmptyLeases(db: Queryable, processId: string): Promise<void> {
+  await db.query('DELETE FROM spend_leases WHERE process_id = $1 AND amount_nano = 0', [processId]);
+}
+
+/** Makes a process known, or tells that it lives. */
+export async function touchProcess(db: Queryable, processId: string, place: string, nowMs: number): Promise<void> {
+  await db.query(
+    `INSERT INTO spend_processes (id, place, seen_at) VALUES ($1, $2, $3)
+     ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at`,
+    [processId, place, new Date(nowMs)],
+  );
+}
+
+export async function lastSeen(db: Queryable, processId: string): Promise<number | undefined> {
+  const [row] = await db.query<{ seen_at: Date }>('SELECT seen_at FROM spend_processes WHERE id = $1', [processId]);
+  return row === undefined ? undefined : new Date(row.seen_at).getTime();
+}
+
+/** Gives back everything that a process holds and forgets it. Call it in a transaction. */
+export async function forgetProcess(tx: Queryable, processId: string): Promise<void> {
+  const held = await leasesOf(tx, processId);
+  await lockWindows(tx, [...held.keys()]);
+  await tx.query(
+    `WITH gone AS (DELETE FROM spend_leases WHERE process_id = $1 RETURNING window_id, amount_nano)
+     UPDATE spend_windows own SET leased_nano = own.leased_nano - gone.amount_nano
+     FROM gone WHERE own.id = gone.window_id`,
+    [processId],
+  );
+  await tx.query('DELETE FROM spend_processes WHERE id = $1', [processId]);
+}
+
+export async function generationById(db: Queryable, id: string): Promise<RowColumns | undefined> {
+  const [row] = await db.query<RowColumns>(`SELECT ${NAMES} FROM generations WHERE id = $1`, [id]);
+  return row;
+}
+
+export interface WindowState {
+  spentNano: Nano;
+  byokNano: Nano;
+  leasedNano: Nano;
+  /** Held by processes that were last seen before `deadBefore`. */
+  unreturnedNano: Nano;
+}
+
+export async function windowStates(
+  db: Queryable,
+  ids: readonly string[],
+  deadBefore: number,
+): Promise<Map<string, WindowState>> {
+  const rows = await db.query<WindowRow & { unreturned_nano: bigint }>(
+    `SELECT own.*, COALESCE((
+       SELECT sum(lease.amount_nano) FROM spend_leases lease
+       LEFT JOIN spend_processes process ON process.id = lease.process_id
+       WHERE lease.window_id = own.id AND (process.seen_at IS NULL OR process.seen_at < $2)
+     ), 0)::bigint AS unreturned_nano
+     FROM spend_windows own WHERE own.id = ANY($1::text[])`,
+    [ids, new Date(deadBefore)],
+  );
+  return new Map(
+    rows.map((row) => [
+      row.id,
+      {
+        spentNano: BigInt(row.spent_nano),
+        byokNano: BigInt(row.byok_nano),
+        leasedNano: BigInt(row.leased_nano),
+        unreturnedNano: BigInt(row.unreturned_nano),
+      },
+    ]),
+  );
+}

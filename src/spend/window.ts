@@ -1,0 +1,108 @@
+/**
+ * What one process knows and holds of one budget window. Pure arithmetic.
+ *
+ * `lease` is this process's part of the limit. It is divided into what running requests may spend (`reserved`), what
+ * settled requests did spend but the database does not know yet (`unflushed`), and the idle rest, which covers new
+ * requests without asking anybody.
+ */
+import type { Nano } from '../base/money.ts';
+import { type Budget, type Refusal, windowEnd, windowId, windowStart } from './budget.ts';
+
+export class BudgetWindow {
+  readonly id: string;
+  readonly start: number;
+  /** Infinity for lifetime. */
+  readonly end: number;
+  /** The latest form of the budget that a request came with. */
+  budget: Budget;
+  lease: Nano = 0n;
+  reserved: Nano = 0n;
+  unflushed: Nano = 0n;
+  /** The part of `lease` that no grant covers: requests cost more than their bound. Enters the database with their rows. */
+  forced: Nano = 0n;
+  /** The limit was lowered, or the budget counts differently: the lease must be asked for anew. */
+  stale = false;
+  /** Reservations that refer to it. */
+  holders = 0;
+  /** Somebody waits for it, so nobody may pass. */
+  blocked = false;
+  /** Whether the three figures below were ever read. */
+  known = false;
+  /** Spent as of the last answer plus what this process entered since: never more than the truth. */
+  used: Nano = 0n;
+  /** Leases of other processes as of the last answer. */
+  othersLeased: Nano = 0n;
+  /** Monotonic times in ms. */
+  askAgainAt = 0;
+  recallAgainAt = 0;
+  contestedUntil = 0;
+  barrenUntil = 0;
+  progressAt = 0;
+  lastUseAt = 0;
+
+  constructor(budget: Budget, timeMs: number) {
+    this.id = windowId(budget.scope, budget.scopeId, budget.interval, timeMs);
+    this.start = windowStart(budget.interval, timeMs);
+    this.end = windowEnd(budget.interval, timeMs) ?? Number.POSITIVE_INFINITY;
+    this.budget = budget;
+  }
+
+  get idle(): Nano {
+    return this.lease - this.reserved - this.unflushed;
+  }
+
+  /** Nothing of it would be lost by forgetting it. */
+  get empty(): boolean {
+    return this.holders === 0 && this.lease === 0n && this.unflushed === 0n && !this.blocked;
+  }
+
+  adopt(budget: Budget): void {
+    const before = this.budget;
+    if (before === budget) return;
+    this.budget = budget;
+    if (budget.includeByok !== before.includeByok) this.known = false;
+    if (budget.includeByok !== before.includeByok || budget.limitNano < before.limitNano) this.stale = true;
+  }
+
+  covers(nano: Nano): boolean {
+    return nano === 0n || (!this.stale && this.idle >= nano);
+  }
+
+  /** Whether `nano` cannot fit even if every running request turned out to be free. What is spent is never unspent. */
+  hopeless(nano: Nano): boolean {
+    return nano > 0n && this.known && this.used + this.unflushed + nano > this.budget.limitNano;
+  }
+
+  /** Turns `reserved` of a request into what it really cost; returns the part that the lease did not cover. */
+  settle(reservedNano: Nano, costNano: Nano): Nano {
+    this.reserved -= reservedNano;
+    this.unflushed += costNano;
+    const missing = -this.idle;
+    if (missing <= 0n) return 0n;
+    this.lease += missing;
+    this.forced += missing;
+    return missing;
+  }
+
+  /** The database has entered a settled request. */
+  entered(costNano: Nano, forcedNano: Nano): void {
+    this.lease -= costNano;
+    this.unflushed -= costNano;
+    this.forced -= forcedNano;
+    this.used += costNano;
+  }
+
+  refusal(neededNano: Nano): Refusal {
+    const { budget } = this;
+    const spent = this.used + this.unflushed;
+    const left = budget.limitNano - spent - this.reserved - this.othersLeased;
+    return {
+      refused: true,
+      budget,
+      neededNano,
+      leftNano: left > 0n ? left : 0n,
+      spentNano: spent,
+      resetsAt: this.end === Number.POSITIVE_INFINITY ? null : this.end,
+    };
+  }
+}
