@@ -39,13 +39,18 @@ export interface Database extends Queryable {
 }
 
 /**
- * Tells every process of the installation what changed, over LISTEN/NOTIFY. `announce` is called inside the writing
- * transaction; the notification leaves on commit. After the commit `settled` resolves when every live process has
- * acknowledged it, or its lease (2 s at most) has run out, so that a write can answer only once it holds everywhere.
+ * Tells every process of the installation what changed (`openChanges`). `announce` is called inside the writing
+ * transaction; the notification leaves on commit. After the commit `settled` resolves when every live process has handled
+ * it, or its lease (2 s) has run out, so that a write can answer only once it holds everywhere. `settled` never rejects:
+ * what was committed has happened.
  */
 export interface Changes {
-  /** `changed` is called in every process (this one too) with the announced id; with null after a lost connection: forget everything. */
+  /**
+   * `changed` is called in every process (this one too) with the announced id; with null after a lost connection: forget
+   * everything. It must be done with forgetting when it returns.
+   */
   subscribe(topic: string, changed: (id: string | null) => void): void;
+  /** @param id at most 1000 characters */
   announce(tx: Queryable, topic: string, id: string): Promise<{ settled(): Promise<void> }>;
   close(): Promise<void>;
 }

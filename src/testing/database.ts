@@ -45,9 +45,11 @@ export async function emptyDatabase(
 ): Promise<Target> {
   const { socketFolder } = await server();
   const template = await templateFor(migrations);
+  for (const used of disposable.splice(0)) await administer(`drop database ${used} with (force)`);
   const name = `test_${++created}`;
-  await administer(`create database ${name} template ${template}`);
-  test.after(() => administer(`drop database ${name} with (force)`));
+  await administer(`create database ${name} template ${template} strategy file_copy`);
+  // Dropped later: what the test has opened is closed by hooks that come after this one.
+  test.after(() => void disposable.push(name));
   return { socketFolder, database: name };
 }
 
@@ -62,6 +64,7 @@ const FAST = {
 };
 
 let created = 0;
+const disposable: string[] = [];
 let starting: Promise<EmbeddedServer> | undefined;
 let folder: string | undefined;
 const templates = new Map<string, Promise<string>>();
@@ -84,6 +87,15 @@ async function startServer(): Promise<EmbeddedServer> {
   folder = mkdtempSync(join(tmpdir(), `${PREFIX}${process.pid}-`));
   cpSync(await preparedCluster(), folder, { recursive: true });
   return startEmbedded({ dataFolder: folder, clock: systemClock, log: silentLog, settings: FAST });
+}
+
+/** A data folder with a cluster whose server has never run, for tests that start servers of their own. */
+export async function dataFolder(test: Pick<TestContext, 'after'>, path?: string): Promise<string> {
+  const root = mkdtempSync(join(tmpdir(), `${PREFIX}${process.pid}-`));
+  test.after(() => rmSync(root, { recursive: true, force: true }));
+  const data = join(root, path ?? 'data');
+  cpSync(await preparedCluster(), data, { recursive: true });
+  return data;
 }
 
 /** A stopped cluster to copy, which takes a tenth of the time that making one does. */

@@ -1,0 +1,235 @@
+/**
+ * Tells every process of the installation what changed, over LISTEN/NOTIFY, and tells the one that changed it when all of
+ * them know.
+ *
+ * Who has to know is asked from the server: a process listens on a connection that carries its name, and the server knows
+ * which connections live. One whose connection was lost may be about to return, so it is waited for, once, for the length
+ * of a lease. One that is connected and does not answer for as long has its connection cut, which makes it forget
+ * everything as soon as it runs again. So nothing is written to disk, no process has to say all the time that it lives,
+ * and no table has to be swept.
+ */
+import { randomUUID } from 'node:crypto';
+import type { Clock, Timer } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import type { Target } from './connection.ts';
+import type { Changes, Database, Queryable } from './database.ts';
+import { Listener } from './listener.ts';
+
+export interface ChangesOptions {
+  target: Target;
+  database: Database;
+  clock: Clock;
+  log: Log;
+}
+
+/** How long a process may take to handle a change before it is cut off. */
+export const LEASE_MS = 2_000;
+
+const CHANNEL = 'gatehouse_changes';
+const NAME_PREFIX = 'gatehouse/listener/';
+const MAX_ID_LENGTH = 1_000;
+const ASK_ATTEMPTS = 3;
+
+/**
+ * What goes over the channel. Notifications reach every listener in the order of their commits, so who answers a `sync`
+ * has handled every change that was committed before it.
+ */
+type Message =
+  | ['change', topic: string, id: string]
+  | ['sync', replyChannel: string, round: number]
+  /** A process listens, for the first time or again. */
+  | ['hello', name: string]
+  /** A process ends. */
+  | ['bye', name: string];
+
+/** Connects; a process must do this before it fills any cache that it wants to be told about. */
+export async function openChanges(options: ChangesOptions): Promise<Changes> {
+  const changes = new NotifiedChanges(options);
+  await changes.start();
+  return changes;
+}
+
+/** One wait of one write. Answers may come before the list of those who have to give them. */
+interface Round {
+  answered: Set<string>;
+  expected: Set<string> | undefined;
+  timer: Timer;
+  finish(): void;
+}
+
+class NotifiedChanges implements Changes {
+  readonly #options: ChangesOptions;
+  readonly #listener: Listener;
+  readonly #name: string;
+  readonly #replyChannel: string;
+  readonly #subscribers = new Map<string, ((id: string | null) => void)[]>();
+  readonly #rounds = new Map<number, Round>();
+  /** Names of the processes that are known to live, or were a lease ago. */
+  readonly #members = new Set<string>();
+  #lastRound = 0;
+
+  constructor(options: ChangesOptions) {
+    const unique = randomUUID().replaceAll('-', '');
+    this.#options = options;
+    this.#name = NAME_PREFIX + unique;
+    this.#replyChannel = `gatehouse_${unique}`;
+    this.#listener = new Listener({
+      ...options,
+      name: this.#name,
+      channels: [CHANNEL, this.#replyChannel],
+      heard: (channel, payload) => this.#heard(channel, payload),
+      reconnected: () => this.#forgetEverything(),
+      named: () => void this.#send(['hello', this.#name]),
+    });
+  }
+
+  async start(): Promise<void> {
+    await this.#listener.start();
+    for (const name of await this.#listening()) this.#members.add(name);
+  }
+
+  subscribe(topic: string, changed: (id: string | null) => void): void {
+    const subscribers = this.#subscribers.get(topic) ?? [];
+    subscribers.push(changed);
+    this.#subscribers.set(topic, subscribers);
+  }
+
+  async announce(tx: Queryable, topic: string, id: string): Promise<{ settled(): Promise<void> }> {
+    if (id.length > MAX_ID_LENGTH) throw new RangeError(`an announced id has at most ${MAX_ID_LENGTH} characters`);
+    await tx.query('select pg_notify($1, $2)', [CHANNEL, encode(['change', topic, id])]);
+    return { settled: () => this.#settled() };
+  }
+
+  async close(): Promise<void> {
+    await this.#send(['bye', this.#name]);
+    await this.#listener.close();
+    for (const round of this.#rounds.values()) round.finish();
+  }
+
+  #settled(): Promise<void> {
+    const number = ++this.#lastRound;
+    return new Promise<void>((resolve) => {
+      const round: Round = {
+        answered: new Set(),
+        expected: undefined,
+        timer: this.#options.clock.timer(LEASE_MS, () => this.#expire(round)),
+        finish: () => {
+          this.#rounds.delete(number);
+          round.timer.cancel();
+          resolve();
+        },
+      };
+      this.#rounds.set(number, round);
+      this.#ask(round, number).catch((error) => {
+        // The others still hear of it; the time they have for that is all there is to wait for.
+        this.#options.log.warn('cannot ask who has heard of a change', { reason: (error as Error).message });
+      });
+    });
+  }
+
+  /** Asks again when our own listener, which the answers come to, was just away. */
+  async #ask(round: Round, number: number): Promise<void> {
+    for (let attempt = 0; attempt < ASK_ATTEMPTS && this.#rounds.has(number); attempt++) {
+      await this.#listener.connected();
+      const listening = await this.#listening(['sync', this.#replyChannel, number]);
+      if (!listening.has(this.#name)) continue;
+      round.expected = listening.union(this.#members);
+      return finishIfComplete(round);
+    }
+  }
+
+  /**
+   * The names of all processes that listen. The message is sent by the same statement, so whoever is named is certain to
+   * get it: it leaves when the statement commits.
+   */
+  async #listening(message?: Message): Promise<Set<string>> {
+    const rows = await this.#options.database.query<{ name: string }>(
+      `with listening as materialized (
+         select application_name as name from pg_stat_activity
+         where datname = current_database() and starts_with(application_name, $1)
+       ), asked as materialized (select case when $3::text is not null then pg_notify($2, $3) end)
+       select name from listening, asked`,
+      [NAME_PREFIX, CHANNEL, message === undefined ? null : encode(message)],
+    );
+    return new Set(rows.map(({ name }) => name));
+  }
+
+  /** Forgets who has not answered and cuts the connection, if there is one and the fault is not ours. */
+  #expire(round: Round): void {
+    round.finish();
+    const silent = [...(round.expected?.difference(round.answered) ?? [])];
+    if (silent.length === 0 || !this.#listener.up || !round.answered.has(this.#name)) return;
+    this.#options.log.warn('a process does not hear of changes', { processes: silent });
+    for (const name of silent) this.#members.delete(name);
+    this.#options.database
+      .query('select pg_terminate_backend(pid) from pg_stat_activity where application_name = any($1)', [silent])
+      .catch(() => {});
+  }
+
+  #send(message: Message): Promise<void> {
+    return this.#listener.notify(CHANNEL, encode(message));
+  }
+
+  #heard(channel: string, payload: string): void {
+    if (channel === this.#replyChannel) {
+      const [number, name = ''] = payload.split(' ');
+      this.#answered(Number(number), name);
+    } else {
+      this.#handle(JSON.parse(payload) as Message);
+    }
+  }
+
+  #handle(message: Message): void {
+    switch (message[0]) {
+      case 'change':
+        for (const changed of this.#subscribers.get(message[1]) ?? []) this.#call(changed, message[2]);
+        break;
+      case 'sync':
+        void this.#listener.notify(message[1], `${message[2]} ${this.#name}`);
+        break;
+      case 'hello':
+        this.#arrived(message[1]);
+        break;
+      case 'bye':
+        this.#members.delete(message[1]);
+        for (const number of this.#rounds.keys()) this.#answered(number, message[1]);
+        break;
+    }
+  }
+
+  /** What was asked while it was away has to be asked again. */
+  #arrived(name: string): void {
+    this.#members.add(name);
+    for (const [number, { expected, answered }] of this.#rounds) {
+      if (expected?.has(name) && !answered.has(name)) void this.#send(['sync', this.#replyChannel, number]);
+    }
+  }
+
+  #answered(number: number, name: string): void {
+    const round = this.#rounds.get(number);
+    if (!round) return;
+    round.answered.add(name);
+    finishIfComplete(round);
+  }
+
+  #forgetEverything(): void {
+    for (const subscribers of this.#subscribers.values()) for (const changed of subscribers) this.#call(changed, null);
+  }
+
+  /** One subscriber's fault must not keep the others from hearing, nor from being told of. */
+  #call(changed: (id: string | null) => void, id: string | null): void {
+    try {
+      changed(id);
+    } catch (error) {
+      this.#options.log.error('a subscriber of changes failed', { error });
+    }
+  }
+}
+
+function finishIfComplete(round: Round): void {
+  if (round.expected?.isSubsetOf(round.answered)) round.finish();
+}
+
+function encode(message: Message): string {
+  return JSON.stringify(message);
+}
