@@ -563,6 +563,21 @@ describe('back-pressure', () => {
     }
   });
 
+  test('pausing, or pausing and resuming, within data leaves the connection fit for the next exchange', async () => {
+    const baseUrl = scripted({ headers: { 'content-length': '300000' }, chunks: ['x'.repeat(300_000)] });
+    for (const resume of [true, false, true]) {
+      const { receiver, call } = send(baseUrl);
+      receiver.onData = () => {
+        call.pause();
+        if (resume || receiver.bytes < 300_000) call.resume();
+      };
+      await until(() => receiver.ended, 'the end');
+      assert.equal(receiver.bytes, 300_000);
+    }
+    const numbers = new Set(upstream.requests(keyOf(baseUrl)).map(({ connection }) => connection));
+    assert.equal(numbers.size, 1);
+  });
+
   test('a reset while paused is a cut', async () => {
     for (const connection of ['keep-alive', 'close']) {
       const head = `HTTP/1.1 200 OK\r\nconnection: ${connection}\r\ncontent-length: 9\r\n\r\nabc`;
@@ -629,6 +644,24 @@ describe('compressed answers', () => {
     await until(() => receiver.over, 'the exchange is over');
     assert.deepEqual([receiver.text, receiver.failure?.kind], ['data: 1\n\ndata: 2\n\n', 'cut']);
     gzip.destroy();
+  });
+
+  test('what had arrived before a cut is delivered before the failure, paused or not', async () => {
+    // Few bytes that take long to unpack, so that the connection is gone before they are.
+    const text = 'data: again and again\n\n'.repeat(100_000);
+    const bytes = gzipSync(text);
+    const head = `HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: ${bytes.length + 1}\r\n\r\n`;
+    for (const pause of [false, true]) {
+      const { receiver, call } = send(scripted({ raw: [Buffer.concat([Buffer.from(head), bytes])], end: 'cut' }));
+      receiver.onData = () => {
+        if (!pause) return;
+        call.pause();
+        setImmediate(() => call.resume());
+      };
+      await until(() => receiver.over, 'the exchange is over');
+      assert.equal(receiver.failure?.kind, 'cut');
+      assert.ok(receiver.text === text, `${receiver.bytes} of ${text.length}`);
+    }
   });
 
   test('damaged or incomplete data is malformed, an unknown encoding too, an empty body is empty', async () => {
