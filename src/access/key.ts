@@ -31,7 +31,7 @@ export function newKeySettings(body: CreateKeyBody, nowMs: number): NewKeySettin
     limitReset: body.limit_reset ?? null,
     includeByokInLimit: body.include_byok_in_limit ?? false,
     expiresAt: body.expires_at == null ? null : futureTime(body.expires_at, nowMs),
-    externalUser: external?.user ?? null,
+    externalUser: external ? storable('external.user', external.user) : null,
     externalKeyHash: external?.api_key === undefined ? null : hashToken(external.api_key),
   };
 }
@@ -116,7 +116,13 @@ function spendMembers<P extends string>(prefix: P, spent: Spent) {
 function keyName(name: string): string {
   const trimmed = name.trim();
   if (trimmed === '') throw invalidField('name', 'must not be blank');
-  return trimmed;
+  return storable('name', trimmed);
+}
+
+/** PostgreSQL's text holds every character but this one. */
+function storable(path: string, text: string): string {
+  if (text.includes('\0')) throw invalidField(path, 'must not contain the character U+0000');
+  return text;
 }
 
 /** To the nearest nano-dollar: a sum that a client made of floats must not be refused for its 17th digit. */

@@ -24,6 +24,7 @@ export interface OperationParts {
 }
 
 const PAGE_SIZE = 100;
+const HASH = /^[0-9a-f]{64}$/;
 
 /** Looks into `parts` only when a request comes, so that the contract can be read without a database. */
 export function keyOperations(parts: OperationParts): Operation<Caller>[] {
@@ -194,13 +195,13 @@ function hashOf(exchange: Exchange<Caller>): string {
 }
 
 async function existingKey(db: Queryable, organizationId: string, hash: string): Promise<store.StoredKey> {
-  const key = await store.inferenceKey(db, organizationId, hash);
+  const key = HASH.test(hash) ? await store.inferenceKey(db, organizationId, hash) : undefined;
   if (key === undefined) throw new GatewayError('not_found', 'There is no inference key with this hash.');
   return key;
 }
 
 async function lockedKey(tx: Queryable, organizationId: string, hash: string): Promise<store.StoredKey> {
-  await store.lockKey(tx, organizationId, hash);
+  if (HASH.test(hash)) await store.lockKey(tx, organizationId, hash);
   return existingKey(tx, organizationId, hash);
 }
 

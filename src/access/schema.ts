@@ -22,7 +22,7 @@ export const CreateKeySchema = Type.Object(
     limit_reset: Type.Optional(LimitResetSchema),
     include_byok_in_limit: Type.Optional(Type.Boolean()),
     expires_at: Type.Optional(nullable(Type.String({ description: 'ISO 8601 with seconds and zone' }))),
-    creator_user_id: Type.Optional(nullable(Type.String({ maxLength: 100 }))),
+    creator_user_id: Type.Optional(nullable(Type.String({ maxLength: 100, pattern: '^user_[!-~]*$' }))),
     workspace_id: Type.Optional(Type.String({ format: 'uuid' })),
     external: Type.Optional(ExternalSchema),
   },
