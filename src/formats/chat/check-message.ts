@@ -1,0 +1,58 @@
+/** Rules of one message of a request: what each role and each kind of content part must have. */
+import { invalidField } from '../../base/errors.ts';
+import { type JsonObject, list, object, someText, text } from './read.ts';
+
+export function checkMessage(message: JsonObject, path: string): void {
+  const role = text(message['role']);
+  const content = message['content'];
+  if (role === 'tool' && someText(message['tool_call_id']) === undefined) {
+    throw invalidField(`${path}.tool_call_id`, 'is missing');
+  }
+  if (role !== 'assistant' && (content === undefined || content === null)) {
+    throw invalidField(`${path}.content`, 'is missing');
+  }
+  if (message['configuration_update'] !== undefined && message['configuration_update'] !== null) {
+    throw invalidField(`${path}.configuration_update`, 'asks for a feature that this gateway does not have yet');
+  }
+  list(content).forEach((part, index) => void checkPart(object(part) ?? {}, `${path}.content[${index}]`));
+  list(message['tool_calls']).forEach((call, index) => {
+    const value = object(call) ?? {};
+    if (value['function'] === undefined && value['custom'] === undefined) {
+      throw invalidField(`${path}.tool_calls[${index}].function`, 'is missing');
+    }
+  });
+}
+
+/** The member that a kind of part cannot be without. */
+const NEEDS: Record<string, string> = {
+  text: 'text',
+  image_url: 'image_url',
+  input_audio: 'input_audio',
+  video_url: 'video_url',
+  input_video: 'video_url',
+  file: 'file',
+};
+
+function checkPart(part: JsonObject, path: string): void {
+  const type = text(part['type']);
+  const needed = NEEDS[type];
+  if (needed !== undefined && (part[needed] === undefined || part[needed] === null)) {
+    throw invalidField(`${path}.${needed}`, 'is missing');
+  }
+  if (type === 'image_url') checkAddress(text(object(part['image_url'])?.['url']), `${path}.image_url.url`);
+  if (needed === 'video_url') checkAddress(text(object(part['video_url'])?.['url']), `${path}.video_url.url`);
+  if (type === 'file') {
+    const file = object(part['file']) ?? {};
+    const data = someText(file['file_data']);
+    if (data !== undefined) checkAddress(data, `${path}.file.file_data`);
+    else if (someText(file['file_id']) === undefined) throw invalidField(`${path}.file`, 'needs file_data or file_id');
+  }
+}
+
+/** Only addresses that an upstream may fetch, and data; never `file:` and its like (bug 73). */
+function checkAddress(address: string, path: string): void {
+  if (/^(https?:\/\/|gs:\/\/|s3:\/\/)[^\s]/i.test(address)) return;
+  const data = /^data:([^;,]*)[^,]*,/i.exec(address.slice(0, 256));
+  if (data === null) throw invalidField(path, 'must be an http(s) address or a data: URL');
+  if (!/^[\w.+-]+\/[\w.+-]+$/.test(data[1]!)) throw invalidField(path, `has no media type that names one kind of data`);
+}

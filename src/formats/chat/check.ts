@@ -1,0 +1,143 @@
+/**
+ * Rules of a request that a schema cannot say, and the refusal of what is not built: a feature that the client asked for
+ * is never ignored in silence (issue 2). Every refusal names the field.
+ */
+import { invalidField } from '../../base/errors.ts';
+import { WIRE_ALIAS, WIRE_NAME } from '../../base/namespace.ts';
+import { checkMessage } from './check-message.ts';
+import { type JsonObject, list, object, someText, text } from './read.ts';
+
+const TOOL_NAME = /^[a-zA-Z0-9_-]{1,64}$/;
+const LONGEST_METADATA_KEY = 64;
+
+export function check(value: unknown): void {
+  const body = object(value);
+  if (body === undefined) throw invalidField('', 'must be a JSON object');
+  refuseUnbuilt(body);
+  refuseUnbuiltPreferences(object(body['provider']) ?? {});
+  checkModels(body);
+  checkReasoning(body);
+  checkLimits(body);
+  list(body['tools']).forEach((tool, index) => void checkTool(object(tool) ?? {}, `tools[${index}]`));
+  checkToolChoice(body['tool_choice']);
+  list(body['messages']).forEach((message, index) => void checkMessage(object(message) ?? {}, `messages[${index}]`));
+}
+
+function unbuilt(path: string): Error {
+  return invalidField(path, 'asks for a feature that this gateway does not have yet');
+}
+
+/** Fields whose feature is not built; a value that asks for nothing passes. */
+function refuseUnbuilt(body: JsonObject): void {
+  list(body['plugins']).forEach((plugin, index) => {
+    if (object(plugin)?.['enabled'] !== false) throw unbuilt(`plugins[${index}]`);
+  });
+  for (const field of ['stop_server_tools_when', 'transforms']) if (list(body[field]).length > 0) throw unbuilt(field);
+  for (const field of ['deferred_tools', 'preset']) {
+    if (body[field] !== undefined && body[field] !== null) throw unbuilt(field);
+  }
+  // `fallback` is what the list of models does anyway.
+  if (body['route'] === 'sort') throw unbuilt('route');
+  if (object(body['debug'])?.['echo_upstream_body'] === true) throw unbuilt('debug.echo_upstream_body');
+}
+
+/** Preferences that are not built, with the value that asks for nothing. */
+const UNBUILT_PREFERENCES: Record<string, unknown> = {
+  data_collection: 'allow',
+  enforce_distillable_text: false,
+  max_price: null,
+  preferred_max_latency: null,
+  preferred_min_throughput: null,
+  quantizations: null,
+  require_parameters: false,
+  sort: null,
+  zdr: false,
+};
+
+function refuseUnbuiltPreferences(provider: JsonObject): void {
+  for (const [field, harmless] of Object.entries(UNBUILT_PREFERENCES)) {
+    const value = provider[field];
+    if (value !== undefined && value !== null && value !== harmless) throw unbuilt(`provider.${field}`);
+  }
+}
+
+function checkModels(body: JsonObject): void {
+  const named: [string, unknown][] = [['model', body['model']]];
+  list(body['models']).forEach((model, index) => void named.push([`models[${index}]`, model]));
+  for (const [path, model] of named) {
+    if (text(model).includes('@preset/')) throw unbuilt(path);
+    if (typeof model === 'string' && model.trim() === '') throw invalidField(path, 'must not be empty');
+  }
+}
+
+function checkReasoning(body: JsonObject): void {
+  const reasoning = object(body['reasoning']) ?? {};
+  const effort = reasoning['effort'] ?? undefined;
+  const shorthand = body['reasoning_effort'] ?? undefined;
+  if (effort !== undefined && shorthand !== undefined && effort !== shorthand) {
+    throw invalidField('reasoning_effort', `must not differ from reasoning.effort ('${shorthand}' and '${effort}')`);
+  }
+  if (typeof reasoning['max_tokens'] === 'number' && (effort ?? shorthand) !== undefined) {
+    throw invalidField('reasoning.max_tokens', 'must not be given together with an effort');
+  }
+  if (reasoning['enabled'] === false && effort !== undefined && effort !== 'none') {
+    throw invalidField('reasoning.enabled', 'must not be false when an effort is given');
+  }
+}
+
+function checkLimits(body: JsonObject): void {
+  if (typeof body['top_logprobs'] === 'number' && body['logprobs'] !== true) {
+    throw invalidField('top_logprobs', 'needs logprobs to be true');
+  }
+  for (const key of Object.keys(object(body['metadata']) ?? {})) {
+    if (key.length > LONGEST_METADATA_KEY) {
+      throw invalidField('metadata', `has a key longer than ${LONGEST_METADATA_KEY} characters`);
+    }
+  }
+  const format = object(body['response_format']);
+  if (format?.['type'] === 'json_schema' && format['json_schema'] === undefined) {
+    throw invalidField('response_format.json_schema', 'is missing');
+  }
+  if (format?.['type'] === 'grammar' && someText(format['grammar']) === undefined) {
+    throw invalidField('response_format.grammar', 'is missing');
+  }
+}
+
+/** Tools that the gateway itself would run: its own name or the real one as prefix, and the shorthands of web search. */
+function isServerTool(type: string): boolean {
+  return (
+    type.startsWith(`${WIRE_NAME}:`) ||
+    type.startsWith(`${WIRE_ALIAS}:`) ||
+    /^web_search(_preview)?(_\d{4}_\d\d_\d\d)?$/.test(type)
+  );
+}
+
+function checkTool(tool: JsonObject, path: string): void {
+  const type = text(tool['type']);
+  if (isServerTool(type)) throw unbuilt(`${path}.type`);
+  if (tool['defer_loading'] === true) throw unbuilt(`${path}.defer_loading`);
+  if (type !== 'function') return;
+  const definition = object(tool['function']);
+  if (definition === undefined) throw invalidField(`${path}.function`, 'is missing');
+  if (!TOOL_NAME.test(text(definition['name']))) {
+    throw invalidField(`${path}.function.name`, 'must be 1 to 64 of a-z, A-Z, 0-9, _ and -');
+  }
+}
+
+/** Each value has one meaning; an unknown one is refused, not taken for a default (bug 40). */
+function checkToolChoice(choice: unknown): void {
+  if (choice === undefined || choice === null) return;
+  if (typeof choice === 'string') {
+    if (choice === 'none' || choice === 'auto' || choice === 'required') return;
+    throw invalidField('tool_choice', "must be 'none', 'auto', 'required' or an object that names a tool");
+  }
+  const value = object(choice) ?? {};
+  const type = text(value['type']);
+  if (isServerTool(type)) throw unbuilt('tool_choice.type');
+  if (type === 'allowed_tools') return;
+  if (type !== 'function' && type !== 'custom') {
+    throw invalidField('tool_choice.type', "must be 'function', 'custom' or 'allowed_tools'");
+  }
+  if (someText(object(value[type])?.['name']) === undefined)
+    throw invalidField(`tool_choice.${type}.name`, 'is missing');
+}

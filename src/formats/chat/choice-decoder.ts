@@ -1,0 +1,274 @@
+/** One choice of a streamed answer: which parts are open, and what each delta adds to them. */
+import type { Citation, Part, PartDelta, ReasoningOrigin, TurnEvent } from '../conversation/conversation.ts';
+import { decodeCitations } from './citation.ts';
+import { decodeContent, decodeUrl } from './content.ts';
+import { argumentsText } from './decode-message.ts';
+import { decodeLogprobs, inventedCallId } from './decode-reply.ts';
+import { readDetail } from './details.ts';
+import { readFinish } from './finish.ts';
+import { type JsonObject, list, object, someText, text } from './read.ts';
+
+interface Call {
+  /** The upstream's index, or null where it gives none. */
+  key: number | null;
+  /** The upstream's id, if it gave one. */
+  id: string | undefined;
+  name: string;
+  /** Index of the part; -1 until the name is known. */
+  part: number;
+  /** Arguments that came before the name. */
+  waiting: string;
+  custom: boolean;
+}
+
+type Flow = 'text' | 'reasoning' | 'refusal' | 'audio';
+
+/** The key of the older single function call, which no index of `tool_calls` can be. */
+const FUNCTION_CALL = -1;
+
+export class ChoiceDecoder {
+  /** True once a finish word came. */
+  finished = false;
+  private readonly index: number;
+  private readonly replyId: string | undefined;
+  private native: string | null = null;
+  private stopReason: unknown;
+  private parts = 0;
+  /** The open part of text, reasoning, refusal or sound; calls stay open beside it until the end. */
+  private flow: Flow | undefined;
+  private flowPart = -1;
+  private reasoningKey = '';
+  private readonly calls: Call[] = [];
+  private callSignatures: Map<string, { value: string; origin: ReasoningOrigin }> | undefined;
+  private invented = 0;
+  /** The answer's text so far is not empty: a `message` instead of a `delta` repeats it then. */
+  private visible = false;
+
+  constructor(index: number, replyId: string | undefined) {
+    this.index = index;
+    this.replyId = replyId;
+  }
+
+  read(choice: JsonObject, events: TurnEvent[]): void {
+    const delta = object(choice['delta']) ?? (this.visible ? undefined : object(choice['message']));
+    if (delta !== undefined) this.readDelta(delta, events);
+    const logprobs = choice['logprobs'];
+    if (logprobs !== undefined && logprobs !== null) {
+      const decoded = decodeLogprobs(logprobs);
+      if (decoded !== undefined) events.push({ type: 'logprobs', choice: this.index, logprobs: decoded });
+    }
+    const native = someText(choice['finish_reason']);
+    if (native !== undefined) {
+      this.finished = true;
+      this.native = native;
+      this.stopReason = choice['stop_reason'];
+    }
+  }
+
+  /** Stops what is open and tells the finish. `sources` are citations that stood beside the answer. */
+  close(sources: readonly Citation[], events: TurnEvent[]): void {
+    if (sources.length > 0) this.cite(sources, events);
+    this.stopFlow(events);
+    for (const call of this.calls) {
+      if (call.part === -1) this.startCall(call, events);
+      events.push({ type: 'partStop', choice: this.index, index: call.part });
+    }
+    const finish = readFinish(this.native, this.calls.length > 0, this.stopReason);
+    events.push({ type: 'finish', choice: this.index, finish });
+  }
+
+  private readDelta(delta: JsonObject, events: TurnEvent[]): void {
+    const content = delta['content'];
+    // The common event first: one more piece of the text and nothing else worth looking at.
+    if (this.flow === 'text' && typeof content === 'string' && content !== '' && isPlain(delta)) {
+      this.add({ text: content }, events);
+      return;
+    }
+    this.readReasoning(delta, events);
+    if (typeof content === 'string') {
+      if (content !== '') this.write('text', content, events);
+    } else if (content !== undefined && content !== null) {
+      for (const part of decodeContent(content)) this.readPart(part, events);
+    }
+    const refusal = someText(delta['refusal']);
+    if (refusal !== undefined) this.write('refusal', refusal, events);
+    if (delta['annotations'] !== undefined) {
+      const citations = decodeCitations(delta['annotations']);
+      if (citations.length > 0) this.cite(citations, events);
+    }
+    for (const image of list(delta['images'])) {
+      const url = text(object(object(image)?.['image_url'])?.['url']);
+      if (url !== '') this.whole({ type: 'image', source: decodeUrl(url) }, events);
+    }
+    const audio = object(delta['audio']);
+    if (audio !== undefined) this.readAudio(audio, events);
+    const calls = delta['tool_calls'];
+    if (Array.isArray(calls)) for (const call of calls) this.readCall(object(call) ?? {}, events);
+    // Older versions of one service send the list's only call bare.
+    else if (object(calls) !== undefined) this.readCall(object(calls)!, events);
+    const legacy = object(delta['function_call']);
+    if (legacy !== undefined) this.readCall({ index: FUNCTION_CALL, function: legacy }, events);
+  }
+
+  private readPart(part: Part, events: TurnEvent[]): void {
+    if (part.type === 'text' || part.type === 'refusal') {
+      if (part.text !== '') this.write(part.type, part.text, events);
+    } else if (part.type === 'reasoning') {
+      this.openReasoning('', part, events);
+      if (part.text !== '') this.add({ text: part.text }, events);
+      if (part.signature !== undefined) this.add({ signature: part.signature }, events);
+    } else this.whole(part, events);
+  }
+
+  private readReasoning(delta: JsonObject, events: TurnEvent[]): void {
+    let told = false;
+    const entries = delta['reasoning_details'];
+    if (Array.isArray(entries)) {
+      for (const entry of entries) {
+        const detail = readDetail(entry);
+        if (detail === undefined) continue;
+        if (detail.kind === undefined) {
+          this.whole({ type: 'opaque', origin: 'chat', value: detail.value }, events);
+          continue;
+        }
+        if (detail.kind === 'encrypted' && this.isCallOf(delta, detail.id)) {
+          this.callSignatures ??= new Map();
+          this.callSignatures.set(detail.id!, { value: detail.encrypted ?? '', origin: detail.origin });
+          continue;
+        }
+        told ||= detail.text !== '';
+        const head: Part & { type: 'reasoning' } = { type: 'reasoning', text: '', origin: detail.origin };
+        if (detail.id !== undefined) head.id = detail.id;
+        if (detail.kind === 'summary') head.summary = true;
+        this.openReasoning(detail.key, head, events);
+        if (detail.text !== '') this.add({ text: detail.text }, events);
+        if (detail.signature !== undefined) this.add({ signature: detail.signature }, events);
+        if (detail.encrypted !== undefined) this.add({ encrypted: detail.encrypted }, events);
+      }
+    }
+    if (told) return;
+    const plain = someText(delta['reasoning']) ?? someText(delta['reasoning_content']);
+    if (plain === undefined) return;
+    this.openReasoning('', { type: 'reasoning', text: '', origin: 'unknown' }, events);
+    this.add({ text: plain }, events);
+  }
+
+  /** Encrypted reasoning that bears the id of a call of the same event is bound to that call. */
+  private isCallOf(delta: JsonObject, id: string | undefined): boolean {
+    return id !== undefined && list(delta['tool_calls']).some((call) => object(call)?.['id'] === id);
+  }
+
+  private openReasoning(key: string, part: Part & { type: 'reasoning' }, events: TurnEvent[]): void {
+    if (this.flow === 'reasoning' && this.reasoningKey === key) return;
+    this.openFlow('reasoning', { ...part, text: '', signature: undefined } as Part, events);
+    this.reasoningKey = key;
+  }
+
+  private readAudio(audio: JsonObject, events: TurnEvent[]): void {
+    if (this.flow !== 'audio') {
+      const part: Part = { type: 'audio' };
+      const id = someText(audio['id']);
+      if (id !== undefined) part.id = id;
+      if (typeof audio['expires_at'] === 'number') part.expiresAt = audio['expires_at'];
+      this.openFlow('audio', part, events);
+    }
+    const data = someText(audio['data']);
+    const transcript = someText(audio['transcript']);
+    if (data !== undefined || transcript !== undefined) {
+      this.add({ ...(data !== undefined && { data }), ...(transcript !== undefined && { transcript }) }, events);
+    }
+  }
+
+  private readCall(value: JsonObject, events: TurnEvent[]): void {
+    const custom = object(value['custom']);
+    const body = object(value['function']) ?? custom ?? {};
+    const key = typeof value['index'] === 'number' ? value['index'] : null;
+    const id = someText(value['id']);
+    const name = text(body['name']);
+    let call = this.findCall(key, id, name);
+    if (call === undefined) {
+      if (id === undefined && name === '' && this.calls.length > 0 && key === null) call = this.calls.at(-1)!;
+      else {
+        call = { key, id, name: '', part: -1, waiting: '', custom: custom !== undefined };
+        this.calls.push(call);
+      }
+    }
+    call.id ??= id;
+    if (call.name === '' && name !== '') call.name = name;
+    const written = argumentsText(custom === body ? body['input'] : body['arguments']);
+    if (call.part === -1) {
+      call.waiting += written;
+      if (call.name !== '') this.startCall(call, events);
+    } else if (written !== '') {
+      events.push({ type: 'partDelta', choice: this.index, index: call.part, delta: { arguments: written } });
+    }
+  }
+
+  /** A new id with a name is a new call, whatever its index says (bug 35). */
+  private findCall(key: number | null, id: string | undefined, name: string): Call | undefined {
+    if (key === null) return id === undefined ? undefined : this.calls.findLast((call) => call.id === id);
+    const call = this.calls.findLast((candidate) => candidate.key === key);
+    const fresh = call !== undefined && id !== undefined && call.id !== undefined && id !== call.id && name !== '';
+    return fresh ? undefined : call;
+  }
+
+  private startCall(call: Call, events: TurnEvent[]): void {
+    this.stopFlow(events);
+    const id = call.id ?? inventedCallId(this.replyId, this.index, this.invented++);
+    call.id = id;
+    call.part = this.parts++;
+    this.visible = true;
+    const part: Part = { type: 'toolCall', id, name: call.name, arguments: '' };
+    if (call.custom) part.custom = true;
+    const signature = this.callSignatures?.get(id);
+    if (signature !== undefined) part.signature = signature;
+    events.push({ type: 'partStart', choice: this.index, index: call.part, part });
+    if (call.waiting === '') return;
+    events.push({ type: 'partDelta', choice: this.index, index: call.part, delta: { arguments: call.waiting } });
+    call.waiting = '';
+  }
+
+  private write(flow: 'text' | 'refusal', written: string, events: TurnEvent[]): void {
+    if (this.flow !== flow) this.openFlow(flow, { type: flow, text: '' }, events);
+    this.add({ text: written }, events);
+  }
+
+  private cite(citations: readonly Citation[], events: TurnEvent[]): void {
+    if (this.flow !== 'text') this.openFlow('text', { type: 'text', text: '' }, events);
+    for (const citation of citations) this.add({ citation }, events);
+  }
+
+  private add(delta: PartDelta, events: TurnEvent[]): void {
+    events.push({ type: 'partDelta', choice: this.index, index: this.flowPart, delta });
+  }
+
+  private openFlow(flow: Flow, part: Part, events: TurnEvent[]): void {
+    this.stopFlow(events);
+    this.flow = flow;
+    this.flowPart = this.parts++;
+    this.visible = true;
+    events.push({ type: 'partStart', choice: this.index, index: this.flowPart, part });
+  }
+
+  private stopFlow(events: TurnEvent[]): void {
+    if (this.flow === undefined) return;
+    events.push({ type: 'partStop', choice: this.index, index: this.flowPart });
+    this.flow = undefined;
+    this.reasoningKey = '';
+  }
+
+  private whole(part: Part, events: TurnEvent[]): void {
+    this.stopFlow(events);
+    const index = this.parts++;
+    this.visible = true;
+    events.push({ type: 'partStart', choice: this.index, index, part });
+    events.push({ type: 'partStop', choice: this.index, index });
+  }
+}
+
+function isPlain(delta: JsonObject): boolean {
+  for (const key in delta) {
+    if (key !== 'content' && key !== 'role' && delta[key] !== null && delta[key] !== undefined) return false;
+  }
+  return true;
+}

@@ -1,0 +1,114 @@
+/** The members at the head of every chunk that are the gateway's: id, object, created, model, provider. */
+import { type Edit, type Member, patchMembers, scanMembers } from '../../base/json.ts';
+import type { Stamp } from '../conversation/format.ts';
+import { type JsonObject, someText } from './read.ts';
+
+const OBJECT = 'chat.completion.chunk';
+
+/** A beginning that was seen, up to the key `choices`, and what stands in its place. */
+interface Beginning {
+  text: string;
+  replacement: string;
+  id: unknown;
+  object: unknown;
+  created: unknown;
+  model: unknown;
+  provider: unknown;
+}
+
+export class ChunkHead {
+  private readonly stamp: Stamp;
+  private readonly edits: readonly Edit[];
+  private created: number | undefined;
+  private fingerprint: string | undefined;
+  private tier: string | undefined;
+  private beginning: Beginning | undefined;
+
+  constructor(stamp: Stamp) {
+    this.stamp = stamp;
+    this.edits = [
+      { key: 'id', json: JSON.stringify(stamp.id) },
+      { key: 'object', json: JSON.stringify(OBJECT) },
+      { key: 'model', json: JSON.stringify(stamp.model) },
+      { key: 'provider', json: JSON.stringify(stamp.provider) },
+    ];
+  }
+
+  /** The members for a chunk that is written anew. */
+  members(chunk: JsonObject = {}): JsonObject {
+    this.observe(chunk);
+    return {
+      id: this.stamp.id,
+      object: OBJECT,
+      created: this.created ?? this.stamp.created,
+      model: this.stamp.model,
+      provider: this.stamp.provider,
+      ...(this.fingerprint !== undefined && { system_fingerprint: this.fingerprint }),
+      ...(this.tier !== undefined && { service_tier: this.tier }),
+    };
+  }
+
+  observe(chunk: JsonObject): void {
+    const { created } = chunk;
+    if (this.created === undefined && Number.isInteger(created) && (created as number) > 0)
+      this.created = created as number;
+    this.fingerprint ??= someText(chunk['system_fingerprint']);
+    this.tier ??= someText(chunk['service_tier']);
+  }
+
+  /** The text with our members. Services repeat the beginning from chunk to chunk, so one comparison mostly does. */
+  replace(chunk: JsonObject, text: string): string {
+    const known = this.beginning;
+    if (
+      known !== undefined &&
+      chunk['id'] === known.id &&
+      chunk['created'] === known.created &&
+      chunk['model'] === known.model &&
+      chunk['object'] === known.object &&
+      chunk['provider'] === known.provider &&
+      text.startsWith(known.text)
+    ) {
+      return known.replacement + text.slice(known.text.length);
+    }
+    return this.learn(chunk, text);
+  }
+
+  /** The text with our members and further edits. */
+  patch(chunk: JsonObject, text: string, further: readonly Edit[]): string {
+    this.observe(chunk);
+    return patchMembers(text, scanMembers(text), [...this.editsFor(chunk), ...further]);
+  }
+
+  private editsFor(chunk: JsonObject): readonly Edit[] {
+    const { created } = chunk;
+    if (Number.isInteger(created) && (created as number) > 0) return this.edits;
+    return [...this.edits, { key: 'created', json: String(this.created ?? this.stamp.created) }];
+  }
+
+  private learn(chunk: JsonObject, text: string): string {
+    this.observe(chunk);
+    const edits = this.editsFor(chunk);
+    const members = scanMembers(text);
+    const at = members.findIndex((member) => member.key === 'choices');
+    const before = members.slice(0, Math.max(at, 0));
+    if (edits !== this.edits || !namesAll(before)) return patchMembers(text, members, edits);
+    const start = members[at]!.keyStart;
+    const own = edits.filter(({ key }) => key !== 'provider' || before.some((member) => member.key === key));
+    // The beginning is patched as if it were a whole object; what `patchMembers` looks at ends with its last value.
+    let replacement = patchMembers(text.slice(0, start), before, own);
+    if (own.length < edits.length) replacement += `"provider":${JSON.stringify(this.stamp.provider)},`;
+    const { id, object, created, model, provider } = chunk;
+    const beginning = { text: text.slice(0, start), replacement, id, object, created, model, provider };
+    // Members behind the choices would be lost on a chunk that only looks alike.
+    if (provider === undefined || before.some((member) => member.key === 'provider')) this.beginning = beginning;
+    else return patchMembers(text, members, edits);
+    return replacement + text.slice(start);
+  }
+}
+
+function namesAll(members: readonly Member[]): boolean {
+  let found = 0;
+  for (const { key } of members)
+    if (key === 'id' || key === 'object' || key === 'created' || key === 'model') found += 1;
+  return found === 4;
+}

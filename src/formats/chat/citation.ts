@@ -1,0 +1,56 @@
+/** Citations of an answer: `annotations` of the message or delta (wire/chat.md, "Assistant message fields in responses"). */
+import type { Citation } from '../conversation/conversation.ts';
+import { type JsonObject, list, object, text } from './read.ts';
+
+export function decodeCitations(annotations: unknown): Citation[] {
+  return list(annotations).flatMap((entry) => {
+    const value = object(entry);
+    if (value === undefined) return [];
+    const citation: Citation = { native: { origin: 'chat', value } };
+    const about = object(value['url_citation']) ?? object(value['web_search_citation']);
+    if (about !== undefined) {
+      citation.url = text(about['url']);
+      if (typeof about['title'] === 'string') citation.title = about['title'];
+      const quote = about['content'] ?? about['cited_text'];
+      if (typeof quote === 'string') citation.citedText = quote;
+      if (typeof about['start_index'] === 'number') citation.start = about['start_index'];
+      if (typeof about['end_index'] === 'number') citation.end = about['end_index'];
+    }
+    return [citation];
+  });
+}
+
+/**
+ * The annotation of a citation; undefined when it has no place here (a page of a document). `offset` is where the text
+ * that it belongs to starts in the message's one text, `end` where that text ends.
+ */
+export function encodeCitation(citation: Citation, offset: number, end: number): JsonObject | undefined {
+  if (citation.native?.origin === 'chat') return citation.native.value as JsonObject;
+  if (citation.url === undefined) return undefined;
+  return {
+    type: 'url_citation',
+    url_citation: {
+      url: citation.url,
+      title: citation.title ?? '',
+      ...(citation.citedText !== undefined && { content: citation.citedText }),
+      start_index: offset + (citation.start ?? 0),
+      end_index: citation.end === undefined ? end : offset + citation.end,
+    },
+  };
+}
+
+/**
+ * Sources that stand beside the answer instead of in it: Perplexity's `citations` (addresses) and `search_results`
+ * (which have the titles). Where the message has annotations of its own, those count.
+ */
+export function sourceCitations(reply: JsonObject, annotations: unknown): Citation[] {
+  if (list(annotations).length > 0) return [];
+  const results = list(reply['search_results']).map((result) => object(result) ?? {});
+  return list(reply['citations']).flatMap((entry) => {
+    const url = text(entry) || text(object(entry)?.['url']);
+    if (url === '') return [];
+    const found = results.find((result) => result['url'] === url) ?? object(entry);
+    const title = found?.['title'];
+    return [{ url, ...(typeof title === 'string' && { title }) }];
+  });
+}

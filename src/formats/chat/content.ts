@@ -1,0 +1,212 @@
+/** Content parts of chat messages (wire/chat.md, ChatContentItems), both ways. */
+import type { CacheMark, Extras, FilePart, Part, Source } from '../conversation/conversation.ts';
+import type { Losses } from '../conversation/losses.ts';
+import { Uncarried } from '../conversation/losses.ts';
+import { decodeThinking } from './details.ts';
+import { type JsonObject, object, rest, someText, text } from './read.ts';
+
+const BASE = ['type', 'cache_control', 'prompt_cache_breakpoint'];
+const KNOWN: Record<string, ReadonlySet<string>> = {
+  text: new Set([...BASE, 'text']),
+  image_url: new Set([...BASE, 'image_url']),
+  input_audio: new Set([...BASE, 'input_audio']),
+  video_url: new Set([...BASE, 'video_url']),
+  input_video: new Set([...BASE, 'video_url']),
+  file: new Set([...BASE, 'file']),
+  refusal: new Set([...BASE, 'refusal']),
+};
+
+/** A message's content: a text, a list of parts, or (seen from some services) an object, which is kept as its JSON text. */
+export function decodeContent(content: unknown): Part[] {
+  if (typeof content === 'string') return content === '' ? [] : [{ type: 'text', text: content }];
+  if (Array.isArray(content)) return content.flatMap(decodePart);
+  return object(content) === undefined ? [] : [{ type: 'text', text: JSON.stringify(content) }];
+}
+
+function decodePart(value: unknown): Part[] {
+  if (typeof value === 'string') return [{ type: 'text', text: value }];
+  const part = object(value);
+  if (part === undefined) return [];
+  const type = text(part['type']);
+  if (type === 'thinking') return decodeThinking(part);
+  const decoded = decodeKnown(type, part) ?? { type: 'opaque', origin: 'chat', value: part };
+  if (decoded.type === 'opaque') return [decoded];
+  const cache = decodeCache(part);
+  const others = rest(part, KNOWN[type]!);
+  if (cache !== undefined) decoded.cache = cache;
+  if (others !== undefined) decoded.extras = { chat: others };
+  return [decoded];
+}
+
+function decodeKnown(type: string, part: JsonObject): Part | undefined {
+  switch (type) {
+    case 'text':
+      return { type: 'text', text: text(part['text']) };
+    case 'refusal':
+      return { type: 'refusal', text: text(part['refusal']) };
+    case 'image_url': {
+      const image = object(part['image_url']) ?? { url: part['image_url'] };
+      const detail = someText(image['detail']);
+      return { type: 'image', source: decodeUrl(text(image['url'])), ...(detail !== undefined && { detail }) };
+    }
+    case 'input_audio': {
+      const audio = object(part['input_audio']) ?? {};
+      const format = text(audio['format']);
+      return {
+        type: 'audio',
+        source: { kind: 'bytes', mediaType: `audio/${format}`, data: text(audio['data']) },
+        format,
+      };
+    }
+    case 'video_url':
+    case 'input_video': {
+      const video = object(part['video_url']) ?? { url: part['video_url'] };
+      const processing = someText(video['processing']);
+      return { type: 'video', source: decodeUrl(text(video['url'])), ...(processing !== undefined && { processing }) };
+    }
+    case 'file':
+      return decodeFile(object(part['file']) ?? {});
+    default:
+      return undefined;
+  }
+}
+
+function decodeFile(file: JsonObject): FilePart {
+  const id = someText(file['file_id']);
+  const filename = someText(file['filename']);
+  return {
+    type: 'file',
+    source: id !== undefined ? { kind: 'file', id, origin: 'chat' } : decodeUrl(text(file['file_data'])),
+    ...(filename !== undefined && { filename }),
+  };
+}
+
+/** Splits a `data:` URL into media type and base64; any other URL stays one. */
+export function decodeUrl(url: string): Source {
+  const match = /^data:([^,]*),/is.exec(url);
+  if (match === null) return { kind: 'url', url };
+  const head = match[1]!;
+  const body = url.slice(match[0].length);
+  if (/;base64$/i.test(head)) return { kind: 'bytes', mediaType: head.slice(0, -7), data: body };
+  const decoded = Buffer.from(percentDecoded(body), 'utf8').toString('base64');
+  return { kind: 'bytes', mediaType: head, data: decoded };
+}
+
+function percentDecoded(body: string): string {
+  try {
+    return decodeURIComponent(body);
+  } catch {
+    return body;
+  }
+}
+
+/** `cache_control`, or the other marker that means the same. */
+export function decodeCache(holder: JsonObject): CacheMark | undefined {
+  const mark = object(holder['cache_control']);
+  if (mark !== undefined) {
+    const ttl = mark['ttl'];
+    return ttl === '5m' || ttl === '1h' ? { ttl } : {};
+  }
+  return object(holder['prompt_cache_breakpoint']) === undefined ? undefined : {};
+}
+
+export function encodeCache(mark: CacheMark): JsonObject {
+  return { type: 'ephemeral', ...mark };
+}
+
+/** What encoding of parts depends on. */
+export interface ContentRules {
+  /** `cache_control` is understood; otherwise marks are left out. */
+  cacheControl: boolean;
+  losses: Losses;
+}
+
+/** The shortest form of some parts: a text when one plain text says it all, else a list. */
+export function encodeContent(parts: readonly Part[], rules: ContentRules): string | JsonObject[] {
+  const first = parts[0];
+  if (first === undefined) return '';
+  const items = parts.flatMap((part) => encodePart(part, rules));
+  const only = items[0];
+  if (items.length === 1 && only !== undefined && Object.keys(only).length === 2 && someText(only['text'])) {
+    return text(only['text']);
+  }
+  return items;
+}
+
+function encodePart(part: Part, rules: ContentRules): JsonObject[] {
+  const items = encodeKnown(part, rules);
+  const last = items.at(-1);
+  if (part.type === 'opaque' || last === undefined) return items;
+  if (part.cache !== undefined && rules.cacheControl) last['cache_control'] = encodeCache(part.cache);
+  const extras = chatExtras(part.extras);
+  if (extras !== undefined) items[0] = { ...items[0], ...extras };
+  return items;
+}
+
+export function chatExtras(extras: Extras | undefined): JsonObject | undefined {
+  return extras?.chat;
+}
+
+function encodeKnown(part: Part, rules: ContentRules): JsonObject[] {
+  switch (part.type) {
+    case 'text':
+      return [{ type: 'text', text: part.text }];
+    case 'refusal':
+      return [{ type: 'refusal', refusal: part.text }];
+    case 'image':
+      return [
+        {
+          type: 'image_url',
+          image_url: { url: encodeUrl(part.source, 'image'), ...(part.detail && { detail: part.detail }) },
+        },
+      ];
+    case 'audio': {
+      if (part.source?.kind !== 'bytes')
+        throw new Uncarried('audio', 'only sound that comes as bytes has a place in chat');
+      const format = part.format ?? part.source.mediaType.replace(/^audio\/(x-)?/, '');
+      return [{ type: 'input_audio', input_audio: { data: part.source.data, format } }];
+    }
+    case 'video': {
+      const url = encodeUrl(part.source, 'video');
+      return [{ type: 'video_url', video_url: { url, ...(part.processing && { processing: part.processing }) } }];
+    }
+    case 'file':
+      return encodeFile(part, rules);
+    case 'opaque':
+      if (part.origin !== 'chat') throw new Uncarried(`${part.origin} block`, 'only its own form can carry it');
+      return [part.value as JsonObject];
+    default:
+      throw new Uncarried(part.type, 'it has no place in the content of a chat message');
+  }
+}
+
+function encodeFile(part: FilePart, rules: ContentRules): JsonObject[] {
+  const { source } = part;
+  if (part.citations === true)
+    rules.losses.drop('citations', 'chat completions cannot ask for citations of a document');
+  if (source.kind === 'text' || source.kind === 'parts') {
+    // The form takes no plain-text documents as files; their text is content like any other.
+    if (part.filename !== undefined) rules.losses.drop('title', 'chat completions have no title of a text document');
+    const context: JsonObject[] = part.context === undefined ? [] : [{ type: 'text', text: part.context }];
+    if (source.kind === 'text') return [...context, { type: 'text', text: source.text }];
+    return [...context, ...source.parts.flatMap((inner) => encodePart(inner, rules))];
+  }
+  if (part.context !== undefined) rules.losses.drop('context', 'chat completions have no context of a document');
+  const filename = part.filename === undefined ? undefined : { filename: part.filename };
+  if (source.kind === 'file' && source.origin === 'chat')
+    return [{ type: 'file', file: { file_id: source.id, ...filename } }];
+  return [{ type: 'file', file: { file_data: encodeUrl(source, 'file'), ...filename } }];
+}
+
+export function encodeUrl(source: Source, what: string): string {
+  if (source.kind === 'url') return source.url;
+  if (source.kind === 'bytes') return `data:${source.mediaType};base64,${source.data}`;
+  throw new Uncarried(what, 'a file of another form cannot be named in a chat message');
+}
+
+/** Texts of a list of parts, for places that take no list. */
+export function joinedText(parts: readonly Part[]): string {
+  let joined = '';
+  for (const part of parts) if (part.type === 'text') joined += part.text;
+  return joined;
+}

@@ -1,0 +1,142 @@
+/** Messages of a request (wire/chat.md, five variants by `role`, and the older `function`) to messages of the conversation. */
+import type { Message, Part, ToolCallPart, ToolResultPart } from '../conversation/conversation.ts';
+import { decodeCitations } from './citation.ts';
+import { decodeContent, decodeUrl } from './content.ts';
+import { decodeReasoning } from './details.ts';
+import { type JsonObject, list, object, rest, someText, text } from './read.ts';
+
+export function decodeMessages(values: readonly unknown[]): Message[] {
+  // The older function calls have no ids: a call and the result behind it share one made from the call's position.
+  let functionCall = '';
+  return values.map((value, index) => {
+    const message = object(value) ?? {};
+    if (object(message['function_call']) !== undefined) functionCall = `call_${index}`;
+    return decodeMessage(message, functionCall);
+  });
+}
+
+const PLAIN: ReadonlySet<string> = new Set(['role', 'content', 'name']);
+const TOOL: ReadonlySet<string> = new Set(['role', 'content', 'name', 'tool_call_id']);
+const ASSISTANT: ReadonlySet<string> = new Set([
+  ...PLAIN,
+  'reasoning',
+  'reasoning_content',
+  'reasoning_details',
+  'refusal',
+  'images',
+  'audio',
+  'annotations',
+  'tool_calls',
+  'function_call',
+]);
+
+function decodeMessage(value: JsonObject, functionCall: string): Message {
+  const role = text(value['role']);
+  if (role === 'tool' || role === 'function') return decodeToolMessage(value, functionCall);
+  const assistant = role === 'assistant';
+  const message: Message = {
+    role: role as Message['role'],
+    parts: assistant ? decodeAssistant(value, functionCall) : decodeContent(value['content']),
+  };
+  const name = someText(value['name']);
+  if (name !== undefined) message.name = name;
+  const others = rest(value, assistant ? ASSISTANT : PLAIN);
+  if (others !== undefined) message.extras = { chat: others };
+  return message;
+}
+
+function decodeToolMessage(value: JsonObject, functionCall: string): Message {
+  const parts = decodeContent(value['content']);
+  const result: ToolResultPart = { type: 'toolResult', callId: someText(value['tool_call_id']) ?? functionCall, parts };
+  const last = parts.at(-1);
+  if (last?.cache !== undefined) {
+    // A mark on the last part of a result means the whole result is to be cached (bug 44).
+    result.cache = last.cache;
+    delete last.cache;
+  }
+  const message: Message = { role: 'tool', parts: [result] };
+  const name = someText(value['name']);
+  if (name !== undefined) message.name = name;
+  const others = rest(value, TOOL);
+  if (others !== undefined) message.extras = { chat: others };
+  return message;
+}
+
+/** Reasoning, then content, refusal, images, sound and calls: the order in which the form keeps them apart. */
+function decodeAssistant(message: JsonObject, functionCall: string): Part[] {
+  return [...decodeAssistantParts(message, () => functionCall)];
+}
+
+/** The parts of an assistant message, of a request or of a reply. `invent` gives ids to calls that came without. */
+export function decodeAssistantParts(message: JsonObject, invent: () => string): Part[] {
+  const calls = decodeCalls(message, invent);
+  const { parts, signatures } = decodeReasoning(message, new Set(calls.map((call) => call.id)));
+  const content = decodeContent(message['content']);
+  const citations = decodeCitations(message['annotations']);
+  if (citations.length > 0) {
+    const target = content.find((part) => part.type === 'text');
+    if (target !== undefined) target.citations = citations;
+    else content.push({ type: 'text', text: '', citations });
+  }
+  parts.push(...content);
+  const refusal = someText(message['refusal']);
+  if (refusal !== undefined) parts.push({ type: 'refusal', text: refusal });
+  for (const image of list(message['images'])) {
+    const url = text(object(object(image)?.['image_url'])?.['url']);
+    if (url !== '') parts.push({ type: 'image', source: decodeUrl(url) });
+  }
+  const audio = decodeAudio(object(message['audio']));
+  if (audio !== undefined) parts.push(audio);
+  for (const call of calls) {
+    const signature = signatures.get(call.id);
+    if (signature !== undefined) call.signature = signature;
+    parts.push(call);
+  }
+  return parts;
+}
+
+export function decodeAudio(audio: JsonObject | undefined): Part | undefined {
+  if (audio === undefined) return undefined;
+  const part: Part = { type: 'audio' };
+  if (typeof audio['id'] === 'string') part.id = audio['id'];
+  if (typeof audio['transcript'] === 'string') part.transcript = audio['transcript'];
+  if (typeof audio['expires_at'] === 'number') part.expiresAt = audio['expires_at'];
+  const data = someText(audio['data']);
+  if (data !== undefined) part.source = { kind: 'bytes', mediaType: 'audio', data };
+  return part;
+}
+
+function decodeCalls(message: JsonObject, invent: () => string): ToolCallPart[] {
+  const calls: ToolCallPart[] = [];
+  for (const entry of list(message['tool_calls'])) {
+    const value = object(entry);
+    if (value === undefined) continue;
+    const id = someText(value['id']) ?? invent();
+    const custom = object(value['custom']);
+    const call = object(value['function']) ?? custom ?? {};
+    const part: ToolCallPart = {
+      type: 'toolCall',
+      id,
+      name: text(call['name']),
+      arguments: argumentsText(custom === call ? call['input'] : call['arguments']),
+    };
+    if (custom === call) part.custom = true;
+    calls.push(part);
+  }
+  const legacy = object(message['function_call']);
+  if (someText(legacy?.['name']) !== undefined) {
+    calls.push({
+      type: 'toolCall',
+      id: invent(),
+      name: text(legacy?.['name']),
+      arguments: argumentsText(legacy?.['arguments']),
+    });
+  }
+  return calls;
+}
+
+/** Some services give the arguments as an object. */
+export function argumentsText(value: unknown): string {
+  if (typeof value === 'string') return value;
+  return value === undefined || value === null ? '' : JSON.stringify(value);
+}

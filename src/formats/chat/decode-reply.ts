@@ -1,0 +1,94 @@
+/** A whole answer of an upstream, read: whatever variety of the form its service speaks. */
+import type { Choice, Logprobs, Turn } from '../conversation/conversation.ts';
+import type { UpstreamFailure } from '../conversation/failure.ts';
+import { sourceCitations } from './citation.ts';
+import { decodeAssistantParts } from './decode-message.ts';
+import { decodeInBand, malformedFailure } from './failure.ts';
+import { isErrorWord, readFinish } from './finish.ts';
+import { type JsonObject, list, object, rest, someText } from './read.ts';
+import { decodeUsage } from './usage.ts';
+
+const KNOWN: ReadonlySet<string> = new Set([
+  'id',
+  'object',
+  'created',
+  'model',
+  'provider',
+  'choices',
+  'usage',
+  'service_tier',
+  'system_fingerprint',
+]);
+
+export function decodeReply(value: unknown): { turn: Turn } | { failure: UpstreamFailure } {
+  const reply = object(value);
+  if (reply === undefined) return { failure: malformedFailure('an answer that is not a JSON object', value) };
+  const choices = list(reply['choices']);
+  const failure = decodeInBand('', reply) ?? choiceFailure(choices);
+  if (failure !== undefined) return { failure };
+  if (choices.length === 0)
+    return { failure: { ...malformedFailure('an answer without choices', value), kind: 'empty' } };
+  const turn: Turn = { choices: [] };
+  const id = someText(reply['id']);
+  const model = someText(reply['model']);
+  if (id !== undefined) turn.id = id;
+  if (model !== undefined) turn.model = model;
+  if (typeof reply['created'] === 'number' && reply['created'] > 0) turn.created = reply['created'];
+  if (reply['service_tier'] !== undefined) turn.serviceTier = someText(reply['service_tier']) ?? null;
+  if (reply['system_fingerprint'] !== undefined) turn.fingerprint = someText(reply['system_fingerprint']) ?? null;
+  turn.choices = choices.map((choice, index) => decodeChoice(object(choice) ?? {}, index, reply));
+  const usage = decodeUsage(reply['usage']) ?? decodeUsage(object(reply['x_groq'])?.['usage']);
+  if (usage !== undefined) turn.usage = usage;
+  const others = rest(reply, KNOWN);
+  if (others !== undefined) turn.extras = { chat: others };
+  return { turn };
+}
+
+/** An answer that ended in an error says so inside the choice. */
+export function choiceFailure(choices: readonly unknown[]): UpstreamFailure | undefined {
+  for (const entry of choices) {
+    const choice = object(entry) ?? {};
+    const native = someText(choice['finish_reason']) ?? null;
+    if (object(choice['error']) !== undefined) return decodeInBand('error', choice);
+    if (isErrorWord(native)) {
+      return {
+        kind: 'server',
+        status: null,
+        message: 'the upstream ended its answer with an error',
+        code: native,
+        raw: choice,
+      };
+    }
+  }
+  return undefined;
+}
+
+function decodeChoice(choice: JsonObject, position: number, reply: JsonObject): Choice {
+  const message = object(choice['message']) ?? {};
+  let invented = 0;
+  const parts = decodeAssistantParts(message, () => inventedCallId(reply['id'], position, invented++));
+  const sources = sourceCitations(reply, message['annotations']);
+  const written = parts.find((part) => part.type === 'text');
+  if (sources.length > 0 && written !== undefined) written.citations = sources;
+  const native = someText(choice['finish_reason']) ?? null;
+  const hasCalls = parts.some((part) => part.type === 'toolCall');
+  const decoded: Choice = { parts, finish: readFinish(native, hasCalls, choice['stop_reason']) };
+  const logprobs = decodeLogprobs(choice['logprobs']);
+  if (logprobs !== undefined) decoded.logprobs = logprobs;
+  return decoded;
+}
+
+/** An id for a call that came without one: the same for the same answer, distinct within and between answers. */
+export function inventedCallId(replyId: unknown, choice: number, count: number): string {
+  const stem = (someText(replyId) ?? '').replace(/[^a-zA-Z0-9]/g, '').slice(-20);
+  return ['call', stem, choice === 0 ? '' : choice, count].filter((piece) => piece !== '').join('_');
+}
+
+export function decodeLogprobs(value: unknown): Logprobs | undefined {
+  const logprobs = object(value);
+  if (logprobs === undefined) return undefined;
+  const content = Array.isArray(logprobs['content']) ? logprobs['content'] : null;
+  const refusal = Array.isArray(logprobs['refusal']) ? logprobs['refusal'] : undefined;
+  if (content === null && refusal === undefined) return undefined;
+  return refusal === undefined ? { content } : { content, refusal };
+}

@@ -1,0 +1,143 @@
+/** The client's request, decoded: body of `POST /chat/completions` (checked before) to the conversation. */
+import type {
+  Conversation,
+  FunctionTool,
+  OutputFormat,
+  ReasoningSettings,
+  Settings,
+  Tool,
+  ToolChoice,
+} from '../conversation/conversation.ts';
+import { isEffort } from '../conversation/effort.ts';
+import { decodeCache } from './content.ts';
+import { decodeMessages } from './decode-message.ts';
+import { CONVERSATION_FIELDS, GATEWAY_FIELDS, PLAIN_SETTINGS, serviceTier } from './fields.ts';
+import { type JsonObject, list, object, rest, someText, text } from './read.ts';
+
+const ALL_FIELDS: ReadonlySet<string> = new Set([...GATEWAY_FIELDS, ...CONVERSATION_FIELDS]);
+
+export function decode(value: unknown): Conversation {
+  const body = object(value) ?? {};
+  const conversation: Conversation = {
+    messages: decodeMessages(list(body['messages'])),
+    settings: decodeSettings(body),
+  };
+  const tools = [...list(body['tools']), ...list(body['functions']).map((fn) => ({ type: 'function', function: fn }))];
+  if (tools.length > 0) conversation.tools = tools.map(decodeTool);
+  const choice = decodeToolChoice(body['tool_choice'] ?? body['function_call']);
+  if (choice !== undefined) conversation.toolChoice = choice;
+  const reasoning = decodeReasoningSettings(body);
+  if (reasoning !== undefined) conversation.reasoning = reasoning;
+  const output = decodeOutput(object(body['response_format']));
+  if (output !== undefined) conversation.output = output;
+  if (typeof body['n'] === 'number' && body['n'] > 1) conversation.choices = body['n'];
+  const modalities = list(body['modalities']).filter((kind) => typeof kind === 'string');
+  if (modalities.length > 0) conversation.modalities = modalities;
+  if (present(body['audio'])) conversation.audio = body['audio'];
+  if (present(body['image_config'])) conversation.imageConfig = body['image_config'];
+  if (present(body['web_search_options'])) conversation.webSearch = body['web_search_options'];
+  const cache = decodeCache({ cache_control: body['cache_control'] });
+  if (cache !== undefined) conversation.cache = cache;
+  const others = rest(body, ALL_FIELDS);
+  if (others !== undefined) conversation.extras = { chat: others };
+  return conversation;
+}
+
+function present(value: unknown): boolean {
+  return value !== undefined && value !== null;
+}
+
+/** The output cap that the client gave: `max_completion_tokens` wins over its older name (bug 46). */
+export function outputCap(body: JsonObject): number | undefined {
+  const cap = body['max_completion_tokens'] ?? body['max_tokens'];
+  return typeof cap === 'number' ? cap : undefined;
+}
+
+function decodeSettings(body: JsonObject): Settings {
+  const settings: Record<string, unknown> = {};
+  const cap = outputCap(body);
+  if (cap !== undefined) settings['maxOutputTokens'] = cap;
+  for (const [field, name] of PLAIN_SETTINGS) if (present(body[field])) settings[name] = body[field];
+  const stop = body['stop'];
+  if (typeof stop === 'string') settings['stop'] = [stop];
+  else if (list(stop).length > 0) settings['stop'] = [...list(stop)];
+  const tier = someText(body['service_tier']);
+  if (tier !== undefined) settings['serviceTier'] = serviceTier(tier);
+  return settings as Settings;
+}
+
+const FUNCTION_TOOL: ReadonlySet<string> = new Set([
+  'type',
+  'function',
+  'cache_control',
+  'prompt_cache_breakpoint',
+  'defer_loading',
+]);
+
+function decodeTool(value: unknown): Tool {
+  const tool = object(value) ?? {};
+  const definition = object(tool['function']);
+  if (tool['type'] !== 'function' || definition === undefined) return { type: 'opaque', origin: 'chat', value };
+  const decoded: FunctionTool = { type: 'function', name: text(definition['name']) };
+  const description = definition['description'];
+  if (typeof description === 'string') decoded.description = description;
+  if (present(definition['parameters'])) decoded.parameters = definition['parameters'];
+  const { strict } = definition;
+  if (typeof strict === 'boolean' || strict === null) decoded.strict = strict;
+  const cache = decodeCache(tool) ?? decodeCache(definition);
+  if (cache !== undefined) decoded.cache = cache;
+  const others = rest(tool, FUNCTION_TOOL);
+  if (others !== undefined) decoded.extras = { chat: others };
+  return decoded;
+}
+
+function decodeToolChoice(value: unknown): ToolChoice | undefined {
+  if (value === 'auto' || value === 'none' || value === 'required') return { mode: value };
+  const choice = object(value);
+  if (choice === undefined) return undefined;
+  const name = text(object(choice['function'])?.['name']) || (choice['type'] === undefined ? text(choice['name']) : '');
+  return name === '' ? { mode: 'opaque', origin: 'chat', value } : { mode: 'tool', name };
+}
+
+const REASONING: ReadonlySet<string> = new Set(['enabled', 'effort', 'max_tokens', 'exclude', 'summary']);
+
+/** `reasoning`, its shorthand `reasoning_effort` and the older `include_reasoning` (wire/chat.md, "reasoning"). */
+export function decodeReasoningSettings(body: JsonObject): ReasoningSettings | undefined {
+  const reasoning = object(body['reasoning']) ?? {};
+  const settings: ReasoningSettings = {};
+  const effort = reasoning['effort'] ?? body['reasoning_effort'];
+  if (isEffort(effort)) settings.effort = effort;
+  if (typeof reasoning['max_tokens'] === 'number') settings.budgetTokens = reasoning['max_tokens'];
+  if (typeof reasoning['enabled'] === 'boolean') settings.enabled = reasoning['enabled'];
+  if (typeof reasoning['exclude'] === 'boolean') settings.exclude = reasoning['exclude'];
+  else if (body['include_reasoning'] === false) settings.exclude = true;
+  const { summary } = reasoning;
+  if (summary === 'auto' || summary === 'concise' || summary === 'detailed') settings.summary = summary;
+  const others = rest(reasoning, REASONING);
+  if (others !== undefined) settings.extras = { chat: others };
+  return Object.keys(settings).length === 0 ? undefined : settings;
+}
+
+function decodeOutput(format: JsonObject | undefined): OutputFormat | undefined {
+  switch (format?.['type']) {
+    case 'text':
+      return { type: 'text' };
+    case 'json_object':
+      return { type: 'json' };
+    case 'python':
+      return { type: 'python' };
+    case 'grammar':
+      return { type: 'grammar', grammar: text(format['grammar']) };
+    case 'json_schema': {
+      const given = object(format['json_schema']) ?? {};
+      const output: OutputFormat = { type: 'schema' };
+      if (typeof given['name'] === 'string') output.name = given['name'];
+      if (typeof given['description'] === 'string') output.description = given['description'];
+      if (present(given['schema'])) output.schema = given['schema'];
+      if (typeof given['strict'] === 'boolean' || given['strict'] === null) output.strict = given['strict'];
+      return output;
+    }
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,109 @@
+/**
+ * A streamed answer of an upstream, read event by event into turn events. It tolerates what services were seen to do:
+ * content as list or object, reasoning under three names, calls that share an index, calls without ids or indexes, the
+ * older function call, missing deltas, usage in any chunk, several finish words, errors inside a 200.
+ *
+ * Finish words are held until the stream's end, because services repeat them and send content behind them.
+ */
+import type { Citation, TurnEvent, Usage } from '../conversation/conversation.ts';
+import type { UpstreamFailure } from '../conversation/failure.ts';
+import type { TurnDecoder } from '../conversation/format.ts';
+import { ChoiceDecoder } from './choice-decoder.ts';
+import { sourceCitations } from './citation.ts';
+import { choiceFailure } from './decode-reply.ts';
+import { cutFailure, decodeInBand, malformedFailure } from './failure.ts';
+import { type JsonObject, list, object, someText } from './read.ts';
+import { decodeUsage } from './usage.ts';
+
+export class ChatDecoder implements TurnDecoder {
+  private readonly choices: ChoiceDecoder[] = [];
+  private started = false;
+  private over = false;
+  private replyId: string | undefined;
+  private sources: Citation[] = [];
+
+  read(name: string, data: string, value: unknown): TurnEvent[] {
+    if (this.over) return [];
+    const chunk = object(value);
+    if (chunk === undefined) {
+      const marker = data.trim();
+      if (marker === '[DONE]') return this.finish();
+      return marker === '' ? [] : this.fail([], malformedFailure('an event that is not a JSON object', data));
+    }
+    const events: TurnEvent[] = [];
+    const usage = readUsage(chunk);
+    const failure = decodeInBand(name, chunk);
+    if (failure !== undefined) {
+      if (usage !== undefined) events.push({ type: 'usage', usage });
+      return this.fail(events, failure);
+    }
+    if (!this.started) this.start(chunk, events);
+    const entries = chunk['choices'];
+    if (Array.isArray(entries)) {
+      for (const entry of entries) {
+        const choice = object(entry);
+        if (choice !== undefined) this.choice(choice['index']).read(choice, events);
+      }
+    }
+    if (chunk['citations'] !== undefined) this.sources = sourceCitations(chunk, undefined);
+    if (usage !== undefined) events.push({ type: 'usage', usage });
+    const inChoice = choiceFailure(list(entries));
+    return inChoice === undefined ? events : this.fail(events, inChoice);
+  }
+
+  close(): TurnEvent[] {
+    if (this.over) return [];
+    return this.choices.some((choice) => choice?.finished) ? this.finish() : this.fail([], cutFailure());
+  }
+
+  /** The first chunk that names the answer starts it; chunks of metadata in front of it have empty names (Azure). */
+  private start(chunk: JsonObject, events: TurnEvent[]): void {
+    const id = someText(chunk['id']);
+    const model = someText(chunk['model']);
+    if (id === undefined && model === undefined && list(chunk['choices']).length === 0) return;
+    this.started = true;
+    this.replyId = id;
+    const created = chunk['created'];
+    const event: TurnEvent = { type: 'start' };
+    if (id !== undefined) event.id = id;
+    if (model !== undefined) event.model = model;
+    if (typeof created === 'number' && created > 0) event.created = created;
+    if (chunk['service_tier'] !== undefined) event.serviceTier = someText(chunk['service_tier']) ?? null;
+    if (chunk['system_fingerprint'] !== undefined) event.fingerprint = someText(chunk['system_fingerprint']) ?? null;
+    events.push(event);
+  }
+
+  private choice(index: unknown): ChoiceDecoder {
+    const at = typeof index === 'number' && Number.isInteger(index) && index >= 0 && index < 256 ? index : 0;
+    // Choices before it are made too, so that the list has no holes.
+    while (this.choices.length <= at) this.choices.push(new ChoiceDecoder(this.choices.length, this.replyId));
+    return this.choices[at]!;
+  }
+
+  private finish(): TurnEvent[] {
+    this.over = true;
+    const events: TurnEvent[] = [];
+    if (!this.started) events.push({ type: 'start' });
+    // [DONE] without any choice is an answer that says nothing.
+    if (this.choices.length === 0) this.choice(0);
+    for (const choice of this.choices) {
+      choice.close(this.sources, events);
+      this.sources = [];
+    }
+    events.push({ type: 'end' });
+    return events;
+  }
+
+  private fail(events: TurnEvent[], failure: UpstreamFailure): TurnEvent[] {
+    this.over = true;
+    events.push({ type: 'failure', failure });
+    return events;
+  }
+}
+
+function readUsage(chunk: JsonObject): Usage | undefined {
+  const own = chunk['usage'];
+  if (own !== undefined && own !== null) return decodeUsage(own);
+  const groq = chunk['x_groq'];
+  return groq === undefined ? undefined : decodeUsage(object(groq)?.['usage']);
+}

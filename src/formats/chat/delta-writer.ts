@@ -1,0 +1,203 @@
+/** Turn events as deltas of chat chunks: the running tool index, reasoning details, offsets of citations. */
+import type { Part, PartDelta, ReasoningPart, TurnEvent } from '../conversation/conversation.ts';
+import { encodeCitation } from './citation.ts';
+import { encodeUrl } from './content.ts';
+import { encodeCallSignature, encodeDetails, isDetailEntry } from './details.ts';
+import { encodeAudio } from './encode-message.ts';
+import type { JsonObject } from './read.ts';
+
+/** One delta of one choice; `logprobs` stands beside it. */
+export interface Piece {
+  choice: number;
+  delta: JsonObject;
+  logprobs?: unknown;
+}
+
+interface Call {
+  index: number;
+  id: string;
+  name: string;
+  empty: boolean;
+  custom: boolean;
+  /** Free text of a custom call, until it is complete and can be written as JSON. */
+  input: string;
+}
+
+interface Thought {
+  head: ReasoningPart;
+  index: number;
+  told: boolean;
+  encrypted: string;
+}
+
+/** What is known of one choice. */
+interface ChoiceState {
+  calls: Map<number, Call>;
+  thoughts: Map<number, Thought>;
+  /** Entries of `reasoning_details` so far. */
+  details: number;
+  /** Characters of text so far, and where each text part began. */
+  written: number;
+  offsets: Map<number, number>;
+}
+
+export class DeltaWriter {
+  private readonly choices: ChoiceState[] = [];
+
+  /** Appends the deltas that an event of a part or of log probabilities makes. */
+  write(event: TurnEvent, pieces: Piece[]): void {
+    switch (event.type) {
+      case 'partStart':
+        this.start(event.choice, event.index, event.part, pieces);
+        break;
+      case 'partDelta':
+        this.add(event.choice, event.index, event.delta, pieces);
+        break;
+      case 'partStop':
+        this.stop(event.choice, event.index, pieces);
+        break;
+      case 'logprobs':
+        pieces.push({ choice: event.choice, delta: {}, logprobs: event.logprobs });
+        break;
+      default:
+    }
+  }
+
+  /** The tool index that the part of a call has; undefined for any other part. */
+  toolIndex(choice: number, part: number): number | undefined {
+    return this.choices[choice]?.calls.get(part)?.index;
+  }
+
+  private state(choice: number): ChoiceState {
+    while (this.choices.length <= choice) {
+      this.choices.push({ calls: new Map(), thoughts: new Map(), details: 0, written: 0, offsets: new Map() });
+    }
+    return this.choices[choice]!;
+  }
+
+  private start(choice: number, index: number, part: Part, pieces: Piece[]): void {
+    const state = this.state(choice);
+    switch (part.type) {
+      case 'text':
+        state.offsets.set(index, state.written);
+        if (part.text !== '') this.add(choice, index, { text: part.text }, pieces);
+        for (const citation of part.citations ?? []) this.add(choice, index, { citation }, pieces);
+        break;
+      case 'refusal':
+        state.offsets.set(index, -1);
+        if (part.text !== '') pieces.push({ choice, delta: { refusal: part.text } });
+        break;
+      case 'reasoning':
+        this.startThought(choice, index, part, state, pieces);
+        break;
+      case 'toolCall': {
+        const custom = part.custom === true;
+        const call: Call = { index: state.calls.size, id: part.id, name: part.name, empty: true, custom, input: '' };
+        state.calls.set(index, call);
+        if (part.signature !== undefined) {
+          const entry = encodeCallSignature(part.id, part.signature, state.details++);
+          pieces.push({ choice, delta: { reasoning_details: [entry] } });
+        }
+        const opening = {
+          index: call.index,
+          id: part.id,
+          type: 'function',
+          function: { name: part.name, arguments: '' },
+        };
+        pieces.push({ choice, delta: { tool_calls: [opening] } });
+        if (part.arguments !== '') this.add(choice, index, { arguments: part.arguments }, pieces);
+        break;
+      }
+      case 'image':
+        pieces.push({
+          choice,
+          delta: { images: [{ type: 'image_url', image_url: { url: encodeUrl(part.source, 'image') } }] },
+        });
+        break;
+      case 'audio':
+        pieces.push({ choice, delta: { audio: encodeAudio(part) } });
+        break;
+      case 'opaque':
+        // Only entries of reasoning_details have a place in a delta.
+        if (part.origin === 'chat' && isDetailEntry(part.value)) {
+          pieces.push({ choice, delta: { reasoning_details: [part.value] } });
+        }
+        break;
+      default:
+    }
+  }
+
+  private startThought(choice: number, index: number, part: ReasoningPart, state: ChoiceState, pieces: Piece[]): void {
+    const head: ReasoningPart = { type: 'reasoning', text: '', origin: part.origin };
+    if (part.id !== undefined) head.id = part.id;
+    if (part.summary !== undefined) head.summary = part.summary;
+    if (part.extras !== undefined) head.extras = part.extras;
+    const thought: Thought = { head, index: state.details++, told: false, encrypted: part.encrypted ?? '' };
+    state.thoughts.set(index, thought);
+    if (part.text !== '' || part.signature !== undefined)
+      this.think(choice, thought, part.text, part.signature, pieces);
+  }
+
+  private think(choice: number, thought: Thought, text: string, signature: string | undefined, pieces: Piece[]): void {
+    thought.told = true;
+    const piece = { ...thought.head, text, ...(signature !== undefined && { signature }) };
+    const delta: JsonObject = text === '' ? {} : { reasoning: text };
+    delta['reasoning_details'] = encodeDetails(piece, thought.index);
+    pieces.push({ choice, delta });
+  }
+
+  private add(choice: number, index: number, delta: PartDelta, pieces: Piece[]): void {
+    const state = this.state(choice);
+    const call = state.calls.get(index);
+    if (call !== undefined) {
+      if (delta.arguments === undefined || delta.arguments === '') return;
+      if (call.custom) call.input += delta.arguments;
+      else this.argue(choice, call, delta.arguments, pieces);
+      return;
+    }
+    const thought = state.thoughts.get(index);
+    if (thought !== undefined) {
+      if (delta.encrypted !== undefined) thought.encrypted += delta.encrypted;
+      if (delta.text !== undefined || delta.signature !== undefined) {
+        this.think(choice, thought, delta.text ?? '', delta.signature, pieces);
+      }
+      return;
+    }
+    if (delta.text !== undefined && delta.text !== '') {
+      if (state.offsets.get(index) === -1) pieces.push({ choice, delta: { refusal: delta.text } });
+      else {
+        state.written += delta.text.length;
+        pieces.push({ choice, delta: { content: delta.text } });
+      }
+    }
+    if (delta.citation !== undefined) {
+      const annotation = encodeCitation(delta.citation, state.offsets.get(index) ?? 0, state.written);
+      if (annotation !== undefined) pieces.push({ choice, delta: { annotations: [annotation] } });
+    }
+    if (delta.data !== undefined) pieces.push({ choice, delta: { audio: { data: delta.data } } });
+    if (delta.transcript !== undefined) pieces.push({ choice, delta: { audio: { transcript: delta.transcript } } });
+  }
+
+  private argue(choice: number, call: Call, written: string, pieces: Piece[]): void {
+    call.empty = false;
+    pieces.push({ choice, delta: { tool_calls: [{ index: call.index, function: { arguments: written } }] } });
+  }
+
+  private stop(choice: number, index: number, pieces: Piece[]): void {
+    const state = this.state(choice);
+    const call = state.calls.get(index);
+    // Arguments are always a JSON text: a call without any joins to {} (bug 23), a free text stands in an object.
+    if (call?.empty) this.argue(choice, call, call.custom ? customArguments(call.input) : '{}', pieces);
+    const thought = state.thoughts.get(index);
+    if (thought !== undefined && thought.encrypted !== '') {
+      const { extras, ...head } = thought.head;
+      const entry = { ...head, encrypted: thought.encrypted, ...(!thought.told && extras !== undefined && { extras }) };
+      pieces.push({ choice, delta: { reasoning_details: encodeDetails(entry, thought.index) } });
+    }
+  }
+}
+
+/** The input of a custom call (free text) where only JSON arguments have a place. */
+export function customArguments(input: string): string {
+  return JSON.stringify({ input });
+}

@@ -1,0 +1,148 @@
+/**
+ * Reasoning in chat messages, both ways: `reasoning_details` (wire/chat.md, ReasoningDetailUnion), the plain text in
+ * `reasoning` or `reasoning_content`, and the thinking parts that Mistral puts into the content.
+ *
+ * What goes out comes back: entries with the same index and id are one part, so a client that sends the details of an
+ * answer back unchanged (whole, or collected delta by delta) rebuilds the very parts it was given (bug 41).
+ */
+import type { Part, ReasoningOrigin, ReasoningPart } from '../conversation/conversation.ts';
+import { type JsonObject, list, object, rest, someText, text } from './read.ts';
+
+const ORIGINS: ReadonlySet<unknown> = new Set<ReasoningOrigin>([
+  'unknown',
+  'anthropic-claude-v1',
+  'openai-responses-v1',
+  'azure-openai-responses-v1',
+  'bedrock-openai-responses-v1',
+  'bedrock-xai-responses-v1',
+  'xai-responses-v1',
+  'meta-responses-v1',
+  'google-gemini-v1',
+]);
+
+export function originOf(format: unknown): ReasoningOrigin {
+  return ORIGINS.has(format) ? (format as ReasoningOrigin) : 'unknown';
+}
+
+const KNOWN: ReadonlySet<string> = new Set(['type', 'text', 'summary', 'data', 'signature', 'format', 'id', 'index']);
+
+/** One entry, read. `kind` undefined: an entry of a type that is not reasoning (a past server tool call). */
+export interface Detail {
+  kind: 'text' | 'summary' | 'encrypted' | undefined;
+  /** Entries with the same key are pieces of one part; '' when the entry stands for itself. */
+  key: string;
+  text: string;
+  signature?: string;
+  encrypted?: string;
+  id?: string;
+  origin: ReasoningOrigin;
+  value: JsonObject;
+}
+
+export function readDetail(entry: unknown): Detail | undefined {
+  const value = object(entry);
+  if (value === undefined) return undefined;
+  const kind = (
+    { 'reasoning.text': 'text', 'reasoning.summary': 'summary', 'reasoning.encrypted': 'encrypted' } as const
+  )[text(value['type'])];
+  const id = someText(value['id']);
+  const index = value['index'];
+  const detail: Detail = {
+    kind,
+    key: typeof index === 'number' ? `${index} ${id ?? ''}` : '',
+    text: text(kind === 'summary' ? value['summary'] : value['text']),
+    origin: originOf(value['format']),
+    value,
+  };
+  if (typeof value['signature'] === 'string') detail.signature = value['signature'];
+  if (typeof value['data'] === 'string') detail.encrypted = value['data'];
+  if (id !== undefined) detail.id = id;
+  return detail;
+}
+
+/** The reasoning of a whole message, in order. `signatures` are those that belong to calls, by call id. */
+export function decodeReasoning(message: JsonObject, callIds: ReadonlySet<string>) {
+  const parts: Part[] = [];
+  const signatures = new Map<string, { value: string; origin: ReasoningOrigin }>();
+  let key = '';
+  let told = false;
+  for (const entry of list(message['reasoning_details'])) {
+    const detail = readDetail(entry);
+    if (detail === undefined) continue;
+    if (detail.kind === undefined) {
+      parts.push({ type: 'opaque', origin: 'chat', value: detail.value });
+      key = '';
+    } else if (detail.kind === 'encrypted' && detail.id !== undefined && callIds.has(detail.id)) {
+      signatures.set(detail.id, { value: detail.encrypted ?? '', origin: detail.origin });
+    } else {
+      told ||= detail.text !== '';
+      const last = parts.at(-1);
+      if (last?.type === 'reasoning' && detail.key !== '' && detail.key === key) addDetail(last, detail);
+      else parts.push(newPart(detail));
+      key = detail.key;
+    }
+  }
+  // `reasoning` repeats the details as one text; it counts where they have none.
+  const plain = someText(message['reasoning']) ?? someText(message['reasoning_content']);
+  if (!told && plain !== undefined) parts.unshift({ type: 'reasoning', text: plain, origin: 'unknown' });
+  return { parts, signatures };
+}
+
+function newPart(detail: Detail): ReasoningPart {
+  const part: ReasoningPart = { type: 'reasoning', text: '', origin: detail.origin };
+  if (detail.id !== undefined) part.id = detail.id;
+  const others = rest(detail.value, KNOWN);
+  if (others !== undefined) part.extras = { chat: others };
+  addDetail(part, detail);
+  return part;
+}
+
+function addDetail(part: ReasoningPart, detail: Detail): void {
+  part.text += detail.text;
+  if (detail.kind === 'summary') part.summary = true;
+  if (detail.signature !== undefined) part.signature = (part.signature ?? '') + detail.signature;
+  if (detail.encrypted !== undefined) part.encrypted = (part.encrypted ?? '') + detail.encrypted;
+}
+
+/** The entries of one part; two when it has both a text and encrypted content. */
+export function encodeDetails(part: ReasoningPart, index: number): JsonObject[] {
+  const entries: JsonObject[] = [];
+  const common: JsonObject = { format: part.origin, index };
+  if (part.id !== undefined) common['id'] = part.id;
+  if (part.text !== '' || part.signature !== undefined || part.encrypted === undefined) {
+    const entry: JsonObject = part.summary
+      ? { type: 'reasoning.summary', summary: part.text, ...common }
+      : { type: 'reasoning.text', text: part.text, ...common };
+    if (part.signature !== undefined) entry['signature'] = part.signature;
+    entries.push({ ...entry, ...part.extras?.chat });
+  }
+  if (part.encrypted !== undefined) {
+    const extras = entries.length === 0 ? part.extras?.chat : undefined;
+    entries.push({ type: 'reasoning.encrypted', data: part.encrypted, ...common, ...extras });
+  }
+  return entries;
+}
+
+/** The entry that carries what an upstream bound to a call (Gemini's thought signature). */
+export function encodeCallSignature(
+  callId: string,
+  signature: { value: string; origin: ReasoningOrigin },
+  index: number,
+) {
+  return { type: 'reasoning.encrypted', data: signature.value, format: signature.origin, index, id: callId };
+}
+
+/** An entry of `reasoning_details` that is no reasoning (a past server tool call), as the opaque part that keeps it. */
+export function isDetailEntry(value: unknown): boolean {
+  return text(object(value)?.['type']).startsWith('reasoning.');
+}
+
+/** Mistral's `{type: 'thinking', thinking: [{type: 'text', text}] | string}`. */
+export function decodeThinking(part: JsonObject): ReasoningPart[] {
+  const thinking = part['thinking'];
+  let told = text(thinking);
+  for (const piece of list(thinking)) told += typeof piece === 'string' ? piece : text(object(piece)?.['text']);
+  const signature = someText(part['signature']);
+  if (told === '' && signature === undefined) return [];
+  return [{ type: 'reasoning', text: told, origin: 'unknown', ...(signature !== undefined && { signature }) }];
+}

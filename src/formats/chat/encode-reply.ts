@@ -1,0 +1,108 @@
+/** A whole answer for a client of this form (spec.md, "Chat completion object"). */
+import type { Choice, Part, Turn } from '../conversation/conversation.ts';
+import type { Closing, Stamp } from '../conversation/format.ts';
+import { encodeCitation } from './citation.ts';
+import { encodeUrl } from './content.ts';
+import { customArguments } from './delta-writer.ts';
+import { encodeCallSignature, encodeDetails, isDetailEntry } from './details.ts';
+import { encodeAudio } from './encode-message.ts';
+import type { JsonObject } from './read.ts';
+import { closingUsage } from './usage.ts';
+
+export function encodeReply(turn: Turn, stamp: Stamp, closing: Closing): JsonObject {
+  const reply: JsonObject = {
+    id: stamp.id,
+    object: 'chat.completion',
+    created: turn.created ?? stamp.created,
+    model: stamp.model,
+    provider: stamp.provider,
+    system_fingerprint: turn.fingerprint ?? null,
+  };
+  if (turn.serviceTier !== undefined) reply['service_tier'] = turn.serviceTier;
+  reply['choices'] = turn.choices.map(encodeChoice);
+  const usage = closingUsage(closing);
+  if (usage !== undefined) reply['usage'] = usage;
+  for (const [key, value] of Object.entries(turn.extras?.chat ?? {})) if (!(key in reply)) reply[key] = value;
+  if (closing.metadata !== undefined) reply[closing.metadata.key] = closing.metadata.value;
+  return reply;
+}
+
+function encodeChoice(choice: Choice, index: number): JsonObject {
+  return {
+    index,
+    message: encodeMessage(choice.parts),
+    finish_reason: choice.finish.unified,
+    native_finish_reason: choice.finish.native,
+    logprobs: choice.logprobs ?? null,
+  };
+}
+
+/** Several text parts are one text here, joined without a letter lost or added. */
+function encodeMessage(parts: readonly Part[]): JsonObject {
+  let content = '';
+  let refusal = '';
+  let reasoning = '';
+  const details: unknown[] = [];
+  const annotations: JsonObject[] = [];
+  const images: JsonObject[] = [];
+  const calls: JsonObject[] = [];
+  let audio: JsonObject | undefined;
+  let entries = 0;
+  for (const part of parts) {
+    switch (part.type) {
+      case 'text': {
+        const offset = content.length;
+        content += part.text;
+        for (const citation of part.citations ?? []) {
+          const annotation = encodeCitation(citation, offset, content.length);
+          if (annotation !== undefined) annotations.push(annotation);
+        }
+        break;
+      }
+      case 'refusal':
+        refusal += part.text;
+        break;
+      case 'reasoning':
+        reasoning += part.text;
+        details.push(...encodeDetails(part, entries++));
+        break;
+      case 'opaque':
+        if (part.origin === 'chat' && isDetailEntry(part.value)) {
+          details.push(part.value);
+          entries += 1;
+        }
+        break;
+      case 'image':
+        images.push({ type: 'image_url', image_url: { url: encodeUrl(part.source, 'image') } });
+        break;
+      case 'audio':
+        audio = encodeAudio(part);
+        break;
+      case 'toolCall':
+        if (part.signature !== undefined) details.push(encodeCallSignature(part.id, part.signature, entries++));
+        calls.push({
+          id: part.id,
+          index: calls.length,
+          type: 'function',
+          function: {
+            name: part.name,
+            arguments: part.custom ? customArguments(part.arguments) : part.arguments || '{}',
+          },
+        });
+        break;
+      default:
+    }
+  }
+  const message: JsonObject = {
+    role: 'assistant',
+    content: content === '' && (calls.length > 0 || refusal !== '' || audio !== undefined) ? null : content,
+    refusal: refusal === '' ? null : refusal,
+  };
+  if (reasoning !== '') message['reasoning'] = reasoning;
+  if (details.length > 0) message['reasoning_details'] = details;
+  if (annotations.length > 0) message['annotations'] = annotations;
+  if (images.length > 0) message['images'] = images;
+  if (audio !== undefined) message['audio'] = audio;
+  if (calls.length > 0) message['tool_calls'] = calls;
+  return message;
+}

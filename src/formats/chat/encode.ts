@@ -1,0 +1,169 @@
+/**
+ * The conversation as a request to a service that speaks chat completions, in the service's dialect. Messages are encoded
+ * one by one in order, so one more turn keeps the earlier ones byte for byte (except for `strictTemplate`, which merges).
+ */
+import type { Conversation, OutputFormat, ReasoningSettings, Tool, ToolChoice } from '../conversation/conversation.ts';
+import { budgetOf, effortOf } from '../conversation/effort.ts';
+import type { EncodeTarget } from '../conversation/format.ts';
+import { type Losses, Uncarried } from '../conversation/losses.ts';
+import { encodeCache } from './content.ts';
+import type { ChatDialect } from './dialect.ts';
+import { encodeMessages } from './encode-message.ts';
+import { PLAIN_SETTINGS } from './fields.ts';
+import type { JsonObject } from './read.ts';
+
+export function encode(conversation: Conversation, target: EncodeTarget, losses: Losses): JsonObject {
+  const dialect = target.dialect.chat ?? {};
+  const body: JsonObject = {
+    model: target.model,
+    messages: encodeMessages(conversation.messages, { dialect, losses, origin: target.origin }),
+  };
+  encodeTools(body, conversation, dialect, losses);
+  const cap = outputCap(conversation.settings.maxOutputTokens, target);
+  if (cap !== undefined) body[dialect.maxTokens ?? 'max_tokens'] = cap;
+  encodeReasoning(body, conversation.reasoning, cap ?? target.maxOutputTokens, dialect, losses);
+  if (conversation.output !== undefined) body['response_format'] = encodeOutput(conversation.output);
+  encodeSettings(body, conversation);
+  if (target.stream) Object.assign(body, streamFields(dialect));
+  const userField = dialect.userField ?? 'user';
+  if (userField !== 'none') body[userField] = target.user;
+  if (conversation.cache !== undefined && dialect.cacheControl) body['cache_control'] = encodeCache(conversation.cache);
+  encodeExtras(body, conversation, losses);
+  for (const field of dialect.refuses ?? []) {
+    if (!(field in body)) continue;
+    delete body[field];
+    losses.drop(field, 'the upstream refuses it');
+  }
+  return body;
+}
+
+/** The output cap to send, in the upstream's bounds; undefined when nobody gave one. */
+export function outputCap(asked: number | undefined, target: EncodeTarget): number | undefined {
+  const { capOutputTokens, maxOutputTokens } = target;
+  if (asked === undefined && capOutputTokens === undefined) return undefined;
+  const cap = Math.min(asked ?? Infinity, capOutputTokens ?? Infinity, maxOutputTokens ?? Infinity);
+  return Math.max(cap, target.dialect.chat?.minMaxTokens ?? 1);
+}
+
+export function streamFields(dialect: ChatDialect): JsonObject {
+  return dialect.streamUsage === false ? { stream: true } : { stream: true, stream_options: { include_usage: true } };
+}
+
+function encodeTools(body: JsonObject, conversation: Conversation, dialect: ChatDialect, losses: Losses): void {
+  const { tools, toolChoice, settings } = conversation;
+  if (tools === undefined || tools.length === 0) {
+    // Services refuse a choice among no tools; asking for none or for the default says nothing then.
+    if (toolChoice !== undefined && toolChoice.mode !== 'none' && toolChoice.mode !== 'auto') {
+      losses.drop('tool_choice', 'there are no tools to choose from');
+    }
+    return;
+  }
+  body['tools'] = tools.map((tool) => encodeTool(tool, dialect));
+  if (toolChoice !== undefined) body['tool_choice'] = encodeToolChoice(toolChoice);
+  if (settings.parallelToolCalls !== undefined) body['parallel_tool_calls'] = settings.parallelToolCalls;
+}
+
+function encodeTool(tool: Tool, dialect: ChatDialect): unknown {
+  if (tool.type === 'opaque') {
+    if (tool.origin !== 'chat') throw new Uncarried('tools', `a tool of the ${tool.origin} form has no place in chat`);
+    return tool.value;
+  }
+  return {
+    type: 'function',
+    function: {
+      name: tool.name,
+      ...(tool.description !== undefined && { description: tool.description }),
+      ...(tool.parameters !== undefined && { parameters: tool.parameters }),
+      ...(tool.strict !== undefined && { strict: tool.strict }),
+    },
+    ...(tool.cache !== undefined && dialect.cacheControl && { cache_control: encodeCache(tool.cache) }),
+    ...tool.extras?.chat,
+  };
+}
+
+function encodeToolChoice(choice: ToolChoice): unknown {
+  if (choice.mode === 'tool') return { type: 'function', function: { name: choice.name } };
+  if (choice.mode !== 'opaque') return choice.mode;
+  if (choice.origin !== 'chat') throw new Uncarried('tool_choice', `a choice of the ${choice.origin} form`);
+  return choice.value;
+}
+
+/** How much to think, said in the upstream's way (wire/chat.md, "reasoning"). `cap` is the output cap that goes out. */
+export function encodeReasoning(
+  body: JsonObject,
+  settings: ReasoningSettings | undefined,
+  cap: number | null,
+  dialect: ChatDialect,
+  losses: Losses,
+): void {
+  if (settings === undefined) return;
+  const way = dialect.reasoning ?? 'effort';
+  if (way === 'object') {
+    const reasoning = reasoningObject(settings, cap);
+    if (Object.keys(reasoning).length > 0) body['reasoning'] = reasoning;
+    return;
+  }
+  const effort = effortOf(settings, cap);
+  if (way === 'effort' && effort !== undefined) body['reasoning_effort'] = effort;
+  else if (effort !== undefined && effort !== 'none')
+    losses.drop('reasoning', 'the upstream cannot be told how much to think');
+  if (settings.exclude === true) losses.drop('reasoning.exclude', 'the upstream cannot be told to hide its thinking');
+  if (settings.summary !== undefined) losses.drop('reasoning.summary', 'chat completions have no choice of summary');
+}
+
+function reasoningObject(settings: ReasoningSettings, cap: number | null): JsonObject {
+  const reasoning: JsonObject = {};
+  if (settings.enabled !== undefined) reasoning['enabled'] = settings.enabled;
+  else if (settings.adaptive === true && settings.effort === undefined) reasoning['enabled'] = true;
+  if (settings.effort !== undefined) reasoning['effort'] = settings.effort;
+  else if (settings.budgetTokens !== undefined) reasoning['max_tokens'] = budgetOf(settings, cap) ?? 0;
+  if (settings.exclude !== undefined) reasoning['exclude'] = settings.exclude;
+  if (settings.summary !== undefined) reasoning['summary'] = settings.summary;
+  return { ...reasoning, ...settings.extras?.chat };
+}
+
+function encodeOutput(output: OutputFormat): JsonObject {
+  switch (output.type) {
+    case 'json':
+      return { type: 'json_object' };
+    case 'grammar':
+      return { type: 'grammar', grammar: output.grammar };
+    case 'schema':
+      return {
+        type: 'json_schema',
+        json_schema: {
+          // The form asks for a name; the other forms have none.
+          name: output.name ?? 'answer',
+          ...(output.description !== undefined && { description: output.description }),
+          ...(output.schema !== undefined && { schema: output.schema }),
+          ...(output.strict !== undefined && { strict: output.strict }),
+        },
+      };
+    default:
+      return { type: output.type };
+  }
+}
+
+function encodeSettings(body: JsonObject, conversation: Conversation): void {
+  const { settings } = conversation;
+  for (const [field, name] of PLAIN_SETTINGS) {
+    if (settings[name] !== undefined && name !== 'parallelToolCalls') body[field] = settings[name];
+  }
+  if (settings.stop !== undefined && settings.stop.length > 0) body['stop'] = settings.stop;
+  if (settings.serviceTier !== undefined) body['service_tier'] = settings.serviceTier;
+  if (conversation.choices !== undefined) body['n'] = conversation.choices;
+  if (conversation.modalities !== undefined) body['modalities'] = conversation.modalities;
+  if (conversation.audio !== undefined) body['audio'] = conversation.audio;
+  if (conversation.imageConfig !== undefined) body['image_config'] = conversation.imageConfig;
+  if (conversation.webSearch !== undefined) body['web_search_options'] = conversation.webSearch;
+}
+
+function encodeExtras(body: JsonObject, conversation: Conversation, losses: Losses): void {
+  for (const [format, extras] of Object.entries(conversation.extras ?? {})) {
+    if (format === 'chat') {
+      for (const [key, value] of Object.entries(extras)) if (!(key in body)) body[key] = value;
+    } else {
+      for (const key of Object.keys(extras)) losses.drop(key, 'chat completions have no such field');
+    }
+  }
+}

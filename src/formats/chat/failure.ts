@@ -1,0 +1,148 @@
+/** Error bodies of services that speak chat completions, in every shape that was seen, read into one vocabulary. */
+import type { FailureKind, UpstreamFailure } from '../conversation/failure.ts';
+import { type JsonObject, list, object, someText, text } from './read.ts';
+
+const LARGEST_RAW = 64 * 1024;
+const LARGEST_MESSAGE = 4 * 1024;
+
+/** Reads an answer with an error status. `body` is text, perhaps not JSON. */
+export function decodeFailure(status: number, body: string): UpstreamFailure {
+  let value: unknown;
+  try {
+    value = JSON.parse(body);
+  } catch {
+    // A proxy's HTML page tells the client nothing; the status does.
+    const plain = body.trimStart().startsWith('<') ? '' : body.trim();
+    const message = plain === '' ? `the upstream answered with status ${status}` : plain;
+    return describe(status, { message }, bounded(body), body);
+  }
+  return describe(status, errorOf(value), body.length > LARGEST_RAW ? bounded(body) : value, body);
+}
+
+/** The failure that an event or an answer with status 200 reports; undefined when it reports none. */
+export function decodeInBand(name: string, value: JsonObject): UpstreamFailure | undefined {
+  const error = value['error'];
+  const told = error !== undefined && error !== null && error !== false && error !== '';
+  if (!told && name !== 'error' && value['object'] !== 'error') return undefined;
+  const parsed = errorOf(value);
+  const written = JSON.stringify(value);
+  return describe(parsed.status ?? null, parsed, written.length > LARGEST_RAW ? bounded(written) : value, written);
+}
+
+interface ErrorText {
+  message: string;
+  code?: string;
+  status?: number;
+}
+
+/** Finds message, code and status in `{error: {...}}`, `{error: "..."}`, `{message}`, `{detail}`, `[{error}]` and kin. */
+function errorOf(value: unknown): ErrorText {
+  const body = object(value) ?? object(list(value)[0]) ?? {};
+  const error = object(body['error']) ?? body;
+  const found: ErrorText = { message: messageOf(body, error) };
+  const code = [error['code'], error['type'], error['status'], body['error_type'], body['code']].find(
+    (word) => typeof word === 'string' && word !== '' && !/^\d+$/.test(word),
+  );
+  if (code !== undefined) found.code = String(code);
+  const status = [error['status_code'], error['code'], error['status'], body['code'], body['status']]
+    .map(Number)
+    .find((number) => number >= 400 && number < 600);
+  if (status !== undefined) found.status = status;
+  return found;
+}
+
+function messageOf(body: JsonObject, error: JsonObject): string {
+  for (const told of [
+    error['message'],
+    body['error'],
+    body['message'],
+    error['detail'],
+    body['detail'],
+    error['msg'],
+  ]) {
+    if (typeof told === 'string' && told !== '') return told;
+    if (typeof told === 'object' && told !== null && told !== error) return JSON.stringify(told);
+  }
+  return '';
+}
+
+function describe(status: number | null, error: ErrorText, raw: unknown, written: string): UpstreamFailure {
+  const seen = status ?? error.status ?? null;
+  const failure: UpstreamFailure = {
+    kind: kindOf(seen ?? 500, written.length > LARGEST_RAW ? written.slice(0, LARGEST_RAW) : written),
+    status: seen,
+    message: withoutAccount(error.message).slice(0, LARGEST_MESSAGE) || 'the upstream reported an error without a text',
+    raw,
+  };
+  if (error.code !== undefined) failure.code = error.code;
+  const wait = waitOf(written, failure.kind);
+  if (wait !== undefined) failure.retryAfterSeconds = wait;
+  return failure;
+}
+
+/** Names of our account at the provider are nobody's business (bug 60). */
+function withoutAccount(message: string): string {
+  return message.replace(/\b(org|proj|user|acct)[-_][A-Za-z0-9]{10,}/g, '$1-***');
+}
+
+const FILTERED = /content_filter|content_policy|responsibleaipolicy|prompt_blocked|moderation|data_inspection_failed/;
+const TOO_LONG =
+  /context.?length|context.?window|maximum context|too many (input |prompt )?tokens|too_many_(prompt_)?tokens|prompt (is )?too long|messages is too long|exceeds? the (maximum|context|model's)|max context|string_above_max_length/;
+const NO_MONEY =
+  /insufficient_quota|insufficient (account )?balance|insufficient credits|exceeded your current quota|spend(ing)? limit|billing|arrearage|credit balance/;
+const TOO_OFTEN =
+  /rate.?limit|resource_exhausted|too many requests|throttl|tokens per (min|day)|requests per (min|day)/;
+const OVERLOADED = /overloaded|over.?capacity|no capacity|capacity_exceeded|unavailable/;
+const BAD_KEY = /invalid[ _]api[ _]?key|api key not valid|incorrect api key|unauthori[sz]ed|authentication/;
+const NO_MODEL = /model_not_found|model[^.]{0,80}(does not exist|not found|not exist)|unknown model|invalid model/;
+
+function kindOf(status: number, written: string): FailureKind {
+  const body = written.toLowerCase();
+  if (status < 500 && status !== 401 && status !== 429 && FILTERED.test(body)) return 'content_filter';
+  if ((status === 400 || status === 413 || status === 422) && TOO_LONG.test(body)) return 'context_length';
+  if (status === 402 || ((status === 429 || status === 403 || status === 400) && NO_MONEY.test(body))) return 'quota';
+  // Groq says 413 for tokens per minute.
+  if (status === 429 || (status < 500 && status !== 401 && TOO_OFTEN.test(body))) return 'rate_limit';
+  if (status === 401) return 'auth';
+  if (status === 404) return 'not_found';
+  if (status === 408 || status === 504 || status === 524) return 'timeout';
+  if (status === 413) return 'too_large';
+  if (status === 498 || status === 503 || status === 529 || (status >= 500 && OVERLOADED.test(body)))
+    return 'overloaded';
+  if (status >= 500 || status < 400) return TOO_OFTEN.test(body) ? 'rate_limit' : 'server';
+  if (NO_MODEL.test(body)) return 'not_found';
+  if (BAD_KEY.test(body)) return 'auth';
+  return status === 403 ? 'permission' : 'invalid_request';
+}
+
+/** Seconds to wait, where only the body tells: `retryDelay` of Google, "try again in 1m2.5s" of OpenAI and Groq. */
+function waitOf(written: string, kind: FailureKind): number | undefined {
+  if (kind !== 'rate_limit' && kind !== 'overloaded' && kind !== 'quota') return undefined;
+  const named = /"(?:retryDelay|retry_after|retry_after_seconds|retryAfter)"\s*:\s*"?(\d+(?:\.\d+)?)/.exec(written);
+  if (named !== null) return Math.max(1, Math.ceil(Number(named[1])));
+  const told =
+    /(?:try again|retry)(?: after| in)\s+((?:\d+(?:\.\d+)?\s*(?:ms|milliseconds?|h|m|s|seconds?|minutes?)\s*)+)/i.exec(
+      written,
+    );
+  if (told === null) return undefined;
+  let seconds = 0;
+  for (const [, amount, unit] of told[1]!.matchAll(/(\d+(?:\.\d+)?)\s*(ms|milli|h|m|s)/gi)) {
+    const factor = { ms: 0.001, milli: 0.001, h: 3600, m: 60, s: 1 }[unit!.toLowerCase()] ?? 0;
+    seconds += Number(amount) * factor;
+  }
+  return Math.max(1, Math.ceil(seconds));
+}
+
+function bounded(body: string): string {
+  return body.length > LARGEST_RAW ? body.slice(0, LARGEST_RAW) : body;
+}
+
+export function cutFailure(): UpstreamFailure {
+  return { kind: 'cut', status: null, message: 'the upstream ended its stream without an end marker' };
+}
+
+/** An event or answer that is not what the form says. */
+export function malformedFailure(what: string, raw: unknown): UpstreamFailure {
+  const shown = someText(raw) === undefined ? raw : bounded(text(raw));
+  return { kind: 'malformed', status: null, message: `the upstream sent ${what}`, raw: shown };
+}

@@ -1,0 +1,88 @@
+/** Which request fields of `POST /chat/completions` are whose. One list for decoding and for relaying. */
+
+/** Fields for the gateway itself. No upstream sees them (`user` and `stream_options` go out in our own words). */
+export const GATEWAY_FIELDS: ReadonlySet<string> = new Set([
+  'model',
+  'models',
+  'provider',
+  'route',
+  'plugins',
+  'transforms',
+  'preset',
+  'session_id',
+  'trace',
+  'debug',
+  'usage',
+  'user',
+  'safety_identifier',
+  'metadata',
+  'deferred_tools',
+  'stop_server_tools_when',
+  'max_tool_calls',
+  'include_reasoning',
+]);
+
+/** Fields that decoding gives a place in the conversation. */
+export const CONVERSATION_FIELDS: ReadonlySet<string> = new Set([
+  'messages',
+  'stream',
+  'stream_options',
+  'tools',
+  'functions',
+  'tool_choice',
+  'function_call',
+  'parallel_tool_calls',
+  'reasoning',
+  'reasoning_effort',
+  'response_format',
+  'max_tokens',
+  'max_completion_tokens',
+  'temperature',
+  'top_p',
+  'top_k',
+  'top_a',
+  'min_p',
+  'frequency_penalty',
+  'presence_penalty',
+  'repetition_penalty',
+  'seed',
+  'stop',
+  'logprobs',
+  'top_logprobs',
+  'logit_bias',
+  'service_tier',
+  'verbosity',
+  'prediction',
+  'prompt_cache_key',
+  'n',
+  'modalities',
+  'audio',
+  'image_config',
+  'web_search_options',
+  'cache_control',
+]);
+
+/** Knobs whose value needs no translation, wire name to name in the conversation's settings. */
+export const PLAIN_SETTINGS = [
+  ['temperature', 'temperature'],
+  ['top_p', 'topP'],
+  ['top_k', 'topK'],
+  ['top_a', 'topA'],
+  ['min_p', 'minP'],
+  ['frequency_penalty', 'frequencyPenalty'],
+  ['presence_penalty', 'presencePenalty'],
+  ['repetition_penalty', 'repetitionPenalty'],
+  ['seed', 'seed'],
+  ['logprobs', 'logprobs'],
+  ['top_logprobs', 'topLogprobs'],
+  ['logit_bias', 'logitBias'],
+  ['parallel_tool_calls', 'parallelToolCalls'],
+  ['verbosity', 'verbosity'],
+  ['prediction', 'prediction'],
+  ['prompt_cache_key', 'promptCacheKey'],
+] as const;
+
+/** `fast` is another name of `priority`; no endpoint is faster still, so `ultrafast` falls back to it (wire/chat.md). */
+export function serviceTier(tier: string): string {
+  return tier === 'fast' || tier === 'ultrafast' ? 'priority' : tier;
+}

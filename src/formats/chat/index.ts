@@ -1,0 +1,36 @@
+/**
+ * The chat form (wire/chat.md): what clients of `POST /chat/completions` speak, and what most services speak upstream,
+ * each in a dialect of its own. Both halves and the relay between them; pure functions only.
+ */
+import type { ServedFormat, SpokenFormat } from '../conversation/format.ts';
+import { asked } from './asked.ts';
+import { check } from './check.ts';
+import { decode } from './decode.ts';
+import { decodeReply } from './decode-reply.ts';
+import { ChatDecoder } from './decoder.ts';
+import { encode } from './encode.ts';
+import { encodeFailure } from './encode-failure.ts';
+import { encodeReply } from './encode-reply.ts';
+import { ChatEncoder } from './encoder.ts';
+import { decodeFailure } from './failure.ts';
+import { relay } from './relay.ts';
+import { schema } from './schema.ts';
+
+export type { ChatDialect } from './dialect.ts';
+
+export const chat: ServedFormat & SpokenFormat = {
+  id: 'chat',
+  path: '/chat/completions',
+  schema,
+  check,
+  asked,
+  decode,
+  encodeReply,
+  encoder: (stamp) => new ChatEncoder(stamp),
+  encodeFailure,
+  relay,
+  encode,
+  decodeReply: (value) => decodeReply(value),
+  decoder: () => new ChatDecoder(),
+  decodeFailure,
+};

@@ -1,0 +1,38 @@
+/** Lenient readers of JSON that somebody else wrote: what does not fit its place reads as absent, never as an exception. */
+
+export type JsonObject = Record<string, unknown>;
+
+export function object(value: unknown): JsonObject | undefined {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : undefined;
+}
+
+export function list(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+/** The text, or '' for anything else. */
+export function text(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}
+
+/** The text when it is one with content. */
+export function someText(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+/** A count of tokens: anything but a positive finite number is 0. */
+export function count(value: unknown): number {
+  return typeof value === 'number' && Number.isFinite(value) && value > 0 ? Math.trunc(value) : 0;
+}
+
+/** The members that are not in `known`; undefined when there are none. */
+export function rest(value: JsonObject, known: ReadonlySet<string>): JsonObject | undefined {
+  let others: JsonObject | undefined;
+  for (const key of Object.keys(value)) {
+    if (!known.has(key) && value[key] !== undefined) {
+      others ??= {};
+      others[key] = value[key];
+    }
+  }
+  return others;
+}

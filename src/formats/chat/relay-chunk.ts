@@ -1,0 +1,165 @@
+/** One choice of a relayed chunk: does it keep to the form, and how it is mended where it does not. */
+import { type Edit, patchMembers, scanMembers, stringifyJson } from '../../base/json.ts';
+import type { TurnEvent } from '../conversation/conversation.ts';
+import { scanElements } from './json-list.ts';
+import { type JsonObject, list, object, someText } from './read.ts';
+
+interface Call {
+  id: string;
+  name: string;
+  empty: boolean;
+  custom: boolean;
+}
+
+/** What is known of one choice of the stream. */
+export class RelayedChoice {
+  readonly index: number;
+  readonly calls: Call[] = [];
+  /** A chunk with a role came, or was written. */
+  introduced = false;
+  /** The upstream numbers its calls in its own way, so every delta of a call is written anew. */
+  crooked = false;
+  private readonly kinds = new Map<number, string>();
+  private readonly callOf = new Map<number, number>();
+
+  constructor(index: number) {
+    this.index = index;
+  }
+
+  track(event: TurnEvent & { type: 'partStart' | 'partDelta' }): void {
+    if (event.type === 'partStart') {
+      const { part } = event;
+      this.kinds.set(event.index, part.type);
+      if (part.type !== 'toolCall') return;
+      this.callOf.set(event.index, this.calls.length);
+      this.calls.push({ id: part.id, name: part.name, empty: true, custom: part.custom === true });
+    } else if (event.delta.arguments) {
+      const call = this.calls[this.callOf.get(event.index) ?? -1];
+      if (call !== undefined) call.empty = false;
+    }
+  }
+
+  /** What this choice's events add, in the terms of a delta. */
+  additions(events: readonly TurnEvent[]): { content: string; reasoning: string; calls: JsonObject[] } {
+    const added = { content: '', reasoning: '', calls: [] as JsonObject[] };
+    for (const event of events) {
+      if ((event.type !== 'partStart' && event.type !== 'partDelta') || event.choice !== this.index) continue;
+      const index = this.callOf.get(event.index);
+      if (event.type === 'partStart') {
+        if (index === undefined) continue;
+        const { id, name } = this.calls[index]!;
+        added.calls.push({ index, id, type: 'function', function: { name, arguments: '' } });
+      } else if (index !== undefined) {
+        addArguments(added.calls, index, event.delta.arguments ?? '');
+      } else if (this.kinds.get(event.index) === 'text') added.content += event.delta.text ?? '';
+      else if (this.kinds.get(event.index) === 'reasoning') added.reasoning += event.delta.text ?? '';
+    }
+    return added;
+  }
+}
+
+function addArguments(calls: JsonObject[], index: number, written: string): void {
+  const opened = calls.find((call) => call['index'] === index);
+  const body = object(opened?.['function']);
+  if (body !== undefined) body['arguments'] = String(body['arguments']) + written;
+  else calls.push({ index, function: { arguments: written } });
+}
+
+/** `standard`: goes on as it is; `reasoning`: only lacks `reasoning` beside a vendor's name of it; `broken`: is mended. */
+export type Assessment = 'standard' | 'reasoning' | 'broken';
+
+/** Judges a choice before its events are tracked. */
+export function assess(choice: JsonObject, known: RelayedChoice): Assessment {
+  const delta = object(choice['delta']);
+  if (delta === undefined || choice['index'] !== known.index) return 'broken';
+  const { content } = delta;
+  if (content !== undefined && content !== null && typeof content !== 'string') return 'broken';
+  if (!known.introduced && delta['role'] !== 'assistant') return 'broken';
+  const calls = delta['tool_calls'];
+  if (calls !== undefined && calls !== null && !areStandard(calls, known)) {
+    known.crooked = true;
+    return 'broken';
+  }
+  const vendor = delta['reasoning_content'];
+  return vendor !== undefined && someText(vendor) !== undefined && someText(delta['reasoning']) === undefined
+    ? 'reasoning'
+    : 'standard';
+}
+
+function areStandard(calls: unknown, known: RelayedChoice): boolean {
+  if (!Array.isArray(calls) || known.crooked) return false;
+  const ids = known.calls.map((call) => call.id);
+  for (const value of calls as unknown[]) {
+    const call = object(value) ?? {};
+    const index = call['index'];
+    const id = someText(call['id']);
+    if (typeof index !== 'number' || !Number.isInteger(index) || index < 0 || index > ids.length) return false;
+    if (index < ids.length) {
+      if (id !== undefined && id !== ids[index]) return false;
+    } else {
+      const body = object(call['function']) ?? object(call['custom']);
+      if (id === undefined || someText(body?.['name']) === undefined || someText(call['type']) === undefined)
+        return false;
+      ids.push(id);
+    }
+  }
+  return true;
+}
+
+/** The choice as the form has it, with its unknown members; made of what the decoder read. */
+export function mendChoice(choice: JsonObject, known: RelayedChoice, events: readonly TurnEvent[]): JsonObject {
+  const added = known.additions(events);
+  const delta: JsonObject = { ...object(choice['delta']) };
+  if (!known.introduced) delta['role'] = 'assistant';
+  const { content } = delta;
+  if ((content !== undefined && content !== null && typeof content !== 'string') || choice['delta'] === undefined) {
+    delete delta['content'];
+    if (added.content !== '') delta['content'] = added.content;
+  }
+  if (added.reasoning !== '' && someText(delta['reasoning']) === undefined) delta['reasoning'] = added.reasoning;
+  if (known.crooked || choice['delta'] === undefined) {
+    delete delta['tool_calls'];
+    if (added.calls.length > 0) delta['tool_calls'] = added.calls;
+  }
+  return { ...choice, index: known.index, delta };
+}
+
+/**
+ * The chunk's text with `reasoning` put in front of the only `reasoning_content`; undefined where the text does not show
+ * one plain place for it. In a JSON text `"reasoning_content":` is a key wherever it stands: inside a string the quotes
+ * would be escaped.
+ */
+export function withReasoning(text: string, reasoning: string): string | undefined {
+  const key = '"reasoning_content":';
+  const at = text.indexOf(key);
+  if (at === -1 || text.indexOf(key, at + key.length) !== -1 || text.includes('"reasoning":')) return undefined;
+  return `${text.slice(0, at)}"reasoning":${JSON.stringify(reasoning)},${text.slice(at)}`;
+}
+
+/** The text of a chunk of one choice with that choice's members edited. */
+export function editOnlyChoice(text: string, edits: readonly Edit[]): string {
+  const members = scanMembers(text);
+  const choices = members.find((member) => member.key === 'choices');
+  if (choices === undefined) return text;
+  const inside = text.slice(choices.valueStart, choices.valueEnd);
+  const only = scanElements(inside)[0];
+  if (only === undefined) return text;
+  const choice = inside.slice(only.start, only.end);
+  const json = `[${patchMembers(choice, scanMembers(choice), edits)}]`;
+  return patchMembers(text, members, [{ key: 'choices', json }]);
+}
+
+/** A chunk that closes calls which came without arguments: they are a JSON text to every client (bug 23). */
+export function emptyArguments(choice: RelayedChoice): string | undefined {
+  const calls: JsonObject[] = [];
+  choice.calls.forEach((call, index) => {
+    if (call.empty && !call.custom) calls.push({ index, function: { arguments: '{}' } });
+  });
+  if (calls.length === 0) return undefined;
+  return stringifyJson([{ index: choice.index, delta: { tool_calls: calls }, finish_reason: null }]);
+}
+
+export function hasContent(events: readonly TurnEvent[], choice: JsonObject): boolean {
+  if (list(object(choice['delta'])?.['tool_calls']).length > 0) return true;
+  return events.some(({ type }) => type === 'partStart' || type === 'partDelta' || type === 'logprobs');
+}

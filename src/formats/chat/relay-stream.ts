@@ -1,0 +1,233 @@
+/**
+ * A relayed stream. The common chunk costs one comparison and one replacement of its beginning (id, model and the like);
+ * a chunk that breaks the form is written anew from what the decoder made of it. Finish words and usage are held until
+ * the closing figures are known: services repeat finish words, and an error may follow one.
+ */
+import type { GatewayError } from '../../base/errors.ts';
+import { type Edit, patchMembers, scanMembers, stringifyJson } from '../../base/json.ts';
+import type { Finish, TurnEvent } from '../conversation/conversation.ts';
+import type { Closing, RelayStream, Stamp } from '../conversation/format.ts';
+import { ChunkHead } from './chunk-head.ts';
+import { errorObject } from './encode-failure.ts';
+import { DONE, ERROR_CHOICE } from './encoder.ts';
+import { shownFinish } from './finish.ts';
+import { type JsonObject, object, rest, someText, text } from './read.ts';
+import {
+  assess,
+  editOnlyChoice,
+  emptyArguments,
+  hasContent,
+  mendChoice,
+  RelayedChoice,
+  withReasoning,
+} from './relay-chunk.ts';
+import { relayedUsage } from './usage.ts';
+
+/** Members of a chunk that are ours or known; the others of a chunk that is dropped ride on another one. */
+const KNOWN: ReadonlySet<string> = new Set([
+  'id',
+  'object',
+  'created',
+  'model',
+  'provider',
+  'choices',
+  'usage',
+  'system_fingerprint',
+  'service_tier',
+  'obfuscation',
+]);
+
+const WITHOUT_USAGE: readonly Edit[] = [{ key: 'usage', json: undefined }];
+const NO_CHOICES: readonly Edit[] = [{ key: 'choices', json: '[]' }];
+
+interface Held {
+  /** The choice that the chunk ends; -1 for a chunk of metadata. */
+  choice: number;
+  text: string;
+}
+
+export class ChatRelayStream implements RelayStream {
+  private readonly stamp: Stamp;
+  private readonly head: ChunkHead;
+  private readonly choices = new Map<number, RelayedChoice>();
+  /** What the decoder says of each choice's end. */
+  private readonly finishes = new Map<number, Finish>();
+  /** Chunks from the first finish word on, in order. */
+  private readonly held: Held[] = [];
+  /** Unknown members of the upstream's usage chunks, which are not passed on themselves. */
+  private strange: JsonObject = {};
+
+  constructor(stamp: Stamp) {
+    this.stamp = stamp;
+    this.head = new ChunkHead(stamp);
+  }
+
+  event(_name: string, data: string, value: unknown, events: readonly TurnEvent[]): string {
+    const chunk = object(value);
+    if (chunk === undefined) {
+      for (const event of events) if (event.type === 'finish') this.finishes.set(event.choice, event.finish);
+      return '';
+    }
+    const choices = chunk['choices'];
+    if (!Array.isArray(choices) || choices.length === 0) return this.withoutChoices(chunk, data);
+    let worst = 'standard';
+    let ends = false;
+    for (const entry of choices as unknown[]) {
+      const choice = object(entry) ?? {};
+      const found = assess(choice, this.choice(choice['index']));
+      if (worst !== 'broken' && found !== 'standard') worst = found;
+      ends ||= someText(choice['finish_reason']) !== undefined;
+    }
+    for (const event of events) {
+      if (event.type === 'partStart' || (event.type === 'partDelta' && event.delta.arguments !== undefined)) {
+        this.choice(event.choice).track(event);
+      }
+    }
+    if (worst === 'standard' && !ends) return this.forward(chunk, data, choices as unknown[]);
+    return choices.length === 1
+      ? this.one(chunk, data, object(choices[0]) ?? {}, events, worst)
+      : this.several(chunk, choices as unknown[], events);
+  }
+
+  end(closing: Closing): string {
+    const usage = this.stamp.usage === 'none' ? undefined : relayedUsage(closing);
+    const metadata = closing.metadata === undefined ? {} : { [closing.metadata.key]: closing.metadata.value };
+    const separate = this.stamp.usage === 'chunk' && usage !== undefined;
+    this.holdMissingFinishes();
+    let written = '';
+    for (const choice of this.choices.values()) {
+      const closed = emptyArguments(choice);
+      if (closed !== undefined) written += frame(this.chunk(closed, {}));
+    }
+    const last = this.held.findLastIndex((item) => item.choice !== -1);
+    this.held.forEach((item, index) => {
+      const extra = index === last && !separate ? { ...this.strange, ...(usage && { usage }), ...metadata } : {};
+      written += frame(item.choice === -1 ? item.text : this.finishChunk(item, extra));
+    });
+    if (separate) written += frame(this.chunk('[]', { ...this.strange, usage, ...metadata }));
+    return written + DONE;
+  }
+
+  failure(error: GatewayError, closing: Closing): string {
+    const usage = this.stamp.usage === 'none' ? undefined : relayedUsage(closing);
+    const metadata = closing.metadata === undefined ? {} : { [closing.metadata.key]: closing.metadata.value };
+    return frame(this.chunk(`[${ERROR_CHOICE}]`, { error: errorObject(error), ...(usage && { usage }), ...metadata }));
+  }
+
+  private choice(index: unknown): RelayedChoice {
+    const at = typeof index === 'number' && Number.isInteger(index) ? index : 0;
+    let choice = this.choices.get(at);
+    if (choice === undefined) {
+      choice = new RelayedChoice(at);
+      this.choices.set(at, choice);
+    }
+    return choice;
+  }
+
+  /** A chunk of our own. */
+  private chunk(choices: string, extra: JsonObject): string {
+    const named = stringifyJson(this.head.members()).slice(0, -1);
+    const more = stringifyJson(extra);
+    return `${named},"choices":${choices}${more === '{}' ? '}' : `,${more.slice(1)}`}`;
+  }
+
+  /** Metadata goes on (behind a finish word it waits); a usage chunk is kept for the end. */
+  private withoutChoices(chunk: JsonObject, data: string): string {
+    if (object(chunk['usage']) !== undefined) {
+      this.head.observe(chunk);
+      Object.assign(this.strange, rest(chunk, KNOWN));
+      return '';
+    }
+    const patched = this.head.patch(chunk, data, Array.isArray(chunk['choices']) ? [] : NO_CHOICES);
+    if (this.held.length === 0) return frame(patched);
+    this.held.push({ choice: -1, text: patched });
+    return '';
+  }
+
+  private forward(chunk: JsonObject, data: string, choices: readonly unknown[]): string {
+    for (const entry of choices) this.choice(object(entry)?.['index']).introduced = true;
+    const { usage } = chunk;
+    return frame(
+      usage === undefined || usage === null
+        ? this.head.replace(chunk, data)
+        : this.head.patch(chunk, data, WITHOUT_USAGE),
+    );
+  }
+
+  /** A chunk of one choice that is mended, ends the choice, or both. */
+  private one(
+    chunk: JsonObject,
+    data: string,
+    choice: JsonObject,
+    events: readonly TurnEvent[],
+    worst: string,
+  ): string {
+    const known = this.choice(choice['index']);
+    const ends = someText(choice['finish_reason']) !== undefined;
+    let current = data;
+    if (worst === 'reasoning') {
+      const thought = text(object(choice['delta'])?.['reasoning_content']);
+      current = withReasoning(data, thought) ?? this.mended(chunk, [choice], events);
+    } else if (worst === 'broken') current = this.mended(chunk, [choice], events);
+    known.introduced = true;
+    if (!ends) return frame(this.head.patch(chunk, current, WITHOUT_USAGE));
+    const ended = this.held.some((item) => item.choice === known.index);
+    if (!hasContent(events, choice)) {
+      if (!ended) this.held.push({ choice: known.index, text: this.head.patch(chunk, current, WITHOUT_USAGE) });
+      return '';
+    }
+    if (!ended) this.held.push({ choice: known.index, text: this.chunk(bareChoice(known.index), {}) });
+    const open = editOnlyChoice(current, [
+      { key: 'finish_reason', json: 'null' },
+      { key: 'native_finish_reason', json: undefined },
+    ]);
+    return frame(this.head.patch(chunk, open, WITHOUT_USAGE));
+  }
+
+  /** A chunk of several choices that is mended or ends some of them. */
+  private several(chunk: JsonObject, entries: readonly unknown[], events: readonly TurnEvent[]): string {
+    const choices = entries.map((entry) => object(entry) ?? {});
+    const open = choices.map((choice) => {
+      const known = this.choice(choice['index']);
+      if (someText(choice['finish_reason']) === undefined) return choice;
+      const ended = this.held.some((item) => item.choice === known.index);
+      if (!ended) this.held.push({ choice: known.index, text: this.chunk(bareChoice(known.index), {}) });
+      return { ...choice, finish_reason: null };
+    });
+    const written = this.mended(chunk, open, events);
+    for (const choice of choices) this.choice(choice['index']).introduced = true;
+    return frame(this.head.patch(chunk, written, WITHOUT_USAGE));
+  }
+
+  private mended(chunk: JsonObject, choices: readonly JsonObject[], events: readonly TurnEvent[]): string {
+    const mended = choices.map((choice) => mendChoice(choice, this.choice(choice['index']), events));
+    return stringifyJson({ ...chunk, choices: mended });
+  }
+
+  private holdMissingFinishes(): void {
+    const ended = new Set(this.held.map((item) => item.choice));
+    if (this.choices.size === 0 && this.finishes.size === 0) this.choice(0);
+    for (const index of new Set([...this.choices.keys(), ...this.finishes.keys()])) {
+      if (!ended.has(index)) this.held.push({ choice: index, text: this.chunk(bareChoice(index), {}) });
+    }
+  }
+
+  private finishChunk(item: Held, extra: JsonObject): string {
+    const finish = this.finishes.get(item.choice) ?? { unified: 'stop', native: null };
+    const patched = editOnlyChoice(item.text, [
+      { key: 'finish_reason', json: JSON.stringify(shownFinish(finish)) },
+      { key: 'native_finish_reason', json: JSON.stringify(finish.native) },
+    ]);
+    const edits = Object.entries(extra).map(([key, value]) => ({ key, json: stringifyJson(value) }));
+    return edits.length === 0 ? patched : patchMembers(patched, scanMembers(patched), edits);
+  }
+}
+
+function bareChoice(index: number): string {
+  return `[{"index":${index},"delta":{},"finish_reason":null}]`;
+}
+
+/** One event of the stream. Line breaks can only be white space between the tokens of a JSON text. */
+function frame(chunk: string): string {
+  return `data: ${chunk.includes('\n') ? chunk.replaceAll(/[\r\n]+/g, ' ') : chunk}\n\n`;
+}

@@ -1,0 +1,147 @@
+/**
+ * An upstream of the client's own form: the original text goes through with our few members edited in, so unknown fields
+ * and number literals survive. Only what breaks the standard form is mended, and only there.
+ */
+import { type Edit, type JsonDocument, stringifyJson } from '../../base/json.ts';
+import type { EncodeTarget, Relay } from '../conversation/format.ts';
+import { Losses } from '../conversation/losses.ts';
+import { outputCap as askedCap, decodeReasoningSettings } from './decode.ts';
+import type { ChatDialect } from './dialect.ts';
+import { encodeReasoning, outputCap } from './encode.ts';
+import { GATEWAY_FIELDS, serviceTier } from './fields.ts';
+import { type JsonObject, list, object, someText } from './read.ts';
+import { relayReply } from './relay-reply.ts';
+import { ChatRelayStream } from './relay-stream.ts';
+import { mergeStrictly } from './strict-template.ts';
+
+export const relay: Relay = {
+  edits,
+  reply: (text, value, turn, stamp, closing) => relayReply(text, value, turn, stamp, closing),
+  stream: (stamp) => new ChatRelayStream(stamp),
+};
+
+function edits(document: JsonDocument, target: EncodeTarget): Edit[] {
+  const dialect = target.dialect.chat ?? {};
+  const body = document.structure;
+  const changes = new Map<string, string | undefined>();
+  for (const field of GATEWAY_FIELDS) if (field in body) changes.set(field, undefined);
+  changes.set('model', JSON.stringify(target.model));
+  const userField = dialect.userField ?? 'user';
+  if (userField !== 'none') changes.set(userField, JSON.stringify(target.user));
+  editStream(document, target, dialect, changes);
+  editCap(body, target, dialect, changes);
+  editReasoning(document, target, dialect, changes);
+  const tier = someText(body['service_tier']);
+  if (tier !== undefined && serviceTier(tier) !== tier) changes.set('service_tier', JSON.stringify(serviceTier(tier)));
+  if (!dialect.cacheControl) {
+    if ('cache_control' in body) changes.set('cache_control', undefined);
+    if (document.bytes.includes('"cache_control"')) {
+      const tools = list(document.exact['tools']);
+      if (tools.some(hasMark)) changes.set('tools', stringifyJson(tools.map(withoutMark)));
+    }
+  }
+  const messages = editedMessages(document, dialect);
+  if (messages !== undefined) changes.set('messages', stringifyJson(messages));
+  for (const field of dialect.refuses ?? []) if (field in body || changes.has(field)) changes.set(field, undefined);
+  return Array.from(changes, ([key, json]) => ({ key, json }));
+}
+
+type Changes = Map<string, string | undefined>;
+
+/** Usage is always asked for on streams; `stream_options` on anything else is an error for OpenAI. */
+function editStream(document: JsonDocument, target: EncodeTarget, dialect: ChatDialect, changes: Changes): void {
+  const body = document.structure;
+  if ((body['stream'] === true) !== target.stream) changes.set('stream', String(target.stream));
+  const options = object(document.member('stream_options'));
+  if (target.stream && dialect.streamUsage !== false) {
+    if (options?.['include_usage'] !== true) {
+      changes.set('stream_options', stringifyJson({ ...options, include_usage: true }));
+    }
+  } else if ('stream_options' in body) changes.set('stream_options', undefined);
+}
+
+function editCap(body: JsonObject, target: EncodeTarget, dialect: ChatDialect, changes: Changes): void {
+  const wanted = dialect.maxTokens ?? 'max_tokens';
+  const other = wanted === 'max_tokens' ? 'max_completion_tokens' : 'max_tokens';
+  const cap = outputCap(askedCap(body), target);
+  if (other in body) changes.set(other, undefined);
+  if (cap !== undefined && body[wanted] !== cap) changes.set(wanted, String(cap));
+}
+
+/** Our `reasoning` object becomes what the upstream understands; its own shorthand is left to the client. */
+function editReasoning(document: JsonDocument, target: EncodeTarget, dialect: ChatDialect, changes: Changes): void {
+  const body = document.structure;
+  if (dialect.reasoning === 'object') {
+    const hides = body['include_reasoning'] === false && object(body['reasoning'])?.['exclude'] === undefined;
+    if (hides) changes.set('reasoning', stringifyJson({ ...object(document.member('reasoning')), exclude: true }));
+    return;
+  }
+  if (dialect.reasoning === 'none' && 'reasoning_effort' in body) changes.set('reasoning_effort', undefined);
+  if (!('reasoning' in body)) return;
+  changes.set('reasoning', undefined);
+  const said: JsonObject = {};
+  encodeReasoning(
+    said,
+    decodeReasoningSettings(body),
+    outputCap(askedCap(body), target) ?? target.maxOutputTokens,
+    dialect,
+    new Losses(),
+  );
+  const effort = said['reasoning_effort'];
+  if (effort !== undefined && body['reasoning_effort'] !== effort)
+    changes.set('reasoning_effort', JSON.stringify(effort));
+}
+
+/** The messages as the upstream can take them; undefined when they need no change, which is the rule. */
+function editedMessages(document: JsonDocument, dialect: ChatDialect): readonly unknown[] | undefined {
+  const { bytes } = document;
+  const developer = !dialect.developerRole && bytes.includes('developer');
+  const marks =
+    !dialect.cacheControl && (bytes.includes('"cache_control"') || bytes.includes('"prompt_cache_breakpoint"'));
+  const reasoning = !dialect.reasoningDetails && bytes.includes('"reasoning');
+  if (!developer && !marks && !reasoning && !dialect.strictTemplate) return undefined;
+  const messages = list(document.exact['messages']);
+  let changed = false;
+  const edited = messages.map((original) => {
+    let message = object(original);
+    if (message === undefined) return original;
+    if (developer && message['role'] === 'developer') message = { ...message, role: 'system' };
+    if (marks && list(message['content']).some(hasMark)) {
+      message = { ...message, content: list(message['content']).map(withoutMark) };
+    }
+    if (reasoning) message = withReplay(message, dialect);
+    changed ||= message !== original;
+    return message;
+  });
+  if (dialect.strictTemplate) {
+    const merged = mergeStrictly(edited as JsonObject[]);
+    return changed || merged.length !== messages.length ? merged : undefined;
+  }
+  return changed ? edited : undefined;
+}
+
+const MARKS = ['cache_control', 'prompt_cache_breakpoint'] as const;
+
+function hasMark(value: unknown): boolean {
+  const holder = object(value);
+  return holder !== undefined && MARKS.some((mark) => mark in holder);
+}
+
+function withoutMark(value: unknown): unknown {
+  if (!hasMark(value)) return value;
+  const { cache_control: _mark, prompt_cache_breakpoint: _breakpoint, ...others } = object(value)!;
+  return others;
+}
+
+/**
+ * Thinking that we gave the client under our names goes back under the upstream's, or not at all. `reasoning_content`
+ * is a vendor's own field and stays what the client made it.
+ */
+function withReplay(message: JsonObject, dialect: ChatDialect): JsonObject {
+  if (!('reasoning' in message) && !('reasoning_details' in message)) return message;
+  const { reasoning, reasoning_details: _details, ...others } = message;
+  const plain = someText(reasoning);
+  if (dialect.reasoningReplay === 'reasoning') return 'reasoning' in message ? { ...others, reasoning } : others;
+  if (dialect.reasoningReplay === undefined || plain === undefined || 'reasoning_content' in others) return others;
+  return { ...others, reasoning_content: plain };
+}

@@ -1,0 +1,164 @@
+/**
+ * The request body of `POST /chat/completions` (spec.md; wire/chat.md, "Body"): names what we act on, lets the rest pass.
+ * Rules that need more than one field, and features that are not built, are in `check.ts`.
+ */
+import Type, { type TSchema } from 'typebox';
+import { EFFORTS } from '../conversation/effort.ts';
+
+/** The same schema, null allowed. One schema with a list of types, so that a wrong value is told by its own rule. */
+function nullable(schema: TSchema): TSchema {
+  const { type, enum: values, ...others } = schema as TSchema & { type?: string; enum?: unknown[] };
+  if (values !== undefined) return Type.Unsafe({ ...others, enum: [...values, null] });
+  return Type.Unsafe({ ...others, type: [type, 'null'] });
+}
+
+function word(values: readonly string[]): TSchema {
+  return Type.Unsafe({ enum: [...values] });
+}
+
+function optional(schema: TSchema) {
+  return Type.Optional(nullable(schema));
+}
+
+const range = (minimum: number, maximum: number) => Type.Number({ minimum, maximum });
+const names = Type.Array(Type.String({ minLength: 1 }));
+
+const CacheControl = Type.Object({
+  type: word(['ephemeral']),
+  ttl: optional(word(['5m', '1h'])),
+});
+
+/** One shape for all kinds of part; `check.ts` asks for what each kind needs. */
+const ContentPart = Type.Object({
+  type: Type.String({ minLength: 1 }),
+  text: optional(Type.String()),
+  image_url: Type.Optional(
+    Type.Object({ url: Type.String(), detail: optional(word(['auto', 'low', 'high', 'original'])) }),
+  ),
+  input_audio: Type.Optional(Type.Object({ data: Type.String(), format: Type.String() })),
+  video_url: Type.Optional(Type.Object({ url: Type.String(), processing: optional(word(['agentic', 'static'])) })),
+  file: Type.Optional(
+    Type.Object({
+      file_data: optional(Type.String()),
+      file_id: optional(Type.String()),
+      filename: optional(Type.String()),
+    }),
+  ),
+  cache_control: optional(CacheControl),
+  prompt_cache_breakpoint: optional(Type.Object({ mode: word(['explicit']) })),
+});
+
+const ToolCall = Type.Object({
+  id: Type.String(),
+  type: optional(Type.String()),
+  function: Type.Optional(Type.Object({ name: Type.String(), arguments: Type.String() })),
+  custom: Type.Optional(Type.Object({ name: Type.String(), input: Type.String() })),
+});
+
+const Message = Type.Object({
+  role: word(['system', 'developer', 'user', 'assistant', 'tool', 'function']),
+  content: Type.Optional(Type.Union([Type.String(), Type.Array(ContentPart), Type.Null()])),
+  name: optional(Type.String()),
+  tool_call_id: Type.Optional(Type.String()),
+  tool_calls: optional(Type.Array(ToolCall)),
+  refusal: optional(Type.String()),
+  reasoning: optional(Type.String()),
+  reasoning_content: optional(Type.String()),
+  reasoning_details: optional(Type.Array(nullable(Type.Object({ type: Type.String() })))),
+});
+
+const Tool = Type.Object({
+  type: Type.String({ minLength: 1 }),
+  function: Type.Optional(
+    Type.Object({
+      name: Type.String(),
+      description: optional(Type.String()),
+      parameters: optional(Type.Object({})),
+      strict: optional(Type.Boolean()),
+    }),
+  ),
+  cache_control: optional(CacheControl),
+  defer_loading: optional(Type.Boolean()),
+});
+
+const Provider = Type.Object({
+  order: optional(names),
+  only: optional(names),
+  ignore: optional(names),
+  allow_fallbacks: optional(Type.Boolean()),
+});
+
+const Reasoning = Type.Object({
+  effort: optional(word(EFFORTS)),
+  max_tokens: optional(Type.Integer({ minimum: 0 })),
+  exclude: optional(Type.Boolean()),
+  enabled: optional(Type.Boolean()),
+  summary: optional(word(['auto', 'concise', 'detailed'])),
+});
+
+const ResponseFormat = Type.Object({
+  type: word(['text', 'json_object', 'json_schema', 'grammar', 'python']),
+  json_schema: Type.Optional(
+    Type.Object({
+      name: Type.String({ minLength: 1, maxLength: 64, pattern: '^[a-zA-Z0-9_-]+$' }),
+      description: optional(Type.String()),
+      schema: optional(Type.Object({})),
+      strict: optional(Type.Boolean()),
+    }),
+  ),
+  grammar: Type.Optional(Type.String()),
+});
+
+export const schema: TSchema = Type.Object(
+  {
+    messages: Type.Array(Message, { minItems: 1 }),
+    model: optional(Type.String({ minLength: 1 })),
+    models: optional(Type.Array(Type.String({ minLength: 1 }), { minItems: 1 })),
+    provider: optional(Provider),
+    stream: optional(Type.Boolean()),
+    stream_options: optional(Type.Object({ include_usage: optional(Type.Boolean()) })),
+    max_tokens: optional(Type.Integer({ minimum: 1 })),
+    max_completion_tokens: optional(Type.Integer({ minimum: 1 })),
+    temperature: optional(range(0, 2)),
+    top_p: optional(range(0, 1)),
+    top_k: optional(Type.Integer({ minimum: 1 })),
+    top_a: optional(range(0, 1)),
+    min_p: optional(range(0, 1)),
+    frequency_penalty: optional(range(-2, 2)),
+    presence_penalty: optional(range(-2, 2)),
+    repetition_penalty: optional(Type.Number({ exclusiveMinimum: 0, maximum: 2 })),
+    seed: optional(Type.Integer()),
+    stop: Type.Optional(Type.Unsafe({ type: ['string', 'array', 'null'], items: { type: 'string' }, maxItems: 4 })),
+    logprobs: optional(Type.Boolean()),
+    top_logprobs: optional(Type.Integer({ minimum: 0, maximum: 20 })),
+    logit_bias: optional(Type.Record(Type.String(), Type.Number())),
+    n: optional(Type.Integer({ minimum: 1, maximum: 128 })),
+    tools: optional(Type.Array(Tool)),
+    tool_choice: Type.Optional(Type.Unsafe({ type: ['string', 'object', 'null'] })),
+    parallel_tool_calls: optional(Type.Boolean()),
+    response_format: optional(ResponseFormat),
+    reasoning: optional(Reasoning),
+    reasoning_effort: optional(word(EFFORTS)),
+    include_reasoning: optional(Type.Boolean()),
+    verbosity: optional(word(['low', 'medium', 'high', 'xhigh', 'max'])),
+    service_tier: optional(word(['auto', 'default', 'fast', 'flex', 'priority', 'scale', 'ultrafast'])),
+    modalities: optional(Type.Array(word(['text', 'image', 'audio']))),
+    audio: optional(Type.Object({})),
+    image_config: optional(Type.Object({})),
+    prediction: optional(Type.Object({ type: word(['content']) })),
+    prompt_cache_key: optional(Type.String()),
+    prompt_cache_options: optional(Type.Object({ mode: Type.String() })),
+    cache_control: optional(CacheControl),
+    user: optional(Type.String()),
+    session_id: optional(Type.String({ maxLength: 256 })),
+    metadata: optional(Type.Record(Type.String(), Type.String({ maxLength: 512 }), { maxProperties: 16 })),
+    trace: optional(Type.Object({})),
+    debug: optional(Type.Object({ echo_upstream_body: optional(Type.Boolean()) })),
+    plugins: optional(Type.Array(Type.Object({ id: Type.String(), enabled: optional(Type.Boolean()) }))),
+    transforms: optional(Type.Array(Type.String())),
+    route: optional(word(['fallback', 'sort'])),
+    preset: optional(Type.String()),
+    max_tool_calls: optional(Type.Integer({ minimum: 0 })),
+  },
+  { $id: 'ChatRequest' },
+);

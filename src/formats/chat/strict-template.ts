@@ -1,0 +1,42 @@
+/**
+ * Messages for chat templates that take one leading system message and strict alternation behind it, and answer 400 to
+ * anything else (some vLLM servers, bug 37). Neighbours merge; nothing is dropped, moved or made up.
+ */
+import { type JsonObject, list } from './read.ts';
+
+export function mergeStrictly(messages: readonly JsonObject[]): JsonObject[] {
+  const merged: JsonObject[] = [];
+  for (const original of messages) {
+    const message = { ...original };
+    const leading = merged.every((before) => before['role'] === 'system');
+    // Behind the head of the conversation the template has no place for a system message but the user's turn.
+    if (message['role'] === 'system' && !leading) message['role'] = 'user';
+    const last = merged.at(-1);
+    if (last !== undefined && last['role'] === message['role'] && message['role'] !== 'tool') join(last, message);
+    else merged.push(message);
+  }
+  return merged;
+}
+
+function join(into: JsonObject, message: JsonObject): void {
+  into['content'] = joinedContent(into['content'], message['content']);
+  for (const [key, value] of Object.entries(message)) {
+    if (key === 'role' || key === 'content') continue;
+    const before = into[key];
+    if (Array.isArray(before) && Array.isArray(value)) into[key] = [...before, ...value];
+    else if (typeof before === 'string' && typeof value === 'string' && key !== 'name')
+      into[key] = `${before}\n\n${value}`;
+    else if (before === undefined) into[key] = value;
+  }
+}
+
+function joinedContent(first: unknown, second: unknown): unknown {
+  if (second === null || second === undefined || second === '') return first;
+  if (first === null || first === undefined || first === '') return second;
+  if (typeof first === 'string' && typeof second === 'string') return `${first}\n\n${second}`;
+  return [...asList(first), ...asList(second)];
+}
+
+function asList(content: unknown): readonly unknown[] {
+  return typeof content === 'string' ? [{ type: 'text', text: content }] : list(content);
+}

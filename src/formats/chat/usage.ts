@@ -1,0 +1,101 @@
+/**
+ * Token counts of chat completions, both ways. In this form `prompt_tokens` includes what was read from and written to a
+ * cache, `completion_tokens` includes reasoning, and `total_tokens` is their sum (design section 3).
+ */
+import type { Usage } from '../conversation/conversation.ts';
+import type { Closing, Cost } from '../conversation/format.ts';
+import { count, type JsonObject, object } from './read.ts';
+
+/** Reads any vendor's record; undefined when it counts nothing. */
+export function decodeUsage(value: unknown): Usage | undefined {
+  const record = object(value);
+  if (record === undefined || typeof record['prompt_tokens'] !== 'number') return undefined;
+  const input = object(record['prompt_tokens_details']) ?? {};
+  const output = object(record['completion_tokens_details']) ?? {};
+  const prompt = count(record['prompt_tokens']);
+  const reasoning = count(output['reasoning_tokens']) || count(record['reasoning_tokens']);
+  const cacheRead =
+    count(input['cached_tokens']) ||
+    count(record['prompt_cache_hit_tokens']) ||
+    count(record['cache_read_input_tokens']) ||
+    count(record['cached_tokens']);
+  const cacheWrite = count(input['cache_write_tokens']) || count(record['cache_creation_input_tokens']);
+  const cacheWrite1h = Math.min(cacheWrite, count(object(record['cache_creation'])?.['ephemeral_1h_input_tokens']));
+  let completion = count(record['completion_tokens']);
+  // xAI counts reasoning beside completion_tokens; the total tells.
+  if (reasoning > 0 && record['total_tokens'] === prompt + completion + reasoning) completion += reasoning;
+  const usage: Usage = {
+    // A cache larger than the prompt belongs to a service that counts it beside the prompt.
+    input: cacheRead + cacheWrite > prompt ? prompt : prompt - cacheRead - cacheWrite,
+    cacheRead,
+    cacheWrite5m: cacheWrite - cacheWrite1h,
+    cacheWrite1h,
+    output: completion,
+    reasoning,
+    native: { origin: 'chat', value: record },
+  };
+  const searches = object(record['server_tool_use_details']) ?? object(record['server_tool_use']);
+  for (const [key, amount] of [
+    ['inputAudio', input['audio_tokens']],
+    ['inputImage', input['image_tokens']],
+    ['outputAudio', output['audio_tokens']],
+    ['outputImage', output['image_tokens']],
+    ['acceptedPrediction', output['accepted_prediction_tokens']],
+    ['rejectedPrediction', output['rejected_prediction_tokens']],
+    ['webSearches', searches?.['web_search_requests']],
+  ] as const) {
+    if (count(amount) > 0) usage[key] = count(amount);
+  }
+  return usage;
+}
+
+/** The members of `usage` that this form defines (wire/chat.md, ChatUsage); the cost is left out where it is not known. */
+export function encodeUsage(usage: Usage, cost: Cost | undefined): JsonObject {
+  const cacheWrite = usage.cacheWrite5m + usage.cacheWrite1h;
+  const prompt = usage.input + usage.cacheRead + cacheWrite;
+  const inputDetails: JsonObject = { cached_tokens: usage.cacheRead, cache_write_tokens: cacheWrite };
+  const outputDetails: JsonObject = { reasoning_tokens: usage.reasoning };
+  if (usage.inputAudio !== undefined) inputDetails['audio_tokens'] = usage.inputAudio;
+  if (usage.inputImage !== undefined) inputDetails['image_tokens'] = usage.inputImage;
+  if (usage.outputAudio !== undefined) outputDetails['audio_tokens'] = usage.outputAudio;
+  if (usage.outputImage !== undefined) outputDetails['image_tokens'] = usage.outputImage;
+  if (usage.acceptedPrediction !== undefined) outputDetails['accepted_prediction_tokens'] = usage.acceptedPrediction;
+  if (usage.rejectedPrediction !== undefined) outputDetails['rejected_prediction_tokens'] = usage.rejectedPrediction;
+  const record: JsonObject = {
+    prompt_tokens: prompt,
+    completion_tokens: usage.output,
+    total_tokens: prompt + usage.output,
+    prompt_tokens_details: inputDetails,
+    completion_tokens_details: outputDetails,
+  };
+  if (usage.webSearches !== undefined) {
+    record['server_tool_use'] = { web_search_requests: usage.webSearches };
+    record['server_tool_use_details'] = { web_search_requests: usage.webSearches };
+  }
+  if (cost !== undefined) Object.assign(record, cost);
+  return record;
+}
+
+/** `usage` of an answer whose counts are known, else undefined. */
+export function closingUsage(closing: Closing): JsonObject | undefined {
+  return closing.usage === undefined ? undefined : encodeUsage(closing.usage, closing.cost);
+}
+
+const OURS = ['cost', 'is_byok', 'cost_details'] as const;
+
+/**
+ * The same for a relayed answer: the upstream's record with its unknown members, our counts and cost in it. An
+ * upstream's own cost is never shown as ours.
+ */
+export function relayedUsage(closing: Closing): JsonObject | undefined {
+  const ours = closingUsage(closing);
+  const native = closing.usage?.native;
+  if (ours === undefined || native === undefined || native.origin !== 'chat') return ours;
+  const merged: JsonObject = { ...native.value };
+  for (const key of OURS) delete merged[key];
+  for (const [key, value] of Object.entries(ours)) {
+    const before = key.endsWith('_details') ? object(merged[key]) : undefined;
+    merged[key] = before === undefined ? value : { ...before, ...object(value) };
+  }
+  return merged;
+}
