@@ -2,35 +2,75 @@
  * Upstream services. A kind of provider is code, one small file each, and stands in the list below; a provider is one
  * configured instance of a kind. Not here: which models they offer (`catalog/`), and what their bodies mean (`formats/`).
  */
-import type { Config } from '../base/config.ts';
+import type { Config, ProviderSettings } from '../base/config.ts';
+import { alibaba } from './alibaba.ts';
 import { anthropic } from './anthropic.ts';
+import { cerebras } from './cerebras.ts';
 import { chat } from './chat.ts';
+import { deepseek } from './deepseek.ts';
+import { groq } from './groq.ts';
+import { huggingface } from './huggingface.ts';
 import { messages } from './messages.ts';
+import { mistral } from './mistral.ts';
+import { moonshot } from './moonshot.ts';
+import { ollama } from './ollama.ts';
 import { openai } from './openai.ts';
+import { openrouter } from './openrouter.ts';
+import { perplexity } from './perplexity.ts';
 import type { Provider, ProviderKind } from './provider.ts';
 import { simulated } from './simulated.ts';
+import { vllm } from './vllm.ts';
+import { xai } from './xai.ts';
+import { zai } from './zai.ts';
 
 export type { Provider, ProviderKind, Timeouts } from './provider.ts';
 export type { Transport, UpstreamCall, UpstreamReceiver, UpstreamRequest } from './send.ts';
+export { createTransport } from './send.ts';
 
 /** Every kind, in the order in which the environment switches them on. `loadConfig` takes this list. */
-export const KINDS: readonly ProviderKind[] = [openai, anthropic, chat, messages, simulated];
+export const KINDS: readonly ProviderKind[] = [
+  openai,
+  anthropic,
+  alibaba,
+  cerebras,
+  deepseek,
+  groq,
+  huggingface,
+  mistral,
+  moonshot,
+  ollama,
+  openrouter,
+  perplexity,
+  vllm,
+  xai,
+  zai,
+  chat,
+  messages,
+  simulated,
+];
 
 const BY_ID = new Map(KINDS.map((kind) => [kind.id, kind]));
 
 /** The configured providers, in the order of the configuration. A reload makes new ones; nothing is kept in them. */
 export function providersFrom(config: Pick<Config, 'providers'>): readonly Provider[] {
-  return config.providers.map((settings) => {
-    const kind = BY_ID.get(settings.kind);
-    if (!kind) throw new Error(`unknown kind of provider: ${settings.kind}`);
-    return Object.freeze({
-      id: settings.id,
-      name: settings.name,
-      kind,
-      baseUrl: settings.baseUrl ?? kind.baseUrl ?? `in-process:${kind.id}`,
-      credentials: Object.freeze(settings.credentials.map((credential) => credential.reveal())),
-      timeouts: settings.timeouts,
-      maxConcurrency: settings.maxConcurrency,
-    });
+  return config.providers.map(providerFrom);
+}
+
+function providerFrom(settings: ProviderSettings): Provider {
+  const kind = BY_ID.get(settings.kind);
+  if (!kind) throw new Error(`unknown kind of provider: ${settings.kind}`);
+  return Object.freeze({
+    id: settings.id,
+    name: settings.name,
+    kind: settings.strictTemplate ? strict(kind) : kind,
+    baseUrl: settings.baseUrl ?? kind.baseUrl ?? `in-process:${kind.id}`,
+    credentials: Object.freeze(settings.credentials.map((credential) => credential.reveal())),
+    timeouts: settings.timeouts,
+    maxConcurrency: settings.maxConcurrency,
   });
+}
+
+/** The kind with the one quirk that belongs to a server's template rather than to its software. */
+function strict(kind: ProviderKind): ProviderKind {
+  return { ...kind, dialect: { ...kind.dialect, chat: { ...kind.dialect.chat, strictTemplate: true } } };
 }

@@ -122,8 +122,11 @@ export interface Dialect {
 export interface Relay {
   /** Edits of top-level members: model, our own fields removed, usage reporting forced, `user` hashed, quirks. */
   edits(document: JsonDocument, target: EncodeTarget): Edit[];
-  /** The upstream's whole answer with our fields in it. `turn` is what `decodeReply` made of it. */
-  reply(document: JsonDocument, turn: Turn, stamp: Stamp, closing: Closing, dialect: Dialect): string;
+  /**
+   * The upstream's whole answer with our fields in it. `text` is the answer as it came, `value` its parsed form
+   * (`parseJson`), `turn` what `decodeReply` made of it.
+   */
+  reply(text: string, value: unknown, turn: Turn, stamp: Stamp, closing: Closing, dialect: Dialect): string;
   stream(stamp: Stamp, dialect: Dialect): RelayStream;
 }
 

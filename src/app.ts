@@ -1,0 +1,131 @@
+/**
+ * One serving process, put together: the only place that wires the parts. With several workers each runs one of these
+ * on the same database and port; the primary (`primary.ts`) has started the database and migrated it before.
+ */
+import { type Caller, createAccess, type FirstKey } from './access/index.ts';
+import type { Clock } from './base/clock.ts';
+import type { Config, Limits } from './base/config.ts';
+import { type Log, redact } from './base/log.ts';
+import { createNamespace } from './base/namespace.ts';
+import { buildCatalog } from './catalog/index.ts';
+import type { HttpLimits } from './http/limits.ts';
+import { createHttpServer, type HttpServer } from './http/server.ts';
+import {
+  Concurrency,
+  Credentials,
+  Health,
+  Identities,
+  type InferenceParts,
+  userHashSecret,
+} from './inference/index.ts';
+import { operations } from './operations.ts';
+import { createTransport, KINDS, providersFrom } from './providers/index.ts';
+import { createSpend } from './spend/index.ts';
+import { openChanges } from './storage/changes.ts';
+import type { Target } from './storage/connection.ts';
+import { openDatabase } from './storage/database.ts';
+
+export interface AppOptions {
+  config: Config;
+  /** Where the migrated database is. */
+  target: Target;
+  clock: Clock;
+  log: Log;
+}
+
+export interface App {
+  /** Makes the first keys on the very first start; null on every other. */
+  bootstrap(): Promise<FirstKey[] | null>;
+  /** Starts to serve; resolves with the address, `http://127.0.0.1:8484`. */
+  listen(): Promise<string>;
+  /** Providers, models and account settings of a new configuration, from the next request on. */
+  reload(config: Config): void;
+  /** Lets open answers end, `limits.drainMs` at most, then closes everything. */
+  close(): Promise<void>;
+}
+
+export async function createApp({ config, target, clock, log }: AppOptions): Promise<App> {
+  const database = await openDatabase({ target, clock, log });
+  const changes = await openChanges({ target, database, clock, log });
+  const spend = await createSpend({ database, changes, clock, log, dataDir: config.dataDir });
+  const access = createAccess({ database, changes, clock });
+  const transport = createTransport({ clock, log });
+  const namespace = createNamespace(config.namespace);
+  const identities = new Identities(await userHashSecret(database));
+  const health = new Health(clock);
+  let settings = config;
+  let catalog = catalogOf(config);
+  const inference: InferenceParts = {
+    catalog: () => catalog,
+    spend,
+    health,
+    concurrency: new Concurrency(),
+    credentials: new Credentials(health),
+    transport,
+    clock,
+    log,
+    limits: config.limits,
+    accountBalanceNano: () => settings.account.balanceNano,
+    hashUser: (caller, user) => identities.hash(caller, user),
+    keepAliveComment: `: ${namespace.keepAlive}\n\n`,
+    metadataKey: namespace.metadataKey,
+  };
+  const readiness = { ready: false };
+  const server: HttpServer = createHttpServer<Caller>({
+    operations: operations({
+      access: { database, changes, clock, usageOf: (keyIds) => spend.usageOf(keyIds) },
+      inference,
+      limits: config.limits,
+      readiness,
+    }),
+    authenticate: (headers) => access.authenticate(headers),
+    admit: (caller, required) => access.permit(caller, required),
+    userId: (caller) => caller.organizationId,
+    clock,
+    log,
+    limits: httpLimits(config.limits),
+    ...(config.tls && { tls: { cert: config.tls.certificate, key: config.tls.key.reveal() } }),
+  });
+  return {
+    bootstrap: () =>
+      access.bootstrap({
+        management: config.firstKeys.management?.reveal(),
+        inference: config.firstKeys.inference?.reveal(),
+      }),
+    async listen() {
+      const { port } = await server.listen(config.port, config.host);
+      readiness.ready = true;
+      const host = config.host.includes(':') ? `[${config.host}]` : config.host;
+      return `${config.tls ? 'https' : 'http'}://${host}:${port}`;
+    },
+    reload(next) {
+      catalog = catalogOf(next);
+      settings = next;
+    },
+    async close() {
+      readiness.ready = false;
+      await server.drain(config.limits.drainMs);
+      await transport.close();
+      await spend.close();
+      await changes.close();
+      await database.close();
+    },
+  };
+}
+
+function catalogOf(config: Config) {
+  for (const { credentials } of config.providers) for (const credential of credentials) redact(credential.reveal());
+  return buildCatalog(config.providers, providersFrom(config), KINDS);
+}
+
+function httpLimits(limits: Limits): Partial<HttpLimits> {
+  return {
+    headerBytes: limits.headerBytes,
+    headerMs: limits.headersArrivalMs,
+    bodyBytes: limits.controlBodyBytes,
+    bodyMs: limits.requestArrivalMs,
+    connections: limits.connections,
+    keepAliveMs: limits.idleConnectionMs,
+    depth: limits.nestingDepth,
+  };
+}

@@ -1,0 +1,19 @@
+/**
+ * The wire forms of a conversation: which are served, which are spoken. One folder each; the middle that they meet in is
+ * `conversation/`. Not here: embeddings, rerank and images, whose public form is the only one.
+ */
+import { chat } from './chat/index.ts';
+import type { FormatId } from './conversation/conversation.ts';
+import type { SpokenFormat } from './conversation/format.ts';
+import { messages } from './messages/index.ts';
+
+export { chat, messages };
+
+const SPOKEN: Partial<Record<FormatId, SpokenFormat>> = { chat, messages };
+
+/** Throws for a form that no upstream is spoken to in; the list of provider kinds holds none. */
+export function spokenFormat(id: FormatId): SpokenFormat {
+  const format = SPOKEN[id];
+  if (format === undefined) throw new Error(`the form ${id} is not spoken`);
+  return format;
+}

@@ -1,0 +1,29 @@
+/** Error answers in the client's own form. */
+import { GatewayError } from '../base/errors.ts';
+import { stringifyJson } from '../base/json.ts';
+import type { FailureContext } from '../formats/conversation/format.ts';
+import type { InferenceRequest } from './request.ts';
+
+/** Answers a request of which nothing was sent yet. */
+export function answerError(
+  request: InferenceRequest,
+  error: GatewayError,
+  metadata: FailureContext['metadata'],
+): void {
+  if (request.sink.closed) return;
+  const body = request.format.encodeFailure(error, {
+    generationId: request.id,
+    userId: request.caller.organizationId,
+    // A bug says nothing of our routing (wire/common.md: "never on 500").
+    ...(metadata && error.status !== 500 && { metadata }),
+  });
+  const headers: Record<string, string> = { 'x-generation-id': request.id, ...error.details.headers };
+  const { retryAfterSeconds } = error.details;
+  if (retryAfterSeconds !== undefined) headers['retry-after'] = String(Math.max(1, Math.ceil(retryAfterSeconds)));
+  request.sink.reply(error.status, headers, stringifyJson(body));
+}
+
+/** Whatever was thrown, as something that may be shown. */
+export function asGatewayError(error: unknown): GatewayError {
+  return error instanceof GatewayError ? error : new GatewayError('server', 'internal error', { cause: error });
+}

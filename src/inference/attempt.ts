@@ -1,0 +1,332 @@
+/**
+ * One upstream call of one request: reads what comes back, keeps a stream's beginning to itself until something visible
+ * comes, watches usage and finish, and tells its owner exactly once how it ended. Decides nothing about what follows.
+ */
+import type { Limits } from '../base/config.ts';
+import { parseJson } from '../base/json.ts';
+import type { Finish, Turn, TurnEvent, Usage } from '../formats/conversation/conversation.ts';
+import type { UpstreamFailure } from '../formats/conversation/failure.ts';
+import type { ServedFormat, SpokenFormat, Stamp, TurnDecoder } from '../formats/conversation/format.ts';
+import { EventReader } from '../http/sse.ts';
+import type { UpstreamCall, UpstreamReceiver } from '../providers/send.ts';
+import { type Passage, type StreamWriter, streamWhole, type WholeReply } from './translate.ts';
+import { isVisible, visibleSize } from './visible.ts';
+
+/** An error's body is read up to here; what vendors say in more is not worth the memory. */
+const ERROR_BODY_BYTES = 256 * 1024;
+
+export interface AttemptOwner {
+  /** Something visible is ready: `attempt.take()` has it. Called after each chunk that brought some. */
+  attemptAdvanced(attempt: Attempt): void;
+  /** The answer is complete: `attempt.whole` for a whole one, else the writer awaits `end`. */
+  attemptCompleted(attempt: Attempt): void;
+  /** `sent`: the upstream may have worked for it. `attempt.visible` tells whether the client has seen part of it. */
+  attemptFailed(attempt: Attempt, failure: UpstreamFailure, sent: boolean): void;
+}
+
+export interface AttemptSetup {
+  served: ServedFormat;
+  spoken: SpokenFormat;
+  passage: Passage;
+  stamp: Stamp;
+  stream: boolean;
+  owner: AttemptOwner;
+  limits: Limits;
+}
+
+export class Attempt implements UpstreamReceiver {
+  readonly #setup: AttemptSetup;
+  #call: UpstreamCall | undefined;
+  #mode: 'head' | 'error' | 'whole' | 'stream' | 'over' = 'head';
+  /** Body of an error or of a whole answer. */
+  #chunks: Buffer[] = [];
+  #size = 0;
+  #reader: EventReader | undefined;
+  #decoder: TurnDecoder | undefined;
+  #pending = '';
+
+  /** 0 before the head came. */
+  status = 0;
+  headers: Record<string, string> = {};
+  writer: StreamWriter | undefined;
+  whole: WholeReply | undefined;
+  /** The stream has brought something that the client sees, so no other endpoint may answer any more. */
+  visible = false;
+  /** The stream ended as a refusal that showed nothing, so another model may still be asked. */
+  unseenRefusal = false;
+  usage: Usage | undefined;
+  finish: Finish | undefined;
+  /** UTF-8 bytes of everything written so far, for an estimate when no usage arrives. */
+  outputBytes = 0;
+  upstreamId: string | undefined;
+  serviceTier: string | null | undefined;
+
+  constructor(setup: AttemptSetup) {
+    this.#setup = setup;
+  }
+
+  /** The call that this receiver listens to; set right after it was begun. */
+  attach(call: UpstreamCall): void {
+    this.#call = call;
+    if (this.#mode === 'over') call.abort();
+  }
+
+  pause(): void {
+    this.#call?.pause();
+  }
+
+  resume(): void {
+    this.#call?.resume();
+  }
+
+  /** Ends the call at once; the owner hears nothing more of it. */
+  abort(): void {
+    this.#mode = 'over';
+    this.#call?.abort();
+  }
+
+  /** Text for the client that has gathered since the last time. */
+  take(): string {
+    const text = this.#pending;
+    this.#pending = '';
+    return text;
+  }
+
+  head(status: number, headers: Record<string, string>): void {
+    if (this.#mode === 'over') return;
+    this.status = status;
+    this.headers = headers;
+    if (status >= 300) {
+      this.#mode = 'error';
+    } else if (this.#setup.stream && !isJson(headers['content-type'])) {
+      this.#mode = 'stream';
+      this.#decoder = this.#setup.passage.decoder();
+      this.writer = this.#setup.passage.writer(this.#setup.stamp);
+      this.#reader = new EventReader((name, data) => this.#event(name, data), this.#setup.limits.upstreamEventBytes);
+    } else {
+      this.#mode = 'whole';
+    }
+  }
+
+  data(chunk: Buffer): void {
+    if (this.#mode === 'stream') {
+      this.#read(chunk);
+    } else if (this.#mode === 'error') {
+      if (this.#size < ERROR_BODY_BYTES) this.#gather(chunk.subarray(0, ERROR_BODY_BYTES - this.#size));
+    } else if (this.#mode === 'whole') {
+      if (this.#size + chunk.length > this.#setup.limits.upstreamReplyBytes) {
+        this.#fail({ kind: 'malformed', status: this.status, message: 'the upstream answer is too large' });
+      } else {
+        this.#gather(chunk);
+      }
+    } else if (this.#mode === 'over') {
+      // More after the end marker is of no use to anybody, and may never end.
+      this.#call?.abort();
+    }
+  }
+
+  end(): void {
+    if (this.#mode === 'error') this.#refused();
+    else if (this.#mode === 'whole') this.#readWhole();
+    else if (this.#mode === 'stream') this.#closed(undefined);
+  }
+
+  failed(failure: UpstreamFailure, sent: boolean): void {
+    if (this.#mode === 'over') return;
+    // An error status whose body breaks off is still that error.
+    if (this.#mode === 'error') this.#refused();
+    else if (this.#mode === 'stream') this.#closed(failure);
+    else this.#fail(failure, sent);
+  }
+
+  #gather(chunk: Buffer): void {
+    this.#chunks.push(chunk);
+    this.#size += chunk.length;
+  }
+
+  #text(): string {
+    return (this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks)).toString('utf8');
+  }
+
+  #refused(): void {
+    const failure =
+      this.status < 400
+        ? ({ kind: 'server', status: this.status, message: 'the upstream answered with a redirect' } as const)
+        : this.#setup.spoken.decodeFailure(this.status, this.#text());
+    const hint = retryAfter(this.headers);
+    this.#fail(hint === undefined ? failure : { ...failure, retryAfterSeconds: hint });
+  }
+
+  #readWhole(): void {
+    const { passage, served, stamp, stream } = this.#setup;
+    const read = passage.readWhole(this.#text());
+    this.#chunks = [];
+    if ('failure' in read) {
+      this.#fail(read.failure);
+      return;
+    }
+    this.#observeTurn(read.turn);
+    if (isEmpty(read.turn)) {
+      this.#fail(emptyAnswer());
+      return;
+    }
+    if (stream) {
+      const shown = streamWhole(served, read.turn, stamp);
+      this.writer = shown.writer;
+      this.visible = true;
+      this.#pending += shown.text;
+    } else {
+      this.whole = read;
+    }
+    this.unseenRefusal = isRefusal(this.finish);
+    this.#complete();
+  }
+
+  #observeTurn(turn: Turn): void {
+    this.usage = turn.usage;
+    this.finish = turn.choices[0]?.finish;
+    this.upstreamId = turn.id;
+    this.serviceTier = turn.serviceTier;
+    for (const choice of turn.choices) for (const part of choice.parts) this.outputBytes += visibleSize(part);
+  }
+
+  #read(chunk: Buffer): void {
+    try {
+      this.#reader!.push(chunk);
+    } catch (cause) {
+      this.#fail({ kind: 'malformed', status: null, message: (cause as Error).message });
+      return;
+    }
+    // The mode may have become `over` inside push: then the owner already knows.
+    if (this.#mode === 'stream' && this.visible && this.#pending !== '') this.#setup.owner.attemptAdvanced(this);
+  }
+
+  #event(name: string, data: string): void {
+    let value: unknown;
+    try {
+      value = parseJson(data);
+    } catch {
+      value = undefined;
+    }
+    this.#take(name, data, value, this.#decoder!.read(name, data, value));
+  }
+
+  #take(name: string, data: string, value: unknown, events: readonly TurnEvent[]): void {
+    let ended = false;
+    for (const event of events) {
+      if (event.type === 'failure') {
+        this.#fail(event.failure);
+        return;
+      }
+      if (event.type === 'end') ended = true;
+      else this.#observe(event);
+    }
+    this.#pending += this.writer!.event(name, data, value, events);
+    if (ended) this.#finished();
+  }
+
+  #observe(event: TurnEvent): void {
+    switch (event.type) {
+      case 'partDelta': {
+        const size = visibleSize(event.delta);
+        this.outputBytes += size;
+        if (size > 0) this.visible = true;
+        break;
+      }
+      case 'partStart': {
+        this.outputBytes += visibleSize(event.part);
+        if (isVisible(event.part)) this.visible = true;
+        break;
+      }
+      case 'usage':
+        this.usage = event.usage;
+        break;
+      case 'finish':
+        this.finish ??= event.finish;
+        break;
+      case 'start':
+        this.upstreamId ??= event.id;
+        this.serviceTier ??= event.serviceTier;
+    }
+  }
+
+  /** The connection is over before the end marker came; `failure` says how, undefined for a clean close. */
+  #closed(failure: UpstreamFailure | undefined): void {
+    const reader = this.#reader!;
+    const unfinished = failure === undefined ? reader.end() : null;
+    if (unfinished !== null) this.#event(unfinished.name, unfinished.data);
+    if (this.#mode !== 'stream') return;
+    const stray = strayError(reader.stray);
+    if (stray !== undefined) this.#event('error', stray);
+    if (this.#mode !== 'stream') return;
+    const events = this.#decoder!.close();
+    const cut = events.find((event) => event.type === 'failure');
+    // An answer whose finish was told is whole, however its connection ended.
+    if (cut !== undefined) this.#fail(failure ?? cut.failure);
+    else this.#take('', '', undefined, events);
+  }
+
+  #finished(): void {
+    this.#reader!.stop();
+    const billed = (this.usage?.output ?? 0) > 0;
+    if (!this.visible && !billed && !isRefusal(this.finish)) {
+      this.#fail(emptyAnswer());
+      return;
+    }
+    this.unseenRefusal = !this.visible && isRefusal(this.finish);
+    this.#complete();
+  }
+
+  #complete(): void {
+    this.#mode = 'over';
+    this.#setup.owner.attemptCompleted(this);
+  }
+
+  #fail(failure: UpstreamFailure, sent = true): void {
+    if (this.#mode === 'over') return;
+    const streaming = this.#mode === 'stream';
+    this.#mode = 'over';
+    if (streaming) this.#reader!.stop();
+    this.#call?.abort();
+    this.#setup.owner.attemptFailed(this, failure, sent);
+  }
+}
+
+/** A 200 that says nothing: no content and no output that was paid for. A refusal says something. */
+function isEmpty(turn: Turn): boolean {
+  if ((turn.usage?.output ?? 0) > 0) return false;
+  return turn.choices.every(
+    ({ parts, finish }) => !isRefusal(finish) && finish.unified !== 'length' && !parts.some(isVisible),
+  );
+}
+
+function isRefusal(finish: Finish | undefined): boolean {
+  return finish?.unified === 'content_filter';
+}
+
+function emptyAnswer(): UpstreamFailure {
+  return { kind: 'empty', status: 200, message: 'the upstream answered without any content' };
+}
+
+function isJson(contentType: string | undefined): boolean {
+  return contentType !== undefined && /^application\/(?:[\w.+-]+\+)?json\b/i.test(contentType);
+}
+
+/** Some upstreams break into a stream with a bare JSON error object: one text that the decoder can read. */
+function strayError(stray: string): string | undefined {
+  if (!stray.includes('"error"')) return undefined;
+  try {
+    const value: unknown = JSON.parse(stray);
+    return JSON.stringify(Array.isArray(value) ? value[0] : value);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Seconds from `retry-after-ms` or `retry-after` (seconds; the date form is rare enough to be ignored). */
+function retryAfter(headers: Record<string, string>): number | undefined {
+  const milliseconds = Number(headers['retry-after-ms']);
+  if (milliseconds > 0) return Math.ceil(milliseconds / 1000);
+  const seconds = Number(headers['retry-after']);
+  return seconds > 0 ? Math.ceil(seconds) : undefined;
+}

@@ -1,0 +1,299 @@
+/**
+ * The attempts of one accepted request: candidate after candidate until one answers, then its answer to the client.
+ * Decides alone what follows a failure (with `decide.ts`), and enters the request's row exactly once (promises 1, 3, 5).
+ */
+
+import type { Timer } from '../base/clock.ts';
+import type { GatewayError } from '../base/errors.ts';
+import type { UpstreamFailure } from '../formats/conversation/failure.ts';
+import type { Closing, Stamp } from '../formats/conversation/format.ts';
+import type { OpenGeneration, ProviderResponse } from '../spend/index.ts';
+import { answerError, asGatewayError } from './answer.ts';
+import type { Attempt, AttemptOwner } from './attempt.ts';
+import { clientError, type FailedAttempt, verdictOf } from './decide.ts';
+import { type Dispatched, Dispatcher } from './dispatch.ts';
+import { routingMetadata } from './metadata.ts';
+import { type Metered, meter } from './meter.ts';
+import type { InferenceParts } from './parts.ts';
+import { rowOf } from './record.ts';
+import type { InferenceRequest } from './request.ts';
+import type { Candidate, Route } from './route.ts';
+
+/** What an answered, failed or abandoned request leaves for its row. */
+interface Outcome {
+  status: number | null;
+  error: GatewayError | null;
+  cancelled: boolean;
+  metered: Metered | null;
+}
+
+export class Call implements AttemptOwner {
+  readonly #request: InferenceRequest;
+  readonly #route: Route;
+  readonly #parts: InferenceParts;
+  readonly #dispatcher: Dispatcher;
+  readonly #failed: FailedAttempt[] = [];
+  readonly #responses: ProviderResponse[] = [];
+  /** Resolves `run`. */
+  #done: () => void = () => {};
+  #current: Dispatched | undefined;
+  #generation: OpenGeneration | undefined;
+  #opened = false;
+  #over = false;
+  #keepAlive: Timer | undefined;
+  #firstOutputAt: number | null = null;
+  #dispatchedAt = 0;
+
+  constructor(request: InferenceRequest, route: Route, parts: InferenceParts) {
+    this.#request = request;
+    this.#route = route;
+    this.#parts = parts;
+    this.#dispatcher = new Dispatcher(request, route, parts);
+  }
+
+  /** Resolves once the client has its answer (or is gone) and the row is entered. Rejects when no attempt was dispatched. */
+  async run(): Promise<void> {
+    const { sink, asked } = this.#request;
+    sink.onClose(() => this.#abandoned());
+    sink.onDrain(() => this.#current?.attempt.resume());
+    const finished = new Promise<void>((resolve) => {
+      this.#done = resolve;
+    });
+    if (asked.stream) {
+      const { clock, limits } = this.#parts;
+      this.#keepAlive = clock.timer(limits.keepAliveCommentMs, () => this.#silence());
+    }
+    try {
+      await this.#next(0);
+    } catch (error) {
+      this.#keepAlive?.cancel();
+      this.#dispatcher.release();
+      if (this.#over) return;
+      this.#over = true;
+      if (this.#generation === undefined) {
+        if (!this.#opened) throw error;
+        this.#tellInBand(asGatewayError(error));
+        return;
+      }
+      this.#giveUp(asGatewayError(error));
+    }
+    return finished;
+  }
+
+  async #next(after: number): Promise<void> {
+    const dispatched = await this.#dispatcher.next(after, this, this.#generation);
+    if (dispatched === undefined) {
+      const error = this.#dispatcher.refusal ?? clientError(this.#failed);
+      if (this.#generation === undefined) throw error;
+      this.#giveUp(error);
+      return;
+    }
+    this.#current = dispatched;
+    this.#generation = dispatched.generation;
+    this.#dispatchedAt = this.#parts.clock.monotonic();
+    dispatched.start();
+  }
+
+  // What the current attempt tells.
+
+  attemptAdvanced(attempt: Attempt): void {
+    if (this.#firstOutputAt === null) {
+      this.#firstOutputAt = this.#parts.clock.monotonic();
+      this.#parts.health.recovered(this.#candidate.endpoint.id);
+    }
+    this.#generation!.seen(attempt.outputBytes);
+    this.#write(attempt.take());
+  }
+
+  attemptCompleted(attempt: Attempt): void {
+    const request = this.#request;
+    if (attempt.unseenRefusal && request.asked.fallbackOnRefusal && this.#hasAnotherModel()) {
+      this.attemptFailed(attempt, { kind: 'content_filter', status: 200, message: 'the model refused' }, true);
+      return;
+    }
+    const { endpoint } = this.#candidate;
+    this.#respond(attempt, attempt.status);
+    const metered = meter(endpoint, attempt.usage, this.#current!.promptBytes, attempt.outputBytes);
+    const closing = this.#closing(metered);
+    this.#settle({ status: 200, error: null, cancelled: false, metered }, attempt);
+    if (attempt.whole) {
+      request.sink.reply(200, this.#headers(), attempt.whole.write(this.#current!.stamp, closing));
+    } else {
+      this.#write(attempt.take() + attempt.writer!.end(closing));
+      request.sink.end();
+    }
+    this.#finish();
+  }
+
+  attemptFailed(attempt: Attempt, failure: UpstreamFailure, sent: boolean): void {
+    const { endpoint, rank } = this.#candidate;
+    // A refused connection and an error status cost nothing; a call that broke off may have.
+    this.#current!.ended(sent && (failure.status ?? 0) < 400);
+    this.#respond(attempt, failure.status);
+    this.#failed.push({
+      providerId: endpoint.provider.id,
+      providerName: endpoint.provider.name,
+      modelId: endpoint.modelId,
+      failure,
+    });
+    const verdict = verdictOf(failure);
+    if (verdict.cools) this.#current!.rest(failure, verdict.credential);
+    this.#parts.log.warn('attempt failed', {
+      generation: this.#request.id,
+      provider: endpoint.provider.id,
+      model: endpoint.modelId,
+      kind: failure.kind,
+      status: failure.status,
+      message: failure.message,
+    });
+    if (attempt.visible) {
+      this.#breakOff(attempt, clientError([this.#failed.at(-1)!]));
+      return;
+    }
+    if (verdict.next === 'answer') {
+      this.#giveUp(clientError(this.#failed));
+      return;
+    }
+    const after = verdict.next === 'model' ? rank + 1 : 0;
+    this.#next(after).catch((error: unknown) => {
+      if (!this.#over) this.#giveUp(asGatewayError(error));
+    });
+  }
+
+  // How an answer ends.
+
+  /** A failure behind something visible: one error event, nothing replayed, nothing behind it. */
+  #breakOff(attempt: Attempt, error: GatewayError): void {
+    const metered = meter(this.#candidate.endpoint, attempt.usage, this.#current!.promptBytes, attempt.outputBytes);
+    this.#settle({ status: this.#opened ? 200 : error.status, error, cancelled: false, metered }, attempt);
+    this.#write(attempt.take() + attempt.writer!.failure(error, this.#closing(metered)));
+    this.#request.sink.end();
+    this.#finish();
+  }
+
+  /** Nobody answered. Before the head is out it is a plain error answer, behind it an error event. */
+  #giveUp(error: GatewayError): void {
+    if (this.#opened) {
+      this.#settle({ status: 200, error, cancelled: false, metered: null }, undefined);
+      this.#tellInBand(error);
+    } else {
+      this.#settle({ status: error.status, error, cancelled: false, metered: null }, undefined);
+      answerError(this.#request, error, this.#metadata());
+    }
+    this.#finish();
+  }
+
+  #tellInBand(error: GatewayError): void {
+    const { format, sink, asked, id, startedAt } = this.#request;
+    const stamp: Stamp = this.#current?.stamp ?? {
+      id,
+      model: asked.model ?? '',
+      provider: '',
+      created: Math.floor(startedAt / 1000),
+      usage: 'none',
+    };
+    const metadata = this.#metadata();
+    sink.write(format.encoder(stamp).failure(error, metadata ? { metadata } : {}));
+    sink.end();
+  }
+
+  /** The client is gone: the upstream is aborted at once and what it wrote is paid for (promise 5). */
+  #abandoned(): void {
+    if (this.#over) return;
+    const current = this.#current;
+    current?.attempt.abort();
+    this.#over = true;
+    this.#keepAlive?.cancel();
+    if (this.#generation === undefined || current === undefined) return;
+    const { attempt } = current;
+    const metered = meter(current.candidate.endpoint, attempt.usage, current.promptBytes, attempt.outputBytes);
+    this.#respond(attempt, attempt.status || null);
+    this.#settle({ status: this.#opened ? 200 : null, error: null, cancelled: true, metered }, attempt);
+    this.#done();
+  }
+
+  #finish(): void {
+    this.#over = true;
+    this.#keepAlive?.cancel();
+    this.#done();
+  }
+
+  #settle(outcome: Outcome, attempt: Attempt | undefined): void {
+    this.#current?.ended(true);
+    const { clock } = this.#parts;
+    const row = rowOf(this.#request, this.#route, {
+      ...outcome,
+      candidate: this.#current?.candidate,
+      attempt,
+      responses: this.#responses,
+      latencyMs: this.#firstOutputAt === null ? null : this.#firstOutputAt - this.#dispatchedAt,
+      generationMs: clock.monotonic() - this.#dispatchedAt,
+    });
+    this.#generation!.settle(row);
+  }
+
+  // Writing.
+
+  #write(text: string): void {
+    if (text === '') return;
+    const { sink } = this.#request;
+    if (!this.#opened) this.#open();
+    this.#keepAlive?.refresh();
+    if (!sink.write(text)) this.#current?.attempt.pause();
+  }
+
+  #open(): void {
+    this.#opened = true;
+    this.#request.sink.open(this.#headers());
+  }
+
+  /** A silent while (promise 3: ten seconds): a comment, and from now on errors are in-band. */
+  #silence(): void {
+    if (this.#over) return;
+    if (!this.#opened) this.#open();
+    this.#request.sink.write(this.#parts.keepAliveComment);
+    this.#keepAlive?.refresh();
+  }
+
+  #headers(): Record<string, string> {
+    return { 'x-generation-id': this.#request.id };
+  }
+
+  #closing(metered: Metered): Closing {
+    const metadata = this.#metadata();
+    return { usage: metered.usage, cost: metered.cost, ...(metadata && { metadata }) };
+  }
+
+  #metadata(): Closing['metadata'] {
+    if (!this.#request.about.metadata) return undefined;
+    return {
+      key: this.#parts.metadataKey,
+      value: routingMetadata(this.#request, this.#route, {
+        served: this.#current?.candidate,
+        failed: this.#failed,
+        generationMs: this.#current ? this.#parts.clock.monotonic() - this.#dispatchedAt : null,
+      }),
+    };
+  }
+
+  #respond(attempt: Attempt, status: number | null): void {
+    const { endpoint } = this.#candidate;
+    this.#responses.push({
+      endpoint_id: endpoint.id,
+      ...(attempt.upstreamId && { id: attempt.upstreamId }),
+      is_byok: false,
+      latency: Math.round(this.#parts.clock.monotonic() - this.#dispatchedAt),
+      model_permaslug: endpoint.modelId,
+      provider_name: endpoint.provider.name,
+      status: status || null,
+    });
+  }
+
+  get #candidate(): Candidate {
+    return this.#current!.candidate;
+  }
+
+  #hasAnotherModel(): boolean {
+    return this.#route.candidates.some(({ rank }) => rank > this.#candidate.rank);
+  }
+}

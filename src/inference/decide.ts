@@ -1,0 +1,108 @@
+/**
+ * What follows a failed attempt: another endpoint, another model, or an answer to the client; and how that answer reads.
+ * The only place that decides it (design, promise 3). Pure.
+ */
+import { type ErrorType, GatewayError } from '../base/errors.ts';
+import { scrub } from '../base/log.ts';
+import type { FailureKind, UpstreamFailure } from '../formats/conversation/failure.ts';
+
+/** One failed attempt, as the answer's metadata and the generation's row tell it. */
+export interface FailedAttempt {
+  providerId: string;
+  providerName: string;
+  modelId: string;
+  failure: UpstreamFailure;
+}
+
+interface Verdict {
+  /**
+   * `endpoint`: any later candidate may do better; `model`: only one of another model; `answer`: nobody will, the
+   * request itself is at fault.
+   */
+  next: 'endpoint' | 'model' | 'answer';
+  /** The endpoint rests for a while. Never for a fault of the client's (bug 58). */
+  cools: boolean;
+  /** Another credential of the same provider may do better. */
+  credential: boolean;
+  type: ErrorType;
+  status: number;
+}
+
+/** wire/common.md "Typed error set"; an overloaded upstream is 529, our own account's trouble is a 502, never a false 401. */
+const VERDICTS: Record<FailureKind, Verdict> = {
+  invalid_request: { next: 'answer', cools: false, credential: false, type: 'invalid_request', status: 400 },
+  too_large: { next: 'answer', cools: false, credential: false, type: 'payload_too_large', status: 413 },
+  context_length: { next: 'model', cools: false, credential: false, type: 'context_length_exceeded', status: 400 },
+  content_filter: { next: 'model', cools: false, credential: false, type: 'content_policy_violation', status: 400 },
+  not_found: { next: 'endpoint', cools: false, credential: false, type: 'not_found', status: 404 },
+  auth: { next: 'endpoint', cools: true, credential: true, type: 'provider_unavailable', status: 502 },
+  permission: { next: 'endpoint', cools: true, credential: true, type: 'provider_unavailable', status: 502 },
+  quota: { next: 'endpoint', cools: true, credential: true, type: 'provider_unavailable', status: 502 },
+  rate_limit: { next: 'endpoint', cools: true, credential: true, type: 'rate_limit_exceeded', status: 429 },
+  overloaded: { next: 'endpoint', cools: true, credential: false, type: 'provider_overloaded', status: 529 },
+  server: { next: 'endpoint', cools: true, credential: false, type: 'provider_unavailable', status: 502 },
+  timeout: { next: 'endpoint', cools: true, credential: false, type: 'timeout', status: 504 },
+  refused: { next: 'endpoint', cools: true, credential: false, type: 'provider_unavailable', status: 502 },
+  cut: { next: 'endpoint', cools: true, credential: false, type: 'provider_unavailable', status: 502 },
+  malformed: { next: 'endpoint', cools: true, credential: false, type: 'provider_unavailable', status: 502 },
+  empty: { next: 'endpoint', cools: false, credential: false, type: 'provider_unavailable', status: 502 },
+};
+
+export function verdictOf(failure: UpstreamFailure): Verdict {
+  return VERDICTS[failure.kind];
+}
+
+/** Kinds whose body speaks about our account with the provider: nothing of it is shown. */
+const PRIVATE: ReadonlySet<FailureKind> = new Set(['auth', 'permission', 'quota']);
+
+/**
+ * The client's view of a request whose every attempt failed: the last failure, the earlier ones beside it. All rate
+ * limited: the smallest Retry-After of all (bug 60).
+ */
+export function clientError(attempts: readonly FailedAttempt[]): GatewayError {
+  const last = attempts.at(-1);
+  if (last === undefined)
+    return new GatewayError('provider_unavailable', 'no endpoint could be tried', { status: 503 });
+  const { failure } = last;
+  const verdict = VERDICTS[failure.kind];
+  const hidden = PRIVATE.has(failure.kind);
+  const waits = attempts.flatMap((attempt) => attempt.failure.retryAfterSeconds ?? []);
+  return new GatewayError(verdict.type, describe(last), {
+    status: statusFor(failure, verdict),
+    ...(waits.length > 0 && verdict.status !== 400 && { retryAfterSeconds: Math.min(...waits) }),
+    metadata: {
+      provider_name: last.providerName,
+      ...(!hidden && failure.raw !== undefined && { raw: scrubbed(failure.raw) }),
+      ...(!hidden && failure.code && { provider_code: scrub(failure.code) }),
+      is_byok: false,
+      ...(attempts.length > 1 && {
+        previous_errors: attempts.slice(0, -1).map((attempt) => ({
+          provider_name: attempt.providerName,
+          code: statusFor(attempt.failure, VERDICTS[attempt.failure.kind]),
+          message: describe(attempt),
+        })),
+      }),
+    },
+  });
+}
+
+function describe({ failure, providerName }: FailedAttempt): string {
+  if (failure.kind === 'auth' || failure.kind === 'permission')
+    return `${providerName} refused the gateway's credential`;
+  if (failure.kind === 'quota') return `the gateway's account with ${providerName} is exhausted`;
+  return scrub(failure.message) || `${providerName} failed`;
+}
+
+/** A client's own fault keeps the upstream's finer status (422), everything else has the table's. */
+function statusFor(failure: UpstreamFailure, verdict: Verdict): number {
+  return failure.kind === 'invalid_request' && failure.status === 422 ? 422 : verdict.status;
+}
+
+function scrubbed(raw: unknown): unknown {
+  if (typeof raw === 'string') return scrub(raw);
+  try {
+    return JSON.parse(scrub(JSON.stringify(raw)));
+  } catch {
+    return undefined;
+  }
+}

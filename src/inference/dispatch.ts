@@ -1,0 +1,315 @@
+/**
+ * From the list of candidates to calls that run: skips what cannot carry the request or is full, reserves what an
+ * attempt could cost, journals the intent, and sends. One instance per request.
+ */
+import { GatewayError } from '../base/errors.ts';
+import type { Endpoint } from '../catalog/index.ts';
+import type { UpstreamFailure } from '../formats/conversation/failure.ts';
+import type { EncodeTarget, Stamp } from '../formats/conversation/format.ts';
+import { Uncarried } from '../formats/conversation/losses.ts';
+import { spokenFormat } from '../formats/index.ts';
+import { type Budget, type OpenGeneration, type Refusal, type Reservation, refusalError } from '../spend/index.ts';
+import { Attempt, type AttemptOwner } from './attempt.ts';
+import { affordableTokens, boundNano, boundOf, budgetsOf } from './govern.ts';
+import { promptEstimate } from './meter.ts';
+import type { InferenceParts } from './parts.ts';
+import { acceptedOf } from './record.ts';
+import type { InferenceRequest } from './request.ts';
+import type { Candidate, Route } from './route.ts';
+import { type Passage, Translation } from './translate.ts';
+
+/** A call that is ready to start, and what its owner may say about it. */
+export interface Dispatched {
+  readonly candidate: Candidate;
+  readonly attempt: Attempt;
+  readonly stamp: Stamp;
+  readonly generation: OpenGeneration;
+  readonly promptBytes: number;
+  start(): void;
+  /**
+   * The call is over: its place among the provider's concurrent calls is free again. `mayHaveCost` keeps its bound held
+   * until the request is settled; a refused connection or an error status costs nothing. Idempotent.
+   */
+  ended(mayHaveCost: boolean): void;
+  /** Lets the endpoint rest after a failure, or only the credential, when the provider has others. */
+  rest(failure: UpstreamFailure, credentialOnly: boolean): void;
+}
+
+/** The client left while a budget was asked for: nothing was begun, nobody waits. */
+export class Abandoned extends Error {}
+
+export class Dispatcher {
+  readonly #request: InferenceRequest;
+  readonly #candidates: readonly Candidate[];
+  readonly #parts: InferenceParts;
+  readonly #translation: Translation;
+  readonly #budgets: readonly Budget[];
+  readonly #uncarried: Uncarried[] = [];
+  #position = 0;
+  #reservation: Reservation | undefined;
+  #begun = false;
+  #refused: GatewayError | undefined;
+  #full = false;
+  /** Endpoints whose credential failed although the provider has others: tried once more. */
+  #again: Candidate | undefined;
+  /** Bounds of earlier attempts that may have cost something. */
+  #earlierNano = 0n;
+
+  constructor(request: InferenceRequest, route: Route, parts: InferenceParts) {
+    this.#request = request;
+    this.#candidates = route.candidates;
+    this.#parts = parts;
+    this.#translation = new Translation(request.format, request.document);
+    this.#budgets = budgetsOf(request.caller, parts.accountBalanceNano());
+  }
+
+  /** Why no candidate was left, when that was not a failed attempt's doing. */
+  get refusal(): GatewayError | undefined {
+    if (this.#refused) return this.#refused;
+    if (this.#begun) return undefined;
+    if (this.#uncarried.length > 0) return uncarriedError(this.#uncarried);
+    if (this.#full) return busyError(this.#candidates);
+    return undefined;
+  }
+
+  /** The next candidate of rank `fromRank` or later that can be asked; undefined when none is left. */
+  async next(
+    fromRank: number,
+    owner: AttemptOwner,
+    generation: OpenGeneration | undefined,
+  ): Promise<Dispatched | undefined> {
+    for (;;) {
+      const candidate = this.#again ?? this.#candidates[this.#position++];
+      this.#again = undefined;
+      if (candidate === undefined) return undefined;
+      if (candidate.rank < fromRank) continue;
+      const { endpoint } = candidate;
+      if (!this.#parts.concurrency.enter(endpoint.provider)) {
+        this.#full = true;
+        continue;
+      }
+      let dispatched: Dispatched | undefined;
+      try {
+        dispatched = await this.#prepare(candidate, owner, generation);
+      } catch (error) {
+        if (error instanceof Uncarried) this.#uncarried.push(error);
+        // A refusal for one endpoint's sake (no price, too dear) leaves the others; the first one is told.
+        else if (error instanceof GatewayError && error.status < 500) this.#refused ??= error;
+        else throw error;
+      } finally {
+        if (dispatched === undefined) this.#parts.concurrency.leave(endpoint.provider);
+      }
+      if (dispatched !== undefined) return dispatched;
+    }
+  }
+
+  /** Gives a reservation back that no generation was begun with. */
+  release(): void {
+    if (!this.#begun) this.#reservation?.release();
+  }
+
+  async #prepare(candidate: Candidate, owner: AttemptOwner, open: OpenGeneration | undefined): Promise<Dispatched> {
+    const { endpoint } = candidate;
+    const { asked } = this.#request;
+    const spoken = spokenFormat(endpoint.provider.kind.speaks);
+    const promptBytes = this.#request.document.bytes.length;
+    const capOutputTokens = await this.#reserve(endpoint, promptBytes);
+    if (this.#request.sink.closed) throw new Abandoned();
+    const passage = this.#translation.toward(spoken, this.#target(endpoint, capOutputTokens));
+    const estimate = promptEstimate(endpoint, promptBytes);
+    const intent = {
+      model: endpoint.modelId,
+      endpointId: endpoint.id,
+      providerName: endpoint.provider.name,
+      isByok: false,
+      ...estimate,
+      outputPrice: endpoint.pricing?.completion ?? 0n,
+      earlierNano: this.#earlierNano,
+    };
+    let generation = open;
+    if (generation === undefined) {
+      generation = this.#parts.spend.begin(acceptedOf(this.#request), intent, this.#reservation!);
+      this.#begun = true;
+    } else {
+      generation.attempt(intent);
+    }
+    const stamp: Stamp = {
+      id: this.#request.id,
+      model: endpoint.modelId,
+      provider: endpoint.provider.name,
+      created: Math.floor(this.#request.startedAt / 1000),
+      usage: asked.includeUsage === undefined ? 'finish' : asked.includeUsage ? 'chunk' : 'none',
+    };
+    const { format } = this.#request;
+    const attempt = new Attempt({
+      served: format,
+      spoken,
+      passage,
+      stamp,
+      stream: asked.stream,
+      owner,
+      limits: this.#parts.limits,
+    });
+    return new Ready(this, this.#parts, this.#request, {
+      candidate,
+      attempt,
+      stamp,
+      generation,
+      promptBytes,
+      passage,
+      path: spoken.path,
+    });
+  }
+
+  /** Holds what this attempt could cost; returns the smaller output cap that a nearly spent budget leaves. */
+  async #reserve(endpoint: Endpoint, promptBytes: number): Promise<number | undefined> {
+    const { spend } = this.#parts;
+    if (this.#budgets.length === 0) {
+      this.#reservation ??= (await spend.reserve([], NOTHING, this.#request.startedAt)) as Reservation;
+      return undefined;
+    }
+    const bound = boundOf(endpoint, this.#request.asked, promptBytes);
+    const whole = boundNano(bound, bound.maxOutputTokens);
+    const refusal = await this.#hold(whole);
+    if (refusal === undefined) return undefined;
+    const affordable = affordableTokens(bound, refusal.leftNano);
+    if (affordable === undefined || (await this.#hold(boundNano(bound, affordable))) !== undefined) {
+      throw refusalError(refusal);
+    }
+    return affordable;
+  }
+
+  async #hold(amountNano: bigint): Promise<Refusal | undefined> {
+    const charge = { creditNano: amountNano, byokNano: 0n };
+    if (this.#reservation === undefined) {
+      const answer = await this.#parts.spend.reserve(this.#budgets, charge, this.#request.startedAt);
+      if (answer.refused) return answer;
+      this.#reservation = answer;
+      return undefined;
+    }
+    const missing = this.#earlierNano + amountNano - this.#reservation.held.creditNano;
+    if (missing <= 0n) return undefined;
+    const answer = await this.#reservation.extend({ creditNano: missing, byokNano: 0n });
+    return answer === true ? undefined : answer;
+  }
+
+  #target(endpoint: Endpoint, capOutputTokens: number | undefined): EncodeTarget {
+    return {
+      model: endpoint.upstreamId,
+      stream: this.#request.asked.stream,
+      maxOutputTokens: endpoint.maxCompletionTokens,
+      ...(capOutputTokens !== undefined && { capOutputTokens }),
+      origin: endpoint.provider.kind.origin,
+      user: this.#parts.hashUser(this.#request.caller, this.#request.asked.user),
+      dialect: endpoint.provider.kind.dialect,
+    };
+  }
+
+  /** Called by an attempt that failed after its request may have been worked on: its bound stays held. */
+  keepBound(): void {
+    if (this.#reservation) this.#earlierNano = this.#reservation.held.creditNano;
+  }
+
+  tryAgain(candidate: Candidate): void {
+    this.#again = candidate;
+  }
+}
+
+const NOTHING = { creditNano: 0n, byokNano: 0n };
+
+interface ReadySetup {
+  candidate: Candidate;
+  attempt: Attempt;
+  stamp: Stamp;
+  generation: OpenGeneration;
+  promptBytes: number;
+  passage: Passage;
+  path: string;
+}
+
+class Ready implements Dispatched {
+  readonly candidate: Candidate;
+  readonly attempt: Attempt;
+  readonly stamp: Stamp;
+  readonly generation: OpenGeneration;
+  readonly promptBytes: number;
+  readonly #dispatcher: Dispatcher;
+  readonly #parts: InferenceParts;
+  readonly #request: InferenceRequest;
+  readonly #passage: Passage;
+  readonly #path: string;
+  readonly #credential: { id: string; value: string | null };
+  #inside = true;
+
+  constructor(dispatcher: Dispatcher, parts: InferenceParts, request: InferenceRequest, setup: ReadySetup) {
+    this.candidate = setup.candidate;
+    this.attempt = setup.attempt;
+    this.stamp = setup.stamp;
+    this.generation = setup.generation;
+    this.promptBytes = setup.promptBytes;
+    this.#dispatcher = dispatcher;
+    this.#parts = parts;
+    this.#request = request;
+    this.#passage = setup.passage;
+    this.#path = setup.path;
+    this.#credential = parts.credentials.choose(this.candidate.endpoint.provider);
+  }
+
+  start(): void {
+    const { provider } = this.candidate.endpoint;
+    const headers = provider.kind.headers(this.#credential.value);
+    for (const name of provider.kind.forwards ?? []) {
+      const value = this.#request.about.headers[name];
+      if (typeof value === 'string') headers[name] = value;
+    }
+    const transport = provider.kind.transport ?? this.#parts.transport;
+    const call = transport.send(
+      { url: provider.baseUrl + this.#path, headers, body: this.#passage.body, timeouts: provider.timeouts },
+      this.attempt,
+    );
+    this.attempt.attach(call);
+  }
+
+  ended(mayHaveCost: boolean): void {
+    if (!this.#inside) return;
+    this.#inside = false;
+    this.#parts.concurrency.leave(this.candidate.endpoint.provider);
+    if (mayHaveCost) this.#dispatcher.keepBound();
+  }
+
+  rest(failure: UpstreamFailure, credentialOnly: boolean): void {
+    const { endpoint } = this.candidate;
+    const { health, credentials } = this.#parts;
+    if (credentialOnly && endpoint.provider.credentials.length > 1) {
+      health.rest(this.#credential.id, failure);
+      if (credentials.anyRested(endpoint.provider)) this.#dispatcher.tryAgain(this.candidate);
+    } else {
+      health.rest(endpoint.id, failure);
+    }
+  }
+}
+
+function uncarriedError(uncarried: readonly Uncarried[]): GatewayError {
+  const features = [...new Set(uncarried.map(({ feature }) => feature))];
+  return new GatewayError('invalid_request', `no endpoint can carry this request: ${uncarried[0]!.message}`, {
+    path: features[0],
+    metadata: { unsupported: features },
+  });
+}
+
+function busyError(candidates: readonly Candidate[]): GatewayError {
+  return new GatewayError(
+    'provider_overloaded',
+    'every endpoint of this model is at its limit of concurrent requests',
+    {
+      status: 503,
+      retryAfterSeconds: 1,
+      availability: {
+        code: 'temporarily_unavailable',
+        retryable: true,
+        retry_after: 1,
+        affected_providers: [...new Set(candidates.map(({ endpoint }) => endpoint.provider.name))],
+      },
+    },
+  );
+}

@@ -1,0 +1,103 @@
+/**
+ * What a caller may do and spend, before anything is dispatched: which budgets its spend counts in, how much one attempt
+ * could cost at most, and the reservation of that (design, promise 2).
+ */
+import type { Caller } from '../access/index.ts';
+import { GatewayError } from '../base/errors.ts';
+import { type Nano, nanoFromPrice, type Price } from '../base/money.ts';
+import { ceilingOf, type Endpoint } from '../catalog/index.ts';
+import type { Asked } from '../formats/conversation/format.ts';
+import type { Budget } from '../spend/index.ts';
+
+/** Template, role and tool system tokens that a provider adds to what the client wrote. */
+const PROMPT_OVERHEAD_TOKENS = 1024;
+/** What one image or document behind a URL may count at most where the catalog does not say. */
+const REMOTE_MEDIA_TOKENS = 65_536;
+/** The least output that is worth a call when a budget's remainder decides (promise 2). */
+export const MIN_AFFORDABLE_TOKENS = 1024;
+
+/** The budgets that this caller's spend counts in; none means that it may spend without limit. */
+export function budgetsOf(caller: Caller, accountBalanceNano: Nano | null): Budget[] {
+  const budgets: Budget[] = [];
+  if (accountBalanceNano !== null) {
+    budgets.push({
+      scope: 'account',
+      scopeId: caller.organizationId,
+      interval: 'lifetime',
+      limitNano: accountBalanceNano,
+      includeByok: false,
+    });
+  }
+  if (caller.limitNano !== null) {
+    budgets.push({
+      scope: 'key',
+      scopeId: caller.keyId,
+      interval: caller.limitReset ?? 'lifetime',
+      limitNano: caller.limitNano,
+      includeByok: caller.includeByokInLimit,
+    });
+  }
+  return budgets;
+}
+
+/** The most that one attempt can cost, as a function of the output cap. */
+export interface Bound {
+  /** Prompt and fixed fees at their dearest. */
+  promptNano: Nano;
+  outputPrice: Price;
+  /** The output cap that holds anyway: the request's, the endpoint's, or what the context leaves. */
+  maxOutputTokens: number;
+  /** True when the request itself gave the cap, so that no smaller one may be put in its place. */
+  fixed: boolean;
+  choices: number;
+}
+
+/**
+ * An upper bound without counting tokens: no token is shorter than a byte. Throws GatewayError 403 for an endpoint
+ * without a price, which no limit could hold (issue: "a model without a price is refused to any key with a limit").
+ */
+export function boundOf(endpoint: Endpoint, asked: Asked, promptBytes: number): Bound {
+  const { pricing } = endpoint;
+  if (pricing === null) {
+    throw new GatewayError(
+      'permission_denied',
+      `${endpoint.modelId} has no price, so a key with a limit may not use it`,
+    );
+  }
+  const promptTokens = promptBytes + PROMPT_OVERHEAD_TOKENS + asked.remoteMedia * REMOTE_MEDIA_TOKENS;
+  const dearest = ceilingOf(pricing);
+  const contextLeft = endpoint.contextLength === null ? null : Math.max(endpoint.contextLength - 1, 1);
+  const own = endpoint.maxCompletionTokens ?? contextLeft;
+  const wanted = asked.maxOutputTokens;
+  if (wanted === undefined && own === null) {
+    throw new GatewayError(
+      'invalid_request',
+      'max_tokens is required: the output limit of this model is unknown and the key has a limit',
+      { path: 'max_tokens' },
+    );
+  }
+  return {
+    promptNano:
+      nanoFromPrice(
+        BigInt(promptTokens) * dearest.prompt + dearest.request + BigInt(asked.remoteMedia) * dearest.image,
+      ) + 1n,
+    outputPrice: dearest.completion,
+    maxOutputTokens: Math.min(wanted ?? Number.POSITIVE_INFINITY, own ?? Number.POSITIVE_INFINITY),
+    fixed: wanted !== undefined,
+    choices: asked.choices,
+  };
+}
+
+export function boundNano(bound: Bound, maxOutputTokens: number): Nano {
+  const tokens = BigInt(Math.ceil(maxOutputTokens)) * BigInt(bound.choices);
+  return bound.promptNano + nanoFromPrice(tokens * bound.outputPrice) + 1n;
+}
+
+/** The output that `leftNano` pays for, or undefined when it is too little or the request fixed its own cap. */
+export function affordableTokens(bound: Bound, leftNano: Nano): number | undefined {
+  if (bound.fixed || bound.outputPrice === 0n) return undefined;
+  const forOutput = leftNano - bound.promptNano - 2n;
+  if (forOutput <= 0n) return undefined;
+  const tokens = Number((forOutput * 10n ** 9n) / (bound.outputPrice * BigInt(bound.choices)));
+  return tokens >= MIN_AFFORDABLE_TOKENS ? Math.min(tokens, bound.maxOutputTokens) : undefined;
+}

@@ -1,0 +1,56 @@
+/** The answer of an HTTP exchange as the pipeline writes it: batched text, back-pressure, the client's leaving. */
+import type { ServerResponse } from 'node:http';
+import type { Exchange } from '../http/operation.ts';
+import type { Sink } from './sink.ts';
+
+const STREAM_HEADERS = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-cache',
+  // Reverse proxies would gather events otherwise.
+  'x-accel-buffering': 'no',
+};
+
+export class HttpSink implements Sink {
+  readonly #exchange: Exchange<unknown>;
+  readonly #response: ServerResponse;
+
+  constructor(exchange: Exchange<unknown>) {
+    this.#exchange = exchange;
+    this.#response = exchange.response;
+  }
+
+  get closed(): boolean {
+    return this.#exchange.closed;
+  }
+
+  reply(status: number, headers: Record<string, string>, body: string): void {
+    if (this.closed) return;
+    this.#response.writeHead(status, {
+      ...headers,
+      'content-type': 'application/json; charset=utf-8',
+      'content-length': Buffer.byteLength(body),
+    });
+    this.#response.end(body);
+  }
+
+  open(headers: Record<string, string>): void {
+    this.#response.writeHead(200, { ...headers, ...STREAM_HEADERS });
+    this.#response.flushHeaders();
+  }
+
+  write(text: string): boolean {
+    return this.#response.write(text);
+  }
+
+  end(): void {
+    this.#response.end();
+  }
+
+  onDrain(run: () => void): void {
+    this.#response.on('drain', run);
+  }
+
+  onClose(run: () => void): void {
+    this.#exchange.onClose(run);
+  }
+}

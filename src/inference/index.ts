@@ -1,0 +1,16 @@
+/**
+ * Inference: one request from acceptance to its row. `serve.ts` is the table of contents; `operations.ts` is the only file
+ * that knows HTTP. Not here: what forms mean (`formats/`), where providers are (`providers/`), who calls (`access/`), what
+ * was spent (`spend/`).
+ */
+export { Concurrency } from './concurrency.ts';
+export { Credentials } from './credentials.ts';
+export { Health } from './health.ts';
+export { Identities } from './identity.ts';
+export { inferenceMigrations } from './migrations/index.ts';
+export { type InferenceLimits, inferenceOperations } from './operations.ts';
+export type { InferenceParts } from './parts.ts';
+export type { InferenceRequest, RequestAbout } from './request.ts';
+export { serve } from './serve.ts';
+export type { Sink } from './sink.ts';
+export { userHashSecret } from './store.ts';

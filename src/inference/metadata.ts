@@ -1,0 +1,48 @@
+/** `svc_metadata`: how a request was routed (wire/chat.md, SvcMetadata). Pure. */
+import type { FailedAttempt } from './decide.ts';
+import type { InferenceRequest } from './request.ts';
+import type { Candidate, Route } from './route.ts';
+
+export interface RoutingState {
+  /** The candidate that answers, or was asked last. */
+  served: Candidate | undefined;
+  failed: readonly FailedAttempt[];
+  /** From the upstream dispatch to now; null before it. */
+  generationMs: number | null;
+}
+
+export function routingMetadata(request: InferenceRequest, route: Route, state: RoutingState): Record<string, unknown> {
+  const { served, failed, generationMs } = state;
+  const attempt = served === undefined ? 0 : failed.length + 1;
+  return {
+    requested: route.requested,
+    strategy: route.strategy,
+    region: request.about.region,
+    attempt,
+    is_byok: false,
+    endpoints: {
+      total: route.candidates.length,
+      available: route.candidates.map((candidate) => ({
+        model: candidate.endpoint.modelId,
+        provider: candidate.endpoint.provider.name,
+        selected: candidate === served,
+      })),
+    },
+    ...(failed.length > 0 && {
+      attempts: failed.map(({ modelId, providerName, failure }) => ({
+        model: modelId,
+        provider: providerName,
+        status: failure.status ?? 0,
+      })),
+    }),
+    ...(generationMs !== null && { generation_time: Math.round(generationMs) }),
+    summary: summaryOf(route, served, failed.length),
+  };
+}
+
+function summaryOf(route: Route, served: Candidate | undefined, failures: number): string {
+  if (served === undefined) return `no endpoint of ${route.requested} was asked`;
+  const { modelId, provider } = served.endpoint;
+  const after = failures === 0 ? '' : ` after ${failures} failed ${failures === 1 ? 'attempt' : 'attempts'}`;
+  return `${modelId} by ${provider.name}, 1 of ${route.candidates.length}${after}`;
+}

@@ -1,0 +1,79 @@
+/** From token counts to money: one path for streamed and whole, relayed and translated answers. Pure. */
+import { type Nano, nanoFromPrice, usdFromNano } from '../base/money.ts';
+import { type Endpoint, priceOf } from '../catalog/index.ts';
+import type { Usage } from '../formats/conversation/conversation.ts';
+import type { Cost } from '../formats/conversation/format.ts';
+
+export interface Metered {
+  usage: Usage;
+  /** True when no usage arrived and the counts come from the bytes seen. */
+  estimated: boolean;
+  costNano: Nano;
+  cacheDiscountNano: bigint | null;
+  /** As `usage` shows it. */
+  cost: Cost;
+}
+
+/** Tokens of a text whose tokenizer is unknown: a token is about four bytes in all of them. */
+export function estimateTokens(bytes: number): number {
+  return Math.ceil(bytes / 4);
+}
+
+/**
+ * @param reported what the upstream counted, undefined when it did not
+ * @param promptBytes size of the request body; @param outputBytes size of the text seen
+ */
+export function meter(
+  endpoint: Endpoint,
+  reported: Usage | undefined,
+  promptBytes: number,
+  outputBytes: number,
+): Metered {
+  const usage = reported ?? {
+    input: estimateTokens(promptBytes),
+    cacheRead: 0,
+    cacheWrite5m: 0,
+    cacheWrite1h: 0,
+    output: estimateTokens(outputBytes),
+    reasoning: 0,
+  };
+  if (endpoint.pricing === null) {
+    const cost = costView(null, 0n, 0n);
+    return { usage, estimated: reported === undefined, costNano: 0n, cacheDiscountNano: null, cost };
+  }
+  const bill = priceOf(usage, endpoint.pricing);
+  return {
+    usage,
+    estimated: reported === undefined,
+    costNano: bill.totalNano,
+    cacheDiscountNano: cacheDiscount(usage, endpoint),
+    cost: costView(bill.totalNano, bill.promptNano, bill.completionNano),
+  };
+}
+
+function costView(total: Nano | null, prompt: Nano, completion: Nano): Cost {
+  return {
+    cost: total === null ? null : usdFromNano(total),
+    is_byok: false,
+    cost_details: {
+      upstream_inference_cost: null,
+      upstream_inference_prompt_cost: usdFromNano(prompt),
+      upstream_inference_completions_cost: usdFromNano(completion),
+    },
+  };
+}
+
+/** What caching saved against reading everything at the prompt's price; negative when writing the cache cost more. */
+function cacheDiscount(usage: Usage, { pricing }: Endpoint): bigint | null {
+  if (pricing === null || usage.cacheRead + usage.cacheWrite5m + usage.cacheWrite1h === 0) return null;
+  const plain = { ...usage, input: usage.input + usage.cacheRead + usage.cacheWrite5m + usage.cacheWrite1h };
+  const uncached = priceOf({ ...plain, cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0 }, pricing);
+  return uncached.totalNano - priceOf(usage, pricing).totalNano;
+}
+
+/** Cost of an estimated prompt, for the intent that is journalled before dispatch. */
+export function promptEstimate(endpoint: Endpoint, promptBytes: number): { promptTokens: number; promptNano: Nano } {
+  const promptTokens = estimateTokens(promptBytes);
+  const price = endpoint.pricing?.prompt ?? 0n;
+  return { promptTokens, promptNano: nanoFromPrice(BigInt(promptTokens) * price) };
+}

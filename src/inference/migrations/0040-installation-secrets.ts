@@ -1,0 +1,12 @@
+import type { Migration } from '../../storage/migrate.ts';
+
+/** Keys that belong to the installation rather than to anybody in it; see `store.ts`. */
+export const installationSecrets: Migration = {
+  name: '0040-installation-secrets',
+  sql: `
+    create table installation_secrets (
+      name text primary key,
+      value bytea not null
+    );
+  `,
+};

@@ -1,0 +1,145 @@
+/** The inference operations: from an HTTP exchange to `serve`, and the row of a generation. */
+import { Type } from 'typebox';
+import type { Caller } from '../access/index.ts';
+import { GatewayError } from '../base/errors.ts';
+import { generationId } from '../base/ids.ts';
+import type { JsonDocument } from '../base/json.ts';
+import { wireHeader } from '../base/namespace.ts';
+import type { ServedFormat } from '../formats/conversation/format.ts';
+import { chat, messages } from '../formats/index.ts';
+import type { Exchange, Operation } from '../http/operation.ts';
+import { encodeGeneration } from '../spend/index.ts';
+import { HttpSink } from './http-sink.ts';
+import type { InferenceParts } from './parts.ts';
+import type { RequestAbout } from './request.ts';
+import { ChatReply, GenerationReply, MessagesReply } from './schema.ts';
+import { serve } from './serve.ts';
+
+export interface InferenceLimits {
+  inferenceBodyBytes: number;
+}
+
+export function inferenceOperations(parts: InferenceParts, limits: InferenceLimits): Operation<Caller>[] {
+  return [
+    conversation(parts, limits, chat, {
+      id: 'createChatCompletion',
+      path: '/chat/completions',
+      summary: 'Answer a conversation in the chat completions form, streamed or not',
+      reply: ChatReply,
+    }),
+    conversation(parts, limits, messages, {
+      id: 'createMessage',
+      path: '/messages',
+      summary: 'Answer a conversation in the messages form, streamed or not',
+      reply: MessagesReply,
+    }),
+    generation(parts),
+  ];
+}
+
+interface ConversationOperation {
+  id: string;
+  path: string;
+  summary: string;
+  reply: typeof ChatReply | typeof MessagesReply;
+}
+
+/** `/messages` also takes the key as `x-api-key`; that is `access`'s business. */
+function conversation(
+  parts: InferenceParts,
+  limits: InferenceLimits,
+  format: ServedFormat,
+  { id, path, summary, reply }: ConversationOperation,
+): Operation<Caller> {
+  return {
+    id,
+    method: 'POST',
+    path,
+    summary,
+    tag: 'Inference',
+    access: 'inference',
+    body: { schema: format.schema, maxBytes: limits.inferenceBodyBytes },
+    replies: { 200: { description: 'The answer, or an event stream when `stream` is true', schema: reply } },
+    handle: (exchange) => answer(exchange, format, parts),
+    encodeError: (error, { caller }) =>
+      format.encodeFailure(error, { generationId: null, ...(caller && { userId: caller.organizationId }) }),
+  };
+}
+
+function answer(exchange: Exchange<Caller>, format: ServedFormat, parts: InferenceParts): Promise<void> {
+  const document = exchange.document!;
+  check(format, document);
+  return serve(
+    {
+      id: generationId(exchange.startedAt),
+      format,
+      document,
+      asked: format.asked(askedView(document)),
+      caller: exchange.caller,
+      startedAt: exchange.startedAt,
+      sink: new HttpSink(exchange),
+      about: aboutOf(exchange),
+    },
+    parts,
+  );
+}
+
+/** On the cheap view first: texts in it are never shorter than the true ones, so only a refusal needs a second look. */
+function check(format: ServedFormat, document: JsonDocument): void {
+  try {
+    format.check(document.structure);
+  } catch {
+    format.check(document.value);
+  }
+}
+
+/** Members whose texts we keep or act on although they may leave ASCII. */
+const OWN_TEXTS = ['model', 'models', 'fallbacks', 'provider', 'user', 'session_id', 'metadata'] as const;
+
+/** The cheap view of the body with the true texts of the members that `asked` reads; messages stay undecoded. */
+function askedView(document: JsonDocument): Record<string, unknown> {
+  const view = { ...document.structure };
+  for (const key of OWN_TEXTS) if (key in view) view[key] = document.member(key);
+  return view;
+}
+
+function aboutOf({ headers, requestId }: Exchange<Caller>): RequestAbout {
+  const metadata = wireHeader(headers, 'metadata') ?? wireHeader(headers, 'experimental-metadata');
+  return {
+    requestId,
+    region: 'global',
+    userAgent: headers['user-agent'] ?? null,
+    origin: headers['referer'] ?? '',
+    title: wireHeader(headers, 'title') ?? first(headers['x-title']) ?? null,
+    sessionId: first(headers['x-session-id']) ?? null,
+    metadata: metadata !== undefined && metadata.toLowerCase() === 'enabled',
+    headers,
+  };
+}
+
+function first(value: string | string[] | undefined): string | undefined {
+  return Array.isArray(value) ? value[0] : value;
+}
+
+/** GET /generation (wire/generations.md): a key sees its own, a management key those of its organization. */
+function generation(parts: InferenceParts): Operation<Caller> {
+  return {
+    id: 'getGeneration',
+    method: 'GET',
+    path: '/generation',
+    summary: 'Metadata and cost of one generation',
+    tag: 'Generations',
+    access: 'any',
+    query: Type.Object({ id: Type.String({ minLength: 1, description: 'The id of the answer, `gen-...`' }) }),
+    replies: { 200: { description: 'The generation', schema: GenerationReply } },
+    async handle(exchange) {
+      const { caller } = exchange;
+      const row = await parts.spend.findGeneration(exchange.query['id'] as string, {
+        organizationId: caller.organizationId,
+        ...(caller.kind === 'inference' && { keyId: caller.keyId }),
+      });
+      if (row === undefined) throw new GatewayError('not_found', 'no such generation', { path: 'id' });
+      exchange.reply(200, { data: encodeGeneration(row) });
+    },
+  };
+}

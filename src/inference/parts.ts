@@ -1,0 +1,33 @@
+/** What the pipeline works with; put together in `app.ts`. */
+import type { Caller } from '../access/index.ts';
+import type { Clock } from '../base/clock.ts';
+import type { Limits } from '../base/config.ts';
+import type { Log } from '../base/log.ts';
+import type { Nano } from '../base/money.ts';
+import type { Catalog } from '../catalog/index.ts';
+import type { Transport } from '../providers/index.ts';
+import type { Spend } from '../spend/index.ts';
+import type { Concurrency } from './concurrency.ts';
+import type { Credentials } from './credentials.ts';
+import type { Health } from './health.ts';
+
+export interface InferenceParts {
+  /** The catalog as it is now; a reload of the configuration replaces it. */
+  catalog(): Catalog;
+  spend: Spend;
+  health: Health;
+  concurrency: Concurrency;
+  credentials: Credentials;
+  transport: Transport;
+  clock: Clock;
+  log: Log;
+  limits: Limits;
+  /** `account.balance_usd`; null is unlimited. */
+  accountBalanceNano(): Nano | null;
+  /** The end user as providers see it: a keyed hash, of the account when the request names nobody. */
+  hashUser(caller: Caller, user: string | undefined): string;
+  /** Comment line for a silent stream, framing included. */
+  keepAliveComment: string;
+  /** `svc_metadata`, or its alias. */
+  metadataKey: string;
+}

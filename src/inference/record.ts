@@ -1,0 +1,76 @@
+/** The row of one request (wire/generations.md): what was known at acceptance, and how it ended. Pure. */
+import type { GatewayError } from '../base/errors.ts';
+import type { Accepted, Generation, ProviderResponse } from '../spend/index.ts';
+import type { Attempt } from './attempt.ts';
+import type { Metered } from './meter.ts';
+import type { InferenceRequest } from './request.ts';
+import type { Candidate, Route } from './route.ts';
+
+export function acceptedOf(request: InferenceRequest): Accepted {
+  const { about, asked, caller } = request;
+  return {
+    id: request.id,
+    createdAt: request.startedAt,
+    requestId: about.requestId,
+    keyId: caller.keyId,
+    workspaceId: caller.workspaceId,
+    organizationId: caller.organizationId,
+    apiType: 'completions',
+    streamed: asked.stream,
+    dataRegion: about.region,
+    userAgent: about.userAgent,
+    origin: about.origin,
+    title: about.title,
+    sessionId: asked.sessionId ?? about.sessionId,
+    externalUser: asked.user ?? caller.externalUser,
+    metadata: asked.metadata ?? null,
+  };
+}
+
+export interface Ending {
+  /** HTTP status that the client got; null when it got none. */
+  status: number | null;
+  error: GatewayError | null;
+  cancelled: boolean;
+  /** null when no attempt produced anything that costs. */
+  metered: Metered | null;
+  candidate: Candidate | undefined;
+  attempt: Attempt | undefined;
+  responses: ProviderResponse[];
+  latencyMs: number | null;
+  generationMs: number;
+}
+
+export function rowOf(request: InferenceRequest, route: Route, ending: Ending): Generation {
+  const { attempt, candidate, error, metered } = ending;
+  return {
+    ...acceptedOf(request),
+    model: candidate?.endpoint.modelId ?? route.requested,
+    endpointId: candidate?.endpoint.id ?? null,
+    providerName: candidate?.endpoint.provider.name ?? null,
+    upstreamId: attempt?.upstreamId ?? null,
+    isByok: false,
+    status: ending.status,
+    error: error === null ? null : { type: error.type, message: error.message },
+    cancelled: ending.cancelled,
+    estimated: metered?.estimated ?? false,
+    unconfirmed: false,
+    finishReason: error !== null ? 'error' : ending.cancelled ? null : (attempt?.finish?.unified ?? null),
+    nativeFinishReason: attempt?.finish?.native ?? null,
+    usage: metered?.usage ?? null,
+    media: {},
+    costNano: metered?.costNano ?? 0n,
+    byokNano: 0n,
+    upstreamCostNano: null,
+    cacheDiscountNano: metered?.cacheDiscountNano ?? null,
+    latencyMs: ending.latencyMs === null ? null : Math.round(ending.latencyMs),
+    generationMs: Math.round(ending.generationMs),
+    moderationMs: null,
+    providerResponses: ending.responses,
+    serviceTier: attempt?.serviceTier ?? null,
+    router: null,
+    presetId: null,
+    webSearchEngine: null,
+    responseCacheSourceId: null,
+  };
+}

@@ -1,0 +1,34 @@
+/** One inference request as the pipeline sees it: no HTTP below this line (batches make them too). */
+import type { Caller } from '../access/index.ts';
+import type { JsonDocument } from '../base/json.ts';
+import type { Asked, ServedFormat } from '../formats/conversation/format.ts';
+import type { DataRegion } from '../spend/index.ts';
+import type { Sink } from './sink.ts';
+
+export interface InferenceRequest {
+  /** `gen-...`, given before anything can go wrong. */
+  id: string;
+  format: ServedFormat;
+  /** Validated against the format's schema and rules. */
+  document: JsonDocument;
+  asked: Asked;
+  caller: Caller;
+  /** Wall time in ms at which the request's head arrived: the moment of acceptance. */
+  startedAt: number;
+  sink: Sink;
+  about: RequestAbout;
+}
+
+/** What headers say about a request. Nothing of it goes upstream but `forwarded`. */
+export interface RequestAbout {
+  requestId: string | null;
+  region: DataRegion;
+  userAgent: string | null;
+  origin: string;
+  title: string | null;
+  sessionId: string | null;
+  /** `X-Svc-Metadata: enabled`. */
+  metadata: boolean;
+  /** Client headers, lower case; a provider's `forwards` picks from them. */
+  headers: Readonly<Record<string, string | string[] | undefined>>;
+}

@@ -1,0 +1,24 @@
+/**
+ * One inference request from acceptance to its row. The stages: `route` finds who may serve it, `dispatch` governs
+ * (reserves, journals) and sends to one candidate after the other, `call` answers from the first that does, `meter`
+ * and `record` enter what it cost.
+ */
+import { answerError, asGatewayError } from './answer.ts';
+import { Call } from './call.ts';
+import { Abandoned } from './dispatch.ts';
+import type { InferenceParts } from './parts.ts';
+import type { InferenceRequest } from './request.ts';
+import { route } from './route.ts';
+
+/** Resolves when the request is answered and entered. Never rejects: whatever goes wrong is told to the client. */
+export async function serve(request: InferenceRequest, parts: InferenceParts): Promise<void> {
+  try {
+    const plan = route(request.asked, parts.catalog(), parts.health, parts.limits.candidates);
+    await new Call(request, plan, parts).run();
+  } catch (thrown) {
+    if (thrown instanceof Abandoned) return;
+    const error = asGatewayError(thrown);
+    if (error.status === 500) parts.log.error('request failed', { generation: request.id, cause: thrown });
+    answerError(request, error, undefined);
+  }
+}

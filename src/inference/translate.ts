@@ -1,0 +1,179 @@
+/**
+ * How one request goes to one endpoint and how the answer comes back: relayed where both sides are of one form (byte
+ * edits, design section 3), translated through the conversation otherwise. Pure.
+ */
+import type { GatewayError } from '../base/errors.ts';
+import { applyEdits, type JsonDocument, parseJson, stringifyJson } from '../base/json.ts';
+import type { Conversation, Turn, TurnEvent } from '../formats/conversation/conversation.ts';
+import type { UpstreamFailure } from '../formats/conversation/failure.ts';
+import type {
+  Closing,
+  Dialect,
+  EncodeTarget,
+  ServedFormat,
+  SpokenFormat,
+  Stamp,
+  StreamEncoder,
+  TurnDecoder,
+} from '../formats/conversation/format.ts';
+import { Losses } from '../formats/conversation/losses.ts';
+import { eventsOf } from '../formats/conversation/replay.ts';
+
+/** Writes a streamed answer, relayed or translated: the same three calls (formats/conversation/format.ts). */
+export interface StreamWriter {
+  event(name: string, data: string, value: unknown, events: readonly TurnEvent[]): string;
+  end(closing: Closing): string;
+  failure(error: GatewayError, closing: Closing): string;
+}
+
+/** A whole answer as read; `write` renders it for the client once its figures are known. */
+export interface WholeReply {
+  turn: Turn;
+  write(stamp: Stamp, closing: Closing): string;
+}
+
+/** The way of one request to endpoints of one spoken form; made per attempt. */
+export interface Passage {
+  readonly relayed: boolean;
+  readonly body: Buffer | string;
+  readonly losses: Losses;
+  decoder(): TurnDecoder;
+  writer(stamp: Stamp): StreamWriter;
+  /** Reads a whole answer; a failure that it reports with status 200 is returned as one. */
+  readWhole(text: string): WholeReply | { failure: UpstreamFailure };
+}
+
+/** What is decoded of a request, once, however many endpoints are tried. */
+export class Translation {
+  readonly format: ServedFormat;
+  readonly document: JsonDocument;
+  #conversation: Conversation | undefined;
+
+  constructor(format: ServedFormat, document: JsonDocument) {
+    this.format = format;
+    this.document = document;
+  }
+
+  get conversation(): Conversation {
+    this.#conversation ??= this.format.decode(this.document.exact);
+    return this.#conversation;
+  }
+
+  /** @throws Uncarried when the spoken form cannot hold the request. */
+  toward(spoken: SpokenFormat, target: EncodeTarget): Passage {
+    return spoken.id === this.format.id
+      ? new RelayPassage(this.format, spoken, this.document, target)
+      : new TranslatedPassage(this.format, spoken, this.conversation, target);
+  }
+}
+
+class RelayPassage implements Passage {
+  readonly relayed = true;
+  readonly body: Buffer;
+  readonly losses = new Losses();
+  readonly #format: ServedFormat;
+  readonly #spoken: SpokenFormat;
+  readonly #dialect: Dialect;
+
+  constructor(format: ServedFormat, spoken: SpokenFormat, document: JsonDocument, target: EncodeTarget) {
+    this.#format = format;
+    this.#spoken = spoken;
+    this.#dialect = target.dialect;
+    this.body = applyEdits(document, format.relay.edits(document, target));
+  }
+
+  decoder(): TurnDecoder {
+    return this.#spoken.decoder(this.#dialect);
+  }
+
+  writer(stamp: Stamp): StreamWriter {
+    return this.#format.relay.stream(stamp, this.#dialect);
+  }
+
+  readWhole(text: string): WholeReply | { failure: UpstreamFailure } {
+    return readWhole(text, this.#spoken, this.#dialect, (value, turn, stamp, closing) =>
+      this.#format.relay.reply(text, value, turn, stamp, closing, this.#dialect),
+    );
+  }
+}
+
+class TranslatedPassage implements Passage {
+  readonly relayed = false;
+  readonly body: string;
+  readonly losses = new Losses();
+  readonly #format: ServedFormat;
+  readonly #spoken: SpokenFormat;
+  readonly #dialect: Dialect;
+
+  constructor(format: ServedFormat, spoken: SpokenFormat, conversation: Conversation, target: EncodeTarget) {
+    this.#format = format;
+    this.#spoken = spoken;
+    this.#dialect = target.dialect;
+    this.body = stringifyJson(spoken.encode(conversation, target, this.losses));
+  }
+
+  decoder(): TurnDecoder {
+    return this.#spoken.decoder(this.#dialect);
+  }
+
+  writer(stamp: Stamp): StreamWriter {
+    return new TranslatedStream(this.#format.encoder(stamp));
+  }
+
+  readWhole(text: string): WholeReply | { failure: UpstreamFailure } {
+    return readWhole(text, this.#spoken, this.#dialect, (_value, turn, stamp, closing) =>
+      stringifyJson(this.#format.encodeReply(turn, stamp, closing)),
+    );
+  }
+}
+
+function readWhole(
+  text: string,
+  spoken: SpokenFormat,
+  dialect: Dialect,
+  write: (value: unknown, turn: Turn, stamp: Stamp, closing: Closing) => string,
+): WholeReply | { failure: UpstreamFailure } {
+  let value: unknown;
+  try {
+    value = parseJson(text);
+  } catch {
+    return { failure: notJson(text) };
+  }
+  const reply = spoken.decodeReply(value, dialect);
+  if ('failure' in reply) return reply;
+  const { turn } = reply;
+  return { turn, write: (stamp, closing) => write(value, turn, stamp, closing) };
+}
+
+class TranslatedStream implements StreamWriter {
+  readonly #encoder: StreamEncoder;
+
+  constructor(encoder: StreamEncoder) {
+    this.#encoder = encoder;
+  }
+
+  event(_name: string, _data: string, _value: unknown, events: readonly TurnEvent[]): string {
+    let text = '';
+    for (const event of events) text += this.#encoder.event(event);
+    return text;
+  }
+
+  end(closing: Closing): string {
+    return this.#encoder.end(closing);
+  }
+
+  failure(error: GatewayError, closing: Closing): string {
+    return this.#encoder.failure(error, closing);
+  }
+}
+
+/** A whole answer shown as a stream, for an upstream that did not stream although it was asked to. */
+export function streamWhole(format: ServedFormat, turn: Turn, stamp: Stamp): { writer: StreamWriter; text: string } {
+  const writer = new TranslatedStream(format.encoder(stamp));
+  return { writer, text: writer.event('', '', undefined, eventsOf(turn)) };
+}
+
+function notJson(text: string): UpstreamFailure {
+  const shown = text.slice(0, 200);
+  return { kind: 'malformed', status: null, message: 'the upstream answered something that is not JSON', raw: shown };
+}

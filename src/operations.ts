@@ -1,0 +1,21 @@
+/** Every HTTP operation of the service, one line a folder. */
+import { type AccessOperationParts, type Caller, keyOperations } from './access/index.ts';
+import { healthOperations, type Readiness } from './health.ts';
+import type { Operation } from './http/operation.ts';
+import { type InferenceLimits, type InferenceParts, inferenceOperations } from './inference/index.ts';
+
+export interface OperationParts {
+  access: AccessOperationParts;
+  inference: InferenceParts;
+  limits: InferenceLimits;
+  readiness: Readiness;
+}
+
+/** Reads nothing of its parts until a request comes, so that the contract can be walked without starting anything. */
+export function operations(parts: OperationParts): Operation<Caller>[] {
+  return [
+    ...healthOperations(parts.readiness),
+    ...keyOperations(parts.access),
+    ...inferenceOperations(parts.inference, parts.limits),
+  ];
+}

@@ -1,0 +1,25 @@
+/** The configuration of this process, and its log; read again on SIGHUP. */
+import { systemClock } from './base/clock.ts';
+import { type Config, loadConfig, machineInputs } from './base/config.ts';
+import { createLog, type Log } from './base/log.ts';
+import { KINDS } from './providers/index.ts';
+
+export function readSettings(): Config {
+  return loadConfig({ ...machineInputs(), kinds: KINDS });
+}
+
+export function openLog(config: Config): Log {
+  return createLog({ stream: process.stderr, level: config.logLevel, clock: systemClock });
+}
+
+/** A new configuration, or undefined when it is wrong: then the old one stays and the log says why. */
+export function rereadSettings(log: Log): Config | undefined {
+  try {
+    const config = readSettings();
+    log.info('configuration reloaded', { providers: config.providers.length });
+    return config;
+  } catch (error) {
+    log.error('configuration not reloaded: the old one stays', { cause: error });
+    return undefined;
+  }
+}

@@ -1,0 +1,70 @@
+/** Real time that a test can jump ahead of: for whole gateways, whose database and sockets need time to go on. */
+import { type Clock, systemClock, type Timer } from '../base/clock.ts';
+
+export class JumpClock implements Clock {
+  #aheadMs = 0;
+  readonly #pending = new Set<JumpTimer>();
+
+  now(): number {
+    return systemClock.now() + this.#aheadMs;
+  }
+
+  monotonic(): number {
+    return systemClock.monotonic() + this.#aheadMs;
+  }
+
+  timer(delayMs: number, run: () => void): Timer {
+    return new JumpTimer(this, this.#pending, delayMs, run);
+  }
+
+  /** Moves time on at once and fires what has become due, in the order in which it is due. */
+  jump(ms: number): void {
+    this.#aheadMs += ms;
+    const now = this.monotonic();
+    const due = [...this.#pending].filter((timer) => timer.dueAt <= now).sort((a, b) => a.dueAt - b.dueAt);
+    for (const timer of due) timer.fire();
+    for (const timer of this.#pending) timer.reschedule();
+  }
+}
+
+class JumpTimer implements Timer {
+  dueAt = 0;
+  readonly #clock: Clock;
+  readonly #pending: Set<JumpTimer>;
+  readonly #delayMs: number;
+  readonly #run: () => void;
+  #real: Timer | undefined;
+  #cancelled = false;
+
+  constructor(clock: Clock, pending: Set<JumpTimer>, delayMs: number, run: () => void) {
+    this.#clock = clock;
+    this.#pending = pending;
+    this.#delayMs = delayMs;
+    this.#run = run;
+    this.refresh();
+  }
+
+  refresh(): void {
+    if (this.#cancelled) return;
+    this.dueAt = this.#clock.monotonic() + this.#delayMs;
+    this.#pending.add(this);
+    this.reschedule();
+  }
+
+  cancel(): void {
+    this.#cancelled = true;
+    this.#pending.delete(this);
+    this.#real?.cancel();
+  }
+
+  fire(): void {
+    if (!this.#pending.delete(this)) return;
+    this.#real?.cancel();
+    this.#run();
+  }
+
+  reschedule(): void {
+    this.#real?.cancel();
+    this.#real = systemClock.timer(Math.max(0, this.dueAt - this.#clock.monotonic()), () => this.fire());
+  }
+}

@@ -1,0 +1,39 @@
+/** One of several serving processes (GATEHOUSE_WORKERS); the primary says when to start, reload and end. */
+import { type App, createApp } from './app.ts';
+import { systemClock as clock } from './base/clock.ts';
+import { type PrimaryMessage, showFirstKeys, type WorkerMessage } from './primary.ts';
+import { openLog, readSettings, rereadSettings } from './settings.ts';
+import type { Target } from './storage/connection.ts';
+
+export async function serveAsWorker(): Promise<void> {
+  const config = readSettings();
+  const log = openLog(config);
+  let app: App | undefined;
+  const start = async (target: Target) => {
+    app = await createApp({ config, target, clock, log });
+    showFirstKeys(await app.bootstrap(), config, log);
+    const message: PrimaryMessage = { type: 'listening', address: await app.listen() };
+    process.send?.(message);
+  };
+  const close = async () => {
+    await app?.close();
+    process.exit(0);
+  };
+  const fail = (error: unknown) => {
+    log.error('the worker failed', { cause: error });
+    process.exit(1);
+  };
+  process.on('message', (message: WorkerMessage) => {
+    if (message.type === 'start') start(message.target).catch(fail);
+    else if (message.type === 'close') close().catch(fail);
+    else {
+      const next = rereadSettings(log);
+      if (next) app?.reload(next);
+    }
+  });
+  // The primary decides; a terminal's Ctrl-C comes to all processes of its group.
+  process.on('SIGINT', () => {});
+  process.on('SIGTERM', () => {});
+  process.on('SIGHUP', () => {});
+  process.on('disconnect', () => void close().catch(fail));
+}
