@@ -45,8 +45,10 @@ export function recordings(apis: readonly string[], provider: RegExp = /./): Rec
       const ending = ENDINGS.find((name) => file.endsWith(name));
       if (ending === undefined || /\.(meta|req)\.json$/.test(file)) continue;
       const base = join(FOLDER, folder.name, file.slice(0, -ending.length));
-      if (!existsSync(`${base}.meta.json`)) continue;
-      const meta = JSON.parse(readFileSync(`${base}.meta.json`, 'utf8'));
+      const meta = existsSync(`${base}.meta.json`)
+        ? JSON.parse(readFileSync(`${base}.meta.json`, 'utf8'))
+        : documentedError(folder.name, file);
+      if (meta === undefined) continue;
       if (!apis.includes(meta.api) || !provider.test(meta.provider)) continue;
       found.push(...readFile(`${folder.name}/${file}`, base + ending, meta));
     }
@@ -58,6 +60,14 @@ interface Meta {
   provider: string;
   api: string;
   status: number;
+}
+
+/** Files of `errors-documented` say in their names what they are: `anthropic-529-overloaded.json`. */
+function documentedError(folder: string, file: string): Meta | undefined {
+  const apis: Record<string, string> = { anthropic: 'messages', gemini: 'generate' };
+  const provider = file.split('-')[0] ?? '';
+  if (folder !== 'errors-documented') return undefined;
+  return { provider, api: apis[provider] ?? 'chat', status: Number(/-(\d{3})-/.exec(file)?.[1] ?? 200) };
 }
 
 function readFile(id: string, path: string, meta: Meta): Recording[] {

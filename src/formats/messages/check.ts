@@ -3,6 +3,7 @@
  * name, never ignored (wire/messages.md, "Request").
  */
 import { invalidField } from '../../base/errors.ts';
+import { WIRE_ALIAS, WIRE_NAME } from '../../base/namespace.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf } from './fields.ts';
 
 /** Block types that may stand in a request: those of wire/messages.md and those that vendors' answers are known to hold. */
@@ -46,11 +47,14 @@ const IMAGE_TYPES = ['image/jpeg', 'image/png', 'image/gif', 'image/webp'];
 /** Members of `provider` that the router follows. */
 const PREFERENCES = ['order', 'only', 'ignore', 'allow_fallbacks'];
 
+/** Values of the other ones that ask for nothing. */
+const HARMLESS = [null, undefined, false, 'allow'];
+
 /** Results of server tools: every vendor tool has a type of its own, all with this ending. */
 const RESULT_TYPE = /^[a-z0-9_]+_tool_result$/;
 
-/** Tools that the gateway runs itself; none is built. `openrouter:` is the alias of the service's own prefix. */
-const OWN_TOOL = /^(svc|openrouter):/;
+/** Tools that the gateway runs itself; none is built. */
+const OWN_TOOLS = [`${WIRE_NAME}:`, `${WIRE_ALIAS}:`];
 
 const ROLES = ['user', 'assistant', 'system'];
 
@@ -93,10 +97,11 @@ function checkFeatures(request: Fields): void {
   });
   listOf(request['tools']).forEach((tool, index) => {
     const type = fieldsOf(tool)['type'];
-    if (typeof type === 'string' && OWN_TOOL.test(type)) throw notBuilt(`tools[${index}].type`, `the tool ${type}`);
+    if (OWN_TOOLS.some((prefix) => textOf(type).startsWith(prefix)))
+      throw notBuilt(`tools[${index}].type`, `the tool ${textOf(type)}`);
   });
   for (const [name, value] of Object.entries(fieldsOf(request['provider']))) {
-    if (value === null || value === undefined || PREFERENCES.includes(name)) continue;
+    if (PREFERENCES.includes(name) || HARMLESS.some((harmless) => harmless === value)) continue;
     throw notBuilt(`provider.${name}`, 'a routing preference');
   }
   if (request['route'] === 'sort') throw notBuilt('route', 'sorting of endpoints');

@@ -4,7 +4,7 @@
  */
 import type { GatewayError } from '../../base/errors.ts';
 import { type Edit, type JsonDocument, parseJson, patchMembers, scanMembers, stringifyJson } from '../../base/json.ts';
-import type { Turn, TurnEvent } from '../conversation/conversation.ts';
+import type { Turn, TurnEvent, Usage } from '../conversation/conversation.ts';
 import type { Closing, EncodeTarget, Relay, RelayStream, Stamp } from '../conversation/format.ts';
 import { OWN_MEMBERS } from './decode.ts';
 import { SMALLEST_BUDGET, SMALLEST_OUTPUT_LIMIT } from './encode-settings.ts';
@@ -87,6 +87,7 @@ class MessagesRelayStream implements RelayStream {
   private started = false;
   private delta: { text: string; value: Fields } | undefined;
   private stop: string | undefined;
+  private usage: Usage | undefined;
   /** The finish of the turn, for an upstream that names it only in its start. */
   private startReason: Fields = {};
 
@@ -101,8 +102,10 @@ class MessagesRelayStream implements RelayStream {
       case 'content_block_delta':
         return forward(type, data);
       case 'message_start':
+        this.takeUsage(events);
         return this.openMessage(data, value);
       case 'message_delta':
+        this.takeUsage(events);
         this.delta = this.delta === undefined ? { text: data, value } : mergeDeltas(this.delta.value, value);
         return '';
       case 'message_stop':
@@ -128,6 +131,10 @@ class MessagesRelayStream implements RelayStream {
     return errorEvent(error, closing);
   }
 
+  private takeUsage(events: readonly TurnEvent[]): void {
+    for (const event of events) if (event.type === 'usage') this.usage = event.usage;
+  }
+
   private openMessage(data: string, value: Fields): string {
     if (this.started) return '';
     this.started = true;
@@ -147,7 +154,9 @@ class MessagesRelayStream implements RelayStream {
     const members = scanMembers(text);
     const usage = members.find((member) => member.key === 'usage');
     const record = usage === undefined ? 'null' : text.slice(usage.valueStart, usage.valueEnd);
-    const list: Edit[] = [{ key: 'usage', json: patchUsage(record, value['usage'], closing, closing.usage) }];
+    const list: Edit[] = [
+      { key: 'usage', json: patchUsage(record, value['usage'], closing, closing.usage ?? this.usage) },
+    ];
     if (!isFields(value['delta'])) {
       const { stop_reason: reason = null, stop_sequence: sequence = null } = this.startReason;
       list.push({ key: 'delta', json: stringifyJson({ stop_reason: reason, stop_sequence: sequence }) });
