@@ -261,9 +261,11 @@ export class Attempt implements UpstreamReceiver {
     if (this.#mode !== 'stream') return;
     const events = this.#decoder!.close();
     const cut = events.find((event) => event.type === 'failure');
-    // An answer whose finish was told is whole, however its connection ended.
-    if (cut !== undefined) this.#fail(failure ?? cut.failure);
-    else this.#take('', '', undefined, events);
+    // An upstream that has told its finish and then neither ends nor says more has answered; one whose connection
+    // breaks has not: what was to follow (usage, a further choice) is lost.
+    const silent = failure === undefined || failure.kind === 'timeout';
+    if (cut === undefined && silent) this.#take('', '', undefined, events);
+    else this.#fail(failure ?? cut!.failure);
   }
 
   #finished(): void {
