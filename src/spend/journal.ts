@@ -318,7 +318,11 @@ export class Journal {
   #dropBallast(): boolean {
     if (!this.#hasBallast) return false;
     this.#hasBallast = false;
-    this.#files.unlinkSync(this.#ballastPath);
+    try {
+      this.#files.unlinkSync(this.#ballastPath);
+    } catch {
+      return false;
+    }
     return true;
   }
 }

@@ -1,0 +1,172 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, type TestContext, test } from 'node:test';
+import { generationId } from '../base/ids.ts';
+import { freshDatabase } from '../testing/database.ts';
+import { SpendProcess, type SpendWorld } from '../testing/spend-process.ts';
+import { NOON, sampleAccepted, sampleAttempt, sampleBudget, sampleGeneration } from '../testing/spend-samples.ts';
+import { type Budget, type Refusal, type Reservation, type Spend, spendMigrations } from './index.ts';
+
+const folders: string[] = [];
+after(() => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+});
+
+const CENT = 10_000_000n;
+const DOLLAR = 100n * CENT;
+
+async function world(
+  test: TestContext,
+  options: SpendWorld['options'] = { leases: { patienceMs: 300 } },
+): Promise<SpendWorld> {
+  const { database, target } = await freshDatabase(test, { migrations: spendMigrations });
+  const dataDir = mkdtempSync(join(tmpdir(), 'spend-'));
+  folders.push(dataDir);
+  return { database, target, dataDir, now: () => NOON, options };
+}
+
+async function started(test: TestContext, place: SpendWorld, count: number): Promise<SpendProcess[]> {
+  const processes: SpendProcess[] = [];
+  for (let n = 0; n < count; n++) processes.push(await SpendProcess.start(place));
+  test.after(() => Promise.all(processes.map((process) => process.close())));
+  return processes;
+}
+
+/** One request that takes a moment; whether it was let through. */
+async function request(spend: Spend, budgets: Budget[], bound: bigint, cost: bigint): Promise<boolean> {
+  const reservation = await spend.reserve(budgets, { creditNano: bound, byokNano: 0n }, NOON);
+  if (reservation.refused) return false;
+  const accepted = sampleAccepted(generationId(NOON));
+  const open = spend.begin(accepted, sampleAttempt(), reservation);
+  await new Promise((resolve) => setImmediate(resolve));
+  open.settle(sampleGeneration(accepted, { costNano: cost }));
+  return true;
+}
+
+async function passed(processes: SpendProcess[], budgets: Budget[], bound: bigint, cost: bigint): Promise<number> {
+  const requests = [];
+  for (let n = 0; n < 2_000; n++) {
+    requests.push(request(processes[n % processes.length]!.spend, budgets, bound, cost));
+  }
+  return (await Promise.all(requests)).filter(Boolean).length;
+}
+
+test('of 2,000 concurrent requests of one cent, two processes let exactly 100 through a budget of one dollar', async (t) => {
+  const place = await world(t);
+  const processes = await started(t, place, 2);
+  assert.equal(await passed(processes, [sampleBudget(DOLLAR)], CENT, CENT), 100);
+  for (const { spend } of processes) await spend.flush();
+  assert.deepEqual((await processes[0]!.spend.stateOf([sampleBudget(DOLLAR)]))[0]?.spentNano, DOLLAR);
+});
+
+test('a worst case of ten cents and a real cost of one lets 90 to 100 through, and none beyond', async (t) => {
+  const processes = await started(t, await world(t), 2);
+  const count = await passed(processes, [sampleBudget(DOLLAR)], 10n * CENT, CENT);
+  assert.ok(count >= 90 && count <= 100, `${count} passed`);
+});
+
+test('idle leases of another process are recalled before a refusal', async (t) => {
+  const [a, b] = await started(t, await world(t), 2);
+  const budgets = [sampleBudget(DOLLAR)];
+  assert.equal(await request(a!.spend, budgets, CENT, CENT), true);
+  // The first process holds an eighth of the budget beyond its need; the second gets all but the cent spent.
+  assert.equal(await request(b!.spend, budgets, 99n * CENT, CENT), true);
+  const refused = (await a!.spend.reserve(budgets, { creditNano: 99n * CENT, byokNano: 0n }, NOON)) as Refusal;
+  assert.equal(refused.refused, true);
+});
+
+test('a limit lowered below what is spent refuses at once, also within a lease that was granted before', async (t) => {
+  const [a, b] = await started(t, await world(t), 2);
+  assert.equal(await request(a!.spend, [sampleBudget(DOLLAR)], 20n * CENT, 20n * CENT), true);
+  assert.equal(await request(b!.spend, [sampleBudget(DOLLAR)], CENT, CENT), true);
+  await a!.spend.flush();
+  await b!.spend.flush();
+  const lowered = [sampleBudget(15n * CENT)];
+  for (const { spend } of [a!, b!]) {
+    const refusal = await spend.reserve(lowered, { creditNano: 1n, byokNano: 0n }, NOON);
+    assert.ok(refusal.refused);
+    assert.equal(refusal.leftNano, 0n);
+  }
+});
+
+test('a free request passes an exhausted budget, and a paid fallback of it does not', async (t) => {
+  const [a] = await started(t, await world(t), 1);
+  const budgets = [sampleBudget(CENT)];
+  assert.equal(await request(a!.spend, budgets, CENT, CENT), true);
+  const free = await a!.spend.reserve(budgets, { creditNano: 0n, byokNano: 0n }, NOON);
+  assert.ok(!free.refused);
+  const extended = await free.extend({ creditNano: 1n, byokNano: 0n });
+  assert.ok(extended !== true && extended.refused);
+  free.release();
+});
+
+test('several budgets are held together or not at all', async (t) => {
+  const [a] = await started(t, await world(t), 1);
+  const wide = sampleBudget(DOLLAR, { scope: 'workspace', scopeId: 'w' });
+  const narrow = sampleBudget(CENT);
+  assert.ok((await a!.spend.reserve([wide, narrow], { creditNano: 2n * CENT, byokNano: 0n }, NOON)).refused);
+  assert.equal(await request(a!.spend, [wide], DOLLAR, CENT), true);
+});
+
+test('spend through own keys counts only in budgets that include it', async (t) => {
+  const [a] = await started(t, await world(t), 1);
+  const own = { creditNano: 0n, byokNano: 2n * CENT };
+  assert.ok(!(await a!.spend.reserve([sampleBudget(CENT)], own, NOON)).refused);
+  assert.ok((await a!.spend.reserve([sampleBudget(CENT, { scopeId: 'k', includeByok: true })], own, NOON)).refused);
+});
+
+test('spend at the last millisecond of a day counts to that day, and at midnight to the next', async (t) => {
+  const [a] = await started(t, await world(t), 1);
+  const midnight = Date.UTC(2026, 2, 19);
+  const budgets = [sampleBudget(CENT)];
+  const reserve = (at: number) => a!.spend.reserve(budgets, { creditNano: CENT, byokNano: 0n }, at);
+  assert.ok(!(await reserve(midnight - 1)).refused);
+  assert.ok(!(await reserve(midnight)).refused);
+  assert.ok((await reserve(midnight - 1)).refused);
+});
+
+test('with the database down requests go on within the lease, and beyond it get 503 and never 402', async (t) => {
+  const [a] = await started(t, await world(t), 1);
+  const budgets = [sampleBudget(DOLLAR)];
+  assert.equal(await request(a!.spend, budgets, CENT, CENT), true);
+  a!.fault('down');
+  let served = 0;
+  const expectations = { status: 503 };
+  await assert.rejects(async () => {
+    for (;;) if (await request(a!.spend, budgets, CENT, CENT)) served += 1;
+  }, expectations);
+  assert.ok(served >= 10, `${served} served`);
+  a!.fault(undefined);
+  await a!.spend.flush();
+  assert.equal(await request(a!.spend, budgets, CENT, CENT), true);
+  await a!.spend.flush();
+  const [state] = await a!.spend.stateOf(budgets);
+  assert.equal(state?.spentNano, BigInt(served + 2) * CENT);
+});
+
+test('a lease that a killed process holds counts as spent until its journal was replayed', async (t) => {
+  const place = await world(t);
+  const [b] = await started(t, place, 1);
+  const a = await SpendProcess.start(place);
+  const budgets = [sampleBudget(DOLLAR)];
+  const held = (await a.spend.reserve(budgets, { creditNano: 60n * CENT, byokNano: 0n }, NOON)) as Reservation;
+  const accepted = sampleAccepted(generationId(NOON));
+  a.spend.begin(accepted, sampleAttempt({ promptNano: 3n * CENT }), held);
+  await a.kill();
+  const ask = () => b!.spend.reserve(budgets, { creditNano: 97n * CENT, byokNano: 0n }, NOON);
+  assert.ok((await ask()).refused);
+  const { database, dataDir } = place;
+  const { replayJournal } = await import('./replay.ts');
+  const { silentLog } = await import('../base/log.ts');
+  const [{ process_id: dead }] = (await database.query<{ process_id: string }>(
+    'SELECT process_id FROM spend_leases WHERE amount_nano >= 600000000',
+  )) as [{ process_id: string }];
+  const counts = await replayJournal(join(dataDir, 'journal', dead), dead, database, silentLog);
+  assert.deepEqual(counts, { settled: 0, estimated: 0, unconfirmed: 1, damaged: 0 });
+  const row = await b!.spend.findGeneration(accepted.id, { organizationId: 'org-1' });
+  assert.equal(row?.unconfirmed, true);
+  assert.equal(row?.costNano, 3n * CENT);
+  assert.ok(!(await ask()).refused);
+});

@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { type Clock, systemClock } from '../base/clock.ts';
+import { generationId } from '../base/ids.ts';
+import { silentLog } from '../base/log.ts';
+import { openChanges } from '../storage/changes.ts';
+import type { Database } from '../storage/database.ts';
+import { freshDatabase } from '../testing/database.ts';
+import {
+  NOON,
+  SAMPLE_USAGE,
+  sampleAccepted,
+  sampleAttempt,
+  sampleBudget,
+  sampleGeneration,
+} from '../testing/spend-samples.ts';
+import type { Charge } from './budget.ts';
+import { createSpend, type Reservation, type Spend, type SpendOptions, spendMigrations } from './index.ts';
+
+const FREE: Charge = { creditNano: 0n, byokNano: 0n };
+
+/** The real timers, with the wall time at noon of a Wednesday. */
+const clock: Clock = { ...systemClock, now: () => NOON + Math.round(systemClock.monotonic()) };
+
+interface Setting {
+  spend: Spend;
+  database: Database;
+  dataDir: string;
+}
+
+async function start(test: TestContext, change: Partial<SpendOptions> = {}): Promise<Setting> {
+  const { database, target } = await freshDatabase(test, { migrations: spendMigrations });
+  const changes = await openChanges({ target, database, clock, log: silentLog });
+  const dataDir = mkdtempSync(join(tmpdir(), 'spend-'));
+  const spend = await createSpend({ database, changes, clock, log: silentLog, dataDir, ...change });
+  test.after(async () => {
+    await spend.close();
+    await changes.close();
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+  return { spend, database, dataDir };
+}
+
+function unlimited(spend: Spend): Reservation {
+  return spend.reserve([], FREE, NOON) as Reservation;
+}
+
+test('a settled generation is found at once and unchanged after it was flushed', async (t) => {
+  const { spend } = await start(t);
+  const accepted = sampleAccepted(generationId(NOON), { metadata: { team: 'a\0b \ud800 ü' } });
+  const row = sampleGeneration(accepted, {
+    usage: { ...SAMPLE_USAGE, inputAudio: 3, webSearches: 2 },
+    upstreamCostNano: 77n,
+    cacheDiscountNano: -5n,
+    error: { type: 'server', message: 'x' },
+    media: { promptMedia: 2 },
+  });
+  const open = spend.begin(accepted, sampleAttempt(), unlimited(spend));
+  open.settle(row);
+  const stored = { ...row, metadata: { team: 'a\ufffdb \ufffd ü' } };
+  assert.deepEqual(await spend.findGeneration(row.id, { organizationId: 'org-1' }), stored);
+  await spend.flush();
+  assert.deepEqual(await spend.findGeneration(row.id, { organizationId: 'org-1' }), stored);
+});
+
+test('a generation is seen by its key, its workspace and its organization only', async (t) => {
+  const { spend } = await start(t);
+  const accepted = sampleAccepted(generationId(NOON));
+  for (const flushed of [false, true]) {
+    if (flushed) await spend.flush();
+    else spend.begin(accepted, sampleAttempt(), unlimited(spend)).settle(sampleGeneration(accepted));
+    const sees = async (viewer: Parameters<Spend['findGeneration']>[1]) =>
+      (await spend.findGeneration(accepted.id, viewer)) !== undefined;
+    assert.equal(await sees({ organizationId: 'org-1', keyId: 'key-1' }), true);
+    assert.equal(await sees({ organizationId: 'org-1', workspaceId: 'workspace-1' }), true);
+    assert.equal(await sees({ organizationId: 'org-2' }), false);
+    assert.equal(await sees({ organizationId: 'org-1', keyId: 'key-2' }), false);
+    assert.equal(await sees({ organizationId: 'org-1', workspaceId: 'workspace-2' }), false);
+  }
+});
+
+test('usage of a key counts in the windows of acceptance, with own-key spend apart', async (t) => {
+  const { spend } = await start(t);
+  const dayMs = 86_400_000;
+  // Wednesday noon; Tuesday of the same week; the Sunday before; the month before.
+  for (const [at, cost] of [
+    [NOON, 1n],
+    [NOON - dayMs, 10n],
+    [NOON - 3 * dayMs, 100n],
+    [NOON - 20 * dayMs, 1_000n],
+  ] as const) {
+    const accepted = sampleAccepted(generationId(at), { createdAt: at });
+    const row = sampleGeneration(accepted, { costNano: cost, byokNano: 2n * cost });
+    spend.begin(accepted, sampleAttempt(), unlimited(spend)).settle(row);
+  }
+  await spend.flush();
+  const usage = await spend.usageOf(['key-1', 'key-2']);
+  assert.deepEqual(usage.get('key-1'), {
+    usage: { lifetime: 1_111n, monthly: 111n, weekly: 11n, daily: 1n },
+    byok: { lifetime: 2_222n, monthly: 222n, weekly: 22n, daily: 2n },
+  });
+  assert.equal(usage.get('key-2')?.usage.lifetime, 0n);
+});
+
+test('settling twice is a bug that throws, and enters one row', async (t) => {
+  const { spend, database } = await start(t);
+  const accepted = sampleAccepted(generationId(NOON));
+  const open = spend.begin(accepted, sampleAttempt(), unlimited(spend));
+  open.settle(sampleGeneration(accepted));
+  assert.throws(() => open.settle(sampleGeneration(accepted)), /twice/);
+  await spend.flush();
+  assert.deepEqual(await database.query('SELECT count(*)::int AS rows FROM generations'), [{ rows: 1 }]);
+});
+
+test('closing leaves no journal and no lease behind', async (t) => {
+  const { spend, database, dataDir } = await start(t);
+  const budget = sampleBudget(1_000_000n);
+  const reservation = await spend.reserve([budget], { creditNano: 2_000n, byokNano: 0n }, NOON);
+  assert.ok(!reservation.refused);
+  const accepted = sampleAccepted(generationId(NOON));
+  spend.begin(accepted, sampleAttempt(), reservation).settle(sampleGeneration(accepted));
+  await spend.close();
+  assert.deepEqual(readdirSync(join(dataDir, 'journal')), []);
+  assert.deepEqual(await database.query('SELECT * FROM spend_leases'), []);
+  assert.deepEqual(
+    await database.query("SELECT spent_nano, leased_nano FROM spend_windows WHERE id LIKE 'key/%/daily/%'"),
+    [{ spent_nano: 1_500n, leased_nano: 0n }],
+  );
+});
+
+test('a budget holds what may be spent, gives back what was not, and a refusal says which one and how much', async (t) => {
+  const { spend } = await start(t);
+  const budgets = [sampleBudget(10_000n), sampleBudget(50_000n, { scope: 'workspace', scopeId: 'workspace-1' })];
+  const bound = (creditNano: bigint) => ({ creditNano, byokNano: 0n });
+  const first = await spend.reserve(budgets, bound(9_000n), NOON);
+  assert.ok(!first.refused);
+  const accepted = sampleAccepted(generationId(NOON));
+  spend.begin(accepted, sampleAttempt(), first).settle(sampleGeneration(accepted, { costNano: 4_000n }));
+  const refused = await spend.reserve(budgets, bound(6_001n), NOON);
+  assert.ok(refused.refused);
+  assert.equal(refused.budget, budgets[0]);
+  assert.equal(refused.leftNano, 6_000n);
+  assert.equal(refused.spentNano, 4_000n);
+  assert.equal(refused.neededNano, 6_001n);
+  assert.equal(refused.resetsAt, Date.UTC(2026, 2, 19));
+  const fits = await spend.reserve(budgets, bound(6_000n), NOON);
+  assert.ok(!fits.refused);
+  fits.release();
+  await spend.flush();
+  const [state] = await spend.stateOf(budgets);
+  assert.equal(state?.remainingNano, 6_000n);
+});

@@ -1,0 +1,136 @@
+/**
+ * A process of the gateway as spend sees it, inside the test's own: it can be stopped dead, and its database connection
+ * can fail before or after a commit.
+ */
+import { type Clock, systemClock, type Timer } from '../base/clock.ts';
+import { GatewayError } from '../base/errors.ts';
+import { silentLog } from '../base/log.ts';
+import { createSpend, type Spend, type SpendOptions } from '../spend/index.ts';
+import { openChanges } from '../storage/changes.ts';
+import type { Target } from '../storage/connection.ts';
+import type { Changes, Database, Queryable } from '../storage/database.ts';
+
+export type Fault = 'before commit' | 'after commit' | 'down';
+
+export interface SpendWorld {
+  database: Database;
+  target: Target;
+  dataDir: string;
+  /** Wall time of every process. */
+  now(): number;
+  options?: Partial<SpendOptions>;
+}
+
+export class SpendProcess {
+  readonly spend: Spend;
+  readonly #switch: Switch;
+  readonly #changes: Changes;
+
+  constructor(spend: Spend, power: Switch, changes: Changes) {
+    this.spend = spend;
+    this.#switch = power;
+    this.#changes = changes;
+  }
+
+  static async start({ database, target, dataDir, now, options }: SpendWorld): Promise<SpendProcess> {
+    const power = new Switch(database, now);
+    const changes = await openChanges({ target, database, clock: systemClock, log: silentLog });
+    const spend = await createSpend({
+      database: power.database,
+      changes,
+      clock: power.clock,
+      log: silentLog,
+      dataDir,
+      ...options,
+    });
+    return new SpendProcess(spend, power, changes);
+  }
+
+  /** What the next transactions meet; undefined for none. */
+  fault(fault: Fault | undefined): void {
+    this.#switch.fault = fault;
+  }
+
+  /** As kill -9: nothing that it began goes on, nothing is closed. Its journal stays. */
+  async kill(): Promise<void> {
+    this.#switch.off();
+    await this.#switch.quiet();
+    await this.#changes.close();
+  }
+
+  async close(): Promise<void> {
+    this.fault(undefined);
+    await this.spend.close();
+    this.#switch.off();
+    await this.#changes.close();
+  }
+}
+
+class Switch {
+  fault: Fault | undefined;
+  readonly clock: Clock;
+  readonly database: Database;
+  #on = true;
+  readonly #timers = new Set<Timer>();
+  readonly #running = new Set<Promise<unknown>>();
+
+  constructor(database: Database, now: () => number) {
+    this.clock = {
+      now,
+      monotonic: () => systemClock.monotonic(),
+      timer: (delayMs, run) => {
+        const timer = systemClock.timer(delayMs, () => {
+          if (this.#on) run();
+        });
+        this.#timers.add(timer);
+        return timer;
+      },
+    };
+    this.database = {
+      kysely: database.kysely,
+      get up() {
+        return database.up;
+      },
+      query: (text, values) => this.#guard(() => database.query(text, values)),
+      transaction: (work) => this.#guard(() => this.#transaction(database, work)),
+      close: () => Promise.resolve(),
+    };
+  }
+
+  off(): void {
+    this.#on = false;
+    for (const timer of this.#timers) timer.cancel();
+  }
+
+  async quiet(): Promise<void> {
+    while (this.#running.size > 0) await Promise.allSettled([...this.#running]);
+  }
+
+  /** What a dead process hears from its database: nothing, for ever. */
+  async #guard<T>(work: () => Promise<T>): Promise<T> {
+    if (!this.#on) return new Promise<T>(() => {});
+    if (this.fault === 'down') throw unreachable();
+    const running = work();
+    this.#running.add(running);
+    try {
+      return await running;
+    } finally {
+      this.#running.delete(running);
+      if (!this.#on) await new Promise<void>(() => {});
+    }
+  }
+
+  async #transaction<T>(database: Database, work: (tx: Queryable) => Promise<T>): Promise<T> {
+    const result = await database.transaction(async (tx) => {
+      const done = await work(tx);
+      if (this.fault === 'before commit') throw unreachable();
+      return done;
+    });
+    if (this.fault === 'after commit') throw unreachable();
+    return result;
+  }
+}
+
+function unreachable(): GatewayError {
+  return new GatewayError('server', 'the database is unreachable', { status: 503, metadata: { retryable: true } });
+}
