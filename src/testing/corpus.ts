@@ -1,10 +1,12 @@
 /**
- * Recorded provider traffic for tests: the folder named by GATEHOUSE_CORPUS, or `../shared/corpus` beside the project. It
- * is not part of the repository; tests that need it skip with `corpusMissing` where it is not there. This reader shares no
- * code with `src/formats` and `src/http`.
+ * Recorded provider traffic for tests: what was asked, and what came back as it was on the wire. It is not part of the
+ * project: `GATEHOUSE_CORPUS` names its folder, or it lies in `../shared/corpus` beside the project; tests skip with
+ * `corpusMissing` where it is not there. Its INDEX.md says how the recordings were kept; this reader undoes what the
+ * keeping lost (framing, and exchanges that share a file). It shares no code with `src/formats` and `src/http`.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { crc32 } from 'node:zlib';
 
 export interface RecordedEvent {
   name: string;
@@ -15,100 +17,196 @@ export interface Recording {
   /** Folder and file name, e.g. `anthropic/messages-refusal.json`; `#2` for the second exchange of a file. */
   id: string;
   provider: string;
+  /** chat, messages, responses, generate, converse, converse-stream, embeddings, rerank, ... */
   api: string;
   status: number;
   stream: boolean;
-  /** The body as text; of a stream its lines. */
+  /** Those that a gateway reads, lower case. */
+  headers: Record<string, string>;
+  /** The body as it was on the wire, framing included. */
+  bytes: Buffer;
+  /** The body as text; of an event stream the data of its events, a line each. */
   text: string;
-  /** Of a stream. */
+  /** Of an event stream. */
   events: RecordedEvent[];
-  /** The request, where the source kept it. */
+  /** The body of the request, where the source kept it. */
   request: Record<string, unknown> | undefined;
 }
 
-const FOLDER = process.env['GATEHOUSE_CORPUS'] ?? resolve(import.meta.dirname, '../../../shared/corpus');
+const FOLDER = resolve(process.env['GATEHOUSE_CORPUS'] ?? join(import.meta.dirname, '../../../shared/corpus'));
 
 /** Why tests on recordings are skipped; false when they can run. */
 export const corpusMissing: string | false = existsSync(FOLDER)
   ? false
   : 'no recorded traffic: GATEHOUSE_CORPUS names no folder';
 
-const ENDINGS = ['.chunks.txt', '.sse', '.json'];
-
-/** All recordings of these apis (column `api` of the corpus's index) of providers whose name matches. */
-export function recordings(apis: readonly string[], provider: RegExp = /./): Recording[] {
+/** All recordings of these apis (column `api` of the corpus's index; default all) of providers whose name matches. */
+export function recordings(apis?: readonly string[], provider: RegExp = /./): Recording[] {
   if (corpusMissing !== false) return [];
   const found: Recording[] = [];
   for (const folder of readdirSync(FOLDER, { withFileTypes: true })) {
     if (!folder.isDirectory()) continue;
     for (const file of readdirSync(join(FOLDER, folder.name)).sort()) {
-      const ending = ENDINGS.find((name) => file.endsWith(name));
-      if (ending === undefined || /\.(meta|req)\.json$/.test(file)) continue;
-      const base = join(FOLDER, folder.name, file.slice(0, -ending.length));
-      const meta = existsSync(`${base}.meta.json`)
-        ? JSON.parse(readFileSync(`${base}.meta.json`, 'utf8'))
-        : documentedError(folder.name, file);
-      if (meta === undefined) continue;
-      if (!apis.includes(meta.api) || !provider.test(meta.provider)) continue;
-      found.push(...readFile(`${folder.name}/${file}`, base + ending, meta));
+      const kind = KINDS.find((ending) => file.endsWith(ending));
+      if (kind === undefined || /\.(meta|req)\.\w+$/.test(file)) continue;
+      const id = `${folder.name}/${file}`;
+      const base = join(FOLDER, folder.name, file.slice(0, -kind.length));
+      const meta = (readJson(`${base}.meta.json`) as Meta | undefined) ?? indexed(id);
+      if (meta === undefined || (apis !== undefined && !apis.includes(meta.api)) || !provider.test(meta.provider))
+        continue;
+      const request = readJson(`${base}.req.json`) as Record<string, unknown> | undefined;
+      found.push(...readFile(id, kind, readFileSync(join(FOLDER, folder.name, file)), meta, request));
     }
   }
   return found;
 }
 
+const KINDS = ['.eventstream.bin', '.chunks.txt', '.sse', '.jsonl', '.html', '.json', '.txt'] as const;
+type Kind = (typeof KINDS)[number];
+
+const READ_HEADERS =
+  /^(content-type|retry-after(-ms)?|x-should-retry|(x-|x-amzn-)?request-?id|x-amzn-errortype|(x|anthropic)-ratelimit-.*)$/;
+
 interface Meta {
   provider: string;
   api: string;
   status: number;
+  headers?: Record<string, string | string[]>;
 }
 
-/** Files of `errors-documented` say in their names what they are: `anthropic-529-overloaded.json`. */
-function documentedError(folder: string, file: string): Meta | undefined {
-  const apis: Record<string, string> = { anthropic: 'messages', gemini: 'generate' };
-  const provider = file.split('-')[0] ?? '';
-  if (folder !== 'errors-documented') return undefined;
-  return { provider, api: apis[provider] ?? 'chat', status: Number(/-(\d{3})-/.exec(file)?.[1] ?? 200) };
+/** Those written from descriptions stand in the index alone: file, provider, api, stream, status. */
+function indexed(id: string): Meta | undefined {
+  const index = readFileSync(join(FOLDER, 'INDEX.md'), 'utf8');
+  const row = index.split('\n').find((line) => line.startsWith(`| ${id} |`));
+  if (row === undefined) return undefined;
+  const [, , provider = '', api = '', , status] = row.split('|').map((cell) => cell.trim());
+  return { provider, api, status: Number(status) };
 }
 
-function readFile(id: string, path: string, meta: Meta): Recording[] {
-  const text = readFileSync(path, 'utf8');
-  const requestPath = path.replace(/\.(chunks\.txt|sse|json)$/, '.req.json');
-  const request = existsSync(requestPath) ? JSON.parse(readFileSync(requestPath, 'utf8')) : undefined;
-  const streams = readStreams(path, text, meta);
-  if (streams === undefined) return [{ ...meta, id, stream: false, text, events: [], request }];
-  return streams.map((events, index) => ({
-    ...meta,
-    id: streams.length > 1 ? `${id}#${index + 1}` : id,
-    stream: true,
-    text: events.map((event) => event.data).join('\n'),
-    events,
-    request,
-  }));
+function readFile(id: string, kind: Kind, raw: Buffer, meta: Meta, request: Recording['request']): Recording[] {
+  const { provider, api, status } = meta;
+  const lines = unframedEvents(kind, raw, meta);
+  const bodies = lines === undefined ? [raw] : exchanges(lines, api).map((part) => framed(part, provider, api));
+  const isEventStream = kind === '.sse' || (lines !== undefined && !api.startsWith('converse'));
+  const stream = isStream(id, kind, meta, request) || lines !== undefined;
+  const headers = readHeaders(meta.headers ?? {});
+  if (isEventStream && !headers['content-type']?.includes('event-stream'))
+    headers['content-type'] = 'text/event-stream';
+  else if (kind === '.eventstream.bin' || lines !== undefined)
+    headers['content-type'] ??= 'application/vnd.amazon.eventstream';
+  else if (kind === '.json') headers['content-type'] ??= 'application/json';
+  else if (kind === '.jsonl') headers['content-type'] ??= 'application/x-ndjson';
+  else if (kind === '.html') headers['content-type'] ??= 'text/html';
+  return bodies.map((bytes, at) => {
+    const number = bodies.length > 1 ? `#${at + 1}` : '';
+    const events = isEventStream ? readServerSentEvents(bytes.toString()) : [];
+    const text = isEventStream ? events.map((event) => event.data).join('\n') : bytes.toString();
+    return { id: id + number, provider, api, status, stream, headers, bytes, text, events, request };
+  });
 }
 
-/** The streams of a file, undefined when it holds a whole answer. */
-function readStreams(path: string, text: string, meta: Meta): RecordedEvent[][] | undefined {
-  if (path.endsWith('.sse')) return [readServerSentEvents(text)];
-  let lines: string[] | undefined;
-  if (path.endsWith('.chunks.txt')) lines = text.split('\n').filter((line) => line.trim() !== '');
-  // A few sources keep a stream as a JSON array of its events.
-  else if (meta.status < 300 && meta.api === 'messages' && text.trimStart().startsWith('[')) {
-    lines = JSON.parse(text).map((event: unknown) => JSON.stringify(event));
-  }
-  return lines === undefined ? undefined : splitExchanges(lines);
+function isStream(id: string, kind: Kind, meta: Meta, request: Recording['request']): boolean {
+  if (kind === '.sse' || kind === '.eventstream.bin' || (kind === '.jsonl' && meta.api !== 'batches')) return true;
+  return /(^|[/-])stream-/.test(id) || request?.['stream'] === true;
 }
 
-/** Some files hold several exchanges one after the other: a new start behind an end begins the next. */
-function splitExchanges(lines: readonly string[]): RecordedEvent[][] {
-  const streams: RecordedEvent[][] = [];
-  let over = true;
+/** The events, a line each, where the source dropped their framing; undefined where it kept the bytes. */
+function unframedEvents(kind: Kind, raw: Buffer, meta: Meta): string[] | undefined {
+  if (kind === '.chunks.txt')
+    return raw
+      .toString()
+      .split('\n')
+      .filter((line) => line.trim() !== '');
+  return eventArray(kind, raw, meta);
+}
+
+/** A few sources kept a stream as one JSON array of its events. */
+function eventArray(kind: Kind, raw: Buffer, meta: Meta): string[] | undefined {
+  if (kind !== '.json' || meta.status >= 300 || (meta.api !== 'messages' && meta.api !== 'generate')) return undefined;
+  const value: unknown = JSON.parse(raw.toString());
+  return Array.isArray(value) ? value.map((event) => JSON.stringify(event)) : undefined;
+}
+
+/** Some files hold several answers in a row; one begins where the one before has ended, not wherever a start is repeated. */
+function exchanges(lines: readonly string[], api: string): string[][] {
+  const parts: string[][] = [[]];
+  let ended = false;
+  let chatId: unknown;
   for (const line of lines) {
-    const type: unknown = JSON.parse(line).type;
-    if (over && (streams.length === 0 || type === 'message_start')) streams.push([]);
-    over = type === 'message_stop';
-    streams.at(-1)?.push({ name: typeof type === 'string' ? type : '', data: line });
+    const event = JSON.parse(line) as { type?: string; id?: unknown; choices?: { finish_reason?: unknown }[] };
+    const begins = api === 'messages' ? event.type === 'message_start' : Boolean(event.id) && event.id !== chatId;
+    if (ended && begins) {
+      parts.push([]);
+      ended = false;
+    }
+    chatId = event.id || chatId;
+    ended ||=
+      api === 'messages'
+        ? event.type === 'message_stop'
+        : api === 'chat' && Boolean(event.choices?.some((choice) => choice.finish_reason));
+    parts.at(-1)!.push(line);
   }
-  return streams;
+  return parts;
+}
+
+function framed(lines: readonly string[], provider: string, api: string): Buffer {
+  if (api.startsWith('converse')) return Buffer.concat(lines.map(converseMessage));
+  // These two services end their lines with CR LF.
+  const end = api === 'generate' || provider === 'perplexity' ? '\r\n' : '\n';
+  const named = api === 'messages' || api === 'responses';
+  const events = lines.map((line) => {
+    const name = named ? `event: ${(JSON.parse(line) as { type: string }).type}${end}` : '';
+    return `${name}data: ${line}${end}${end}`;
+  });
+  if (api === 'chat' && provider !== 'cohere') events.push(`data: [DONE]${end}${end}`);
+  return Buffer.from(events.join(''));
+}
+
+/** One line, `{"<event type>": <payload>}`, as a message of the AWS event stream encoding. */
+function converseMessage(line: string): Buffer {
+  const [[type, payload]] = Object.entries(JSON.parse(line) as Record<string, unknown>) as [[string, unknown]];
+  return awsMessage(
+    { ':event-type': type, ':content-type': 'application/json', ':message-type': 'event' },
+    Buffer.from(JSON.stringify(payload)),
+  );
+}
+
+/** Lengths, headers and checksums as the encoding demands; all header values are strings (type 7). */
+export function awsMessage(headers: Record<string, string>, payload: Buffer): Buffer {
+  const packed = Buffer.concat(
+    Object.entries(headers).map(([name, value]) => {
+      const length = Buffer.alloc(2);
+      length.writeUInt16BE(Buffer.byteLength(value));
+      return Buffer.concat([
+        Buffer.from([Buffer.byteLength(name)]),
+        Buffer.from(name),
+        Buffer.from([7]),
+        length,
+        Buffer.from(value),
+      ]);
+    }),
+  );
+  const message = Buffer.alloc(16 + packed.length + payload.length);
+  message.writeUInt32BE(message.length, 0);
+  message.writeUInt32BE(packed.length, 4);
+  message.writeUInt32BE(crc32(message.subarray(0, 8)), 8);
+  packed.copy(message, 12);
+  payload.copy(message, 12 + packed.length);
+  message.writeUInt32BE(crc32(message.subarray(0, -4)), message.length - 4);
+  return message;
+}
+
+function readHeaders(given: Record<string, string | string[]>): Record<string, string> {
+  const headers: Record<string, string> = {};
+  for (const [name, value] of Object.entries(given)) {
+    const first = Array.isArray(value) ? value[0] : value;
+    if (first !== undefined && READ_HEADERS.test(name.toLowerCase())) headers[name.toLowerCase()] = first;
+  }
+  return headers;
+}
+
+function readJson(file: string): unknown {
+  return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : undefined;
 }
 
 /** The events of an event stream's text: any line end, comments left out, several data lines joined. */
