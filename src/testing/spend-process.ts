@@ -2,6 +2,8 @@
  * A process of the gateway as spend sees it, inside the test's own: it can be stopped dead, and its database connection
  * can fail before or after a commit.
  */
+import { mkdirSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { type Clock, systemClock, type Timer } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
 import { silentLog } from '../base/log.ts';
@@ -23,11 +25,13 @@ export interface SpendWorld {
 
 export class SpendProcess {
   readonly spend: Spend;
+  readonly processId: string;
   readonly #switch: Switch;
   readonly #changes: Changes;
 
-  constructor(spend: Spend, power: Switch, changes: Changes) {
+  constructor(spend: Spend, processId: string, power: Switch, changes: Changes) {
     this.spend = spend;
+    this.processId = processId;
     this.#switch = power;
     this.#changes = changes;
   }
@@ -35,6 +39,9 @@ export class SpendProcess {
   static async start({ database, target, dataDir, now, options }: SpendWorld): Promise<SpendProcess> {
     const power = new Switch(database, now);
     const changes = await openChanges({ target, database, clock: systemClock, log: silentLog });
+    const journals = join(dataDir, 'journal');
+    mkdirSync(journals, { recursive: true });
+    const before = new Set(readdirSync(journals));
     const spend = await createSpend({
       database: power.database,
       changes,
@@ -43,7 +50,8 @@ export class SpendProcess {
       dataDir,
       ...options,
     });
-    return new SpendProcess(spend, power, changes);
+    const processId = readdirSync(journals).find((name) => !before.has(name));
+    return new SpendProcess(spend, processId!, power, changes);
   }
 
   /** What the next transactions meet; undefined for none. */
@@ -64,6 +72,21 @@ export class SpendProcess {
     this.#switch.off();
     await this.#changes.close();
   }
+}
+
+/** The database, lost after so many more transactions. */
+export function faulty(database: Database, transactions: number): Database {
+  let left = transactions;
+  return {
+    kysely: database.kysely,
+    up: true,
+    query: (text, values) => database.query(text, values),
+    transaction: (work) => {
+      if (left-- <= 0) return Promise.reject(unreachable());
+      return database.transaction(work);
+    },
+    close: () => Promise.resolve(),
+  };
 }
 
 class Switch {

@@ -1,0 +1,321 @@
+/**
+ * Hard budgets and exactly-once rows under generated interleavings: three processes on one database, requests that wait,
+ * grow, end and are abandoned, kills, replays that are interrupted, lost answers of the database, changed limits, and a
+ * clock that passes midnight. The model is the plain sum of what was let through.
+ */
+import assert from 'node:assert/strict';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { generationId } from '../base/ids.ts';
+import { silentLog } from '../base/log.ts';
+import type { Database } from '../storage/database.ts';
+import { freshDatabase } from '../testing/database.ts';
+import { type Fault, faulty, SpendProcess, type SpendWorld } from '../testing/spend-process.ts';
+import { NOON, sampleAccepted, sampleAttempt, sampleBudget, sampleGeneration } from '../testing/spend-samples.ts';
+import { type Budget, type OpenGeneration, type Reservation, spendMigrations, windowStart } from './index.ts';
+import { replayJournal } from './replay.ts';
+
+type Step =
+  | { do: 'reserve'; process: number; amount: number; budgets: number; begins: boolean }
+  | { do: 'settle'; which: number; percent: number }
+  | { do: 'extend'; which: number; amount: number }
+  | { do: 'seen'; which: number }
+  | { do: 'kill'; process: number }
+  | { do: 'replay'; interruptAfter: number }
+  | { do: 'flush'; process: number }
+  | { do: 'limit'; limit: number }
+  | { do: 'fault'; process: number; fault: Fault }
+  | { do: 'midnight' }
+  | { do: 'wait' };
+
+const place = fc.nat(2);
+const which = fc.nat(20);
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 8,
+    arbitrary: fc.record({
+      do: fc.constant('reserve' as const),
+      process: place,
+      amount: fc.integer({ min: 0, max: 40 }),
+      budgets: fc.integer({ min: 1, max: 3 }),
+      begins: fc.boolean(),
+    }),
+  },
+  {
+    weight: 6,
+    arbitrary: fc.record({ do: fc.constant('settle' as const), which, percent: fc.integer({ min: 0, max: 100 }) }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constant('extend' as const), which, amount: fc.integer({ min: 0, max: 30 }) }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('seen' as const), which }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('kill' as const), process: place }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('replay' as const), interruptAfter: fc.nat(4) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('flush' as const), process: place }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('limit' as const), limit: fc.integer({ min: 1, max: 150 }) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      do: fc.constant('fault' as const),
+      process: place,
+      fault: fc.constantFrom<Fault>('before commit', 'after commit', 'down'),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('midnight' as const) }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('wait' as const) }) },
+);
+
+/** A request that was let through. */
+interface Passed {
+  id: string;
+  process: SpendProcess;
+  /** Scope ids of its budgets. */
+  scopes: string[];
+  day: number;
+  held: bigint;
+  /** undefined while it runs. */
+  cost: bigint | undefined;
+  reservation: Reservation;
+  open: OpenGeneration | undefined;
+}
+
+class World {
+  readonly passed: Passed[] = [];
+  readonly #place: SpendWorld;
+  readonly #database: Database;
+  readonly #processes: SpendProcess[] = [];
+  readonly #dead = new Set<SpendProcess>();
+  readonly #waiting = new Set<Promise<unknown>>();
+  #limit = 100n;
+  #now = NOON;
+  #budgets: Budget[] = [];
+
+  constructor(place: SpendWorld) {
+    this.#place = { ...place, now: () => this.#now };
+    this.#database = place.database;
+    this.#setLimit(100n);
+  }
+
+  async start(): Promise<void> {
+    for (let n = 0; n < 3; n++) this.#processes.push(await SpendProcess.start(this.#place));
+  }
+
+  async run(step: Step): Promise<void> {
+    if (step.do === 'reserve') this.#reserve(step.process, BigInt(step.amount), step.budgets, step.begins);
+    else if (step.do === 'settle') this.#settle(step.which, BigInt(step.percent));
+    else if (step.do === 'extend') this.#extend(step.which, BigInt(step.amount));
+    else if (step.do === 'seen') this.#running(step.which)?.open?.seen(4);
+    else if (step.do === 'kill') await this.#kill(step.process);
+    else if (step.do === 'replay') await this.#replay(step.interruptAfter);
+    else if (step.do === 'flush') await this.#processes[step.process]!.spend.flush();
+    else if (step.do === 'limit') this.#setLimit(BigInt(step.limit));
+    else if (step.do === 'midnight') this.#now += 86_400_000;
+    else if (step.do === 'fault') this.#processes[step.process]!.fault(step.fault);
+    else {
+      for (const process of this.#processes) process.fault(undefined);
+      for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+
+  /** Lets everything end, and compares the database with the model. */
+  async finish(): Promise<void> {
+    for (const process of this.#processes) process.fault(undefined);
+    await Promise.allSettled([...this.#waiting]);
+    while (this.#running(0)) this.#settle(0, 50n);
+    for (const process of this.#processes) await process.spend.flush();
+    while ((await this.#deadJournals()).length > 0) await this.#replay(0);
+    await this.#checkRows();
+    await Promise.all(this.#processes.map((process) => process.close()));
+    await this.#checkCounters();
+  }
+
+  #setLimit(limit: bigint): void {
+    this.#limit = limit;
+    this.#budgets = [
+      sampleBudget(limit, { scope: 'key', scopeId: 'key-1' }),
+      sampleBudget(2n * limit, { scope: 'workspace', scopeId: 'workspace-1' }),
+    ];
+  }
+
+  #reserve(at: number, amount: bigint, mask: number, begins: boolean): void {
+    const process = this.#processes[at]!;
+    const budgets = this.#budgets.filter((_, index) => mask & (1 << index));
+    const limits = budgets.map((budget) => budget.limitNano);
+    const acceptedAt = this.#now;
+    const bound = { creditNano: amount, byokNano: 0n };
+    const letThrough = (reservation: Reservation): void => {
+      const id = generationId(acceptedAt);
+      const passed: Passed = {
+        id,
+        process,
+        scopes: budgets.map((budget) => budget.scopeId),
+        day: windowStart('daily', acceptedAt),
+        held: amount,
+        cost: undefined,
+        reservation,
+        open: undefined,
+      };
+      this.passed.push(passed);
+      if (amount > 0n) this.#checkLimits(passed, limits);
+      if (!begins) return;
+      const attempt = sampleAttempt({ promptNano: amount / 2n, outputPrice: 0n });
+      passed.open = process.spend.begin(sampleAccepted(id, { createdAt: acceptedAt }), attempt, reservation);
+    };
+    const answer = process.spend.reserve(budgets, bound, acceptedAt);
+    if (!(answer instanceof Promise)) {
+      if (!answer.refused) letThrough(answer);
+      return;
+    }
+    this.#watch(
+      answer.then((late) => {
+        if (!late.refused && !this.#dead.has(process)) letThrough(late);
+      }),
+    );
+  }
+
+  /** A database that is down refuses with 503, which is no failure here; anything else is. */
+  #watch(work: Promise<unknown>): void {
+    const watched = work.catch((error) => {
+      if (error.status !== 503) throw error;
+    });
+    this.#waiting.add(watched);
+    // Killed processes never answer.
+    watched.finally(() => this.#waiting.delete(watched)).catch((error) => this.#failures.push(error));
+  }
+
+  readonly #failures: unknown[] = [];
+
+  /** The law: what was spent and what may still be spent stays within the limit that the request came with. */
+  #checkLimits(passed: Passed, limits: readonly bigint[]): void {
+    for (const [index, scope] of passed.scopes.entries()) {
+      let sum = 0n;
+      for (const other of this.passed) {
+        if (other.day === passed.day && other.scopes.includes(scope)) sum += other.cost ?? other.held;
+      }
+      const [, limit] = [limits[index]!, this.#limitOf(scope)].sort((a, b) => (a < b ? -1 : 1)) as [bigint, bigint];
+      if (sum > limit) this.#failures.push(new Error(`${scope} could spend ${sum} of ${limit}`));
+    }
+  }
+
+  #limitOf(scope: string): bigint {
+    return scope === 'key-1' ? this.#limit : 2n * this.#limit;
+  }
+
+  #running(which: number): Passed | undefined {
+    const running = this.passed.filter((passed) => passed.cost === undefined && !this.#dead.has(passed.process));
+    return running[which % Math.max(running.length, 1)];
+  }
+
+  #settle(which: number, percent: bigint): void {
+    const passed = this.#running(which);
+    if (passed === undefined) return;
+    const { open, reservation, held } = passed;
+    passed.cost = open === undefined ? 0n : (held * percent) / 100n;
+    if (open === undefined) reservation.release();
+    else {
+      const accepted = sampleAccepted(passed.id, { createdAt: passed.day + 43_200_000 });
+      open.settle(sampleGeneration(accepted, { costNano: passed.cost }));
+    }
+  }
+
+  #extend(which: number, amount: bigint): void {
+    const passed = this.#running(which);
+    if (passed === undefined) return;
+    const limits = passed.scopes.map((scope) => this.#limitOf(scope));
+    const grown = (answer: unknown): void => {
+      if (answer !== true || passed.cost !== undefined || this.#dead.has(passed.process)) return;
+      passed.held += amount;
+      if (amount > 0n) this.#checkLimits(passed, limits);
+    };
+    const answer = passed.reservation.extend({ creditNano: amount, byokNano: 0n });
+    if (answer instanceof Promise) this.#watch(answer.then(grown));
+    else grown(answer);
+  }
+
+  async #kill(at: number): Promise<void> {
+    const process = this.#processes[at]!;
+    this.#dead.add(process);
+    await process.kill();
+    // What waited in it is never answered.
+    this.#waiting.clear();
+    this.#processes[at] = await SpendProcess.start(this.#place);
+  }
+
+  async #deadJournals(): Promise<string[]> {
+    const alive = new Set(this.#processes.map((process) => process.processId));
+    return readdirSync(join(this.#place.dataDir, 'journal')).filter((name) => !alive.has(name));
+  }
+
+  async #replay(interruptAfter: number): Promise<void> {
+    const [processId] = await this.#deadJournals();
+    if (processId === undefined) return;
+    const directory = join(this.#place.dataDir, 'journal', processId);
+    if (interruptAfter > 0) {
+      const interrupted = faulty(this.#database, interruptAfter);
+      await replayJournal(directory, processId, interrupted, silentLog).catch((error) => {
+        assert.equal(error.status, 503);
+      });
+    }
+    await replayJournal(directory, processId, this.#database, silentLog).catch((error) => {
+      // The interruption came too late to keep the journal.
+      assert.equal(error.code, 'ENOENT');
+    });
+    for (const passed of this.passed) {
+      if (passed.cost !== undefined || passed.process.processId !== processId) continue;
+      const [row] = await this.#database.query<{ cost_nano: bigint }>(
+        'SELECT cost_nano FROM generations WHERE id = $1',
+        [passed.id],
+      );
+      assert.equal(row !== undefined, passed.open !== undefined, 'a row for every request that was begun');
+      passed.cost = row?.cost_nano ?? 0n;
+      assert.ok(passed.cost <= passed.held);
+    }
+  }
+
+  async #checkRows(): Promise<void> {
+    assert.deepEqual(this.#failures, []);
+    const rows = await this.#database.query<{ id: string; cost_nano: bigint }>('SELECT id, cost_nano FROM generations');
+    const begun = this.passed.filter((passed) => passed.open !== undefined);
+    const expected = new Map(begun.map((passed) => [passed.id, passed.cost]));
+    assert.deepEqual(new Map(rows.map((row) => [row.id, row.cost_nano])), expected);
+  }
+
+  async #checkCounters(): Promise<void> {
+    assert.deepEqual(await this.#database.query('SELECT * FROM spend_leases'), []);
+    const windows = await this.#database.query<{ id: string; spent_nano: bigint; leased_nano: bigint }>(
+      'SELECT * FROM spend_windows',
+    );
+    for (const window of windows) {
+      assert.equal(window.leased_nano, 0n, window.id);
+      if (!window.id.includes('/daily/')) continue;
+      const day = Number(window.id.split('/')[3]);
+      const rows = this.passed.filter((passed) => passed.day === day && passed.open !== undefined);
+      const sum = rows.reduce((total, passed) => total + (passed.cost ?? 0n), 0n);
+      assert.equal(window.spent_nano, sum, window.id);
+    }
+  }
+}
+
+test('no interleaving spends beyond a limit, loses a row or enters one twice', async (t) => {
+  const { database, target } = await freshDatabase(t, { migrations: spendMigrations, poolSize: 8 });
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 60 }), async (steps) => {
+      const dataDir = mkdtempSync(join(tmpdir(), 'spend-'));
+      try {
+        await database.query('TRUNCATE generations, spend_windows, spend_leases, spend_processes');
+        const options = { leases: { patienceMs: 20, waitMs: 60 }, ledger: { flushMs: 5 } };
+        const world = new World({ database, target, dataDir, now: () => NOON, options });
+        await world.start();
+        for (const each of steps) await world.run(each);
+        await world.finish();
+      } finally {
+        rmSync(dataDir, { recursive: true, force: true });
+      }
+    }),
+    { numRuns: 25, endOnFailure: true },
+  );
+});
