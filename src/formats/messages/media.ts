@@ -75,7 +75,7 @@ function sniffImage(data: string): string | undefined {
   if (data.startsWith('R0lGOD')) return 'image/gif';
   const head = Buffer.from(data.slice(0, 24), 'base64').toString('latin1');
   if (head.startsWith('RIFF') && head.slice(8, 12) === 'WEBP') return 'image/webp';
-  if (head.startsWith('BM')) return 'image/bmp';
+  if (head.startsWith('BM') && head.slice(6, 10) === '\0\0\0\0') return 'image/bmp';
   if (head.startsWith('II*\0') || head.startsWith('MM\0*')) return 'image/tiff';
   return undefined;
 }

@@ -1,0 +1,174 @@
+/** The three laws of a format, on generated conversations: nothing unknown is lost in relay, nothing in between, no cache. */
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import fc from 'fast-check';
+import { applyEdits, parseJson, readDocument, stringifyJson } from '../../base/json.ts';
+import { type Abilities, arbitraryConversation, arbitraryRound, arbitraryTurn } from '../conversation/arbitrary.ts';
+import type { Conversation, Message, Part, Turn } from '../conversation/conversation.ts';
+import type { EncodeTarget, Stamp } from '../conversation/format.ts';
+import { Losses } from '../conversation/losses.ts';
+import { messages } from './index.ts';
+
+/** What this form can hold: everything generated with these comes back. */
+const ABILITIES: Abilities = {
+  format: 'messages',
+  instructions: ['system'],
+  userParts: ['text', 'image', 'file'],
+  reasoning: ['signed', 'encrypted'],
+  origins: ['anthropic-claude-v1'],
+  sortedParts: false,
+  refusals: false,
+  resultImages: true,
+  resultErrors: true,
+  groupedResults: true,
+  names: false,
+  cacheMarks: true,
+  settings: ['maxOutputTokens', 'temperature', 'topP', 'topK', 'stop', 'serviceTier'],
+  outputs: ['schema'],
+  reasoningSettings: ['budget', 'adaptive'],
+  severalChoices: false,
+  strict: false,
+};
+
+const TARGET: EncodeTarget = {
+  model: 'claude-t',
+  stream: true,
+  maxOutputTokens: 32_000,
+  origin: 'anthropic-claude-v1',
+  user: 'u-hash',
+  dialect: { messages: { maxCacheMarks: 1000 } },
+};
+
+const STAMP: Stamp = { id: 'gen-1', model: 'acme/large', provider: 'Acme', created: 1, usage: 'none' };
+
+// biome-ignore lint/suspicious/noExplicitAny: encoded bodies are read freely
+type Json = any;
+
+/** Over the wire and back: the body as text, parsed as the gateway parses a request. */
+function sent(conversation: Conversation, losses = new Losses(), target = TARGET): { text: string; body: Json } {
+  const text = stringifyJson(messages.encode(conversation, target, losses));
+  return { text, body: readDocument(Buffer.from(text)).exact };
+}
+
+test('decode after encode is the identity on the conversation, up to what is reported as lost', () => {
+  fc.assert(
+    fc.property(arbitraryConversation(ABILITIES), (conversation) => {
+      const losses = new Losses();
+      const { body } = sent(conversation, losses);
+      messages.check(body);
+      assert.deepEqual(plain(messages.decode(body)), plain(expected(conversation, losses)));
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test('one more turn keeps the earlier encoding as its prefix', () => {
+  for (const maxCacheMarks of [1000, 4]) {
+    const target = { ...TARGET, dialect: { messages: { maxCacheMarks } } };
+    fc.assert(
+      fc.property(arbitraryConversation(ABILITIES), arbitraryRound(ABILITIES, 9), (conversation, round) => {
+        const before = sent(conversation, undefined, target).body;
+        const longer = { ...conversation, messages: [...conversation.messages, ...round] };
+        const after = sent(longer, undefined, target).body;
+        assert.equal(stringifyJson(before.system), stringifyJson(after.system));
+        assert.equal(stringifyJson(before.tools), stringifyJson(after.tools));
+        const last = before.messages.length - 1;
+        before.messages.forEach((message: Json, index: number) => {
+          const same = after.messages[index];
+          assert.equal(same.role, message.role);
+          // The new turn may go on in the last message: its blocks come behind those that were there.
+          const blocks = index === last ? same.content.slice(0, message.content.length) : same.content;
+          assert.equal(stringifyJson(blocks), stringifyJson(message.content));
+        });
+      }),
+      { numRuns: 150 },
+    );
+  }
+});
+
+test('an unknown member survives relay, with its spelling', () => {
+  const literals = fc.constantFrom('1.0', '9007199254740993', '1e400', '[ 1 , 2 ]', '{"a":"\\u00e9"}', '"\\/"', 'null');
+  fc.assert(
+    fc.property(arbitraryConversation(ABILITIES), literals, (conversation, literal) => {
+      const { text } = sent(conversation);
+      const client = `{ "future_9" : ${literal},\n${text.slice(1, -1)},"user":"alice","z":${literal} }`;
+      const document = readDocument(Buffer.from(client));
+      const relayed = applyEdits(document, messages.relay.edits(document, TARGET)).toString();
+      assert.ok(relayed.startsWith(`{ "future_9" : ${literal},\n`));
+      assert.ok(relayed.includes(`"z":${literal}`));
+      assert.ok(!relayed.includes('alice'));
+      assert.equal(
+        stringifyJson((parseJson(relayed) as Json).messages),
+        stringifyJson((parseJson(text) as Json).messages),
+      );
+    }),
+    { numRuns: 100 },
+  );
+});
+
+test('a whole answer is the same after it was told to a client and read again', () => {
+  fc.assert(
+    fc.property(arbitraryTurn(ABILITIES), (turn) => {
+      const reply = parseJson(stringifyJson(messages.encodeReply(turn, STAMP, {})));
+      const read = messages.decodeReply(reply, {});
+      assert.ok('turn' in read);
+      assert.deepEqual(answer(read.turn), answer(turn));
+    }),
+    { numRuns: 300 },
+  );
+});
+
+/** What has two spellings in one: raw numbers and absent members. */
+function plain(value: unknown): unknown {
+  return JSON.parse(stringifyJson(value));
+}
+
+/** The conversation as this form says it. */
+function expected(conversation: Conversation, losses: Losses): Conversation {
+  const lost = new Set(losses.dropped.map((loss) => loss.what));
+  const { settings, reasoning, output } = conversation;
+  const stop = settings.stop?.filter((text) => text.trim() !== '');
+  const whole: Conversation = {
+    ...conversation,
+    messages: joined(conversation.messages),
+    settings: {
+      ...settings,
+      maxOutputTokens: settings.maxOutputTokens ?? 32_000,
+      stop: stop?.length ? stop : undefined,
+    },
+  };
+  if (settings.serviceTier === 'priority') whole.settings.serviceTier = 'auto';
+  if (lost.has('temperature')) delete whole.settings.temperature;
+  if (lost.has('top_p')) delete whole.settings.topP;
+  if (lost.has('top_k')) delete whole.settings.topK;
+  if (reasoning !== undefined) whole.reasoning = { ...reasoning, enabled: true };
+  if (lost.has('reasoning')) delete whole.reasoning;
+  if (output?.type === 'schema') whole.output = { type: 'schema', schema: output.schema };
+  return whole;
+}
+
+/** Two user messages in a row are one in this form; arguments lose their white space. */
+function joined(list: readonly Message[]): Message[] {
+  const result: Message[] = [];
+  for (const message of list) {
+    const last = result.at(-1);
+    const parts = message.parts.map(compact);
+    if (last?.role === message.role) last.parts.push(...parts);
+    else result.push({ ...message, parts });
+  }
+  return result;
+}
+
+function compact(part: Part): Part {
+  return part.type === 'toolCall' ? { ...part, arguments: stringifyJson(parseJson(part.arguments)) } : part;
+}
+
+function answer(turn: Turn): unknown {
+  const [choice] = turn.choices;
+  const parts = choice?.parts.map((part) => {
+    const { extras: _, ...rest } = compact(part);
+    return rest;
+  });
+  const { input, cacheRead, cacheWrite5m, cacheWrite1h, output, reasoning } = turn.usage!;
+  return plain([parts, choice?.finish.unified, input, cacheRead, cacheWrite5m, cacheWrite1h, output, reasoning]);
+}
