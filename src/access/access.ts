@@ -26,7 +26,7 @@ export interface Access {
   /** Throws GatewayError 403 when keys of this kind may not perform an operation that requires `required`. */
   permit(caller: Caller, required: RequiredAccess): void;
   /** See `bootstrap.ts`. */
-  bootstrap(chosen?: ChosenTokens): Promise<FirstKey[] | null>;
+  bootstrap(chosen?: ChosenTokens, show?: (keys: FirstKey[]) => void): Promise<FirstKey[] | null>;
   issueManagementKey(name: string): Promise<string>;
 }
 
@@ -37,7 +37,7 @@ export function createAccess(parts: AccessParts): Access {
   return {
     authenticate: (headers) => authenticator.authenticate(headers),
     permit,
-    bootstrap: (chosen) => bootstrap(parts, chosen),
+    bootstrap: (chosen, show) => bootstrap(parts, chosen, show),
     issueManagementKey: (name) => issueManagementKey(parts, name),
   };
 }

@@ -31,8 +31,15 @@ export interface FirstKey {
  * Makes the organization with its owner, its default workspace and one key of each kind, unless they exist: then the
  * result is null and `chosen` is not looked at. Of processes that start at once exactly one gets the keys. Throws a
  * RangeError for a chosen token that cannot be one.
+ *
+ * @param show tells the operator of the keys; called before they are committed. A process that is killed in between has
+ *   told of keys that do not exist, and the next start makes others; the other way round they would be lost for good.
  */
-export async function bootstrap(parts: BootstrapParts, chosen: ChosenTokens = {}): Promise<FirstKey[] | null> {
+export async function bootstrap(
+  parts: BootstrapParts,
+  chosen: ChosenTokens = {},
+  show: (keys: FirstKey[]) => void = () => {},
+): Promise<FirstKey[] | null> {
   const { database, changes, clock } = parts;
   if ((await store.organizationId(database)) !== undefined) return null;
   const keys = [firstKey('management', chosen.management), firstKey('inference', chosen.inference)];
@@ -62,6 +69,7 @@ export async function bootstrap(parts: BootstrapParts, chosen: ChosenTokens = {}
       await insertPlainKey(tx, kind, token, `First ${kind} key`, owner, createdAt);
       changesMade.push(await changes.announce(tx, KEYS_TOPIC, hashToken(token)));
     }
+    show(keys);
     return changesMade;
   });
   for (const change of made ?? []) await change.settled();

@@ -359,6 +359,22 @@ test('tokens that the operator chose become the first keys, on the first start o
   refused(await gate.call('GET', '/key', 'later-management'), 401, /not known/);
 });
 
+test('first keys that could not be shown do not exist, and the next start makes others', async (t) => {
+  const { target } = await freshDatabase(t, { migrations: accessMigrations });
+  const gate = await KeyProcess.start(t, target, new TestClock());
+  const lost: string[] = [];
+  const failing = gate.access.bootstrap({}, (made) => {
+    lost.push(...made.map(({ token }) => token));
+    throw new Error('the disk is full');
+  });
+  await assert.rejects(failing, /the disk is full/);
+  const shown: string[] = [];
+  await gate.access.bootstrap({}, (made) => shown.push(...made.map(({ token }) => token)));
+  assert.equal(shown.length, 2);
+  for (const token of shown) assert.equal((await gate.call('GET', '/key', token)).status, 200);
+  for (const token of lost) refused(await gate.call('GET', '/key', token), 401, /not known/);
+});
+
 test('an operator can issue a further management key', async (t) => {
   const { gate } = await installation(t);
   const token = await gate.access.issueManagementKey('recovery');
