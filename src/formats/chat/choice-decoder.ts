@@ -114,7 +114,7 @@ export class ChoiceDecoder {
     if (part.type === 'text' || part.type === 'refusal') {
       if (part.text !== '') this.write(part.type, part.text, events);
     } else if (part.type === 'reasoning') {
-      this.openReasoning('', part, events);
+      this.openReasoning('', { type: 'reasoning', text: '', origin: part.origin }, events);
       if (part.text !== '') this.add({ text: part.text }, events);
       if (part.signature !== undefined) this.add({ signature: part.signature }, events);
     } else this.whole(part, events);
@@ -160,7 +160,7 @@ export class ChoiceDecoder {
 
   private openReasoning(key: string, part: Part & { type: 'reasoning' }, events: TurnEvent[]): void {
     if (this.flow === 'reasoning' && this.reasoningKey === key) return;
-    this.openFlow('reasoning', { ...part, text: '', signature: undefined } as Part, events);
+    this.openFlow('reasoning', part, events);
     this.reasoningKey = key;
   }
 
