@@ -53,7 +53,7 @@ export class Field {
     const expanded = text.replace(/\$\$\{|\$\{([^}]*)(\}?)/g, (match, name: string | undefined, close: string) => {
       if (match === '$${') return '${';
       if (name === undefined || close === '' || !VARIABLE.test(name)) {
-        this.fail('has a ${...} without the name of an environment variable in it ($${ stands for a plain ${)');
+        this.fail(`has a $\{...} without the name of an environment variable in it ($$\{ stands for a plain $\{)`);
         failed = true;
         return '';
       }
@@ -83,7 +83,8 @@ export class Field {
       const path = this.path === '' ? name : `${this.path}.${name}`;
       if (!known.includes(name)) {
         const meant = nearest(name, known);
-        const shown = /^[A-Za-z0-9_.-]{1,40}$/.test(name) ? name : 'this';
+        // A credential in the wrong place looks different: it has digits or dashes in it.
+        const shown = /^[A-Za-z_]{1,32}$/.test(name) ? name : 'of this name';
         const hint = meant === undefined ? `the members here are ${known.join(', ')}` : `did you mean ${meant}?`;
         this.fail(`has no member ${shown}; ${hint}`, key as ParsedNode);
       } else if (value !== null && !(isScalar(value) && value.value === null)) {

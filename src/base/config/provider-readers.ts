@@ -66,6 +66,7 @@ function readProvider(field: Field, kinds: readonly KindFacts[]): ProviderSettin
       api_key: credentials,
       timeouts,
       max_concurrency: integer(1, 1_000_000),
+      strict_template: flag,
       models,
     },
     ['id', 'kind'],
@@ -88,6 +89,7 @@ function readProvider(field: Field, kinds: readonly KindFacts[]): ProviderSettin
     credentials: read.api_key ?? [],
     timeouts: read.timeouts ?? DEFAULT_TIMEOUTS,
     maxConcurrency: read.max_concurrency ?? DEFAULT_MAX_CONCURRENCY,
+    strictTemplate: read.strict_template ?? false,
     models: listed ?? [],
     openEnded: listed === undefined,
   };

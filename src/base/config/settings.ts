@@ -95,6 +95,8 @@ export interface ProviderSettings {
   /** Milliseconds. `firstByte`: dispatch to first body byte; `idle`: between body bytes; `total`: the whole call. */
   timeouts: { connect: number; firstByte: number; idle: number; total: number };
   maxConcurrency: number;
+  /** Its chat template takes one leading system message and strict alternation. */
+  strictTemplate: boolean;
   models: readonly ModelSettings[];
   /** No models are listed: every name of the kind's author is served, without a price and with unknown limits. */
   openEnded: boolean;

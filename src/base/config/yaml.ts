@@ -7,12 +7,13 @@ export function parseYaml(name: string, text: string, env: Source['env'], proble
   const lines = new LineCounter();
   let document: Source['document'];
   try {
-    document = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: true, logLevel: 'silent' });
+    document = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: true, logLevel: 'error' });
   } catch {
     problems.push({ source: name, line: 1, column: 1, path: '', message: 'is nested too deeply to be read' });
     return undefined;
   }
-  for (const { code, pos } of [...document.errors, ...document.warnings]) {
+  // What follows the first mistake in the grammar is mostly its echo.
+  for (const { code, pos } of [...document.errors, ...document.warnings].slice(0, 1)) {
     const { line, col } = lines.linePos(pos[0]);
     const lineText = text.slice(lines.lineStarts[line - 1], lines.lineStarts[line]);
     const hint = /[[{,].*\$\{/.test(lineText) ? `; inside { } and [ ] a $\{...} needs quotes around it` : '';

@@ -1,0 +1,130 @@
+/** Readers of the yaml's sections but `providers`, with what holds where a section says nothing. */
+import { BlockList, isIP } from 'node:net';
+import { type Nano, nanoFromUsd } from '../money.ts';
+import type { Field, Reader } from './field.ts';
+import { distinct, duration, flag, integer, mapping, text, textLike } from './readers.ts';
+import type { AccountSettings, HostSettings, Limits } from './settings.ts';
+
+export const DEFAULT_ACCOUNT: AccountSettings = Object.freeze({
+  zdr: false,
+  allowTraining: true,
+  allowPublication: true,
+  allowSafetyRetention: true,
+  balanceNano: null,
+});
+
+export const DEFAULT_LIMITS: Limits = Object.freeze({
+  inferenceBodyBytes: 32 * 1024 * 1024,
+  controlBodyBytes: 1024 * 1024,
+  nestingDepth: 128,
+  headerBytes: 32 * 1024,
+  headerCount: 200,
+  headersArrivalMs: 10_000,
+  requestArrivalMs: 60_000,
+  idleConnectionMs: 75_000,
+  drainMs: 10_000,
+  keepAliveCommentMs: 10_000,
+  upstreamReplyBytes: 64 * 1024 * 1024,
+  upstreamEventBytes: 32 * 1024 * 1024,
+  candidates: 16,
+  connections: 10_000,
+});
+
+export function account(field: Field): AccountSettings | undefined {
+  const read = mapping(field, {
+    zdr: flag,
+    allow_training: flag,
+    allow_publication: flag,
+    allow_safety_retention: flag,
+    balance_usd: usd,
+  });
+  if (!read) return undefined;
+  return {
+    zdr: read.zdr ?? DEFAULT_ACCOUNT.zdr,
+    allowTraining: read.allow_training ?? DEFAULT_ACCOUNT.allowTraining,
+    allowPublication: read.allow_publication ?? DEFAULT_ACCOUNT.allowPublication,
+    allowSafetyRetention: read.allow_safety_retention ?? DEFAULT_ACCOUNT.allowSafetyRetention,
+    balanceNano: read.balance_usd ?? null,
+  };
+}
+
+function usd(field: Field): Nano | undefined {
+  const scalar = field.scalar();
+  if (!scalar) return undefined;
+  const problem = 'must be an amount of USD, not negative and with at most 9 decimals, or null';
+  if (typeof scalar.value !== 'number' && typeof scalar.value !== 'string') return field.fail(problem);
+  try {
+    return nanoFromUsd(scalar.value);
+  } catch {
+    return field.fail(problem);
+  }
+}
+
+export function hosts(field: Field): HostSettings | undefined {
+  const hostname = textLike(/^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/, 'a host name in lower case, without a port');
+  const seen = new Map<string, string>();
+  const once: Reader<string> = (item) => {
+    const name = hostname(item);
+    if (name === undefined) return undefined;
+    const other = seen.get(name);
+    if (other !== undefined) return item.fail(`is the same host as ${other}`);
+    seen.set(name, item.path);
+    return name;
+  };
+  const read = mapping(field, { global: distinct(once), europe: distinct(once), us: distinct(once) });
+  return read && { global: read.global ?? [], europe: read.europe ?? [], us: read.us ?? [] };
+}
+
+/** An IP address, or a network as address/bits. */
+export function network(field: Field): string | undefined {
+  const value = text(field);
+  if (value === undefined) return undefined;
+  const [address = '', bits, ...rest] = value.split('/');
+  const version = isIP(address);
+  if (version === 0 || rest.length > 0) return field.fail('must be an IP address, or a network such as 10.0.0.0/8');
+  try {
+    if (bits !== undefined)
+      new BlockList().addSubnet(address, /^\d{1,3}$/.test(bits) ? Number(bits) : -1, `ipv${version as 4 | 6}`);
+  } catch {
+    return field.fail(`must have from 0 to ${version === 4 ? 32 : 128} bits behind the slash`);
+  }
+  return value;
+}
+
+export function limits(field: Field): Limits | undefined {
+  const bytes = integer(1024, 2 ** 31 - 1);
+  const count = integer(1, 1_000_000);
+  const read = mapping(field, {
+    inference_body_bytes: bytes,
+    control_body_bytes: bytes,
+    nesting_depth: integer(8, 10_000),
+    header_bytes: bytes,
+    header_count: count,
+    headers_arrival: duration,
+    request_arrival: duration,
+    idle_connection: duration,
+    drain: duration,
+    keep_alive_comment: duration,
+    upstream_reply_bytes: bytes,
+    upstream_event_bytes: bytes,
+    candidates: count,
+    connections: count,
+  });
+  if (!read) return undefined;
+  return {
+    inferenceBodyBytes: read.inference_body_bytes ?? DEFAULT_LIMITS.inferenceBodyBytes,
+    controlBodyBytes: read.control_body_bytes ?? DEFAULT_LIMITS.controlBodyBytes,
+    nestingDepth: read.nesting_depth ?? DEFAULT_LIMITS.nestingDepth,
+    headerBytes: read.header_bytes ?? DEFAULT_LIMITS.headerBytes,
+    headerCount: read.header_count ?? DEFAULT_LIMITS.headerCount,
+    headersArrivalMs: read.headers_arrival ?? DEFAULT_LIMITS.headersArrivalMs,
+    requestArrivalMs: read.request_arrival ?? DEFAULT_LIMITS.requestArrivalMs,
+    idleConnectionMs: read.idle_connection ?? DEFAULT_LIMITS.idleConnectionMs,
+    drainMs: read.drain ?? DEFAULT_LIMITS.drainMs,
+    keepAliveCommentMs: read.keep_alive_comment ?? DEFAULT_LIMITS.keepAliveCommentMs,
+    upstreamReplyBytes: read.upstream_reply_bytes ?? DEFAULT_LIMITS.upstreamReplyBytes,
+    upstreamEventBytes: read.upstream_event_bytes ?? DEFAULT_LIMITS.upstreamEventBytes,
+    candidates: read.candidates ?? DEFAULT_LIMITS.candidates,
+    connections: read.connections ?? DEFAULT_LIMITS.connections,
+  };
+}

@@ -1,0 +1,16 @@
+import { chat } from './chat.ts';
+import type { ProviderKind } from './provider.ts';
+
+/**
+ * OpenRouter: the chat form with a `reasoning` object, signed thinking in `reasoning_details`, and cache marks
+ * (openrouter.ai/docs/use-cases/reasoning-tokens).
+ */
+export const openrouter: ProviderKind = {
+  ...chat,
+  id: 'openrouter',
+  name: 'OpenRouter',
+  baseUrl: 'https://openrouter.ai/api/v1',
+  environment: 'OPENROUTER_API_KEY',
+  author: 'openrouter',
+  dialect: { chat: { reasoning: 'object', reasoningDetails: true, reasoningReplay: 'reasoning', cacheControl: true } },
+};

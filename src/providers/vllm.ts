@@ -1,0 +1,14 @@
+import { chat } from './chat.ts';
+import type { ProviderKind } from './provider.ts';
+
+/**
+ * A vLLM server. Some of the templates that it runs take one system message and strict alternation: such a provider is
+ * marked with `strict_template: true`, others get the messages as they are.
+ */
+export const vllm: ProviderKind = {
+  ...chat,
+  id: 'vllm',
+  name: 'vLLM',
+  baseUrl: 'http://127.0.0.1:8000/v1',
+  author: 'vllm',
+};
