@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import fc from 'fast-check';
 import { GatewayError } from '../base/errors.ts';
 import type { Changes } from '../storage/database.ts';
 import { TestClock } from '../testing/clock.ts';
@@ -300,3 +301,128 @@ test('a database that takes a query and never answers counts as down', async () 
   scene.clock.advance(LOOKUP_TIMEOUT_MS);
   await assert.rejects(caller, retryable);
 });
+
+/** What happens, one after the other; requests and queries may stay open over any of it. */
+const STEPS = [
+  'present',
+  'change',
+  'delete',
+  'hold',
+  'release',
+  'lose',
+  'reach',
+  'deafen',
+  'relisten',
+  'wait',
+] as const;
+
+test('whatever happens in whatever order, no answer is older than a change that had arrived, and no 401 is false', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.constantFrom(...STEPS), { minLength: 1, maxLength: 60 }), async (steps) => {
+      const run = new Interleaving();
+      for (const step of steps) {
+        run.take(step);
+        await turns();
+      }
+      run.take('reach');
+      run.take('relisten');
+      run.take('release');
+      await run.finish();
+    }),
+    { numRuns: 500 },
+  );
+});
+
+async function turns(): Promise<void> {
+  for (let turn = 0; turn < 12; turn += 1) await Promise.resolve();
+}
+
+/** One key whose name counts its changes, and what may be said of it while they happen. */
+class Interleaving {
+  readonly #scene = new Scene();
+  readonly #open: { check: Promise<void>; watch: { absent: boolean; present: boolean; down: boolean } }[] = [];
+  #version = 0;
+  /** The newest version that this process has been told of. */
+  #arrived = 0;
+  #listening = true;
+  #held: PromiseWithResolvers<void> | undefined;
+
+  constructor() {
+    this.#change();
+  }
+
+  take(step: (typeof STEPS)[number]): void {
+    const scene = this.#scene;
+    if (step === 'present') this.#present();
+    else if (step === 'change') this.#change();
+    else if (step === 'delete') this.#change(true);
+    else if (step === 'wait') scene.clock.advance(1000);
+    else if (step === 'hold') this.#hold();
+    else if (step === 'release') this.#release();
+    else if (step === 'lose') this.#lose();
+    else if (step === 'deafen') this.#listening = false;
+    else if (step === 'reach' && !scene.database.up) scene.recover();
+    else if (step === 'relisten' && scene.database.up && !this.#listening) this.#relisten();
+  }
+
+  /** Every request must have been answered, and rightly. */
+  async finish(): Promise<void> {
+    this.#present();
+    for (const { check } of this.#open) await check;
+  }
+
+  #change(absent = false): void {
+    this.#version += 1;
+    if (absent) this.#scene.rows.delete(hashToken('key'));
+    else this.#scene.add('key', { caller: { name: String(this.#version) } });
+    for (const { watch } of this.#open) watch[absent ? 'absent' : 'present'] = true;
+    if (!this.#listening) return;
+    this.#arrived = this.#version;
+    this.#scene.change(KEYS_TOPIC, hashToken('key'));
+  }
+
+  #hold(): void {
+    if (this.#held !== undefined || !this.#scene.database.up) return;
+    this.#held = Promise.withResolvers();
+    this.#held.promise.catch(() => {});
+    this.#scene.gate = this.#held.promise;
+  }
+
+  #release(): void {
+    this.#held?.resolve();
+    this.#held = undefined;
+    if (this.#scene.database.up) this.#scene.gate = undefined;
+  }
+
+  /** Queries that run fail; what changes from now on is not heard. */
+  #lose(): void {
+    this.#held?.reject(new Error('connection reset'));
+    this.#held = undefined;
+    this.#scene.fail();
+    this.#listening = false;
+    for (const { watch } of this.#open) watch.down = true;
+  }
+
+  #relisten(): void {
+    this.#listening = true;
+    this.#arrived = this.#version;
+    this.#scene.change(KEYS_TOPIC, null);
+    this.#scene.change(MEMBERS_TOPIC, null);
+  }
+
+  #present(): void {
+    const exists = this.#scene.rows.has(hashToken('key'));
+    // Until changes are heard again, what was true when the last one was may still be said.
+    const deaf = !this.#listening;
+    const watch = { absent: !exists || deaf, present: exists, down: !this.#scene.database.up };
+    const floor = this.#arrived;
+    const check = outcome(this.#scene, 'key').then(
+      ({ name }) => assert.ok(Number(name) >= floor, `version ${name} after ${floor} had arrived`),
+      (error) => {
+        if (status(401)(error)) assert.ok(watch.absent, 'a 401 for a key that exists');
+        else assert.ok(retryable(error) && watch.down, `refused though the database was there: ${error}`);
+      },
+    );
+    this.#open.push({ check, watch });
+  }
+}
