@@ -1,0 +1,206 @@
+/**
+ * `npm run bench`: what the gateway costs, as a ratio to nginx in front of the same upstream. Each case is run for every
+ * subject in turn, several rounds, and the median is shown; a busy machine then shifts both sides. See README.md.
+ *
+ *   node bench/run.mjs [--rounds N] [--seconds S] [--only TEXT] [--nginx PATH] [--portkey DIR] [--json]
+ */
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs, promisify } from 'node:util';
+import { proveIt, startGateway, startNginx, startPortkey } from './subjects.mjs';
+import { BenchError, build, cpuMicros, freePort, LOAD_CORE, listening, memoryMb, start, stopAll } from './tools.mjs';
+
+const run = promisify(execFile);
+
+const { values: options } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '5' },
+    seconds: { type: 'string', default: '3' },
+    only: { type: 'string', default: '' },
+    nginx: { type: 'string' },
+    portkey: { type: 'string' },
+    json: { type: 'boolean', default: false },
+  },
+});
+
+/**
+ * `unit` is what the processor time is divided by. Paced streams: 250 events of 270 bytes, 5 ms apart, 50 at a time, with
+ * staggered starts, as models send them. `translated` is a messages client on the chat upstream; nginx cannot do that, so
+ * its figure is the relayed stream's.
+ */
+const CASES = [
+  { name: '1 KB, saturated', unit: 'requests', bytes: 1000, load: ['32'] },
+  { name: '100 KB, saturated', unit: 'requests', bytes: 100_000, load: ['32'] },
+  { name: '1 KB, 1000 requests/s', unit: 'requests', bytes: 1000, load: ['64', 'rate=1000'], latency: true },
+  { name: 'stream relayed, paced', unit: 'events', bytes: 1000, stream: true, load: ['50', 'stagger=20000'] },
+  {
+    name: 'stream translated, paced',
+    unit: 'events',
+    bytes: 1000,
+    stream: true,
+    form: 'messages',
+    load: ['50', 'stagger=20000'],
+  },
+  { name: 'overload, 1000 connections', unit: 'requests', bytes: 1000, load: ['1000'] },
+];
+
+async function main() {
+  if (process.platform !== 'linux') throw new BenchError('the benchmark reads /proc and so needs Linux');
+  if (availableParallelism() < 2) throw new BenchError('the benchmark needs two cores');
+  const folder = mkdtempSync(path.join(tmpdir(), 'gatehouse-bench-'));
+  try {
+    build(folder);
+    const upstreamPort = await freePort();
+    const mock = start(LOAD_CORE, path.join(folder, 'mock'), [upstreamPort, 1000, 250, 270, 5000].map(String));
+    await listening(upstreamPort, mock, 'the mock upstream');
+    const subjects = [await startNginx(folder, upstreamPort, options.nginx), await startGateway(folder, upstreamPort)];
+    if (options.portkey) subjects.push(await startPortkey(path.resolve(options.portkey), upstreamPort));
+    await measureAll(folder, subjects);
+  } finally {
+    await stopAll();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function measureAll(folder, subjects) {
+  await sleep(2000);
+  const idle = subjects.map((subject) => [subject.name, memoryOf(subject)]);
+  const cases = CASES.filter(({ name }) => name.includes(options.only));
+  const results = [];
+  for (const testCase of cases) {
+    const able = subjects.filter(({ forms }) => forms[testCase.form ?? 'chat'] !== undefined);
+    const stand = testCase.form ? [{ subject: subjects[0], form: 'chat' }] : [];
+    const runs = [...stand, ...able.map((subject) => ({ subject, form: testCase.form ?? 'chat' }))];
+    const rounds = new Map(runs.map(({ subject }) => [subject.name, []]));
+    for (const { subject, form } of runs) {
+      writeBody(folder, subject, form, testCase);
+      await proveIt(subject, form, requestBody(subject, form, { ...testCase, stream: false }));
+      await load(folder, subject, form, testCase, '2');
+    }
+    for (let round = 0; round < Number(options.rounds); round++) {
+      for (const { subject, form } of runs) {
+        writeBody(folder, subject, form, testCase);
+        rounds.get(subject.name).push(await measure(folder, subject, form, testCase));
+      }
+    }
+    const result = {
+      case: testCase.name,
+      unit: testCase.unit,
+      subjects: Object.fromEntries([...rounds].map(([name, list]) => [name, median(list)])),
+    };
+    results.push(result);
+    if (!options.json) print(testCase, result);
+  }
+  if (options.json) console.log(JSON.stringify({ idleMb: Object.fromEntries(idle), results }, null, 2));
+  else
+    console.log(
+      `\nmemory idle, MB (database beside it): ${idle.map(([name, mb]) => `${name} ${memoryText(mb)}`).join(', ')}`,
+    );
+}
+
+async function measure(folder, subject, form, testCase) {
+  // The processes are listed once, so that their reading is not within the measured time.
+  const own = subject.pids();
+  const database = subject.databasePids();
+  const before = [cpuMicros(own), cpuMicros(database)];
+  const report = await load(folder, subject, form, testCase, options.seconds);
+  const count = report[testCase.unit];
+  if (report.non2xx > 0 || report.errors > 0) {
+    throw new BenchError(
+      `${subject.name}, ${testCase.name}: ${report.non2xx} error statuses, ${report.errors} broken answers`,
+    );
+  }
+  if (count === 0) throw new BenchError(`${subject.name}, ${testCase.name}: nothing was answered`);
+  return {
+    micros: (cpuMicros(own) - before[0]) / count,
+    databaseMicros: (cpuMicros(database) - before[1]) / count,
+    perSecond: count / report.secs,
+    p50: report.p50,
+    p99: report.p99,
+    ttfb50: report.ttfb50,
+    ttfb99: report.ttfb99,
+    memory: memoryOf(subject),
+  };
+}
+
+async function load(folder, subject, form, { load: shape }, seconds) {
+  const [connections, ...more] = shape;
+  const headers = subject.headers.map((line) => `hdr=${line}`);
+  const body = path.join(folder, `${subject.name}.json`);
+  const args = [String(subject.port), subject.forms[form].path, body, connections, seconds, ...more, ...headers];
+  const { stdout } = await run('taskset', ['-c', String(LOAD_CORE), path.join(folder, 'lg'), ...args]);
+  return JSON.parse(stdout);
+}
+
+function writeBody(folder, subject, form, testCase) {
+  writeFileSync(path.join(folder, `${subject.name}.json`), requestBody(subject, form, testCase));
+}
+
+/** About `bytes` of JSON, in messages of at most 2 KB. A body with `nodelay` in it would get an answer without pauses. */
+function requestBody(subject, form, { bytes, stream = false }) {
+  const words = 'the quick brown fox jumps over the lazy dog ';
+  const messages = [];
+  for (let left = bytes - 150; left > 0; left -= 2000) {
+    const content = words.repeat(50).slice(0, Math.min(left, 1950));
+    messages.push({ role: messages.length % 2 === 0 ? 'user' : 'assistant', content });
+  }
+  if (messages.length % 2 === 0) messages.push({ role: 'user', content: 'go on' });
+  return JSON.stringify({ model: subject.forms[form].model, messages, max_tokens: 256, stream });
+}
+
+function memoryOf(subject) {
+  return { own: memoryMb(subject.pids()), database: memoryMb(subject.databasePids()) };
+}
+
+function median(list) {
+  const middle = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
+  const at = (key) => middle(list.map((entry) => entry[key]));
+  const figures = Object.fromEntries(
+    ['micros', 'databaseMicros', 'perSecond', 'p50', 'p99', 'ttfb50', 'ttfb99'].map((key) => [key, at(key)]),
+  );
+  const largest = list.reduce((most, { memory }) => (memory.own > most.own ? memory : most), { own: 0, database: 0 });
+  return { ...figures, memory: largest };
+}
+
+function print(testCase, { subjects }) {
+  const unit = testCase.unit === 'events' ? 'event' : 'request';
+  console.log(`\n${testCase.name} (median of ${options.rounds})`);
+  const yardstick = subjects.nginx;
+  for (const [name, figures] of Object.entries(subjects)) {
+    const ratio = (figures.micros / yardstick.micros).toFixed(1);
+    const database = figures.databaseMicros >= 0.05 ? ` + ${figures.databaseMicros.toFixed(1)} database` : '';
+    const parts = [
+      `${figures.micros.toFixed(1)} us/${unit}${database} (${ratio}x)`,
+      `${Math.round(figures.perSecond)} ${unit}s/s`,
+      `first byte p50/p99 ${figures.ttfb50}/${figures.ttfb99} us`,
+      `memory ${memoryText(figures.memory)} MB`,
+    ];
+    if (testCase.latency) {
+      parts.splice(
+        2,
+        1,
+        `p50/p99 ${figures.p50}/${figures.p99} us, added to nginx ${figures.p50 - yardstick.p50}/${figures.p99 - yardstick.p99}`,
+      );
+    }
+    console.log(`  ${name.padEnd(8)} ${parts.join(', ')}`);
+  }
+}
+
+function memoryText({ own, database }) {
+  return database > 0 ? `${Math.round(own)} + ${Math.round(database)}` : String(Math.round(own));
+}
+
+for (const signal of ['SIGINT', 'SIGTERM']) {
+  process.on(signal, async () => {
+    await stopAll();
+    process.exit(130);
+  });
+}
+
+main().catch((error) => {
+  console.error(error instanceof BenchError ? error.message : error);
+  process.exitCode = 1;
+});
