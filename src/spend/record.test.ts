@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { SAMPLE_USAGE, sampleAccepted, sampleAttempt, sampleGeneration } from '../testing/spend-samples.ts';
+import {
+  decodeAttempt,
+  decodeIntent,
+  decodeProgress,
+  decodeRow,
+  decodeSettled,
+  encodeAttempt,
+  encodeIntent,
+  encodeProgress,
+  encodeRow,
+  encodeSettled,
+  frame,
+  type RowColumns,
+  unframe,
+} from './record.ts';
+
+const text = fc.string({ unit: 'binary', maxLength: 20 });
+const money = fc.bigInt({ min: 0n, max: 2n ** 53n });
+
+test('every record reads back as it was written, whatever its texts hold', () => {
+  fc.assert(
+    fc.property(text, money, fc.boolean(), fc.nat(), (name, nano, includeByok, bytes) => {
+      const attempt = sampleAttempt({ model: name, promptNano: nano, earlierNano: 1n });
+      const intent = {
+        accepted: sampleAccepted('gen-1', { title: name }),
+        attempt,
+        held: [{ windowId: name, nano, includeByok }],
+      };
+      const progress = { outputBytes: bytes, usage: SAMPLE_USAGE, charge: { creditNano: nano, byokNano: 2n } };
+      const entry = { id: 'gen-1', row: '{"a":1}', taken: [{ windowId: name, nano, forcedNano: 3n }] };
+      const passed = (kind: 'I' | 'A' | 'P' | 'S', json: string) => {
+        const line = frame(kind, json);
+        assert.equal(line.indexOf('\n'), line.length - 1);
+        const bytesOfLine = Buffer.from(line.slice(0, -1), 'utf8').toString('utf8');
+        return unframe(bytesOfLine)!.json;
+      };
+      assert.deepEqual(decodeIntent(passed('I', encodeIntent(intent))), intent);
+      assert.deepEqual(decodeAttempt(passed('A', encodeAttempt('gen-1', attempt))), { id: 'gen-1', attempt });
+      assert.deepEqual(decodeProgress(passed('P', encodeProgress('gen-1', progress))), { id: 'gen-1', progress });
+      assert.deepEqual(decodeSettled(passed('S', encodeSettled(entry))), entry);
+    }),
+  );
+});
+
+test('a record with any byte missing or changed is not taken for one', () => {
+  const line = Buffer.from(
+    frame('I', encodeIntent({ accepted: sampleAccepted('gen-1'), attempt: sampleAttempt(), held: [] })),
+  );
+  for (let at = 0; at < line.length - 1; at++) {
+    assert.equal(unframe(line.toString('utf8', 0, at)), undefined);
+    const changed = Buffer.from(line);
+    changed[at] = changed[at]! ^ 1;
+    const kindOnly = at === 0 && 'IAPS'.includes(String.fromCharCode(changed[0]!));
+    if (!kindOnly) assert.equal(unframe(changed.toString('utf8', 0, line.length - 1)), undefined);
+  }
+});
+
+test('a row reads back as it was settled, and money stays exact to the nano-dollar', () => {
+  fc.assert(
+    fc.property(money, money, fc.option(money, { nil: null }), (cost, byok, upstream) => {
+      const row = sampleGeneration(sampleAccepted('gen-1'), {
+        costNano: cost,
+        byokNano: byok,
+        upstreamCostNano: upstream,
+      });
+      assert.deepEqual(decodeRow(JSON.parse(encodeRow(row)) as RowColumns), row);
+    }),
+  );
+});
+
+test('a row never holds what PostgreSQL refuses: NUL, lone surrogates, counts that are no integers', () => {
+  const usage = { ...SAMPLE_USAGE, input: 1.4, output: 1e300, reasoning: Number.NaN, cacheRead: -3 };
+  const accepted = sampleAccepted('gen-1', { metadata: { 'k\0': '\\u0000 \ud83d \0', ok: '😀' } });
+  const json = encodeRow(sampleGeneration(accepted, { usage, costNano: 10n ** 40n }));
+  const row = JSON.parse(json) as RowColumns;
+  assert.deepEqual(row.metadata, { 'k\ufffd': '\\u0000 \ufffd \ufffd', ok: '😀' });
+  assert.equal(row.input_tokens, 1);
+  assert.equal(row.output_tokens, Number.MAX_SAFE_INTEGER);
+  assert.equal(row.reasoning_tokens, 0);
+  assert.equal(row.cache_read_tokens, 0);
+  assert.equal(row.cost_nano, String(2n ** 53n));
+});
