@@ -1,0 +1,171 @@
+/**
+ * There is no way around authentication: walks every operation of the service with every kind of caller. An operation
+ * that is not told here who may call it fails.
+ */
+import assert from 'node:assert/strict';
+import http from 'node:http';
+import { type TestContext, test } from 'node:test';
+import { systemClock } from '../src/base/clock.ts';
+import { silentLog } from '../src/base/log.ts';
+import type { Operation } from '../src/http/operation.ts';
+import { operations } from '../src/operations.ts';
+import { openDatabase } from '../src/storage/database.ts';
+import { INFERENCE_KEY, MANAGEMENT_KEY, startGateway } from '../src/testing/gateway.ts';
+
+/** What an operation answers to callers who get past authentication: the status for each kind of key. */
+interface Expectation {
+  inference: number;
+  management: number;
+  /** Values for the path's parameters and the query, given the hash of a key that may be changed. */
+  path?: (hash: string) => string;
+  body?: unknown;
+}
+
+const conversation = { model: 'simulated/echo', max_tokens: 16, messages: [{ role: 'user', content: 'hi' }] };
+
+const EXPECTED: Record<string, Expectation | 'anybody'> = {
+  getHealth: 'anybody',
+  getReadiness: 'anybody',
+  getCurrentKey: { inference: 200, management: 200 },
+  listKeys: { inference: 403, management: 200 },
+  createKey: { inference: 403, management: 201, body: { name: 'made' } },
+  getKey: { inference: 403, management: 200, path: (hash) => `/keys/${hash}` },
+  updateKey: { inference: 403, management: 200, path: (hash) => `/keys/${hash}`, body: {} },
+  deleteKey: { inference: 403, management: 200, path: (hash) => `/keys/${hash}` },
+  createChatCompletion: { inference: 200, management: 403, body: conversation },
+  createMessage: { inference: 200, management: 403, body: conversation },
+  getGeneration: { inference: 404, management: 404, path: () => `/generation?id=gen-${'0'.repeat(32)}` },
+};
+
+/** Only the contracts are read; nothing is called. */
+const contracts = operations({ limits: { inferenceBodyBytes: 1024 } } as Parameters<typeof operations>[0]);
+
+interface Asked {
+  method: string;
+  path: string;
+  token?: string;
+  body?: unknown;
+}
+
+/** The path goes out as it stands; `fetch` would tidy it up. */
+function ask(url: string, { method, path, token, body }: Asked): Promise<{ status: number; text: string }> {
+  const headers = {
+    'content-type': 'application/json',
+    ...(token !== undefined && { authorization: `Bearer ${token}` }),
+  };
+  return new Promise((resolve, reject) => {
+    const request = http.request(url, { method, headers, path, agent: false }, (response) => {
+      let text = '';
+      response.setEncoding('utf8');
+      response.on('data', (chunk: string) => {
+        text += chunk;
+      });
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, text }));
+      response.on('error', reject);
+    });
+    request.on('error', reject);
+    request.end(body === undefined ? undefined : JSON.stringify(body));
+  });
+}
+
+interface Installation {
+  url: string;
+  /** Makes an inference key. */
+  make(body: Record<string, unknown>): Promise<{ token: string; hash: string }>;
+  disabled: string;
+  expired: string;
+  /** The key of a member who is none any more. */
+  orphan: string;
+}
+
+async function installation(t: TestContext): Promise<Installation> {
+  const gateway = await startGateway(t);
+  const make: Installation['make'] = async (body) => {
+    const path = '/api/v1/keys';
+    const { status, text } = await ask(gateway.url, { method: 'POST', path, token: MANAGEMENT_KEY, body });
+    assert.equal(status, 201, text);
+    const { key, data } = JSON.parse(text) as { key: string; data: { hash: string } };
+    return { token: key, hash: data.hash };
+  };
+  const disabled = await make({ name: 'disabled' });
+  const path = `/api/v1/keys/${disabled.hash}`;
+  await ask(gateway.url, { method: 'PATCH', path, token: MANAGEMENT_KEY, body: { disabled: true } });
+  const expires_at = new Date(gateway.clock.now() + 60_000).toISOString();
+  const expired = await make({ name: 'expired', expires_at });
+  const orphan = await make({ name: 'orphan' });
+  const database = await openDatabase({ target: gateway.target, clock: systemClock, log: silentLog });
+  await database.query(`insert into users (id, name, created_at) values ('user_gone', 'Gone', now())`);
+  const changed = `update api_keys set creator_user_id = 'user_gone' where hash = $1`;
+  await database.query(changed, [orphan.hash]);
+  await database.query(`update api_keys set expires_at = now() - interval '1 day' where hash = $1`, [expired.hash]);
+  await database.close();
+  return { url: gateway.url, make, disabled: disabled.token, expired: expired.token, orphan: orphan.token };
+}
+
+function pathOf(operation: Operation, hash: string): string {
+  const expectation = EXPECTED[operation.id];
+  const path = (expectation !== 'anybody' && expectation?.path?.(hash)) || operation.path;
+  return operation.root ? path : `/api/v1${path}`;
+}
+
+test('of every operation it is said who may call it, and of no other', () => {
+  assert.deepEqual(contracts.map(({ id }) => id).toSorted(), Object.keys(EXPECTED).toSorted());
+});
+
+test('every operation answers each kind of caller as it is said here', async (t) => {
+  const { url, make, disabled, expired, orphan } = await installation(t);
+  for (const operation of contracts) {
+    const expectation = EXPECTED[operation.id];
+    if (expectation === undefined) continue;
+    const open = expectation === 'anybody';
+    const callers: [string, string | undefined, number][] = [
+      ['nobody', undefined, open ? 200 : 401],
+      ['an unknown key', `sk-svc-v1-${'0'.repeat(64)}`, open ? 200 : 401],
+      ['a disabled key', disabled, open ? 200 : 401],
+      ['an expired key', expired, open ? 200 : 401],
+      ['the key of one who left', orphan, open ? 200 : 403],
+      ['an inference key', INFERENCE_KEY, open ? 200 : expectation.inference],
+      ['a management key', MANAGEMENT_KEY, open ? 200 : expectation.management],
+    ];
+    for (const [who, token, status] of callers) {
+      const { hash } = await make({ name: 'to be changed' });
+      const body = open ? undefined : expectation.body;
+      const request = { method: operation.method, path: pathOf(operation, hash), ...(token && { token }), body };
+      const answer = await ask(url, request);
+      assert.equal(answer.status, status, `${operation.id} to ${who}: ${answer.text}`);
+    }
+  }
+});
+
+test('no spelling of a path leads past authentication', async (t) => {
+  const { url, make } = await installation(t);
+  const { hash } = await make({ name: 'to be kept' });
+  for (const operation of contracts.filter(({ access }) => access !== 'none')) {
+    const path = pathOf(operation, hash);
+    const [, , , first = ''] = path.split('/');
+    const spellings = [
+      path.replace('/api/v1', '/v1'),
+      path.replace(first, `%${first.charCodeAt(0).toString(16)}${first.slice(1)}`),
+      path.replace('/api/v1', '/api/v1/.'),
+      path.replace('/api/v1', '/api/v1/x/..'),
+      path.replace('/api/v1', '/api/v1/'),
+      path.replace('/api/v1', '//api/v1'),
+      path.replace('/api/v1', '/health/../api/v1'),
+      path.replace('/api/v1', '/API/V1'),
+      path.toUpperCase(),
+      `${path}/`,
+      `${path}%00`,
+      `${path};x`,
+      `${path}?`,
+      `${path}#x`,
+      `${url}${path}`,
+    ];
+    const { body } = EXPECTED[operation.id] as Expectation;
+    for (const spelling of spellings) {
+      for (const token of [undefined, 'unknown-key']) {
+        const answer = await ask(url, { method: operation.method, path: spelling, ...(token && { token }), body });
+        assert.ok([400, 401, 404, 405].includes(answer.status), `${operation.method} ${spelling}: ${answer.status}`);
+      }
+    }
+  }
+});
