@@ -80,10 +80,10 @@ export function assess(choice: JsonObject, known: RelayedChoice): Assessment {
     known.crooked = true;
     return 'broken';
   }
-  const vendor = delta['reasoning_content'];
-  return vendor !== undefined && someText(vendor) !== undefined && someText(delta['reasoning']) === undefined
-    ? 'reasoning'
-    : 'standard';
+  if (someText(delta['reasoning']) !== undefined) return 'standard';
+  if (someText(delta['reasoning_content']) !== undefined) return 'reasoning';
+  // Some services tell thinking in details alone.
+  return list(delta['reasoning_details']).length > 0 ? 'broken' : 'standard';
 }
 
 function areStandard(calls: unknown, known: RelayedChoice): boolean {
