@@ -1,0 +1,247 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { after, type TestContext, test } from 'node:test';
+import { systemClock } from '../base/clock.ts';
+import { silentLog } from '../base/log.ts';
+import type { Database } from '../storage/database.ts';
+import { freshDatabase } from '../testing/database.ts';
+import { faulty, SpendProcess } from '../testing/spend-process.ts';
+import { NOON, sampleAccepted, sampleAttempt, sampleGeneration } from '../testing/spend-samples.ts';
+import { type Generation, type Reservation, spendMigrations } from './index.ts';
+import { Journal } from './journal.ts';
+import { decodeRow, encodeAttempt, encodeIntent, encodeProgress, encodeRow, encodeSettled } from './record.ts';
+import { replayDead, replayJournal } from './replay.ts';
+import { generationById } from './store.ts';
+
+const folders: string[] = [];
+after(() => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+});
+
+function folder(): string {
+  const path = mkdtempSync(join(tmpdir(), 'replay-'));
+  folders.push(path);
+  return path;
+}
+
+async function freshLedger(t: TestContext): Promise<Database> {
+  return (await freshDatabase(t, { migrations: spendMigrations })).database;
+}
+
+async function rowOf(database: Database, id: string): Promise<Generation> {
+  return decodeRow((await generationById(database, id))!);
+}
+
+interface Totals {
+  rows: number;
+  cost: string;
+  spent: string;
+}
+
+async function totals(database: Database): Promise<Totals> {
+  const [found] = await database.query<Totals>(
+    `SELECT (SELECT count(*)::int FROM generations) AS rows,
+       (SELECT coalesce(sum(cost_nano), 0)::text FROM generations) AS cost,
+       (SELECT coalesce(sum(spent_nano), 0)::text FROM spend_windows WHERE id LIKE 'account/%/lifetime/0') AS spent`,
+  );
+  return found!;
+}
+
+/** A journal with a request in every state, of a process that is dead. */
+async function writeJournal(directory: string): Promise<void> {
+  mkdirSync(directory, { recursive: true });
+  const journal = new Journal({ directory, clock: systemClock, ballastBytes: 1 });
+  const intent = (id: string) => encodeIntent({ accepted: sampleAccepted(id), attempt: sampleAttempt(), held: [] });
+  for (const id of ['settled', 'silent', 'streaming', 'reported', 'second']) journal.append('I', intent(id));
+  const row = sampleGeneration(sampleAccepted('settled'));
+  journal.append('S', encodeSettled({ id: 'settled', row: encodeRow(row), taken: [] }));
+  journal.append('P', encodeProgress('streaming', { outputBytes: 41, usage: null, charge: null }));
+  journal.append('P', encodeProgress('streaming', { outputBytes: 81, usage: null, charge: null }));
+  const usage = { input: 90, cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0, output: 5, reasoning: 0 };
+  const charge = { creditNano: 700n, byokNano: 0n };
+  journal.append('P', encodeProgress('reported', { outputBytes: 40, usage, charge }));
+  journal.append('P', encodeProgress('second', { outputBytes: 400, usage: null, charge: null }));
+  const retry = sampleAttempt({ model: 'other/small', promptNano: 60n, earlierNano: 1_000n });
+  journal.append('A', encodeAttempt('second', retry));
+  await journal.close(false);
+}
+
+test('what a dead process left is entered: rows as settled, streams as far as seen, silence at its prompt', async (t) => {
+  const database = await freshLedger(t);
+  const directory = join(folder(), 'dead');
+  await writeJournal(directory);
+  const counts = await replayJournal(directory, 'dead', database, silentLog);
+  assert.deepEqual(counts, { settled: 1, estimated: 2, unconfirmed: 2, damaged: 0 });
+  assert.deepEqual(await rowOf(database, 'settled'), sampleGeneration(sampleAccepted('settled')));
+  const silent = await rowOf(database, 'silent');
+  assert.deepEqual([silent.costNano, silent.unconfirmed, silent.estimated], [500n, true, false]);
+  assert.equal(silent.usage?.input, 100);
+  const streaming = await rowOf(database, 'streaming');
+  // 81 bytes are 21 tokens at 20 nano-dollars.
+  assert.deepEqual([streaming.costNano, streaming.unconfirmed, streaming.estimated], [500n + 420n, false, true]);
+  assert.equal(streaming.usage?.output, 21);
+  const reported = await rowOf(database, 'reported');
+  // 40 bytes are 10 tokens, 5 of which the upstream had reported.
+  assert.deepEqual([reported.costNano, reported.usage?.input, reported.usage?.output], [700n + 100n, 90, 10]);
+  const second = await rowOf(database, 'second');
+  assert.deepEqual([second.costNano, second.model, second.unconfirmed], [1_060n, 'other/small', true]);
+});
+
+test('a replay that is interrupted anywhere and repeated enters every row once', async (t) => {
+  const database = await freshLedger(t);
+  const origin = join(folder(), 'dead');
+  await writeJournal(origin);
+  for (let transactions = 0; transactions < 4; transactions++) {
+    const directory = join(folder(), 'dead');
+    cpSync(origin, directory, { recursive: true });
+    const interrupted = replayJournal(directory, 'dead', faulty(database, transactions), silentLog);
+    if (transactions < 3) await assert.rejects(interrupted, { status: 503 });
+    else await interrupted;
+  }
+  await replayJournal(origin, 'dead', database, silentLog);
+  const { rows, cost, spent } = await totals(database);
+  assert.equal(rows, 5);
+  assert.equal(cost, String(1_500 + 500 + 920 + 800 + 1_060));
+  assert.equal(spent, cost);
+});
+
+test('a journal torn at any byte is replayed without harm, and never enters more than a whole one', async (t) => {
+  const database = await freshLedger(t);
+  const origin = join(folder(), 'dead');
+  await writeJournal(origin);
+  const whole = readFileSync(join(origin, '00000001.log'));
+  const lines = whole.toString('latin1').split('\n').slice(0, -1);
+  const borders = lines.map((_, index) => lines.slice(0, index).join('\n').length + (index > 0 ? 1 : 0));
+  const cuts = new Set(
+    borders.flatMap((border) => [border - 1, border, border + 1, border + 9]).filter((cut) => cut > 0),
+  );
+  for (const cut of [...cuts].sort((a, b) => a - b)) {
+    await database.query('TRUNCATE generations, spend_windows');
+    const directory = join(folder(), 'dead');
+    mkdirSync(directory);
+    writeFileSync(join(directory, '00000001.log'), whole.subarray(0, cut));
+    await replayJournal(directory, 'dead', database, silentLog);
+    const begun = lines.filter((line, index) => line[0] === 'I' && borders[index]! + line.length < cut).length;
+    const { rows, cost, spent } = await totals(database);
+    assert.equal(rows, begun, `cut at ${cut}`);
+    assert.equal(spent, cost);
+  }
+});
+
+test('the next start enters what a killed process left, and a live process is left alone', async (t) => {
+  const { database, target } = await freshDatabase(t, { migrations: spendMigrations });
+  const dataDir = folder();
+  const alive = await SpendProcess.start({ database, target, dataDir, now: () => NOON });
+  const dead = join(dataDir, 'journal', 'dead');
+  await writeJournal(dead);
+  writeFileSync(join(dead, 'owner.json'), JSON.stringify({ pid: 2 ** 22 + 1, startTicks: '1', place: null }));
+  await replayDead(
+    join(dataDir, 'journal'),
+    database,
+    { ...systemClock, now: () => systemClock.now() + 60_000 },
+    silentLog,
+  );
+  assert.deepEqual(readdirSync(join(dataDir, 'journal')), [alive.processId]);
+  assert.equal((await totals(database)).rows, 5);
+  await alive.close();
+});
+
+test('rows wait in the journal while the database is down, bounded in memory, and all arrive when it is back', async (t) => {
+  const { database, target } = await freshDatabase(t, { migrations: spendMigrations });
+  const options = { ledger: { memoryRows: 20, flushMs: 10 }, journal: { segmentBytes: 20_000, ballastBytes: 1 } };
+  const process = await SpendProcess.start({ database, target, dataDir: folder(), now: () => NOON, options });
+  const { spend } = process;
+  const enter = (count: number) => {
+    for (let n = 0; n < count; n++) {
+      const accepted = sampleAccepted(`gen-${entered++}`);
+      const reservation = spend.reserve([], { creditNano: 0n, byokNano: 0n }, NOON) as Reservation;
+      spend.begin(accepted, sampleAttempt(), reservation).settle(sampleGeneration(accepted));
+    }
+  };
+  let entered = 0;
+  process.fault('down');
+  enter(200);
+  await spend.flush();
+  enter(100);
+  process.fault(undefined);
+  await spend.flush();
+  enter(100);
+  await spend.flush();
+  const { rows, cost, spent } = await totals(database);
+  assert.equal(rows, 400);
+  assert.equal(spent, cost);
+  await process.close();
+});
+
+test('past the bound of the journal nothing new is accepted, and it is again when the database is back', async (t) => {
+  const { database, target } = await freshDatabase(t, { migrations: spendMigrations });
+  const options = { ledger: { journalBytes: 50_000 }, journal: { segmentBytes: 10_000, ballastBytes: 1 } };
+  const process = await SpendProcess.start({ database, target, dataDir: folder(), now: () => NOON, options });
+  const { spend } = process;
+  let entered = 0;
+  const enter = () => {
+    const accepted = sampleAccepted(`gen-${entered}`);
+    const reservation = spend.reserve([], { creditNano: 0n, byokNano: 0n }, NOON) as Reservation;
+    spend.begin(accepted, sampleAttempt(), reservation).settle(sampleGeneration(accepted));
+    entered += 1;
+  };
+  process.fault('down');
+  assert.throws(
+    () => {
+      for (;;) enter();
+    },
+    { status: 503 },
+  );
+  process.fault(undefined);
+  await spend.flush();
+  enter();
+  await spend.flush();
+  assert.equal((await totals(database)).rows, entered);
+  await process.close();
+});
+
+test('kill -9 of a process that enters rows loses none that it said was settled, in 20 rounds', async (t) => {
+  const database = await freshLedger(t);
+  const seen = { settled: 0, estimated: 0, unconfirmed: 0 };
+  for (let round = 0; round < 20; round++) {
+    const directory = join(folder(), 'dead');
+    mkdirSync(directory);
+    const said = await runAndKill(directory, `gen-${round}`, 20 + round * 10);
+    const counts = await replayJournal(directory, 'dead', database, silentLog);
+    for (const kind of ['settled', 'estimated', 'unconfirmed'] as const) seen[kind] += counts[kind];
+    const rows = await database.query<{ id: string; estimated: boolean; unconfirmed: boolean }>(
+      'SELECT id, estimated, unconfirmed FROM generations WHERE id LIKE $1',
+      [`gen-${round}-%`],
+    );
+    const byId = new Map(rows.map((row) => [row.id, row]));
+    for (const [id, state] of said) {
+      const row = byId.get(id);
+      assert.ok(row, `${id} was ${state} and has no row`);
+      if (state === 'settled') assert.deepEqual([row.estimated, row.unconfirmed], [false, false], id);
+    }
+  }
+  t.diagnostic(JSON.stringify(seen));
+  assert.ok(seen.settled > 100 && seen.unconfirmed > 0);
+  const { cost, spent } = await totals(database);
+  assert.equal(spent, cost);
+});
+
+/** What the child said of each id before it was killed after `lines` lines. */
+async function runAndKill(directory: string, prefix: string, lines: number): Promise<Map<string, string>> {
+  const program = new URL('../testing/journal-writer.ts', import.meta.url).pathname;
+  const child = spawn(process.execPath, [program, directory, prefix], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const said = new Map<string, string>();
+  let count = 0;
+  for await (const line of createInterface({ input: child.stdout })) {
+    const [state = '', id = ''] = line.split(' ');
+    said.set(id, state);
+    if (++count === lines) child.kill('SIGKILL');
+  }
+  if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+  return said;
+}
