@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { corpusMissing, recordings } from '../testing/corpus.ts';
 import { EventReader, EventTooLargeError, encodeComment, encodeEvent, type UnfinishedEvent } from './sse.ts';
 
 interface Read {
@@ -220,6 +221,37 @@ describe('EventReader', () => {
       },
     );
     fc.assert(law, { numRuns: 300 });
+  });
+});
+
+describe('recorded streams', { skip: corpusMissing }, () => {
+  const streams = recordings().filter(({ events }) => events.length > 0);
+
+  test('give the events that another reader finds, whole and one byte at a time', () => {
+    assert.ok(streams.length > 80);
+    for (const { id, bytes, events } of streams) {
+      const whole = read([bytes]);
+      const found = whole.left === null ? whole.events : [...whole.events, [whole.left.name, whole.left.data]];
+      assert.deepEqual(
+        found,
+        events.map(({ name, data }) => [name, data]),
+        id,
+      );
+      const single: Buffer[] = [];
+      for (let at = 0; at < bytes.length; at++) single.push(bytes.subarray(at, at + 1));
+      assert.deepEqual(read(single), whole, id);
+    }
+  });
+
+  test('give the same events at every cut, the short ones', () => {
+    const short = streams.filter(({ bytes }) => bytes.length <= 2048);
+    assert.ok(short.length > 5);
+    for (const { id, bytes } of short) {
+      const whole = read([bytes]);
+      for (let at = 1; at < bytes.length; at++) {
+        assert.deepEqual(read([bytes.subarray(0, at), bytes.subarray(at)]), whole, `${id} at ${at}`);
+      }
+    }
   });
 });
 
