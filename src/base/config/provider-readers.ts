@@ -29,10 +29,10 @@ export interface KindFacts {
   standIn?: boolean;
 }
 
-export const DEFAULT_TIMEOUTS = { connect: 5_000, firstByte: 60_000, idle: 60_000, total: 600_000 } as const;
+export const DEFAULT_TIMEOUTS = Object.freeze({ connect: 5_000, firstByte: 60_000, idle: 60_000, total: 600_000 });
 export const DEFAULT_MAX_CONCURRENCY = 500;
 /** Unknown is the worst. */
-export const UNKNOWN_DATA_POLICY = { zdr: false, trains: true, publishes: true, retainsForSafety: true } as const;
+export const UNKNOWN_DATA_POLICY = Object.freeze({ zdr: false, trains: true, publishes: true, retainsForSafety: true });
 
 /** A header can carry it, and nothing in it can end the header. */
 export const CREDENTIAL = /^[\x21-\x7e]{1,8192}$/;

@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { loadConfig } from '../base/config.ts';
+import { KINDS, providersFrom } from './index.ts';
+
+function providersOf(providers: unknown, env: Record<string, string> = {}) {
+  const config = loadConfig({ env, cwd: '/', kinds: KINDS, readFile: () => JSON.stringify({ providers }) });
+  return providersFrom(config);
+}
+
+test('kinds have ids and variables of their own', () => {
+  const ids = KINDS.map(({ id }) => id);
+  const variables = KINDS.flatMap(({ environment }) => environment ?? []);
+  const authors = KINDS.flatMap(({ author }) => author ?? []);
+  for (const list of [ids, variables, authors]) assert.equal(new Set(list).size, list.length);
+});
+
+test('every kind has an address, answers inside the process, or is a bare form', () => {
+  for (const { id, speaks, baseUrl, transport } of KINDS) {
+    if (id === speaks) assert.equal(baseUrl, undefined);
+    else assert.ok(transport !== undefined || (baseUrl !== undefined && !baseUrl.endsWith('/')), id);
+  }
+});
+
+test('no two vendors claim one bare name', () => {
+  const names = [
+    'gpt-4o',
+    'o3',
+    'claude-opus-5',
+    'deepseek-chat',
+    'grok-4',
+    'sonar-pro',
+    'kimi-k2',
+    'glm-5',
+    'qwen3-max',
+  ];
+  for (const name of names) assert.equal(KINDS.filter(({ bareModels }) => bareModels?.test(name)).length, 1, name);
+});
+
+test('each form carries its credential in its own header and nothing else', () => {
+  const [openai, anthropic] = ['openai', 'anthropic'].map((id) => KINDS.find((kind) => kind.id === id)!);
+  assert.deepEqual(openai!.headers('sk-1'), { authorization: 'Bearer sk-1' });
+  assert.deepEqual(openai!.headers(null), {});
+  assert.deepEqual(anthropic!.headers('sk-2'), { 'x-api-key': 'sk-2', 'anthropic-version': '2023-06-01' });
+  assert.deepEqual(anthropic!.headers(null), { 'anthropic-version': '2023-06-01' });
+});
+
+test("no provider sees the client's credentials", () => {
+  for (const { id, forwards } of KINDS) {
+    for (const name of forwards ?? []) assert.doesNotMatch(name, /auth|key|cookie|token/, id);
+  }
+});
+
+test('a configured provider is its kind with what the configuration says', () => {
+  const models = [{ id: 'a/b' }];
+  const [first, second] = providersOf([
+    {
+      id: 'acme',
+      name: 'Acme',
+      kind: 'messages',
+      base_url: 'http://acme.example/v1/',
+      api_key: ['a', 'b'],
+      max_concurrency: 3,
+      models,
+    },
+    { id: 'groq', kind: 'groq', api_key: 'g' },
+  ]);
+  assert.equal(first!.kind.speaks, 'messages');
+  assert.equal(first!.baseUrl, 'http://acme.example/v1');
+  assert.deepEqual(first!.credentials, ['a', 'b']);
+  assert.equal(first!.maxConcurrency, 3);
+  assert.equal(second!.baseUrl, 'https://api.groq.com/openai/v1');
+  assert.equal(second!.name, 'Groq');
+});
+
+test('a strict template is a property of one server, not of its kind', () => {
+  const base = { kind: 'vllm', base_url: 'http://gpu.example/v1' };
+  const [strict, plain] = providersOf([
+    { ...base, id: 'a', strict_template: true },
+    { ...base, id: 'b' },
+  ]);
+  assert.equal(strict!.kind.dialect.chat?.strictTemplate, true);
+  assert.equal(plain!.kind.dialect.chat?.strictTemplate, undefined);
+});
