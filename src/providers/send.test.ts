@@ -4,6 +4,7 @@ import net, { type AddressInfo, type Socket } from 'node:net';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import { Worker } from 'node:worker_threads';
 import { brotliCompressSync, createGzip, deflateRawSync, deflateSync, gzipSync, constants as zlib } from 'node:zlib';
+import fc from 'fast-check';
 import { createLog, silentLog } from '../base/log.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import { makeCertificate } from '../testing/certificate.ts';
@@ -693,6 +694,53 @@ describe('compressed answers', () => {
     assert.equal(receiver.over, false);
     assert.equal(clock.timers, 0);
   });
+});
+
+test('whatever the answers and what is done to the calls, each is heard out or silent, and nothing is left behind', async () => {
+  const packed = gzipSync('data: x\n\n'.repeat(20_000));
+  const answers: Answer[] = [
+    { chunks: ['short'] },
+    { status: 503, chunks: ['error'] },
+    { chunks: ['a', 'b'.repeat(200_000), 'c'] },
+    { headers: { 'content-encoding': 'gzip' }, chunks: cutBytes(packed, 100) },
+    { raw: ['HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n', 'x'.repeat(100_000)], end: 'cut' },
+    { raw: ['HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nabc'], end: 'cut' },
+    { chunks: ['a'], end: 'reset' },
+    { raw: [], end: 'cut' },
+    { raw: ['nonsense'], end: 'cut' },
+    { end: 'refuse' },
+  ];
+  const urls = answers.map((answer) => scripted(answer));
+  const plan = fc.sample(fc.record({ answer: fc.nat(answers.length - 1), action: fc.nat(3), turns: fc.nat(12) }), {
+    numRuns: 300,
+    seed: 7,
+  });
+  const running: Promise<void>[] = [];
+  for (const { answer, action, turns } of plan) {
+    const { receiver, call } = send(urls[answer]!);
+    running.push(
+      (async () => {
+        await settle(turns);
+        const over = receiver.over;
+        if (action === 1) call.abort();
+        if (action >= 2) call.pause();
+        await settle(turns);
+        if (action === 1) {
+          assert.equal(receiver.over, over);
+          return;
+        }
+        if (action === 2) call.resume();
+        if (action === 3) call.abort();
+        else await until(() => receiver.over, 'the exchange is over');
+      })(),
+    );
+    if (running.length % 20 === 0) await settle(10);
+  }
+  await Promise.all(running);
+  await settle();
+  assert.equal(clock.timers, 0);
+  await transport.close();
+  await until(() => upstream.connections === 0, 'every connection is closed');
 });
 
 describe('over TLS', () => {
