@@ -40,13 +40,13 @@ export async function bootstrap(
   chosen: ChosenTokens = {},
   show: (keys: FirstKey[]) => void = () => {},
 ): Promise<FirstKey[] | null> {
-  const { database, changes, clock } = parts;
+  const { database, clock } = parts;
   if ((await store.organizationId(database)) !== undefined) return null;
   const keys = [firstKey('management', chosen.management), firstKey('inference', chosen.inference)];
   if (chosen.management !== undefined && chosen.management === chosen.inference) {
     throw new RangeError('the management key and the inference key must differ');
   }
-  const made = await database.transaction(async (tx) => {
+  return database.transaction(async (tx) => {
     await store.lockOrganizations(tx);
     if ((await store.organizationId(tx)) !== undefined) return null;
     const createdAt = new Date(clock.now());
@@ -63,17 +63,14 @@ export async function bootstrap(
       userName: 'Owner',
       createdAt,
     });
-    const changesMade = [];
     for (const { kind, token } of keys) {
       const owner = { organizationId, creatorUserId: userId, workspaceId: kind === 'inference' ? workspaceId : null };
       await insertPlainKey(tx, kind, token, `First ${kind} key`, owner, createdAt);
-      changesMade.push(await changes.announce(tx, KEYS_TOPIC, hashToken(token)));
     }
+    // Nobody has to be told of a change: no process serves before this is done.
     show(keys);
-    return changesMade;
+    return keys;
   });
-  for (const change of made ?? []) await change.settled();
-  return made && keys;
 }
 
 /**
