@@ -1,6 +1,7 @@
 /** What the gateway itself reads of a request in the messages form. */
+
+import { type Fields, fieldsOf, listOf, textOrUndefined } from '../conversation/fields.ts';
 import type { Asked, ProviderPreferences } from '../conversation/format.ts';
-import { type Fields, fieldsOf, listOf, textOrUndefined } from './fields.ts';
 
 export function asked(body: unknown): Asked {
   const request = fieldsOf(body);

@@ -3,8 +3,8 @@
  * messages are kept, so that a conversation that grows keeps the marks of its beginning.
  */
 import type { CacheMark } from '../conversation/conversation.ts';
+import type { Fields } from '../conversation/fields.ts';
 import type { Losses } from '../conversation/losses.ts';
-import type { Fields } from './fields.ts';
 
 export class CacheMarks {
   private left: number;

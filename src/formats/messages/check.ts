@@ -4,7 +4,7 @@
  */
 import { invalidField } from '../../base/errors.ts';
 import { WIRE_ALIAS, WIRE_NAME } from '../../base/namespace.ts';
-import { type Fields, fieldsOf, isFields, listOf, textOf } from './fields.ts';
+import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
 
 /** Block types that may stand in a request: those of wire/messages.md and those that vendors' answers are known to hold. */
 const BLOCK_TYPES = new Set([

@@ -1,6 +1,6 @@
 /** Citations of text blocks. Only those of web results have a URL and so a counterpart in other forms. */
 import type { Citation } from '../conversation/conversation.ts';
-import { type Fields, isFields, listOf } from './fields.ts';
+import { type Fields, isFields, listOf } from '../conversation/fields.ts';
 
 const WEB_RESULT = 'web_search_result_location';
 

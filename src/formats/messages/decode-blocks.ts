@@ -5,6 +5,7 @@ import type {
   Extras,
   FilePart,
   ImagePart,
+  OpaquePart,
   Part,
   ReasoningPart,
   Source,
@@ -12,9 +13,9 @@ import type {
   ToolCallPart,
   ToolResultPart,
 } from '../conversation/conversation.ts';
+import { type Fields, fieldsOf, isFields, listOf, restOf, textOf, textOrUndefined } from '../conversation/fields.ts';
 import { decodeCitations } from './citations.ts';
-import { type Fields, fieldsOf, isFields, listOf, restOf, textOf, textOrUndefined } from './fields.ts';
-import { type Sealed, unseal } from './sealed.ts';
+import { type Sealed, unseal, unsealBlock } from './sealed.ts';
 
 /** The member in which arguments that are no JSON object travel where the form needs an object. */
 export const INVALID_JSON = 'INVALID_JSON';
@@ -114,8 +115,10 @@ function decodeThinking(block: Fields, author: Author): ReasoningPart {
   return withBase<ReasoningPart>(block, ['signature', 'thinking'], { type: 'reasoning', text, ...(sealed ?? own) });
 }
 
-function decodeRedacted(block: Fields): ReasoningPart {
+function decodeRedacted(block: Fields): ReasoningPart | OpaquePart {
   const data = textOf(block['data']);
+  const foreign = unsealBlock(data);
+  if (foreign !== undefined) return foreign;
   const own = unseal(data) ?? { encrypted: data, origin: 'anthropic-claude-v1' as const };
   return withBase<ReasoningPart>(block, ['data'], { type: 'reasoning', text: '', ...own });
 }

@@ -1,9 +1,9 @@
 /** A whole answer of an upstream that speaks the messages form (wire/messages.md, MessagesResult). */
 import type { Choice, Turn } from '../conversation/conversation.ts';
 import type { UpstreamFailure } from '../conversation/failure.ts';
+import { fieldsOf, isFields, restOf, textOrUndefined } from '../conversation/fields.ts';
 import { decodeBlocks } from './decode-blocks.ts';
 import { failureFromError } from './failure.ts';
-import { fieldsOf, isFields, restOf, textOrUndefined } from './fields.ts';
 import { decodeFinish } from './finish.ts';
 import { decodeUsage } from './usage.ts';
 

@@ -8,8 +8,8 @@ import type {
   Tool,
   ToolChoice,
 } from '../conversation/conversation.ts';
+import { type Fields, fieldsOf, isFields, listOf, restOf, textOf, textOrUndefined } from '../conversation/fields.ts';
 import { decodeBlocks, decodeCache } from './decode-blocks.ts';
-import { type Fields, fieldsOf, isFields, listOf, restOf, textOf, textOrUndefined } from './fields.ts';
 
 /** Request members that are the gateway's own: no upstream gets them. The relay removes the same ones. */
 export const OWN_MEMBERS: readonly string[] = [

@@ -2,11 +2,11 @@
 import { parseJson } from '../../base/json.ts';
 import type { Part, TurnEvent } from '../conversation/conversation.ts';
 import type { UpstreamFailure } from '../conversation/failure.ts';
+import { type Fields, fieldsOf, isFields, listOf, textOf, textOrUndefined } from '../conversation/fields.ts';
 import type { TurnDecoder } from '../conversation/format.ts';
 import { decodeCitation } from './citations.ts';
 import { argumentsOf, decodeBlock, decodeBlocks, INVALID_JSON } from './decode-blocks.ts';
 import { failureFromError } from './failure.ts';
-import { type Fields, fieldsOf, isFields, listOf, textOf, textOrUndefined } from './fields.ts';
 import { decodeFinish } from './finish.ts';
 import { decodeUsage, mergeUsage } from './usage.ts';
 

@@ -1,11 +1,11 @@
 /** Parts of a conversation as content blocks of a request to an upstream of this form. */
 import { parseJson } from '../../base/json.ts';
 import type { Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart } from '../conversation/conversation.ts';
+import { type Fields, isFields } from '../conversation/fields.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
 import type { CacheMarks } from './cache-marks.ts';
 import { INVALID_JSON } from './decode-blocks.ts';
-import { type Fields, isFields } from './fields.ts';
 import { encodeFile, encodeImageSource } from './media.ts';
 import { ToolIds } from './tool-ids.ts';
 

@@ -1,12 +1,12 @@
 /** A whole answer for a client of the messages form (wire/messages.md, MessagesResult). */
 import { GatewayError } from '../../base/errors.ts';
 import type { Part, ReasoningPart, TextPart, ToolCallPart, Turn } from '../conversation/conversation.ts';
+import type { Fields } from '../conversation/fields.ts';
 import type { Closing, Stamp } from '../conversation/format.ts';
 import { encodeCitation } from './citations.ts';
 import { inputOf } from './encode-parts.ts';
-import type { Fields } from './fields.ts';
 import { encodeFinish } from './finish.ts';
-import { seal, sealOf } from './sealed.ts';
+import { seal, sealBlock, sealOf } from './sealed.ts';
 import { costMembers, encodeUsage } from './usage.ts';
 
 /** The first choice of the turn; images and sound have no place in this form. */
@@ -53,7 +53,9 @@ export function encodeBlocks(part: Part): Fields[] {
       return signature === undefined ? [call] : [signature, call];
     }
     case 'opaque':
-      return part.origin === 'messages' ? [part.value as Fields] : [];
+      return [
+        part.origin === 'messages' ? (part.value as Fields) : { type: 'redacted_thinking', data: sealBlock(part) },
+      ];
     default:
       return [];
   }

@@ -1,10 +1,10 @@
 /** Thinking, tools and sampling of a request to an upstream of this form. */
 import type { Conversation, Effort, Settings, Tool } from '../conversation/conversation.ts';
 import { budgetOf, effortOf } from '../conversation/effort.ts';
+import { type Fields, fieldsOf } from '../conversation/fields.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
 import type { CacheMarks } from './cache-marks.ts';
-import { type Fields, fieldsOf } from './fields.ts';
 
 /** What every model of this form can write: the last resort where neither the client nor the catalog names a cap. */
 export const SMALLEST_OUTPUT_LIMIT = 4096;

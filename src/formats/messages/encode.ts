@@ -3,12 +3,12 @@
  * its arguments, and a turn more changes nothing before it: what an upstream has cached stays cached.
  */
 import type { Conversation, Message } from '../conversation/conversation.ts';
+import type { Fields } from '../conversation/fields.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
 import { CacheMarks } from './cache-marks.ts';
 import { BlockEncoder } from './encode-parts.ts';
 import { encodeMaxTokens, encodeSampling, encodeThinking, encodeToolChoice, encodeTools } from './encode-settings.ts';
-import type { Fields } from './fields.ts';
 
 const DEFAULT_CACHE_MARKS = 4;
 

@@ -1,9 +1,9 @@
 /** One part of a streamed answer on its way to a messages client: its block or blocks, and what is held of it. */
 import { stringifyJson } from '../../base/json.ts';
 import type { Part, PartDelta } from '../conversation/conversation.ts';
+import { type Fields, isFields } from '../conversation/fields.ts';
 import { encodeCitation } from './citations.ts';
 import { callBlock, callSignature, encodeBlocks } from './encode-reply.ts';
-import { type Fields, isFields } from './fields.ts';
 import { sealOf } from './sealed.ts';
 
 /** One server-sent event. */

@@ -154,6 +154,18 @@ test('what a vendor signed or encrypted stands in the answer and comes back as i
   }
 });
 
+test('a block that only another form knows travels through the client and comes back to be sent there', () => {
+  const value = { type: 'code_interpreter_call', id: 'ci_1', code: 'n', outputs: null };
+  const parts: Part[] = [
+    { type: 'opaque', origin: 'responses', value },
+    { type: 'text', text: 'done' },
+  ];
+  for (const content of [whole(turnOf(parts)).content, streamed(turnOf(parts)).content] as Json[]) {
+    assert.equal(content[0].type, 'redacted_thinking');
+    assert.deepEqual(messages.decode({ messages: [{ role: 'assistant', content }] }).messages[0]?.parts, parts);
+  }
+});
+
 test('thinking without any signature has an empty one', () => {
   const turn = turnOf([{ type: 'reasoning', text: 'plain', origin: 'unknown' }]);
   assert.deepEqual(whole(turn).content, [{ type: 'thinking', thinking: 'plain', signature: '' }]);

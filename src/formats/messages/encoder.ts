@@ -1,10 +1,10 @@
 /** A streamed answer for a client of the messages form (wire/messages.md, "SSE"). */
 import type { GatewayError } from '../../base/errors.ts';
 import type { Finish, TurnEvent, Usage } from '../conversation/conversation.ts';
+import type { Fields } from '../conversation/fields.ts';
 import type { Closing, Stamp, StreamEncoder } from '../conversation/format.ts';
 import { frame, StreamedPart } from './encoder-part.ts';
 import { errorMember } from './failure.ts';
-import type { Fields } from './fields.ts';
 import { encodeFinish } from './finish.ts';
 import { costMembers, encodeUsage } from './usage.ts';
 

@@ -1,8 +1,8 @@
 /** Errors: those of upstreams into the one vocabulary, ours into the form's envelope (wire/messages.md, "Errors"). */
 import type { GatewayError } from '../../base/errors.ts';
 import type { FailureKind, UpstreamFailure } from '../conversation/failure.ts';
+import { type Fields, fieldsOf, isFields, textOrUndefined } from '../conversation/fields.ts';
 import type { FailureContext } from '../conversation/format.ts';
-import { type Fields, fieldsOf, isFields, textOrUndefined } from './fields.ts';
 
 const LARGEST_RAW = 64 * 1024;
 

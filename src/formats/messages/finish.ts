@@ -1,6 +1,6 @@
 /** Stop reasons (wire/messages.md, MsgStopReason) and the unified finish, each from the other. */
 import type { Finish, FinishReason } from '../conversation/conversation.ts';
-import { type Fields, isFields, textOrUndefined } from './fields.ts';
+import { type Fields, isFields, textOrUndefined } from '../conversation/fields.ts';
 
 const UNIFIED: Record<string, FinishReason> = {
   end_turn: 'stop',

@@ -1,7 +1,7 @@
 /** Images and documents as this form takes them (bugs 31, 48, 50). The bytes say what they are; a label may lie. */
 import type { FilePart, ImagePart, Source } from '../conversation/conversation.ts';
+import type { Fields } from '../conversation/fields.ts';
 import { Uncarried } from '../conversation/losses.ts';
-import type { Fields } from './fields.ts';
 
 const IMAGE_TYPES = ['image/jpeg', 'image/png', 'image/gif', 'image/webp'];
 const DATA_URL = /^data:([^;,]*)((?:;[^;,]*)*),/i;

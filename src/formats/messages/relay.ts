@@ -5,11 +5,11 @@
 import type { GatewayError } from '../../base/errors.ts';
 import { type Edit, type JsonDocument, parseJson, patchMembers, scanMembers, stringifyJson } from '../../base/json.ts';
 import type { Turn, TurnEvent, Usage } from '../conversation/conversation.ts';
+import { type Fields, fieldsOf, isFields } from '../conversation/fields.ts';
 import type { Closing, EncodeTarget, Relay, RelayStream, Stamp } from '../conversation/format.ts';
 import { OWN_MEMBERS } from './decode.ts';
 import { SMALLEST_BUDGET, SMALLEST_OUTPUT_LIMIT } from './encode-settings.ts';
 import { errorEvent } from './encoder.ts';
-import { type Fields, fieldsOf, isFields } from './fields.ts';
 import { costMembers, encodeUsage, mergeUsage } from './usage.ts';
 
 export const relay: Relay = { edits, reply, stream: (stamp) => new MessagesRelayStream(stamp) };

@@ -1,13 +1,18 @@
 /**
- * Reasoning of other vendors, carried through a messages client. The form has two opaque places, the signature of a
- * thinking block and the data of a redacted one, which its clients send back unchanged. What another vendor signed or
- * encrypted travels there together with the name of its origin, so that it can return to that origin on the next turn.
+ * What only another vendor can read, carried through a messages client. The form has two opaque places, the signature of
+ * a thinking block and the data of a redacted one, which its clients send back unchanged. What another vendor signed or
+ * encrypted, and its blocks without a name here, travel there together with the name of their origin, so that they can
+ * return to that origin on the next turn.
  */
-import type { ReasoningOrigin, ReasoningPart } from '../conversation/conversation.ts';
-import { isFields } from './fields.ts';
+import { parseJson, stringifyJson } from '../../base/json.ts';
+import type { FormatId, OpaquePart, ReasoningOrigin, ReasoningPart } from '../conversation/conversation.ts';
+import { type Fields, isFields } from '../conversation/fields.ts';
 
 /** No signature of this form's own vendor can begin like this: they are base64. */
 const PREFIX = 'sealed-reasoning-1:';
+const BLOCK_PREFIX = 'sealed-block-1:';
+
+const FORMATS: readonly FormatId[] = ['chat', 'messages', 'responses', 'gemini', 'converse', 'cohere'];
 
 const ORIGINS: readonly ReasoningOrigin[] = [
   'unknown',
@@ -46,14 +51,8 @@ export function sealOf(part: ReasoningPart): string | undefined {
 
 /** Undefined for anything that `seal` did not make; such a text is a signature of this form's own vendor. */
 export function unseal(text: string): Sealed | undefined {
-  if (!text.startsWith(PREFIX)) return undefined;
-  let value: unknown;
-  try {
-    value = JSON.parse(text.slice(PREFIX.length));
-  } catch {
-    return undefined;
-  }
-  if (!isFields(value)) return undefined;
+  const value = text.startsWith(PREFIX) ? parseObject(text.slice(PREFIX.length)) : undefined;
+  if (value === undefined) return undefined;
   const origin = ORIGINS.find((name) => name === value['origin']);
   if (origin === undefined) return undefined;
   const sealed: Sealed = { origin };
@@ -63,4 +62,24 @@ export function unseal(text: string): Sealed | undefined {
   }
   if (value['summary'] === true) sealed.summary = true;
   return sealed;
+}
+
+/** A block of another form. */
+export function sealBlock(part: OpaquePart): string {
+  return BLOCK_PREFIX + stringifyJson({ origin: part.origin, value: part.value });
+}
+
+export function unsealBlock(text: string): OpaquePart | undefined {
+  const value = text.startsWith(BLOCK_PREFIX) ? parseObject(text.slice(BLOCK_PREFIX.length)) : undefined;
+  const origin = FORMATS.find((name) => name === value?.['origin']);
+  return value === undefined || origin === undefined ? undefined : { type: 'opaque', origin, value: value['value'] };
+}
+
+function parseObject(text: string): Fields | undefined {
+  try {
+    const value = parseJson(text);
+    return isFields(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
 }

@@ -4,8 +4,8 @@
  * the top-level counts are what the upstream names as the answer's own.
  */
 import type { Usage } from '../conversation/conversation.ts';
+import { countOf, type Fields, fieldsOf, isFields } from '../conversation/fields.ts';
 import type { Cost } from '../conversation/format.ts';
-import { countOf, type Fields, fieldsOf, isFields } from './fields.ts';
 
 /** Undefined when the record names no output: such a record says nothing yet. */
 export function decodeUsage(value: unknown): Usage | undefined {

@@ -1,0 +1,42 @@
+/** Gemini's streamed arguments: values at JSON paths, texts in pieces. */
+import { type Fields, isFields } from '../conversation/fields.ts';
+
+const STEP = /\.([^.[\]]+)|\[(\d+)\]|\['((?:[^'\\]|\\.)*)'\]|\["((?:[^"\\]|\\.)*)"\]/g;
+
+const LONGEST_LIST = 10_000;
+
+/** Puts the piece `{ jsonPath, stringValue | numberValue | boolValue | nullValue }` into `root`; a text is appended. */
+export function setPath(root: Fields, piece: Fields): void {
+  const path = typeof piece['jsonPath'] === 'string' ? piece['jsonPath'] : '';
+  const keys = [...path.matchAll(STEP)].map(([, name, index, single, double]) =>
+    index === undefined ? (name ?? single ?? double ?? '') : Number(index),
+  );
+  const last = keys.pop();
+  // A list with a hole of a billion entries is a trap, not an argument.
+  if (last === undefined || [...keys, last].some((key) => typeof key === 'number' && key > LONGEST_LIST)) return;
+  let parent: unknown = root;
+  keys.forEach((key, depth) => {
+    const empty = typeof (keys[depth + 1] ?? last) === 'number' ? [] : {};
+    parent = child(parent, key) ?? put(parent, key, empty);
+  });
+  const value = pieceValue(piece);
+  const before = child(parent, last);
+  put(parent, last, typeof before === 'string' && typeof value === 'string' ? before + value : value);
+}
+
+function pieceValue(piece: Fields): unknown {
+  for (const name of ['stringValue', 'numberValue', 'boolValue']) if (name in piece) return piece[name];
+  return null;
+}
+
+function child(parent: unknown, key: string | number): unknown {
+  if (Array.isArray(parent)) return parent[key as number];
+  return isFields(parent) && Object.hasOwn(parent, key) ? parent[key] : undefined;
+}
+
+/** Own properties only, whatever the path names. */
+function put(parent: unknown, key: string | number, value: unknown): unknown {
+  if (typeof parent !== 'object' || parent === null) return undefined;
+  Object.defineProperty(parent, key, { value, writable: true, enumerable: true, configurable: true });
+  return value;
+}
