@@ -9,7 +9,7 @@ import type { Log } from '../base/log.ts';
 import { clientConfig, describeTarget, type Target } from './connection.ts';
 import { holdProcess } from './hold.ts';
 import { Reach } from './reach.ts';
-import { errorCode, isConnectionLost, unavailable } from './unavailable.ts';
+import { errorCode, isConnectionLost, isNotRun, unavailable } from './unavailable.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: a store types its own tables with `db.withTables<...>()`.
 export type Tables = any;
@@ -193,10 +193,14 @@ class PooledDatabase implements Database {
   }
 
   async #acquire(): Promise<Connection> {
+    return new Connection(await this.#checkOut(), () => this.#checkOut(), this.#reach);
+  }
+
+  async #checkOut(): Promise<pg.PoolClient> {
     await this.#reach.ready();
     if (this.#pool.waitingCount >= MAX_WAITING) throw unavailable('too many statements wait for the database');
     try {
-      return new Connection(await this.#pool.connect(), this.#reach);
+      return await this.#pool.connect();
     } catch (error) {
       if ((error as Error).message === 'timeout exceeded when trying to connect') {
         throw unavailable('the database is too busy', error);
@@ -206,7 +210,7 @@ class PooledDatabase implements Database {
     // A server that is just being restarted is waited for once.
     await this.#reach.ready();
     try {
-      return new Connection(await this.#pool.connect(), this.#reach);
+      return await this.#pool.connect();
     } catch (error) {
       throw unavailable('the database cannot be reached', error);
     }
@@ -215,24 +219,29 @@ class PooledDatabase implements Database {
 
 /** A checked-out connection whose errors are ours. Fits Kysely's idea of one. */
 class Connection {
-  readonly #client: pg.ClientBase & { release(destroy?: boolean): void };
+  readonly #replace: () => Promise<pg.PoolClient>;
   readonly #reach: Reach;
+  #client: pg.PoolClient | undefined;
+  #used = false;
   #useless = false;
-  #released = false;
 
-  constructor(client: pg.PoolClient, reach: Reach) {
+  constructor(client: pg.PoolClient, replace: () => Promise<pg.PoolClient>, reach: Reach) {
     this.#client = client;
+    this.#replace = replace;
     this.#reach = reach;
   }
 
   async query(text: string, values: readonly unknown[]): Promise<pg.QueryResult> {
-    if (this.#released) throw new Error('a statement came after the end of its transaction');
+    if (!this.#client) throw new Error('a statement came after the end of its transaction');
+    const first = !this.#used;
+    this.#used = true;
     try {
       return await this.#client.query(text, values as unknown[]);
     } catch (error) {
       if (!isConnectionLost(error)) throw error;
-      this.#useless = true;
       this.#reach.lost(error);
+      this.#useless = true;
+      if (first && isNotRun(error)) return this.#again(text, values);
       throw unavailable('the database cannot be reached', error);
     }
   }
@@ -242,9 +251,16 @@ class Connection {
   }
 
   release(): void {
-    if (this.#released) return;
-    this.#released = true;
-    this.#client.release(this.#useless);
+    this.#client?.release(this.#useless);
+    this.#client = undefined;
+  }
+
+  /** The connection had been lost while it lay idle in the pool; that is nobody's concern. */
+  async #again(text: string, values: readonly unknown[]): Promise<pg.QueryResult> {
+    this.release();
+    this.#client = await this.#replace();
+    this.#useless = false;
+    return this.query(text, values);
   }
 }
 

@@ -55,9 +55,12 @@ const POLL_MS = 10;
 const SETTLE_MS = 120_000;
 /** How long a killed owner may still seem to be there. */
 const OWNER_GRACE_MS = 2_000;
-/** Children without a parent are told to end, then made to; before that they may belong to a server that just starts. */
-const LEFTOVER_QUIT_MS = 300;
-const LEFTOVER_KILL_MS = 2_000;
+/**
+ * Until SIGQUIT and SIGKILL. Children without a parent may, in the first moments, be a server that just starts; and a
+ * server that closes may never finish (see `server.ts`).
+ */
+const ORPHAN_PATIENCE_MS = [300, 2_000] as const;
+const CLOSING_PATIENCE_MS = [3_000, 8_000] as const;
 const START_ATTEMPTS = 3;
 const RESTART_DELAY_MS = 100;
 const RESTART_DELAY_LIMIT_MS = 5_000;
@@ -100,11 +103,17 @@ class Supervisor implements EmbeddedServer {
   async stop(): Promise<void> {
     this.#stopping = true;
     await holdProcess(async () => {
-      await this.#server?.stop();
+      await this.#stopServer();
       await this.#restarting;
-      await this.#owner?.end().catch(() => {});
     });
     releaseFolder(this.socketFolder);
+  }
+
+  async #stopServer(): Promise<void> {
+    // One that does not answer recovers from a crash, and has nothing that a checkpoint could keep.
+    const answer = await this.#owner?.query('select 1').catch(() => undefined);
+    await this.#owner?.end().catch(() => {});
+    await this.#server?.stop(answer !== undefined);
   }
 
   /** Undefined once the server answers and is ours; otherwise why it ended. */
@@ -126,7 +135,7 @@ class Supervisor implements EmbeddedServer {
       }
       if (typeof seen === 'object') await seen.client.end();
       if (clock.monotonic() > deadline) {
-        await server.stop();
+        await server.stop(false);
         return 'it did not answer in time';
       }
       await sleep(clock, POLL_MS);
@@ -137,7 +146,10 @@ class Supervisor implements EmbeddedServer {
   /** Stays the owner across a crash recovery, in which the server drops all sessions and lives on. */
   #keepOwner(client: pg.Client, server: Server): void {
     this.#owner = client;
-    client.on('end', () => void this.#regainOwner(server));
+    client.on('end', () => {
+      this.#owner = undefined;
+      void this.#regainOwner(server);
+    });
   }
 
   async #regainOwner(server: Server): Promise<void> {
@@ -162,7 +174,7 @@ class Supervisor implements EmbeddedServer {
         await this.start();
         log.info('the embedded PostgreSQL runs again', { pid: this.pid });
         // A stop that came meanwhile has not seen this server.
-        if (this.#stopping) await this.#server?.stop();
+        if (this.#stopping) await this.#stopServer();
         return;
       } catch (error) {
         log.error('the embedded PostgreSQL could not be started again', { reason: (error as Error).message });
@@ -176,37 +188,47 @@ class Supervisor implements EmbeddedServer {
    * down rather than adopted: it may be of an older version or have other settings, and it has no guard.
    */
   async #clearTheWay(): Promise<void> {
-    const { clock, log } = this.#options;
+    const { clock } = this.#options;
     const began = clock.monotonic();
+    let closingSince: number | undefined;
     for (;;) {
-      const waitedMs = clock.monotonic() - began;
-      if (waitedMs > SETTLE_MS) {
+      const now = clock.monotonic();
+      if (now - began > SETTLE_MS) {
         throw new Error(`a PostgreSQL works on ${this.socketFolder} and neither serves nor ends; look at postgres.log`);
       }
       const seen = await probe(this.socketFolder);
-      if (typeof seen === 'object') {
-        await seen.client.end();
-        if (seen.owned) {
-          log.warn('stopping a PostgreSQL that a killed process has left', { folder: this.socketFolder });
-          stopOrphan(this.socketFolder);
-        } else if (waitedMs > OWNER_GRACE_MS) {
-          throw new Error(
-            `another Gatehouse process serves ${dirname(this.socketFolder)}; stop it, or use another folder`,
-          );
-        }
-      } else if (seen === 'silent' && endLeftovers(this.socketFolder, waitedMs)) {
-        return;
+      if (typeof seen === 'object') await this.#meet(seen, now - began);
+      else if (seen === 'silent' && processesIn(this.socketFolder).length === 0) return removeLocks(this.socketFolder);
+      else if (seen !== 'busy') {
+        closingSince ??= now;
+        endLeftovers(this.socketFolder, now - closingSince);
       }
       await sleep(clock, POLL_MS);
     }
   }
+
+  /** A live server: somebody's, or an orphan. */
+  async #meet({ client, owned }: { client: pg.Client; owned: boolean }, waitedMs: number): Promise<void> {
+    await client.end();
+    const folder = dirname(this.socketFolder);
+    if (!owned) {
+      if (waitedMs < OWNER_GRACE_MS) return;
+      throw new Error(`another Gatehouse process serves ${folder}; stop it, or use another folder`);
+    }
+    const pid = livePostmaster(this.socketFolder, processesIn(this.socketFolder));
+    if (pid === undefined) {
+      throw new Error(`a PostgreSQL that is not on this machine's process list serves ${folder}; stop it first`);
+    }
+    this.#options.log.warn('stopping a PostgreSQL that a killed process has left', { pid });
+    signal(pid, 'SIGINT');
+  }
 }
 
 /**
- * What answers on the socket: nobody, a server that takes no connections at present, or one that does; `owned` says
+ * What answers on the socket: nobody, a server that takes no connections yet or no more, or one that does; `owned` says
  * whether the connection got the owner's lock.
  */
-type Seen = 'silent' | 'busy' | { client: pg.Client; owned: boolean };
+type Seen = 'silent' | 'busy' | 'closing' | { client: pg.Client; owned: boolean };
 
 async function probe(socketFolder: string): Promise<Seen> {
   const client = new pg.Client(clientConfig({ socketFolder }));
@@ -220,7 +242,9 @@ async function probe(socketFolder: string): Promise<Seen> {
     void client.end().catch(() => {});
     const code = (error as { code?: string }).code;
     if (code === 'EACCES') throw new Error(`the socket in ${socketFolder} belongs to another user`, { cause: error });
-    return code === 'ECONNREFUSED' || code === 'ENOENT' ? 'silent' : 'busy';
+    if (code === 'ECONNREFUSED' || code === 'ENOENT') return 'silent';
+    // The code is the same for a server that starts; its messages are in English because its locale is C.
+    return (error as Error).message.includes('shutting down') ? 'closing' : 'busy';
   }
 }
 
@@ -234,31 +258,27 @@ function livePostmaster(cluster: string, processes: readonly number[]): number |
   }
 }
 
-function stopOrphan(cluster: string): void {
-  const pid = livePostmaster(cluster, processesIn(cluster));
-  if (pid === undefined) {
-    throw new Error(`a PostgreSQL that is not on this machine's process list serves ${cluster}; stop it first`);
+/**
+ * Ends what is left of a server that closes or has lost its parent. Its children notice the death of their parent and
+ * end; those that are busy are told. A server that writes its last checkpoint is given a while.
+ */
+function endLeftovers(cluster: string, waitedMs: number): void {
+  const processes = processesIn(cluster);
+  const postmaster = livePostmaster(cluster, processes);
+  const [quitMs, killMs] = postmaster === undefined ? ORPHAN_PATIENCE_MS : CLOSING_PATIENCE_MS;
+  if (waitedMs < quitMs) return;
+  for (const pid of postmaster === undefined ? processes : [postmaster]) {
+    signal(pid, waitedMs > killMs ? 'SIGKILL' : 'SIGQUIT');
   }
-  signal(pid, 'SIGINT');
 }
 
 /**
- * True when nothing is left of an earlier server. Its children notice the death of their parent and end; those that are
- * busy are told. A server that has closed its socket and still writes is waited for. Then, and only then, its lock files
- * are removed: PostgreSQL itself would believe them if their process number is in use or is a zombie.
+ * Only when nobody works on the cluster. PostgreSQL itself would believe these files as long as their process number is
+ * in use, be it by another program or by a zombie.
  */
-function endLeftovers(cluster: string, waitedMs: number): boolean {
-  const processes = processesIn(cluster);
-  if (processes.length > 0) {
-    if (livePostmaster(cluster, processes) !== undefined) return false;
-    if (waitedMs < LEFTOVER_QUIT_MS) return false;
-    for (const pid of processes) signal(pid, waitedMs > LEFTOVER_KILL_MS ? 'SIGKILL' : 'SIGQUIT');
-    return false;
+function removeLocks(cluster: string): void {
+  if (process.platform !== 'linux') return;
+  for (const name of ['postmaster.pid', '.s.PGSQL.5432', '.s.PGSQL.5432.lock']) {
+    rmSync(join(cluster, name), { force: true });
   }
-  if (process.platform === 'linux') {
-    for (const name of ['postmaster.pid', '.s.PGSQL.5432', '.s.PGSQL.5432.lock']) {
-      rmSync(join(cluster, name), { force: true });
-    }
-  }
-  return true;
 }

@@ -30,6 +30,7 @@ export class Listener {
   #client: pg.Client | undefined;
   #check: Timer | undefined;
   #closed = false;
+  #last: Promise<unknown> = Promise.resolve();
   #waiting: (() => void)[] = [];
 
   constructor(options: ListenerOptions) {
@@ -55,7 +56,7 @@ export class Listener {
     const client = this.#client;
     if (!client) return;
     try {
-      await client.query('select pg_notify($1, $2)', [channel, payload]);
+      await this.#query(client, 'select pg_notify($1, $2)', [channel, payload]);
     } catch (error) {
       this.#lost(client, error);
     }
@@ -98,10 +99,17 @@ export class Listener {
   }
 
   #ask(client: pg.Client): void {
-    client.query('select 1').then(
+    this.#query(client, 'select 1').then(
       () => this.#client === client && this.#check?.refresh(),
       (error) => this.#lost(client, error),
     );
+  }
+
+  /** One after another: pg wants it so. */
+  #query(client: pg.Client, text: string, values?: unknown[]): Promise<unknown> {
+    const result = this.#last.then(() => client.query(text, values));
+    this.#last = result.catch(() => {});
+    return result;
   }
 
   #lost(client: pg.Client, error: unknown): void {

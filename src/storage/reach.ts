@@ -1,6 +1,7 @@
 /** Whether the server can be reached. While it cannot, one probe asks, and statements wait briefly or are refused. */
 import { type Clock, sleep } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
+import { holdProcess } from './hold.ts';
 import { unavailable } from './unavailable.ts';
 
 /** A crash recovery or restart of the embedded server is shorter, so callers do not notice it. */
@@ -42,21 +43,23 @@ export class Reach {
     if (this.#closed) throw unavailable('the database is closed');
     if (this.#downSinceMs === undefined) return;
     const leftMs = this.#downSinceMs + GRACE_MS - this.#clock.monotonic();
-    if (leftMs > 0) {
-      await new Promise<void>((resolve) => {
-        const timer = this.#clock.timer(leftMs, resolve);
-        this.#waiting.push(() => {
-          timer.cancel();
-          resolve();
-        });
-      });
-    }
+    if (leftMs > 0) await holdProcess(() => this.#wait(leftMs));
     if (!this.up) throw unavailable('the database cannot be reached', this.#reason);
   }
 
   close(): void {
     this.#closed = true;
     this.#release();
+  }
+
+  #wait(leftMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = this.#clock.timer(leftMs, resolve);
+      this.#waiting.push(() => {
+        timer.cancel();
+        resolve();
+      });
+    });
   }
 
   async #recover(): Promise<void> {

@@ -33,3 +33,8 @@ export function isConnectionLost(error: unknown): boolean {
   if (code !== undefined) return SERVER_STATES.test(code) || SYSTEM_CODES.test(code);
   return error instanceof Error && CLIENT_MESSAGES.test(error.message);
 }
+
+/** Whether the statement has certainly had no effect: the server said so, or it never left us. */
+export function isNotRun(error: unknown): boolean {
+  return /^(57P01|57P03|EPIPE)$/.test(errorCode(error) ?? '');
+}

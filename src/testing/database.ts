@@ -89,11 +89,16 @@ async function startServer(): Promise<EmbeddedServer> {
   return startEmbedded({ dataFolder: folder, clock: systemClock, log: silentLog, settings: FAST });
 }
 
-/** A data folder with a cluster whose server has never run, for tests that start servers of their own. */
-export async function dataFolder(test: Pick<TestContext, 'after'>, path?: string): Promise<string> {
+/** A folder that is removed when the test ends. */
+export function emptyFolder(test: Pick<TestContext, 'after'>): string {
   const root = mkdtempSync(join(tmpdir(), `${PREFIX}${process.pid}-`));
   test.after(() => rmSync(root, { recursive: true, force: true }));
-  const data = join(root, path ?? 'data');
+  return root;
+}
+
+/** A data folder with a cluster whose server has never run, for tests that start servers of their own. */
+export async function dataFolder(test: Pick<TestContext, 'after'>, path?: string): Promise<string> {
+  const data = join(emptyFolder(test), path ?? 'data');
   cpSync(await preparedCluster(), data, { recursive: true });
   return data;
 }

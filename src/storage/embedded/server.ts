@@ -12,8 +12,11 @@ export interface Server {
   readonly running: boolean;
   /** Resolves with the end of the server's log when it has ended, for whatever reason. */
   readonly ended: Promise<string>;
-  /** Fast shutdown: sessions are cut, data is flushed. Harder means follow when it takes too long. */
-  stop(): Promise<void>;
+  /**
+   * Cuts all sessions and ends the server: `clean` with a checkpoint; otherwise at once, which is as safe and leaves a
+   * recovery to the next start. Harder means follow when it takes too long.
+   */
+  stop(clean: boolean): Promise<void>;
 }
 
 /** What differs from PostgreSQL's defaults; `postgresql.conf` in the cluster may set anything else. */
@@ -42,17 +45,35 @@ const SETTINGS: Readonly<Record<string, string>> = {
   cluster_name: 'gatehouse',
 };
 
-/**
- * Becomes the server, after leaving a guard behind that shares nothing with it but its number. The guard waits on the pipe
- * from us (descriptor 3): a line means that the server has ended, the end of the pipe that we have, in which case it tells
- * the server to shut down. It is a grandchild, so that its own death is no event for the server.
- */
-const GUARDED = '(cd /; (read -r _ <&3 || kill -INT $$) &) >/dev/null 2>&1; exec 3<&-; exec "$@"';
-/** The guard alone, for a server whose guard was killed. */
-const GUARD = 'cd /; read -r _ <&3 || kill -INT "$1"';
+/** Each way of ending the server is given this long before the next: shutdown with a checkpoint, at once, by force. */
+const STOP_PATIENCE_S = 10;
 
-const FAST_STOP_MS = 30_000;
-const IMMEDIATE_STOP_MS = 5_000;
+/**
+ * The guard: waits on the pipe from us (descriptor 3). A line means that the server has ended; the end of the pipe means
+ * that we have, and then it ends the server. One way of ending it is not enough: PostgreSQL 18 may never finish a fast
+ * shutdown that comes during a crash recovery.
+ */
+const GUARD = `cd /
+read -r _ <&3 && exit
+for signal in INT QUIT KILL; do
+  waited=0
+  kill -$signal "$1" || exit
+  while [ $waited -lt ${STOP_PATIENCE_S} ]; do
+    sleep 1
+    kill -0 "$1" || exit
+    waited=$((waited + 1))
+  done
+done`;
+/**
+ * Leaves a guard behind, then becomes the server. The guard is a grandchild, so that its own death is no event for the
+ * server, and holds nothing of it but its number.
+ */
+const GUARDED = `guard=$1
+shift
+(sh -c "$guard" gatehouse-guard $$ >/dev/null 2>&1 &)
+exec 3<&-
+exec "$@"`;
+
 const LOG_LIMIT_BYTES = 1024 * 1024;
 const LOG_TAIL_BYTES = 2048;
 
@@ -67,7 +88,7 @@ export function launch(
   const args = Object.entries({ ...SETTINGS, ...settings }).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
   const child = spawn(
     '/bin/sh',
-    ['-c', GUARDED, 'gatehouse', binaries.postgres, '-D', clusterArgument(cluster), ...args],
+    ['-c', GUARDED, 'gatehouse', GUARD, binaries.postgres, '-D', clusterArgument(cluster), ...args],
     {
       ...account,
       cwd: cluster,
@@ -92,16 +113,12 @@ export function launch(
       return running();
     },
     ended,
-    async stop() {
+    async stop(clean) {
       child.ref();
-      for (const [name, waitMs] of [
-        ['SIGINT', FAST_STOP_MS],
-        ['SIGQUIT', IMMEDIATE_STOP_MS],
-        ['SIGKILL', IMMEDIATE_STOP_MS],
-      ] as const) {
+      for (const name of [...(clean ? (['SIGINT'] as const) : []), 'SIGQUIT', 'SIGKILL'] as const) {
         if (!running()) return;
         child.kill(name);
-        await Promise.race([ended, sleep(clock, waitMs)]);
+        await Promise.race([ended, sleep(clock, STOP_PATIENCE_S * 1000)]);
       }
     },
   };
@@ -121,7 +138,7 @@ function guard(child: ChildProcess, account: Account | undefined, ended: Promise
     // The guard never writes; the pipe ends when the guard has died.
     next.on('close', () => {
       if (over || child.pid === undefined) return;
-      const renewed = spawn('/bin/sh', ['-c', GUARD, 'gatehouse', String(child.pid)], {
+      const renewed = spawn('/bin/sh', ['-c', GUARD, 'gatehouse-guard', String(child.pid)], {
         ...account,
         detached: true,
         stdio: ['ignore', 'ignore', 'ignore', 'pipe'],
