@@ -159,6 +159,8 @@ function encodeField(value: unknown): string {
 
 function encodeInside(_key: string, value: unknown): unknown {
   if (typeof value === 'bigint') return String(value);
+  // Here, and not only in the finished line, where a text inside would be escaped twice.
+  if (typeof value === 'string') return bounded(value);
   return value instanceof Error ? bounded(describeError(value)) : value;
 }
 

@@ -225,7 +225,9 @@ export class ServerExchange<C> implements Exchange<C>, Late {
     const { limits } = this.#core;
     const waitedMs = nowMs - this.#owingSince;
     if (this.#phase === 'discarding') {
-      if (waitedMs > limits.lingerMs) this.#request.socket.destroy();
+      if (waitedMs <= limits.lingerMs) return;
+      this.#core.owing.delete(this);
+      this.#request.socket.destroy();
     } else if (this.#phase === 'body') {
       const grantedMs = ((this.#body?.length ?? 0) * 1000) / limits.bodyBytesPerSecond;
       if (waitedMs <= limits.bodyMs + grantedMs) return;

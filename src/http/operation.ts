@@ -59,7 +59,10 @@ export interface Exchange<C = unknown> {
   readonly query: Record<string, unknown>;
   /** The body's bytes and value; undefined when the operation takes none or it was empty. */
   readonly document: JsonDocument | undefined;
-  /** `document.value`, validated against `body.schema`. */
+  /**
+   * `document.value`, validated against `body.schema`; undefined without a document. Decoding a large body that is not
+   * ASCII costs more than parsing it, so what only relays reads `document.structure` instead.
+   */
   readonly body: unknown;
   /** True once the client is gone. */
   readonly closed: boolean;

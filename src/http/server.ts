@@ -57,6 +57,8 @@ class OperationServer<C> implements HttpServer {
   readonly #core: Core<C>;
   readonly #server: NodeServer;
   readonly #connections = new Map<Socket, Connection>();
+  /** What lies below TLS, from before its handshake on. */
+  readonly #rawSockets = new Set<Socket>();
   #listening = false;
 
   constructor(options: HttpServerOptions<C>) {
@@ -77,6 +79,7 @@ class OperationServer<C> implements HttpServer {
     this.#server = createNodeServer(limits, options.tls);
     this.#server.maxConnections = limits.connections;
     this.#server.on(options.tls ? 'secureConnection' : 'connection', (socket) => this.#connected(socket));
+    if (options.tls) this.#server.on('connection', (socket) => this.#accepted(socket));
     this.#server.on('request', (request, response) => this.#exchange(request, response).begin());
     this.#server.on('checkContinue', (request, response) => this.#exchange(request, response).begin('continue'));
     this.#server.on('checkExpectation', (request, response) => this.#exchange(request, response).begin('unknown'));
@@ -112,7 +115,7 @@ class OperationServer<C> implements HttpServer {
     for (const [socket, connection] of this.#connections) if (connection.open.size === 0) socket.destroySoon();
     const cut = this.#core.clock.timer(ms, () => {
       this.#core.log.warn('drain cut connections', { connections: this.#connections.size });
-      for (const socket of this.#connections.keys()) socket.destroy();
+      for (const socket of [...this.#connections.keys(), ...this.#rawSockets]) socket.destroy();
     });
     await closed;
     cut.cancel();
@@ -127,6 +130,11 @@ class OperationServer<C> implements HttpServer {
       this.#connections.delete(socket);
       for (const exchange of connection.open) exchange.clientGone();
     });
+  }
+
+  #accepted(socket: Socket): void {
+    this.#rawSockets.add(socket);
+    socket.on('close', () => this.#rawSockets.delete(socket));
   }
 
   #exchange(request: GatewayRequest, response: ServerResponse): ServerExchange<C> {
@@ -166,7 +174,7 @@ function createNodeServer(limits: HttpLimits, tls: HttpServerOptions<unknown>['t
     // Refused in the exchange, with an envelope.
     requireHostHeader: false,
   };
-  return tls ? createTlsServer({ ...options, ...tls }) : createServer(options);
+  return tls ? createTlsServer({ ...options, handshakeTimeout: limits.headerMs, ...tls }) : createServer(options);
 }
 
 /** Asks its members now and then whether they are late; runs a timer only while it has any. */
