@@ -19,6 +19,14 @@ export function parsePrice(text: string): Price {
   return parseDecimal(text, PRICE_DIGITS);
 }
 
+/** The shortest decimal text of a price, in USD, as the catalog's wire objects have it; `parsePrice` reads it back. */
+export function textFromPrice(price: Price): string {
+  const digits = price.toString().padStart(PRICE_DIGITS + 1, '0');
+  const fraction = digits.slice(-PRICE_DIGITS).replace(/0+$/, '');
+  const whole = digits.slice(0, -PRICE_DIGITS);
+  return fraction === '' ? whole : `${whole}.${fraction}`;
+}
+
 /** USD as on the wire to nano-dollars, exactly; throws a RangeError when it is negative or finer than a nano-dollar. */
 export function nanoFromUsd(usd: number | string): Nano {
   return parseDecimal(String(usd), 9);

@@ -3,4 +3,5 @@
  * here: how to reach a provider (`providers/`), and which endpoint a request gets (`inference/route.ts`).
  */
 export { buildCatalog, type Catalog, type Endpoint, type Model } from './catalog.ts';
+export { catalogOperations } from './operations.ts';
 export { type Bill, type Ceiling, ceilingOf, priceOf } from './pricing.ts';
