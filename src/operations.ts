@@ -1,5 +1,6 @@
 /** Every HTTP operation of the service, one line a folder. */
 import { type AccessOperationParts, type Caller, keyOperations } from './access/index.ts';
+import { catalogOperations } from './catalog/index.ts';
 import { healthOperations, type Readiness } from './health.ts';
 import type { Operation } from './http/operation.ts';
 import { type InferenceLimits, type InferenceParts, inferenceOperations } from './inference/index.ts';
@@ -16,6 +17,7 @@ export function operations(parts: OperationParts): Operation<Caller>[] {
   return [
     ...healthOperations(parts.readiness),
     ...keyOperations(parts.access),
+    ...catalogOperations<Caller>(() => parts.inference.catalog()),
     ...inferenceOperations(parts.inference, parts.limits),
   ];
 }

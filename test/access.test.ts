@@ -32,6 +32,8 @@ const EXPECTED: Record<string, Expectation | 'anybody'> = {
   getKey: { inference: 403, management: 200, path: (hash) => `/keys/${hash}` },
   updateKey: { inference: 403, management: 200, path: (hash) => `/keys/${hash}`, body: {} },
   deleteKey: { inference: 403, management: 200, path: (hash) => `/keys/${hash}` },
+  listModels: { inference: 200, management: 200 },
+  listEndpoints: { inference: 200, management: 200, path: () => '/models/simulated/echo/endpoints' },
   createChatCompletion: { inference: 200, management: 403, body: conversation },
   createMessage: { inference: 200, management: 403, body: conversation },
   getGeneration: { inference: 404, management: 404, path: () => `/generation?id=gen-${'0'.repeat(32)}` },

@@ -127,7 +127,7 @@ test('without a file and without variables the defaults hold and the stand-in an
   assert.equal(config.file, null);
   assert.equal(config.host, '127.0.0.1');
   assert.equal(config.port, 8484);
-  assert.equal(config.dataDir, '/srv/gatehouse-data');
+  assert.equal(config.dataDir, '/srv/data');
   assert.equal(config.workers, 1);
   assert.equal(config.namespace, 'svc');
   assert.equal(config.databaseUrl, null);

@@ -16,7 +16,7 @@ export interface Variable {
 export const VARIABLES: readonly Variable[] = [
   { name: 'GATEHOUSE_HOST', fallback: '127.0.0.1', meaning: 'Address to listen on.' },
   { name: 'GATEHOUSE_PORT', fallback: '8484', meaning: 'Port to listen on; 0 lets the machine choose.' },
-  { name: 'GATEHOUSE_DATA_DIR', fallback: 'gatehouse-data', meaning: 'Folder of the database, the journal and files.' },
+  { name: 'GATEHOUSE_DATA_DIR', fallback: 'data', meaning: 'Folder of the database, the journal and files.' },
   { name: 'GATEHOUSE_CONFIG', fallback: 'gatehouse.yaml', meaning: 'The yaml file; only the default may be missing.' },
   { name: 'GATEHOUSE_WORKERS', fallback: '1', meaning: 'Number of processes that serve, or `auto` for one a core.' },
   { name: 'GATEHOUSE_NAMESPACE', fallback: 'svc', meaning: 'Token that stands for our own name on the wire.' },
