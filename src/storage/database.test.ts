@@ -198,10 +198,13 @@ interface Gate {
 
 async function openGate(t: TestContext): Promise<Gate> {
   const target = await emptyDatabase(t);
-  assert.ok('socketFolder' in target);
+  const inside = 'socketFolder' in target;
+  const database = inside ? target.database : new URL(target.connectionString).pathname.slice(1);
   const sockets = new Set<Socket>();
   const server: Server = createServer((near) => {
-    const far = connect(join(target.socketFolder, '.s.PGSQL.5432'));
+    const far = inside
+      ? connect(join(target.socketFolder, '.s.PGSQL.5432'))
+      : connect(Number(new URL(target.connectionString).port), new URL(target.connectionString).hostname);
     for (const socket of [near, far]) {
       sockets.add(socket);
       socket.on('error', () => {}).on('close', () => sockets.delete(socket));
@@ -217,7 +220,7 @@ async function openGate(t: TestContext): Promise<Gate> {
   };
   t.after(close);
   return {
-    url: `postgres://postgres@127.0.0.1:${port}/${target.database}`,
+    url: `postgres://postgres@127.0.0.1:${port}/${database}`,
     close,
     open: () => void server.listen(port, '127.0.0.1'),
   };

@@ -1,7 +1,11 @@
 /**
  * A fresh database for each test, from one embedded server per test process. The server starts with the first database
  * that is asked for and ends with the process. Its cluster is a copy of one that is made once per machine and user.
+ *
+ * With GATEHOUSE_TEST_DATABASE_URL the databases are made on that server instead, so that the same tests show that
+ * everything works on the oldest PostgreSQL we support; its role must be allowed to create databases.
  */
+import { randomBytes } from 'node:crypto';
 import { cpSync, existsSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
@@ -43,16 +47,16 @@ export async function emptyDatabase(
   test: Pick<TestContext, 'after'>,
   migrations: readonly Migration[] = [],
 ): Promise<Target> {
-  const { socketFolder } = await server();
   const template = await templateFor(migrations);
   for (const used of disposable.splice(0)) await administer(`drop database ${used} with (force)`);
-  const name = `test_${++created}`;
+  const name = `test_${RUN}_${++created}`;
   await administer(`create database ${name} template ${template} strategy file_copy`);
   // Dropped later: what the test has opened is closed by hooks that come after this one.
   test.after(() => void disposable.push(name));
-  return { socketFolder, database: name };
+  return targetFor(name);
 }
 
+const EXTERNAL_URL = process.env['GATEHOUSE_TEST_DATABASE_URL'];
 const PREFIX = 'gatehouse-test-';
 /** Nothing that a test writes has to survive a crash. */
 const FAST = {
@@ -63,6 +67,8 @@ const FAST = {
   autovacuum: 'off',
 };
 
+/** Several test processes may share an external server. */
+const RUN = randomBytes(4).toString('hex');
 let created = 0;
 const disposable: string[] = [];
 let starting: Promise<EmbeddedServer> | undefined;
@@ -72,12 +78,25 @@ const templates = new Map<string, Promise<string>>();
 let queue: Promise<unknown> = Promise.resolve();
 
 after(async () => {
+  if (EXTERNAL_URL) await dropAll();
   await (await starting)?.stop();
   if (folder) rmSync(folder, { recursive: true, force: true });
 });
 
+async function dropAll(): Promise<void> {
+  const made = await Promise.all(templates.values());
+  for (const name of [...disposable, ...made]) await administer(`drop database ${name} with (force)`);
+}
+
+async function targetFor(database: string): Promise<Target> {
+  if (!EXTERNAL_URL) return { socketFolder: (await server()).socketFolder, database };
+  const url = new URL(EXTERNAL_URL);
+  url.pathname = `/${database}`;
+  return { connectionString: url.href };
+}
+
 /** The server of this test process. */
-export function server(): Promise<EmbeddedServer> {
+function server(): Promise<EmbeddedServer> {
   starting ??= startServer();
   return starting;
 }
@@ -140,22 +159,21 @@ function templateFor(migrations: readonly Migration[]): Promise<string> {
   const key = JSON.stringify(migrations);
   let template = templates.get(key);
   if (!template) {
-    template = makeTemplate(`template_${templates.size + 2}`, migrations);
+    template = makeTemplate(`template_${RUN}_${templates.size + 1}`, migrations);
     templates.set(key, template);
   }
   return template;
 }
 
 async function makeTemplate(name: string, migrations: readonly Migration[]): Promise<string> {
-  const { socketFolder } = await server();
   await administer(`create database ${name}`);
-  await migrate({ target: { socketFolder, database: name }, migrations, log: silentLog });
+  await migrate({ target: await targetFor(name), migrations, log: silentLog });
   return name;
 }
 
 function administer(sql: string): Promise<void> {
   const run = queue.then(async () => {
-    const client = new pg.Client(clientConfig({ socketFolder: (await server()).socketFolder }));
+    const client = new pg.Client(clientConfig(await targetFor('postgres')));
     await client.connect();
     try {
       await client.query(sql);
