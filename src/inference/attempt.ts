@@ -8,7 +8,7 @@ import type { Finish, Turn, TurnEvent, Usage } from '../formats/conversation/con
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { ServedFormat, SpokenFormat, Stamp, TurnDecoder } from '../formats/conversation/format.ts';
 import { EventReader } from '../http/sse.ts';
-import type { UpstreamCall, UpstreamReceiver } from '../providers/send.ts';
+import type { UpstreamCall, UpstreamReceiver } from '../providers/index.ts';
 import { type Passage, type StreamWriter, streamWhole, type WholeReply } from './translate.ts';
 import { isVisible, visibleSize } from './visible.ts';
 
