@@ -31,6 +31,8 @@ const CLOSE_BRACKET = 0x5d;
 const COMMA = 0x2c;
 const COLON = 0x3a;
 const UNDERSCORE = 0x5f;
+const PLUS = 0x2b;
+const LOWER_E = 0x65;
 
 /** Any decimal of up to 15 significant digits survives a double. */
 const SAFE_NUMBER_LENGTH = 15;
@@ -41,23 +43,14 @@ const PROTOTYPE_KEY = '__proto__';
 
 /** Which levels are objects. One scan runs at a time, since nothing here waits, so one list serves all. */
 const objectAt: boolean[] = new Array(256).fill(false);
+const MAX_KEPT_LEVELS = 4096;
 
 /** Scans `text`, stopping at nesting deeper than `maxDepth` (the object itself is level 1). */
 export function scanObject(text: string, maxDepth: number): Scan {
   const levels = objectAt;
-  const members: Member[] = [];
-  const scan: Scan = {
-    members,
-    keys: 0,
-    tooDeep: false,
-    prototypeKey: false,
-    escapedKey: false,
-    escapedMember: false,
-    longNumber: false,
-  };
+  const scan = createScan();
   const length = text.length;
   let depth = 0;
-  let keys = 0;
   let expectsKey = false;
   let member: Member | undefined;
   let awaitsValue = false;
@@ -74,28 +67,14 @@ export function scanObject(text: string, maxDepth: number): Scan {
       awaitsValue = false;
     }
     switch (code) {
-      case QUOTE: {
-        const end = stringEnd(text, at + 1);
+      case QUOTE:
+        tokenEnd = stringEnd(text, at + 1);
         if (expectsKey) {
           expectsKey = false;
-          keys += 1;
-          const escaped = hasBackslash(text, at + 1, end - 1);
-          const suspicious = end - at - 2 === PROTOTYPE_KEY.length && text.charCodeAt(at + 1) === UNDERSCORE;
-          if (depth === 1 || escaped || suspicious) {
-            const key = escaped ? decodeKey(text.slice(at, end)) : text.slice(at + 1, end - 1);
-            if (key === PROTOTYPE_KEY) scan.prototypeKey = true;
-            if (escaped) scan.escapedKey = true;
-            if (depth === 1) {
-              if (escaped) scan.escapedMember = true;
-              member = { key, keyStart: at, valueStart: end, valueEnd: end };
-              members.push(member);
-            }
-          }
+          member = noteKey(scan, text, at, tokenEnd, depth) ?? member;
         }
-        at = end;
-        tokenEnd = end;
+        at = tokenEnd;
         continue;
-      }
       case COLON:
         awaitsValue = depth === 1 && member !== undefined;
         break;
@@ -120,27 +99,62 @@ export function scanObject(text: string, maxDepth: number): Scan {
         expectsKey = false;
         tokenEnd = at + 1;
         break;
-      default: {
-        // A number, a literal, or something that the parser will refuse.
-        let exponent = false;
-        let end = at + 1;
-        for (; end < length; end += 1) {
-          const next = text.charCodeAt(end);
-          if (next <= COMMA && next !== 0x2b) break;
-          if (next === CLOSE_BRACE || next === CLOSE_BRACKET) break;
-          if (next === COLON || next === OPEN_BRACE || next === OPEN_BRACKET) break;
-          if (next === 0x65 || next === 0x45) exponent = true;
-        }
-        if (end - at > SAFE_NUMBER_LENGTH || (exponent && code < COLON)) scan.longNumber = true;
-        at = end;
-        tokenEnd = end;
+      default:
+        tokenEnd = scalarEnd(text, at);
+        if (code < COLON && isLongNumber(text, at, tokenEnd)) scan.longNumber = true;
+        at = tokenEnd;
         continue;
-      }
     }
     at += 1;
   }
-  scan.keys = keys;
+  if (levels.length > MAX_KEPT_LEVELS) levels.length = MAX_KEPT_LEVELS;
   return scan;
+}
+
+function createScan(): Scan {
+  return {
+    members: [],
+    keys: 0,
+    tooDeep: false,
+    prototypeKey: false,
+    escapedKey: false,
+    escapedMember: false,
+    longNumber: false,
+  };
+}
+
+/** Counts the key that is quoted from `start` to `end`; a new member when it is a top-level one. */
+function noteKey(scan: Scan, text: string, start: number, end: number, depth: number): Member | undefined {
+  scan.keys += 1;
+  const escaped = hasBackslash(text, start + 1, end - 1);
+  const suspicious = end - start - 2 === PROTOTYPE_KEY.length && text.charCodeAt(start + 1) === UNDERSCORE;
+  if (depth !== 1 && !escaped && !suspicious) return undefined;
+  const key = escaped ? decodeKey(text.slice(start, end)) : text.slice(start + 1, end - 1);
+  if (key === PROTOTYPE_KEY) scan.prototypeKey = true;
+  if (escaped) scan.escapedKey = true;
+  if (depth !== 1) return undefined;
+  if (escaped) scan.escapedMember = true;
+  const member: Member = { key, keyStart: start, valueStart: end, valueEnd: end };
+  scan.members.push(member);
+  return member;
+}
+
+/** The end of a number or literal, or of something that the parser will refuse. */
+function scalarEnd(text: string, start: number): number {
+  let end = start + 1;
+  for (; end < text.length; end += 1) {
+    const next = text.charCodeAt(end);
+    if (next <= COMMA && next !== PLUS) break;
+    if (next === CLOSE_BRACE || next === CLOSE_BRACKET) break;
+    if (next === COLON || next === OPEN_BRACE || next === OPEN_BRACKET) break;
+  }
+  return end;
+}
+
+function isLongNumber(text: string, start: number, end: number): boolean {
+  if (end - start > SAFE_NUMBER_LENGTH) return true;
+  for (let at = start; at < end; at += 1) if ((text.charCodeAt(at) | 0x20) === LOWER_E) return true;
+  return false;
 }
 
 /** The offset behind the closing quote of the string whose content starts at `start`; the text's length if none closes it. */
