@@ -75,6 +75,22 @@ describe('before the body', () => {
     });
   });
 
+  test('nothing is kept of a refused client that leaves with its body half sent', async () => {
+    await serving({ lingerMs: 1000 }, async ({ port, server }, clock) => {
+      const client = await RawClient.open(port);
+      await client.send(
+        postHead('/v1/chat', ['Authorization: Bearer wrong', JSON_TYPE, 'Content-Length: 100000']) + '{',
+      );
+      assert.equal((await client.response()).status, 401);
+      client.leave();
+      await settle();
+      clock.advance(3000);
+      clock.advance(3000);
+      assert.equal(server.exchanges, 0);
+      assert.equal(clock.timers, 0, 'nobody is being looked after any more');
+    });
+  });
+
   test('a small body that nobody wanted leaves the connection usable', async () => {
     await serving({}, async ({ port }) => {
       const client = await RawClient.open(port);

@@ -4,52 +4,15 @@
  * authentication, the body or the handler does, and nothing is allocated per request that these steps do not need.
  */
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
-import { IncomingMessage } from 'node:http';
-import type { Clock } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
 import { type JsonDocument, readDocument, stringifyJson } from '../base/json.ts';
-import type { Log } from '../base/log.ts';
 import { announcesBody, BodyBuffer, checkBodyHeaders, tooLarge } from './body.ts';
+import type { Connection, Core, GatewayRequest, Late } from './core.ts';
 import { allowOrigin, preflightHeaders } from './cors.ts';
 import { encodeEnvelope, errorHeaders, presentableError } from './envelope.ts';
-import type { HttpLimits } from './limits.ts';
-import type { Access, Exchange, Operation } from './operation.ts';
-import type { Router } from './router.ts';
+import type { Exchange, Operation } from './operation.ts';
 import { checksOf } from './validate.ts';
-
-/** What all exchanges of a server share. */
-export interface Core<C> {
-  readonly router: Router<C>;
-  readonly authenticate: (headers: IncomingHttpHeaders) => C | Promise<C>;
-  readonly admit: (caller: C, access: Access) => void;
-  readonly userId: (caller: C) => string | null | undefined;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly limits: Readonly<HttpLimits>;
-  /** Exchanges whose client owes bytes; they are looked at for lateness now and then. */
-  readonly owing: { add(exchange: Late): void; delete(exchange: Late): void };
-  /** Unfinished exchanges and the bytes of their bodies. */
-  exchanges: number;
-  bodyBytes: number;
-  draining: boolean;
-}
-
-/** Something that must not wait for ever. */
-export interface Late {
-  /** Called now and then with the clock's monotonic time. */
-  checkLateness(nowMs: number): void;
-}
-
-/** A client's connection and what is unfinished on it. */
-export class Connection {
-  readonly open = new Set<{ clientGone(): void; badBody(error: GatewayError): boolean }>();
-}
-
-/** node's request with a way back to its exchange, so that its listeners can be shared functions. */
-export class GatewayRequest extends IncomingMessage {
-  exchange: { receive(chunk: Buffer): void; received(): void; finished(): void } | undefined = undefined;
-}
 
 const SANE_REQUEST_ID = /^[\w.:-]{1,128}$/;
 const NO_QUERY: Record<string, unknown> = Object.freeze({});
@@ -71,6 +34,7 @@ export class ServerExchange<C> implements Exchange<C>, Late {
   #phase: 'head' | 'body' | 'handling' | 'discarding' = 'head';
   #body: BodyBuffer | undefined = undefined;
   #expected: number | undefined = undefined;
+  #search = '';
   #maxBytes = 0;
   #owingSince = 0;
   #discarded = 0;
@@ -263,8 +227,6 @@ export class ServerExchange<C> implements Exchange<C>, Late {
     if (queryAt !== -1) this.#search = url.slice(queryAt + 1);
     return operation;
   }
-
-  #search = '';
 
   #awaitCaller(caller: Promise<C>, operation: Operation<C>): void {
     caller.then(

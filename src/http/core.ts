@@ -1,0 +1,41 @@
+/** What the exchanges of one server have in common, and what ties them to their connections. */
+import { type IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { Clock } from '../base/clock.ts';
+import type { GatewayError } from '../base/errors.ts';
+import type { Log } from '../base/log.ts';
+import type { HttpLimits } from './limits.ts';
+import type { Access } from './operation.ts';
+import type { Router } from './router.ts';
+
+/** What all exchanges of a server share. */
+export interface Core<C> {
+  readonly router: Router<C>;
+  readonly authenticate: (headers: IncomingHttpHeaders) => C | Promise<C>;
+  readonly admit: (caller: C, access: Access) => void;
+  readonly userId: (caller: C) => string | null | undefined;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly limits: Readonly<HttpLimits>;
+  /** Exchanges whose client owes bytes; they are looked at for lateness now and then. */
+  readonly owing: { add(exchange: Late): void; delete(exchange: Late): void };
+  /** Unfinished exchanges and the bytes of their bodies. */
+  exchanges: number;
+  bodyBytes: number;
+  draining: boolean;
+}
+
+/** Something that must not wait for ever. */
+export interface Late {
+  /** Called now and then with the clock's monotonic time. */
+  checkLateness(nowMs: number): void;
+}
+
+/** A client's connection and what is unfinished on it. */
+export class Connection {
+  readonly open = new Set<{ clientGone(): void; badBody(error: GatewayError): boolean }>();
+}
+
+/** node's request with a way back to its exchange, so that its listeners can be shared functions. */
+export class GatewayRequest extends IncomingMessage {
+  exchange: { receive(chunk: Buffer): void; received(): void; finished(): void } | undefined = undefined;
+}
