@@ -7,7 +7,7 @@ import { WIRE_ALIAS, WIRE_NAME } from '../../base/namespace.ts';
 import { checkMessage } from './check-message.ts';
 import { type JsonObject, list, object, someText, text } from './read.ts';
 
-const TOOL_NAME = /^[a-zA-Z0-9_-]{1,64}$/;
+const NAME = /^[a-zA-Z0-9_-]{1,64}$/;
 const LONGEST_METADATA_KEY = 64;
 
 export function check(value: unknown): void {
@@ -98,6 +98,10 @@ function checkLimits(body: JsonObject): void {
   if (format?.['type'] === 'json_schema' && format['json_schema'] === undefined) {
     throw invalidField('response_format.json_schema', 'is missing');
   }
+  const name = object(format?.['json_schema'])?.['name'];
+  if (name !== undefined && !NAME.test(text(name))) {
+    throw invalidField('response_format.json_schema.name', 'must be 1 to 64 of a-z, A-Z, 0-9, _ and -');
+  }
   if (format?.['type'] === 'grammar' && someText(format['grammar']) === undefined) {
     throw invalidField('response_format.grammar', 'is missing');
   }
@@ -119,7 +123,7 @@ function checkTool(tool: JsonObject, path: string): void {
   if (type !== 'function') return;
   const definition = object(tool['function']);
   if (definition === undefined) throw invalidField(`${path}.function`, 'is missing');
-  if (!TOOL_NAME.test(text(definition['name']))) {
+  if (!NAME.test(text(definition['name']))) {
     throw invalidField(`${path}.function.name`, 'must be 1 to 64 of a-z, A-Z, 0-9, _ and -');
   }
 }

@@ -63,11 +63,6 @@ export class DeltaWriter {
     }
   }
 
-  /** The tool index that the part of a call has; undefined for any other part. */
-  toolIndex(choice: number, part: number): number | undefined {
-    return this.choices[choice]?.calls.get(part)?.index;
-  }
-
   private state(choice: number): ChoiceState {
     while (this.choices.length <= choice) {
       this.choices.push({ calls: new Map(), thoughts: new Map(), details: 0, written: 0, offsets: new Map() });

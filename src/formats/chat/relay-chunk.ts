@@ -71,7 +71,7 @@ export type Assessment = 'standard' | 'reasoning' | 'broken';
 /** Judges a choice before its events are tracked. */
 export function assess(choice: JsonObject, known: RelayedChoice): Assessment {
   const delta = object(choice['delta']);
-  if (delta === undefined || choice['index'] !== known.index) return 'broken';
+  if (delta === undefined || choice['index'] !== known.index || choice['finish_reason'] === '') return 'broken';
   const { content } = delta;
   if (content !== undefined && content !== null && typeof content !== 'string') return 'broken';
   if (!known.introduced && delta['role'] !== 'assistant') return 'broken';
@@ -88,19 +88,21 @@ export function assess(choice: JsonObject, known: RelayedChoice): Assessment {
 
 function areStandard(calls: unknown, known: RelayedChoice): boolean {
   if (!Array.isArray(calls) || known.crooked) return false;
-  const ids = known.calls.map((call) => call.id);
+  const fresh: string[] = [];
   for (const value of calls as unknown[]) {
     const call = object(value) ?? {};
     const index = call['index'];
     const id = someText(call['id']);
-    if (typeof index !== 'number' || !Number.isInteger(index) || index < 0 || index > ids.length) return false;
-    if (index < ids.length) {
-      if (id !== undefined && id !== ids[index]) return false;
+    if (typeof index !== 'number' || !Number.isInteger(index) || index < 0 || index > known.calls.length + fresh.length)
+      return false;
+    const before = known.calls[index]?.id ?? fresh[index - known.calls.length];
+    if (before !== undefined) {
+      if (id !== undefined && id !== before) return false;
     } else {
       const body = object(call['function']) ?? object(call['custom']);
       if (id === undefined || someText(body?.['name']) === undefined || someText(call['type']) === undefined)
         return false;
-      ids.push(id);
+      fresh.push(id);
     }
   }
   return true;
@@ -121,7 +123,7 @@ export function mendChoice(choice: JsonObject, known: RelayedChoice, events: rea
     delete delta['tool_calls'];
     if (added.calls.length > 0) delta['tool_calls'] = added.calls;
   }
-  return { ...choice, index: known.index, delta };
+  return { ...choice, index: known.index, delta, finish_reason: someText(choice['finish_reason']) ?? null };
 }
 
 /**

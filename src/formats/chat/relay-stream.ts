@@ -146,12 +146,16 @@ export class ChatRelayStream implements RelayStream {
 
   private forward(chunk: JsonObject, data: string, choices: readonly unknown[]): string {
     for (const entry of choices) this.choice(object(entry)?.['index']).introduced = true;
+    return this.passed(chunk, data);
+  }
+
+  /** A chunk whose head alone changes. Usage is told once, at the end. */
+  private passed(chunk: JsonObject, data: string): string {
     const { usage } = chunk;
-    return frame(
-      usage === undefined || usage === null
-        ? this.head.replace(chunk, data)
-        : this.head.patch(chunk, data, WITHOUT_USAGE),
-    );
+    if (usage !== undefined && usage !== null) return frame(this.head.patch(chunk, data, WITHOUT_USAGE));
+    // Asked of the text as it came: the new one is made of pieces, which a search would have to put together.
+    const replaced = this.head.replace(chunk, data);
+    return data.includes('\n') ? frame(replaced) : `data: ${replaced}\n\n`;
   }
 
   /** A chunk of one choice that is mended, ends the choice, or both. */
@@ -170,7 +174,7 @@ export class ChatRelayStream implements RelayStream {
       current = withReasoning(data, thought) ?? this.mended(chunk, [choice], events);
     } else if (worst === 'broken') current = this.mended(chunk, [choice], events);
     known.introduced = true;
-    if (!ends) return frame(this.head.patch(chunk, current, WITHOUT_USAGE));
+    if (!ends) return this.passed(chunk, current);
     const ended = this.held.some((item) => item.choice === known.index);
     if (!hasContent(events, choice)) {
       if (!ended) this.held.push({ choice: known.index, text: this.head.patch(chunk, current, WITHOUT_USAGE) });

@@ -95,9 +95,8 @@ function editReasoning(document: JsonDocument, target: EncodeTarget, dialect: Ch
 /** The messages as the upstream can take them; undefined when they need no change, which is the rule. */
 function editedMessages(document: JsonDocument, dialect: ChatDialect): readonly unknown[] | undefined {
   const { bytes } = document;
-  const developer = !dialect.developerRole && bytes.includes('developer');
-  const marks =
-    !dialect.cacheControl && (bytes.includes('"cache_control"') || bytes.includes('"prompt_cache_breakpoint"'));
+  const developer = !dialect.developerRole && bytes.includes('"developer"');
+  const marks = !dialect.cacheControl && bytes.includes('"cache_control"');
   const reasoning = !dialect.reasoningDetails && bytes.includes('"reasoning');
   if (!developer && !marks && !reasoning && !dialect.strictTemplate) return undefined;
   const messages = list(document.exact['messages']);
@@ -120,16 +119,14 @@ function editedMessages(document: JsonDocument, dialect: ChatDialect): readonly 
   return changed ? edited : undefined;
 }
 
-const MARKS = ['cache_control', 'prompt_cache_breakpoint'] as const;
-
+/** `cache_control` is ours; `prompt_cache_breakpoint` is a vendor's own field and stays what the client made it. */
 function hasMark(value: unknown): boolean {
-  const holder = object(value);
-  return holder !== undefined && MARKS.some((mark) => mark in holder);
+  return 'cache_control' in (object(value) ?? {});
 }
 
 function withoutMark(value: unknown): unknown {
   if (!hasMark(value)) return value;
-  const { cache_control: _mark, prompt_cache_breakpoint: _breakpoint, ...others } = object(value)!;
+  const { cache_control: _mark, ...others } = object(value)!;
   return others;
 }
 

@@ -100,7 +100,7 @@ const ResponseFormat = Type.Object({
   type: word(['text', 'json_object', 'json_schema', 'grammar', 'python']),
   json_schema: Type.Optional(
     Type.Object({
-      name: Type.String({ minLength: 1, maxLength: 64, pattern: '^[a-zA-Z0-9_-]+$' }),
+      name: Type.String({ minLength: 1, maxLength: 64 }),
       description: optional(Type.String()),
       schema: optional(Type.Object({})),
       strict: optional(Type.Boolean()),
