@@ -23,8 +23,10 @@ export function textOrUndefined(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
+/** A count of tokens or the like: never negative, never a fraction, whatever the upstream wrote; 0 for no number. */
 export function countOf(value: unknown): number {
-  return typeof value === 'number' && Number.isFinite(value) ? value : 0;
+  if (typeof value !== 'number' || !(value > 0)) return 0;
+  return Math.min(Math.round(value), Number.MAX_SAFE_INTEGER);
 }
 
 export function listOf(value: unknown): unknown[] {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { corpusMissing, recordings } from '../../testing/corpus.ts';
+import { checkTurnEvents } from '../../testing/turn-events.ts';
 import type { TurnEvent } from '../conversation/conversation.ts';
 import { collect } from '../conversation/replay.ts';
 import { GeminiDecoder } from './decoder.ts';
@@ -105,4 +106,11 @@ test('pieces of arguments go to their place, and no further', () => {
     ['__proto__']: { polluted: 1 },
   });
   assert.equal(({} as { polluted?: number }).polluted, undefined);
+});
+
+test('every recorded stream is told by the rules', { skip: corpusMissing }, () => {
+  for (const one of recordings(['generate']).filter((recording) => recording.stream && recording.status === 200)) {
+    const values = one.events.filter((event) => event.data.startsWith('{')).map((event) => JSON.parse(event.data));
+    checkTurnEvents(decode(values));
+  }
 });

@@ -125,7 +125,7 @@ function decodeUsage(value: unknown): Usage | undefined {
   const cacheRead = countOf(value['cachedContentTokenCount']);
   const reasoning = countOf(value['thoughtsTokenCount']);
   const usage: Usage = {
-    input: value['promptTokenCount'] + countOf(value['toolUsePromptTokenCount']) - cacheRead,
+    input: Math.max(countOf(value['promptTokenCount']) + countOf(value['toolUsePromptTokenCount']) - cacheRead, 0),
     cacheRead,
     cacheWrite5m: 0,
     cacheWrite1h: 0,

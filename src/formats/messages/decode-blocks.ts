@@ -83,6 +83,16 @@ export function decodeBlock(block: Fields, author: Author = 'client'): Part {
   }
 }
 
+/**
+ * A call of an answer that can be made: an upstream that gives no ids gets one that no other call of the answer has.
+ * False for a call without a name, which nobody can make.
+ */
+export function completeCall(part: Part, answerId: string, index: number): boolean {
+  if (part.type !== 'toolCall') return true;
+  if (part.id === '') part.id = `call_${answerId}_${index}`;
+  return part.name !== '';
+}
+
 export function decodeCache(value: unknown): CacheMark | undefined {
   if (!isFields(value)) return undefined;
   const ttl = value['ttl'];
@@ -91,7 +101,9 @@ export function decodeCache(value: unknown): CacheMark | undefined {
 
 /** The JSON text of a call's input; what the gateway wrapped because it was no object comes out as it was. */
 export function argumentsOf(input: unknown): string {
-  if (input === undefined || input === null) return '{}';
+  if (input === undefined || input === null || input === '') return '{}';
+  // Some relatives of the vendor send the text itself.
+  if (typeof input === 'string') return input;
   if (isFields(input)) {
     const wrapped = input[INVALID_JSON];
     if (typeof wrapped === 'string' && Object.keys(input).length === 1 && !isObjectText(wrapped)) return wrapped;

@@ -2,7 +2,7 @@
 import type { Choice, Turn } from '../conversation/conversation.ts';
 import type { UpstreamFailure } from '../conversation/failure.ts';
 import { fieldsOf, isFields, restOf, textOrUndefined } from '../conversation/fields.ts';
-import { decodeBlocks } from './decode-blocks.ts';
+import { completeCall, decodeBlocks } from './decode-blocks.ts';
 import { failureFromError } from './failure.ts';
 import { decodeFinish } from './finish.ts';
 import { decodeUsage } from './usage.ts';
@@ -27,6 +27,8 @@ export function decodeReply(value: unknown): { turn: Turn } | { failure: Upstrea
   }
   if (!Array.isArray(value['content'])) return malformed('the answer has no content');
   const parts = decodeBlocks(value['content'], 'vendor');
+  const id = textOrUndefined(value['id']);
+  if (!parts.every((part, index) => completeCall(part, id ?? '', index))) return malformed('a tool call has no name');
   const choice: Choice = {
     parts,
     finish: decodeFinish(
@@ -35,7 +37,6 @@ export function decodeReply(value: unknown): { turn: Turn } | { failure: Upstrea
     ),
   };
   const turn: Turn = { choices: [choice] };
-  const id = textOrUndefined(value['id']);
   if (id !== undefined) turn.id = id;
   const model = textOrUndefined(value['model']);
   if (model !== undefined) turn.model = model;

@@ -5,7 +5,7 @@ import type { UpstreamFailure } from '../conversation/failure.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf, textOrUndefined } from '../conversation/fields.ts';
 import type { TurnDecoder } from '../conversation/format.ts';
 import { decodeCitation } from './citations.ts';
-import { argumentsOf, decodeBlock, decodeBlocks, INVALID_JSON } from './decode-blocks.ts';
+import { argumentsOf, completeCall, decodeBlock, decodeBlocks, INVALID_JSON } from './decode-blocks.ts';
 import { failureFromError } from './failure.ts';
 import { decodeFinish } from './finish.ts';
 import { decodeUsage, mergeUsage } from './usage.ts';
@@ -24,6 +24,7 @@ export class MessagesDecoder implements TurnDecoder {
   private started = false;
   private over = false;
   private finished = false;
+  private id = '';
   private parts = 0;
   private calls = false;
   private readonly open = new Map<unknown, OpenBlock>();
@@ -66,12 +67,13 @@ export class MessagesDecoder implements TurnDecoder {
 
   private readMessage(message: Fields): TurnEvent[] {
     // A doubled start says nothing new; one after content would splice two answers into one.
-    if (this.started && (this.parts > 0 || this.open.size > 0)) {
+    if (this.started && (this.parts > 0 || this.open.size > 0 || this.finished)) {
       return this.fail('malformed', 'the provider restarted its message in the middle of the stream');
     }
     const usage = this.readUsage(message['usage']);
     if (this.started) return usage;
     this.started = true;
+    this.id = textOf(message['id']);
     const events: TurnEvent[] = [
       {
         type: 'start',
@@ -82,18 +84,23 @@ export class MessagesDecoder implements TurnDecoder {
       ...usage,
     ];
     // A continuation of a run on the server arrives whole inside its start.
-    for (const part of decodeBlocks(message['content'], 'vendor')) this.tellPart(part, events);
+    for (const part of decodeBlocks(message['content'], 'vendor')) {
+      if (!completeCall(part, this.id, this.parts)) return this.fail('malformed', 'a tool call has no name');
+      this.tellPart(part, events);
+    }
     if (typeof message['stop_reason'] === 'string') this.stop = message;
     return events;
   }
 
   private readStart(index: unknown, block: Fields): TurnEvent[] {
+    if (this.finished) return this.fail('malformed', 'content came behind the stop reason');
     if (this.open.has(index)) return this.fail('malformed', 'a content block was started twice');
     const part = decodeBlock(block, 'vendor');
     if (part.type === 'opaque') {
       this.open.set(index, { part: -1, block: { ...block }, gathered: true, input: '' });
       return [];
     }
+    if (!completeCall(part, this.id, this.parts)) return this.fail('malformed', 'a tool call has no name');
     this.open.set(index, { part: this.parts, block, gathered: false, input: '' });
     if (part.type === 'toolCall') {
       this.calls = true;

@@ -1,10 +1,13 @@
 /** One part of a streamed answer on its way to a messages client: its block or blocks, and what is held of it. */
 import { stringifyJson } from '../../base/json.ts';
 import type { Part, PartDelta } from '../conversation/conversation.ts';
-import { type Fields, isFields } from '../conversation/fields.ts';
+import { type Fields, isFields, textOf } from '../conversation/fields.ts';
 import { encodeCitation } from './citations.ts';
 import { callBlock, callSignature, encodeBlocks } from './encode-reply.ts';
 import { sealOf } from './sealed.ts';
+
+/** Blocks whose input comes in deltas. */
+const STREAMED_INPUT = ['tool_use', 'server_tool_use', 'mcp_tool_use'];
 
 /** One server-sent event. */
 export function frame(name: string, value: unknown): string {
@@ -156,7 +159,7 @@ export class StreamedPart {
   /** A block that is known entirely, told as the vendor tells it: what streams there comes in a delta here. */
   private whole(block: Fields, next: number): string {
     const { input, content } = block;
-    if (isFields(input) && Object.keys(input).length > 0) {
+    if (STREAMED_INPUT.includes(textOf(block['type'])) && isFields(input) && Object.keys(input).length > 0) {
       return (
         this.start({ ...block, input: {} }, next) +
         this.delta({ type: 'input_json_delta', partial_json: stringifyJson(input) }) +

@@ -84,7 +84,9 @@ export class MessagesEncoder implements StreamEncoder {
   }
 
   failure(error: GatewayError, closing: Closing): string {
-    return this.rest() + errorEvent(error, closing);
+    // Where nothing was told yet, the error stands alone.
+    const begun = this.started || this.waiting.length > 0;
+    return (begun ? this.rest() : '') + errorEvent(error, closing);
   }
 
   /** Everything that was held, its blocks closed. */

@@ -26,8 +26,8 @@ export function decodeUsage(value: unknown): Usage | undefined {
   };
   const served = value['server_tool_use'];
   if (isFields(served)) {
-    if (typeof served['web_search_requests'] === 'number') usage.webSearches = served['web_search_requests'];
-    if (typeof served['web_fetch_requests'] === 'number') usage.webFetches = served['web_fetch_requests'];
+    if ('web_search_requests' in served) usage.webSearches = countOf(served['web_search_requests']);
+    if ('web_fetch_requests' in served) usage.webFetches = countOf(served['web_fetch_requests']);
   }
   return usage;
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { corpusMissing, recordings } from '../../testing/corpus.ts';
+import { checkTurnEvents } from '../../testing/turn-events.ts';
 import type { TurnEvent } from '../conversation/conversation.ts';
 import { collect } from '../conversation/replay.ts';
 import { ResponsesDecoder } from './decoder.ts';
@@ -178,4 +179,11 @@ test('an error event, a failed response, a restart and an early end are failures
   assert.equal(kind([head, head]), 'malformed');
   assert.equal(kind([head, added(0, 'c')]), 'cut');
   assert.equal(kind([head, ended()]), false);
+});
+
+test('every recorded stream is told by the rules', { skip: corpusMissing }, () => {
+  for (const one of recordings(['responses']).filter((recording) => recording.stream && recording.status === 200)) {
+    const values = one.events.filter((event) => event.data.startsWith('{')).map((event) => JSON.parse(event.data));
+    checkTurnEvents(decode(values));
+  }
 });

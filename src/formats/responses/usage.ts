@@ -8,7 +8,7 @@ export function decodeUsage(value: unknown): Usage | undefined {
   const cacheRead = countOf(details['cached_tokens']);
   const cacheWrite5m = countOf(details['cache_write_tokens']);
   return {
-    input: Math.max(value['input_tokens'] - cacheRead - cacheWrite5m, 0),
+    input: Math.max(countOf(value['input_tokens']) - cacheRead - cacheWrite5m, 0),
     cacheRead,
     cacheWrite5m,
     cacheWrite1h: 0,
