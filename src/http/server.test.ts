@@ -197,6 +197,15 @@ describe('errors', () => {
     assert.match(logged, /"request_id":"trace-7","operation":"failLater"/);
   });
 
+  test('headers prepared for an answer do not describe the error that comes instead, save for the generation id', async () => {
+    const response = await ask(['GET /v1/fail-prepared HTTP/1.1', KEY, 'Origin: https://app.test']);
+    assert.equal(response.status, 502);
+    assert.equal(messageOf(response), 'the upstream is gone');
+    assert.equal(response.headers['content-encoding'], undefined);
+    assert.equal(response.headers['x-generation-id'], 'gen-1');
+    assert.equal(response.headers['access-control-allow-origin'], '*');
+  });
+
   test('a failure in the middle of an answer cuts the connection instead of ending it cleanly', async () => {
     const client = await RawClient.open(running.port);
     await client.send(`GET /v1/break HTTP/1.1\r\nHost: x\r\n${KEY}\r\n\r\n`);

@@ -133,6 +133,17 @@ function testOperations(test: TestServer): Operation<TestCaller>[] {
       },
     }),
     operation({
+      id: 'failPrepared',
+      method: 'GET',
+      path: '/fail-prepared',
+      handle: ({ response }) => {
+        response.setHeader('Content-Encoding', 'gzip');
+        response.setHeader('Content-Length', '3');
+        response.setHeader('X-Generation-Id', 'gen-1');
+        throw new GatewayError('provider_unavailable', 'the upstream is gone');
+      },
+    }),
+    operation({
       id: 'failLater',
       method: 'GET',
       path: '/fail-later',
