@@ -106,6 +106,8 @@ export function decodeAudio(audio: JsonObject | undefined): Part | undefined {
   return part;
 }
 
+const CALL: ReadonlySet<string> = new Set(['id', 'index', 'type', 'function', 'custom']);
+
 function decodeCalls(message: JsonObject, invent: () => string): ToolCallPart[] {
   const calls: ToolCallPart[] = [];
   for (const entry of list(message['tool_calls'])) {
@@ -121,6 +123,8 @@ function decodeCalls(message: JsonObject, invent: () => string): ToolCallPart[] 
       arguments: argumentsText(custom === call ? call['input'] : call['arguments']),
     };
     if (custom === call) part.custom = true;
+    const others = rest(value, CALL);
+    if (others !== undefined) part.extras = { chat: others };
     calls.push(part);
   }
   const legacy = object(message['function_call']);

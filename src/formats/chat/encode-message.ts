@@ -136,8 +136,10 @@ function encodeAssistant(message: Message, content: ContentRules, rules: Message
 }
 
 function encodeCall(part: Part & { type: 'toolCall' }): JsonObject {
-  if (part.custom) return { id: part.id, type: 'custom', custom: { name: part.name, input: part.arguments } };
-  return { id: part.id, type: 'function', function: { name: part.name, arguments: part.arguments || '{}' } };
+  const extras = part.extras?.chat;
+  if (part.custom)
+    return { id: part.id, type: 'custom', custom: { name: part.name, input: part.arguments }, ...extras };
+  return { id: part.id, type: 'function', function: { name: part.name, arguments: part.arguments || '{}' }, ...extras };
 }
 
 export function encodeAudio(part: Part & { type: 'audio' }): JsonObject {

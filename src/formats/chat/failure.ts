@@ -1,4 +1,5 @@
 /** Error bodies of services that speak chat completions, in every shape that was seen, read into one vocabulary. */
+import { parseJson } from '../../base/json.ts';
 import type { FailureKind, UpstreamFailure } from '../conversation/failure.ts';
 import { type JsonObject, list, object, someText, text } from './read.ts';
 
@@ -9,7 +10,7 @@ const LARGEST_MESSAGE = 4 * 1024;
 export function decodeFailure(status: number, body: string): UpstreamFailure {
   let value: unknown;
   try {
-    value = JSON.parse(body);
+    value = parseJson(body);
   } catch {
     // A proxy's HTML page tells the client nothing; the status does.
     const plain = body.trimStart().startsWith('<') ? '' : body.trim();

@@ -120,10 +120,20 @@ export function mendChoice(choice: JsonObject, known: RelayedChoice, events: rea
   }
   if (added.reasoning !== '' && someText(delta['reasoning']) === undefined) delta['reasoning'] = added.reasoning;
   if (known.crooked || choice['delta'] === undefined) {
+    const raw = list(delta['tool_calls']);
     delete delta['tool_calls'];
-    if (added.calls.length > 0) delta['tool_calls'] = added.calls;
+    if (added.calls.length > 0) delta['tool_calls'] = withUnknown(added.calls, raw);
   }
   return { ...choice, index: known.index, delta, finish_reason: someText(choice['finish_reason']) ?? null };
+}
+
+/** The calls with the members that nobody knows (Gemini's `extra_content`), where it is plain whose they are. */
+function withUnknown(calls: readonly JsonObject[], raw: readonly unknown[]): readonly JsonObject[] {
+  if (calls.length !== raw.length) return calls;
+  return calls.map((call, index) => {
+    const { function: body, id: _id, ...others } = object(raw[index]) ?? {};
+    return { ...others, ...call, function: { ...object(body), ...object(call['function']) } };
+  });
 }
 
 /**

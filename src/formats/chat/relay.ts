@@ -114,7 +114,8 @@ function editedMessages(document: JsonDocument, dialect: ChatDialect): readonly 
   });
   if (dialect.strictTemplate) {
     const merged = mergeStrictly(edited as JsonObject[]);
-    return changed || merged.length !== messages.length ? merged : undefined;
+    const same = merged.every((message, index) => message['role'] === object(messages[index])?.['role']);
+    return changed || !same || merged.length !== messages.length ? merged : undefined;
   }
   return changed ? edited : undefined;
 }
