@@ -378,7 +378,7 @@ describe('drain', () => {
     client.socket.pause();
     await client.send(postHead('/v1/wait', [KEY]));
     const exchange = await until(() => running.waiting[0], 'the handler has it');
-    const text = 'a'.repeat(16 * MEGA);
+    const text = 'a'.repeat(8 * MEGA);
     exchange.reply(200, { text });
     const drained = running.server.drain(10_000);
     client.socket.resume();
