@@ -14,8 +14,8 @@ import type { Changes, Database } from '../storage/database.ts';
 import type { Budget, Charge, Interval, Refusal } from './budget.ts';
 import type { Accepted, Generation } from './generation.ts';
 import type { JournalOptions } from './journal.ts';
-import type { LeaseLimits } from './leases.ts';
 import type { LedgerLimits } from './ledger.ts';
+import type { LeaseLimits } from './waiting-line.ts';
 
 export type { Budget, Charge, Interval, Refusal, Scope } from './budget.ts';
 export { INTERVALS, refusalError, windowEnd, windowStart } from './budget.ts';
@@ -37,6 +37,7 @@ export interface SpendOptions {
   journal?: Partial<Pick<JournalOptions, 'files' | 'segmentBytes' | 'ballastBytes' | 'syncMs'>>;
   ledger?: Partial<LedgerLimits>;
   leases?: Partial<LeaseLimits>;
+  maintainMs?: number;
 }
 
 /** One dispatch to one endpoint, with what is needed to price it if this process dies. */

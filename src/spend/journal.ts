@@ -88,7 +88,7 @@ export class Journal {
     this.#clock = options.clock;
     this.#beforeSync = options.beforeSync ?? (() => {});
     this.#onHealth = options.onHealth ?? (() => {});
-    this.#segmentBytes = options.segmentBytes ?? 16 * 1024 * 1024;
+    this.#segmentBytes = options.segmentBytes ?? 8 * 1024 * 1024;
     this.#syncMs = options.syncMs ?? 50;
     this.#ballast = Buffer.alloc(options.ballastBytes ?? 1024 * 1024);
     this.#current = this.#open(1);

@@ -7,8 +7,10 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { after, type TestContext, test } from 'node:test';
 import { systemClock } from '../base/clock.ts';
+import { uuidv7 } from '../base/ids.ts';
 import { silentLog } from '../base/log.ts';
 import type { Database } from '../storage/database.ts';
+import { until } from '../testing/clock.ts';
 import { freshDatabase } from '../testing/database.ts';
 import { faulty, SpendProcess } from '../testing/spend-process.ts';
 import { NOON, sampleAccepted, sampleAttempt, sampleGeneration } from '../testing/spend-samples.ts';
@@ -137,7 +139,8 @@ test('the next start enters what a killed process left, and a live process is le
   const { database, target } = await freshDatabase(t, { migrations: spendMigrations });
   const dataDir = folder();
   const alive = await SpendProcess.start({ database, target, dataDir, now: () => NOON });
-  const dead = join(dataDir, 'journal', 'dead');
+  const dead = join(dataDir, 'journal', uuidv7(NOON));
+  mkdirSync(join(dataDir, 'journal', 'lost+found'));
   await writeJournal(dead);
   writeFileSync(join(dead, 'owner.json'), JSON.stringify({ pid: 2 ** 22 + 1, startTicks: '1', place: null }));
   await replayDead(
@@ -146,7 +149,7 @@ test('the next start enters what a killed process left, and a live process is le
     { ...systemClock, now: () => systemClock.now() + 60_000 },
     silentLog,
   );
-  assert.deepEqual(readdirSync(join(dataDir, 'journal')), [alive.processId]);
+  assert.deepEqual(readdirSync(join(dataDir, 'journal')).sort(), [alive.processId, 'lost+found']);
   assert.equal((await totals(database)).rows, 5);
   await alive.close();
 });
@@ -203,6 +206,40 @@ test('past the bound of the journal nothing new is accepted, and it is again whe
   await spend.flush();
   assert.equal((await totals(database)).rows, entered);
   await process.close();
+});
+
+test('closing while the database is down keeps the journal, and its replay enters what waited', async (t) => {
+  const { database, target } = await freshDatabase(t, { migrations: spendMigrations });
+  const dataDir = folder();
+  const process = await SpendProcess.start({ database, target, dataDir, now: () => NOON });
+  const accepted = sampleAccepted('gen-waiting');
+  const reservation = process.spend.reserve([], { creditNano: 0n, byokNano: 0n }, NOON) as Reservation;
+  process.fault('down');
+  process.spend.begin(accepted, sampleAttempt(), reservation).settle(sampleGeneration(accepted));
+  await process.spend.close();
+  await process.kill();
+  const directory = join(dataDir, 'journal', process.processId);
+  const counts = await replayJournal(directory, process.processId, database, silentLog);
+  assert.deepEqual(counts, { settled: 1, estimated: 0, unconfirmed: 0, damaged: 0 });
+  assert.deepEqual(await rowOf(database, accepted.id), sampleGeneration(accepted));
+});
+
+test('a stream that is open when the process is killed is entered as far as it was seen', async (t) => {
+  const { database, target } = await freshDatabase(t, { migrations: spendMigrations });
+  const dataDir = folder();
+  const process = await SpendProcess.start({ database, target, dataDir, now: () => NOON });
+  const accepted = sampleAccepted('gen-open');
+  const reservation = process.spend.reserve([], { creditNano: 0n, byokNano: 0n }, NOON) as Reservation;
+  const open = process.spend.begin(accepted, sampleAttempt(), reservation);
+  for (let bytes = 1; bytes <= 80; bytes++) open.seen(bytes);
+  const directory = join(dataDir, 'journal', process.processId);
+  const segment = join(directory, '00000001.log');
+  await until(() => readFileSync(segment, 'utf8').includes('\nP'), 'the progress is in the journal');
+  await process.kill();
+  const counts = await replayJournal(directory, process.processId, database, silentLog);
+  assert.deepEqual(counts, { settled: 0, estimated: 1, unconfirmed: 0, damaged: 0 });
+  const row = await rowOf(database, accepted.id);
+  assert.deepEqual([row.estimated, row.usage?.output, row.costNano], [true, 20, 500n + 400n]);
 });
 
 test('kill -9 of a process that enters rows loses none that it said was settled, in 20 rounds', async (t) => {

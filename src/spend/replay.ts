@@ -32,13 +32,15 @@ export interface ReplayCounts {
   damaged: number;
 }
 
+const PROCESS_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const BATCH_ROWS = 500;
 
 /** Replays every journal below `journalsDir` whose process is dead. Rejects with GatewayError 503 when the database is down. */
 export async function replayDead(journalsDir: string, database: Database, clock: Clock, log: Log): Promise<void> {
   for (const processId of await readdir(journalsDir)) {
     const directory = join(journalsDir, processId);
-    if (processId.startsWith('.') || ownerLives(join(directory, OWNER_FILE), clock)) continue;
+    // Whatever else lies here (`lost+found` of a volume) is not ours to remove.
+    if (!PROCESS_ID.test(processId) || ownerLives(join(directory, OWNER_FILE), clock)) continue;
     try {
       const counts = await replayJournal(directory, processId, database, log);
       log.info('replayed the journal of a process that was stopped', { process: processId, ...counts });

@@ -2,6 +2,7 @@
 import { mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock, Timer } from '../base/clock.ts';
+import { GatewayError } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
 import type { Log } from '../base/log.ts';
 import type { Usage } from '../formats/conversation/conversation.ts';
@@ -19,17 +20,18 @@ import type {
   Viewer,
 } from './index.ts';
 import { Journal, type Segment } from './journal.ts';
-import { type HeldReservation, LEASE_LIMITS, type LeaseDesk, Leases } from './leases.ts';
+import { Leases } from './leases.ts';
 import { LEDGER_LIMITS, Ledger } from './ledger.ts';
 import { RENEW_MS, renewOwner, writeOwner } from './owner.ts';
 import { findGeneration, readBudgetStates, readUsage, releaseProcess } from './reading.ts';
 import { decodeRow, encodeAttempt, encodeIntent, encodeProgress, encodeRow, frame, type RowColumns } from './record.ts';
 import { OWNER_FILE, replayDead } from './replay.ts';
+import type { HeldReservation } from './reservation.ts';
 import { askLeases, forgetProcess, leasesOf, removeEmptyLeases, touchProcess } from './store.ts';
+import { LEASE_LIMITS, type LeaseDesk } from './waiting-line.ts';
 
 const RECALL = 'spend-recall';
 const RETURN = 'spend-return';
-const MAINTAIN_MS = RENEW_MS;
 /** Every so many maintenances the process shows itself to the database and tidies its leases. */
 const MAINTAIN_DATABASE_EVERY = 6;
 
@@ -70,6 +72,7 @@ class Spending implements Spend {
   readonly #directory: string;
   #maintenance: Timer;
   #maintained = 0;
+  #maintaining: Promise<void> | undefined;
   #closed = false;
 
   constructor(options: SpendOptions, processId: string, journalsDir: string, directory: string) {
@@ -102,7 +105,9 @@ class Spending implements Spend {
       limits: { ...LEDGER_LIMITS, ...options.ledger },
     });
     this.#subscribe();
-    this.#maintenance = clock.timer(MAINTAIN_MS, () => void this.#maintain());
+    this.#maintenance = clock.timer(options.maintainMs ?? RENEW_MS, () => {
+      this.#maintaining = this.#maintain();
+    });
   }
 
   reserve(
@@ -136,11 +141,13 @@ class Spending implements Spend {
     return findGeneration(this.#database, id, viewer, known);
   }
 
-  usageOf(keyIds: readonly string[]): Promise<Map<string, KeyUsage>> {
+  async usageOf(keyIds: readonly string[]): Promise<Map<string, KeyUsage>> {
+    await this.ledger.flush();
     return readUsage(this.#database, keyIds, this.#clock.now());
   }
 
-  stateOf(budgets: readonly Budget[]): Promise<BudgetState[]> {
+  async stateOf(budgets: readonly Budget[]): Promise<BudgetState[]> {
+    await this.ledger.flush();
     return readBudgetStates(this.#database, budgets, this.#clock.now());
   }
 
@@ -156,6 +163,7 @@ class Spending implements Spend {
     if (this.#closed) return;
     this.#closed = true;
     this.#maintenance.cancel();
+    await this.#maintaining;
     let done = await this.ledger.flush();
     this.ledger.stop();
     if (done && this.open === 0) {
@@ -179,7 +187,11 @@ class Spending implements Spend {
       });
     return {
       ask: (wishes) =>
-        this.ledger.inOrder(() => this.#database.transaction((tx) => askLeases(tx, this.#processId, wishes))),
+        this.ledger.inOrder(() => {
+          // Once its leases are given back a process must not take new ones: nobody would ever return them.
+          if (this.#closed) throw closing();
+          return this.#database.transaction((tx) => askLeases(tx, this.#processId, wishes));
+        }),
       recall: (ids) => announce(RECALL, ids),
       announceReturn: (ids) => announce(RETURN, ids),
     };
@@ -229,7 +241,9 @@ class Spending implements Spend {
 
   #reconcile(): Promise<void> {
     return this.ledger.inOrder(async () => {
-      this.#leases.reconcile(await leasesOf(this.#database, this.#processId));
+      const forgotten = this.#leases.reconcile(await leasesOf(this.#database, this.#processId));
+      if (forgotten.length === 0) return;
+      await this.#database.transaction((tx) => askLeases(tx, this.#processId, forgotten));
     });
   }
 }
@@ -305,4 +319,8 @@ class OpenRow implements OpenGeneration {
     this.#spending.dirty.push(this);
     this.#spending.journal.wake();
   }
+}
+
+function closing(): GatewayError {
+  return new GatewayError('server', 'the gateway is being stopped', { status: 503, metadata: { retryable: true } });
 }

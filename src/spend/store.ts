@@ -230,33 +230,24 @@ export async function askLeases(
     tx,
     wishes.map((wish) => wish.windowId),
   );
-  const answers = wishes.map((wish) => decide(wish, locked.get(wish.windowId)!));
-  const moves = answers
-    .map((answer, index) => ({
-      id: answer.windowId,
-      change: answer.grantedNano - wishes[index]!.backNano,
-    }))
-    .filter((move) => move.change !== 0n)
-    .map((move) => ({ id: move.id, change: String(move.change) }));
-  if (moves.length > 0) {
-    await tx.query(
-      `WITH moved AS (
-         SELECT id, change FROM jsonb_to_recordset($2::jsonb) AS move(id text, change bigint)
-       ), leases AS (
-         INSERT INTO spend_leases AS own (process_id, window_id, amount_nano)
-         SELECT $1, id, change FROM moved
-         ON CONFLICT (process_id, window_id) DO UPDATE SET amount_nano = own.amount_nano + excluded.amount_nano
-       )
-       UPDATE spend_windows own SET leased_nano = own.leased_nano + moved.change FROM moved WHERE own.id = moved.id`,
-      [processId, JSON.stringify(moves)],
-    );
-  }
+  const changes = new Map<string, WindowChange>();
+  const backs = wishes.filter((wish) => wish.backNano > 0n);
+  // What an operator has taken back already is not given back twice.
+  await changeLeases(tx, processId, new Map(backs.map((wish) => [wish.windowId, -wish.backNano])), changes);
+  const answers = wishes.map((wish) => {
+    const back = changes.get(wish.windowId)?.leased ?? 0n;
+    const answer = decide(wish, locked.get(wish.windowId)!, back);
+    if (answer.grantedNano > 0n) changeOf(changes, wish.windowId).leased += answer.grantedNano;
+    return answer;
+  });
+  await addLeases(tx, processId, answers);
+  await changeWindows(tx, changes);
   return answers;
 }
 
-function decide(wish: LeaseWish, row: WindowRow): LeaseAnswer {
+function decide(wish: LeaseWish, row: WindowRow, change: bigint): LeaseAnswer {
   const usedNano = BigInt(row.spent_nano) + (wish.includeByok ? BigInt(row.byok_nano) : 0n);
-  const leasedNano = BigInt(row.leased_nano) - wish.backNano;
+  const leasedNano = BigInt(row.leased_nano) + change;
   const spare = wish.limitNano - usedNano - leasedNano - wish.needNano;
   let grantedNano = 0n;
   if (spare >= 0n && wish.needNano > 0n) {
@@ -265,6 +256,17 @@ function decide(wish: LeaseWish, row: WindowRow): LeaseAnswer {
     grantedNano = wish.needNano + (beyond < spare ? beyond : spare);
   }
   return { windowId: wish.windowId, grantedNano, usedNano, leasedNano: leasedNano + grantedNano };
+}
+
+async function addLeases(tx: Queryable, processId: string, answers: readonly LeaseAnswer[]): Promise<void> {
+  const grants = answers.filter((answer) => answer.grantedNano > 0n);
+  if (grants.length === 0) return;
+  await tx.query(
+    `INSERT INTO spend_leases AS own (process_id, window_id, amount_nano)
+     SELECT $1, id, amount FROM jsonb_to_recordset($2::jsonb) AS granted(id text, amount bigint)
+     ON CONFLICT (process_id, window_id) DO UPDATE SET amount_nano = own.amount_nano + excluded.amount_nano`,
+    [processId, JSON.stringify(grants.map((grant) => ({ id: grant.windowId, amount: String(grant.grantedNano) })))],
+  );
 }
 
 async function lockWindows(tx: Queryable, ids: readonly string[]): Promise<Map<string, WindowRow>> {

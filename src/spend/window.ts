@@ -20,9 +20,11 @@ export class BudgetWindow {
   unflushed: Nano = 0n;
   /** The part of `lease` that no grant covers: requests cost more than their bound. Enters the database with their rows. */
   forced: Nano = 0n;
+  /** Given back, but the database has not answered yet; no longer in `lease`. */
+  leaving: Nano = 0n;
   /** The limit was lowered, or the budget counts differently: the lease must be asked for anew. */
   stale = false;
-  /** Reservations that refer to it. */
+  /** Reservations, made or waiting, that refer to it. */
   holders = 0;
   /** Somebody waits for it, so nobody may pass. */
   blocked = false;
@@ -53,7 +55,7 @@ export class BudgetWindow {
 
   /** Nothing of it would be lost by forgetting it. */
   get empty(): boolean {
-    return this.holders === 0 && this.lease === 0n && this.unflushed === 0n && !this.blocked;
+    return this.holders === 0 && this.lease === 0n && this.unflushed === 0n && this.leaving === 0n && !this.blocked;
   }
 
   adopt(budget: Budget): void {
@@ -71,6 +73,15 @@ export class BudgetWindow {
   /** Whether `nano` cannot fit even if every running request turned out to be free. What is spent is never unspent. */
   hopeless(nano: Nano): boolean {
     return nano > 0n && this.known && this.used + this.unflushed + nano > this.budget.limitNano;
+  }
+
+  /** Takes the idle lease out, to be given back. */
+  takeIdle(): Nano {
+    const { idle } = this;
+    if (idle <= 0n) return 0n;
+    this.lease -= idle;
+    this.leaving += idle;
+    return idle;
   }
 
   /** Turns `reserved` of a request into what it really cost; returns the part that the lease did not cover. */
@@ -105,4 +116,16 @@ export class BudgetWindow {
       resetsAt: this.end === Number.POSITIVE_INFINITY ? null : this.end,
     };
   }
+}
+
+/** One window's part of a reservation. */
+export interface Part {
+  readonly window: BudgetWindow;
+  nano: Nano;
+}
+
+/** The refusal of the first part that can never fit. */
+export function hopeless(parts: readonly Part[]): Refusal | undefined {
+  const part = parts.find(({ window, nano }) => window.hopeless(nano));
+  return part?.window.refusal(part.nano);
 }

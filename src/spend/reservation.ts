@@ -1,0 +1,55 @@
+/** What one request holds of its budgets. */
+import type { Charge, Refusal } from './budget.ts';
+import type { Reservation } from './index.ts';
+import type { Leases } from './leases.ts';
+import type { Taken } from './record.ts';
+import type { Part } from './window.ts';
+
+/** A reservation as the ledger sees it. */
+export class HeldReservation implements Reservation {
+  readonly refused = undefined;
+  readonly parts: readonly Part[];
+  readonly #leases: Leases;
+  #held: Charge;
+  #open = true;
+
+  constructor(leases: Leases, parts: readonly Part[], held: Charge) {
+    this.#leases = leases;
+    this.parts = parts;
+    this.#held = held;
+  }
+
+  get held(): Charge {
+    return this.#held;
+  }
+
+  extend(more: Charge): true | Refusal | Promise<true | Refusal> {
+    return this.#open ? this.#leases.extend(this, more) : true;
+  }
+
+  /** Takes `extra`, which its windows cover, unless it has been settled meanwhile. */
+  grow(extra: readonly Part[], more: Charge): void {
+    if (!this.#open) return;
+    for (const [index, part] of this.parts.entries()) {
+      part.nano += extra[index]!.nano;
+      part.window.reserved += extra[index]!.nano;
+    }
+    this.#held = {
+      creditNano: this.#held.creditNano + more.creditNano,
+      byokNano: this.#held.byokNano + more.byokNano,
+    };
+  }
+
+  /** What the row takes from the leases. Empty the second time. */
+  settle(cost: Charge): Taken[] {
+    if (!this.#open) return [];
+    this.#open = false;
+    return this.#leases.settle(this.parts, cost);
+  }
+
+  release(): void {
+    this.settle(FREE);
+  }
+}
+
+const FREE: Charge = { creditNano: 0n, byokNano: 0n };
