@@ -122,11 +122,12 @@ test('27: tool_use without a call is a plain stop, the native word kept', () => 
 test('28: ids of other vendors are rewritten one-to-one, on calls and results alike, always the same', () => {
   const history = [
     user(text('run')),
-    assistant(call('functions.Bash:0'), call('functions.Bash.0'), call('toolu_1'), call('enc_x')),
+    assistant(call('functions.Bash:0'), call('functions.Bash.0'), call('toolu_1'), call('enc_ZnVuY3Rpb25zLkJhc2g6MA')),
     result('functions.Bash:0', text('A')),
     result('functions.Bash.0', text('B')),
     result('toolu_1', text('C')),
-    result('enc_x', text('D')),
+    // What the first one is rewritten to.
+    result('enc_ZnVuY3Rpb25zLkJhc2g6MA', text('D')),
   ];
   const body = encode({ messages: history });
   const ids = body.messages[1].content.map((block: Json) => block.id);
