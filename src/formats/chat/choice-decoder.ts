@@ -69,11 +69,12 @@ export class ChoiceDecoder {
   close(sources: readonly Citation[], events: TurnEvent[]): void {
     if (sources.length > 0) this.cite(sources, events);
     this.stopFlow(events);
-    for (const call of this.calls) {
-      if (call.part === -1) this.startCall(call, events);
+    // A call that never got a name is none that anybody could carry out.
+    const calls = this.calls.filter((call) => call.part !== -1);
+    for (const call of calls) {
       events.push({ type: 'partStop', choice: this.index, index: call.part });
     }
-    const finish = readFinish(this.native, this.calls.length > 0, this.stopReason);
+    const finish = readFinish(this.native, calls.length > 0, this.stopReason);
     events.push({ type: 'finish', choice: this.index, finish });
   }
 

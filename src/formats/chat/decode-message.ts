@@ -113,9 +113,10 @@ function decodeCalls(message: JsonObject, invent: () => string): ToolCallPart[] 
   for (const entry of list(message['tool_calls'])) {
     const value = object(entry);
     if (value === undefined) continue;
-    const id = someText(value['id']) ?? invent();
     const custom = object(value['custom']);
     const call = object(value['function']) ?? custom ?? {};
+    if (someText(call['name']) === undefined) continue;
+    const id = someText(value['id']) ?? invent();
     const part: ToolCallPart = {
       type: 'toolCall',
       id,

@@ -55,14 +55,13 @@ function patchChoice(text: string, value: JsonObject, choice: Choice, position: 
   if (value['native_finish_reason'] === undefined) {
     edits.push({ key: 'native_finish_reason', json: JSON.stringify(choice.finish.native) });
   }
+  if (value['logprobs'] === undefined) edits.push({ key: 'logprobs', json: 'null' });
   const message = members.find((member) => member.key === 'message');
-  if (message === undefined) edits.push({ key: 'message', json: '{"role":"assistant","content":null}' });
-  else {
-    const json = patchMessage(
-      text.slice(message.valueStart, message.valueEnd),
-      object(value['message']) ?? {},
-      choice.parts,
-    );
+  const told = object(value['message']);
+  if (message === undefined || told === undefined) {
+    edits.push({ key: 'message', json: '{"role":"assistant","content":null,"refusal":null}' });
+  } else {
+    const json = patchMessage(text.slice(message.valueStart, message.valueEnd), told, choice.parts);
     edits.push({ key: 'message', json });
   }
   return patchMembers(text, members, edits);
@@ -75,6 +74,8 @@ function patchMessage(text: string, message: JsonObject, parts: readonly Part[])
   if (content !== null && content !== undefined && typeof content !== 'string') {
     edits.push({ key: 'content', json: JSON.stringify(joinedText(parts)) });
   }
+  // Clients are promised both, if as null; many services leave one out.
+  for (const key of ['content', 'refusal']) if (message[key] === undefined) edits.push({ key, json: 'null' });
   const reasoning = parts.reduce((joined, part) => (part.type === 'reasoning' ? joined + part.text : joined), '');
   if (reasoning !== '' && someText(message['reasoning']) === undefined) {
     edits.push({ key: 'reasoning', json: JSON.stringify(reasoning) });
@@ -89,13 +90,20 @@ function isStandardCall(value: unknown): boolean {
   if (someText(call['id']) === undefined) return false;
   if (call['type'] === 'custom') return true;
   const body = object(call['function']);
-  return call['type'] === 'function' && typeof body?.['name'] === 'string' && someText(body['arguments']) !== undefined;
+  return (
+    call['type'] === 'function' && someText(body?.['name']) !== undefined && someText(body?.['arguments']) !== undefined
+  );
 }
 
 /** Calls with what they lack: an id, a type, arguments that are a JSON text. */
 function mendedCalls(calls: readonly unknown[], parts: readonly Part[]): JsonObject[] {
   const read = parts.filter((part) => part.type === 'toolCall');
-  return calls.flatMap((value, index) => {
+  // Those without a name were not read either.
+  const named = calls.filter((value) => {
+    const call = object(value);
+    return someText((object(call?.['function']) ?? object(call?.['custom']))?.['name']) !== undefined;
+  });
+  return named.flatMap((value, index) => {
     const call = object(value);
     const part = read[index];
     if (call === undefined || part === undefined) return [];

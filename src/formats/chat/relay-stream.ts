@@ -138,7 +138,8 @@ export class ChatRelayStream implements RelayStream {
       Object.assign(this.strange, rest(chunk, KNOWN));
       return '';
     }
-    const patched = this.head.patch(chunk, data, Array.isArray(chunk['choices']) ? [] : NO_CHOICES);
+    const edits = Array.isArray(chunk['choices']) ? WITHOUT_USAGE : [...NO_CHOICES, ...WITHOUT_USAGE];
+    const patched = this.head.patch(chunk, data, edits);
     if (this.held.length === 0) return frame(patched);
     this.held.push({ choice: -1, text: patched });
     return '';

@@ -1,0 +1,157 @@
+/** Whatever an upstream sends: no exception, no broken form towards the client. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc, { type Arbitrary } from 'fast-check';
+import { GatewayError } from '../../base/errors.ts';
+import { parseJson } from '../../base/json.ts';
+import { readChatStream, readWholeChat } from '../../testing/chat-client.ts';
+import type { Closing, Stamp } from '../conversation/format.ts';
+import { chat } from './index.ts';
+
+const STAMP: Stamp = { id: 'gen-1', model: 'acme/large', provider: 'Acme', created: 1_700_000_000, usage: 'finish' };
+const CLOSING: Closing = {
+  usage: { input: 1, cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0, output: 1, reasoning: 0 },
+};
+
+const junk = fc.oneof(fc.jsonValue({ maxDepth: 2 }), fc.constantFrom<unknown>('', 0, -1, null, [], {}, 1e9));
+/** A member of the right kind most of the time. */
+const likely = (right: Arbitrary<unknown>) => fc.oneof({ weight: 4, arbitrary: right }, { weight: 1, arbitrary: junk });
+const some = (members: Record<string, Arbitrary<unknown>>) => fc.record(members, { requiredKeys: [] });
+
+const call = some({
+  index: likely(fc.constantFrom(0, 0, 1, 2)),
+  id: likely(fc.constantFrom('c1', 'c2', '')),
+  type: likely(fc.constant('function')),
+  function: likely(some({ name: likely(fc.constantFrom('f', '')), arguments: fc.constant('') })),
+});
+const detail = some({
+  type: likely(fc.constantFrom('reasoning.text', 'reasoning.summary', 'reasoning.encrypted')),
+  text: likely(fc.constantFrom('t', '')),
+  summary: likely(fc.constant('s')),
+  data: likely(fc.constant('d')),
+  signature: likely(fc.constant('g')),
+  index: likely(fc.constantFrom(0, 1)),
+  id: likely(fc.constantFrom('c1', 'r1')),
+});
+const message = some({
+  role: likely(fc.constant('assistant')),
+  content: likely(
+    fc.oneof(
+      fc.constantFrom('', 'text'),
+      fc.array(
+        likely(
+          some({
+            type: likely(fc.constantFrom('text', 'thinking', 'image_url')),
+            text: likely(fc.constant('t')),
+            thinking: junk,
+          }),
+        ),
+      ),
+    ),
+  ),
+  reasoning: likely(fc.constantFrom('', 'r')),
+  reasoning_content: likely(fc.constantFrom('', 'r')),
+  reasoning_details: likely(fc.array(detail, { maxLength: 3 })),
+  refusal: likely(fc.constantFrom('', 'no')),
+  tool_calls: likely(fc.array(likely(call), { maxLength: 3 })),
+  function_call: junk,
+  annotations: likely(fc.array(junk, { maxLength: 2 })),
+  images: likely(fc.array(junk, { maxLength: 2 })),
+  audio: junk,
+});
+const choice = some({
+  index: likely(fc.constantFrom(0, 0, 0, 1)),
+  delta: likely(message),
+  message: likely(message),
+  finish_reason: likely(fc.constantFrom(null, '', 'stop', 'length', 'tool_calls', 'weird')),
+  logprobs: likely(some({ content: likely(fc.array(junk, { maxLength: 1 })) })),
+  stop_reason: junk,
+});
+const chunk = some({
+  id: likely(fc.constantFrom('u1', '')),
+  object: likely(fc.constant('chat.completion.chunk')),
+  created: likely(fc.constantFrom(5, 0)),
+  model: likely(fc.constant('m')),
+  provider: likely(fc.constant('p')),
+  choices: likely(fc.array(likely(choice), { maxLength: 2 })),
+  usage: likely(
+    some({ prompt_tokens: likely(fc.nat()), completion_tokens: likely(fc.nat()), prompt_tokens_details: junk }),
+  ),
+  citations: junk,
+  service_tier: junk,
+  system_fingerprint: junk,
+});
+
+test('any stream of events ends in a stream that keeps the form', () => {
+  fc.assert(
+    fc.property(
+      fc.array(likely(chunk), { maxLength: 6 }),
+      fc.constantFrom('chunk', 'finish', 'none'),
+      (chunks, usage) => {
+        for (const way of ['relay', 'encode'] as const) {
+          const stamp = { ...STAMP, usage };
+          const decoder = chat.decoder({});
+          const relay = chat.relay.stream(stamp, {});
+          const encoder = chat.encoder(stamp);
+          let text = '';
+          let ended = false;
+          for (const data of [...chunks.map((value) => JSON.stringify(value)), '[DONE]']) {
+            const value = data === '[DONE]' ? undefined : parseJson(data);
+            const events = decoder.read('', data, value);
+            if (events.some((event) => event.type === 'failure')) break;
+            text +=
+              way === 'relay'
+                ? relay.event('', data, value, events)
+                : events.map((event) => encoder.event(event)).join('');
+            ended = events.some((event) => event.type === 'end');
+          }
+          const writer = way === 'relay' ? relay : encoder;
+          text += ended ? writer.end(CLOSING) : writer.failure(new GatewayError('server', 'broken'), CLOSING);
+          if (way === 'encode' || chunks.every(isPlain)) readChatStream(text, usage);
+          else
+            for (const event of text.trimEnd().split('\n\n')) if (event !== 'data: [DONE]') JSON.parse(event.slice(6));
+        }
+      },
+    ),
+    { numRuns: 500 },
+  );
+});
+
+/** A relay passes on what it does not know, wrong types of lesser members too; the strict reader minds those. */
+function isPlain(value: unknown): boolean {
+  return !/"(reasoning|refusal|annotations|logprobs|function_call|tool_calls)"/.test(JSON.stringify(value));
+}
+
+test('any whole answer is read as a turn or as a failure, and a turn can be told', () => {
+  fc.assert(
+    fc.property(likely(chunk), (value) => {
+      const text = JSON.stringify(value);
+      const read = chat.decodeReply(parseJson(text), {});
+      if ('failure' in read) return;
+      JSON.parse(chat.relay.reply(text, parseJson(text), read.turn, STAMP, CLOSING, {}));
+      const encoded = JSON.stringify(chat.encodeReply(read.turn, STAMP, CLOSING));
+      readWholeChat(encoded);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test('any error body is read into a failure with a message', () => {
+  fc.assert(
+    fc.property(
+      fc.constantFrom(400, 401, 404, 429, 500, 503, 529),
+      fc.oneof(
+        fc.string(),
+        junk.map((value) => JSON.stringify(value)),
+        junk.map((value) => JSON.stringify({ error: value })),
+        likely(some({ message: junk, type: junk, code: junk })).map((error) => JSON.stringify({ error })),
+      ),
+      (status, body) => {
+        const failure = chat.decodeFailure(status, body);
+        assert.ok(typeof failure.message === 'string' && failure.message !== '');
+        assert.equal(failure.status, status);
+      },
+    ),
+    { numRuns: 300 },
+  );
+});
