@@ -9,7 +9,10 @@ export const INTERVALS: readonly Interval[] = ['lifetime', 'daily', 'weekly', 'm
 
 export type Scope = 'account' | 'workspace' | 'key' | 'guardrail';
 
-/** A hard limit. Two with the same scope, id and interval share one counter, so the lower limit decides. */
+/**
+ * A hard limit. At most one of a scope, id and interval may stand in one request. Make a new object when something in it
+ * changes: from the first request that comes with it on, everybody who waits in this process is held to it.
+ */
 export interface Budget {
   scope: Scope;
   /** Organization, workspace, key or guardrail id. */

@@ -81,6 +81,8 @@ interface Passed {
   held: bigint;
   /** undefined while it runs. */
   cost: bigint | undefined;
+  /** What it costs if its process dies. */
+  promptNano: bigint;
   reservation: Reservation;
   open: OpenGeneration | undefined;
 }
@@ -92,14 +94,15 @@ class World {
   readonly #processes: SpendProcess[] = [];
   readonly #dead = new Set<SpendProcess>();
   readonly #waiting = new Map<Promise<unknown>, SpendProcess>();
-  #limit = 100n;
+  /** Every limit that there was, the present one last. */
+  readonly #limits: number[] = [];
   #now = NOON;
   #budgets: Budget[] = [];
 
   constructor(place: SpendWorld) {
     this.#place = { ...place, now: () => this.#now };
     this.#database = place.database;
-    this.#setLimit(100n);
+    this.#setLimit(100);
   }
 
   async start(): Promise<void> {
@@ -114,7 +117,7 @@ class World {
     else if (step.do === 'kill') await this.#kill(step.process);
     else if (step.do === 'replay') await this.#replay(step.interruptAfter);
     else if (step.do === 'flush') await this.#processes[step.process]!.spend.flush();
-    else if (step.do === 'limit') this.#setLimit(BigInt(step.limit));
+    else if (step.do === 'limit') this.#setLimit(step.limit);
     else if (step.do === 'midnight') this.#now += 86_400_000;
     else if (step.do === 'fault') this.#processes[step.process]!.fault(step.fault);
     else {
@@ -135,8 +138,9 @@ class World {
     await this.#checkCounters();
   }
 
-  #setLimit(limit: bigint): void {
-    this.#limit = limit;
+  #setLimit(highest: number): void {
+    this.#limits.push(highest);
+    const limit = BigInt(highest);
     this.#budgets = [
       sampleBudget(limit, { scope: 'key', scopeId: 'key-1' }),
       sampleBudget(2n * limit, { scope: 'workspace', scopeId: 'workspace-1' }),
@@ -146,7 +150,7 @@ class World {
   #reserve(at: number, amount: bigint, mask: number, begins: boolean): void {
     const process = this.#processes[at]!;
     const budgets = this.#budgets.filter((_, index) => mask & (1 << index));
-    const limits = budgets.map((budget) => budget.limitNano);
+    const since = this.#limits.length - 1;
     const acceptedAt = this.#now;
     const bound = { creditNano: amount, byokNano: 0n };
     const letThrough = (reservation: Reservation): void => {
@@ -158,13 +162,14 @@ class World {
         day: windowStart('daily', acceptedAt),
         held: amount,
         cost: undefined,
+        promptNano: amount / 2n,
         reservation,
         open: undefined,
       };
       this.passed.push(passed);
-      if (amount > 0n) this.#checkLimits(passed, limits);
+      if (amount > 0n) this.#checkLimits(passed, since);
       if (!begins) return;
-      const attempt = sampleAttempt({ promptNano: amount / 2n, outputPrice: 0n });
+      const attempt = sampleAttempt({ promptNano: passed.promptNano, outputPrice: 0n });
       passed.open = process.spend.begin(sampleAccepted(id, { createdAt: acceptedAt }), attempt, reservation);
     };
     const answer = process.spend.reserve(budgets, bound, acceptedAt);
@@ -191,20 +196,17 @@ class World {
 
   readonly #failures: unknown[] = [];
 
-  /** The law: what was spent and what may still be spent stays within the limit that the request came with. */
-  #checkLimits(passed: Passed, limits: readonly bigint[]): void {
-    for (const [index, scope] of passed.scopes.entries()) {
+  /** The law: what was spent and what may still be spent stays within a limit that held while the request waited. */
+  #checkLimits(passed: Passed, since: number): void {
+    const highest = Math.max(...this.#limits.slice(since));
+    for (const scope of passed.scopes) {
       let sum = 0n;
       for (const other of this.passed) {
         if (other.day === passed.day && other.scopes.includes(scope)) sum += other.cost ?? other.held;
       }
-      const [, limit] = [limits[index]!, this.#limitOf(scope)].sort((a, b) => (a < b ? -1 : 1)) as [bigint, bigint];
+      const limit = BigInt(scope === 'key-1' ? highest : 2 * highest);
       if (sum > limit) this.#failures.push(new Error(`${scope} could spend ${sum} of ${limit}`));
     }
-  }
-
-  #limitOf(scope: string): bigint {
-    return scope === 'key-1' ? this.#limit : 2n * this.#limit;
   }
 
   #running(which: number): Passed | undefined {
@@ -227,11 +229,11 @@ class World {
   #extend(which: number, amount: bigint): void {
     const passed = this.#running(which);
     if (passed === undefined) return;
-    const limits = passed.scopes.map((scope) => this.#limitOf(scope));
+    const since = this.#limits.length - 1;
     const grown = (answer: unknown): void => {
       if (answer !== true || passed.cost !== undefined || this.#dead.has(passed.process)) return;
       passed.held += amount;
-      if (amount > 0n) this.#checkLimits(passed, limits);
+      if (amount > 0n) this.#checkLimits(passed, since);
     };
     const answer = passed.reservation.extend({ creditNano: amount, byokNano: 0n });
     if (answer instanceof Promise) this.#watch(passed.process, answer.then(grown));
@@ -255,6 +257,9 @@ class World {
   async #replay(interruptAfter: number): Promise<void> {
     const [processId] = await this.#deadJournals();
     if (processId === undefined) return;
+    const left = this.passed.filter((each) => each.cost === undefined && each.process.processId === processId);
+    // From here on others may get what the replay gives back, so the model has to know before they do.
+    for (const passed of left) passed.cost = passed.open === undefined ? 0n : passed.promptNano;
     const directory = join(this.#place.dataDir, 'journal', processId);
     if (interruptAfter > 0) {
       const interrupted = faulty(this.#database, interruptAfter);
@@ -266,16 +271,6 @@ class World {
       // The interruption came too late to keep the journal.
       assert.equal(error.code, 'ENOENT');
     });
-    for (const passed of this.passed) {
-      if (passed.cost !== undefined || passed.process.processId !== processId) continue;
-      const [row] = await this.#database.query<{ cost_nano: bigint }>(
-        'SELECT cost_nano FROM generations WHERE id = $1',
-        [passed.id],
-      );
-      assert.equal(row !== undefined, passed.open !== undefined, 'a row for every request that was begun');
-      passed.cost = row?.cost_nano ?? 0n;
-      assert.ok(passed.cost <= passed.held);
-    }
   }
 
   async #checkRows(): Promise<void> {
