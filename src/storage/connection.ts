@@ -1,7 +1,7 @@
 /** How one connection to PostgreSQL is made, the same for the pool, the listener and the launcher. */
 
 import { createHash } from 'node:crypto';
-import { closeSync, openSync, symlinkSync } from 'node:fs';
+import { closeSync, openSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -79,6 +79,7 @@ function connectableFolder(folder: string): string {
   } else {
     const hash = createHash('sha256').update(folder).digest('hex').slice(0, 16);
     short = join(tmpdir(), `gatehouse-${hash}-${process.pid}`);
+    rmSync(short, { force: true });
     symlinkSync(folder, short);
   }
   shortFolders.set(folder, short);
@@ -89,8 +90,10 @@ function connectableFolder(folder: string): string {
 export function releaseFolder(folder: string): void {
   const short = shortFolders.get(folder);
   shortFolders.delete(folder);
-  const descriptor = short?.match(/^\/proc\/self\/fd\/(\d+)$/)?.[1];
-  if (descriptor !== undefined) closeSync(Number(descriptor));
+  if (short === undefined) return;
+  const descriptor = /^\/proc\/self\/fd\/(\d+)$/.exec(short)?.[1];
+  if (descriptor === undefined) rmSync(short, { force: true });
+  else closeSync(Number(descriptor));
 }
 
 const INT8 = 20;

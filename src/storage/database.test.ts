@@ -140,6 +140,18 @@ test('a connection that is cut between two statements is not noticed by the call
   assert.notEqual(after?.pid, before?.pid);
 });
 
+test('a statement that comes while the server is away for a moment waits for it', async (t) => {
+  const gate = await openGate(t);
+  const database = await openDatabase({ target: { connectionString: gate.url }, clock, log });
+  t.after(() => database.close());
+  await database.query('select 1');
+  gate.close();
+  await until(() => !database.up, 'the loss is noticed');
+  const waiting = database.query('select 1 as one');
+  gate.open();
+  assert.deepEqual(await waiting, [{ one: 1 }]);
+});
+
 test('while the server is away statements are refused as retryable, at once after a grace, and work when it is back', async (t) => {
   const gate = await openGate(t);
   const database = await openDatabase({ target: { connectionString: gate.url }, clock, log });

@@ -1,6 +1,9 @@
 /**
  * The PostgreSQL that comes with the gateway: started as a child process on a Unix socket in the data folder, watched,
  * restarted when it dies, stopped with us whatever way we end. With DATABASE_URL none of this runs.
+ *
+ * Linux has all of it. On macOS there is no /proc: PostgreSQL's own lock file decides what is left of a crash, and root
+ * needs a data folder that the account `nobody` can enter. Windows has no Unix sockets in Node, so it needs DATABASE_URL.
  */
 import { readFileSync, rmSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -50,11 +53,12 @@ export function socketFolderOf(dataFolder: string): string {
   return join(resolve(dataFolder), 'postgres');
 }
 
-const POLL_MS = 10;
 /** A server that is starting, recovering or writing its last checkpoint is given this long. */
 const SETTLE_MS = 120_000;
 /** How long a killed owner may still seem to be there. */
 const OWNER_GRACE_MS = 2_000;
+/** How long a server may be without an owner before it is an orphan; one that has just started may not have its yet. */
+const UNOWNED_MS = 500;
 /**
  * Until SIGQUIT and SIGKILL. Children without a parent may, in the first moments, be a server that just starts; and a
  * server that closes may never finish (see `server.ts`).
@@ -89,9 +93,10 @@ class Supervisor implements EmbeddedServer {
       throw new Error('the embedded PostgreSQL needs Unix sockets, which Windows lacks here; set DATABASE_URL');
     }
     const cluster = this.socketFolder;
+    const { clock, settings } = this.#options;
     const account = serverAccount(cluster);
     const binaries = prepareBinaries(account, dirname(cluster));
-    await ensureCluster(cluster, binaries, account, this.#options.clock);
+    await ensureCluster(cluster, { binaries, account, clock, durable: settings?.['fsync'] !== 'off' });
     for (let attempt = 1; ; attempt++) {
       await this.#clearTheWay();
       const reason = await this.#launch(binaries, account);
@@ -124,21 +129,24 @@ class Supervisor implements EmbeddedServer {
     void server.ended.then((tail) => {
       reason = tail || 'it ended without a word';
     });
-    const deadline = clock.monotonic() + SETTLE_MS;
+    const began = clock.monotonic();
     while (reason === undefined) {
       const seen = await probe(this.socketFolder);
-      if (typeof seen === 'object' && seen.owned) {
+      // Of two starts at once it may be the other's server that answers; ours is about to end then.
+      const ours = lockHolder(this.socketFolder) === server.pid;
+      if (typeof seen === 'object' && seen.owned && ours) {
         this.#server = server;
         this.#keepOwner(seen.client, server);
         void server.ended.then((tail) => this.#ended(server, tail));
         return undefined;
       }
       if (typeof seen === 'object') await seen.client.end();
-      if (clock.monotonic() > deadline) {
+      const waitedMs = clock.monotonic() - began;
+      if (waitedMs > SETTLE_MS) {
         await server.stop(false);
         return 'it did not answer in time';
       }
-      await sleep(clock, POLL_MS);
+      await sleep(clock, pollDelay(waitedMs));
     }
     return reason;
   }
@@ -154,7 +162,8 @@ class Supervisor implements EmbeddedServer {
 
   async #regainOwner(server: Server): Promise<void> {
     while (!this.#stopping && server.running) {
-      const seen = await probe(this.socketFolder);
+      // Whatever is wrong with the socket, statements and the next restart tell of it.
+      const seen = await probe(this.socketFolder).catch(() => 'silent' as const);
       if (typeof seen === 'object' && seen.owned) return this.#keepOwner(seen.client, server);
       if (typeof seen === 'object') await seen.client.end();
       await sleep(this.#options.clock, RESTART_DELAY_MS);
@@ -191,30 +200,34 @@ class Supervisor implements EmbeddedServer {
     const { clock } = this.#options;
     const began = clock.monotonic();
     let closingSince: number | undefined;
+    let unownedSince: number | undefined;
     for (;;) {
       const now = clock.monotonic();
-      if (now - began > SETTLE_MS) {
+      const waitedMs = now - began;
+      if (waitedMs > SETTLE_MS) {
         throw new Error(`a PostgreSQL works on ${this.socketFolder} and neither serves nor ends; look at postgres.log`);
       }
       const seen = await probe(this.socketFolder);
-      if (typeof seen === 'object') await this.#meet(seen, now - began);
+      unownedSince = typeof seen === 'object' && seen.owned ? (unownedSince ?? now) : undefined;
+      if (typeof seen === 'object')
+        await this.#meet(seen, waitedMs, now - (unownedSince ?? now)).finally(() => seen.client.end());
       else if (seen === 'silent' && processesIn(this.socketFolder).length === 0) return removeLocks(this.socketFolder);
       else if (seen !== 'busy') {
         closingSince ??= now;
         endLeftovers(this.socketFolder, now - closingSince);
       }
-      await sleep(clock, POLL_MS);
+      await sleep(clock, pollDelay(waitedMs));
     }
   }
 
-  /** A live server: somebody's, or an orphan. */
-  async #meet({ client, owned }: { client: pg.Client; owned: boolean }, waitedMs: number): Promise<void> {
-    await client.end();
+  /** A live server: somebody's, or, when nobody claims it for a while, an orphan. The lock is held until it is told. */
+  async #meet({ owned }: { owned: boolean }, waitedMs: number, unownedMs: number): Promise<void> {
     const folder = dirname(this.socketFolder);
     if (!owned) {
       if (waitedMs < OWNER_GRACE_MS) return;
       throw new Error(`another Gatehouse process serves ${folder}; stop it, or use another folder`);
     }
+    if (unownedMs < UNOWNED_MS) return;
     const pid = livePostmaster(this.socketFolder, processesIn(this.socketFolder));
     if (pid === undefined) {
       throw new Error(`a PostgreSQL that is not on this machine's process list serves ${folder}; stop it first`);
@@ -222,6 +235,11 @@ class Supervisor implements EmbeddedServer {
     this.#options.log.warn('stopping a PostgreSQL that a killed process has left', { pid });
     signal(pid, 'SIGINT');
   }
+}
+
+/** Every look at a server that is not ready leaves a line in its log. */
+function pollDelay(waitedMs: number): number {
+  return waitedMs < 1_000 ? 10 : 100;
 }
 
 /**
@@ -250,9 +268,14 @@ async function probe(socketFolder: string): Promise<Seen> {
 
 /** The server's process, as its lock file and the process table agree on; undefined when they do not. */
 function livePostmaster(cluster: string, processes: readonly number[]): number | undefined {
+  const pid = lockHolder(cluster);
+  return pid !== undefined && (process.platform !== 'linux' || processes.includes(pid)) ? pid : undefined;
+}
+
+/** The process that the lock file names, alive or not. */
+function lockHolder(cluster: string): number | undefined {
   try {
-    const pid = Number.parseInt(readFileSync(join(cluster, 'postmaster.pid'), 'utf8'), 10);
-    return process.platform !== 'linux' || processes.includes(pid) ? pid : undefined;
+    return Number.parseInt(readFileSync(join(cluster, 'postmaster.pid'), 'utf8'), 10);
   } catch {
     return undefined;
   }

@@ -59,7 +59,7 @@ export async function emptyDatabase(
 const EXTERNAL_URL = process.env['GATEHOUSE_TEST_DATABASE_URL'];
 const PREFIX = 'gatehouse-test-';
 /** Nothing that a test writes has to survive a crash. */
-const FAST = {
+const FAST_SETTINGS = {
   fsync: 'off',
   synchronous_commit: 'off',
   full_page_writes: 'off',
@@ -105,7 +105,7 @@ async function startServer(): Promise<EmbeddedServer> {
   removeLeftovers();
   folder = mkdtempSync(join(tmpdir(), `${PREFIX}${process.pid}-`));
   cpSync(await preparedCluster(), folder, { recursive: true });
-  return startEmbedded({ dataFolder: folder, clock: systemClock, log: silentLog, settings: FAST });
+  return startEmbedded({ dataFolder: folder, clock: systemClock, log: silentLog, settings: FAST_SETTINGS });
 }
 
 /** A folder that is removed when the test ends. */
@@ -127,7 +127,12 @@ async function preparedCluster(): Promise<string> {
   const prepared = join(tmpdir(), `${PREFIX}cluster-${userInfo({ encoding: 'utf8' }).uid}-18`);
   if (existsSync(prepared)) return prepared;
   const temporary = mkdtempSync(join(tmpdir(), `${PREFIX}${process.pid}-`));
-  const made = await startEmbedded({ dataFolder: temporary, clock: systemClock, log: silentLog, settings: FAST });
+  const made = await startEmbedded({
+    dataFolder: temporary,
+    clock: systemClock,
+    log: silentLog,
+    settings: FAST_SETTINGS,
+  });
   await made.stop();
   try {
     renameSync(temporary, prepared);

@@ -1,6 +1,6 @@
 /**
  * A process for the storage tests to kill: starts the embedded server of a data folder, opens the database and, told to
- * write, inserts rows one after another. What it prints, a JSON value a line, is what it has been told by the database:
+ * write, inserts rows one after another. Arguments: the folder, `serve` or `write`, PostgreSQL settings as JSON. What it prints, a JSON value a line, is what it has been told by the database:
  * `{"serving":<pid of the server>}`, `{"failed":<message>}`, and a number for each row that was acknowledged. SIGINT
  * makes it stop in an orderly way, with one more statement on the way out: `{"drained":true}`.
  */
@@ -10,11 +10,11 @@ import { createLog } from '../base/log.ts';
 import { openDatabase } from '../storage/database.ts';
 import { startEmbedded } from '../storage/embedded.ts';
 
-const [dataFolder = '', mode] = process.argv.slice(2);
+const [dataFolder = '', mode, settings = '{}'] = process.argv.slice(2);
 const log = createLog({ stream: process.stderr });
 
 try {
-  const server = await startEmbedded({ dataFolder, clock, log });
+  const server = await startEmbedded({ dataFolder, clock, log, settings: JSON.parse(settings) });
   const database = await openDatabase({ target: server, clock, log });
   await database.query('create table if not exists written (number bigint primary key)');
   let stopping = false;

@@ -26,19 +26,23 @@ import { processesIn } from './processes.ts';
 const INITDB_WAIT_MS = 60_000;
 const POLL_MS = 20;
 
+export interface ClusterOptions {
+  binaries: Binaries;
+  account: Account | undefined;
+  clock: Clock;
+  /** Whether a new cluster has to survive a power loss. */
+  durable: boolean;
+}
+
 /**
  * Makes the cluster unless it is there. initdb works in a folder beside it that is renamed when complete, so one that was
  * killed half-way leaves nothing that looks like a cluster; what it left is removed here.
  */
-export async function ensureCluster(
-  cluster: string,
-  binaries: Binaries,
-  account: Account | undefined,
-  clock: Clock,
-): Promise<void> {
+export async function ensureCluster(cluster: string, options: ClusterOptions): Promise<void> {
+  const { binaries, account, clock } = options;
   mkdirSync(dirname(cluster), { recursive: true, mode: 0o700 });
   await clearUnfinished(cluster, clock);
-  for (let attempt = 1; !exists(cluster); attempt++) await createCluster(cluster, binaries, account, attempt);
+  for (let attempt = 1; !exists(cluster); attempt++) await createCluster(cluster, options, attempt);
   const major = readVersion(cluster);
   if (major !== binaries.major) {
     throw new Error(
@@ -70,16 +74,12 @@ async function clearUnfinished(cluster: string, clock: Clock): Promise<void> {
 
 const CREATE_ATTEMPTS = 3;
 
-async function createCluster(
-  cluster: string,
-  binaries: Binaries,
-  account: Account | undefined,
-  attempt: number,
-): Promise<void> {
+async function createCluster(cluster: string, options: ClusterOptions, attempt: number): Promise<void> {
+  const { account } = options;
   const temporary = mkdtempSync(`${cluster}.new-`);
   try {
     if (account) chownSync(temporary, account.uid, account.gid);
-    await runInitdb(temporary, binaries, account);
+    await runInitdb(temporary, options);
     renameSync(temporary, cluster);
     syncFolder(dirname(cluster));
   } catch (error) {
@@ -90,8 +90,9 @@ async function createCluster(
   }
 }
 
-function runInitdb(folder: string, binaries: Binaries, account: Account | undefined): Promise<void> {
+function runInitdb(folder: string, { binaries, account, durable }: ClusterOptions): Promise<void> {
   const args = ['-D', clusterArgument(folder), '-U', EMBEDDED_USER, '--auth=trust', '--encoding=UTF8', '--locale=C'];
+  if (!durable) args.push('--no-sync');
   return new Promise((resolve, reject) => {
     const child = spawn(binaries.initdb, args, {
       ...account,
