@@ -1,7 +1,7 @@
 /** The members at the head of every chunk that are the gateway's: id, object, created, model, provider. */
 import { type Edit, type Member, patchMembers, scanMembers } from '../../base/json.ts';
 import type { Stamp } from '../conversation/format.ts';
-import { type JsonObject, someText } from './read.ts';
+import { isTime, type JsonObject, someText } from './read.ts';
 
 const OBJECT = 'chat.completion.chunk';
 
@@ -50,8 +50,7 @@ export class ChunkHead {
 
   observe(chunk: JsonObject): void {
     const { created } = chunk;
-    if (this.created === undefined && Number.isInteger(created) && (created as number) > 0)
-      this.created = created as number;
+    if (this.created === undefined && isTime(created)) this.created = created;
     this.fingerprint ??= someText(chunk['system_fingerprint']);
     this.tier ??= someText(chunk['service_tier']);
   }
@@ -81,7 +80,7 @@ export class ChunkHead {
 
   private editsFor(chunk: JsonObject): readonly Edit[] {
     const { created } = chunk;
-    if (Number.isInteger(created) && (created as number) > 0) return this.edits;
+    if (isTime(created)) return this.edits;
     return [...this.edits, { key: 'created', json: String(this.created ?? this.stamp.created) }];
   }
 

@@ -5,7 +5,7 @@ import { sourceCitations } from './citation.ts';
 import { decodeAssistantParts } from './decode-message.ts';
 import { decodeInBand, malformedFailure } from './failure.ts';
 import { isErrorWord, readFinish } from './finish.ts';
-import { type JsonObject, list, object, rest, someText } from './read.ts';
+import { isTime, type JsonObject, list, object, rest, someText } from './read.ts';
 import { decodeUsage } from './usage.ts';
 
 const KNOWN: ReadonlySet<string> = new Set([
@@ -33,7 +33,7 @@ export function decodeReply(value: unknown): { turn: Turn } | { failure: Upstrea
   const model = someText(reply['model']);
   if (id !== undefined) turn.id = id;
   if (model !== undefined) turn.model = model;
-  if (typeof reply['created'] === 'number' && reply['created'] > 0) turn.created = reply['created'];
+  if (isTime(reply['created'])) turn.created = reply['created'];
   if (reply['service_tier'] !== undefined) turn.serviceTier = someText(reply['service_tier']) ?? null;
   if (reply['system_fingerprint'] !== undefined) turn.fingerprint = someText(reply['system_fingerprint']) ?? null;
   turn.choices = choices.map((choice, index) => decodeChoice(object(choice) ?? {}, index, reply));

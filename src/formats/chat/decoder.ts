@@ -12,7 +12,7 @@ import { ChoiceDecoder } from './choice-decoder.ts';
 import { sourceCitations } from './citation.ts';
 import { choiceFailure } from './decode-reply.ts';
 import { cutFailure, decodeInBand, malformedFailure } from './failure.ts';
-import { type JsonObject, list, object, someText } from './read.ts';
+import { isTime, type JsonObject, list, object, someText } from './read.ts';
 import { decodeUsage } from './usage.ts';
 
 export class ChatDecoder implements TurnDecoder {
@@ -67,7 +67,7 @@ export class ChatDecoder implements TurnDecoder {
     const event: TurnEvent = { type: 'start' };
     if (id !== undefined) event.id = id;
     if (model !== undefined) event.model = model;
-    if (typeof created === 'number' && created > 0) event.created = created;
+    if (isTime(created)) event.created = created;
     if (chunk['service_tier'] !== undefined) event.serviceTier = someText(chunk['service_tier']) ?? null;
     if (chunk['system_fingerprint'] !== undefined) event.fingerprint = someText(chunk['system_fingerprint']) ?? null;
     events.push(event);

@@ -36,3 +36,8 @@ export function rest(value: JsonObject, known: ReadonlySet<string>): JsonObject 
   }
   return others;
 }
+
+/** A moment in Unix seconds; services write 0 where they name none. */
+export function isTime(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value > 0;
+}

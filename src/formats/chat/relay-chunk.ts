@@ -1,7 +1,7 @@
 /** One choice of a relayed chunk: does it keep to the form, and how it is mended where it does not. */
 import { type Edit, patchMembers, scanMembers, stringifyJson } from '../../base/json.ts';
 import type { TurnEvent } from '../conversation/conversation.ts';
-import { scanElements } from './json-list.ts';
+import { scanElements } from '../../base/json-list.ts';
 import { type JsonObject, list, object, someText } from './read.ts';
 
 interface Call {

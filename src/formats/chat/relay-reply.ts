@@ -4,8 +4,8 @@ import type { Choice, Part, Turn } from '../conversation/conversation.ts';
 import type { Closing, Stamp } from '../conversation/format.ts';
 import { joinedText } from './content.ts';
 import { shownFinish } from './finish.ts';
-import { scanElements } from './json-list.ts';
-import { type JsonObject, list, object, someText } from './read.ts';
+import { scanElements } from '../../base/json-list.ts';
+import { isTime, type JsonObject, list, object, someText } from './read.ts';
 import { relayedUsage } from './usage.ts';
 
 export function relayReply(text: string, value: unknown, turn: Turn, stamp: Stamp, closing: Closing): string {
@@ -18,8 +18,7 @@ export function relayReply(text: string, value: unknown, turn: Turn, stamp: Stam
     { key: 'provider', json: JSON.stringify(stamp.provider) },
   ];
   const created = reply['created'];
-  if (!Number.isInteger(created) || created === 0)
-    edits.push({ key: 'created', json: String(turn.created ?? stamp.created) });
+  if (!isTime(created)) edits.push({ key: 'created', json: String(turn.created ?? stamp.created) });
   const usage = relayedUsage(closing);
   if (usage !== undefined) edits.push({ key: 'usage', json: stringifyJson(usage) });
   const choices = members.find((member) => member.key === 'choices');
