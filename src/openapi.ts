@@ -1,0 +1,18 @@
+/** Prints the OpenAPI document of the service: `npm run openapi` writes it to openapi.json, a test compares the two. */
+import { readFileSync } from 'node:fs';
+import { describeOperations } from './http/openapi.ts';
+import { type OperationParts, operations } from './operations.ts';
+
+export function describeService(): string {
+  const manifest: unknown = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+  const { version, description } = manifest as { version: string; description: string };
+  // Operations are data; their handlers look at the parts only when a request comes.
+  const contract = operations(nothing as OperationParts);
+  const document = describeOperations(contract, { title: 'Gatehouse', version, description });
+  return `${JSON.stringify(document, null, 2)}\n`;
+}
+
+/** Stands for every part: each member of it is it. */
+const nothing: unknown = new Proxy(() => {}, { get: () => nothing });
+
+if (import.meta.main) process.stdout.write(describeService());
