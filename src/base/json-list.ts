@@ -1,0 +1,44 @@
+/** Where the elements of a JSON array stand in its text. The text must be known to be one; nothing here judges it. */
+
+export interface Span {
+  start: number;
+  end: number;
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
+
+export function scanElements(text: string): Span[] {
+  const spans: Span[] = [];
+  let depth = 0;
+  let start = -1;
+  let end = -1;
+  for (let at = text.indexOf('[') + 1; at > 0 && at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code <= 0x20) continue;
+    if (depth === 0 && (code === COMMA || code === 0x5d)) {
+      if (start !== -1) spans.push({ start, end });
+      if (code !== COMMA) break;
+      start = -1;
+      continue;
+    }
+    if (start === -1) start = at;
+    if (code === QUOTE) at = endOfString(text, at);
+    else if (code === 0x7b || code === 0x5b) depth += 1;
+    else if (code === 0x7d || code === 0x5d) depth -= 1;
+    end = at + 1;
+  }
+  return spans;
+}
+
+/** Offset of the quote that closes the string opened at `from`. */
+function endOfString(text: string, from: number): number {
+  let at = from + 1;
+  while (at < text.length) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) return at;
+    at += code === BACKSLASH ? 2 : 1;
+  }
+  return at;
+}
