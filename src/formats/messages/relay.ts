@@ -10,6 +10,7 @@ import type { Closing, EncodeTarget, Relay, RelayStream, Stamp } from '../conver
 import { OWN_MEMBERS } from './decode.ts';
 import { SMALLEST_BUDGET, SMALLEST_OUTPUT_LIMIT } from './encode-settings.ts';
 import { errorEvent } from './encoder.ts';
+import { completeBlock, completeContent, DELTA, MESSAGE, missing, missingCounts } from './promised.ts';
 import { costMembers, encodeUsage, mergeUsage } from './usage.ts';
 
 export const relay: Relay = { edits, reply, stream: (stamp) => new MessagesRelayStream(stamp) };
@@ -47,11 +48,19 @@ function reply(text: string, value: unknown, turn: Turn, stamp: Stamp, closing: 
   const members = scanMembers(text);
   const usage = members.find((member) => member.key === 'usage');
   const record = usage === undefined ? 'null' : text.slice(usage.valueStart, usage.valueEnd);
-  return patchMembers(text, members, [
+  const answer = fieldsOf(value);
+  const content = members.find((member) => member.key === 'content');
+  const list: Edit[] = [
     ...stampEdits(stamp),
-    { key: 'usage', json: patchUsage(record, fieldsOf(value)['usage'], closing, closing.usage ?? turn.usage) },
+    ...missing(answer, MESSAGE),
+    { key: 'usage', json: patchUsage(record, answer['usage'], closing, closing.usage ?? turn.usage, true) },
     ...metadataEdits(closing),
-  ]);
+  ];
+  if (content !== undefined && Array.isArray(answer['content'])) {
+    const json = completeContent(text.slice(content.valueStart, content.valueEnd), answer['content']);
+    list.push({ key: 'content', json });
+  }
+  return patchMembers(text, members, list);
 }
 
 function stampEdits(stamp: Stamp): Edit[] {
@@ -67,12 +76,10 @@ function metadataEdits(closing: Closing): Edit[] {
   return metadata === undefined ? [] : [{ key: metadata.key, json: JSON.stringify(metadata.value) }];
 }
 
-/** The upstream's record with the cost, and with the two counts that every client reads where the upstream left them out. */
-function patchUsage(text: string, value: unknown, closing: Closing, usage: Turn['usage']): string {
+/** The upstream's record with the cost, and with the counts that it left out. `opening` as in `missingCounts`. */
+function patchUsage(text: string, value: unknown, closing: Closing, usage: Turn['usage'], opening: boolean): string {
   if (!isFields(value)) return stringifyJson({ ...encodeUsage(usage), ...costMembers(closing.cost) });
-  const list: Edit[] = [];
-  if (typeof value['input_tokens'] !== 'number') list.push({ key: 'input_tokens', json: String(usage?.input ?? 0) });
-  if (typeof value['output_tokens'] !== 'number') list.push({ key: 'output_tokens', json: String(usage?.output ?? 0) });
+  const list = missingCounts(value, usage, opening);
   for (const [key, member] of Object.entries(costMembers(closing.cost)))
     list.push({ key, json: JSON.stringify(member) });
   return patchMembers(text, scanMembers(text), list);
@@ -111,6 +118,8 @@ class MessagesRelayStream implements RelayStream {
       case 'message_stop':
         this.stop = data;
         return '';
+      case 'content_block_start':
+        return forward(type, openBlock(data, value['content_block']));
       case 'error':
         return '';
       default:
@@ -144,8 +153,9 @@ class MessagesRelayStream implements RelayStream {
     const inner = outer.find((member) => member.key === 'message');
     if (inner === undefined) return '';
     const text = data.slice(inner.valueStart, inner.valueEnd);
-    const list = stampEdits(this.stamp);
-    if (!isFields(message['usage'])) list.push({ key: 'usage', json: stringifyJson(encodeUsage()) });
+    const list = [...stampEdits(this.stamp), ...missing(message, MESSAGE)];
+    const record = patchUsage(inside(text, 'usage') ?? 'null', message['usage'], {}, this.usage, true);
+    list.push({ key: 'usage', json: record });
     const json = patchMembers(text, scanMembers(text), list);
     return forward('message_start', patchMembers(data, outer, [{ key: 'message', json }]));
   }
@@ -155,14 +165,29 @@ class MessagesRelayStream implements RelayStream {
     const usage = members.find((member) => member.key === 'usage');
     const record = usage === undefined ? 'null' : text.slice(usage.valueStart, usage.valueEnd);
     const list: Edit[] = [
-      { key: 'usage', json: patchUsage(record, value['usage'], closing, closing.usage ?? this.usage) },
+      { key: 'usage', json: patchUsage(record, value['usage'], closing, closing.usage ?? this.usage, false) },
     ];
-    if (!isFields(value['delta'])) {
-      const { stop_reason: reason = null, stop_sequence: sequence = null } = this.startReason;
-      list.push({ key: 'delta', json: stringifyJson({ stop_reason: reason, stop_sequence: sequence }) });
-    }
+    const { stop_reason: reason = null, stop_sequence: sequence = null } = this.startReason;
+    const delta = isFields(value['delta']) ? value['delta'] : { stop_reason: reason, stop_sequence: sequence };
+    const told = isFields(value['delta']) ? inside(text, 'delta') : undefined;
+    const written = told ?? stringifyJson(delta);
+    list.push({ key: 'delta', json: patchMembers(written, scanMembers(written), missing(delta, DELTA)) });
     return patchMembers(text, members, list);
   }
+}
+
+/** The event that opens a block, the block completed. */
+function openBlock(data: string, block: unknown): string {
+  const text = isFields(block) ? inside(data, 'content_block') : undefined;
+  if (text === undefined) return data;
+  const json = completeBlock(text, block);
+  return json === text ? data : patchMembers(data, scanMembers(data), [{ key: 'content_block', json }]);
+}
+
+/** The text of one member. */
+function inside(text: string, key: string): string | undefined {
+  const member = scanMembers(text).find((one) => one.key === key);
+  return member === undefined ? undefined : text.slice(member.valueStart, member.valueEnd);
 }
 
 /** Two closing deltas as one: what the later one names wins. */

@@ -1,0 +1,67 @@
+/**
+ * Members that this form promises in every answer (wire/messages.md, "yes" in the column of required ones) and that
+ * services which speak it leave out, older ones most. A relayed answer gets those it lacks; what is there stays as it is.
+ */
+import { type Edit, patchMembers, scanMembers } from '../../base/json.ts';
+import { scanElements } from '../../base/json-list.ts';
+import type { Usage } from '../conversation/conversation.ts';
+import { type Fields, fieldsOf } from '../conversation/fields.ts';
+import { encodeUsage } from './usage.ts';
+
+/** JSON texts of what stands for an absent member. */
+type Promised = Readonly<Record<string, string>>;
+
+export const DELTA: Promised = { stop_reason: 'null', stop_sequence: 'null', stop_details: 'null', container: 'null' };
+
+export const MESSAGE: Promised = { type: '"message"', role: '"assistant"', content: '[]', ...DELTA };
+
+const BLOCKS: Readonly<Record<string, Promised>> = {
+  text: { text: '""', citations: 'null' },
+  thinking: { thinking: '""', signature: '""' },
+  tool_use: { input: '{}', caller: '{"type":"direct"}' },
+};
+
+export function missing(value: Fields, promised: Promised): Edit[] {
+  const edits: Edit[] = [];
+  for (const [key, json] of Object.entries(promised)) if (value[key] === undefined) edits.push({ key, json });
+  return edits;
+}
+
+/** The text of a block with what it lacks; the same text when that is nothing. */
+export function completeBlock(text: string, value: unknown): string {
+  const block = fieldsOf(value);
+  const edits = missing(block, BLOCKS[String(block['type'])] ?? {});
+  return edits.length === 0 ? text : patchMembers(text, scanMembers(text), edits);
+}
+
+/** The text of a whole answer's content, each block completed. */
+export function completeContent(text: string, values: readonly unknown[]): string {
+  let result = '';
+  let from = 0;
+  scanElements(text).forEach(({ start, end }, index) => {
+    result += text.slice(from, start) + completeBlock(text.slice(start, end), values[index]);
+    from = end;
+  });
+  return result + text.slice(from);
+}
+
+/** Never null. */
+const COUNTS = ['input_tokens', 'output_tokens'];
+const DETAILS = ['cache_creation_input_tokens', 'cache_read_input_tokens', 'output_tokens_details', 'server_tool_use'];
+/** Those that only a whole answer and an opening event have. */
+const OPENING = ['cache_creation', 'inference_geo', 'service_tier'];
+
+/** What a record of counts lacks: taken from what is known, null where nothing is. */
+export function missingCounts(value: Fields, usage: Usage | undefined, opening: boolean): Edit[] {
+  const known: Fields = encodeUsage(usage);
+  if (!usage?.reasoning) known['output_tokens_details'] = null;
+  if (usage?.webSearches === undefined && usage?.webFetches === undefined) known['server_tool_use'] = null;
+  const edits: Edit[] = [];
+  for (const key of COUNTS) {
+    if (typeof value[key] !== 'number') edits.push({ key, json: JSON.stringify(known[key]) });
+  }
+  for (const key of opening ? [...DETAILS, ...OPENING] : DETAILS) {
+    if (value[key] === undefined) edits.push({ key, json: JSON.stringify(known[key] ?? null) });
+  }
+  return edits;
+}
