@@ -60,7 +60,10 @@ export interface Reservation {
   readonly refused?: undefined;
   /** The bound that is held now. */
   readonly held: Charge;
-  /** Holds `more` in addition, in all budgets or none; the reservation stands either way. Promise only if the database must be asked. */
+  /**
+   * Holds `more` in addition, in all budgets or none; the reservation stands either way. A running request grows within
+   * what this process leased under the limit that it came with. Promise only if the database must be asked.
+   */
   extend(more: Charge): true | Refusal | Promise<true | Refusal>;
   /** Gives everything back. For requests that end before `begin`. */
   release(): void;

@@ -81,6 +81,8 @@ interface Passed {
   held: bigint;
   /** undefined while it runs. */
   cost: bigint | undefined;
+  /** Index of the limit that it came with; it may grow under that one. */
+  since: number;
   /** What it costs if its process dies. */
   promptNano: bigint;
   reservation: Reservation;
@@ -162,6 +164,7 @@ class World {
         day: windowStart('daily', acceptedAt),
         held: amount,
         cost: undefined,
+        since,
         promptNano: amount / 2n,
         reservation,
         open: undefined,
@@ -229,11 +232,10 @@ class World {
   #extend(which: number, amount: bigint): void {
     const passed = this.#running(which);
     if (passed === undefined) return;
-    const since = this.#limits.length - 1;
     const grown = (answer: unknown): void => {
       if (answer !== true || passed.cost !== undefined || this.#dead.has(passed.process)) return;
       passed.held += amount;
-      if (amount > 0n) this.#checkLimits(passed, since);
+      if (amount > 0n) this.#checkLimits(passed, passed.since);
     };
     const answer = passed.reservation.extend({ creditNano: amount, byokNano: 0n });
     if (answer instanceof Promise) this.#watch(passed.process, answer.then(grown));

@@ -178,10 +178,10 @@ export class WaitingLine {
       window.lease += answer.grantedNano;
       window.used = answer.usedNano;
       window.othersLeased = answer.leasedNano - (window.lease - window.forced);
-      window.known = true;
+      window.known = wishes[index]!.includeByok === window.budget.includeByok;
       // Leases that were granted under a higher limit stand until they come back: as long as the sum is over the limit,
       // nobody may spend what becomes idle. The limit may also have been lowered once more meanwhile.
-      window.stale = answer.usedNano + answer.leasedNano > window.budget.limitNano;
+      window.stale = !window.known || answer.usedNano + answer.leasedNano > window.budget.limitNano;
       window.askAgainAt = answer.grantedNano > 0n ? 0 : now + ASK_AGAIN_MS;
     }
   }
