@@ -16,6 +16,7 @@ import {
   Health,
   Identities,
   type InferenceParts,
+  Running,
   userHashSecret,
 } from './inference/index.ts';
 import { operations } from './operations.ts';
@@ -24,6 +25,9 @@ import { createSpend } from './spend/index.ts';
 import { openChanges } from './storage/changes.ts';
 import type { Target } from './storage/connection.ts';
 import { openDatabase } from './storage/database.ts';
+
+/** How long a client is given to read that its answer ends here. */
+const LAST_WORDS_MS = 1_000;
 
 export interface AppOptions {
   config: Config;
@@ -34,13 +38,13 @@ export interface AppOptions {
 }
 
 export interface App {
-  /** Makes the first keys on the very first start; null on every other. */
-  bootstrap(): Promise<FirstKey[] | null>;
+  /** On the very first start makes the first keys; `show` is called with them before they are committed. */
+  bootstrap(show?: (keys: readonly FirstKey[]) => void): Promise<void>;
   /** Starts to serve; resolves with the address, `http://127.0.0.1:8484`. */
   listen(): Promise<string>;
   /** Providers, models and account settings of a new configuration, from the next request on. */
   reload(config: Config): void;
-  /** Lets open answers end, `limits.drainMs` at most, then closes everything. */
+  /** Lets open answers end, `limits.drainMs` at most, tells those that have not that they end here, then closes everything. */
   close(): Promise<void>;
 }
 
@@ -53,6 +57,7 @@ export async function createApp({ config, target, clock, log }: AppOptions): Pro
   const namespace = createNamespace(config.namespace);
   const identities = new Identities(await userHashSecret(database));
   const health = new Health(clock);
+  const running = new Running();
   let settings = config;
   let catalog = catalogOf(config);
   const inference: InferenceParts = {
@@ -60,6 +65,7 @@ export async function createApp({ config, target, clock, log }: AppOptions): Pro
     spend,
     health,
     concurrency: new Concurrency(),
+    running,
     credentials: new Credentials(health),
     transport,
     clock,
@@ -87,11 +93,10 @@ export async function createApp({ config, target, clock, log }: AppOptions): Pro
     ...(config.tls && { tls: { cert: config.tls.certificate, key: config.tls.key.reveal() } }),
   });
   return {
-    bootstrap: () =>
-      access.bootstrap({
-        management: config.firstKeys.management?.reveal(),
-        inference: config.firstKeys.inference?.reveal(),
-      }),
+    async bootstrap(show) {
+      const { management, inference } = config.firstKeys;
+      await access.bootstrap({ management: management?.reveal(), inference: inference?.reveal() }, show);
+    },
     async listen() {
       const { port } = await server.listen(config.port, config.host);
       readiness.ready = true;
@@ -104,7 +109,9 @@ export async function createApp({ config, target, clock, log }: AppOptions): Pro
     },
     async close() {
       readiness.ready = false;
-      await server.drain(config.limits.drainMs);
+      const late = clock.timer(config.limits.drainMs, () => running.interrupt());
+      await server.drain(config.limits.drainMs + LAST_WORDS_MS);
+      late.cancel();
       await transport.close();
       await spend.close();
       await changes.close();

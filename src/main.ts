@@ -2,7 +2,7 @@
 import cluster from 'node:cluster';
 import { readFileSync } from 'node:fs';
 import { ConfigError } from './base/config.ts';
-import { serveAsPrimary } from './primary.ts';
+import { StartError, serveAsPrimary } from './primary.ts';
 import { serveAsWorker } from './worker.ts';
 
 const HELP = `gatehouse: a gateway in front of every model provider
@@ -37,6 +37,6 @@ function version(): string {
 
 main(process.argv[2] ?? 'serve').catch((error: unknown) => {
   // What an operator can mend is told in words; anything else is a bug and shows where it is.
-  console.error(error instanceof ConfigError ? error.message : error);
+  console.error(error instanceof ConfigError || error instanceof StartError ? error.message : error);
   process.exit(1);
 });

@@ -3,7 +3,7 @@
  * (GATEHOUSE_WORKERS). Signals come to it: SIGINT and SIGTERM drain and end, SIGHUP reads the configuration again.
  */
 import cluster, { type Worker } from 'node:cluster';
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { closeSync, fsyncSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs';
 import path from 'node:path';
 import type { FirstKey } from './access/index.ts';
 import { type App, createApp } from './app.ts';
@@ -12,28 +12,60 @@ import type { Config } from './base/config.ts';
 import type { Log } from './base/log.ts';
 import { migrations } from './migrations.ts';
 import { openLog, readSettings, rereadSettings } from './settings.ts';
-import type { Target } from './storage/connection.ts';
-import { type EmbeddedServer, startEmbedded } from './storage/embedded.ts';
+import { lockDataFolder } from './spend/index.ts';
+import { describeTarget, type Target } from './storage/connection.ts';
+import { startEmbedded } from './storage/embedded.ts';
+import { holdProcess } from './storage/hold.ts';
 import { migrate } from './storage/migrate.ts';
 
 /** A worker that dies at once is not started again at once. */
 const RESPAWN_DELAY_MS = 500;
+/** Beyond the drain, for a worker to enter its rows and close; then it is killed, and its journal tells the rest. */
+const WORKER_PATIENCE_MS = 30_000;
+
+/** Something that keeps the gateway from starting and that its operator can mend, told in words. */
+export class StartError extends Error {}
 
 export async function serveAsPrimary(): Promise<void> {
   const config = readSettings();
   const log = openLog(config);
-  mkdirSync(config.dataDir, { recursive: true, mode: 0o700 });
-  const embedded = config.databaseUrl === null ? await startEmbedded({ dataFolder: config.dataDir, clock, log }) : null;
-  const target: Target =
-    embedded === null ? { connectionString: config.databaseUrl!.reveal() } : { socketFolder: embedded.socketFolder };
+  const lifetime = new Lifetime(log);
   try {
-    await migrate({ target, migrations, log });
-    const serving = config.workers > 1 ? new Workers(config, target, log) : await Single.start(config, target, log);
-    obeySignals(serving, embedded, log);
-    await serving.started;
+    await holdProcess(() => start(config, log, lifetime));
   } catch (error) {
-    await embedded?.stop();
+    await lifetime.unwind();
+    // Ctrl-C at a terminal reaches what the start was waiting for as well.
+    if (lifetime.ending) process.exit(0);
     throw error;
+  }
+  lifetime.started();
+}
+
+async function start(config: Config, log: Log, lifetime: Lifetime): Promise<void> {
+  mkdirSync(config.dataDir, { recursive: true, mode: 0o700 });
+  const lock = await mendable('', () => lockDataFolder(config.dataDir, clock));
+  lifetime.onEnd(async () => lock.release());
+  let target: Target;
+  if (config.databaseUrl === null) {
+    const embedded = await mendable('', () => startEmbedded({ dataFolder: config.dataDir, clock, log }));
+    lifetime.onEnd(() => embedded.stop());
+    target = { socketFolder: embedded.socketFolder };
+  } else {
+    target = { connectionString: config.databaseUrl.reveal() };
+  }
+  await mendable(`${describeTarget(target)}: `, () => migrate({ target, migrations, log }));
+  const serving = config.workers > 1 ? new Workers(config, target, log) : new Single(config, target, log);
+  lifetime.onEnd(() => serving.close());
+  lifetime.onReload(() => serving.reload());
+  await serving.started;
+}
+
+/** What goes wrong in `work` is for the operator to mend: a lock, a port, a database that cannot be reached. */
+async function mendable<T>(what: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw new StartError(what + (error as Error).message, { cause: error });
   }
 }
 
@@ -44,29 +76,33 @@ interface Serving {
 }
 
 class Single implements Serving {
-  readonly started: Promise<void> = Promise.resolve();
-  readonly #app: App;
+  readonly started: Promise<void>;
   readonly #log: Log;
+  #config: Config;
+  #app: App | undefined;
 
-  private constructor(app: App, log: Log) {
-    this.#app = app;
+  constructor(config: Config, target: Target, log: Log) {
+    this.#config = config;
     this.#log = log;
+    this.started = this.#start(target);
   }
 
-  static async start(config: Config, target: Target, log: Log): Promise<Single> {
-    const app = await createApp({ config, target, clock, log });
-    showFirstKeys(await app.bootstrap(), config, log);
-    log.info('listening', { address: await app.listen() });
-    return new Single(app, log);
+  async #start(target: Target): Promise<void> {
+    this.#app = await createApp({ config: this.#config, target, clock, log: this.#log });
+    await this.#app.bootstrap((keys) => showFirstKeys(keys, this.#config, this.#log));
+    const app = this.#app;
+    this.#log.info('listening', { address: await mendable('', () => app.listen()) });
   }
 
   reload(): void {
-    const config = rereadSettings(this.#log);
-    if (config) this.#app.reload(config);
+    const config = rereadSettings(this.#config, this.#log);
+    if (config === undefined) return;
+    this.#config = config;
+    this.#app?.reload(config);
   }
 
-  close(): Promise<void> {
-    return this.#app.close();
+  async close(): Promise<void> {
+    await this.#app?.close();
   }
 }
 
@@ -76,33 +112,44 @@ export type PrimaryMessage = { type: 'listening'; address: string };
 
 class Workers implements Serving {
   readonly started: Promise<void>;
+  readonly #config: Config;
   readonly #target: Target;
   readonly #log: Log;
   #closing = false;
 
   constructor(config: Config, target: Target, log: Log) {
+    this.#config = config;
     this.#target = target;
     this.#log = log;
     this.started = Promise.all(Array.from({ length: config.workers }, () => this.#fork())).then(() => {});
   }
 
-  /** Resolves when the worker serves. */
+  /** Resolves when the worker serves; rejects when it ends before. */
   #fork(): Promise<void> {
     const worker = cluster.fork();
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    let listening = false;
+    worker.on('message', ({ type, address }: PrimaryMessage) => {
+      if (type !== 'listening') return;
+      listening = true;
+      this.#log.info('listening', { address, worker: worker.id, pid: worker.process.pid });
+      resolve();
+    });
+    worker.on('exit', (code, signal) => {
+      if (this.#closing) return;
+      if (!listening) return reject(new StartError('a worker ended before it served; its log line tells why'));
+      this.#log.error('a worker ended; another one takes its place', { worker: worker.id, code, signal });
+      this.#replace();
+    });
+    // A message to one that has just died; its exit tells.
+    worker.on('error', (error) => this.#log.warn('a worker cannot be told', { worker: worker.id, error }));
     tell(worker, { type: 'start', target: this.#target });
-    return new Promise((resolve) => {
-      worker.on('message', ({ type, address }: PrimaryMessage) => {
-        if (type !== 'listening') return;
-        this.#log.info('listening', { address, worker: worker.id });
-        resolve();
-      });
-      worker.on('exit', (code, signal) => {
-        if (this.#closing) return;
-        this.#log.error('a worker ended; another one takes its place', { worker: worker.id, code, signal });
-        clock.timer(RESPAWN_DELAY_MS, () => {
-          if (!this.#closing) this.#fork().then(resolve);
-        });
-      });
+    return promise;
+  }
+
+  #replace(): void {
+    clock.timer(RESPAWN_DELAY_MS, () => {
+      if (!this.#closing) this.#fork().catch(() => this.#closing || this.#replace());
     });
   }
 
@@ -115,7 +162,11 @@ class Workers implements Serving {
     const workers = all();
     const ends = workers.map((worker) => new Promise((resolve) => worker.on('exit', resolve)));
     for (const worker of workers) tell(worker, { type: 'close' });
+    const late = clock.timer(this.#config.limits.drainMs + WORKER_PATIENCE_MS, () => {
+      for (const worker of all()) worker.process.kill('SIGKILL');
+    });
     await Promise.all(ends);
+    late.cancel();
   }
 }
 
@@ -124,36 +175,70 @@ function all(): Worker[] {
 }
 
 function tell(worker: Worker, message: WorkerMessage): void {
-  worker.send(message);
+  if (worker.isConnected()) worker.send(message);
 }
 
-function obeySignals(serving: Serving, embedded: EmbeddedServer | null, log: Log): void {
-  let ending = false;
-  const end = async (reason: string) => {
-    if (ending) return;
-    ending = true;
+/** From the first moment to the last: what has to be undone at the end, and the signals that ask for it. */
+class Lifetime {
+  ending = false;
+  readonly #log: Log;
+  readonly #undo: (() => Promise<void>)[] = [];
+  #reload: () => void = () => {};
+  #started = false;
+
+  constructor(log: Log) {
+    this.#log = log;
+    process.on('SIGINT', () => void this.#end('SIGINT'));
+    process.on('SIGTERM', () => void this.#end('SIGTERM'));
+    process.on('SIGHUP', () => this.#reload());
+    // The launcher of the installed package holds the other end of this channel.
+    process.on('disconnect', () => void this.#end('the launcher is gone'));
+  }
+
+  onEnd(undo: () => Promise<void>): void {
+    this.#undo.push(undo);
+  }
+
+  onReload(reload: () => void): void {
+    this.#reload = reload;
+  }
+
+  /** Everything runs; an end that was asked for meanwhile comes now. */
+  started(): void {
+    this.#started = true;
+    if (this.ending) void this.#finish();
+  }
+
+  /** Undoes what was done, the last thing first. */
+  async unwind(): Promise<void> {
+    await holdProcess(async () => {
+      for (const undo of this.#undo.splice(0).reverse()) await undo();
+    });
+  }
+
+  async #end(reason: string): Promise<void> {
+    if (this.ending) return;
+    this.ending = true;
+    this.#log.info('stopping', { reason });
+    if (this.#started) await this.#finish();
+  }
+
+  async #finish(): Promise<void> {
     let code = 0;
     try {
-      log.info('stopping', { reason });
-      await serving.close();
-      await embedded?.stop();
-      log.info('stopped');
+      await this.unwind();
+      this.#log.info('stopped');
     } catch (error) {
-      log.error('the shutdown failed', { cause: error });
+      this.#log.error('the shutdown failed', { cause: error });
       code = 1;
     }
     process.exit(code);
-  };
-  process.on('SIGINT', () => end('SIGINT'));
-  process.on('SIGTERM', () => end('SIGTERM'));
-  process.on('SIGHUP', () => serving.reload());
-  // The launcher of the installed package holds the other end of this channel.
-  process.on('disconnect', () => end('the launcher is gone'));
+  }
 }
 
 /** Once, on a terminal; otherwise into a file that only the owner can read (promise 9). */
-export function showFirstKeys(keys: FirstKey[] | null, config: Config, log: Log): void {
-  const fresh = (keys ?? []).filter(({ generated }) => generated);
+export function showFirstKeys(keys: readonly FirstKey[], config: Config, log: Log): void {
+  const fresh = keys.filter(({ generated }) => generated);
   if (fresh.length === 0) return;
   const lines = fresh.map(({ kind, token }) => `${kind} key: ${token}`).join('\n');
   if (process.stdout.isTTY) {
@@ -161,7 +246,14 @@ export function showFirstKeys(keys: FirstKey[] | null, config: Config, log: Log)
     return;
   }
   const file = path.join(config.dataDir, 'first-keys.txt');
-  writeFileSync(file, `${lines}\n`, { mode: 0o600 });
-  chmodSync(file, 0o600);
+  // One that a start has left that was killed before its keys were kept: its keys do not exist.
+  rmSync(file, { force: true });
+  const descriptor = openSync(file, 'wx', 0o600);
+  try {
+    writeSync(descriptor, `${lines}\n`);
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
   log.info('first keys written', { file });
 }

@@ -1,6 +1,6 @@
 /** The configuration of this process, and its log; read again on SIGHUP. */
 import { systemClock } from './base/clock.ts';
-import { type Config, loadConfig, machineInputs } from './base/config.ts';
+import { type Config, ConfigError, loadConfig, machineInputs, needsRestart } from './base/config.ts';
 import { createLog, type Log } from './base/log.ts';
 import { KINDS } from './providers/index.ts';
 
@@ -12,14 +12,17 @@ export function openLog(config: Config): Log {
   return createLog({ stream: process.stderr, level: config.logLevel, clock: systemClock });
 }
 
-/** A new configuration, or undefined when it is wrong: then the old one stays and the log says why. */
-export function rereadSettings(log: Log): Config | undefined {
+/** A new configuration, or undefined when it is wrong: then the running one stays and the log says why. */
+export function rereadSettings(running: Config, log: Log): Config | undefined {
   try {
     const config = readSettings();
     log.info('configuration reloaded', { providers: config.providers.length });
+    const waiting = needsRestart(running, config);
+    if (waiting.length > 0) log.warn('some settings change with the next start only', { settings: waiting });
     return config;
   } catch (error) {
-    log.error('configuration not reloaded: the old one stays', { cause: error });
+    const problem = error instanceof ConfigError ? { problems: error.message } : { cause: error };
+    log.error('configuration not reloaded: the old one stays', problem);
     return undefined;
   }
 }

@@ -1,4 +1,7 @@
-/** One of several serving processes (GATEHOUSE_WORKERS); the primary says when to start, reload and end. */
+/**
+ * One of several serving processes (GATEHOUSE_WORKERS); the primary says when to start, reload and end. When the primary
+ * dies, Node.js ends its workers at once; their journals tell the next start what was open.
+ */
 import { type App, createApp } from './app.ts';
 import { systemClock as clock } from './base/clock.ts';
 import { type PrimaryMessage, showFirstKeys, type WorkerMessage } from './primary.ts';
@@ -6,12 +9,12 @@ import { openLog, readSettings, rereadSettings } from './settings.ts';
 import type { Target } from './storage/connection.ts';
 
 export async function serveAsWorker(): Promise<void> {
-  const config = readSettings();
+  let config = readSettings();
   const log = openLog(config);
   let app: App | undefined;
   const start = async (target: Target) => {
     app = await createApp({ config, target, clock, log });
-    showFirstKeys(await app.bootstrap(), config, log);
+    await app.bootstrap((keys) => showFirstKeys(keys, config, log));
     const message: PrimaryMessage = { type: 'listening', address: await app.listen() };
     process.send?.(message);
   };
@@ -27,13 +30,14 @@ export async function serveAsWorker(): Promise<void> {
     if (message.type === 'start') start(message.target).catch(fail);
     else if (message.type === 'close') close().catch(fail);
     else {
-      const next = rereadSettings(log);
-      if (next) app?.reload(next);
+      const next = rereadSettings(config, log);
+      if (next === undefined) return;
+      config = next;
+      app?.reload(next);
     }
   });
   // The primary decides; a terminal's Ctrl-C comes to all processes of its group.
   process.on('SIGINT', () => {});
   process.on('SIGTERM', () => {});
   process.on('SIGHUP', () => {});
-  process.on('disconnect', () => void close().catch(fail));
 }

@@ -79,6 +79,11 @@ export class Attempt implements UpstreamReceiver {
     this.#call?.resume();
   }
 
+  /** It has ended, one way or another. */
+  get over(): boolean {
+    return this.#mode === 'over';
+  }
+
   /** Ends the call at once; the owner hears nothing more of it. */
   abort(): void {
     this.#mode = 'over';

@@ -4,7 +4,7 @@
  */
 
 import type { Timer } from '../base/clock.ts';
-import type { GatewayError } from '../base/errors.ts';
+import { GatewayError } from '../base/errors.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { Closing, Stamp } from '../formats/conversation/format.ts';
 import type { OpenGeneration, ProviderResponse } from '../spend/index.ts';
@@ -18,6 +18,7 @@ import type { InferenceParts } from './parts.ts';
 import { rowOf } from './record.ts';
 import type { InferenceRequest } from './request.ts';
 import type { Candidate, Route } from './route.ts';
+import type { Interruptible } from './running.ts';
 
 /** What an answered, failed or abandoned request leaves for its row. */
 interface Outcome {
@@ -27,7 +28,7 @@ interface Outcome {
   metered: Metered | null;
 }
 
-export class Call implements AttemptOwner {
+export class Call implements AttemptOwner, Interruptible {
   readonly #request: InferenceRequest;
   readonly #route: Route;
   readonly #parts: InferenceParts;
@@ -172,12 +173,12 @@ export class Call implements AttemptOwner {
   }
 
   /** Nobody answered. Before the head is out it is a plain error answer, behind it an error event. */
-  #giveUp(error: GatewayError): void {
+  #giveUp(error: GatewayError, metered: Metered | null = null): void {
     if (this.#opened) {
-      this.#settle({ status: 200, error, cancelled: false, metered: null }, undefined);
+      this.#settle({ status: 200, error, cancelled: false, metered }, undefined);
       this.#tellInBand(error);
     } else {
-      this.#settle({ status: error.status, error, cancelled: false, metered: null }, undefined);
+      this.#settle({ status: error.status, error, cancelled: false, metered }, undefined);
       answerError(this.#request, error, this.#metadata());
     }
     this.#finish();
@@ -200,16 +201,44 @@ export class Call implements AttemptOwner {
   /** The client is gone: the upstream is aborted at once and what it wrote is paid for (promise 5). */
   #abandoned(): void {
     if (this.#over) return;
-    const current = this.#current;
-    current?.attempt.abort();
     this.#over = true;
     this.#keepAlive?.cancel();
+    const metered = this.#stop();
+    const current = this.#current;
     if (this.#generation === undefined || current === undefined) return;
-    const { attempt } = current;
-    const metered = meter(current.candidate.endpoint, attempt.usage, current.promptBytes, attempt.outputBytes);
-    this.#respond(attempt, attempt.status || null);
-    this.#settle({ status: this.#opened ? 200 : null, error: null, cancelled: true, metered }, attempt);
+    this.#respond(current.attempt, current.attempt.status);
+    this.#settle({ status: this.#opened ? 200 : null, error: null, cancelled: true, metered }, current.attempt);
     this.#done();
+  }
+
+  /** The gateway ends: what the upstream wrote is paid for, and the client hears that there is no more to come. */
+  interrupt(): void {
+    if (this.#over) return;
+    const error = new GatewayError('provider_overloaded', 'the gateway is shutting down', {
+      retryAfterSeconds: 1,
+      metadata: { retryable: true },
+    });
+    const metered = this.#stop();
+    const current = this.#current;
+    if (this.#generation === undefined || current === undefined) {
+      this.#over = true;
+      if (this.#opened) this.#tellInBand(error);
+      else answerError(this.#request, error, undefined);
+      this.#finish();
+      return;
+    }
+    this.#respond(current.attempt, current.attempt.status);
+    if (current.attempt.visible) this.#breakOff(current.attempt, error);
+    else this.#giveUp(error, metered);
+  }
+
+  /** Ends the upstream call, if one runs, and whatever would follow it; what it has cost so far, as far as is known. */
+  #stop(): Metered | null {
+    this.#dispatcher.cancel();
+    const current = this.#current;
+    if (current === undefined || current.attempt.over) return null;
+    current.attempt.abort();
+    return meter(current.candidate.endpoint, current.attempt.usage, current.promptBytes, current.attempt.outputBytes);
   }
 
   #finish(): void {

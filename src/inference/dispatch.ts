@@ -35,7 +35,7 @@ export interface Dispatched {
   rest(failure: UpstreamFailure, credentialOnly: boolean): void;
 }
 
-/** The client left while a budget was asked for: nothing was begun, nobody waits. */
+/** The request ended while a budget was asked for: nothing was begun, nobody waits. */
 export class Abandoned extends Error {}
 
 export class Dispatcher {
@@ -50,6 +50,7 @@ export class Dispatcher {
   #begun = false;
   #refused: GatewayError | undefined;
   #full = false;
+  #cancelled = false;
   /** Endpoints whose credential failed although the provider has others: tried once more. */
   #again: Candidate | undefined;
   /** Bounds of earlier attempts that may have cost something. */
@@ -103,6 +104,11 @@ export class Dispatcher {
     }
   }
 
+  /** The request has ended while a budget was asked for: nothing is dispatched any more. */
+  cancel(): void {
+    this.#cancelled = true;
+  }
+
   /** Gives a reservation back that no generation was begun with. */
   release(): void {
     if (!this.#begun) this.#reservation?.release();
@@ -114,7 +120,7 @@ export class Dispatcher {
     const spoken = spokenFormat(endpoint.provider.kind.speaks);
     const promptBytes = this.#request.document.bytes.length;
     const capOutputTokens = await this.#reserve(endpoint, promptBytes);
-    if (this.#request.sink.closed) throw new Abandoned();
+    if (this.#cancelled || this.#request.sink.closed) throw new Abandoned();
     const passage = this.#translation.toward(spoken, this.#target(endpoint, capOutputTokens));
     const estimate = promptEstimate(endpoint, promptBytes);
     const intent = {

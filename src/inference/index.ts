@@ -11,6 +11,7 @@ export { inferenceMigrations } from './migrations/index.ts';
 export { type InferenceLimits, inferenceOperations } from './operations.ts';
 export type { InferenceParts } from './parts.ts';
 export type { InferenceRequest, RequestAbout } from './request.ts';
+export { Running } from './running.ts';
 export { serve } from './serve.ts';
 export type { Sink } from './sink.ts';
 export { userHashSecret } from './store.ts';

@@ -10,6 +10,7 @@ import type { Spend } from '../spend/index.ts';
 import type { Concurrency } from './concurrency.ts';
 import type { Credentials } from './credentials.ts';
 import type { Health } from './health.ts';
+import type { Running } from './running.ts';
 
 export interface InferenceParts {
   /** The catalog as it is now; a reload of the configuration replaces it. */
@@ -17,6 +18,7 @@ export interface InferenceParts {
   spend: Spend;
   health: Health;
   concurrency: Concurrency;
+  running: Running;
   credentials: Credentials;
   transport: Transport;
   clock: Clock;

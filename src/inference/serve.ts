@@ -14,7 +14,13 @@ import { route } from './route.ts';
 export async function serve(request: InferenceRequest, parts: InferenceParts): Promise<void> {
   try {
     const plan = route(request.asked, parts.catalog(), parts.health, parts.limits.candidates);
-    await new Call(request, plan, parts).run();
+    const call = new Call(request, plan, parts);
+    parts.running.add(call);
+    try {
+      await call.run();
+    } finally {
+      parts.running.delete(call);
+    }
   } catch (thrown) {
     if (thrown instanceof Abandoned) return;
     const error = asGatewayError(thrown);

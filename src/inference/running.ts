@@ -1,0 +1,21 @@
+/** The requests that run in this process, so that a shutdown can end them in words rather than with a cut. */
+export interface Interruptible {
+  /** Ends the request now: its client is told, its row is entered. Does nothing to one that is over. */
+  interrupt(): void;
+}
+
+export class Running {
+  readonly #requests = new Set<Interruptible>();
+
+  add(request: Interruptible): void {
+    this.#requests.add(request);
+  }
+
+  delete(request: Interruptible): void {
+    this.#requests.delete(request);
+  }
+
+  interrupt(): void {
+    for (const request of this.#requests) request.interrupt();
+  }
+}
