@@ -240,7 +240,7 @@ test('the counts add up in the form’s own way, in the opening event as far as 
   assert.deepEqual(first.message.content, []);
 });
 
-test('a failed stream tells what was held and ends in one typed error event', () => {
+test('a failed stream closes no unfinished call, tells other held blocks and ends in one typed error event', () => {
   const encoder = messages.encoder(STAMP);
   const call = (id: string): Part => ({ type: 'toolCall', id, name: 'f', arguments: '' });
   const begun = [
@@ -250,19 +250,30 @@ test('a failed stream tells what was held and ends in one typed error event', ()
     { type: 'partDelta', choice: 0, index: 1, delta: { arguments: '{"x":1}' } },
   ] as const;
   const failure = encoder.failure.bind(encoder);
-  const text = begun.map((event) => encoder.event(event)).join('');
+  const begin = begun.map((event) => encoder.event(event)).join('');
   const error = new GatewayError('provider_unavailable', 'the provider broke the connection');
-  const read = readMessageStream(text + failure(error, { metadata: { key: 'svc_metadata', value: { attempt: 1 } } }));
+  const text = begin + failure(error, { metadata: { key: 'svc_metadata', value: { attempt: 1 } } });
+  const read = readMessageStream(text);
   assert.deepEqual(
-    read.content.map((block) => block['input']),
-    [{}, { x: 1 }],
+    read.content.map((block) => [block['id'], block['input']]),
+    [['a', {}]],
   );
+  assert.ok(!text.includes('content_block_stop'), 'a client may run a call whose block is closed');
   assert.deepEqual(read.error, {
     type: 'api_error',
     message: 'the provider broke the connection',
     error_type: 'provider_unavailable',
   });
   assert.equal(read.last, undefined);
+  const held = messages.encoder(STAMP);
+  const texts = ['one', 'two'].map(
+    (text, index): TurnEvent => ({ type: 'partStart', choice: 0, index, part: { type: 'text', text } }),
+  );
+  const told = texts.map((event) => held.event(event)).join('') + held.failure(error, {});
+  assert.deepEqual(
+    readMessageStream(told).content.map((block) => block['text']),
+    ['one', 'two'],
+  );
 });
 
 test('an answer that its provider ended with an error is no answer', () => {

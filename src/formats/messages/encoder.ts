@@ -69,7 +69,7 @@ export class MessagesEncoder implements StreamEncoder {
   }
 
   end(closing: Closing): string {
-    if (this.finish.unified === 'error') return this.rest() + frame('error', UPSTREAM_ERROR);
+    if (this.finish.unified === 'error') return this.rest(true) + frame('error', UPSTREAM_ERROR);
     const usage = closing.usage ?? this.usage;
     const delta: Fields = {
       type: 'message_delta',
@@ -86,13 +86,16 @@ export class MessagesEncoder implements StreamEncoder {
   failure(error: GatewayError, closing: Closing): string {
     // Where nothing was told yet, the error stands alone.
     const begun = this.started || this.waiting.length > 0;
-    return (begun ? this.rest() : '') + errorEvent(error, closing);
+    return (begun ? this.rest(true) : '') + errorEvent(error, closing);
   }
 
-  /** Everything that was held, its blocks closed. */
-  private rest(): string {
+  /**
+   * Everything that was held, its blocks closed. Of a stream that failed an unfinished call stays open, and what follows
+   * it untold: a client may run a call as soon as its block is closed.
+   */
+  private rest(failed = false): string {
     let text = this.open();
-    for (const part of this.waiting) part.stopped = true;
+    for (const part of this.waiting) part.stopped ||= !failed || part.part.type !== 'toolCall';
     if (this.waiting.length > 0) text += this.advance();
     return text;
   }
