@@ -1,7 +1,7 @@
 /** One choice of a relayed chunk: does it keep to the form, and how it is mended where it does not. */
 import { type Edit, patchMembers, scanMembers, stringifyJson } from '../../base/json.ts';
-import type { TurnEvent } from '../conversation/conversation.ts';
 import { scanElements } from '../../base/json-list.ts';
+import type { TurnEvent } from '../conversation/conversation.ts';
 import { type JsonObject, list, object, someText } from './read.ts';
 
 interface Call {
@@ -71,15 +71,16 @@ export type Assessment = 'standard' | 'reasoning' | 'broken';
 /** Judges a choice before its events are tracked. */
 export function assess(choice: JsonObject, known: RelayedChoice): Assessment {
   const delta = object(choice['delta']);
-  if (delta === undefined || choice['index'] !== known.index || choice['finish_reason'] === '') return 'broken';
-  const { content } = delta;
-  if (content !== undefined && content !== null && typeof content !== 'string') return 'broken';
-  if (!known.introduced && delta['role'] !== 'assistant') return 'broken';
-  const calls = delta['tool_calls'];
+  // First, because what is crooked stays so, however else the chunk is broken.
+  const calls = delta?.['tool_calls'];
   if (calls !== undefined && calls !== null && !areStandard(calls, known)) {
     known.crooked = true;
     return 'broken';
   }
+  if (delta === undefined || choice['index'] !== known.index || choice['finish_reason'] === '') return 'broken';
+  const { content } = delta;
+  if (content !== undefined && content !== null && typeof content !== 'string') return 'broken';
+  if (!known.introduced && delta['role'] !== 'assistant') return 'broken';
   if (someText(delta['reasoning']) !== undefined) return 'standard';
   if (someText(delta['reasoning_content']) !== undefined) return 'reasoning';
   // Some services tell thinking in details alone.
