@@ -23,12 +23,14 @@ const STOP_REASON: Record<FinishReason, string> = {
 
 /**
  * @param source an object with `stop_reason`, `stop_sequence` and `stop_details`
- * @param calls whether the answer holds a call of a client's tool; `tool_use` without one is a plain stop
+ * @param calls whether the answer holds a call of a client's tool; `tool_use` without one is a plain stop, and `end_turn`
+ *   with one, which some compatible servers say, a call
  */
 export function decodeFinish(source: Fields, calls: boolean): Finish {
   const native = textOrUndefined(source['stop_reason']) ?? null;
   let unified = (native === null ? undefined : UNIFIED[native]) ?? (calls ? 'tool_calls' : 'stop');
   if (unified === 'tool_calls' && !calls) unified = 'stop';
+  if (native === 'end_turn' && calls) unified = 'tool_calls';
   const finish: Finish = { unified, native };
   const sequence = textOrUndefined(source['stop_sequence']);
   if (sequence !== undefined) finish.stopSequence = sequence;
@@ -56,6 +58,12 @@ export function encodeFinish(finish: Finish, answer: { calls: boolean; refused: 
         ? { type: 'refusal', ...(finish.refusal ?? { category: null, explanation: null }) }
         : null,
   };
+}
+
+/** The stop reason of a relayed answer: the upstream's own, except where it promises calls that are not there, or none that are. */
+export function relayedReason({ unified, native }: Finish): string | null {
+  if (native === 'tool_use' && unified === 'stop') return 'end_turn';
+  return native === 'end_turn' && unified === 'tool_calls' ? 'tool_use' : native;
 }
 
 function stopReason(finish: Finish, answer: { calls: boolean; refused: boolean }): string {

@@ -21,6 +21,12 @@ const BLOCKS: Readonly<Record<string, Promised>> = {
   tool_use: { input: '{}', caller: '{"type":"direct"}' },
 };
 
+/** A block of a kind that has no name here may be a call as well: what the upstream says of its end stands then. */
+export function isStrange(value: unknown): boolean {
+  const type = String(fieldsOf(value)['type']);
+  return !(type in BLOCKS) && type !== 'redacted_thinking';
+}
+
 export function missing(value: Fields, promised: Promised): Edit[] {
   const edits: Edit[] = [];
   for (const [key, json] of Object.entries(promised)) if (value[key] === undefined) edits.push({ key, json });

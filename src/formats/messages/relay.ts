@@ -4,13 +4,14 @@
  */
 import type { GatewayError } from '../../base/errors.ts';
 import { type Edit, type JsonDocument, parseJson, patchMembers, scanMembers, stringifyJson } from '../../base/json.ts';
-import type { Turn, TurnEvent, Usage } from '../conversation/conversation.ts';
+import type { Finish, Turn, TurnEvent, Usage } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, isFields } from '../conversation/fields.ts';
 import type { Closing, EncodeTarget, Relay, RelayStream, Stamp } from '../conversation/format.ts';
 import { OWN_MEMBERS } from './decode.ts';
 import { SMALLEST_BUDGET, SMALLEST_OUTPUT_LIMIT } from './encode-settings.ts';
 import { errorEvent } from './encoder.ts';
-import { completeBlock, completeContent, DELTA, MESSAGE, missing, missingCounts } from './promised.ts';
+import { relayedReason } from './finish.ts';
+import { completeBlock, completeContent, DELTA, isStrange, MESSAGE, missing, missingCounts } from './promised.ts';
 import { costMembers, encodeUsage, mergeUsage } from './usage.ts';
 
 export const relay: Relay = { edits, reply, stream: (stamp) => new MessagesRelayStream(stamp) };
@@ -56,11 +57,19 @@ function reply(text: string, value: unknown, turn: Turn, stamp: Stamp, closing: 
     { key: 'usage', json: patchUsage(record, answer['usage'], closing, closing.usage ?? turn.usage, true) },
     ...metadataEdits(closing),
   ];
+  const finish = turn.choices[0]?.finish;
+  const strange = Array.isArray(answer['content']) && answer['content'].some(isStrange);
+  if (finish !== undefined && !strange) list.push(...reasonEdits(finish));
   if (content !== undefined && Array.isArray(answer['content'])) {
     const json = completeContent(text.slice(content.valueStart, content.valueEnd), answer['content']);
     list.push({ key: 'content', json });
   }
   return patchMembers(text, members, list);
+}
+
+function reasonEdits(finish: Finish): Edit[] {
+  const reason = relayedReason(finish);
+  return reason === finish.native ? [] : [{ key: 'stop_reason', json: JSON.stringify(reason) }];
 }
 
 function stampEdits(stamp: Stamp): Edit[] {
@@ -95,6 +104,9 @@ class MessagesRelayStream implements RelayStream {
   private delta: { text: string; value: Fields } | undefined;
   private stop: string | undefined;
   private usage: Usage | undefined;
+  private finish: Finish | undefined;
+  /** A block came that nobody here knows. */
+  private strange = false;
   /** The finish of the turn, for an upstream that names it only in its start. */
   private startReason: Fields = {};
 
@@ -109,16 +121,17 @@ class MessagesRelayStream implements RelayStream {
       case 'content_block_delta':
         return forward(type, data);
       case 'message_start':
-        this.takeUsage(events);
+        this.take(events);
         return this.openMessage(data, value);
       case 'message_delta':
-        this.takeUsage(events);
+        this.take(events);
         this.delta = this.delta === undefined ? { text: data, value } : mergeDeltas(this.delta.value, value);
         return '';
       case 'message_stop':
         this.stop = data;
         return '';
       case 'content_block_start':
+        this.strange ||= isStrange(value['content_block']);
         return forward(type, openBlock(data, value['content_block']));
       case 'error':
         return '';
@@ -140,8 +153,11 @@ class MessagesRelayStream implements RelayStream {
     return errorEvent(error, closing);
   }
 
-  private takeUsage(events: readonly TurnEvent[]): void {
-    for (const event of events) if (event.type === 'usage') this.usage = event.usage;
+  private take(events: readonly TurnEvent[]): void {
+    for (const event of events) {
+      if (event.type === 'usage') this.usage = event.usage;
+      else if (event.type === 'finish') this.finish = event.finish;
+    }
   }
 
   private openMessage(data: string, value: Fields): string {
@@ -171,7 +187,9 @@ class MessagesRelayStream implements RelayStream {
     const delta = isFields(value['delta']) ? value['delta'] : { stop_reason: reason, stop_sequence: sequence };
     const told = isFields(value['delta']) ? inside(text, 'delta') : undefined;
     const written = told ?? stringifyJson(delta);
-    list.push({ key: 'delta', json: patchMembers(written, scanMembers(written), missing(delta, DELTA)) });
+    const edits = missing(delta, DELTA);
+    if (this.finish !== undefined && !this.strange) edits.push(...reasonEdits(this.finish));
+    list.push({ key: 'delta', json: patchMembers(written, scanMembers(written), edits) });
     return patchMembers(text, members, list);
   }
 }
