@@ -1,0 +1,517 @@
+/** Failures around tool calls that users of other gateways met, each asked of the ways through a whole gateway that it concerns. */
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import {
+  answerOf,
+  CHAT_DONE,
+  chatChunk,
+  chatFinish,
+  chatUsageChunk,
+  type Form,
+  messagesBlock,
+  messagesEnd,
+  messagesReply,
+  messagesStart,
+  streamOf,
+  wholeOf,
+} from '../../src/testing/answers.ts';
+import { startGateway } from '../../src/testing/gateway.ts';
+import { ask, FINISHES, FORMS, readStreamed, readWhole, WAYS } from '../../src/testing/told.ts';
+import type { Answer } from '../../src/testing/upstream.ts';
+
+const gateway = await startGateway(
+  { after: (close) => after(close as () => Promise<void>) },
+  { providers: { chat: {}, messages: { kind: 'messages' } } },
+);
+
+// biome-ignore lint/suspicious/noExplicitAny: bodies that upstreams received
+type Json = any;
+
+const NAMES = ['look', 'now', 'run'];
+const TOOLS: Record<Form, Json[]> = {
+  chat: NAMES.map((name) => ({ type: 'function', function: { name, parameters: { type: 'object', properties: {} } } })),
+  messages: NAMES.map((name) => ({ name, input_schema: { type: 'object', properties: {} } })),
+};
+
+async function read(served: Form, spoken: Form, answer: Answer, stream: boolean) {
+  gateway.upstream.script(spoken, answer);
+  const { status, text } = await ask(gateway, served, `test/${spoken}`, { stream, tools: TOOLS[served] });
+  assert.equal(status, 200, text);
+  return { ...(stream ? readStreamed(served, text) : readWhole(served, text)), raw: text };
+}
+
+/** What the upstream got for a request. */
+async function sent(served: Form, spoken: Form, body: object): Promise<Json> {
+  gateway.upstream.script(spoken, answerOf(spoken, false, { text: 'ok' }));
+  const { status, text } = await ask(gateway, served, `test/${spoken}`, { tools: TOOLS[served], ...body });
+  assert.equal(status, 200, text);
+  return gateway.upstream.requests(spoken).at(-1)!.json;
+}
+
+function call(index: number, members: object): string {
+  return chatChunk({ tool_calls: [{ index, ...members }] });
+}
+
+const CHAT_END = [chatFinish('tool_calls'), chatUsageChunk({ input: 5, output: 5 }), CHAT_DONE];
+
+test('22 | fragments of calls that interleave in any order reach their own call', async () => {
+  const texts = ['{"a":[1,2,3],"b":"x y"}', '{"c":"\\"quoted\\""}', '{"d":{"e":null}}'];
+  const open = texts.map((_, index) => ({
+    index,
+    id: `c${index}`,
+    type: 'function',
+    function: { name: NAMES[index], arguments: '' },
+  }));
+  // Opened together, one after the other, or each only when the one before has begun.
+  const beginnings = [[chatChunk({ tool_calls: open })], open.map((one) => chatChunk({ tool_calls: [one] }))];
+  for (const [index, order] of [
+    [0, 1, 2],
+    [2, 1, 0],
+    [1, 2, 0],
+  ].entries()) {
+    for (const beginning of beginnings) {
+      const events = [chatChunk({ role: 'assistant', content: null }), ...beginning];
+      for (let at = 0; at < 30; at += 1 + index) {
+        for (const which of order) {
+          const piece = texts[which]!.slice(at, at + 1 + index);
+          if (piece !== '') events.push(call(which, { function: { arguments: piece } }));
+        }
+      }
+      for (const served of FORMS) {
+        const told = await read(served, 'chat', streamOf([...events, ...CHAT_END]), true);
+        assert.deepEqual(
+          told.calls,
+          texts.map((text, which) => ({ id: `c${which}`, name: NAMES[which], arguments: JSON.parse(text) })),
+        );
+        assert.equal(told.finish, FINISHES[served]['tool_calls']);
+      }
+    }
+  }
+});
+
+test('22 | text behind a begun call, and a call behind text behind a call, stay in their places', async () => {
+  const events = [
+    call(0, { id: 'c0', type: 'function', function: { name: 'look', arguments: '{"a":' } }),
+    chatChunk({ content: 'between' }),
+    call(0, { function: { arguments: '1}' } }),
+    call(1, { id: 'c1', type: 'function', function: { name: 'now', arguments: '{}' } }),
+    ...CHAT_END,
+  ];
+  for (const served of FORMS) {
+    const told = await read(served, 'chat', streamOf(events), true);
+    assert.equal(told.text, 'between');
+    assert.deepEqual(
+      told.calls.map((one) => one.arguments),
+      [{ a: 1 }, {}],
+    );
+  }
+});
+
+const EMPTY_CALLS: [string, Form, Answer, boolean][] = [
+  [
+    'no fragment',
+    'messages',
+    streamOf([
+      messagesStart(),
+      ...messagesBlock(0, { type: 'tool_use', id: 't', name: 'now', input: {} }),
+      ...messagesEnd('tool_use', { output_tokens: 3 }),
+    ]),
+    true,
+  ],
+  [
+    'an empty fragment',
+    'messages',
+    streamOf([
+      messagesStart(),
+      ...messagesBlock(0, { type: 'tool_use', id: 't', name: 'now', input: {} }, [
+        { type: 'input_json_delta', partial_json: '' },
+      ]),
+      ...messagesEnd('tool_use', { output_tokens: 3 }),
+    ]),
+    true,
+  ],
+  ['a whole answer', 'messages', wholeOf(messagesReply({ calls: [{ id: 't', name: 'now', arguments: '{}' }] })), false],
+  [
+    'no input at all',
+    'messages',
+    wholeOf({ ...messagesReply({}), content: [{ type: 'tool_use', id: 't', name: 'now' }], stop_reason: 'tool_use' }),
+    false,
+  ],
+  [
+    'no fragment',
+    'chat',
+    streamOf([call(0, { id: 't', type: 'function', function: { name: 'now' } }), ...CHAT_END]),
+    true,
+  ],
+  [
+    'empty fragments',
+    'chat',
+    streamOf([
+      call(0, { id: 't', type: 'function', function: { name: 'now', arguments: '' } }),
+      call(0, { function: { arguments: '' } }),
+      ...CHAT_END,
+    ]),
+    true,
+  ],
+  [
+    'null for arguments',
+    'chat',
+    streamOf([call(0, { id: 't', type: 'function', function: { name: 'now', arguments: null } }), ...CHAT_END]),
+    true,
+  ],
+  ['an empty text', 'chat', answerOf('chat', false, { calls: [{ id: 't', name: 'now', arguments: '' }] }), false],
+];
+
+for (const [what, spoken, answer, stream] of EMPTY_CALLS) {
+  test(`23 | ${spoken}, ${stream ? 'streamed' : 'whole'} | a call without arguments (${what}) has the arguments {}`, async () => {
+    for (const served of FORMS) {
+      const told = await read(served, spoken, answer, stream);
+      assert.deepEqual(told.calls, [{ id: 't', name: 'now', arguments: {} }], told.raw);
+    }
+  });
+}
+
+test('25 | empty fragments in the middle of arguments are legal', async () => {
+  const answers: [Form, Answer][] = [
+    [
+      'chat',
+      streamOf([
+        call(0, { id: 't', type: 'function', function: { name: 'look', arguments: '' } }),
+        ...['{"k"', '', ':1', '', '}', ''].map((text) => call(0, { function: { arguments: text } })),
+        ...CHAT_END,
+      ]),
+    ],
+    [
+      'messages',
+      streamOf([
+        messagesStart(),
+        ...messagesBlock(
+          0,
+          { type: 'tool_use', id: 't', name: 'look', input: {} },
+          ['', '{"k"', '', ':1}', ''].map((text) => ({ type: 'input_json_delta', partial_json: text })),
+        ),
+        ...messagesEnd('tool_use', { output_tokens: 3 }),
+      ]),
+    ],
+  ];
+  for (const [spoken, answer] of answers) {
+    for (const served of FORMS) {
+      const told = await read(served, spoken, answer, true);
+      assert.deepEqual([told.calls[0]?.arguments, told.error], [{ k: 1 }, undefined]);
+    }
+  }
+});
+
+for (const { served, spoken, name } of WAYS) {
+  test(`27 | ${name} | a finish that promises calls without any is a plain stop`, async () => {
+    for (const stream of [true, false]) {
+      const told = await read(served, spoken, answerOf(spoken, stream, { text: 'x', finish: 'tool_calls' }), stream);
+      assert.deepEqual([told.finish, told.calls], [FINISHES[served]['stop'], []], told.raw);
+      if (served === 'chat') assert.ok(told.raw.includes(`"native_finish_reason":"${FINISHES[spoken]['tool_calls']}"`));
+    }
+  });
+
+  // A chat service that was told which function to call ends with a plain stop, and its clients know that.
+  if (served === 'chat' && spoken === 'chat') continue;
+  test(`27 | ${name} | calls behind a finish that says nothing of them are told as calls`, async () => {
+    for (const stream of [true, false]) {
+      const told = await read(
+        served,
+        spoken,
+        answerOf(spoken, stream, { calls: [{ id: 't', name: 'now', arguments: '{}' }], finish: 'stop' }),
+        stream,
+      );
+      assert.deepEqual([told.finish, told.calls.length], [FINISHES[served]['tool_calls'], 1], told.raw);
+    }
+  });
+}
+
+test('27 | a whole answer with neither content nor calls is an answer, since it was billed', async () => {
+  for (const served of FORMS) {
+    const told = await read(
+      served,
+      'messages',
+      wholeOf({ ...messagesReply({}), content: [], stop_reason: 'tool_use' }),
+      false,
+    );
+    assert.deepEqual([told.text, told.calls, told.finish], ['', [], FINISHES[served]['stop']]);
+  }
+});
+
+/** Histories with the same two calls and results in each form. */
+function history(served: Form, ids: readonly string[], texts: readonly string[] = ids.map(() => '{}')): Json[] {
+  if (served === 'chat') {
+    return [
+      { role: 'user', content: 'run' },
+      {
+        role: 'assistant',
+        content: null,
+        tool_calls: ids.map((id, at) => ({ id, type: 'function', function: { name: 'run', arguments: texts[at] } })),
+      },
+      ...ids.map((id) => ({ role: 'tool', tool_call_id: id, content: `of ${id}` })),
+    ];
+  }
+  return [
+    { role: 'user', content: 'run' },
+    {
+      role: 'assistant',
+      content: ids.map((id, at) => ({ type: 'tool_use', id, name: 'run', input: JSON.parse(texts[at]!) })),
+    },
+    { role: 'user', content: ids.map((id) => ({ type: 'tool_result', tool_use_id: id, content: `of ${id}` })) },
+  ];
+}
+
+test('28 | ids of other vendors become ones that a messages upstream takes: apart, in pairs, the same each time', async () => {
+  const ids = ['functions.run:0', 'functions.run.0', 'functions_run_0', 'call/ü', '', ' ', 'a'.repeat(300)].filter(
+    (id) => id !== '',
+  );
+  const bodies = [
+    await sent('chat', 'messages', { messages: history('chat', ids) }),
+    await sent('chat', 'messages', { messages: history('chat', ids) }),
+  ];
+  assert.deepEqual(bodies[0].messages, bodies[1].messages);
+  const [, assistant, user] = bodies[0].messages;
+  const uses = assistant.content.map((block: Json) => block.id);
+  assert.equal(new Set(uses).size, ids.length);
+  for (const id of uses) assert.match(id, /^[a-zA-Z0-9_-]+$/);
+  assert.deepEqual(
+    user.content.map((block: Json) => block.tool_use_id),
+    uses,
+  );
+  for (const [at, id] of ids.entries()) assert.equal(user.content[at].content[0].text, `of ${id}`);
+});
+
+test('30 | results of one turn, and the text behind them, are one user message in their order', async () => {
+  const body = await sent('chat', 'messages', {
+    messages: [
+      ...history('chat', ['t1', 't2', 't3']),
+      { role: 'user', content: 'go on' },
+      { role: 'user', content: 'please' },
+    ],
+  });
+  assert.deepEqual(
+    body.messages.map((one: Json) => one.role),
+    ['user', 'assistant', 'user'],
+  );
+  assert.deepEqual(
+    body.messages[2].content.map((block: Json) => block.tool_use_id ?? block.text),
+    ['t1', 't2', 't3', 'go on', 'please'],
+  );
+  assert.ok(body.messages[1].content.every((block: Json) => block.type === 'tool_use'));
+});
+
+const PNG = 'iVBORw0KGgo=';
+
+test('31 | pictures in results follow the run of tool messages, and their bytes are nowhere else', async () => {
+  const images = [
+    { type: 'image', source: { type: 'base64', media_type: 'image/png', data: PNG } },
+    { type: 'image', source: { type: 'url', url: 'https://images.example/a.png' } },
+  ];
+  const messages = history('messages', ['t1', 't2']);
+  messages[2].content[0].content = [{ type: 'text', text: 'screen' }, ...images];
+  messages[2].content.push({ type: 'text', text: 'what is it?' });
+  const body = await sent('messages', 'chat', { messages });
+  const roles = body.messages.map((one: Json) => one.role);
+  assert.deepEqual(roles.slice(0, 5), ['user', 'assistant', 'tool', 'tool', 'user']);
+  assert.ok(!JSON.stringify(body.messages.slice(2, 4)).includes(PNG));
+  const behind = JSON.stringify(body.messages.slice(4));
+  for (const shown of [`data:image/png;base64,${PNG}`, 'https://images.example/a.png', 'what is it?'])
+    assert.ok(behind.includes(shown), behind);
+});
+
+test('32 | a block that the messages form allows inside a result goes to its own form as it is', async () => {
+  const blocks = [
+    { type: 'image', source: { type: 'url', url: 'https://images.example/a.png' } },
+    { type: 'image', source: { type: 'file', file_id: 'file_1' } },
+    { type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'words' }, title: 'T' },
+    { type: 'search_result', source: 'https://a.example', title: 'A', content: [{ type: 'text', text: 'found' }] },
+    { type: 'tool_reference', tool_name: 'now' },
+  ];
+  for (const block of blocks) {
+    const messages = history('messages', ['t1']);
+    messages[2].content[0].content = [block];
+    const body = await sent('messages', 'messages', { messages });
+    assert.deepEqual(body.messages[2].content[0].content, [block]);
+  }
+});
+
+for (const { served, spoken, name } of WAYS) {
+  test(`34 | ${name} | numbers in arguments keep their digits, there and back`, async () => {
+    const numbers = ['7203685477580700123', '-9007199254740993', '0.1000000000000000055511', '1.0', '1e400'];
+    const text = `{"n":[${numbers.join(',')}]}`;
+    // A body of the messages form holds the input as an object: written by hand, so that its digits are these.
+    const messages = JSON.stringify(history(served, ['t1'], ['{}'])).replace(
+      served === 'chat' ? '"arguments":"{}"' : '"input":{}',
+      () => (served === 'chat' ? `"arguments":${JSON.stringify(text)}` : `"input":${text}`),
+    );
+    gateway.upstream.script(spoken, answerOf(spoken, false, { text: 'ok' }));
+    const reply = await gateway.post(
+      served === 'chat' ? '/chat/completions' : '/messages',
+      `{"model":"test/${spoken}","max_tokens":100,"messages":${messages}}`,
+    );
+    assert.equal(reply.status, 200);
+    const got = gateway.upstream.requests(spoken).at(-1)!.body.toString().replaceAll('\\"', '"');
+    // A sign that means nothing to a number as such may be lost only where the text becomes an object: 1.0 is 1.
+    for (const number of numbers.filter((one) => served === spoken || one !== '1.0')) {
+      assert.ok(got.includes(number), `${number} in ${got}`);
+    }
+    const whole = JSON.stringify(
+      spoken === 'chat'
+        ? (JSON.parse(
+            String(answerOf('chat', false, { calls: [{ id: 't', name: 'run', arguments: text }] }).chunks![0]),
+          ) as Json)
+        : messagesReply({ calls: [{ id: 't', name: 'run', arguments: '{}' }] }),
+    ).replace('"input":{}', () => `"input":${text}`);
+    for (const [stream, answer] of [
+      [false, wholeOf(whole)],
+      [true, answerOf(spoken, true, { calls: [{ id: 't', name: 'run', arguments: text }] })],
+    ] as const) {
+      gateway.upstream.script(spoken, answer);
+      const { text: told } = await ask(gateway, served, `test/${spoken}`, { stream, tools: TOOLS[served] });
+      const joined = stream ? fragmentsOf(told) : told.replaceAll('\\"', '"');
+      for (const number of numbers.filter((one) => served === spoken || stream || one !== '1.0')) {
+        assert.ok(joined.includes(number), `${stream} ${number} in ${joined}`);
+      }
+    }
+  });
+}
+
+function fragmentsOf(text: string): string {
+  return [...text.matchAll(/"(?:arguments|partial_json)":("(?:[^"\\]|\\.)*")/g)]
+    .map((match) => JSON.parse(match[1]!))
+    .join('');
+}
+
+/** Ways in which servers number their calls. */
+const NUMBERINGS: [string, string[]][] = [
+  [
+    'all of index 0',
+    [
+      call(0, { id: 'c1', type: 'function', function: { name: 'look', arguments: '{"x":1}' } }),
+      call(0, { id: 'c2', type: 'function', function: { name: 'now', arguments: '{"y":2}' } }),
+    ],
+  ],
+  [
+    'all of index 0, in fragments',
+    [
+      call(0, { id: 'c1', type: 'function', function: { name: 'look', arguments: '{"x"' } }),
+      call(0, { function: { arguments: ':1}' } }),
+      call(0, { id: 'c2', type: 'function', function: { name: 'now', arguments: '' } }),
+      call(0, { function: { arguments: '{"y":2}' } }),
+    ],
+  ],
+  [
+    'the id repeated in every fragment',
+    [
+      call(0, { id: 'c1', type: 'function', function: { name: 'look', arguments: '{"x"' } }),
+      call(0, { id: 'c1', function: { arguments: ':1}' } }),
+      call(1, { id: 'c2', type: 'function', function: { name: 'now', arguments: '{"y":2}' } }),
+    ],
+  ],
+  [
+    'an empty id and name in the fragments',
+    [
+      call(0, { id: 'c1', type: 'function', function: { name: 'look', arguments: '' } }),
+      call(0, { id: '', function: { name: '', arguments: '{"x":1}' } }),
+      call(1, { id: 'c2', type: 'function', function: { name: 'now', arguments: '' } }),
+      call(1, { id: '', function: { name: '', arguments: '{"y":2}' } }),
+    ],
+  ],
+  [
+    'from 1',
+    [
+      call(1, { id: 'c1', type: 'function', function: { name: 'look', arguments: '{"x":1}' } }),
+      call(2, { id: 'c2', type: 'function', function: { name: 'now', arguments: '{"y":2}' } }),
+    ],
+  ],
+  [
+    'not at all',
+    [
+      chatChunk({ tool_calls: [{ id: 'c1', type: 'function', function: { name: 'look', arguments: '{"x":1}' } }] }),
+      chatChunk({ tool_calls: [{ id: 'c2', type: 'function', function: { name: 'now', arguments: '{"y":2}' } }] }),
+    ],
+  ],
+  [
+    'both in one chunk, without numbers',
+    [
+      chatChunk({
+        tool_calls: [
+          { id: 'c1', type: 'function', function: { name: 'look', arguments: '{"x":1}' } },
+          { id: 'c2', type: 'function', function: { name: 'now', arguments: '{"y":2}' } },
+        ],
+      }),
+    ],
+  ],
+];
+
+for (const [what, events] of NUMBERINGS) {
+  test(`21, 35 | calls numbered ${what} are two calls`, async () => {
+    for (const served of FORMS) {
+      const told = await read(served, 'chat', streamOf([...events, ...CHAT_END]), true);
+      assert.deepEqual(
+        told.calls,
+        [
+          { id: 'c1', name: 'look', arguments: { x: 1 } },
+          { id: 'c2', name: 'now', arguments: { y: 2 } },
+        ],
+        told.raw,
+      );
+    }
+  });
+}
+
+test('35 | calls without ids get different ones, which a second turn can name', async () => {
+  const bare = (index: number, name: string) => call(index, { function: { name, arguments: '{}' } });
+  const whole = {
+    choices: [
+      {
+        index: 0,
+        finish_reason: 'tool_calls',
+        message: {
+          role: 'assistant',
+          content: null,
+          tool_calls: ['look', 'now'].map((name) => ({ function: { name, arguments: '{}' } })),
+        },
+      },
+    ],
+    usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
+  };
+  for (const served of FORMS) {
+    for (const [answer, stream] of [
+      [streamOf([bare(0, 'look'), bare(1, 'now'), ...CHAT_END]), true],
+      [wholeOf(whole), false],
+    ] as const) {
+      const told = await read(served, 'chat', answer, stream);
+      const ids = told.calls.map((one) => one.id);
+      assert.deepEqual(
+        told.calls.map((one) => one.name),
+        ['look', 'now'],
+      );
+      assert.ok(
+        ids.every((id) => id !== '' && id !== 'undefined' && id !== 'null') && new Set(ids).size === 2,
+        String(ids),
+      );
+    }
+  }
+});
+
+test('40 | arguments of an object type in a whole answer are the JSON text of it', async () => {
+  const whole = {
+    choices: [
+      {
+        index: 0,
+        finish_reason: 'tool_calls',
+        message: {
+          role: 'assistant',
+          content: '',
+          tool_calls: [{ id: 't', type: 'function', function: { name: 'look', arguments: { x: 1 } } }],
+        },
+      },
+    ],
+    usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
+  };
+  for (const served of FORMS) {
+    const told = await read(served, 'chat', wholeOf(whole), false);
+    assert.deepEqual(told.calls, [{ id: 't', name: 'look', arguments: { x: 1 } }], told.raw);
+  }
+});
