@@ -9,7 +9,7 @@ import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { ServedFormat, SpokenFormat, Stamp, TurnDecoder } from '../formats/conversation/format.ts';
 import { EventReader } from '../http/sse.ts';
 import type { UpstreamCall, UpstreamReceiver } from '../providers/index.ts';
-import { type Passage, type StreamWriter, streamWhole, type WholeReply } from './translate.ts';
+import { gatherWhole, type Passage, type StreamWriter, streamWhole, type WholeReply } from './translate.ts';
 import { isVisible, visibleSize } from './visible.ts';
 
 /** An error's body is read up to here; what vendors say in more is not worth the memory. */
@@ -44,6 +44,8 @@ export class Attempt implements UpstreamReceiver {
   #reader: EventReader | undefined;
   #decoder: TurnDecoder | undefined;
   #pending = '';
+  /** Events of a stream that came although a whole answer was asked for. */
+  #gathered: TurnEvent[] | undefined;
 
   /** 0 before the head came. */
   status = 0;
@@ -104,13 +106,20 @@ export class Attempt implements UpstreamReceiver {
     if (status >= 300) {
       this.#mode = 'error';
     } else if (this.#setup.stream && !isJson(headers['content-type'])) {
-      this.#mode = 'stream';
-      this.#decoder = this.#setup.passage.decoder();
+      this.#startStream();
       this.writer = this.#setup.passage.writer(this.#setup.stamp);
-      this.#reader = new EventReader((name, data) => this.#event(name, data), this.#setup.limits.upstreamEventBytes);
+    } else if (isEventStream(headers['content-type'])) {
+      this.#startStream();
+      this.#gathered = [];
     } else {
       this.#mode = 'whole';
     }
+  }
+
+  #startStream(): void {
+    this.#mode = 'stream';
+    this.#decoder = this.#setup.passage.decoder();
+    this.#reader = new EventReader((name, data) => this.#event(name, data), this.#setup.limits.upstreamEventBytes);
   }
 
   data(chunk: Buffer): void {
@@ -119,11 +128,8 @@ export class Attempt implements UpstreamReceiver {
     } else if (this.#mode === 'error') {
       if (this.#size < ERROR_BODY_BYTES) this.#gather(chunk.subarray(0, ERROR_BODY_BYTES - this.#size));
     } else if (this.#mode === 'whole') {
-      if (this.#size + chunk.length > this.#setup.limits.upstreamReplyBytes) {
-        this.#fail({ kind: 'malformed', status: this.status, message: 'the upstream answer is too large' });
-      } else {
-        this.#gather(chunk);
-      }
+      if (this.#size + chunk.length > this.#setup.limits.upstreamReplyBytes) this.#tooLarge();
+      else this.#gather(chunk);
     } else if (this.#mode === 'over') {
       // More after the end marker is of no use to anybody, and may never end.
       this.#call?.abort();
@@ -142,6 +148,10 @@ export class Attempt implements UpstreamReceiver {
     if (this.#mode === 'error') this.#refused();
     else if (this.#mode === 'stream') this.#closed(failure);
     else this.#fail(failure, sent);
+  }
+
+  #tooLarge(): void {
+    this.#fail({ kind: 'malformed', status: this.status, message: 'the upstream answer is too large' });
   }
 
   #gather(chunk: Buffer): void {
@@ -171,18 +181,24 @@ export class Attempt implements UpstreamReceiver {
       return;
     }
     this.#observeTurn(read.turn);
-    if (isEmpty(read.turn)) {
+    if (!stream || isEmpty(read.turn)) {
+      this.#completeWhole(read);
+      return;
+    }
+    const shown = streamWhole(served, read.turn, stamp);
+    this.writer = shown.writer;
+    this.visible = true;
+    this.#pending += shown.text;
+    this.unseenRefusal = isRefusal(this.finish);
+    this.#complete();
+  }
+
+  #completeWhole(whole: WholeReply): void {
+    if (isEmpty(whole.turn)) {
       this.#fail(emptyAnswer());
       return;
     }
-    if (stream) {
-      const shown = streamWhole(served, read.turn, stamp);
-      this.writer = shown.writer;
-      this.visible = true;
-      this.#pending += shown.text;
-    } else {
-      this.whole = read;
-    }
+    this.whole = whole;
     this.unseenRefusal = isRefusal(this.finish);
     this.#complete();
   }
@@ -196,6 +212,13 @@ export class Attempt implements UpstreamReceiver {
   }
 
   #read(chunk: Buffer): void {
+    if (this.#gathered !== undefined) {
+      this.#size += chunk.length;
+      if (this.#size > this.#setup.limits.upstreamReplyBytes) {
+        this.#tooLarge();
+        return;
+      }
+    }
     try {
       this.#reader!.push(chunk);
     } catch (cause) {
@@ -226,7 +249,8 @@ export class Attempt implements UpstreamReceiver {
       if (event.type === 'end') ended = true;
       else this.#observe(event);
     }
-    this.#pending += this.writer!.event(name, data, value, events);
+    if (this.#gathered !== undefined) for (const event of events) this.#gathered.push(event);
+    else this.#pending += this.writer!.event(name, data, value, events);
     if (ended) this.#finished();
   }
 
@@ -235,12 +259,12 @@ export class Attempt implements UpstreamReceiver {
       case 'partDelta': {
         const size = visibleSize(event.delta);
         this.outputBytes += size;
-        if (size > 0) this.visible = true;
+        if (size > 0) this.#show();
         break;
       }
       case 'partStart': {
         this.outputBytes += visibleSize(event.part);
-        if (isVisible(event.part)) this.visible = true;
+        if (isVisible(event.part)) this.#show();
         break;
       }
       case 'usage':
@@ -253,6 +277,11 @@ export class Attempt implements UpstreamReceiver {
         this.upstreamId ??= event.id;
         this.serviceTier ??= event.serviceTier;
     }
+  }
+
+  #show(): void {
+    // What is gathered has not been shown to anybody.
+    this.visible = this.#gathered === undefined;
   }
 
   /** The connection is over before the end marker came; `failure` says how, undefined for a clean close. */
@@ -275,6 +304,10 @@ export class Attempt implements UpstreamReceiver {
 
   #finished(): void {
     this.#reader!.stop();
+    if (this.#gathered !== undefined) {
+      this.#completeWhole(gatherWhole(this.#setup.served, this.#gathered));
+      return;
+    }
     const billed = (this.usage?.output ?? 0) > 0;
     if (!this.visible && !billed && !isRefusal(this.finish)) {
       this.#fail(emptyAnswer());
@@ -317,6 +350,10 @@ function emptyAnswer(): UpstreamFailure {
 
 function isJson(contentType: string | undefined): boolean {
   return contentType !== undefined && /^application\/(?:[\w.+-]+\+)?json\b/i.test(contentType);
+}
+
+function isEventStream(contentType: string | undefined): boolean {
+  return contentType !== undefined && /^text\/event-stream\b/i.test(contentType);
 }
 
 /** Some upstreams break into a stream with a bare JSON error object: one text that the decoder can read. */

@@ -17,7 +17,7 @@ import type {
   TurnDecoder,
 } from '../formats/conversation/format.ts';
 import { Losses } from '../formats/conversation/losses.ts';
-import { eventsOf } from '../formats/conversation/replay.ts';
+import { collect, eventsOf } from '../formats/conversation/replay.ts';
 
 /** Writes a streamed answer, relayed or translated: the same three calls (formats/conversation/format.ts). */
 export interface StreamWriter {
@@ -171,6 +171,12 @@ class TranslatedStream implements StreamWriter {
 export function streamWhole(format: ServedFormat, turn: Turn, stamp: Stamp): { writer: StreamWriter; text: string } {
   const writer = new TranslatedStream(format.encoder(stamp));
   return { writer, text: writer.event('', '', undefined, eventsOf(turn)) };
+}
+
+/** A stream shown as a whole answer, for an upstream that streamed although it was not asked to. */
+export function gatherWhole(format: ServedFormat, events: readonly TurnEvent[]): WholeReply {
+  const turn = collect(events);
+  return { turn, write: (stamp, closing) => stringifyJson(format.encodeReply(turn, stamp, closing)) };
 }
 
 function notJson(text: string): UpstreamFailure {

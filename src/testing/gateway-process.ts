@@ -15,6 +15,8 @@ import { INFERENCE_KEY, MANAGEMENT_KEY, PRICING, UPSTREAM_KEY } from './gateway.
 export interface GatewayHome {
   folder: string;
   dataDir: string;
+  /** What has to be undone before the folder goes, the last thing first; the gateways in it are killed. */
+  closers?: (() => unknown)[];
 }
 
 export interface GatewayProcessOptions {
@@ -50,8 +52,9 @@ export async function gatewayHome(test: Test, prepared = true): Promise<GatewayH
   const removals: (() => unknown)[] = [];
   const later = { after: (run: unknown) => void removals.push(run as () => unknown) };
   const dataDir = prepared ? await dataFolder(later) : path.join(emptyFolder(later), 'data');
-  const home = { folder: path.dirname(dataDir), dataDir };
+  const home = { folder: path.dirname(dataDir), dataDir, closers: [] as (() => unknown)[] };
   test.after(async () => {
+    for (const close of home.closers.reverse()) await close();
     await until(() => serversOf(home).length === 0, 'the last postgres ends', PATIENCE_MS);
     for (const remove of removals) await remove();
   });
@@ -65,14 +68,12 @@ export function serversOf({ dataDir }: GatewayHome): number[] {
 
 /** Starts a gateway without waiting for anything. It is killed when the test ends. */
 export async function launchGateway(test: Test, options: GatewayProcessOptions = {}): Promise<GatewayProcess> {
-  // Node.js runs these in the order in which they are registered, so the process has to be killed before its folder goes.
-  let gateway: GatewayProcess | undefined;
-  test.after(async () => {
-    gateway?.signal('SIGKILL');
-    await gateway?.exit;
-  });
   const home = options.home ?? (await gatewayHome(test));
-  gateway = new GatewayProcess(home, options);
+  const gateway = new GatewayProcess(home, options);
+  home.closers?.push(async () => {
+    gateway.signal('SIGKILL');
+    await gateway.exit;
+  });
   return gateway;
 }
 

@@ -31,6 +31,8 @@ export interface Plan {
   /** Answers whole although a stream was asked for, or the reverse. */
   contrary?: boolean;
   gzip?: boolean;
+  /** Fails with this status and shows the credential that it was given, as some upstreams do. */
+  echo?: number;
 }
 
 export interface Entry {
@@ -106,6 +108,13 @@ export class PlannedUpstream {
     this.headers.push(request.headers);
     this.#open += 1;
     this.#note(plan.tag, 'asked', 0);
+    if (plan.echo !== undefined) {
+      const message = `wrong: ${request.headers.authorization}`;
+      response.writeHead(plan.echo, { 'content-type': 'application/json' });
+      response.end(JSON.stringify({ error: { message, type: 'invalid', code: request.headers.authorization } }));
+      this.#open -= 1;
+      return;
+    }
     const answer = new PlannedAnswer(
       plan,
       response,
@@ -168,7 +177,9 @@ class PlannedAnswer {
       for (; sent < events && !response.destroyed; ) {
         if (hold === sent) await this.#wait(this.#hold());
         if (cutAfter === sent) {
-          response.destroy();
+          // The platform writes what was given to it with the next turn of the loop.
+          await new Promise((resolve) => setImmediate(resolve));
+          response.socket?.end();
           return this.#note('left', sent);
         }
         await write(this.#event({ delta: { content: textOf(this.#plan) } }));

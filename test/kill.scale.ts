@@ -1,0 +1,11 @@
+/** The kill loop of promise 1 at length: `node --test test/kill.scale.ts`; GATEHOUSE_KILL_ROUNDS rounds a phase, 12 if not set. */
+import { test } from 'node:test';
+import { killRounds, PHASES } from './kill-rounds.ts';
+
+const ROUNDS = Number(process.env['GATEHOUSE_KILL_ROUNDS'] ?? 12);
+
+for (const [name, phase] of Object.entries(PHASES)) {
+  test(`killed ${name}, ${ROUNDS} times`, async (t) => {
+    t.diagnostic(JSON.stringify(await killRounds(t, phase, ROUNDS, Math.ceil(Math.random() * 1e9))));
+  });
+}
