@@ -46,8 +46,11 @@ function decodeKnown(type: string, part: JsonObject): Part | undefined {
       return { type: 'refusal', text: text(part['refusal']) };
     case 'image_url': {
       const image = object(part['image_url']) ?? { url: part['image_url'] };
+      const source = decodeUrl(text(image['url']));
+      // A document is one, whichever part it stands in (bug 50).
+      if (isPdf(source)) return { type: 'file', source };
       const detail = someText(image['detail']);
-      return { type: 'image', source: decodeUrl(text(image['url'])), ...(detail !== undefined && { detail }) };
+      return { type: 'image', source, ...(detail !== undefined && { detail }) };
     }
     case 'input_audio': {
       const audio = object(part['input_audio']) ?? {};
@@ -81,15 +84,18 @@ function decodeFile(file: JsonObject): FilePart {
   };
 }
 
-/** Splits a `data:` URL into media type and base64; any other URL stays one. */
+function isPdf(source: Source): boolean {
+  return source.kind === 'bytes' && (source.mediaType === 'application/pdf' || source.data.startsWith('JVBERi'));
+}
+
+/** Splits a `data:` URL into media type, without parameters, and base64; any other URL stays one. */
 export function decodeUrl(url: string): Source {
-  const match = /^data:([^,]*),/is.exec(url);
+  const match = /^data:([^;,]*)([^,]*),/is.exec(url);
   if (match === null) return { kind: 'url', url };
-  const head = match[1]!;
+  const mediaType = match[1]!.toLowerCase();
   const body = url.slice(match[0].length);
-  if (/;base64$/i.test(head)) return { kind: 'bytes', mediaType: head.slice(0, -7), data: body };
-  const decoded = Buffer.from(percentDecoded(body), 'utf8').toString('base64');
-  return { kind: 'bytes', mediaType: head, data: decoded };
+  if (/;\s*base64$/i.test(match[2]!)) return { kind: 'bytes', mediaType, data: body };
+  return { kind: 'bytes', mediaType, data: Buffer.from(percentDecoded(body), 'utf8').toString('base64') };
 }
 
 function percentDecoded(body: string): string {

@@ -1,10 +1,10 @@
 /** A relayed whole answer: the upstream's text with our members, and with the parts mended that break the form. */
 import { type Edit, patchMembers, scanMembers, stringifyJson } from '../../base/json.ts';
+import { scanElements } from '../../base/json-list.ts';
 import type { Choice, Part, Turn } from '../conversation/conversation.ts';
 import type { Closing, Stamp } from '../conversation/format.ts';
 import { joinedText } from './content.ts';
 import { shownFinish } from './finish.ts';
-import { scanElements } from '../../base/json-list.ts';
 import { isTime, type JsonObject, list, object, someText } from './read.ts';
 import { relayedUsage } from './usage.ts';
 
