@@ -104,6 +104,8 @@ export class ChatDecoder implements TurnDecoder {
 function readUsage(chunk: JsonObject): Usage | undefined {
   const own = chunk['usage'];
   if (own !== undefined && own !== null) return decodeUsage(own);
-  const groq = chunk['x_groq'];
-  return groq === undefined ? undefined : decodeUsage(object(groq)?.['usage']);
+  const groq = object(chunk['x_groq']);
+  if (groq !== undefined) return decodeUsage(groq['usage']);
+  // Moonshot counts inside the choice.
+  return decodeUsage(object(list(chunk['choices'])[0])?.['usage']);
 }
