@@ -1,9 +1,14 @@
 /** The command line: `gatehouse serve` (the default), `gatehouse version`, `gatehouse help`. */
 import cluster from 'node:cluster';
 import { readFileSync } from 'node:fs';
-import { ConfigError } from './base/config.ts';
-import { StartError, serveAsPrimary } from './primary.ts';
-import { serveAsWorker } from './worker.ts';
+import { enableCompileCache } from 'node:module';
+import { fileURLToPath } from 'node:url';
+import { ConfigError } from './base/config/problems.ts';
+import { StartError } from './start-error.ts';
+
+// Compiled code is kept beside the dependencies, so that the next start takes half the time; where that folder cannot be
+// written, nothing is kept. Everything else is imported after this.
+enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/gatehouse', import.meta.url)));
 
 const HELP = `gatehouse: a gateway in front of every model provider
 
@@ -12,10 +17,10 @@ const HELP = `gatehouse: a gateway in front of every model provider
   gatehouse help       print this`;
 
 async function main(command: string): Promise<void> {
-  if (cluster.isWorker) return serveAsWorker();
+  if (cluster.isWorker) return (await import('./worker.ts')).serveAsWorker();
   switch (command) {
     case 'serve':
-      return serveAsPrimary();
+      return (await import('./primary.ts')).serveAsPrimary();
     case 'version':
     case '--version':
       console.log(version());

@@ -13,6 +13,7 @@ import type { Log } from './base/log.ts';
 import { migrations } from './migrations.ts';
 import { openLog, readSettings, rereadSettings } from './settings.ts';
 import { lockDataFolder } from './spend/index.ts';
+import { StartError } from './start-error.ts';
 import { describeTarget, type Target } from './storage/connection.ts';
 import { startEmbedded } from './storage/embedded.ts';
 import { holdProcess } from './storage/hold.ts';
@@ -22,9 +23,6 @@ import { migrate } from './storage/migrate.ts';
 const RESPAWN_DELAY_MS = 500;
 /** Beyond the drain, for a worker to enter its rows and close; then it is killed, and its journal tells the rest. */
 const WORKER_PATIENCE_MS = 30_000;
-
-/** Something that keeps the gateway from starting and that its operator can mend, told in words. */
-export class StartError extends Error {}
 
 export async function serveAsPrimary(): Promise<void> {
   const config = readSettings();
