@@ -165,52 +165,52 @@ function attemptOf(fields: AttemptFields): Attempt {
 export interface RowColumns {
   id: string;
   created_at: string | Date;
-  request_id: string | null;
+  request_id?: string | null;
   key_id: string;
   workspace_id: string;
   organization_id: string;
   api_type: string;
   streamed: boolean;
   data_region: string;
-  user_agent: string | null;
+  user_agent?: string | null;
   origin: string;
-  title: string | null;
-  session_id: string | null;
-  external_user: string | null;
-  metadata: Record<string, string> | null;
+  title?: string | null;
+  session_id?: string | null;
+  external_user?: string | null;
+  metadata?: Record<string, string> | null;
   model: string;
-  endpoint_id: string | null;
-  provider_name: string | null;
-  upstream_id: string | null;
+  endpoint_id?: string | null;
+  provider_name?: string | null;
+  upstream_id?: string | null;
   is_byok: boolean;
-  status: number | null;
-  error: { type: string; message: string } | null;
+  status?: number | null;
+  error?: { type: string; message: string } | null;
   cancelled: boolean;
   estimated: boolean;
   unconfirmed: boolean;
-  finish_reason: string | null;
-  native_finish_reason: string | null;
-  input_tokens: number | bigint | null;
-  cache_read_tokens: number | bigint | null;
-  cache_write_5m_tokens: number | bigint | null;
-  cache_write_1h_tokens: number | bigint | null;
-  output_tokens: number | bigint | null;
-  reasoning_tokens: number | bigint | null;
-  usage_details: Record<string, number> | null;
+  finish_reason?: string | null;
+  native_finish_reason?: string | null;
+  input_tokens?: number | bigint | null;
+  cache_read_tokens?: number | bigint | null;
+  cache_write_5m_tokens?: number | bigint | null;
+  cache_write_1h_tokens?: number | bigint | null;
+  output_tokens?: number | bigint | null;
+  reasoning_tokens?: number | bigint | null;
+  usage_details?: Record<string, number> | null;
   media: Record<string, number>;
   cost_nano: string | number | bigint;
   byok_nano: string | number | bigint;
-  upstream_cost_nano: string | number | bigint | null;
-  cache_discount_nano: string | number | bigint | null;
-  latency_ms: number | null;
-  generation_ms: number | null;
-  moderation_ms: number | null;
+  upstream_cost_nano?: string | number | bigint | null;
+  cache_discount_nano?: string | number | bigint | null;
+  latency_ms?: number | null;
+  generation_ms?: number | null;
+  moderation_ms?: number | null;
   provider_responses: Generation['providerResponses'];
-  service_tier: string | null;
-  router: string | null;
-  preset_id: string | null;
-  web_search_engine: string | null;
-  response_cache_source_id: string | null;
+  service_tier?: string | null;
+  router?: string | null;
+  preset_id?: string | null;
+  web_search_engine?: string | null;
+  response_cache_source_id?: string | null;
 }
 
 const USAGE_DETAILS = [
@@ -237,57 +237,58 @@ function storable(sequence: string, unstorable: string | undefined): string {
   return unstorable === undefined ? sequence : '\ufffd';
 }
 
+/** What is null is left out, which is a third of the text; the database reads an absent column as null. */
 function rowColumns(row: Generation): RowColumns {
   const usage = row.usage;
   return {
     id: row.id,
     created_at: new Date(row.createdAt).toISOString(),
-    request_id: row.requestId,
+    request_id: row.requestId ?? undefined,
     key_id: row.keyId,
     workspace_id: row.workspaceId,
     organization_id: row.organizationId,
     api_type: row.apiType,
     streamed: row.streamed,
     data_region: row.dataRegion,
-    user_agent: row.userAgent,
+    user_agent: row.userAgent ?? undefined,
     origin: row.origin,
-    title: row.title,
-    session_id: row.sessionId,
-    external_user: row.externalUser,
-    metadata: row.metadata,
+    title: row.title ?? undefined,
+    session_id: row.sessionId ?? undefined,
+    external_user: row.externalUser ?? undefined,
+    metadata: row.metadata ?? undefined,
     model: row.model,
-    endpoint_id: row.endpointId,
-    provider_name: row.providerName,
-    upstream_id: row.upstreamId,
+    endpoint_id: row.endpointId ?? undefined,
+    provider_name: row.providerName ?? undefined,
+    upstream_id: row.upstreamId ?? undefined,
     is_byok: row.isByok,
-    status: row.status,
-    error: row.error,
+    status: row.status ?? undefined,
+    error: row.error ?? undefined,
     cancelled: row.cancelled,
     estimated: row.estimated,
     unconfirmed: row.unconfirmed,
-    finish_reason: row.finishReason,
-    native_finish_reason: row.nativeFinishReason,
-    input_tokens: usage === null ? null : count(usage.input),
-    cache_read_tokens: usage === null ? null : count(usage.cacheRead),
-    cache_write_5m_tokens: usage === null ? null : count(usage.cacheWrite5m),
-    cache_write_1h_tokens: usage === null ? null : count(usage.cacheWrite1h),
-    output_tokens: usage === null ? null : count(usage.output),
-    reasoning_tokens: usage === null ? null : count(usage.reasoning),
-    usage_details: usage === null ? null : usageDetails(usage),
+    finish_reason: row.finishReason ?? undefined,
+    native_finish_reason: row.nativeFinishReason ?? undefined,
+    input_tokens: usage === null ? undefined : count(usage.input),
+    cache_read_tokens: usage === null ? undefined : count(usage.cacheRead),
+    cache_write_5m_tokens: usage === null ? undefined : count(usage.cacheWrite5m),
+    cache_write_1h_tokens: usage === null ? undefined : count(usage.cacheWrite1h),
+    output_tokens: usage === null ? undefined : count(usage.output),
+    reasoning_tokens: usage === null ? undefined : count(usage.reasoning),
+    usage_details: usage === null ? undefined : usageDetails(usage),
     media: row.media as Record<string, number>,
     cost_nano: money(row.costNano),
     byok_nano: money(row.byokNano),
-    upstream_cost_nano: row.upstreamCostNano === null ? null : money(row.upstreamCostNano),
-    cache_discount_nano: row.cacheDiscountNano === null ? null : money(row.cacheDiscountNano),
-    latency_ms: row.latencyMs,
-    generation_ms: row.generationMs,
-    moderation_ms: row.moderationMs,
+    upstream_cost_nano: row.upstreamCostNano === null ? undefined : money(row.upstreamCostNano),
+    cache_discount_nano: row.cacheDiscountNano === null ? undefined : money(row.cacheDiscountNano),
+    latency_ms: row.latencyMs ?? undefined,
+    generation_ms: row.generationMs ?? undefined,
+    moderation_ms: row.moderationMs ?? undefined,
     provider_responses: row.providerResponses,
-    service_tier: row.serviceTier,
-    router: row.router,
-    preset_id: row.presetId,
-    web_search_engine: row.webSearchEngine,
-    response_cache_source_id: row.responseCacheSourceId,
+    service_tier: row.serviceTier ?? undefined,
+    router: row.router ?? undefined,
+    preset_id: row.presetId ?? undefined,
+    web_search_engine: row.webSearchEngine ?? undefined,
+    response_cache_source_id: row.responseCacheSourceId ?? undefined,
   };
 }
 
@@ -304,8 +305,8 @@ function money(nano: bigint): string {
   return nano < -LARGEST_MONEY ? String(-LARGEST_MONEY) : String(nano);
 }
 
-function usageDetails(usage: Usage): Record<string, number> | null {
-  let details: Record<string, number> | null = null;
+function usageDetails(usage: Usage): Record<string, number> | undefined {
+  let details: Record<string, number> | undefined;
   for (const name of USAGE_DETAILS) {
     const value = usage[name];
     if (value === undefined) continue;
@@ -320,51 +321,51 @@ export function decodeRow(columns: RowColumns): Generation {
   return {
     id: columns.id,
     createdAt: new Date(columns.created_at).getTime(),
-    requestId: columns.request_id,
+    requestId: columns.request_id ?? null,
     keyId: columns.key_id,
     workspaceId: columns.workspace_id,
     organizationId: columns.organization_id,
     apiType: columns.api_type as Generation['apiType'],
     streamed: columns.streamed,
     dataRegion: columns.data_region as Generation['dataRegion'],
-    userAgent: columns.user_agent,
+    userAgent: columns.user_agent ?? null,
     origin: columns.origin,
-    title: columns.title,
-    sessionId: columns.session_id,
-    externalUser: columns.external_user,
-    metadata: columns.metadata,
+    title: columns.title ?? null,
+    sessionId: columns.session_id ?? null,
+    externalUser: columns.external_user ?? null,
+    metadata: columns.metadata ?? null,
     model: columns.model,
-    endpointId: columns.endpoint_id,
-    providerName: columns.provider_name,
-    upstreamId: columns.upstream_id,
+    endpointId: columns.endpoint_id ?? null,
+    providerName: columns.provider_name ?? null,
+    upstreamId: columns.upstream_id ?? null,
     isByok: columns.is_byok,
-    status: columns.status,
-    error: columns.error,
+    status: columns.status ?? null,
+    error: columns.error ?? null,
     cancelled: columns.cancelled,
     estimated: columns.estimated,
     unconfirmed: columns.unconfirmed,
-    finishReason: columns.finish_reason,
-    nativeFinishReason: columns.native_finish_reason,
+    finishReason: columns.finish_reason ?? null,
+    nativeFinishReason: columns.native_finish_reason ?? null,
     usage: decodeUsage(columns),
     media: columns.media,
     costNano: BigInt(columns.cost_nano),
     byokNano: BigInt(columns.byok_nano),
-    upstreamCostNano: columns.upstream_cost_nano === null ? null : BigInt(columns.upstream_cost_nano),
-    cacheDiscountNano: columns.cache_discount_nano === null ? null : BigInt(columns.cache_discount_nano),
-    latencyMs: columns.latency_ms,
-    generationMs: columns.generation_ms,
-    moderationMs: columns.moderation_ms,
+    upstreamCostNano: columns.upstream_cost_nano == null ? null : BigInt(columns.upstream_cost_nano),
+    cacheDiscountNano: columns.cache_discount_nano == null ? null : BigInt(columns.cache_discount_nano),
+    latencyMs: columns.latency_ms ?? null,
+    generationMs: columns.generation_ms ?? null,
+    moderationMs: columns.moderation_ms ?? null,
     providerResponses: columns.provider_responses,
-    serviceTier: columns.service_tier,
-    router: columns.router,
-    presetId: columns.preset_id,
-    webSearchEngine: columns.web_search_engine,
-    responseCacheSourceId: columns.response_cache_source_id,
+    serviceTier: columns.service_tier ?? null,
+    router: columns.router ?? null,
+    presetId: columns.preset_id ?? null,
+    webSearchEngine: columns.web_search_engine ?? null,
+    responseCacheSourceId: columns.response_cache_source_id ?? null,
   };
 }
 
 function decodeUsage(columns: RowColumns): Usage | null {
-  if (columns.input_tokens === null) return null;
+  if (columns.input_tokens == null) return null;
   return {
     input: Number(columns.input_tokens),
     cacheRead: Number(columns.cache_read_tokens),

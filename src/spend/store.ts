@@ -58,18 +58,28 @@ const COLUMNS: readonly [name: keyof RowColumns, type: string][] = [
 const NAMES = COLUMNS.map(([name]) => `"${name}"`).join(', ');
 const TYPED = COLUMNS.map(([name, type]) => `"${name}" ${type}`).join(', ');
 
+/**
+ * One row comes back for each day, key, workspace and account: no window begins within a day, so these sums are all that
+ * the counters need.
+ */
 const INSERT_GENERATIONS = `
-  INSERT INTO generations (${NAMES})
-  SELECT ${NAMES} FROM jsonb_to_recordset($1::jsonb) AS row(${TYPED})
-  ON CONFLICT (id) DO NOTHING
-  RETURNING id, created_at, key_id, workspace_id, organization_id, cost_nano, byok_nano`;
+  WITH inserted AS (
+    INSERT INTO generations (${NAMES})
+    SELECT ${NAMES} FROM jsonb_to_recordset($1::jsonb) AS row(${TYPED})
+    ON CONFLICT (id) DO NOTHING
+    RETURNING id, created_at, key_id, workspace_id, organization_id, cost_nano, byok_nano
+  )
+  SELECT organization_id, workspace_id, key_id, min(created_at) AS created_at, array_agg(id) AS ids,
+    sum(cost_nano)::bigint AS cost_nano, sum(byok_nano)::bigint AS byok_nano
+  FROM inserted
+  GROUP BY organization_id, workspace_id, key_id, date_trunc('day', created_at, 'UTC')`;
 
-interface InsertedRow {
-  id: string;
-  created_at: Date;
-  key_id: string;
-  workspace_id: string;
+interface InsertedSum {
   organization_id: string;
+  workspace_id: string;
+  key_id: string;
+  created_at: Date;
+  ids: string[];
   cost_nano: bigint;
   byok_nano: bigint;
 }
@@ -82,23 +92,38 @@ interface InsertedRow {
  */
 export async function enterGenerations(tx: Queryable, processId: string, entries: readonly Entry[]): Promise<string[]> {
   const rows = `[${entries.map((entry) => entry.row).join(',')}]`;
-  const inserted = new Map<string, InsertedRow>();
-  for (const row of await tx.query<InsertedRow>(INSERT_GENERATIONS, [rows])) inserted.set(row.id, row);
   const windows = new Map<string, WindowChange>();
   const leases = new Map<string, bigint>();
-  for (const entry of entries) {
-    const row = inserted.get(entry.id);
-    // Twice in one batch counts once.
-    if (row === undefined || !inserted.delete(entry.id)) continue;
-    for (const part of entry.taken) {
-      const change = part.forcedNano - part.nano;
-      if (change !== 0n) leases.set(part.windowId, (leases.get(part.windowId) ?? 0n) + change);
+  const paying = new Map(entries.filter((entry) => entry.taken.length > 0).map((entry) => [entry.id, entry]));
+  for (const sum of await tx.query<InsertedSum>(INSERT_GENERATIONS, [rows])) {
+    const own = new Set(windowsOf(sum));
+    for (const id of own) addChange(windows, id, sum);
+    if (paying.size === 0) continue;
+    for (const id of sum.ids) {
+      const entry = paying.get(id);
+      if (entry !== undefined) takeFrom(leases, windows, own, entry);
     }
-    for (const id of windowsOfRow(row, entry)) addChange(windows, id, row);
   }
   const lost = await changeLeases(tx, processId, leases, windows);
   await changeWindows(tx, windows);
   return lost;
+}
+
+/** What an entered row takes from its leases, and what it adds to windows that are not `own`, its account's, workspace's or key's. */
+function takeFrom(
+  leases: Map<string, bigint>,
+  windows: Map<string, WindowChange>,
+  own: ReadonlySet<string>,
+  entry: Entry,
+): void {
+  for (const part of entry.taken) {
+    const change = part.forcedNano - part.nano;
+    if (change !== 0n) leases.set(part.windowId, (leases.get(part.windowId) ?? 0n) + change);
+  }
+  const further = new Set(entry.taken.map((part) => part.windowId)).difference(own);
+  if (further.size === 0) return;
+  const { cost_nano, byok_nano } = JSON.parse(entry.row) as RowColumns;
+  for (const id of further) addChange(windows, id, { cost_nano, byok_nano });
 }
 
 interface WindowChange {
@@ -107,22 +132,24 @@ interface WindowChange {
   leased: bigint;
 }
 
-/** Every interval of the row's account, workspace and key, and what else it was paid from (guardrails). */
-function windowsOfRow(row: InsertedRow, entry: Entry): Set<string> {
-  const at = new Date(row.created_at).getTime();
-  const ids = new Set(entry.taken.map((part) => part.windowId));
-  for (const interval of INTERVALS) {
-    ids.add(windowId('account', row.organization_id, interval, at));
-    ids.add(windowId('workspace', row.workspace_id, interval, at));
-    ids.add(windowId('key', row.key_id, interval, at));
-  }
-  return ids;
+/** Every interval of the account, workspace and key. */
+function windowsOf(sum: InsertedSum): string[] {
+  const at = new Date(sum.created_at).getTime();
+  return INTERVALS.flatMap((interval) => [
+    windowId('account', sum.organization_id, interval, at),
+    windowId('workspace', sum.workspace_id, interval, at),
+    windowId('key', sum.key_id, interval, at),
+  ]);
 }
 
-function addChange(windows: Map<string, WindowChange>, id: string, row: InsertedRow): void {
+function addChange(
+  windows: Map<string, WindowChange>,
+  id: string,
+  sum: Pick<RowColumns, 'cost_nano' | 'byok_nano'>,
+): void {
   const change = changeOf(windows, id);
-  change.spent += BigInt(row.cost_nano);
-  change.byok += BigInt(row.byok_nano);
+  change.spent += BigInt(sum.cost_nano);
+  change.byok += BigInt(sum.byok_nano);
 }
 
 function changeOf(windows: Map<string, WindowChange>, id: string): WindowChange {
