@@ -6,7 +6,8 @@ import { test } from 'node:test';
 import { ROOT, readSource, type SourceFile, sourceFiles } from './source-files.ts';
 
 const files = sourceFiles(['src', 'test', 'bench']);
-const isTest = (file: SourceFile) => file.path.endsWith('.test.ts') || /^(?:test|bench|src\/testing)\//.test(file.path);
+const isTest = (file: SourceFile) =>
+  /\.(?:test|scale)\.ts$/.test(file.path) || /^(?:test|bench|src\/testing)\//.test(file.path);
 const sources = files.filter((file) => !isTest(file));
 
 /** Fails with every violation, one a line. */
@@ -174,7 +175,7 @@ test('no file has a name that says nothing', () => {
 test('file names are kebab case', () => {
   none(
     files
-      .filter((file) => !/^[a-z0-9-]+(?:\.test)?\.ts$/.test(path.posix.basename(file.path)))
+      .filter((file) => !/^[a-z0-9-]+(?:\.(?:test|scale))?\.ts$/.test(path.posix.basename(file.path)))
       .map((file) => file.path),
   );
 });
