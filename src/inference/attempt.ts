@@ -60,6 +60,8 @@ export class Attempt implements UpstreamReceiver {
   finish: Finish | undefined;
   /** UTF-8 bytes of everything written so far, for an estimate when no usage arrives. */
   outputBytes = 0;
+  /** What of them the last reported usage knows. */
+  #countedBytes = 0;
   upstreamId: string | undefined;
   serviceTier: string | null | undefined;
 
@@ -79,6 +81,11 @@ export class Attempt implements UpstreamReceiver {
 
   resume(): void {
     this.#call?.resume();
+  }
+
+  /** How much has been written since the upstream last told a usage. */
+  get uncountedBytes(): number {
+    return this.outputBytes - this.#countedBytes;
   }
 
   /** It has ended, one way or another. */
@@ -269,6 +276,7 @@ export class Attempt implements UpstreamReceiver {
       }
       case 'usage':
         this.usage = event.usage;
+        this.#countedBytes = this.outputBytes;
         break;
       case 'finish':
         this.finish ??= event.finish;

@@ -165,7 +165,7 @@ export class Call implements AttemptOwner, Interruptible {
 
   /** A failure behind something visible: one error event, nothing replayed, nothing behind it. */
   #breakOff(attempt: Attempt, error: GatewayError): void {
-    const metered = meter(this.#candidate.endpoint, attempt.usage, this.#current!.promptBytes, attempt.outputBytes);
+    const metered = this.#meterBroken(attempt);
     this.#settle({ status: this.#opened ? 200 : error.status, error, cancelled: false, metered }, attempt);
     this.#write(attempt.take() + attempt.writer!.failure(error, this.#closing(metered)));
     this.#request.sink.end();
@@ -238,7 +238,12 @@ export class Call implements AttemptOwner, Interruptible {
     const current = this.#current;
     if (current === undefined || current.attempt.over) return null;
     current.attempt.abort();
-    return meter(current.candidate.endpoint, current.attempt.usage, current.promptBytes, current.attempt.outputBytes);
+    return this.#meterBroken(current.attempt);
+  }
+
+  /** What an answer has cost that did not reach its end: as reported, and an estimate of what came behind the report. */
+  #meterBroken({ usage, outputBytes, uncountedBytes }: Attempt): Metered {
+    return meter(this.#candidate.endpoint, usage, this.#current!.promptBytes, outputBytes, uncountedBytes);
   }
 
   #finish(): void {

@@ -6,7 +6,7 @@ import type { Cost } from '../formats/conversation/format.ts';
 
 export interface Metered {
   usage: Usage;
-  /** True when no usage arrived and the counts come from the bytes seen. */
+  /** True when the counts, or a part of them, come from the bytes seen, since no usage arrived for them. */
   estimated: boolean;
   costNano: Nano;
   cacheDiscountNano: bigint | null;
@@ -22,34 +22,38 @@ export function estimateTokens(bytes: number): number {
 /**
  * @param reported what the upstream counted, undefined when it did not
  * @param promptBytes size of the request body; @param outputBytes size of the text seen
+ * @param uncountedBytes of an answer that broke off: how much of that text came behind the last report. Some upstreams
+ * report at the start of a stream already, when next to nothing is written.
  */
 export function meter(
   endpoint: Endpoint,
   reported: Usage | undefined,
   promptBytes: number,
   outputBytes: number,
+  uncountedBytes = 0,
 ): Metered {
-  const usage = reported ?? {
-    input: estimateTokens(promptBytes),
-    cacheRead: 0,
-    cacheWrite5m: 0,
-    cacheWrite1h: 0,
-    output: estimateTokens(outputBytes),
-    reasoning: 0,
-  };
+  const estimated = reported === undefined || uncountedBytes > 0;
+  const usage =
+    reported === undefined
+      ? { ...UNREPORTED, input: estimateTokens(promptBytes), output: estimateTokens(outputBytes) }
+      : uncountedBytes > 0
+        ? { ...reported, output: reported.output + estimateTokens(uncountedBytes) }
+        : reported;
   if (endpoint.pricing === null) {
     const cost = costView(null, 0n, 0n);
-    return { usage, estimated: reported === undefined, costNano: 0n, cacheDiscountNano: null, cost };
+    return { usage, estimated, costNano: 0n, cacheDiscountNano: null, cost };
   }
   const bill = priceOf(usage, endpoint.pricing);
   return {
     usage,
-    estimated: reported === undefined,
+    estimated,
     costNano: bill.totalNano,
     cacheDiscountNano: cacheDiscount(usage, endpoint),
     cost: costView(bill.totalNano, bill.promptNano, bill.completionNano),
   };
 }
+
+const UNREPORTED: Usage = { input: 0, cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0, output: 0, reasoning: 0 };
 
 function costView(total: Nano | null, prompt: Nano, completion: Nano): Cost {
   return {

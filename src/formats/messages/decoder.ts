@@ -81,7 +81,6 @@ export class MessagesDecoder implements TurnDecoder {
         model: textOrUndefined(message['model']),
         serviceTier: textOrUndefined(fieldsOf(message['usage'])['service_tier']),
       },
-      ...usage,
     ];
     // A continuation of a run on the server arrives whole inside its start.
     for (const part of decodeBlocks(message['content'], 'vendor')) {
@@ -89,6 +88,8 @@ export class MessagesDecoder implements TurnDecoder {
       this.tellPart(part, events);
     }
     if (typeof message['stop_reason'] === 'string') this.stop = message;
+    // Behind the parts that it counts.
+    events.push(...usage);
     return events;
   }
 
