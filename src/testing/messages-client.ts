@@ -10,6 +10,8 @@ export type Block = Record<string, unknown> & { type: string };
 export interface ReadMessage {
   start: Record<string, unknown>;
   content: Block[];
+  /** The inputs that came in deltas, as written. */
+  inputs: Map<Block, string>;
   stop: { stop_reason: unknown; stop_sequence?: unknown; stop_details?: unknown };
   usage: Record<string, unknown>;
   /** The `message_stop` event. */
@@ -72,6 +74,7 @@ function readEvents(events: readonly Json[], strict: boolean): ReadMessage {
   const message: ReadMessage = {
     start: {},
     content: [],
+    inputs: new Map(),
     stop: { stop_reason: null },
     usage: {},
     last: undefined,
@@ -124,6 +127,7 @@ function readEvent(state: State, event: Json, strict: boolean): void {
     case 'content_block_delta':
       assert.ok(state.open !== undefined && state.open.index === event.index, 'a delta for a block that is not open');
       readDelta(state.open, event.delta, strict);
+      if (state.open.input !== '') message.inputs.set(state.open.block, state.open.input);
       return;
     case 'content_block_stop':
       assert.equal(state.open?.index, event.index, 'the stop of a block that is not open');

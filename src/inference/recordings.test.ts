@@ -1,0 +1,288 @@
+/**
+ * Every recorded answer of a service, from its bytes through the whole pipeline to the text of a client of either form,
+ * read there by a strict reader: as it came, cut anywhere, and broken off anywhere. What the answer must say is read from
+ * the recording by code of the tests' own.
+ */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { EventReader } from '../http/sse.ts';
+import { corpusMissing, type Recording, recordings } from '../testing/corpus.ts';
+import { cutPositions, everyPosition, isBorder, sampleOf, seeded } from '../testing/cuts.ts';
+import { type PipelineAnswer, PRICES_NANO, playThrough } from '../testing/pipeline.ts';
+import {
+  type Counts,
+  type Ending,
+  type RecordedAnswer,
+  readRecordedStream,
+  readRecordedWhole,
+  type SpokenForm,
+  saysSomething,
+} from '../testing/recorded-answer.ts';
+import {
+  assertContent,
+  assertServed,
+  readServedStream,
+  readServedWhole,
+  type ServedAnswer,
+  type ServedForm,
+} from '../testing/served-answer.ts';
+import { cutBytes } from '../testing/upstream.ts';
+
+const exhaustive = process.env['GATEHOUSE_TEST_EXHAUSTIVE'] === '1';
+const CUTS = 24;
+const TRUNCATIONS = 16;
+
+/** Without what is called chat or messages but is of another form: Cohere's own, and the older text completion. */
+const all = recordings(['chat', 'messages'], /^(?!cohere$)/).filter(({ text }) => !/^\s*\{\s*"completion"/.test(text));
+const streams = all.filter((one) => one.stream && one.status === 200);
+const whole = all.filter((one) => !one.stream && one.status === 200);
+const SERVED = ['chat', 'messages'] as const;
+const USAGES = ['chunk', 'finish', 'none'] as const;
+type Usage = (typeof USAGES)[number];
+
+const counted = { exchanges: 0, cuts: 0, truncations: 0 };
+
+describe('recorded traffic', { skip: corpusMissing }, () => {
+  test('the corpus holds streams and whole answers of many services', () => {
+    assert.ok(streams.length >= 70 && whole.length >= 30, `${streams.length} streams, ${whole.length} whole`);
+  });
+
+  test('every stream reaches clients of both forms with all that it says', async () => {
+    for (const recording of streams) {
+      const recorded = readRecordedStream(formOf(recording), recording.bytes);
+      for (const served of SERVED) {
+        for (const usage of served === 'chat' ? USAGES : (['finish'] as const)) {
+          const answer = await streamed(recording, served, [recording.bytes], 'close', usage);
+          check(served, answer, recorded, usage, `${recording.id} as ${served} ${usage}`);
+        }
+      }
+    }
+  });
+
+  test('every whole answer reaches clients of both forms with all that it says, also told as a stream', async () => {
+    for (const recording of whole) {
+      const form = formOf(recording);
+      const recorded = readRecordedWhole(form, recording.text);
+      for (const served of SERVED) {
+        const where = `${recording.id} as ${served}`;
+        const answer = await play(recording, served, false, [recording.bytes]);
+        if (!recorded.complete) assertRefused(answer, where);
+        else {
+          assert.equal(answer.status, 200, where);
+          const read = readServedWhole(served, answer.text);
+          assertServed(served, read, recorded, where);
+          assertRow(answer, read, recorded, where);
+        }
+        check(served, await streamed(recording, served, [recording.bytes]), recorded, 'finish', `${where} streamed`);
+      }
+    }
+  });
+
+  test('one byte at a time gives the same text, to the byte', async () => {
+    for (const recording of streams) {
+      for (const served of SERVED) {
+        const answer = await streamed(recording, served, [recording.bytes]);
+        const slow = await streamed(recording, served, cutBytes(recording.bytes, 1));
+        assert.equal(slow.text, answer.text, `${recording.id} as ${served}`);
+      }
+    }
+  });
+
+  test('a cut anywhere leaves the events of the stream as they are', () => {
+    for (const recording of streams) {
+      const { bytes } = recording;
+      const expected = eventsOf([bytes]);
+      const borders = everyPosition(bytes).filter((at) => isBorder(bytes, at));
+      for (const at of exhaustive ? everyPosition(bytes) : cutPositions(bytes, recording.id)) {
+        const [from, to] = window(borders, at, bytes.length);
+        const cut = eventsOf([bytes.subarray(from, at), bytes.subarray(at, to)]);
+        const same = from === 0 && to === bytes.length ? expected : eventsOf([bytes.subarray(from, to)]);
+        if (cut !== same) assert.equal(cut, same, `${recording.id} cut at ${at}`);
+      }
+      // Around each border an event reads as it does in the whole stream, so that the windows above speak for it.
+      assert.equal(eventsOf(cutBytes(bytes, borders)), expected, recording.id);
+    }
+  });
+
+  test('a cut anywhere leaves the text of the client as it is', async () => {
+    for (const recording of streams) {
+      const { bytes } = recording;
+      const positions = cutPositions(bytes, recording.id);
+      const singles = exhaustive && bytes.length <= 8192 ? positions : sampleOf(positions, CUTS, recording.id);
+      const runs = singles.map((at) => [at]);
+      // In a long stream many cuts share a run, far apart, and all positions have their turn.
+      if (exhaustive && bytes.length > 8192) runs.push(...spread(positions, 64));
+      for (const served of SERVED) {
+        const { text } = await streamed(recording, served, [bytes]);
+        for (const cuts of runs) {
+          const answer = await streamed(recording, served, cutBytes(bytes, cuts));
+          if (answer.text !== text) assert.equal(answer.text, text, `${recording.id} as ${served} cut at ${cuts}`);
+          counted.cuts += cuts.length;
+        }
+      }
+    }
+  });
+
+  test('a stream that breaks off anywhere keeps what was seen and ends in one error', async () => {
+    for (const recording of streams) {
+      const { bytes } = recording;
+      const form = formOf(recording);
+      const positions = exhaustive
+        ? cutPositions(bytes, recording.id)
+        : [
+            ...sampleOf(
+              everyPosition(bytes).filter((at) => isBorder(bytes, at)),
+              TRUNCATIONS / 4,
+              recording.id,
+            ),
+            ...seeded(`${recording.id} end`, TRUNCATIONS, bytes.length),
+          ];
+      for (const at of positions) {
+        for (const ending of ['close', 'break'] as const) {
+          const kept = bytes.subarray(0, at);
+          const recorded = readRecordedStream(form, kept, ending);
+          for (const served of SERVED) {
+            const answer = await streamed(recording, served, [kept], ending);
+            check(served, answer, recorded, 'finish', `${recording.id} as ${served} ended by ${ending} at ${at}`);
+            counted.truncations += 1;
+          }
+        }
+      }
+    }
+  });
+
+  test('every error body reaches clients of both forms as an error, the wait beside it', async () => {
+    for (const recording of all.filter(({ status }) => status >= 400)) {
+      for (const served of SERVED) {
+        for (const stream of [false, true]) {
+          assertRefused(await play(recording, served, stream, [recording.bytes]), `${recording.id} as ${served}`);
+        }
+      }
+    }
+  });
+
+  test('what was tried', (t) => {
+    t.diagnostic(`${all.length} recordings: ${JSON.stringify(counted)}`);
+  });
+});
+
+function formOf(recording: Recording): SpokenForm {
+  return recording.api as SpokenForm;
+}
+
+async function play(
+  recording: Recording,
+  served: ServedForm,
+  stream: boolean,
+  pieces: readonly Buffer[],
+  ending: Ending = 'close',
+  usage: Usage = 'finish',
+): Promise<PipelineAnswer> {
+  counted.exchanges += 1;
+  const { provider: kind, status, headers } = recording;
+  const more = usage === 'finish' ? {} : { stream_options: { include_usage: usage === 'chunk' } };
+  return playThrough({ served, kind, spoken: formOf(recording), stream, more }, { status, headers, pieces, ending });
+}
+
+function streamed(
+  recording: Recording,
+  served: ServedForm,
+  pieces: readonly Buffer[],
+  ending: Ending = 'close',
+  usage: Usage = 'finish',
+): Promise<PipelineAnswer> {
+  return play(recording, served, true, pieces, ending, usage);
+}
+
+/** Fails unless the client was told what the recording says, to its end. */
+function check(
+  served: ServedForm,
+  answer: PipelineAnswer,
+  recorded: RecordedAnswer,
+  usage: Usage,
+  where: string,
+): void {
+  if (!answer.streamed) {
+    // Nothing was seen, so another endpoint could have been asked, and the status tells.
+    assert.ok(!recorded.complete && !saysSomething(recorded), `${where}: ${answer.status} ${answer.text}`);
+    assertRefused(answer, where);
+    return;
+  }
+  assert.ok(answer.ended, `${where}: the stream stays open`);
+  const read = readServedStream(served, answer.text, usage);
+  if (recorded.complete) assertServed(served, read, recorded, where);
+  else {
+    assert.ok(read.error !== null, `${where}: ends as if it were complete`);
+    assert.ok(saysSomething(recorded) || recorded.other, `${where}: opened for nothing`);
+    assertContent(served, read, recorded, where);
+  }
+  assertRow(answer, read, recorded, where);
+}
+
+function assertRefused(answer: PipelineAnswer, where: string): void {
+  assert.ok(answer.status >= 400 && !answer.streamed, `${where}: ${answer.status}`);
+  const body = JSON.parse(answer.text);
+  assert.equal(typeof body.error.message, 'string', where);
+  assert.equal(answer.row.status, answer.status, where);
+  assert.equal(answer.row.finishReason, 'error', where);
+}
+
+/** The row, the usage that the client sees and the counts of the service are one; or the row says that it is a guess. */
+function assertRow({ row }: PipelineAnswer, read: ServedAnswer, recorded: RecordedAnswer, where: string): void {
+  const { usage } = row;
+  assert.ok(usage !== null, where);
+  const counts: Counts = {
+    input: usage.input + usage.cacheRead + usage.cacheWrite5m + usage.cacheWrite1h,
+    cacheRead: usage.cacheRead,
+    cacheWrite: usage.cacheWrite5m + usage.cacheWrite1h,
+    output: usage.output,
+    reasoning: usage.reasoning,
+  };
+  const early = !recorded.complete && recorded.usage !== null && (recorded.uncounted > 0 || row.estimated);
+  assert.equal(row.estimated, recorded.usage === null || early, `${where}: marked as a guess`);
+  assert.ok(!early || recorded.uncounted > 0 || recorded.other, `${where}: a guess although all was counted`);
+  if (!row.estimated) assert.deepEqual(counts, recorded.usage, `${where}: usage`);
+  else if (early) {
+    // What came behind the last count is guessed from its size; the rest stands as it was told.
+    assert.ok(counts.output > recorded.usage!.output, `${where}: what came behind the count is free`);
+    assert.deepEqual({ ...counts, output: 0 }, { ...recorded.usage, output: 0 }, `${where}: usage`);
+  }
+  if (read.usage !== null) assert.deepEqual(read.usage, counts, `${where}: usage shown`);
+  const cost =
+    BigInt(counts.input - counts.cacheRead - counts.cacheWrite) * PRICES_NANO.prompt +
+    BigInt(counts.cacheRead) * PRICES_NANO.cacheRead +
+    BigInt(counts.cacheWrite) * PRICES_NANO.cacheWrite +
+    BigInt(counts.output) * PRICES_NANO.completion;
+  assert.equal(row.costNano, cost, `${where}: cost`);
+  if (read.usage !== null) assert.equal(read.cost, Number(cost) / 1e9, `${where}: cost shown`);
+  assert.equal(row.error === null, recorded.complete, `${where}: the row's end`);
+}
+
+/** The events as one text, for comparison. */
+function eventsOf(pieces: readonly Buffer[]): string {
+  let seen = '';
+  const reader = new EventReader((name, data) => {
+    seen += `${name}\u0000${data}\u0001`;
+  });
+  for (const piece of pieces) reader.push(piece);
+  const rest = reader.end();
+  return `${seen}${JSON.stringify(rest)}${reader.stray}`;
+}
+
+/** The stretch from an event before the position to one behind it: a border leaves nothing behind in the reader. */
+function window(borders: readonly number[], at: number, length: number): [number, number] {
+  if (length <= 8192) return [0, length];
+  let low = 0;
+  let high = borders.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (borders[middle]! < at) low = middle + 1;
+    else high = middle;
+  }
+  return [borders[low - 2] ?? 0, borders[low + 2] ?? length];
+}
+
+/** Positions in groups whose members lie `stride` positions apart. */
+function spread(positions: readonly number[], stride: number): number[][] {
+  return Array.from({ length: stride }, (_, first) => positions.filter((_, at) => at % stride === first));
+}

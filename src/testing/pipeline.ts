@@ -1,0 +1,253 @@
+/**
+ * The inference pipeline in the test's process, without sockets and without a database: `serve` with a transport that
+ * plays bytes and a spend that keeps the row. For what has to be tried thousands of times.
+ */
+import type { Caller } from '../access/index.ts';
+import { DEFAULT_LIMITS } from '../base/config/section-readers.ts';
+import { readDocument } from '../base/json.ts';
+import { silentLog } from '../base/log.ts';
+import { parsePrice } from '../base/money.ts';
+import type { Catalog, Endpoint } from '../catalog/index.ts';
+import type { FormatId } from '../formats/conversation/conversation.ts';
+import { chat, messages } from '../formats/index.ts';
+import { Concurrency } from '../inference/concurrency.ts';
+import { Credentials } from '../inference/credentials.ts';
+import { Health } from '../inference/health.ts';
+import { type InferenceParts, type InferenceRequest, Running, type Sink, serve } from '../inference/index.ts';
+import { KINDS, type ProviderKind, type Transport, type UpstreamReceiver } from '../providers/index.ts';
+import type { Generation, OpenGeneration, Reservation, Spend } from '../spend/index.ts';
+import { TestClock } from './clock.ts';
+import type { ServedForm } from './served-answer.ts';
+
+export interface Played {
+  status?: number;
+  headers?: Record<string, string>;
+  pieces: readonly Buffer[];
+  /** `break`: the connection breaks instead of closing in order. */
+  ending?: 'close' | 'break';
+}
+
+export interface PipelineAnswer {
+  /** 200 for a stream that was opened. */
+  status: number;
+  headers: Record<string, string>;
+  /** The body; of a stream everything that was written. */
+  text: string;
+  streamed: boolean;
+  /** The client's connection was ended in order. */
+  ended: boolean;
+  row: Generation;
+}
+
+export interface PipelineRequest {
+  served: ServedForm;
+  /** Id of a kind of provider, or a form that one speaks. */
+  kind: string;
+  spoken: FormatId;
+  stream: boolean;
+  /** Further members of the request. */
+  more?: Record<string, unknown>;
+}
+
+/** Nano-dollars of a token: the figures that tests reckon with. */
+export const PRICES_NANO = { prompt: 3000n, completion: 15_000n, cacheRead: 300n, cacheWrite: 3750n };
+
+const MODEL = 'test/model';
+export const PROVIDER_NAME = 'Recorded';
+
+/** Plays one answer of an upstream through the pipeline to one client. */
+export async function playThrough(asked: PipelineRequest, played: Played): Promise<PipelineAnswer> {
+  const kind = kindOf(asked.kind, asked.spoken);
+  const rows: Generation[] = [];
+  const parts = partsFor({ ...kind, transport: transportOf(played) }, rows);
+  const sink = new MemorySink();
+  await serve(requestOf(asked, sink), parts);
+  const [row, ...others] = rows;
+  if (row === undefined || others.length > 0) throw new Error(`${rows.length} rows were entered for one request`);
+  const { status, headers, text, streamed, ended } = sink;
+  return { status, headers, text, streamed, ended, row };
+}
+
+/** The provider's own kind where there is one that speaks the form, so that its quirks are known; else the bare form. */
+function kindOf(id: string, spoken: FormatId): ProviderKind {
+  const own = KINDS.find((kind) => kind.id === id && kind.speaks === spoken);
+  return own ?? KINDS.find((kind) => kind.id === spoken)!;
+}
+
+function transportOf({ status = 200, headers = {}, pieces, ending = 'close' }: Played): Transport {
+  return {
+    send(_request, receiver) {
+      let aborted = false;
+      queueMicrotask(() => play(receiver, () => aborted));
+      return {
+        pause() {},
+        resume() {},
+        abort() {
+          aborted = true;
+        },
+      };
+    },
+    async close() {},
+  };
+
+  function play(receiver: UpstreamReceiver, isAborted: () => boolean): void {
+    receiver.head(status, headers);
+    for (const piece of pieces) {
+      if (isAborted()) return;
+      receiver.data(piece);
+    }
+    if (isAborted()) return;
+    if (ending === 'close') receiver.end();
+    else receiver.failed({ kind: 'cut', status: null, message: 'the connection broke' }, true);
+  }
+}
+
+class MemorySink implements Sink {
+  status = 0;
+  headers: Record<string, string> = {};
+  text = '';
+  streamed = false;
+  ended = false;
+  readonly closed = false;
+
+  reply(status: number, headers: Record<string, string>, body: string): void {
+    if (this.status !== 0) throw new Error('a second answer');
+    Object.assign(this, { status, headers, text: body, ended: true });
+  }
+
+  open(headers: Record<string, string>): void {
+    if (this.status !== 0) throw new Error('a second answer');
+    Object.assign(this, { status: 200, headers, streamed: true });
+  }
+
+  write(text: string): boolean {
+    if (!this.streamed || this.ended) throw new Error('text outside of the stream');
+    this.text += text;
+    return true;
+  }
+
+  end(): void {
+    if (this.ended) throw new Error('a second end');
+    this.ended = true;
+  }
+
+  onDrain(): void {}
+  onClose(): void {}
+}
+
+function partsFor(kind: ProviderKind, rows: Generation[]): InferenceParts {
+  const clock = new TestClock();
+  const health = new Health(clock);
+  const endpoint = endpointOf(kind);
+  const catalog = {
+    find: () => ({ id: MODEL, name: MODEL, endpoints: [endpoint] }),
+  } as unknown as Catalog;
+  return {
+    catalog: () => catalog,
+    spend: spendInto(rows),
+    health,
+    concurrency: new Concurrency(),
+    running: new Running(),
+    credentials: new Credentials(health),
+    transport: kind.transport!,
+    clock,
+    log: silentLog,
+    limits: DEFAULT_LIMITS,
+    accountBalanceNano: () => null,
+    hashUser: () => 'hash',
+    keepAliveComment: ': waiting\n\n',
+    metadataKey: 'svc_metadata',
+  };
+}
+
+function endpointOf(kind: ProviderKind): Endpoint {
+  const price = (nano: bigint) => parsePrice((Number(nano) / 1e9).toFixed(9));
+  return {
+    id: `recorded:${MODEL}`,
+    provider: {
+      id: 'recorded',
+      name: PROVIDER_NAME,
+      kind,
+      baseUrl: 'http://upstream.test',
+      credentials: ['key'],
+      timeouts: { connect: 1000, firstByte: 1000, idle: 1000, total: 1000 },
+      maxConcurrency: 10,
+    },
+    modelId: MODEL,
+    upstreamId: 'upstream-model',
+    contextLength: null,
+    maxCompletionTokens: 1000,
+    pricing: {
+      prompt: price(PRICES_NANO.prompt),
+      completion: price(PRICES_NANO.completion),
+      inputCacheRead: price(PRICES_NANO.cacheRead),
+      inputCacheWrite: price(PRICES_NANO.cacheWrite),
+    },
+    inputModalities: null,
+    outputModalities: null,
+    supportedParameters: null,
+    dataPolicy: { zdr: false, trains: true, publishes: true, retainsForSafety: true },
+    region: null,
+    quantization: null,
+  };
+}
+
+/** No budgets, no journal: rows are kept as they are settled. */
+function spendInto(rows: Generation[]): Spend {
+  const reservation = {
+    refused: undefined,
+    held: { creditNano: 0n, byokNano: 0n },
+    extend: () => true,
+    release() {},
+  } as unknown as Reservation;
+  const generation = {
+    attempt() {},
+    seen() {},
+    reported() {},
+    settle(row: Generation) {
+      rows.push(row);
+    },
+  } as unknown as OpenGeneration;
+  return { reserve: () => reservation, begin: () => generation } as unknown as Spend;
+}
+
+const CALLER: Caller = {
+  keyId: 'key',
+  keyHash: 'hash',
+  kind: 'inference',
+  name: 'test',
+  label: 'sk-...',
+  userId: null,
+  organizationId: 'org_test',
+  workspaceId: 'workspace',
+  limitNano: null,
+  limitReset: null,
+  includeByokInLimit: true,
+  externalUser: null,
+  expiresAt: null,
+};
+
+function requestOf({ served, stream, more }: PipelineRequest, sink: Sink): InferenceRequest {
+  const format = served === 'chat' ? chat : messages;
+  const body = { model: MODEL, max_tokens: 100, messages: [{ role: 'user', content: 'hi' }], stream, ...more };
+  const document = readDocument(Buffer.from(JSON.stringify(body)));
+  return {
+    id: 'gen-recorded',
+    format,
+    document,
+    asked: format.asked(document.value),
+    caller: CALLER,
+    startedAt: Date.UTC(2026, 0, 1),
+    sink,
+    about: {
+      requestId: null,
+      region: 'global',
+      userAgent: null,
+      origin: '',
+      title: null,
+      sessionId: null,
+      metadata: false,
+      headers: {},
+    },
+  };
+}
