@@ -114,7 +114,9 @@ export class Call implements AttemptOwner, Interruptible {
     }
     const { endpoint } = this.#candidate;
     this.#respond(attempt, attempt.status);
-    const metered = meter(endpoint, attempt.usage, this.#current!.promptBytes, attempt.outputBytes);
+    const metered = meter(endpoint, attempt.usage, this.#current!.promptBytes, attempt.outputBytes, {
+      images: request.asked.media.images,
+    });
     const closing = this.#closing(metered);
     this.#settle({ status: 200, error: null, cancelled: false, metered }, attempt);
     if (attempt.whole) {
@@ -243,7 +245,10 @@ export class Call implements AttemptOwner, Interruptible {
 
   /** What an answer has cost that did not reach its end: as reported, and an estimate of what came behind the report. */
   #meterBroken({ usage, outputBytes, uncountedBytes }: Attempt): Metered {
-    return meter(this.#candidate.endpoint, usage, this.#current!.promptBytes, outputBytes, uncountedBytes);
+    return meter(this.#candidate.endpoint, usage, this.#current!.promptBytes, outputBytes, {
+      uncountedBytes,
+      images: this.#request.asked.media.images,
+    });
   }
 
   #finish(): void {

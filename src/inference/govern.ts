@@ -11,8 +11,10 @@ import type { Budget } from '../spend/index.ts';
 
 /** Template, role and tool system tokens that a provider adds to what the client wrote. */
 const PROMPT_OVERHEAD_TOKENS = 1024;
-/** What one image or document behind a URL may count at most where the catalog does not say. */
-const REMOTE_MEDIA_TOKENS = 65_536;
+/** The most that vendors count for one picture, however few bytes it has: they cut it into a bounded number of tiles. */
+const IMAGE_TOKENS = 8_192;
+/** Pages, seconds and frames are bounded by nothing but the context, and this stands for one that is not known. */
+const UNKNOWN_CONTEXT_TOKENS = 1_000_000;
 /** The least output that is worth a call when a budget's remainder decides (promise 2). */
 export const MIN_AFFORDABLE_TOKENS = 1024;
 
@@ -53,7 +55,7 @@ export interface Bound {
 }
 
 /**
- * An upper bound without counting tokens: no token is shorter than a byte. Throws GatewayError 403 for an endpoint
+ * An upper bound without counting tokens. Throws GatewayError 403 for an endpoint
  * without a price, which no limit could hold (issue: "a model without a price is refused to any key with a limit").
  */
 export function boundOf(endpoint: Endpoint, asked: Asked, promptBytes: number): Bound {
@@ -64,7 +66,8 @@ export function boundOf(endpoint: Endpoint, asked: Asked, promptBytes: number): 
       `${endpoint.modelId} has no price, so a key with a limit may not use it`,
     );
   }
-  const promptTokens = promptBytes + PROMPT_OVERHEAD_TOKENS + asked.remoteMedia * REMOTE_MEDIA_TOKENS;
+  const { images } = asked.media;
+  const promptTokens = mostPromptTokens(endpoint, asked, promptBytes);
   const dearest = ceilingOf(pricing);
   const contextLeft = endpoint.contextLength === null ? null : Math.max(endpoint.contextLength - 1, 1);
   const own = endpoint.maxCompletionTokens ?? contextLeft;
@@ -78,14 +81,20 @@ export function boundOf(endpoint: Endpoint, asked: Asked, promptBytes: number): 
   }
   return {
     promptNano:
-      nanoFromPrice(
-        BigInt(promptTokens) * dearest.prompt + dearest.request + BigInt(asked.remoteMedia) * dearest.image,
-      ) + 1n,
+      nanoFromPrice(BigInt(promptTokens) * dearest.prompt + dearest.request + BigInt(images) * dearest.image) + 1n,
     outputPrice: dearest.completion,
     maxOutputTokens: Math.min(wanted ?? Number.POSITIVE_INFINITY, own ?? Number.POSITIVE_INFINITY),
     fixed: wanted !== undefined,
     choices: asked.choices,
   };
+}
+
+/** No token is shorter than a byte; media have rates of their own; and nothing longer than the context is read. */
+function mostPromptTokens({ contextLength }: Endpoint, { media }: Asked, promptBytes: number): number {
+  const context = contextLength ?? UNKNOWN_CONTEXT_TOKENS;
+  const counted = promptBytes + PROMPT_OVERHEAD_TOKENS + media.images * IMAGE_TOKENS;
+  if (media.documents > 0) return Math.max(context, counted);
+  return contextLength === null ? counted : Math.min(counted, contextLength);
 }
 
 export function boundNano(bound: Bound, maxOutputTokens: number): Nano {

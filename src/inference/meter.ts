@@ -22,7 +22,7 @@ export function estimateTokens(bytes: number): number {
 /**
  * @param reported what the upstream counted, undefined when it did not
  * @param promptBytes size of the request body; @param outputBytes size of the text seen
- * @param uncountedBytes of an answer that broke off: how much of that text came behind the last report. Some upstreams
+ * @param images in the prompt, for models that charge them by the piece; @param uncountedBytes of an answer that broke off: how much of that text came behind the last report. Some upstreams
  * report at the start of a stream already, when next to nothing is written.
  */
 export function meter(
@@ -30,7 +30,7 @@ export function meter(
   reported: Usage | undefined,
   promptBytes: number,
   outputBytes: number,
-  uncountedBytes = 0,
+  { uncountedBytes = 0, images = 0 }: { uncountedBytes?: number; images?: number } = {},
 ): Metered {
   const estimated = reported === undefined || uncountedBytes > 0;
   const usage =
@@ -43,7 +43,7 @@ export function meter(
     const cost = costView(null, 0n, 0n);
     return { usage, estimated, costNano: 0n, cacheDiscountNano: null, cost };
   }
-  const bill = priceOf(usage, endpoint.pricing);
+  const bill = priceOf(usage, endpoint.pricing, images);
   return {
     usage,
     estimated,

@@ -1,7 +1,7 @@
 /** What the gateway itself wants to know of a request: where it may go, how the answer is wanted, who asks. */
 import type { Asked, ProviderPreferences } from '../conversation/format.ts';
 import { outputCap } from './decode.ts';
-import { type JsonObject, list, object, someText, text } from './read.ts';
+import { type JsonObject, list, object, someText } from './read.ts';
 
 export function asked(value: unknown): Asked {
   const body = object(value) ?? {};
@@ -14,7 +14,7 @@ export function asked(value: unknown): Asked {
     provider: preferences(object(body['provider'])),
     stream: body['stream'] === true,
     choices: typeof body['n'] === 'number' ? body['n'] : 1,
-    remoteMedia: remoteMedia(list(body['messages'])),
+    media: countMedia(list(body['messages'])),
   };
   const include = object(body['stream_options'])?.['include_usage'];
   if (typeof include === 'boolean') result.includeUsage = include;
@@ -39,16 +39,16 @@ function preferences(provider: JsonObject | undefined): ProviderPreferences {
   return result;
 }
 
-/** Media given by address or by file id: the body's size says nothing about what the model will read. */
-function remoteMedia(messages: readonly unknown[]): number {
-  let media = 0;
+/** Every picture, and everything else that is read at a rate of its own: documents, sound, video. */
+function countMedia(messages: readonly unknown[]): Asked['media'] {
+  const media = { images: 0, documents: 0 };
   for (const message of messages) {
-    for (const item of list(object(message)?.['content'])) {
+    const own = object(message);
+    media.images += list(own?.['images']).length;
+    for (const item of list(own?.['content'])) {
       const part = object(item) ?? {};
-      const holder = object(part['image_url']) ?? object(part['video_url']) ?? object(part['file']);
-      if (holder === undefined) continue;
-      const address = text(holder['url']) || text(holder['file_data']);
-      if (someText(holder['file_id']) !== undefined || (address !== '' && !/^data:/i.test(address))) media += 1;
+      if ('image_url' in part) media.images += 1;
+      else if ('file' in part || 'video_url' in part || 'input_audio' in part) media.documents += 1;
     }
   }
   return media;

@@ -154,7 +154,7 @@ test('what the gateway asks of a request', () => {
     user: 'alice',
     sessionId: 's',
     metadata: { k: 'v' },
-    remoteMedia: 1,
+    media: { images: 2, documents: 0 },
   });
   assert.deepEqual(chat.asked({ models: ['c/d', 'e/f'], messages: [] }).model, 'c/d');
 });

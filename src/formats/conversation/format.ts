@@ -36,8 +36,8 @@ export interface Asked {
   user?: string;
   sessionId?: string;
   metadata?: Record<string, string>;
-  /** Count of media that the upstream will fetch by itself, which the body's size says nothing about. */
-  remoteMedia: number;
+  /** Media in the request, inline or by address: what they count in tokens their bytes do not say. */
+  media: { images: number; documents: number };
 }
 
 /** What an answer carries of ours; the same for relayed and translated ones. */

@@ -15,7 +15,7 @@ export function asked(body: unknown): Asked {
     provider: fieldsOf(request['provider']) as ProviderPreferences,
     stream: request['stream'] === true,
     choices: 1,
-    remoteMedia: countRemoteMedia(request),
+    media: countMedia(request),
   };
   if (typeof request['max_tokens'] === 'number') result.maxOutputTokens = request['max_tokens'];
   const user = textOrUndefined(request['user']) ?? textOrUndefined(fieldsOf(request['metadata'])['user_id']);
@@ -25,20 +25,19 @@ export function asked(body: unknown): Asked {
   return result;
 }
 
-/** Images and documents by URL or file id, also inside tool results and documents. */
-function countRemoteMedia(request: Fields): number {
-  let count = 0;
-  for (const message of listOf(request['messages'])) count += countIn(fieldsOf(message)['content']);
-  return count;
+/** Pictures and documents, also inside tool results and documents. */
+function countMedia(request: Fields): Asked['media'] {
+  const media = { images: 0, documents: 0 };
+  for (const message of listOf(request['messages'])) countIn(fieldsOf(message)['content'], media);
+  return media;
 }
 
-function countIn(content: unknown): number {
-  let count = 0;
+function countIn(content: unknown, media: Asked['media']): void {
   for (const entry of listOf(content)) {
     const block = fieldsOf(entry);
-    const source = fieldsOf(block['source']);
-    if (source['type'] === 'url' || source['type'] === 'file') count += 1;
-    count += countIn(block['content']) + countIn(source['content']);
+    if (block['type'] === 'image') media.images += 1;
+    else if (block['type'] === 'document' || block['type'] === 'container_upload') media.documents += 1;
+    countIn(block['content'], media);
+    countIn(fieldsOf(block['source'])['content'], media);
   }
-  return count;
 }

@@ -133,7 +133,7 @@ test('what the gateway itself reads of a request', () => {
     provider: { only: ['acme'] },
     stream: true,
     choices: 1,
-    remoteMedia: 2,
+    media: { images: 2, documents: 1 },
     maxOutputTokens: 2000,
     user: 'alice',
     sessionId: 's',
