@@ -96,15 +96,21 @@ export interface Counts {
   unsent: number;
 }
 
+export interface Rounds {
+  rounds: number;
+  seed: number;
+  workers?: number;
+}
+
 /** Runs the rounds on one data folder; throws at the first row that is missing, doubled or wrong. */
-export async function killRounds(t: TestContext, phase: Phase, rounds: number, seed: number): Promise<Counts> {
+export async function killRounds(t: TestContext, phase: Phase, { rounds, seed, workers = 1 }: Rounds): Promise<Counts> {
   const home = await gatewayHome(t);
   const upstream = await startUpstream(t, path.join(home.folder, 'upstream.log'));
   const random = seeded(seed);
   const counts: Counts = { rounds, sent: 0, seen: 0, exact: 0, estimated: 0, unconfirmed: 0, unsent: 0 };
   const all: Answer[] = [];
-  const yaml = plannedYaml(upstream.url);
-  let gateway = await startGatewayProcess(t, { home, yaml });
+  const options = { home, yaml: plannedYaml(upstream.url), env: { GATEHOUSE_WORKERS: String(workers) } };
+  let gateway = await startGatewayProcess(t, options);
   for (let round = 0; round < rounds; round++) {
     const send = (plan: Omit<Plan, 'tag'>) => {
       const answers = Array.from({ length: STREAMS }, (_, at) =>
@@ -118,7 +124,7 @@ export async function killRounds(t: TestContext, phase: Phase, rounds: number, s
     upstream.go();
     upstream.release();
     await until(() => all.every(({ over }) => over), 'every client has lost its connection');
-    gateway = await startGatewayProcess(t, { home, yaml });
+    gateway = await startGatewayProcess(t, options);
     await check(gateway, upstream, all, counts);
   }
   assert.deepEqual(await gateway.end('SIGTERM'), { code: 0, signal: null });
@@ -139,6 +145,8 @@ async function check(gateway: GatewayProcess, upstream: Upstream, answers: Answe
     const row = byTag.get(answer.tag);
     if (answer.generationId !== undefined) assert.equal(row?.id, answer.generationId, answer.tag);
     if (answer.done) assert.ok(row && !row.estimated && !row.unconfirmed, `${answer.tag} was complete`);
+    if (answer.text.includes(TEXT))
+      assert.ok(row && !row.unconfirmed && row.output! > 0n, `${answer.tag} was answered`);
   }
   // What the gateway says of those whose head was seen.
   for (const { generationId, tag } of answers.filter((answer) => answer.generationId).slice(-5)) {

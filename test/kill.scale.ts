@@ -6,6 +6,8 @@ const ROUNDS = Number(process.env['GATEHOUSE_KILL_ROUNDS'] ?? 12);
 
 for (const [name, phase] of Object.entries(PHASES)) {
   test(`killed ${name}, ${ROUNDS} times`, async (t) => {
-    t.diagnostic(JSON.stringify(await killRounds(t, phase, ROUNDS, Math.ceil(Math.random() * 1e9))));
+    const seed = Math.ceil(Math.random() * 1e9);
+    t.diagnostic(`seed ${seed}`);
+    t.diagnostic(JSON.stringify(await killRounds(t, phase, { rounds: ROUNDS, seed })));
   });
 }

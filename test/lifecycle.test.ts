@@ -14,6 +14,7 @@ import {
 } from '../src/testing/gateway-process.ts';
 import { ask } from '../src/testing/planned-client.ts';
 import { PlannedUpstream } from '../src/testing/planned-upstream.ts';
+import { connect, embeddedTarget } from './rows.ts';
 
 const NO_KEYS = { GATEHOUSE_MANAGEMENT_KEY: '', GATEHOUSE_INFERENCE_KEY: '' };
 
@@ -215,10 +216,13 @@ test('a signal during the start ends it in order', async (t) => {
   await next.end('SIGTERM');
 });
 
-test('gateways share an external PostgreSQL: keys, rows and counters are one', async (t) => {
+test('gateways that start at once share an external PostgreSQL: keys, rows and counters are one', async (t) => {
   const owner = await startGatewayProcess(t);
   const socket = path.join(owner.home.dataDir, 'postgres');
-  const env = { DATABASE_URL: `postgresql://postgres@/postgres?host=${encodeURIComponent(socket)}` };
+  const admin = await connect(embeddedTarget(owner.home));
+  await admin.query('create database shared');
+  await admin.end();
+  const env = { DATABASE_URL: `postgresql://postgres@/shared?host=${encodeURIComponent(socket)}` };
   const upstream = await plannedUpstream(t);
   const yaml = plannedYaml(upstream.url);
   const [one, two] = await Promise.all([

@@ -73,7 +73,10 @@ export interface Reservation {
 export interface OpenGeneration {
   /** Before each further dispatch. Throws GatewayError 503 when the journal cannot be written: do not dispatch. */
   attempt(attempt: Attempt): void;
-  /** Total bytes of generated text seen so far in this attempt; cheap enough for every event. */
+  /**
+   * Total bytes of generated text seen so far in this attempt; cheap enough for every event. The first call is in the
+   * journal when it returns, further ones 50 ms later at most.
+   */
   seen(outputBytes: number): void;
   /** The upstream reported usage, worth `charge` so far (this attempt and earlier ones). */
   reported(usage: Usage, charge: Charge): void;

@@ -261,6 +261,8 @@ class OpenRow implements OpenGeneration {
   #usage: Usage | null = null;
   #charge: Charge | null = null;
   #settled = false;
+  /** The journal knows that this attempt has been answered. */
+  #answered = false;
 
   constructor(spending: Spending, id: string, reservation: HeldReservation, intent: Segment) {
     this.#spending = spending;
@@ -276,6 +278,7 @@ class OpenRow implements OpenGeneration {
     this.#outputBytes = 0;
     this.#usage = null;
     this.#charge = null;
+    this.#answered = false;
     this.dirty = false;
   }
 
@@ -315,6 +318,13 @@ class OpenRow implements OpenGeneration {
 
   #news(): void {
     if (this.#settled) return;
+    if (!this.#answered) {
+      // At once and not with the next batch: only a request of which nothing was seen may be entered as unconfirmed.
+      this.#answered = true;
+      const segment = this.#spending.journal.appendLines(frame('P', this.progress()), 1);
+      if (segment !== undefined) this.written(segment);
+      return;
+    }
     this.dirty = true;
     this.#spending.dirty.push(this);
     this.#spending.journal.wake();
