@@ -156,6 +156,10 @@ function checkSource(block: string, source: unknown, path: string): void {
   const required = kinds[textOf(source['type'])];
   if (required === undefined) throw invalidField(`${path}.type`, `must be one of ${Object.keys(kinds).join(', ')}`);
   for (const member of required) requireText(source, member, path);
+  // Only addresses that an upstream may fetch, and data; never `file:` and its like (bug 73).
+  if (source['type'] === 'url' && !/^((https?|gs|s3):\/\/[^\s]|data:)/i.test(textOf(source['url']))) {
+    throw invalidField(`${path}.url`, 'must be an http(s) address or a data: URL');
+  }
   const type = source['media_type'];
   if (block === 'image' && source['type'] === 'base64' && !IMAGE_TYPES.includes(textOf(type))) {
     throw invalidField(`${path}.media_type`, `must be one of ${IMAGE_TYPES.join(', ')}`);
