@@ -4,7 +4,7 @@
  */
 import { type ErrorType, GatewayError } from '../base/errors.ts';
 import { scrub } from '../base/log.ts';
-import type { FailureKind, UpstreamFailure } from '../formats/conversation/failure.ts';
+import { type FailureKind, type UpstreamFailure, withoutAccount } from '../formats/conversation/failure.ts';
 
 /** One failed attempt, as the answer's metadata and the generation's row tell it. */
 export interface FailedAttempt {
@@ -73,7 +73,7 @@ export function clientError(attempts: readonly FailedAttempt[]): GatewayError {
     metadata: {
       provider_name: last.providerName,
       ...(!hidden && failure.raw !== undefined && { raw: scrubbed(failure.raw) }),
-      ...(!hidden && failure.code && { provider_code: scrub(failure.code) }),
+      ...(!hidden && failure.code && { provider_code: withoutAccount(scrub(failure.code)) }),
       is_byok: false,
       ...(attempts.length > 1 && {
         previous_errors: attempts.slice(0, -1).map((attempt) => ({
@@ -90,7 +90,7 @@ function describe({ failure, providerName }: FailedAttempt): string {
   if (failure.kind === 'auth' || failure.kind === 'permission')
     return `${providerName} refused the gateway's credential`;
   if (failure.kind === 'quota') return `the gateway's account with ${providerName} is exhausted`;
-  return scrub(failure.message) || `${providerName} failed`;
+  return withoutAccount(scrub(failure.message)) || `${providerName} failed`;
 }
 
 /** A client's own fault keeps the upstream's finer status (422), everything else has the table's. */
@@ -99,9 +99,9 @@ function statusFor(failure: UpstreamFailure, verdict: Verdict): number {
 }
 
 function scrubbed(raw: unknown): unknown {
-  if (typeof raw === 'string') return scrub(raw);
+  if (typeof raw === 'string') return withoutAccount(scrub(raw));
   try {
-    return JSON.parse(scrub(JSON.stringify(raw)));
+    return JSON.parse(withoutAccount(scrub(JSON.stringify(raw))));
   } catch {
     return undefined;
   }

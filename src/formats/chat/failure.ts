@@ -1,6 +1,6 @@
 /** Error bodies of services that speak chat completions, in every shape that was seen, read into one vocabulary. */
 import { parseJson } from '../../base/json.ts';
-import type { FailureKind, UpstreamFailure } from '../conversation/failure.ts';
+import { type FailureKind, type UpstreamFailure, withoutAccount } from '../conversation/failure.ts';
 import { type JsonObject, list, object, someText, text } from './read.ts';
 
 const LARGEST_RAW = 64 * 1024;
@@ -81,11 +81,6 @@ function describe(status: number | null, error: ErrorText, raw: unknown, written
   return failure;
 }
 
-/** Names of our account at the provider are nobody's business (bug 60). */
-function withoutAccount(message: string): string {
-  return message.replace(/\b(org|proj|user|acct)[-_][A-Za-z0-9]{10,}/g, '$1-***');
-}
-
 const FILTERED = /content_filter|content_policy|responsibleaipolicy|prompt_blocked|moderation|data_inspection_failed/;
 const TOO_LONG =
   /context.?length|context.?window|maximum context|too many (input |prompt )?tokens|too_many_(prompt_)?tokens|prompt (is )?too long|messages is too long|exceeds? the (maximum|context|model's)|max context|string_above_max_length/;
@@ -107,6 +102,8 @@ function kindOf(status: number, written: string): FailureKind {
   if (status === 401) return 'auth';
   if (status === 404) return 'not_found';
   if (status === 408 || status === 504 || status === 524) return 'timeout';
+  // A lock or an early answer of the service's own machinery: another endpoint has neither.
+  if (status === 409 || status === 425) return 'server';
   if (status === 413) return 'too_large';
   if (status === 498 || status === 503 || status === 529 || (status >= 500 && OVERLOADED.test(body)))
     return 'overloaded';

@@ -40,3 +40,13 @@ export interface UpstreamFailure {
   /** The error body as it came (parsed JSON or text), bounded to 64 KiB. */
   raw?: unknown;
 }
+
+/** A text without the names of our account at a provider, which are nobody's business (bug 60): `org-...` and its kin, and `org: <uuid>`. */
+export function withoutAccount(text: string): string {
+  return text
+    .replace(/\b(org|proj|user|acct)([-_])(?:(?=[A-Za-z]*\d)[A-Za-z0-9]{8,}|[A-Za-z0-9]{16,})/g, '$1$2***')
+    .replace(
+      /\b(org|organi[sz]ation|workspace|project|account)( id)?(\\?["']?[:\s]+\\?["']?)[0-9a-f]{8}-[0-9a-f-]{27}/gi,
+      '$1$2$3***',
+    );
+}

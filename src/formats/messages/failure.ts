@@ -1,6 +1,6 @@
 /** Errors: those of upstreams into the one vocabulary, ours into the form's envelope (wire/messages.md, "Errors"). */
 import type { GatewayError } from '../../base/errors.ts';
-import type { FailureKind, UpstreamFailure } from '../conversation/failure.ts';
+import { type FailureKind, type UpstreamFailure, withoutAccount } from '../conversation/failure.ts';
 import { type Fields, fieldsOf, isFields, textOrUndefined } from '../conversation/fields.ts';
 import type { FailureContext } from '../conversation/format.ts';
 
@@ -26,7 +26,9 @@ const BY_STATUS: Record<number, FailureKind> = {
   403: 'permission',
   404: 'not_found',
   408: 'timeout',
+  409: 'server',
   413: 'too_large',
+  425: 'server',
   429: 'rate_limit',
   503: 'overloaded',
   504: 'timeout',
@@ -70,7 +72,7 @@ export function failureFromError(value: unknown, status: number | null, body?: s
   return {
     kind: kindOf(type, own, message),
     status: own,
-    message,
+    message: withoutAccount(message),
     code: type ?? null,
     raw: text.length > LARGEST_RAW ? text.slice(0, LARGEST_RAW) : value,
   };
@@ -78,8 +80,10 @@ export function failureFromError(value: unknown, status: number | null, body?: s
 
 function kindOf(type: string | undefined, status: number, message: string): FailureKind {
   const named = NAMED[type ?? '']?.kind;
-  // An invalid request is also what this vendor calls an empty account and a blocked answer; other statuses say more.
-  if (named !== undefined && named !== 'invalid_request') return named;
+  // An invalid request is also what this vendor calls an empty account and a blocked answer, and an `api_error` what
+  // compatible servers call anything: other statuses say more.
+  const vague = named === 'invalid_request' || (named === 'server' && status < 500);
+  if (named !== undefined && !vague) return named;
   if (status >= 500) return BY_STATUS[status] ?? 'server';
   if (status !== 400 && status !== 413 && status !== 422) return BY_STATUS[status] ?? 'invalid_request';
   if (TOO_LONG.test(message)) return 'context_length';
