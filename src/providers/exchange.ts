@@ -133,7 +133,7 @@ export class Exchange implements UpstreamCall, UnpackedReceiver, Dispatcher.Disp
       if (this.#paused) this.#unpacker.pause();
     }
     try {
-      this.#receiver.head(status, keptHeaders(headers));
+      this.#receiver.head(status, keptHeaders(headers, this.#clock));
     } catch (cause) {
       this.#fault(cause);
     }
@@ -278,14 +278,22 @@ function requestHeaders(given: Record<string, string>): string[] {
   return headers;
 }
 
-function keptHeaders(headers: Record<string, string | string[] | undefined>): Record<string, string> {
+function keptHeaders(headers: Record<string, string | string[] | undefined>, clock: Clock): Record<string, string> {
   const kept: Record<string, string> = {};
   for (const name in headers) {
     const value = one(headers[name]);
     if (value === undefined) continue;
     if (KEPT_HEADERS.has(name) || KEPT_PREFIXES.some((prefix) => name.startsWith(prefix))) kept[name] = value;
   }
+  const wait = kept['retry-after'];
+  if (wait !== undefined && /[a-z]/i.test(wait)) kept['retry-after'] = secondsUntil(wait, clock);
   return kept;
+}
+
+/** The other form of `retry-after`, a date, as seconds from now; a date that is past or none is 0. */
+function secondsUntil(date: string, clock: Clock): string {
+  const ms = Date.parse(date) - clock.now();
+  return String(ms > 0 ? Math.ceil(ms / 1000) : 0);
 }
 
 /** Of a header that came more than once, the first. */
