@@ -146,7 +146,10 @@ export async function rowOf(gateway: Gateway, id: string): Promise<Json> {
 
 /** Comments are events of their own; a client skips them. */
 export function withoutComments(text: string): string {
-  return text.replace(/(^|\n\n):[^\n]*\n\n/g, '$1').replace(/(^|\n\n):[^\n]*\n\n/g, '$1');
+  return text
+    .split('\n\n')
+    .filter((event) => !/^:[^\n]*$/.test(event))
+    .join('\n\n');
 }
 
 function parsed(text: string): unknown {
