@@ -375,7 +375,7 @@ function strayError(stray: string): string | undefined {
   }
 }
 
-/** Seconds from `retry-after-ms` or `retry-after` (seconds; the date form is rare enough to be ignored). */
+/** Seconds from `retry-after-ms` or `retry-after`. */
 function retryAfter(headers: Record<string, string>): number | undefined {
   const milliseconds = Number(headers['retry-after-ms']);
   if (milliseconds > 0) return Math.ceil(milliseconds / 1000);
