@@ -71,6 +71,7 @@ export async function createApp({ config, target, clock, log }: AppOptions): Pro
     clock,
     log,
     limits: config.limits,
+    hosts: () => settings.hosts,
     accountBalanceNano: () => settings.account.balanceNano,
     hashUser: (caller, user) => identities.hash(caller, user),
     keepAliveComment: `: ${namespace.keepAlive}\n\n`,

@@ -11,6 +11,7 @@ import type { Exchange, Operation } from '../http/operation.ts';
 import { encodeGeneration } from '../spend/index.ts';
 import { HttpSink } from './http-sink.ts';
 import type { InferenceParts } from './parts.ts';
+import { regionOf } from './region.ts';
 import type { RequestAbout } from './request.ts';
 import { ChatReply, GenerationReply, MessagesReply } from './schema.ts';
 import { serve } from './serve.ts';
@@ -78,7 +79,7 @@ function answer(exchange: Exchange<Caller>, format: ServedFormat, parts: Inferen
       caller: exchange.caller,
       startedAt: exchange.startedAt,
       sink: new HttpSink(exchange),
-      about: aboutOf(exchange),
+      about: aboutOf(exchange, parts),
     },
     parts,
   );
@@ -103,11 +104,11 @@ function askedView(document: JsonDocument): Record<string, unknown> {
   return view;
 }
 
-function aboutOf({ headers, requestId }: Exchange<Caller>): RequestAbout {
+function aboutOf({ headers, requestId }: Exchange<Caller>, parts: InferenceParts): RequestAbout {
   const metadata = wireHeader(headers, 'metadata') ?? wireHeader(headers, 'experimental-metadata');
   return {
     requestId,
-    region: 'global',
+    region: regionOf(headers.host, parts.hosts()),
     userAgent: headers['user-agent'] ?? null,
     origin: headers['referer'] ?? '',
     title: wireHeader(headers, 'title') ?? first(headers['x-title']) ?? null,

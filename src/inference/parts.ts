@@ -1,7 +1,7 @@
 /** What the pipeline works with; put together in `app.ts`. */
 import type { Caller } from '../access/index.ts';
 import type { Clock } from '../base/clock.ts';
-import type { Limits } from '../base/config.ts';
+import type { HostSettings, Limits } from '../base/config.ts';
 import type { Log } from '../base/log.ts';
 import type { Nano } from '../base/money.ts';
 import type { Catalog } from '../catalog/index.ts';
@@ -24,6 +24,8 @@ export interface InferenceParts {
   clock: Clock;
   log: Log;
   limits: Limits;
+  /** Host names of the regional roots, as configured now. */
+  hosts(): HostSettings;
   /** `account.balance_usd`; null is unlimited. */
   accountBalanceNano(): Nano | null;
   /** The end user as providers see it: a keyed hash, of the account when the request names nobody. */
