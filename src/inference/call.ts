@@ -44,6 +44,8 @@ export class Call implements AttemptOwner, Interruptible {
   #keepAlive: Timer | undefined;
   #firstOutputAt: number | null = null;
   #dispatchedAt = 0;
+  /** What the last attempt that failed has cost; null when it cost nothing. */
+  #lastCost: Metered | null = null;
 
   constructor(request: InferenceRequest, route: Route, parts: InferenceParts) {
     this.#request = request;
@@ -131,7 +133,9 @@ export class Call implements AttemptOwner, Interruptible {
   attemptFailed(attempt: Attempt, failure: UpstreamFailure, sent: boolean): void {
     const { endpoint, rank } = this.#candidate;
     // A refused connection and an error status cost nothing; a call that broke off may have.
-    this.#current!.ended(sent && (failure.status ?? 0) < 400);
+    const mayHaveCost = sent && (failure.status ?? 0) < 400;
+    this.#current!.ended(mayHaveCost);
+    this.#lastCost = mayHaveCost ? this.#meterBroken(attempt) : null;
     this.#respond(attempt, failure.status);
     this.#failed.push({
       providerId: endpoint.provider.id,
@@ -175,7 +179,7 @@ export class Call implements AttemptOwner, Interruptible {
   }
 
   /** Nobody answered. Before the head is out it is a plain error answer, behind it an error event. */
-  #giveUp(error: GatewayError, metered: Metered | null = null): void {
+  #giveUp(error: GatewayError, metered: Metered | null = this.#lastCost): void {
     if (this.#opened) {
       this.#settle({ status: 200, error, cancelled: false, metered }, undefined);
       this.#tellInBand(error);
@@ -205,7 +209,7 @@ export class Call implements AttemptOwner, Interruptible {
     if (this.#over) return;
     this.#over = true;
     this.#keepAlive?.cancel();
-    const metered = this.#stop();
+    const metered = this.#stop() ?? this.#lastCost;
     const current = this.#current;
     if (this.#generation === undefined || current === undefined) return;
     this.#respond(current.attempt, current.attempt.status);
@@ -220,7 +224,7 @@ export class Call implements AttemptOwner, Interruptible {
       retryAfterSeconds: 1,
       metadata: { retryable: true },
     });
-    const metered = this.#stop();
+    const metered = this.#stop() ?? this.#lastCost;
     const current = this.#current;
     if (this.#generation === undefined || current === undefined) {
       this.#over = true;
