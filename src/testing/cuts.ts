@@ -1,7 +1,7 @@
 /** Where streams are cut in tests: at all hard places, and at places that a seed chooses, the same in every run. */
 
 /** Bytes up to which every position is tried. */
-const SHORT_STREAM_BYTES = 8 * 1024;
+export const SHORT_STREAM_BYTES = 8 * 1024;
 /** How far around an event's border and a multi-byte character every position is tried. */
 const NEAR_BYTES = 32;
 const SEEDED = 500;

@@ -37,6 +37,8 @@ export interface PipelineAnswer {
   /** The client's connection was ended in order. */
   ended: boolean;
   row: Generation;
+  /** The body that went to the upstream. */
+  sent: string;
 }
 
 export interface PipelineRequest {
@@ -47,6 +49,8 @@ export interface PipelineRequest {
   stream: boolean;
   /** Further members of the request. */
   more?: Record<string, unknown>;
+  /** JSON text of the conversation's messages, instead of one greeting. */
+  messages?: string;
 }
 
 /** Nano-dollars of a token: the figures that tests reckon with. */
@@ -59,13 +63,14 @@ export const PROVIDER_NAME = 'Recorded';
 export async function playThrough(asked: PipelineRequest, played: Played): Promise<PipelineAnswer> {
   const kind = kindOf(asked.kind, asked.spoken);
   const rows: Generation[] = [];
-  const parts = partsFor({ ...kind, transport: transportOf(played) }, rows);
+  const bodies: string[] = [];
+  const parts = partsFor({ ...kind, transport: transportOf(played, bodies) }, rows);
   const sink = new MemorySink();
   await serve(requestOf(asked, sink), parts);
   const [row, ...others] = rows;
   if (row === undefined || others.length > 0) throw new Error(`${rows.length} rows were entered for one request`);
   const { status, headers, text, streamed, ended } = sink;
-  return { status, headers, text, streamed, ended, row };
+  return { status, headers, text, streamed, ended, row, sent: bodies.join('') };
 }
 
 /** The provider's own kind where there is one that speaks the form, so that its quirks are known; else the bare form. */
@@ -74,10 +79,11 @@ function kindOf(id: string, spoken: FormatId): ProviderKind {
   return own ?? KINDS.find((kind) => kind.id === spoken)!;
 }
 
-function transportOf({ status = 200, headers = {}, pieces, ending = 'close' }: Played): Transport {
+function transportOf({ status = 200, headers = {}, pieces, ending = 'close' }: Played, bodies: string[]): Transport {
   return {
-    send(_request, receiver) {
+    send(request, receiver) {
       let aborted = false;
+      bodies.push(request.body.toString());
       queueMicrotask(() => play(receiver, () => aborted));
       return {
         pause() {},
@@ -153,6 +159,7 @@ function partsFor(kind: ProviderKind, rows: Generation[]): InferenceParts {
     clock,
     log: silentLog,
     limits: DEFAULT_LIMITS,
+    hosts: () => ({ global: [], europe: [], us: [] }),
     accountBalanceNano: () => null,
     hashUser: () => 'hash',
     keepAliveComment: ': waiting\n\n',
@@ -227,10 +234,11 @@ const CALLER: Caller = {
   expiresAt: null,
 };
 
-function requestOf({ served, stream, more }: PipelineRequest, sink: Sink): InferenceRequest {
+function requestOf({ served, stream, more, messages: given }: PipelineRequest, sink: Sink): InferenceRequest {
   const format = served === 'chat' ? chat : messages;
-  const body = { model: MODEL, max_tokens: 100, messages: [{ role: 'user', content: 'hi' }], stream, ...more };
-  const document = readDocument(Buffer.from(JSON.stringify(body)));
+  const around = JSON.stringify({ model: MODEL, max_tokens: 4000, stream, ...more }).slice(0, -1);
+  const body = `${around},"messages":${given ?? '[{"role":"user","content":"hi"}]'}}`;
+  const document = readDocument(Buffer.from(body));
   return {
     id: 'gen-recorded',
     format,

@@ -332,11 +332,12 @@ class MessagesReading extends Reading {
   }
 }
 
-/** A number as its digits stand in the text. */
+/** A number as its digits stand in the text; one that a double holds may be spelled otherwise, `1.0` as `1`. */
 class Digits {
   readonly written: string;
   constructor(written: string) {
-    this.written = written;
+    const held = /^-?[\d.]+$/.test(written) && written.replaceAll(/\D/g, '').length <= 15;
+    this.written = held ? String(Number(written)) : written;
   }
 }
 
@@ -348,13 +349,13 @@ function parsed(text: string): Json {
   }
 }
 
-/** JSON whose numbers are kept as they are written; throws like `JSON.parse`. */
+/** JSON whose numbers keep all of their digits; throws like `JSON.parse`. */
 export function parsedExactly(text: string): Json {
   const parse = JSON.parse as (text: string, revive: (key: string, value: unknown, at: Json) => unknown) => unknown;
   return parse(text, (_key, value, at) => (typeof value === 'number' ? new Digits(at.source) : value));
 }
 
-/** JSON text of what `parsedExactly` read: no spaces, digits as written. */
+/** JSON text of what `parsedExactly` read: no spaces, digits kept. */
 export function exactText(value: unknown): string {
   if (value instanceof Digits) return value.written;
   if (Array.isArray(value)) return `[${value.map(exactText).join(',')}]`;
