@@ -156,6 +156,21 @@ describe('recorded traffic', { skip: corpusMissing }, () => {
     }
   });
 
+  test('a whole answer that breaks off is an error, never a part of the answer', async () => {
+    for (const recording of whole) {
+      const { bytes, id } = recording;
+      for (const at of seeded(id, exhaustive ? 500 : TRUNCATIONS, bytes.length)) {
+        // White space behind the answer may be missing.
+        if (bytes.subarray(at).toString().trim() === '') continue;
+        for (const [served, ending] of WAYS_TO_BREAK) {
+          const answer = await play(recording, served, false, [bytes.subarray(0, at)], ending);
+          assertRefused(answer, `${id} as ${served} ended by ${ending} at ${at}`);
+          counted.truncations += 1;
+        }
+      }
+    }
+  });
+
   test('every error body reaches clients of both forms as an error, the wait beside it', async () => {
     for (const recording of all.filter(({ status }) => status >= 400)) {
       for (const served of SERVED) {
