@@ -11,4 +11,5 @@ export const anthropic: ProviderKind = {
   author: 'anthropic',
   bareModels: /^claude-/,
   origin: 'anthropic-claude-v1',
+  dialect: {},
 };

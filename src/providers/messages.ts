@@ -17,5 +17,5 @@ export const messages: ProviderKind = {
   }),
   forwards: ['anthropic-beta'],
   origin: 'anthropic-claude-v1',
-  dialect: {},
+  dialect: { messages: { unsignedThinking: true } },
 };

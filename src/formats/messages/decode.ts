@@ -79,16 +79,16 @@ function decodeMessages(request: Fields): Message[] {
   return messages;
 }
 
-/** A user turn of mixed tool results and content: each run of one kind becomes a message of its own, order kept. */
+/**
+ * A user turn of mixed tool results and content: the results first, whose place is right behind their calls in every form,
+ * then the rest, each in its order.
+ */
 function splitUserTurn(parts: Part[]): Message[] {
-  if (parts.length === 0) return [{ role: 'user', parts }];
-  const turns: Message[] = [];
-  for (const part of parts) {
-    const role = part.type === 'toolResult' ? 'tool' : 'user';
-    const last = turns.at(-1);
-    if (last?.role === role) last.parts.push(part);
-    else turns.push({ role, parts: [part] });
-  }
+  const results = parts.filter((part) => part.type === 'toolResult');
+  if (results.length === 0) return [{ role: 'user', parts }];
+  const others = parts.filter((part) => part.type !== 'toolResult');
+  const turns: Message[] = [{ role: 'tool', parts: results }];
+  if (others.length > 0) turns.push({ role: 'user', parts: others });
   return turns;
 }
 

@@ -9,4 +9,6 @@ export interface MessagesDialect {
   thinking?: 'budget' | 'adaptive';
   /** Request parameters that the service refuses; dropped (relay: removed) and reported. */
   refuses?: readonly string[];
+  /** Thinking without a signature is taken back (servers that sign nothing). Default false: it is left out. */
+  unsignedThinking?: boolean;
 }

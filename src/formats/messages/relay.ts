@@ -5,13 +5,14 @@
 import type { GatewayError } from '../../base/errors.ts';
 import { type Edit, type JsonDocument, parseJson, patchMembers, scanMembers, stringifyJson } from '../../base/json.ts';
 import type { Finish, Turn, TurnEvent, Usage } from '../conversation/conversation.ts';
-import { type Fields, fieldsOf, isFields } from '../conversation/fields.ts';
+import { type Fields, fieldsOf, isFields, listOf } from '../conversation/fields.ts';
 import type { Closing, EncodeTarget, Relay, RelayStream, Stamp } from '../conversation/format.ts';
 import { OWN_MEMBERS } from './decode.ts';
 import { SMALLEST_BUDGET, SMALLEST_OUTPUT_LIMIT } from './encode-settings.ts';
 import { errorEvent } from './encoder.ts';
 import { relayedReason } from './finish.ts';
 import { completeBlock, completeContent, DELTA, isStrange, MESSAGE, missing, missingCounts } from './promised.ts';
+import { isSealed } from './sealed.ts';
 import { costMembers, encodeUsage, mergeUsage } from './usage.ts';
 
 export const relay: Relay = { edits, reply, stream: (stamp) => new MessagesRelayStream(stamp) };
@@ -26,6 +27,8 @@ function edits(document: JsonDocument, target: EncodeTarget): Edit[] {
     json: stringifyJson({ ...fieldsOf(document.member('metadata')), user_id: target.user }),
   });
   if ((body['stream'] === true) !== target.stream) list.push({ key: 'stream', json: String(target.stream) });
+  const messages = withoutForeign(document, target.dialect.messages?.unsignedThinking === true);
+  if (messages !== undefined) list.push({ key: 'messages', json: messages });
   const asked = typeof body['max_tokens'] === 'number' ? body['max_tokens'] : undefined;
   const wanted = asked ?? target.maxOutputTokens ?? SMALLEST_OUTPUT_LIMIT;
   const cap = target.capOutputTokens === undefined ? wanted : Math.min(wanted, target.capOutputTokens);
@@ -38,6 +41,28 @@ function edits(document: JsonDocument, target: EncodeTarget): Edit[] {
   }
   for (const key of target.dialect.messages?.refuses ?? []) list.push({ key, json: undefined });
   return list;
+}
+
+/**
+ * The messages without thinking that this upstream would refuse: what other vendors signed (it travels sealed through the
+ * client), and unsigned thinking unless the upstream takes it. Undefined where there is none, which is the rule.
+ */
+function withoutForeign(document: JsonDocument, unsigned: boolean): string | undefined {
+  const isForeign = (block: unknown): boolean => {
+    const { type, signature, data } = fieldsOf(block);
+    if (type === 'redacted_thinking') return isSealed(data);
+    return type === 'thinking' && (isSealed(signature) || (signature === '' && !unsigned));
+  };
+  // What is looked at is ASCII, so the cheap view tells it truly.
+  if (!listOf(document.structure['messages']).some((message) => listOf(fieldsOf(message)['content']).some(isForeign)))
+    return undefined;
+  const kept = listOf(document.exact['messages']).flatMap((message) => {
+    const { content } = fieldsOf(message);
+    if (!Array.isArray(content)) return [message];
+    const blocks = content.filter((block) => !isForeign(block));
+    return blocks.length === 0 && content.length > 0 ? [] : [{ ...fieldsOf(message), content: blocks }];
+  });
+  return stringifyJson(kept);
 }
 
 /** A budget must stay below the cap; where not even the smallest does, there is no thinking. */

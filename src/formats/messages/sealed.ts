@@ -64,6 +64,11 @@ export function unseal(text: string): Sealed | undefined {
   return sealed;
 }
 
+/** Whether `seal` or `sealBlock` made it, so that only this gateway can read it. */
+export function isSealed(text: unknown): boolean {
+  return typeof text === 'string' && (text.startsWith(PREFIX) || text.startsWith(BLOCK_PREFIX));
+}
+
 /** A block of another form. */
 export function sealBlock(part: OpaquePart): string {
   return BLOCK_PREFIX + stringifyJson({ origin: part.origin, value: part.value });
