@@ -177,7 +177,11 @@ const unknowns = fc.dictionary(
   fc.stringMatching(/^x_[a-z]{1,8}$/),
   fc.oneof(
     fc.constantFrom('7203685477580700123', '1.0', '1e400', '"北京"', '[1.50]'),
-    fc.jsonValue().map((value) => JSON.stringify(value)),
+    // No body with such a key comes as far as a format.
+    fc
+      .jsonValue()
+      .map((value) => JSON.stringify(value))
+      .filter((text) => !text.includes('__proto__')),
   ),
   { maxKeys: 4 },
 );

@@ -61,7 +61,11 @@ const word = fc.stringMatching(/^[a-z][a-z0-9_]{0,11}$/);
 const base64 = fc.uint8Array({ minLength: 1, maxLength: 12 }).map((bytes) => Buffer.from(bytes).toString('base64'));
 const argumentTexts = fc.oneof(
   fc.constantFrom('{}', '{"id":7203685477580700123,"f":1.0,"e":1e400}', '{ "spaced" : [ 1 ] }', '{"k":"\\u00e9\\n"}'),
-  fc.dictionary(word, fc.jsonValue({ maxDepth: 2 }), { maxKeys: 3 }).map((value) => JSON.stringify(value)),
+  // No body with such a key comes as far as a format.
+  fc
+    .dictionary(word, fc.jsonValue({ maxDepth: 2 }), { maxKeys: 3 })
+    .map((value) => JSON.stringify(value))
+    .filter((text) => !text.includes('__proto__')),
 );
 
 /** An object of which any member may be absent. */
