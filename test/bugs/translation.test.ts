@@ -16,6 +16,7 @@ const gateway = await startGateway(
       strict: { kind: 'vllm', strict_template: true },
       openai: { kind: 'openai' },
       router: { kind: 'openrouter' },
+      anthropic: { kind: 'anthropic' },
     },
   },
 );
@@ -29,7 +30,7 @@ const NATIVE_TOOL = { name: 'f', input_schema: { type: 'object', properties: {} 
 
 /** What the upstream got for a request that must succeed. */
 async function sent(served: Form, provider: string, body: object): Promise<Json> {
-  const spoken = provider === 'messages' ? 'messages' : 'chat';
+  const spoken = provider === 'messages' || provider === 'anthropic' ? 'messages' : 'chat';
   gateway.upstream.script(provider, answerOf(spoken, false, { text: 'ok' }));
   const { status, text } = await ask(gateway, served, `test/${provider}`, { ...body });
   assert.equal(status, 200, text);
@@ -219,6 +220,54 @@ test('41 | thinking of one vendor never reaches another', async () => {
   const body = await sent('messages', 'chat', { messages });
   assert.ok(!/RXFRQkNn|RW0wSw|b25seQ/.test(JSON.stringify(body)));
   assert.equal(body.messages[1].content, 'let me see');
+});
+
+test('41 | thinking that only another vendor, or nobody, signed stays away from a vendor that checks signatures', async () => {
+  // A chat service's encrypted thinking travels through a messages client, and the conversation moves on to Anthropic.
+  const detail = { type: 'reasoning.encrypted', data: 'RU5DUllQVEVE', format: 'openai-responses-v1', index: 0 };
+  const value: Json = chatReply({ text: 'hi' });
+  value.choices[0].message.reasoning_details = [detail];
+  gateway.upstream.script('router', wholeOf(value));
+  const { content } = (await ask(gateway, 'messages', 'test/router')).json;
+  assert.ok(JSON.stringify(content).includes('RU5DUllQVEVE'));
+  const unsigned = { type: 'thinking', thinking: 'plain', signature: '' };
+  const own = { type: 'thinking', thinking: 'own', signature: 'c2ln' };
+  const messages = [
+    USER,
+    { role: 'assistant', content: [unsigned, own, ...content] },
+    USER,
+    { role: 'assistant', content: [unsigned] },
+    USER,
+  ];
+  const text = { type: 'text', text: 'hi', citations: null };
+  const strict = await sent('messages', 'anthropic', { messages });
+  assert.deepEqual(strict.messages, [USER, { role: 'assistant', content: [own, text] }, USER, USER]);
+  // A server that signs nothing gets its unsigned thinking back.
+  const lenient = await sent('messages', 'messages', { messages });
+  assert.deepEqual(lenient.messages[1].content, [unsigned, own, text]);
+  const origin = await sent('messages', 'router', { messages: [USER, { role: 'assistant', content }, USER] });
+  assert.deepEqual(origin.messages[1].reasoning_details, [detail]);
+});
+
+test('30, 31 | results stand right behind their calls, also when the client put a text before them', async () => {
+  const body = await sent('messages', 'chat', {
+    tools: [NATIVE_TOOL],
+    messages: [
+      USER,
+      { role: 'assistant', content: [{ type: 'tool_use', id: 't1', name: 'f', input: {} }] },
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: 'note' },
+          { type: 'tool_result', tool_use_id: 't1', content: 'r' },
+        ],
+      },
+    ],
+  });
+  assert.deepEqual(body.messages.slice(2), [
+    { role: 'tool', tool_call_id: 't1', content: 'r' },
+    { role: 'user', content: 'note' },
+  ]);
 });
 
 test('44 | marks of the cache arrive where they stood, four at most, and nowhere that knows none', async () => {
