@@ -92,18 +92,14 @@ describe('recorded traffic', { skip: corpusMissing }, () => {
   });
 
   test('a cut anywhere leaves the events of the stream as they are', () => {
-    for (const recording of streams) {
-      const { bytes } = recording;
-      const expected = eventsOf([bytes]);
-      const borders = everyPosition(bytes).filter((at) => isBorder(bytes, at));
-      for (const at of exhaustive ? everyPosition(bytes) : cutPositions(bytes, recording.id)) {
-        const [from, to] = window(borders, at, bytes.length);
-        const cut = eventsOf([bytes.subarray(from, at), bytes.subarray(at, to)]);
-        const same = from === 0 && to === bytes.length ? expected : eventsOf([bytes.subarray(from, to)]);
-        if (cut !== same) assert.equal(cut, same, `${recording.id} cut at ${at}`);
-      }
-      // Around each border an event reads as it does in the whole stream, so that the windows above speak for it.
-      assert.equal(eventsOf(cutBytes(bytes, borders)), expected, recording.id);
+    for (const { id, bytes } of streams) assertUncut(bytes, id);
+  });
+
+  test('a cut anywhere leaves the events as they are also where lines end in CR LF', () => {
+    for (const { id, bytes } of streams.filter((one) => one.bytes.length <= SHORT_STREAM_BYTES / 2)) {
+      const windows = Buffer.from(bytes.toString().replaceAll(/\r?\n/g, '\r\n'));
+      assert.equal(eventsOf([windows]), eventsOf([bytes]), id);
+      assertUncut(windows, id);
     }
   });
 
@@ -276,6 +272,20 @@ function assertRow({ row }: PipelineAnswer, read: ServedAnswer, recorded: Record
   assert.equal(row.costNano, cost, `${where}: cost`);
   if (read.usage !== null) assert.equal(read.cost, Number(cost) / 1e9, `${where}: cost shown`);
   assert.equal(row.error === null, recorded.complete, `${where}: the row's end`);
+}
+
+/** Fails unless every cut that has to be tried leaves the events as they are. */
+function assertUncut(bytes: Buffer, id: string): void {
+  const expected = eventsOf([bytes]);
+  const borders = everyPosition(bytes).filter((at) => isBorder(bytes, at));
+  for (const at of exhaustive ? everyPosition(bytes) : cutPositions(bytes, id)) {
+    const [from, to] = window(borders, at, bytes.length);
+    const cut = eventsOf([bytes.subarray(from, at), bytes.subarray(at, to)]);
+    const same = from === 0 && to === bytes.length ? expected : eventsOf([bytes.subarray(from, to)]);
+    if (cut !== same) assert.equal(cut, same, `${id} cut at ${at}`);
+  }
+  // Around each border an event reads as it does in the whole stream, so that the windows above speak for it.
+  assert.equal(eventsOf(cutBytes(bytes, borders)), expected, id);
 }
 
 /** The events as one text, for comparison. */
