@@ -6,11 +6,10 @@ import cluster, { type Worker } from 'node:cluster';
 import { closeSync, fsyncSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs';
 import path from 'node:path';
 import type { FirstKey } from './access/index.ts';
-import { type App, createApp } from './app.ts';
+import type { App, createApp } from './app.ts';
 import { systemClock as clock } from './base/clock.ts';
 import type { Config } from './base/config.ts';
 import type { Log } from './base/log.ts';
-import { migrations } from './migrations.ts';
 import { openLog, readSettings, rereadSettings } from './settings.ts';
 import { lockDataFolder } from './spend/index.ts';
 import { StartError } from './start-error.ts';
@@ -43,6 +42,9 @@ async function start(config: Config, log: Log, lifetime: Lifetime): Promise<void
   mkdirSync(config.dataDir, { recursive: true, mode: 0o700 });
   const lock = await mendable('', () => lockDataFolder(config.dataDir, clock));
   lifetime.onEnd(async () => lock.release());
+  // Most of a start is loading code, and the database can start meanwhile.
+  const wiring = Promise.all([import('./app.ts'), import('./migrations.ts')]);
+  wiring.catch(() => {});
   let target: Target;
   if (config.databaseUrl === null) {
     const embedded = await mendable('', () => startEmbedded({ dataFolder: config.dataDir, clock, log }));
@@ -51,8 +53,10 @@ async function start(config: Config, log: Log, lifetime: Lifetime): Promise<void
   } else {
     target = { connectionString: config.databaseUrl.reveal() };
   }
+  const [app, { migrations }] = await wiring;
   await mendable(`${describeTarget(target)}: `, () => migrate({ target, migrations, log }));
-  const serving = config.workers > 1 ? new Workers(config, target, log) : new Single(config, target, log);
+  const serving =
+    config.workers > 1 ? new Workers(config, target, log) : new Single(config, target, log, app.createApp);
   lifetime.onEnd(() => serving.close());
   lifetime.onReload(() => serving.reload());
   await serving.started;
@@ -79,14 +83,14 @@ class Single implements Serving {
   #config: Config;
   #app: App | undefined;
 
-  constructor(config: Config, target: Target, log: Log) {
+  constructor(config: Config, target: Target, log: Log, create: typeof createApp) {
     this.#config = config;
     this.#log = log;
-    this.started = this.#start(target);
+    this.started = this.#start(target, create);
   }
 
-  async #start(target: Target): Promise<void> {
-    this.#app = await createApp({ config: this.#config, target, clock, log: this.#log });
+  async #start(target: Target, create: typeof createApp): Promise<void> {
+    this.#app = await create({ config: this.#config, target, clock, log: this.#log });
     await this.#app.bootstrap((keys) => showFirstKeys(keys, this.#config, this.#log));
     const app = this.#app;
     this.#log.info('listening', { address: await mendable('', () => app.listen()) });
