@@ -3,10 +3,21 @@ import { randomUUID } from 'node:crypto';
 
 /** RFC 9562 UUID version 7 for the given wall time in milliseconds. */
 export function uuidv7(nowMs: number): string {
-  const time = nowMs.toString(16).padStart(12, '0');
   // randomUUID keeps a pool of entropy and so costs a tenth of randomBytes; its version nibble is replaced.
-  const random = randomUUID();
-  return `${time.slice(0, 8)}-${time.slice(8)}-7${random.slice(15)}`;
+  return `${timePrefix(nowMs)}${randomUUID().slice(15)}`;
+}
+
+let prefixMs = -1;
+let prefix = '';
+
+/** `tttttttt-tttt-7`; ids are often made in bursts, and a millisecond's are the same. */
+function timePrefix(nowMs: number): string {
+  if (nowMs !== prefixMs) {
+    const time = nowMs.toString(16).padStart(12, '0');
+    prefixMs = nowMs;
+    prefix = `${time.slice(0, 8)}-${time.slice(8)}-7`;
+  }
+  return prefix;
 }
 
 /** Id of one generation, `gen-` and 32 hexadecimal digits that sort by time (wire/common.md, "Ids"). */

@@ -119,7 +119,8 @@ export class Dispatcher {
     const { asked } = this.#request;
     const spoken = spokenFormat(endpoint.provider.kind.speaks);
     const promptBytes = this.#request.document.bytes.length;
-    const capOutputTokens = await this.#reserve(endpoint, promptBytes);
+    // Most requests have no budget to ask, and then nothing is waited for.
+    const capOutputTokens = this.#budgets.length === 0 ? this.#unlimited() : await this.#reserve(endpoint, promptBytes);
     if (this.#cancelled || this.#request.sink.closed) throw new Abandoned();
     const passage = this.#translation.toward(spoken, this.#target(endpoint, capOutputTokens));
     const estimate = promptEstimate(endpoint, promptBytes);
@@ -169,11 +170,6 @@ export class Dispatcher {
 
   /** Holds what this attempt could cost; returns the smaller output cap that a nearly spent budget leaves. */
   async #reserve(endpoint: Endpoint, promptBytes: number): Promise<number | undefined> {
-    const { spend } = this.#parts;
-    if (this.#budgets.length === 0) {
-      this.#reservation ??= (await spend.reserve([], NOTHING, this.#request.startedAt)) as Reservation;
-      return undefined;
-    }
     const bound = boundOf(endpoint, this.#request.asked, promptBytes);
     const whole = boundNano(bound, bound.maxOutputTokens);
     const refusal = await this.#hold(whole);
@@ -183,6 +179,11 @@ export class Dispatcher {
       throw refusalError(refusal);
     }
     return affordable;
+  }
+
+  /** A reservation of nothing, which `begin` asks for all the same. */
+  #unlimited(): undefined {
+    this.#reservation ??= this.#parts.spend.reserve([], NOTHING, this.#request.startedAt) as Reservation;
   }
 
   async #hold(amountNano: bigint): Promise<Refusal | undefined> {

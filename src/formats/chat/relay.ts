@@ -43,7 +43,9 @@ function edits(document: JsonDocument, target: EncodeTarget): Edit[] {
   const messages = editedMessages(document, dialect);
   if (messages !== undefined) changes.set('messages', stringifyJson(messages));
   for (const field of dialect.refuses ?? []) if (field in body || changes.has(field)) changes.set(field, undefined);
-  return Array.from(changes, ([key, json]) => ({ key, json }));
+  const edits: Edit[] = [];
+  changes.forEach((json, key) => edits.push({ key, json }));
+  return edits;
 }
 
 type Changes = Map<string, string | undefined>;
