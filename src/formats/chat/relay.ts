@@ -44,7 +44,7 @@ function edits(document: JsonDocument, target: EncodeTarget): Edit[] {
   if (messages !== undefined) changes.set('messages', stringifyJson(messages));
   for (const field of dialect.refuses ?? []) if (field in body || changes.has(field)) changes.set(field, undefined);
   const edits: Edit[] = [];
-  changes.forEach((json, key) => edits.push({ key, json }));
+  for (const [key, json] of changes) edits.push({ key, json });
   return edits;
 }
 
