@@ -54,9 +54,6 @@ export const ledger: Migration = {
       web_search_engine text,
       response_cache_source_id text
     );
-    create index generations_created_at on generations (created_at);
-    create index generations_workspace_created_at on generations (workspace_id, created_at);
-    create index generations_key_created_at on generations (key_id, created_at);
 
     -- One counter: scope/id/interval/first millisecond. Updated in place all the time, hence the room for HOT updates.
     create table spend_windows (
