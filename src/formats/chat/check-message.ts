@@ -24,18 +24,20 @@ export function checkMessage(message: JsonObject, path: string): void {
 }
 
 /** The member that a kind of part cannot be without. */
-const NEEDS: Record<string, string> = {
-  text: 'text',
-  image_url: 'image_url',
-  input_audio: 'input_audio',
-  video_url: 'video_url',
-  input_video: 'video_url',
-  file: 'file',
-};
+const NEEDS = new Map(
+  Object.entries({
+    text: 'text',
+    image_url: 'image_url',
+    input_audio: 'input_audio',
+    video_url: 'video_url',
+    input_video: 'video_url',
+    file: 'file',
+  }),
+);
 
 function checkPart(part: JsonObject, path: string): void {
   const type = text(part['type']);
-  const needed = NEEDS[type];
+  const needed = NEEDS.get(type);
   if (needed !== undefined && (part[needed] === undefined || part[needed] === null)) {
     throw invalidField(`${path}.${needed}`, 'is missing');
   }

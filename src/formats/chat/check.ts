@@ -32,9 +32,9 @@ function refuseUnbuilt(body: JsonObject): void {
   list(body['plugins']).forEach((plugin, index) => {
     if (object(plugin)?.['enabled'] !== false) throw unbuilt(`plugins[${index}]`);
   });
-  for (const field of ['stop_server_tools_when', 'transforms']) if (list(body[field]).length > 0) throw unbuilt(field);
-  for (const field of ['deferred_tools', 'preset']) {
-    if (body[field] !== undefined && body[field] !== null) throw unbuilt(field);
+  for (const field of ['stop_server_tools_when', 'transforms', 'deferred_tools', 'preset']) {
+    const value = body[field];
+    if (value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0)) throw unbuilt(field);
   }
   // `fallback` is what the list of models does anyway.
   if (body['route'] === 'sort') throw unbuilt('route');

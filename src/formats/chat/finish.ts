@@ -1,26 +1,29 @@
 /** Finish words of chat completions and of the services that speak them in their own way. */
 import type { Finish, FinishReason } from '../conversation/conversation.ts';
 
-const WORDS: Record<string, FinishReason> = {
-  stop: 'stop',
-  eos: 'stop',
-  eos_token: 'stop',
-  end_turn: 'stop',
-  stop_sequence: 'stop',
-  length: 'length',
-  max_tokens: 'length',
-  model_length: 'length',
-  model_context_window_exceeded: 'length',
-  tool_calls: 'tool_calls',
-  tool_use: 'tool_calls',
-  function_call: 'tool_calls',
-  content_filter: 'content_filter',
-  sensitive: 'content_filter',
-  safety: 'content_filter',
-  refusal: 'content_filter',
-  error: 'error',
-  network_error: 'error',
-};
+/** A map, not an object: an upstream may say `constructor`. */
+const WORDS = new Map<unknown, FinishReason>(
+  Object.entries({
+    stop: 'stop',
+    eos: 'stop',
+    eos_token: 'stop',
+    end_turn: 'stop',
+    stop_sequence: 'stop',
+    length: 'length',
+    max_tokens: 'length',
+    model_length: 'length',
+    model_context_window_exceeded: 'length',
+    tool_calls: 'tool_calls',
+    tool_use: 'tool_calls',
+    function_call: 'tool_calls',
+    content_filter: 'content_filter',
+    sensitive: 'content_filter',
+    safety: 'content_filter',
+    refusal: 'content_filter',
+    error: 'error',
+    network_error: 'error',
+  }),
+);
 
 /** The words that the form itself knows; `function_call` ends an answer that was asked for with the older `functions`. */
 const STANDARD: ReadonlySet<unknown> = new Set(['stop', 'length', 'tool_calls', 'function_call', 'content_filter']);
@@ -30,7 +33,7 @@ const STANDARD: ReadonlySet<unknown> = new Set(['stop', 'length', 'tool_calls', 
  * `tool_calls` even when the word is `stop` (forced calls), and never without a call (bug 27).
  */
 export function readFinish(native: string | null, hasCalls: boolean, stopReason: unknown): Finish {
-  const word = WORDS[native ?? ''];
+  const word = WORDS.get(native);
   const unified =
     word === undefined || word === 'stop' || word === 'tool_calls' ? (hasCalls ? 'tool_calls' : 'stop') : word;
   const finish: Finish = { unified, native };
@@ -47,5 +50,5 @@ export function shownFinish(finish: Finish): string {
 }
 
 export function isErrorWord(native: string | null): boolean {
-  return native !== null && WORDS[native] === 'error';
+  return WORDS.get(native) === 'error';
 }

@@ -63,7 +63,7 @@ const choice = some({
   index: likely(fc.constantFrom(0, 0, 0, 1)),
   delta: likely(message),
   message: likely(message),
-  finish_reason: likely(fc.constantFrom(null, '', 'stop', 'length', 'tool_calls', 'weird')),
+  finish_reason: likely(fc.constantFrom(null, '', 'stop', 'length', 'tool_calls', 'weird', 'constructor', '__proto__')),
   logprobs: likely(some({ content: likely(fc.array(junk, { maxLength: 1 })) })),
   stop_reason: junk,
 });
@@ -121,6 +121,15 @@ test('any stream of events ends in a stream that keeps the form', () => {
 function isPlain(value: unknown): boolean {
   return !/"(reasoning|refusal|annotations|logprobs|function_call|tool_calls)"/.test(JSON.stringify(value));
 }
+
+test('a finish word that every object knows is an unknown word', () => {
+  for (const word of ['constructor', '__proto__', 'toString']) {
+    const message = { role: 'assistant', content: 'x' };
+    const read = chat.decodeReply({ choices: [{ index: 0, message, finish_reason: word }] }, {});
+    assert.ok('turn' in read);
+    assert.deepEqual(read.turn.choices[0]?.finish, { unified: 'stop', native: word });
+  }
+});
 
 test('any whole answer is read as a turn or as a failure, and a turn can be told', () => {
   fc.assert(

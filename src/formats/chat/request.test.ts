@@ -83,6 +83,9 @@ test('a feature that is not built is refused by name, and passes where it asks f
     [{ tools: [{ type: 'web_search_preview_2025_03_11' }] }, 'tools[0].type'],
     [{ tool_choice: { type: 'svc:web_search' } }, 'tool_choice.type'],
     [{ stop_server_tools_when: [{ type: 'step_count_is', step_count: 1 }] }, 'stop_server_tools_when'],
+    [{ stop_server_tools_when: { type: 'step_count_is' } }, 'stop_server_tools_when'],
+    [{ stop_server_tools_when: 5 }, 'stop_server_tools_when'],
+    [{ stop_server_tools_when: [] }, ''],
     [{ deferred_tools: { protocol: 'v1' } }, 'deferred_tools'],
     [{ preset: 'mine' }, 'preset'],
     [{ model: 'a/b@preset/mine' }, 'model'],
@@ -101,6 +104,12 @@ test('a feature that is not built is refused by name, and passes where it asks f
     ],
   ];
   for (const [more, path] of cases) assert.equal(refused(more), path, JSON.stringify(more));
+});
+
+test('a kind of part that every object knows is an unknown kind', () => {
+  for (const type of ['constructor', 'toString']) {
+    assert.equal(refused({ messages: [{ role: 'user', content: [{ type }] }] }), '', type);
+  }
 });
 
 test('null and unknown fields pass', () => {

@@ -79,7 +79,9 @@ test('an unknown or incomplete content block is refused by its path', () => {
     refused(blocks(image({ type: 'base64', media_type: 'image/tiff', data: '' }))),
     'messages[0].content[0].source.media_type',
   );
-  assert.equal(refused(blocks(image({ type: 'blob' }))), 'messages[0].content[0].source.type');
+  for (const type of ['blob', 'constructor', 'toString', '']) {
+    assert.equal(refused(blocks(image({ type }))), 'messages[0].content[0].source.type', type);
+  }
   const nested = { type: 'tool_result', tool_use_id: 't', content: [image({ type: 'url' })] };
   assert.equal(refused(blocks(nested)), 'messages[0].content[0].content[0].source.url');
   for (const type of ['mcp_tool_use', 'web_fetch_tool_result', 'container_upload', 'compaction', 'fallback']) {
@@ -94,6 +96,9 @@ test('features that are not built are refused by name, their absence in any spel
   assert.equal(refused(body({ tools: [{ type: 'openrouter:datetime' }] })), 'tools[0].type');
   assert.equal(refused(body({ tools: [{ type: 'web_search_20250305', name: 'web_search' }] })), undefined);
   assert.equal(refused(body({ stop_server_tools_when: [{ type: 'step_count_is' }] })), 'stop_server_tools_when');
+  for (const value of [7, '', true, {}]) {
+    assert.equal(refused(body({ stop_server_tools_when: value })), 'stop_server_tools_when');
+  }
   assert.equal(refused(body({ deferred_tools: { version: 'v1' } })), 'deferred_tools');
   assert.equal(refused(body({ deferred_tools: null, stop_server_tools_when: [] })), undefined);
   assert.equal(refused(body({ provider: { sort: 'price' } })), 'provider.sort');

@@ -105,7 +105,7 @@ function checkFeatures(request: Fields): void {
     throw notBuilt(`provider.${name}`, 'a routing preference');
   }
   if (request['route'] === 'sort') throw notBuilt('route', 'sorting of endpoints');
-  if (isList(request['stop_server_tools_when'])) throw notBuilt('stop_server_tools_when', 'a stop condition');
+  if (asksFor(request['stop_server_tools_when'])) throw notBuilt('stop_server_tools_when', 'a stop condition');
   if (request['deferred_tools'] !== undefined && request['deferred_tools'] !== null) {
     throw notBuilt('deferred_tools', 'the deferred-tool protocol');
   }
@@ -153,7 +153,8 @@ function checkInput(input: unknown, path: string): void {
 function checkSource(block: string, source: unknown, path: string): void {
   if (!isFields(source)) throw invalidField(path, 'must be an object');
   const kinds = SOURCES[block] ?? {};
-  const required = kinds[textOf(source['type'])];
+  const kind = textOf(source['type']);
+  const required = Object.hasOwn(kinds, kind) ? kinds[kind] : undefined;
   if (required === undefined) throw invalidField(`${path}.type`, `must be one of ${Object.keys(kinds).join(', ')}`);
   for (const member of required) requireText(source, member, path);
   // Only addresses that an upstream may fetch, and data; never `file:` and its like (bug 73).
@@ -169,6 +170,11 @@ function checkSource(block: string, source: unknown, path: string): void {
 
 function requireText(object: Fields, member: string, path: string): void {
   if (typeof object[member] !== 'string') throw invalidField(`${path}.${member}`, 'must be a text');
+}
+
+/** Anything but nothing and an empty list. */
+function asksFor(value: unknown): boolean {
+  return value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0);
 }
 
 function isList(value: unknown): boolean {

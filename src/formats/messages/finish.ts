@@ -2,16 +2,19 @@
 import type { Finish, FinishReason } from '../conversation/conversation.ts';
 import { type Fields, isFields, textOrUndefined } from '../conversation/fields.ts';
 
-const UNIFIED: Record<string, FinishReason> = {
-  end_turn: 'stop',
-  stop_sequence: 'stop',
-  pause_turn: 'stop',
-  compaction: 'stop',
-  max_tokens: 'length',
-  model_context_window_exceeded: 'length',
-  tool_use: 'tool_calls',
-  refusal: 'content_filter',
-};
+/** A map, not an object: an upstream may say `constructor`. */
+const UNIFIED = new Map<unknown, FinishReason>(
+  Object.entries({
+    end_turn: 'stop',
+    stop_sequence: 'stop',
+    pause_turn: 'stop',
+    compaction: 'stop',
+    max_tokens: 'length',
+    model_context_window_exceeded: 'length',
+    tool_use: 'tool_calls',
+    refusal: 'content_filter',
+  }),
+);
 
 const STOP_REASON: Record<FinishReason, string> = {
   stop: 'end_turn',
@@ -28,7 +31,7 @@ const STOP_REASON: Record<FinishReason, string> = {
  */
 export function decodeFinish(source: Fields, calls: boolean): Finish {
   const native = textOrUndefined(source['stop_reason']) ?? null;
-  let unified = (native === null ? undefined : UNIFIED[native]) ?? (calls ? 'tool_calls' : 'stop');
+  let unified = UNIFIED.get(native) ?? (calls ? 'tool_calls' : 'stop');
   if (unified === 'tool_calls' && !calls) unified = 'stop';
   if (native === 'end_turn' && calls) unified = 'tool_calls';
   const finish: Finish = { unified, native };
@@ -72,6 +75,6 @@ function stopReason(finish: Finish, answer: { calls: boolean; refused: boolean }
   if (unified === 'tool_calls' && !answer.calls) return 'end_turn';
   if (unified === 'stop' && answer.refused) return 'refusal';
   // A word of this form stays, except that `stop_sequence` without its text would be a guess.
-  if (native !== null && native !== 'stop_sequence' && UNIFIED[native] === unified) return native;
+  if (native !== null && native !== 'stop_sequence' && UNIFIED.get(native) === unified) return native;
   return unified === 'stop' && answer.calls ? 'tool_use' : STOP_REASON[unified];
 }
