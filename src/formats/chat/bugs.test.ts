@@ -402,3 +402,13 @@ test('what services do to finish words and usage: repeats, words of their own, c
     }
   });
 });
+
+test('more stop texts than the form takes refuse the endpoint by the name of the field', () => {
+  const conversation = (count: number): Conversation => ({
+    messages: [{ role: 'user', parts: [{ type: 'text', text: 'x' }] }],
+    settings: { stop: Array.from({ length: count }, (_, index) => `stop ${index}`) },
+  });
+  const encode = (count: number) => chat.encode(conversation(count), target({}), new Losses()) as { stop: string[] };
+  assert.equal(encode(4).stop.length, 4);
+  assert.throws(() => encode(5), { name: 'Uncarried', feature: 'stop_sequences' });
+});

@@ -12,6 +12,9 @@ import { encodeMessages } from './encode-message.ts';
 import { PLAIN_SETTINGS } from './fields.ts';
 import type { JsonObject } from './read.ts';
 
+/** More would go on writing where the client wants an end, or be refused. */
+const MOST_STOPS = 4;
+
 export function encode(conversation: Conversation, target: EncodeTarget, losses: Losses): JsonObject {
   const dialect = target.dialect.chat ?? {};
   const body: JsonObject = {
@@ -149,7 +152,12 @@ function encodeSettings(body: JsonObject, conversation: Conversation): void {
   for (const [field, name] of PLAIN_SETTINGS) {
     if (settings[name] !== undefined && name !== 'parallelToolCalls') body[field] = settings[name];
   }
-  if (settings.stop !== undefined && settings.stop.length > 0) body['stop'] = settings.stop;
+  if (settings.stop !== undefined && settings.stop.length > 0) {
+    if (settings.stop.length > MOST_STOPS) {
+      throw new Uncarried('stop_sequences', `chat completions take ${MOST_STOPS} stop texts at most`);
+    }
+    body['stop'] = settings.stop;
+  }
   if (settings.serviceTier !== undefined) body['service_tier'] = settings.serviceTier;
   if (conversation.choices !== undefined) body['n'] = conversation.choices;
   if (conversation.modalities !== undefined) body['modalities'] = conversation.modalities;
