@@ -207,6 +207,39 @@ test('34: integers above 2^53 in arguments keep their digits in the input object
   assert.equal(part?.type === 'toolCall' && part.arguments, args);
 });
 
+test('calls of a history whose tools are not declared any more are declared for reading, none can be called', () => {
+  const call: Part = { type: 'toolCall', id: 'c1', name: 'look', arguments: '{}' };
+  const conversation: Conversation = {
+    settings: {},
+    messages: [
+      { role: 'user', parts: [{ type: 'text', text: 'a' }] },
+      { role: 'assistant', parts: [call, { ...call, id: 'c2' }] },
+      { role: 'tool', parts: [{ type: 'toolResult', callId: 'c1', parts: [] }] },
+    ],
+  };
+  for (const tools of [undefined, []]) {
+    const body = messages.encode({ ...conversation, ...(tools && { tools }) }, TARGET, new Losses()) as Json;
+    assert.deepEqual(body.tools, [{ name: 'look', input_schema: { type: 'object', properties: {} } }]);
+    assert.deepEqual(body.tool_choice, { type: 'none' });
+  }
+});
+
+test('a conversation that leaves no message beside the system prompt has no place in this form', () => {
+  for (const parts of [[], [{ type: 'text' as const, text: '' }]]) {
+    const conversation: Conversation = {
+      settings: {},
+      messages: [
+        { role: 'system', parts: [{ type: 'text', text: 'Be brief.' }] },
+        { role: 'user', parts },
+      ],
+    };
+    assert.throws(() => messages.encode(conversation, TARGET, new Losses()), {
+      name: 'Uncarried',
+      feature: 'messages',
+    });
+  }
+});
+
 test('40: every tool choice has one meaning, and parallel calls are switched off where the form can say so', () => {
   const tools = [{ type: 'function' as const, name: 'f', parameters: { type: 'object' } }];
   const choice = (toolChoice: Conversation['toolChoice'], parallelToolCalls?: boolean) =>
@@ -312,6 +345,8 @@ test('45: the stop reasons of this form have their unified meaning', () => {
     ].map(unified),
     ['stop', 'stop', 'stop', 'stop', 'length', 'length', 'content_filter'],
   );
+  // Words that every object knows are words like any other.
+  assert.deepEqual(['constructor', '__proto__', 'toString'].map(unified), ['stop', 'stop', 'stop']);
 });
 
 test('46: the output cap is the endpoint’s own where the client gave none, and never above it', () => {

@@ -2,7 +2,7 @@
  * A conversation as the request body of an upstream that speaks the messages form. The encoding depends on nothing but
  * its arguments, and a turn more changes nothing before it: what an upstream has cached stays cached.
  */
-import type { Conversation, Message } from '../conversation/conversation.ts';
+import type { Conversation, Message, Tool } from '../conversation/conversation.ts';
 import type { Fields } from '../conversation/fields.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
@@ -24,15 +24,19 @@ export function encode(conversation: Conversation, target: EncodeTarget, losses:
   const marks = new CacheMarks(target.dialect.messages?.maxCacheMarks ?? DEFAULT_CACHE_MARKS, losses);
   // The automatic mark first: it uses one of the breakpoints.
   const automatic = marks.member(conversation.cache);
-  const tools = encodeTools(conversation.tools, marks);
+  const tools = encodeTools(declaredTools(conversation), marks);
   const { system, messages } = encodeMessages(
     conversation.messages,
     new BlockEncoder(target, marks, losses),
     marks,
     losses,
   );
+  if (!messages.some(({ role }) => role !== 'system')) {
+    throw new Uncarried('messages', 'the messages form needs a message that is not empty beside the system prompt');
+  }
   const maxTokens = encodeMaxTokens(settings.maxOutputTokens, target, losses);
-  const toolChoice = encodeToolChoice(conversation);
+  const toolChoice =
+    tools !== undefined && !conversation.tools?.length ? { type: 'none' } : encodeToolChoice(conversation);
   const forced = toolChoice?.['type'] === 'any' || toolChoice?.['type'] === 'tool';
   const context = { forced, unsignedCall: continuesUnsignedCall(messages) };
   const { thinking, config } = encodeThinking(conversation, target, maxTokens, context, losses);
@@ -64,6 +68,17 @@ export function encode(conversation: Conversation, target: EncodeTarget, losses:
     for (const name of Object.keys(members)) losses.drop(name, 'the messages form has no place for it');
   }
   return body;
+}
+
+/**
+ * The tools of the client. The vendor refuses a history of calls without any: those it names are declared then, for
+ * reading only (the tool choice is `none`).
+ */
+function declaredTools({ tools, messages }: Conversation): readonly Tool[] | undefined {
+  if (tools !== undefined && tools.length > 0) return tools;
+  const names = new Set<string>();
+  for (const { parts } of messages) for (const part of parts) if (part.type === 'toolCall') names.add(part.name);
+  return [...names].map((name) => ({ type: 'function', name }));
 }
 
 function refuseUncarried(conversation: Conversation): void {
