@@ -43,6 +43,17 @@ describe('before the body', () => {
     });
   });
 
+  test('a client that sends a body somewhat too large reads why, though it sends to the end first', async () => {
+    await serving({}, async ({ port }) => {
+      const client = await RawClient.open(port);
+      await client.send(postHead('/v1/chat', [KEY, JSON_TYPE, `Content-Length: ${40 * MEGA}`]));
+      const chunk = Buffer.alloc(MEGA);
+      for (let sent = 0; sent < 40; sent += 1) await client.send(chunk);
+      assert.equal((await client.response()).status, 413);
+      client.leave();
+    });
+  });
+
   test('a refused client may send on for a while, so that it sees its answer, and is then cut; memory stays flat', async () => {
     await serving({ lingerBytes: MEGA }, async ({ port, server }) => {
       const client = await RawClient.open(port);

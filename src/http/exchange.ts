@@ -66,15 +66,16 @@ export class ServerExchange<C> implements Exchange<C>, Late {
       this.response.setHeader('X-Request-Id', this.requestId);
       allowOrigin(this.headers, this.response);
       if (this.#core.draining) this.response.shouldKeepAlive = false;
+      // First of all, since an error is told in the form of its path.
+      const operation = this.#route();
+      if (!operation) return;
+      this.#operation = operation;
       if (this.#core.exchanges > this.#core.limits.exchanges) throw busy();
       if (expectation === 'unknown')
         throw new GatewayError('invalid_request', 'unknown Expect header', { status: 417 });
       if (this.headers.host === undefined && this.#request.httpVersion === '1.1') {
         throw new GatewayError('invalid_request', 'the header host is missing');
       }
-      const operation = this.#route();
-      if (!operation) return;
-      this.#operation = operation;
       const caller = operation.access === 'none' ? this.caller : this.#core.authenticate(this.headers);
       if (caller instanceof Promise) {
         this.#awaitCaller(caller, operation);
@@ -220,6 +221,8 @@ export class ServerExchange<C> implements Exchange<C>, Late {
     const { route } = match;
     const operation = route.operations.get(method === 'HEAD' ? 'GET' : method);
     if (!operation) {
+      // The error is told in the form of the path's other operations.
+      [this.#operation] = route.operations.values();
       const message = `${method.slice(0, 20)} is not possible here; possible are ${route.allow}`;
       throw new GatewayError('invalid_request', message, { status: 405, headers: { Allow: route.allow } });
     }

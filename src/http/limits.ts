@@ -36,6 +36,6 @@ export const DEFAULT_LIMITS: Readonly<HttpLimits> = {
   connections: 20_000,
   keepAliveMs: 75_000,
   depth: 128,
-  lingerBytes: 1024 * 1024,
+  lingerBytes: 64 * 1024 * 1024,
   lingerMs: 5_000,
 };

@@ -25,6 +25,8 @@ export function queryReader(schema: TObject): (search: string) => Record<string,
         if (node.additionalProperties !== false) continue;
         throw invalidField(name.slice(0, 100), `is no parameter; there are ${Object.keys(properties).join(', ')}`);
       }
+      // No stored text holds it, and the database refuses to look for it.
+      if (text.includes('\0')) throw invalidField(name, 'must not contain the character U+0000');
       const property = properties[name]!;
       const item = arrayItem(property);
       if (item) {

@@ -96,6 +96,18 @@ describe('routes', () => {
     assert.match(messageOf(response), /^PUT is not possible here/);
   });
 
+  test('what is refused before its handler is told in the form of its path', async () => {
+    for (const lines of [
+      ['GET /v1/messages HTTP/1.1', KEY],
+      ['POST /v1/messages HTTP/1.1', KEY, 'Expect: the-best'],
+      ['POST /v1/messages HTTP/1.1', 'Authorization: Bearer wrong'],
+    ]) {
+      const response = await ask(lines);
+      assert.ok(response.status >= 400);
+      assert.equal((JSON.parse(response.body.toString()) as { type: unknown }).type, 'error', lines.join());
+    }
+  });
+
   test('HEAD gets the headers of GET and no body', async () => {
     const client = await RawClient.open(running.port);
     const response = await client.ask(['HEAD /v1/things HTTP/1.1', KEY]);
