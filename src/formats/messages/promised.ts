@@ -18,7 +18,8 @@ export const MESSAGE: Promised = { type: '"message"', role: '"assistant"', conte
 const BLOCKS: Readonly<Record<string, Promised>> = {
   text: { text: '""', citations: 'null' },
   thinking: { thinking: '""', signature: '""' },
-  tool_use: { input: '{}', caller: '{"type":"direct"}' },
+  // Not `caller`: a block's identity is the upstream's to tell, and it would have to be sent back to a service that may not know it.
+  tool_use: { input: '{}' },
 };
 
 /** A block of a kind that has no name here may be a call as well: what the upstream says of its end stands then. */
