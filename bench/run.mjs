@@ -2,7 +2,7 @@
  * `npm run bench`: what the gateway costs, as a ratio to nginx in front of the same upstream. Each case is run for every
  * subject in turn, several rounds, and the median is shown; a busy machine then shifts both sides. See README.md.
  *
- *   node bench/run.mjs [--rounds N] [--seconds S] [--only TEXT] [--nginx PATH] [--portkey DIR] [--json]
+ *   node bench/run.mjs [--rounds N] [--seconds S] [--warmup S] [--only TEXT] [--nginx PATH] [--portkey DIR] [--json]
  */
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -19,6 +19,7 @@ const { values: options } = parseArgs({
   options: {
     rounds: { type: 'string', default: '5' },
     seconds: { type: 'string', default: '3' },
+    warmup: { type: 'string', default: '20' },
     only: { type: 'string', default: '' },
     nginx: { type: 'string' },
     portkey: { type: 'string' },
@@ -78,7 +79,7 @@ async function measureAll(folder, subjects) {
     for (const { subject, form } of runs) {
       writeBody(folder, subject, form, testCase);
       await proveIt(subject, form, requestBody(subject, form, { ...testCase, stream: false }));
-      await load(folder, subject, form, testCase, '2');
+      await load(folder, subject, form, testCase, subject.name === 'nginx' ? '2' : options.warmup);
     }
     for (let round = 0; round < Number(options.rounds); round++) {
       for (const { subject, form } of runs) {
