@@ -20,6 +20,12 @@ export function checkMessage(message: JsonObject, path: string): void {
     if (value['function'] === undefined && value['custom'] === undefined) {
       throw invalidField(`${path}.tool_calls[${index}].function`, 'is missing');
     }
+    for (const kind of ['function', 'custom']) {
+      // A call without a name would be lost in translation, and its result with it.
+      if (object(value[kind])?.['name'] === '') {
+        throw invalidField(`${path}.tool_calls[${index}].${kind}.name`, 'must not be empty');
+      }
+    }
   });
 }
 

@@ -106,6 +106,14 @@ test('a feature that is not built is refused by name, and passes where it asks f
   for (const [more, path] of cases) assert.equal(refused(more), path, JSON.stringify(more));
 });
 
+test('a call without a name is refused by its path', () => {
+  for (const kind of ['function', 'custom']) {
+    const call = { id: 'c', type: kind, [kind]: { name: '', arguments: '{}', input: '' } };
+    const messages = [{ role: 'assistant', tool_calls: [call] }];
+    assert.equal(refused({ messages }), `messages[0].tool_calls[0].${kind}.name`);
+  }
+});
+
 test('a kind of part that every object knows is an unknown kind', () => {
   for (const type of ['constructor', 'toString']) {
     assert.equal(refused({ messages: [{ role: 'user', content: [{ type }] }] }), '', type);
