@@ -122,6 +122,21 @@ function isPlain(value: unknown): boolean {
   return !/"(reasoning|refusal|annotations|logprobs|function_call|tool_calls)"/.test(JSON.stringify(value));
 }
 
+test('a count that no answer can have is no count', () => {
+  const turn = (usage: object) => {
+    const choices = [{ index: 0, message: { role: 'assistant', content: 'x' }, finish_reason: 'stop' }];
+    const read = chat.decodeReply({ choices, usage }, {});
+    assert.ok('turn' in read);
+    return read.turn.usage;
+  };
+  assert.equal(turn({ prompt_tokens: 1e300, completion_tokens: 2 }), undefined);
+  assert.equal(turn({ prompt_tokens: 3, completion_tokens: 9e18 }), undefined);
+  assert.equal(
+    turn({ prompt_tokens: 3, completion_tokens: 2, prompt_tokens_details: { cached_tokens: 1e300 } })?.cacheRead,
+    0,
+  );
+});
+
 test('a finish word that every object knows is an unknown word', () => {
   for (const word of ['constructor', '__proto__', 'toString']) {
     const message = { role: 'assistant', content: 'x' };

@@ -1,4 +1,5 @@
 /** Lenient readers of JSON that somebody else wrote: what does not fit its place reads as absent, never as an exception. */
+import { isImpossibleCount } from '../conversation/fields.ts';
 
 export type JsonObject = Record<string, unknown>;
 
@@ -20,9 +21,9 @@ export function someText(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-/** A count of tokens: anything but a positive finite number is 0. */
+/** A count of tokens: anything but a positive number that an answer can have is 0. */
 export function count(value: unknown): number {
-  return typeof value === 'number' && Number.isFinite(value) && value > 0 ? Math.trunc(value) : 0;
+  return typeof value === 'number' && value > 0 && !isImpossibleCount(value) ? Math.trunc(value) : 0;
 }
 
 /** The members that are not in `known`; undefined when there are none. */

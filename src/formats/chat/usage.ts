@@ -3,6 +3,7 @@
  * cache, `completion_tokens` includes reasoning, and `total_tokens` is their sum (design section 3).
  */
 import type { Usage } from '../conversation/conversation.ts';
+import { isImpossibleCount } from '../conversation/fields.ts';
 import type { Closing, Cost } from '../conversation/format.ts';
 import { count, type JsonObject, object } from './read.ts';
 
@@ -10,6 +11,7 @@ import { count, type JsonObject, object } from './read.ts';
 export function decodeUsage(value: unknown): Usage | undefined {
   const record = object(value);
   if (record === undefined || typeof record['prompt_tokens'] !== 'number') return undefined;
+  if (isImpossibleCount(record['prompt_tokens']) || isImpossibleCount(record['completion_tokens'])) return undefined;
   const input = object(record['prompt_tokens_details']) ?? {};
   const output = object(record['completion_tokens_details']) ?? {};
   const prompt = count(record['prompt_tokens']);

@@ -23,10 +23,17 @@ export function textOrUndefined(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-/** A count of tokens or the like: never negative, never a fraction, whatever the upstream wrote; 0 for no number. */
+/** No answer has more tokens. A larger count is rubbish, and somebody would pay for it. */
+const MOST_TOKENS = 1_000_000_000;
+
+/** A count of tokens or the like: never negative, never a fraction, whatever the upstream wrote; 0 for rubbish. */
 export function countOf(value: unknown): number {
-  if (typeof value !== 'number' || !(value > 0)) return 0;
-  return Math.min(Math.round(value), Number.MAX_SAFE_INTEGER);
+  return typeof value === 'number' && value > 0 && value <= MOST_TOKENS ? Math.round(value) : 0;
+}
+
+/** The value is a number that no answer can have: what it counts is better estimated. */
+export function isImpossibleCount(value: unknown): boolean {
+  return typeof value === 'number' && value > MOST_TOKENS;
 }
 
 export function listOf(value: unknown): unknown[] {

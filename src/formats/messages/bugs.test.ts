@@ -207,6 +207,17 @@ test('34: integers above 2^53 in arguments keep their digits in the input object
   assert.equal(part?.type === 'toolCall' && part.arguments, args);
 });
 
+test('a count that no answer can have is no count', () => {
+  const usage = (counts: object) => {
+    const reply = messages.decodeReply({ content: [], stop_reason: 'end_turn', usage: counts }, {});
+    return 'turn' in reply ? reply.turn.usage : 'failed';
+  };
+  assert.equal(usage({ input_tokens: 1e300, output_tokens: 2 }), undefined);
+  assert.equal(usage({ input_tokens: 3, output_tokens: 9e18 }), undefined);
+  const cached = usage({ input_tokens: 3, output_tokens: 2, cache_read_input_tokens: 1e300 });
+  assert.equal((cached as { cacheRead: number }).cacheRead, 0);
+});
+
 test('calls of a history whose tools are not declared any more are declared for reading, none can be called', () => {
   const call: Part = { type: 'toolCall', id: 'c1', name: 'look', arguments: '{}' };
   const conversation: Conversation = {

@@ -4,12 +4,13 @@
  * the top-level counts are what the upstream names as the answer's own.
  */
 import type { Usage } from '../conversation/conversation.ts';
-import { countOf, type Fields, fieldsOf, isFields } from '../conversation/fields.ts';
+import { countOf, type Fields, fieldsOf, isFields, isImpossibleCount } from '../conversation/fields.ts';
 import type { Cost } from '../conversation/format.ts';
 
 /** Undefined when the record names no output: such a record says nothing yet. */
 export function decodeUsage(value: unknown): Usage | undefined {
   if (!isFields(value) || typeof value['output_tokens'] !== 'number') return undefined;
+  if (isImpossibleCount(value['input_tokens']) || isImpossibleCount(value['output_tokens'])) return undefined;
   const written = fieldsOf(value['cache_creation']);
   const cacheWrite1h = countOf(written['ephemeral_1h_input_tokens']);
   const split = cacheWrite1h + countOf(written['ephemeral_5m_input_tokens']);
