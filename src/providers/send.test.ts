@@ -768,6 +768,18 @@ describe('over TLS', () => {
     assert.equal(receiver.failure?.kind, 'cut');
   });
 
+  test('a call paused before its connection is there is sent, and answered once it is resumed', { skip }, async () => {
+    transport = createTransport({ clock, log: silentLog, ca: certificate!.cert });
+    const { receiver, call } = send(secure!.script('paused', { chunks: ['abc', 'def'] }));
+    call.pause();
+    await secure!.request('paused');
+    await settle(50);
+    assert.equal(receiver.over, false);
+    call.resume();
+    await until(() => receiver.ended, 'the end');
+    assert.equal(receiver.text, 'abcdef');
+  });
+
   test('one that is not trusted gets nothing: refused', { skip }, async () => {
     const baseUrl = secure!.script('untrusted', { chunks: ['secret'] });
     const receiver = await exchange(baseUrl);

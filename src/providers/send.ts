@@ -223,7 +223,8 @@ class Connection {
     socket.setNoDelay(true);
     socket.setKeepAlive(true, 60_000);
     const read = socket.read;
-    socket.read = (size?: number) => (this.#held ? null : read.call(socket, size));
+    // Not before the connection is there: a TLS handshake is read through here too, and nothing would begin it again.
+    socket.read = (size?: number) => (this.#held && connected ? null : read.call(socket, size));
     socket.once(secure ? 'secureConnect' : 'connect', () => {
       connected = true;
       callback(null, socket);

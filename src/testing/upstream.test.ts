@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import http, { type IncomingMessage } from 'node:http';
+import net from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { settle, until } from './clock.ts';
 import { cutBytes, startUpstream, type Upstream } from './upstream.ts';
@@ -70,6 +71,29 @@ describe('scripted upstream', () => {
       assert.equal(await ended, 'broken', end);
       assert.equal(Buffer.concat(chunks).toString(), 'ab');
     }
+  });
+
+  test('a reset whose client has left already meets no other connection', async () => {
+    const connect = (baseUrl: string): net.Socket => {
+      const { port, pathname } = new URL(baseUrl);
+      const client = net.connect(Number(port), '127.0.0.1');
+      client.write(`POST ${pathname} HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\n\r\nx`);
+      return client;
+    };
+    const own = await startUpstream();
+    const ending = connect(own.script('ending', { raw: ['a', { gate: 'ending' }], end: 'cut' }));
+    await once(ending, 'data');
+    const left = connect(own.script('left', { raw: ['a'], end: 'reset' }));
+    await once(left, 'data');
+    await settle(3);
+    left.destroy();
+    await until(() => own.connections === 1, 'the client left');
+    // One turn lasts until the reset is due, so the other connection is in the middle of its end when it comes.
+    for (const dueAt = performance.now() + 50; performance.now() < dueAt; );
+    ending.resetAndDestroy();
+    own.open('ending');
+    await until(() => own.connections === 0, 'the other connection is closed', 5_000);
+    await own.close();
   });
 
   test('notices when the client of a silent answer leaves', async () => {

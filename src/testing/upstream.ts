@@ -200,7 +200,8 @@ export class Upstream {
     }
     const body = Buffer.concat(chunks);
     const { method = '', headers, rawHeaders } = request;
-    const connection = this.#sockets.get(this.#carrier(request.socket)) ?? 0;
+    const carrier = this.#carrier(request.socket);
+    const connection = (carrier && this.#sockets.get(carrier)) ?? 0;
     const json = parsed(body);
     const seen = { key, method, path, headers, rawHeaders, body, json, arrivedAt, connection };
     const received: ReceivedRequest = { ...seen, answered: false, closedEarlyAt: undefined };
@@ -239,16 +240,28 @@ export class Upstream {
       case 'reset':
         // A reset discards what the client has not read yet, so it gets a moment for that.
         await new Promise<void>((resolve) => setTimeout(resolve, 20));
-        this.#carrier(socket).resetAndDestroy();
+        this.#reset(socket);
         break;
     }
   }
 
-  /** The TCP socket below a TLS one, which has the same peer. */
-  #carrier(socket: Socket): Socket {
+  /**
+   * A connection whose end is on its way, as the client closed it first, is closed instead: the kernel's handle refuses to
+   * be reset then, and Node neither closes it afterwards nor ends the process, which spins in its last clean-up.
+   */
+  #reset(socket: Socket): void {
+    const carrier = this.#carrier(socket);
+    if (carrier === undefined || carrier.writableEnded || socket.writableEnded) (carrier ?? socket).destroy();
+    else carrier.resetAndDestroy();
+  }
+
+  /** The TCP socket below a TLS one, which has the same peer. Sockets that are closed have none, so they have no carrier. */
+  #carrier(socket: Socket): Socket | undefined {
     if (this.#sockets.has(socket)) return socket;
-    for (const carrier of this.#sockets.keys()) if (carrier.remotePort === socket.remotePort) return carrier;
-    return socket;
+    const port = socket.remotePort;
+    if (port === undefined) return undefined;
+    for (const carrier of this.#sockets.keys()) if (carrier.remotePort === port) return carrier;
+    return undefined;
   }
 
   async #wait(chunk: { gate: string | Promise<unknown> } | { pauseMs: number }): Promise<void> {
