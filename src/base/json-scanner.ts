@@ -12,6 +12,8 @@ export interface Scan {
   keys: number;
   /** Nesting goes past the bound; the scan stopped there. */
   tooDeep: boolean;
+  /** There are more values than the bound; the scan stopped there. */
+  tooMany: boolean;
   /** A key is `__proto__`, possibly written with escapes. */
   prototypeKey: boolean;
   /** A key at any depth is written with escapes. */
@@ -45,12 +47,17 @@ const PROTOTYPE_KEY = '__proto__';
 const objectAt: boolean[] = new Array(256).fill(false);
 const MAX_KEPT_LEVELS = 4096;
 
-/** Scans `text`, stopping at nesting deeper than `maxDepth` (the object itself is level 1). */
-export function scanObject(text: string, maxDepth: number): Scan {
+/**
+ * Scans `text`, stopping at nesting deeper than `maxDepth` (the object itself is level 1) and behind `maxValues` values:
+ * what a parser makes of tiny values costs many times their bytes.
+ */
+export function scanObject(text: string, maxDepth: number, maxValues = Number.POSITIVE_INFINITY): Scan {
   const levels = objectAt;
   const scan = createScan();
   const length = text.length;
   let depth = 0;
+  // Each value but the first of its list or object has a comma before it.
+  let values = 0;
   let expectsKey = false;
   let member: Member | undefined;
   let awaitsValue = false;
@@ -81,6 +88,11 @@ export function scanObject(text: string, maxDepth: number): Scan {
       case COMMA:
         if (depth === 1 && member !== undefined) member.valueEnd = tokenEnd;
         expectsKey = depth > 0 && levels[depth] === true;
+        values += 1;
+        if (values > maxValues) {
+          scan.tooMany = true;
+          return scan;
+        }
         break;
       case OPEN_BRACE:
       case OPEN_BRACKET:
@@ -116,6 +128,7 @@ function createScan(): Scan {
     members: [],
     keys: 0,
     tooDeep: false,
+    tooMany: false,
     prototypeKey: false,
     escapedKey: false,
     escapedMember: false,

@@ -408,3 +408,13 @@ function decimal(literal: string): string {
   }
   return `${units}e${power}`;
 }
+
+test('a body of more values than any conversation has is refused before it is parsed', () => {
+  const most = (count: number) => `{"model":"m","x":[${'[],'.repeat(count)}[]]}`;
+  assert.match(refusalOf(most(250_000)), /more than 250000 values/);
+  assert.match(
+    refusalOf(`{${Array.from({ length: 250_002 }, (_, at) => `"k${at}":1`).join()}}`),
+    /more than 250000 values/,
+  );
+  assert.equal((read(most(249_990)).value['x'] as unknown[]).length, 249_991);
+});

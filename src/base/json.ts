@@ -47,12 +47,15 @@ export interface Edit {
   json: string | undefined;
 }
 
+/** Values in one body, at any depth. No conversation has as many, and parsing more would hold up every other request. */
+export const MAX_VALUES = 250_000;
+
 /** Deepest nesting taken unless told otherwise; the document itself is level 1. */
 export const DEFAULT_MAX_DEPTH = 128;
 
 /**
  * Reads a body that must be one JSON object in UTF-8. Throws GatewayError 400 (`invalid_request`) for anything else, and
- * for keys that stand twice, `__proto__`, escaped top-level keys, half surrogate pairs and nesting past `maxDepth`, with
+ * for keys that stand twice, `__proto__`, escaped top-level keys, half surrogate pairs nesting past `maxDepth` and more than MAX_VALUES values, with
  * the path or the byte offset. Time and memory are linear in the length, whatever the bytes.
  */
 export function readDocument(bytes: Buffer, limits: { maxDepth?: number } = {}): JsonDocument {
@@ -60,7 +63,10 @@ export function readDocument(bytes: Buffer, limits: { maxDepth?: number } = {}):
   const ascii = isAscii(bytes);
   if (!ascii) checkEncoding(bytes);
   const text = bytes.toString('latin1');
-  const scan = scanObject(text, maxDepth);
+  const scan = scanObject(text, maxDepth, MAX_VALUES);
+  if (scan.tooMany) {
+    throw new GatewayError('invalid_request', `the body has more than ${MAX_VALUES} values`, { path: '' });
+  }
   if (scan.tooDeep || scan.prototypeKey || scan.escapedMember) throw refusal(text, maxDepth);
   let structure: unknown;
   try {
