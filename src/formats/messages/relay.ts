@@ -19,7 +19,8 @@ export const relay: Relay = { edits, reply, stream: (stamp) => new MessagesRelay
 
 /** Edits of the client's body. The output cap is added where it is missing, and lowered where the gateway caps it. */
 function edits(document: JsonDocument, target: EncodeTarget): Edit[] {
-  const body = document.value;
+  // Nothing that is read of it leaves ASCII, and decoding a large body would cost more than parsing it.
+  const body = document.structure;
   const list: Edit[] = [{ key: 'model', json: JSON.stringify(target.model) }];
   for (const key of OWN_MEMBERS) if (key in body) list.push({ key, json: undefined });
   list.push({
@@ -34,7 +35,7 @@ function edits(document: JsonDocument, target: EncodeTarget): Edit[] {
   const cap = target.capOutputTokens === undefined ? wanted : Math.min(wanted, target.capOutputTokens);
   if (cap !== asked) {
     list.push({ key: 'max_tokens', json: String(cap) });
-    const thinking = fieldsOf(body['thinking']);
+    const thinking = fieldsOf(document.member('thinking'));
     if (typeof thinking['budget_tokens'] === 'number' && thinking['budget_tokens'] >= cap) {
       list.push({ key: 'thinking', json: JSON.stringify(fittingThinking(thinking, cap)) });
     }
