@@ -20,10 +20,12 @@ const kinds: KindFacts[] = [
     environment: 'OPENAI_API_KEY',
     baseUrl: 'https://api.openai.com/v1',
     author: 'openai',
+    speaks: 'chat',
+    alsoSpeaks: ['responses'],
   },
-  { id: 'chat', name: 'Chat Completions API' },
-  { id: 'messages', name: 'Messages API' },
-  { id: 'simulated', name: 'Simulated', transport: {}, standIn: true, models: [] },
+  { id: 'chat', name: 'Chat Completions API', speaks: 'chat' },
+  { id: 'messages', name: 'Messages API', speaks: 'messages' },
+  { id: 'simulated', name: 'Simulated', speaks: 'chat', transport: {}, standIn: true, models: [] },
 ];
 
 interface Given {
@@ -102,6 +104,7 @@ test('every member of the documented sample is read', () => {
     timeouts: { connect: 5000, firstByte: 60_000, idle: 500, total: 600_000 },
     maxConcurrency: 500,
     strictTemplate: false,
+    speaks: null,
     openEnded: false,
     models: [
       {

@@ -146,6 +146,7 @@ function bare(kind: KindFacts, credentials: readonly Secret[]): ProviderSettings
     timeouts: DEFAULT_TIMEOUTS,
     maxConcurrency: DEFAULT_MAX_CONCURRENCY,
     strictTemplate: false,
+    speaks: null,
     models: kind.models ?? [],
     openEnded: kind.models === undefined,
   };

@@ -4,6 +4,7 @@
  */
 import type { DataPolicy, ModelSettings, Pricing, ProviderSettings } from '../base/config.ts';
 import { UNKNOWN_DATA_POLICY } from '../base/config.ts';
+import type { FormatId } from '../formats/conversation/conversation.ts';
 import type { Provider, ProviderKind } from '../providers/index.ts';
 
 export interface Endpoint {
@@ -13,6 +14,8 @@ export interface Endpoint {
   modelId: string;
   /** The upstream's own name of the model. */
   upstreamId: string;
+  /** The forms in which it is asked, where they are not those of its provider. */
+  speaks?: readonly FormatId[];
   contextLength: number | null;
   maxCompletionTokens: number | null;
   /** null: unknown, which is not free. */
@@ -99,8 +102,9 @@ function modelOf(id: string, name: string | null, endpoints: readonly Endpoint[]
 }
 
 function endpointOf(provider: Provider, model: ModelSettings): Endpoint {
-  const { id, name: _name, ...facts } = model;
-  return Object.freeze({ ...facts, id: `${provider.id}:${id}`, provider, modelId: id });
+  const { id, name: _name, speaks, ...facts } = model;
+  const forms = speaks && { speaks: speaks as readonly FormatId[] };
+  return Object.freeze({ ...facts, ...forms, id: `${provider.id}:${id}`, provider, modelId: id });
 }
 
 /** Offerings of providers that list no models; nothing is known of them but the name. */

@@ -5,9 +5,10 @@
 import { GatewayError } from '../base/errors.ts';
 import type { Endpoint } from '../catalog/index.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
-import type { EncodeTarget, Stamp } from '../formats/conversation/format.ts';
+import type { EncodeTarget, SpokenFormat, Stamp } from '../formats/conversation/format.ts';
 import { Uncarried } from '../formats/conversation/losses.ts';
 import { spokenFormat } from '../formats/index.ts';
+import { formsFor } from '../providers/index.ts';
 import { type Budget, type OpenGeneration, type Refusal, type Reservation, refusalError } from '../spend/index.ts';
 import { Attempt, type AttemptOwner } from './attempt.ts';
 import { affordableTokens, boundNano, boundOf, budgetsOf } from './govern.ts';
@@ -117,12 +118,11 @@ export class Dispatcher {
   async #prepare(candidate: Candidate, owner: AttemptOwner, open: OpenGeneration | undefined): Promise<Dispatched> {
     const { endpoint } = candidate;
     const { asked } = this.#request;
-    const spoken = spokenFormat(endpoint.provider.kind.speaks);
     const promptBytes = this.#request.document.bytes.length;
     // Most requests have no budget to ask, and then nothing is waited for.
     const capOutputTokens = this.#budgets.length === 0 ? this.#unlimited() : await this.#reserve(endpoint, promptBytes);
     if (this.#cancelled || this.#request.sink.closed) throw new Abandoned();
-    const passage = this.#translation.toward(spoken, this.#target(endpoint, capOutputTokens));
+    const { spoken, passage } = this.#passage(endpoint, capOutputTokens);
     const estimate = promptEstimate(endpoint, promptBytes);
     const intent = {
       model: endpoint.modelId,
@@ -166,6 +166,23 @@ export class Dispatcher {
       passage,
       path: spoken.path,
     });
+  }
+
+  /** In the first of the endpoint's forms that can carry the request. @throws Uncarried of the best form when none can */
+  #passage(endpoint: Endpoint, capOutputTokens: number | undefined): { spoken: SpokenFormat; passage: Passage } {
+    const { kind } = endpoint.provider;
+    const target = this.#target(endpoint, capOutputTokens);
+    let refused: Uncarried | undefined;
+    for (const form of formsFor(kind, endpoint.upstreamId, this.#request.format.id, endpoint.speaks)) {
+      const spoken = spokenFormat(form);
+      try {
+        return { spoken, passage: this.#translation.toward(spoken, target) };
+      } catch (error) {
+        if (!(error instanceof Uncarried)) throw error;
+        refused ??= error;
+      }
+    }
+    throw refused!;
   }
 
   /** Holds what this attempt could cost; returns the smaller output cap that a nearly spent budget leaves. */

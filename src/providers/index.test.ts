@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { loadConfig } from '../base/config.ts';
-import { KINDS, providersFrom } from './index.ts';
+import { formsFor, KINDS, type ProviderKind, providersFrom } from './index.ts';
 
 function providersOf(providers: unknown, env: Record<string, string> = {}) {
   const config = loadConfig({ env, cwd: '/', kinds: KINDS, readFile: () => JSON.stringify({ providers }) });
@@ -71,6 +71,29 @@ test('a configured provider is its kind with what the configuration says', () =>
   assert.equal(first!.maxConcurrency, 3);
   assert.equal(second!.baseUrl, 'https://api.groq.com/openai/v1');
   assert.equal(second!.name, 'Groq');
+});
+
+test('a client is asked for in its own form where the provider serves it, else in the usual one first', () => {
+  const chat = KINDS.find(({ id }) => id === 'chat')!;
+  const both: ProviderKind = { ...chat, alsoSpeaks: ['responses'] };
+  assert.deepEqual(formsFor(chat, 'm', 'responses'), ['chat']);
+  assert.deepEqual(formsFor(both, 'm', 'responses'), ['responses', 'chat']);
+  assert.deepEqual(formsFor(both, 'm', 'messages'), ['chat', 'responses']);
+  const byModel: ProviderKind = { ...both, speaksFor: (model) => (model === 'claude' ? ['messages'] : ['gemini']) };
+  assert.deepEqual(formsFor(byModel, 'claude', 'chat'), ['messages']);
+  assert.deepEqual(formsFor(byModel, 'claude', 'chat', ['responses', 'chat']), ['chat', 'responses']);
+});
+
+test('the forms of a server are those that the configuration names', () => {
+  const base = { kind: 'vllm', base_url: 'http://gpu.example/v1' };
+  const [several, plain] = providersOf([
+    { ...base, id: 'a', speaks: ['messages', 'chat'] },
+    { ...base, id: 'b' },
+  ]);
+  assert.deepEqual(formsFor(several!.kind, 'm', 'responses'), ['messages', 'chat']);
+  assert.deepEqual(formsFor(plain!.kind, 'm', 'messages'), ['chat']);
+  assert.throws(() => providersOf([{ ...base, id: 'a', speaks: [] }]), /speaks must name at least one form/);
+  assert.throws(() => providersOf([{ ...base, id: 'a', speaks: ['chatt'] }]), /did you mean chat/);
 });
 
 test('a strict template is a property of one server, not of its kind', () => {

@@ -3,6 +3,7 @@
  * configured instance of a kind. Not here: which models they offer (`catalog/`), and what their bodies mean (`formats/`).
  */
 import type { Config, ProviderSettings } from '../base/config.ts';
+import type { FormatId } from '../formats/conversation/conversation.ts';
 import { alibaba } from './alibaba.ts';
 import { anthropic } from './anthropic.ts';
 import { cerebras } from './cerebras.ts';
@@ -23,7 +24,7 @@ import { vllm } from './vllm.ts';
 import { xai } from './xai.ts';
 import { zai } from './zai.ts';
 
-export type { Provider, ProviderKind, Timeouts } from './provider.ts';
+export { formsFor, type Provider, type ProviderKind, type Timeouts } from './provider.ts';
 export type { Transport, UpstreamCall, UpstreamReceiver, UpstreamRequest } from './send.ts';
 export { createTransport } from './send.ts';
 
@@ -62,7 +63,7 @@ function providerFrom(settings: ProviderSettings): Provider {
   return Object.freeze({
     id: settings.id,
     name: settings.name,
-    kind: settings.strictTemplate ? strict(kind) : kind,
+    kind: configured(kind, settings),
     baseUrl: settings.baseUrl ?? kind.baseUrl ?? `in-process:${kind.id}`,
     credentials: Object.freeze(settings.credentials.map((credential) => credential.reveal())),
     timeouts: settings.timeouts,
@@ -70,7 +71,13 @@ function providerFrom(settings: ProviderSettings): Provider {
   });
 }
 
-/** The kind with the one quirk that belongs to a server's template rather than to its software. */
-function strict(kind: ProviderKind): ProviderKind {
-  return { ...kind, dialect: { ...kind.dialect, chat: { ...kind.dialect.chat, strictTemplate: true } } };
+/** The kind with what belongs to one server rather than to its software: its forms, and the strictness of its template. */
+function configured(kind: ProviderKind, { speaks, strictTemplate }: ProviderSettings): ProviderKind {
+  const [first, ...others] = (speaks ?? []) as readonly FormatId[];
+  if (first === undefined && !strictTemplate) return kind;
+  const { speaksFor: _speaksFor, ...rest } = kind;
+  return {
+    ...(first === undefined ? kind : { ...rest, speaks: first, alsoSpeaks: others }),
+    ...(strictTemplate && { dialect: { ...kind.dialect, chat: { ...kind.dialect.chat, strictTemplate: true } } }),
+  };
 }

@@ -12,7 +12,12 @@ export interface ProviderKind {
   id: string;
   /** Display name, `provider` on the wire. */
   name: string;
+  /** The form in which it is asked for clients of other forms. */
   speaks: FormatId;
+  /** Further forms that it serves below the same address: clients of one of them are relayed in it. */
+  alsoSpeaks?: readonly FormatId[];
+  /** Where the forms depend on the model: those of this one, the one for clients of other forms first. Wins over both. */
+  speaksFor?(upstreamModel: string): readonly FormatId[];
   /** Absent for kinds that have no public address (a bare format). */
   baseUrl?: string;
   /** Usual environment variable of the credential; `<NAME>_FILE` is read too. Set: the provider switches on by itself. */
@@ -33,6 +38,22 @@ export interface ProviderKind {
   models?: readonly ModelSettings[];
   /** Switches on when no other provider is configured. */
   standIn?: boolean;
+}
+
+/**
+ * The forms in which one model of a provider may be asked, best first: the client's own where the provider serves it,
+ * then the usual one, then the others. The configuration's word (`modelForms`) wins over the kind's.
+ */
+export function formsFor(
+  kind: ProviderKind,
+  upstreamModel: string,
+  client: FormatId,
+  modelForms?: readonly FormatId[],
+): readonly FormatId[] {
+  const forms = modelForms ?? kind.speaksFor?.(upstreamModel);
+  if (forms === undefined && kind.alsoSpeaks === undefined) return [kind.speaks];
+  const all = forms ?? [kind.speaks, ...kind.alsoSpeaks!];
+  return all.includes(client) ? [client, ...all.filter((form) => form !== client)] : all;
 }
 
 /** All in milliseconds. `firstByte`: dispatch to first body byte; `idle`: between body bytes; `total`: the whole call. */

@@ -1,6 +1,6 @@
 /** Readers of `providers` and what is below it. */
 import { Secret } from '../secret.ts';
-import type { Field } from './field.ts';
+import type { Field, Reader } from './field.ts';
 import { distinct, duration, flag, integer, list, mapping, oneOf, price, text, textLike } from './readers.ts';
 import {
   type ModelSettings,
@@ -27,6 +27,9 @@ export interface KindFacts {
   transport?: unknown;
   /** Switched on when no other provider is. */
   standIn?: boolean;
+  /** The usual form, and further ones. */
+  speaks: string;
+  alsoSpeaks?: readonly string[];
 }
 
 export const DEFAULT_TIMEOUTS = Object.freeze({ connect: 5_000, firstByte: 60_000, idle: 60_000, total: 600_000 });
@@ -56,6 +59,7 @@ export function readProviders(field: Field, kinds: readonly KindFacts[]): Provid
 
 function readProvider(field: Field, kinds: readonly KindFacts[]): ProviderSettings | undefined {
   const before = field.source.problems.length;
+  const speaks = forms(kinds);
   const read = mapping(
     field,
     {
@@ -67,7 +71,8 @@ function readProvider(field: Field, kinds: readonly KindFacts[]): ProviderSettin
       timeouts,
       max_concurrency: integer(1, 1_000_000),
       strict_template: flag,
-      models,
+      speaks,
+      models: models(speaks),
     },
     ['id', 'kind'],
   );
@@ -90,8 +95,18 @@ function readProvider(field: Field, kinds: readonly KindFacts[]): ProviderSettin
     timeouts: read.timeouts ?? DEFAULT_TIMEOUTS,
     maxConcurrency: read.max_concurrency ?? DEFAULT_MAX_CONCURRENCY,
     strictTemplate: read.strict_template ?? false,
+    speaks: read.speaks ?? null,
     models: listed ?? [],
     openEnded: listed === undefined,
+  };
+}
+
+/** A list of forms that some kind of provider is spoken to in. */
+function forms(kinds: readonly KindFacts[]): Reader<readonly string[]> {
+  const known = [...new Set(kinds.flatMap(({ speaks, alsoSpeaks }) => [speaks, ...(alsoSpeaks ?? [])]))];
+  return (field) => {
+    const read = distinct(oneOf(known))(field);
+    return read?.length === 0 ? field.fail('must name at least one form') : read;
   };
 }
 
@@ -125,25 +140,28 @@ function timeouts(field: Field): ProviderSettings['timeouts'] | undefined {
   };
 }
 
-function models(field: Field): readonly ModelSettings[] | undefined {
-  const firstUse = new Map<string, string>();
-  return list((item) => {
-    const model = readModel(item);
-    if (!model) return undefined;
-    const other = firstUse.get(model.id);
-    if (other !== undefined) return item.fail(`has the id of ${other}; a provider offers a model once`);
-    firstUse.set(model.id, item.path);
-    return model;
-  })(field);
+function models(speaks: Reader<readonly string[]>): Reader<readonly ModelSettings[]> {
+  return (field) => {
+    const firstUse = new Map<string, string>();
+    return list((item) => {
+      const model = readModel(item, speaks);
+      if (!model) return undefined;
+      const other = firstUse.get(model.id);
+      if (other !== undefined) return item.fail(`has the id of ${other}; a provider offers a model once`);
+      firstUse.set(model.id, item.path);
+      return model;
+    })(field);
+  };
 }
 
-function readModel(field: Field): ModelSettings | undefined {
+function readModel(field: Field, speaks: Reader<readonly string[]>): ModelSettings | undefined {
   const read = mapping(
     field,
     {
       id: MODEL_ID,
       upstream_id: text,
       name: text,
+      speaks,
       context_length: integer(1),
       max_completion_tokens: integer(1),
       pricing,
@@ -161,6 +179,7 @@ function readModel(field: Field): ModelSettings | undefined {
     id: read.id,
     upstreamId: read.upstream_id ?? read.id.slice(read.id.indexOf('/') + 1),
     name: read.name ?? null,
+    ...(read.speaks !== undefined && { speaks: read.speaks }),
     contextLength: read.context_length ?? null,
     maxCompletionTokens: read.max_completion_tokens ?? null,
     pricing: read.pricing ?? null,

@@ -95,6 +95,8 @@ export interface ProviderSettings {
   /** Milliseconds. `firstByte`: dispatch to first body byte; `idle`: between body bytes; `total`: the whole call. */
   timeouts: { connect: number; firstByte: number; idle: number; total: number };
   maxConcurrency: number;
+  /** The forms in which it is asked, the one for clients of other forms first; null: as its kind says. */
+  speaks: readonly string[] | null;
   /** Its chat template takes one leading system message and strict alternation. */
   strictTemplate: boolean;
   models: readonly ModelSettings[];
@@ -107,6 +109,8 @@ export interface ModelSettings {
   id: string;
   upstreamId: string;
   name: string | null;
+  /** The forms in which this model is asked, where they are not those of its provider; the usual one first. */
+  speaks?: readonly string[];
   contextLength: number | null;
   maxCompletionTokens: number | null;
   /** null: unknown, which is not free. */
