@@ -1,5 +1,5 @@
 /** Content blocks into parts: the same reading for requests, whole answers and the starts of streamed blocks. */
-import { parseJson, stringifyJson } from '../../base/json.ts';
+import { argumentsOf } from '../conversation/call-input.ts';
 import type {
   CacheMark,
   Extras,
@@ -16,9 +16,6 @@ import type {
 import { type Fields, fieldsOf, isFields, listOf, restOf, textOf, textOrUndefined } from '../conversation/fields.ts';
 import { decodeCitations } from './citations.ts';
 import { type Sealed, unseal, unsealBlock } from './sealed.ts';
-
-/** The member in which arguments that are no JSON object travel where the form needs an object. */
-export const INVALID_JSON = 'INVALID_JSON';
 
 /**
  * Who wrote the blocks: a `client` replays thinking of anyone, and without a signature it is plain text; of a `vendor` all
@@ -97,26 +94,6 @@ export function decodeCache(value: unknown): CacheMark | undefined {
   if (!isFields(value)) return undefined;
   const ttl = value['ttl'];
   return ttl === '5m' || ttl === '1h' ? { ttl } : {};
-}
-
-/** The JSON text of a call's input; what the gateway wrapped because it was no object comes out as it was. */
-export function argumentsOf(input: unknown): string {
-  if (input === undefined || input === null || input === '') return '{}';
-  // Some relatives of the vendor send the text itself.
-  if (typeof input === 'string') return input;
-  if (isFields(input)) {
-    const wrapped = input[INVALID_JSON];
-    if (typeof wrapped === 'string' && Object.keys(input).length === 1 && !isObjectText(wrapped)) return wrapped;
-  }
-  return stringifyJson(input);
-}
-
-export function isObjectText(text: string): boolean {
-  try {
-    return isFields(parseJson(text));
-  } catch {
-    return false;
-  }
 }
 
 function decodeThinking(block: Fields, author: Author): ReasoningPart {

@@ -1,11 +1,11 @@
 /** A streamed answer of an upstream that speaks the messages form (wire/messages.md, "SSE"), event by event. */
-import { parseJson } from '../../base/json.ts';
+import { argumentsOf, parseInput } from '../conversation/call-input.ts';
 import type { Part, TurnEvent } from '../conversation/conversation.ts';
 import type { UpstreamFailure } from '../conversation/failure.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf, textOrUndefined } from '../conversation/fields.ts';
 import type { TurnDecoder } from '../conversation/format.ts';
 import { decodeCitation } from './citations.ts';
-import { argumentsOf, completeCall, decodeBlock, decodeBlocks, INVALID_JSON } from './decode-blocks.ts';
+import { completeCall, decodeBlock, decodeBlocks } from './decode-blocks.ts';
 import { failureFromError } from './failure.ts';
 import { decodeFinish } from './finish.ts';
 import { decodeUsage, mergeUsage } from './usage.ts';
@@ -217,13 +217,5 @@ function gather(open: OpenBlock, delta: Fields): void {
       if (key === 'type' || value === null) continue;
       block[key] = typeof value === 'string' ? textOf(block[key]) + value : value;
     }
-  }
-}
-
-function parseInput(text: string): unknown {
-  try {
-    return parseJson(text);
-  } catch {
-    return { [INVALID_JSON]: text };
   }
 }

@@ -1,13 +1,12 @@
 /** Parts of a conversation as content blocks of a request to an upstream of this form. */
-import { parseJson } from '../../base/json.ts';
+import { inputOf } from '../conversation/call-input.ts';
 import type { Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart } from '../conversation/conversation.ts';
-import { type Fields, isFields } from '../conversation/fields.ts';
+import type { Fields } from '../conversation/fields.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
+import { ToolIds } from '../conversation/tool-ids.ts';
 import type { CacheMarks } from './cache-marks.ts';
-import { INVALID_JSON } from './decode-blocks.ts';
 import { encodeFile, encodeImageSource } from './media.ts';
-import { ToolIds } from './tool-ids.ts';
 
 export class BlockEncoder {
   private readonly ids = new ToolIds();
@@ -142,20 +141,4 @@ export class BlockEncoder {
     this.reported.add(what);
     this.losses.drop(what, why);
   }
-}
-
-/**
- * The input object of a call. Numbers keep their digits (bug 34). Text that is no JSON object (a cut answer, a model's
- * slip) stands under `INVALID_JSON`, as this vendor's own documentation advises; a custom tool's text under `input`.
- */
-export function inputOf(call: ToolCallPart): unknown {
-  if (call.custom) return { input: call.arguments };
-  if (call.arguments.trim() === '') return {};
-  let value: unknown;
-  try {
-    value = parseJson(call.arguments);
-  } catch {
-    return { [INVALID_JSON]: call.arguments };
-  }
-  return isFields(value) ? value : { [INVALID_JSON]: call.arguments };
 }

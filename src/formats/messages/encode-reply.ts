@@ -1,10 +1,10 @@
 /** A whole answer for a client of the messages form (wire/messages.md, MessagesResult). */
 import { GatewayError } from '../../base/errors.ts';
+import { inputOf } from '../conversation/call-input.ts';
 import type { Part, ReasoningPart, TextPart, ToolCallPart, Turn } from '../conversation/conversation.ts';
 import type { Fields } from '../conversation/fields.ts';
 import type { Closing, Stamp } from '../conversation/format.ts';
 import { encodeCitation } from './citations.ts';
-import { inputOf } from './encode-parts.ts';
 import { encodeFinish } from './finish.ts';
 import { seal, sealBlock, sealOf } from './sealed.ts';
 import { costMembers, encodeUsage } from './usage.ts';

@@ -2,9 +2,9 @@
 import type { FilePart, ImagePart, Source } from '../conversation/conversation.ts';
 import type { Fields } from '../conversation/fields.ts';
 import { Uncarried } from '../conversation/losses.ts';
+import { sniffImage, withoutDataUrl } from '../conversation/media-bytes.ts';
 
 const IMAGE_TYPES = ['image/jpeg', 'image/png', 'image/gif', 'image/webp'];
-const DATA_URL = /^data:([^;,]*)((?:;[^;,]*)*),/i;
 const TEXT_TYPE = /^(text\/.*|application\/(json|xml|yaml|x-yaml|javascript))$/;
 
 /** The `source` of an image block. Throws `Uncarried` for a type that the form does not know. */
@@ -66,34 +66,4 @@ function imageTypeOf(source: Extract<Source, { kind: 'bytes' }>): string {
   const type = sniffImage(source.data) ?? source.mediaType.toLowerCase();
   if (IMAGE_TYPES.includes(type)) return type;
   throw new Uncarried('image', `the type ${type === '' ? 'of the image' : type} is none of ${IMAGE_TYPES.join(', ')}`);
-}
-
-/** The type that the first bytes name, if they name one; `data` is base64. */
-function sniffImage(data: string): string | undefined {
-  if (data.startsWith('/9j/')) return 'image/jpeg';
-  if (data.startsWith('iVBORw0KGgo')) return 'image/png';
-  if (data.startsWith('R0lGOD')) return 'image/gif';
-  const head = Buffer.from(data.slice(0, 24), 'base64').toString('latin1');
-  if (head.startsWith('RIFF') && head.slice(8, 12) === 'WEBP') return 'image/webp';
-  if (head.startsWith('BM') && head.slice(6, 10) === '\0\0\0\0') return 'image/bmp';
-  if (head.startsWith('II*\0') || head.startsWith('MM\0*')) return 'image/tiff';
-  return undefined;
-}
-
-/** A `data:` URL taken apart; other sources as they are. */
-function withoutDataUrl(source: Source): Source {
-  if (source.kind !== 'url') return source;
-  const match = DATA_URL.exec(source.url.slice(0, 256));
-  if (!match) return source;
-  const rest = source.url.slice(match[0].length);
-  const data = /;base64/i.test(match[2] ?? '') ? rest : Buffer.from(decodeText(rest), 'utf8').toString('base64');
-  return { kind: 'bytes', mediaType: (match[1] || 'text/plain').toLowerCase(), data };
-}
-
-function decodeText(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    throw new Uncarried('data URL', 'its text is not percent-encoded');
-  }
 }
