@@ -8,7 +8,7 @@ import type { Finish, Turn, TurnEvent, Usage } from '../formats/conversation/con
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { ServedFormat, SpokenFormat, Stamp, TurnDecoder } from '../formats/conversation/format.ts';
 import { EventReader } from '../http/sse.ts';
-import type { UpstreamCall, UpstreamReceiver } from '../providers/index.ts';
+import type { FrameReader, Framing, UpstreamCall, UpstreamReceiver } from '../providers/index.ts';
 import { gatherWhole, type Passage, type StreamWriter, streamWhole, type WholeReply } from './translate.ts';
 import { isVisible, visibleSize } from './visible.ts';
 
@@ -32,6 +32,8 @@ export interface AttemptSetup {
   stream: boolean;
   owner: AttemptOwner;
   limits: Limits;
+  /** How the provider cuts its streams into events; absent: server-sent events. */
+  framing?: Framing | undefined;
 }
 
 export class Attempt implements UpstreamReceiver {
@@ -41,7 +43,7 @@ export class Attempt implements UpstreamReceiver {
   /** Body of an error or of a whole answer. */
   #chunks: Buffer[] = [];
   #size = 0;
-  #reader: EventReader | undefined;
+  #reader: FrameReader | undefined;
   #decoder: TurnDecoder | undefined;
   #pending = '';
   /** Events of a stream that came although a whole answer was asked for. */
@@ -126,7 +128,12 @@ export class Attempt implements UpstreamReceiver {
   #startStream(): void {
     this.#mode = 'stream';
     this.#decoder = this.#setup.passage.decoder();
-    this.#reader = new EventReader((name, data) => this.#event(name, data), this.#setup.limits.upstreamEventBytes);
+    const { framing, limits } = this.#setup;
+    const onEvent = (name: string, data: string) => this.#event(name, data);
+    this.#reader =
+      framing === undefined
+        ? new EventReader(onEvent, limits.upstreamEventBytes)
+        : framing(onEvent, limits.upstreamEventBytes);
   }
 
   data(chunk: Buffer): void {

@@ -8,7 +8,7 @@ import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { EncodeTarget, SpokenFormat, Stamp } from '../formats/conversation/format.ts';
 import { Uncarried } from '../formats/conversation/losses.ts';
 import { spokenFormat } from '../formats/index.ts';
-import { formsFor } from '../providers/index.ts';
+import { deliver, formsFor } from '../providers/index.ts';
 import { type Budget, type OpenGeneration, type Refusal, type Reservation, refusalError } from '../spend/index.ts';
 import { Attempt, type AttemptOwner } from './attempt.ts';
 import { affordableTokens, boundNano, boundOf, budgetsOf } from './govern.ts';
@@ -156,6 +156,7 @@ export class Dispatcher {
       stream: asked.stream,
       owner,
       limits: this.#parts.limits,
+      framing: endpoint.provider.kind.framing?.(spoken.id),
     });
     return new Ready(this, this.#parts, this.#request, {
       candidate,
@@ -164,7 +165,7 @@ export class Dispatcher {
       generation,
       promptBytes,
       passage,
-      path: spoken.path,
+      spoken,
     });
   }
 
@@ -218,14 +219,15 @@ export class Dispatcher {
   }
 
   #target(endpoint: Endpoint, capOutputTokens: number | undefined): EncodeTarget {
+    const { kind } = endpoint.provider;
     return {
       model: endpoint.upstreamId,
       stream: this.#request.asked.stream,
       maxOutputTokens: endpoint.maxCompletionTokens,
       ...(capOutputTokens !== undefined && { capOutputTokens }),
-      origin: endpoint.provider.kind.origin,
+      origin: kind.originFor?.(endpoint.upstreamId) ?? kind.origin,
       user: this.#parts.hashUser(this.#request.caller, this.#request.asked.user),
-      dialect: endpoint.provider.kind.dialect,
+      dialect: kind.dialect,
     };
   }
 
@@ -248,7 +250,7 @@ interface ReadySetup {
   generation: OpenGeneration;
   promptBytes: number;
   passage: Passage;
-  path: string;
+  spoken: SpokenFormat;
 }
 
 class Ready implements Dispatched {
@@ -261,7 +263,7 @@ class Ready implements Dispatched {
   readonly #parts: InferenceParts;
   readonly #request: InferenceRequest;
   readonly #passage: Passage;
-  readonly #path: string;
+  readonly #spoken: SpokenFormat;
   readonly #credential: { id: string; value: string | null };
   #inside = true;
 
@@ -275,21 +277,27 @@ class Ready implements Dispatched {
     this.#parts = parts;
     this.#request = request;
     this.#passage = setup.passage;
-    this.#path = setup.path;
+    this.#spoken = setup.spoken;
     this.#credential = parts.credentials.choose(this.candidate.endpoint.provider);
   }
 
   start(): void {
-    const { provider } = this.candidate.endpoint;
-    const headers = provider.kind.headers(this.#credential.value);
-    for (const name of provider.kind.forwards ?? []) {
-      const value = this.#request.about.headers[name];
-      if (typeof value === 'string') headers[name] = value;
-    }
-    const transport = provider.kind.transport ?? this.#parts.transport;
-    const call = transport.send(
-      { url: provider.baseUrl + this.#path, headers, body: this.#passage.body, timeouts: provider.timeouts },
+    const { provider, upstreamId } = this.candidate.endpoint;
+    const { id: form, path } = this.#spoken;
+    const { stream } = this.#request.asked;
+    const call = deliver(
+      {
+        provider,
+        credential: this.#credential.value,
+        form,
+        model: upstreamId,
+        stream,
+        path: typeof path === 'string' ? path : path(upstreamId, stream),
+        body: this.#passage.body,
+        clientHeaders: this.#request.about.headers,
+      },
       this.attempt,
+      this.#parts,
     );
     this.attempt.attach(call);
   }
@@ -304,6 +312,7 @@ class Ready implements Dispatched {
   rest(failure: UpstreamFailure, credentialOnly: boolean): void {
     const { endpoint } = this.candidate;
     const { health, credentials } = this.#parts;
+    if (failure.kind === 'auth') endpoint.provider.signer?.refused?.(this.#credential.value);
     if (credentialOnly && endpoint.provider.credentials.length > 1) {
       health.rest(this.#credential.id, failure);
       if (credentials.anyRested(endpoint.provider)) this.#dispatcher.tryAgain(this.candidate);

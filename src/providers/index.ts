@@ -24,9 +24,12 @@ import { vllm } from './vllm.ts';
 import { xai } from './xai.ts';
 import { zai } from './zai.ts';
 
+export { type Delivery, deliver } from './deliver.ts';
+export type { FrameReader, Framing } from './framing.ts';
 export { formsFor, type Provider, type ProviderKind, type Timeouts } from './provider.ts';
 export type { Transport, UpstreamCall, UpstreamReceiver, UpstreamRequest } from './send.ts';
 export { createTransport } from './send.ts';
+export { type Signature, type Signer, SignInError, type UnsignedCall } from './sign.ts';
 
 /** Every kind, in the order in which the environment switches them on. `loadConfig` takes this list. */
 export const KINDS: readonly ProviderKind[] = [
@@ -60,7 +63,7 @@ export function providersFrom(config: Pick<Config, 'providers'>): readonly Provi
 function providerFrom(settings: ProviderSettings): Provider {
   const kind = BY_ID.get(settings.kind);
   if (!kind) throw new Error(`unknown kind of provider: ${settings.kind}`);
-  return Object.freeze({
+  const provider: Provider = {
     id: settings.id,
     name: settings.name,
     kind: configured(kind, settings),
@@ -68,7 +71,9 @@ function providerFrom(settings: ProviderSettings): Provider {
     credentials: Object.freeze(settings.credentials.map((credential) => credential.reveal())),
     timeouts: settings.timeouts,
     maxConcurrency: settings.maxConcurrency,
-  });
+  };
+  const signer = provider.kind.signer?.(provider);
+  return Object.freeze(signer === undefined ? provider : { ...provider, signer });
 }
 
 /** The kind with what belongs to one server rather than to its software: its forms, and the strictness of its template. */

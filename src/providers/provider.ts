@@ -5,7 +5,10 @@
 import type { ModelSettings } from '../base/config.ts';
 import type { FormatId, ReasoningOrigin } from '../formats/conversation/conversation.ts';
 import type { Dialect } from '../formats/conversation/format.ts';
+import type { Delivery } from './deliver.ts';
+import type { Framing } from './framing.ts';
 import type { Transport } from './send.ts';
+import type { Signer } from './sign.ts';
 
 export interface ProviderKind {
   /** `kind` in the yaml. */
@@ -26,11 +29,19 @@ export interface ProviderKind {
   author?: string;
   /** Bare model names that belong to it (`gpt-4o`), for clients that change nothing but the base URL. */
   bareModels?: RegExp;
+  /** Path below the base URL, where it is not the one that the form has. Whatever of the model goes in is percent-encoded. */
+  path?(delivery: Delivery): string | undefined;
   /** Headers that carry the credential and the form's own constants. Built from nothing: no client header gets here. */
   headers(credential: string | null): Record<string, string>;
+  /** Made once for each configured provider: what signs its calls, for kinds that headers alone do not do for. */
+  signer?(provider: Provider): Signer;
+  /** How the streams of a form are cut into events, where that is not as server-sent events. */
+  framing?(form: FormatId): Framing | undefined;
   /** Request headers of the client that the provider may see, lower case (e.g. `anthropic-beta`). Default none. */
   forwards?: readonly string[];
   origin: ReasoningOrigin;
+  /** Where the origin depends on the model. Wins over `origin`. */
+  originFor?(upstreamModel: string): ReasoningOrigin;
   dialect: Dialect;
   /** In-process providers (`simulated`) answer here instead of over the network. */
   transport?: Transport;
@@ -74,4 +85,6 @@ export interface Provider {
   credentials: readonly string[];
   timeouts: Timeouts;
   maxConcurrency: number;
+  /** Absent: the headers of the kind are all that a call needs. */
+  signer?: Signer;
 }

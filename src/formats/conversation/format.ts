@@ -164,8 +164,8 @@ export interface TurnDecoder {
 
 export interface SpokenFormat {
   readonly id: FormatId;
-  /** Path below the provider's base URL, e.g. `/chat/completions`. */
-  readonly path: string;
+  /** Path below the provider's base URL, e.g. `/chat/completions`; a function where it names the model or the streaming. */
+  readonly path: string | ((upstreamModel: string, stream: boolean) => string);
   /** Throws `Uncarried` for content or features that this form has no place for. Deterministic and prefix-stable. */
   encode(conversation: Conversation, target: EncodeTarget, losses: Losses): unknown;
   /** A whole answer, or the failure that it reports with status 200. */

@@ -1,0 +1,120 @@
+/**
+ * One call to a provider: its address, its headers, its signature, then the transport. What a kind says about these is
+ * put together here and nowhere else, so that every operation that calls upstreams does it alike.
+ */
+import type { Clock } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import type { FormatId } from '../formats/conversation/conversation.ts';
+import type { UpstreamFailure } from '../formats/conversation/failure.ts';
+import type { Provider } from './provider.ts';
+import type { Transport, UpstreamCall, UpstreamReceiver, UpstreamRequest } from './send.ts';
+import { type Signature, SignInError } from './sign.ts';
+
+export interface Delivery {
+  provider: Provider;
+  credential: string | null;
+  /** The form of the body. */
+  form: FormatId;
+  /** As the provider knows it. */
+  model: string;
+  stream: boolean;
+  /** Where the form has the call, below the base URL; the kind may have it elsewhere. */
+  path: string;
+  body: Buffer | string;
+  /** Headers of the client's request, lower case; only those that the kind forwards go along. */
+  clientHeaders?: Readonly<Record<string, string | string[] | undefined>>;
+}
+
+export interface DeliveryParts {
+  transport: Transport;
+  clock: Clock;
+  log: Log;
+}
+
+/**
+ * Sends the call. Never calls the receiver before it has returned. A provider that signs may have to wait for its token:
+ * until then nothing is sent, and a sign-in that fails is the receiver's `failed`, with `sent` false.
+ */
+export function deliver(delivery: Delivery, receiver: UpstreamReceiver, parts: DeliveryParts): UpstreamCall {
+  const { provider, credential, body } = delivery;
+  const { kind } = provider;
+  const path = kind.path?.(delivery) ?? delivery.path;
+  const headers = kind.headers(credential);
+  for (const name of kind.forwards ?? []) {
+    const value = delivery.clientHeaders?.[name];
+    if (typeof value === 'string') headers[name] = value;
+  }
+  const transport = kind.transport ?? parts.transport;
+  const request: UpstreamRequest = { url: provider.baseUrl + path, headers, body, timeouts: provider.timeouts };
+  if (provider.signer === undefined) return transport.send(request, receiver);
+  let signature: Signature | Promise<Signature>;
+  try {
+    signature = provider.signer.sign({ request, credential, clock: parts.clock });
+  } catch (cause) {
+    signature = Promise.reject(cause);
+  }
+  if (!(signature instanceof Promise)) return transport.send(signed(request, signature), receiver);
+  return new SignedCall(request, signature, transport, receiver, parts);
+}
+
+function signed(request: UpstreamRequest, signature: Signature): UpstreamRequest {
+  return { ...request, headers: { ...request.headers, ...signature } };
+}
+
+/** A call that waits for its signature. The time that this takes counts against the time to connect. */
+class SignedCall implements UpstreamCall {
+  #call: UpstreamCall | undefined;
+  #paused = false;
+  #over = false;
+
+  constructor(
+    request: UpstreamRequest,
+    signature: Promise<Signature>,
+    transport: Transport,
+    receiver: UpstreamReceiver,
+    { clock, log }: DeliveryParts,
+  ) {
+    const fail = (failure: UpstreamFailure) => {
+      if (this.#over) return;
+      this.#over = true;
+      receiver.failed(failure, false);
+    };
+    const { connect } = request.timeouts;
+    const timer = clock.timer(connect, () =>
+      fail({ kind: 'timeout', status: null, message: `the sign-in at the provider took longer than ${connect} ms` }),
+    );
+    signature
+      .then(
+        (headers) => {
+          timer.cancel();
+          if (this.#over) return;
+          this.#call = transport.send(signed(request, headers), receiver);
+          if (this.#paused) this.#call.pause();
+        },
+        (cause: unknown) => {
+          timer.cancel();
+          if (cause instanceof SignInError) fail(cause.failure);
+          else {
+            log.error('signing a call failed', { cause });
+            fail({ kind: 'auth', status: null, message: 'the call could not be signed' });
+          }
+        },
+      )
+      .catch((cause: unknown) => log.error('receiver of an upstream answer failed', { cause }));
+  }
+
+  pause(): void {
+    this.#paused = true;
+    this.#call?.pause();
+  }
+
+  resume(): void {
+    this.#paused = false;
+    this.#call?.resume();
+  }
+
+  abort(): void {
+    this.#over = true;
+    this.#call?.abort();
+  }
+}

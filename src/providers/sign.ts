@@ -1,0 +1,93 @@
+/**
+ * How a provider's calls are signed when headers of its kind alone do not do: with a token that is fetched and runs out,
+ * or over the body.
+ */
+import type { Clock } from '../base/clock.ts';
+import type { UpstreamFailure } from '../formats/conversation/failure.ts';
+import type { UpstreamRequest } from './send.ts';
+
+/** Headers that go along beside those of the kind, and over them. */
+export type Signature = Record<string, string>;
+
+export interface UnsignedCall {
+  /** As it will go out, with the headers of the kind. */
+  request: UpstreamRequest;
+  credential: string | null;
+  clock: Clock;
+}
+
+export interface Signer {
+  /**
+   * Answers at once where it can (a token at hand, a hash of the body): a promise is only for what must be waited for.
+   * Throws or rejects with `SignInError`; anything else is logged and told as a credential that was refused.
+   */
+  sign(call: UnsignedCall): Signature | Promise<Signature>;
+  /** The upstream did not take what was signed with this credential: whatever is kept of it is fetched anew. */
+  refused?(credential: string | null): void;
+}
+
+/** No signature could be had. The failure decides, as an upstream's own would, what follows. */
+export class SignInError extends Error {
+  readonly failure: UpstreamFailure;
+
+  constructor(failure: UpstreamFailure) {
+    super(failure.message);
+    this.name = 'SignInError';
+    this.failure = failure;
+  }
+}
+
+export interface Token {
+  value: string;
+  /** `clock.now()` when it runs out. */
+  expiresAt: number;
+}
+
+/** A token is renewed this long before it runs out: a call that begins with it should end with it. */
+const RENEW_AHEAD_MS = 5 * 60_000;
+/** After a renewal that failed while the token still holds: no further one for so long. */
+const RETRY_MS = 10_000;
+
+/**
+ * Keeps one token. Many may wait for it, one fetches it; near its end it is renewed while calls go on with the old one;
+ * a failure is told to those who wait and to nobody after them.
+ */
+export class TokenKeeper {
+  readonly #fetch: (clock: Clock) => Promise<Token>;
+  #token: Token | undefined;
+  #fetching: Promise<string> | undefined;
+  #notBefore = 0;
+
+  constructor(fetch: (clock: Clock) => Promise<Token>) {
+    this.#fetch = fetch;
+  }
+
+  token(clock: Clock): string | Promise<string> {
+    const now = clock.now();
+    const token = this.#token;
+    if (token === undefined || now >= token.expiresAt) return this.#renew(clock);
+    if (now >= token.expiresAt - RENEW_AHEAD_MS && now >= this.#notBefore) {
+      this.#renew(clock).catch(() => {
+        this.#notBefore = clock.now() + RETRY_MS;
+      });
+    }
+    return token.value;
+  }
+
+  /** The upstream has refused it: the next call fetches another one. */
+  forget(): void {
+    this.#token = undefined;
+  }
+
+  #renew(clock: Clock): Promise<string> {
+    this.#fetching ??= this.#fetch(clock)
+      .then((token) => {
+        this.#token = token;
+        return token.value;
+      })
+      .finally(() => {
+        this.#fetching = undefined;
+      });
+    return this.#fetching;
+  }
+}
