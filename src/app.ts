@@ -7,7 +7,7 @@ import type { Clock } from './base/clock.ts';
 import type { Config, Limits } from './base/config.ts';
 import { type Log, redact } from './base/log.ts';
 import { createNamespace } from './base/namespace.ts';
-import { buildCatalog } from './catalog/index.ts';
+import { buildCatalog, createStatistics } from './catalog/index.ts';
 import type { HttpLimits } from './http/limits.ts';
 import { createHttpServer, type HttpServer } from './http/server.ts';
 import {
@@ -57,12 +57,14 @@ export async function createApp({ config, target, clock, log }: AppOptions): Pro
   const namespace = createNamespace(config.namespace);
   const identities = new Identities(await userHashSecret(database));
   const health = new Health(clock);
+  const statistics = createStatistics({ database, clock, log });
   const running = new Running();
   let settings = config;
   let catalog = catalogOf(config);
   const inference: InferenceParts = {
     catalog: () => catalog,
     spend,
+    statistics,
     health,
     concurrency: new Concurrency(),
     running,
@@ -115,6 +117,7 @@ export async function createApp({ config, target, clock, log }: AppOptions): Pro
       late.cancel();
       await transport.close();
       await spend.close();
+      await statistics.close();
       await changes.close();
       await database.close();
     },

@@ -1,7 +1,13 @@
 /** Every step of the schema, one line a folder; the numbers in their names give the order. */
 import { accessMigrations } from './access/index.ts';
+import { statisticsMigrations } from './catalog/index.ts';
 import { inferenceMigrations } from './inference/index.ts';
 import { spendMigrations } from './spend/index.ts';
 import type { Migration } from './storage/migrate.ts';
 
-export const migrations: readonly Migration[] = [...accessMigrations, ...spendMigrations, ...inferenceMigrations];
+export const migrations: readonly Migration[] = [
+  ...accessMigrations,
+  ...spendMigrations,
+  ...inferenceMigrations,
+  ...statisticsMigrations,
+];

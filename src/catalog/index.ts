@@ -5,3 +5,13 @@
 export { buildCatalog, type Catalog, type Endpoint, type Model } from './catalog.ts';
 export { catalogOperations } from './operations.ts';
 export { type Bill, type Ceiling, ceilingOf, priceOf } from './pricing.ts';
+export {
+  createStatistics,
+  type EndpointFigures,
+  type EndpointStatistics,
+  type Measured,
+  NO_FIGURES,
+  type Percentiles,
+  type Statistics,
+  statisticsMigrations,
+} from './statistics/index.ts';

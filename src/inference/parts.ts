@@ -4,7 +4,7 @@ import type { Clock } from '../base/clock.ts';
 import type { HostSettings, Limits } from '../base/config.ts';
 import type { Log } from '../base/log.ts';
 import type { Nano } from '../base/money.ts';
-import type { Catalog } from '../catalog/index.ts';
+import type { Catalog, Statistics } from '../catalog/index.ts';
 import type { Transport } from '../providers/index.ts';
 import type { Spend } from '../spend/index.ts';
 import type { Concurrency } from './concurrency.ts';
@@ -16,6 +16,7 @@ export interface InferenceParts {
   /** The catalog as it is now; a reload of the configuration replaces it. */
   catalog(): Catalog;
   spend: Spend;
+  statistics: Statistics;
   health: Health;
   concurrency: Concurrency;
   running: Running;

@@ -7,7 +7,7 @@ import { DEFAULT_LIMITS } from '../base/config/section-readers.ts';
 import { readDocument } from '../base/json.ts';
 import { silentLog } from '../base/log.ts';
 import { parsePrice } from '../base/money.ts';
-import type { Catalog, Endpoint } from '../catalog/index.ts';
+import { type Catalog, type Endpoint, NO_FIGURES } from '../catalog/index.ts';
 import type { FormatId } from '../formats/conversation/conversation.ts';
 import { chat, messages } from '../formats/index.ts';
 import { Concurrency } from '../inference/concurrency.ts';
@@ -151,6 +151,7 @@ function partsFor(kind: ProviderKind, rows: Generation[]): InferenceParts {
   return {
     catalog: () => catalog,
     spend: spendInto(rows),
+    statistics: { record() {}, of: () => NO_FIGURES, async exchange() {}, async close() {} },
     health,
     concurrency: new Concurrency(),
     running: new Running(),
