@@ -103,6 +103,7 @@ test('every member of the documented sample is read', () => {
     baseUrl: 'http://127.0.0.1:9000/v1',
     timeouts: { connect: 5000, firstByte: 60_000, idle: 500, total: 600_000 },
     maxConcurrency: 500,
+    options: {},
     strictTemplate: false,
     speaks: null,
     openEnded: false,

@@ -11,14 +11,25 @@ import path from 'node:path';
 import { Environment, errorCode, type Inputs } from './config/environment.ts';
 import type { Field } from './config/field.ts';
 import { ConfigError, type Problem } from './config/problems.ts';
-import { DEFAULT_MAX_CONCURRENCY, DEFAULT_TIMEOUTS, type KindFacts, readProviders } from './config/provider-readers.ts';
+import { type KindFacts, readProviders } from './config/provider-readers.ts';
 import { distinct, mapping } from './config/readers.ts';
-import { account, DEFAULT_ACCOUNT, DEFAULT_LIMITS, hosts, limits, network } from './config/section-readers.ts';
-import type { Config, ProviderSettings, TlsSettings } from './config/settings.ts';
+import {
+  account,
+  DEFAULT_ACCOUNT,
+  DEFAULT_EGRESS,
+  DEFAULT_LIMITS,
+  egress,
+  hosts,
+  limits,
+  network,
+} from './config/section-readers.ts';
+import type { Config, TlsSettings } from './config/settings.ts';
+import { withEnvironment } from './config/with-environment.ts';
 import { parseYaml } from './config/yaml.ts';
 import { Secret } from './secret.ts';
 
 export { type Inputs, VARIABLES, type Variable, variableTable } from './config/environment.ts';
+export type { OptionFacts } from './config/kind-options.ts';
 export { ConfigError, type Problem } from './config/problems.ts';
 export { type KindFacts, UNKNOWN_DATA_POLICY } from './config/provider-readers.ts';
 export { DEFAULT_ACCOUNT, DEFAULT_LIMITS } from './config/section-readers.ts';
@@ -109,46 +120,6 @@ function readBody(field: Field | undefined, kinds: readonly KindFacts[], environ
     trustedProxies: read?.trusted_proxies ?? [],
     limits: read?.limits ?? DEFAULT_LIMITS,
     providers: withEnvironment(read?.providers ?? [], kinds, environment),
-  };
-}
-
-/**
- * Adds the providers that the environment switches on, and its credentials to listed ones that have none. A credential
- * never follows a `base_url`: that would send it to a host that the environment did not name.
- */
-function withEnvironment(listed: readonly ProviderSettings[], kinds: readonly KindFacts[], environment: Environment) {
-  const providers = [...listed];
-  for (const kind of kinds) {
-    const credential = kind.environment === undefined ? null : environment.credential(kind.environment);
-    if (credential === null) continue;
-    providers.forEach((provider, index) => {
-      const wanting = provider.kind === kind.id && provider.credentials.length === 0 && provider.baseUrl === undefined;
-      if (wanting) providers[index] = { ...provider, credentials: [credential] };
-    });
-    if (!providers.some(({ id }) => id === kind.id)) providers.push(bare(kind, [credential]));
-  }
-  for (const { id, kind, credentials, baseUrl } of providers) {
-    const variable = kinds.find((other) => other.id === kind)?.environment;
-    if (credentials.length > 0 || baseUrl !== undefined || variable === undefined) continue;
-    environment.fail(variable, `is not set, and the provider ${id} has no api_key`);
-  }
-  const standIn = kinds.find((kind) => kind.standIn === true);
-  return providers.length === 0 && standIn ? [bare(standIn, [])] : providers;
-}
-
-function bare(kind: KindFacts, credentials: readonly Secret[]): ProviderSettings {
-  return {
-    id: kind.id,
-    name: kind.name,
-    kind: kind.id,
-    baseUrl: undefined,
-    credentials,
-    timeouts: DEFAULT_TIMEOUTS,
-    maxConcurrency: DEFAULT_MAX_CONCURRENCY,
-    strictTemplate: false,
-    speaks: null,
-    models: kind.models ?? [],
-    openEnded: kind.models === undefined,
   };
 }
 

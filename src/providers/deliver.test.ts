@@ -40,6 +40,7 @@ function setUp(kind: Partial<ProviderKind> = {}, signer?: Signer) {
       name: 'P',
       kind: { ...chat, ...kind },
       baseUrl: 'http://upstream.test/v1',
+      options: {},
       credentials: ['k'],
       timeouts: TIMEOUTS,
       maxConcurrency: 1,

@@ -10,15 +10,20 @@ function providersOf(providers: unknown, env: Record<string, string> = {}) {
 
 test('kinds have ids and variables of their own', () => {
   const ids = KINDS.map(({ id }) => id);
-  const variables = KINDS.flatMap(({ environment }) => environment ?? []);
-  const authors = KINDS.flatMap(({ author }) => author ?? []);
+  const variables = KINDS.flatMap(({ environment, alsoEnvironment = [] }) =>
+    [environment ?? [], alsoEnvironment].flat(),
+  );
+  const authors = KINDS.flatMap(({ author, bareModels }) => (bareModels && author) ?? []);
   for (const list of [ids, variables, authors]) assert.equal(new Set(list).size, list.length);
 });
 
 test('every kind has an address, answers inside the process, or is a bare form', () => {
   for (const { id, speaks, baseUrl, transport } of KINDS) {
     if (id === speaks) assert.equal(baseUrl, undefined);
-    else assert.ok(transport !== undefined || (baseUrl !== undefined && !baseUrl.endsWith('/')), id);
+    else if (transport === undefined) {
+      const address = typeof baseUrl === 'function' ? baseUrl({}) : baseUrl;
+      assert.ok(address !== undefined && !address.endsWith('/'), id);
+    }
   }
 });
 

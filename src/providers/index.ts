@@ -67,13 +67,18 @@ function providerFrom(settings: ProviderSettings): Provider {
     id: settings.id,
     name: settings.name,
     kind: configured(kind, settings),
-    baseUrl: settings.baseUrl ?? kind.baseUrl ?? `in-process:${kind.id}`,
+    baseUrl: settings.baseUrl ?? addressOf(kind, settings.options),
+    options: settings.options,
     credentials: Object.freeze(settings.credentials.map((credential) => credential.reveal())),
     timeouts: settings.timeouts,
     maxConcurrency: settings.maxConcurrency,
   };
   const signer = provider.kind.signer?.(provider);
   return Object.freeze(signer === undefined ? provider : { ...provider, signer });
+}
+
+function addressOf({ id, baseUrl }: ProviderKind, options: Readonly<Record<string, string>>): string {
+  return (typeof baseUrl === 'function' ? baseUrl(options) : baseUrl) ?? `in-process:${id}`;
 }
 
 /** The kind with what belongs to one server rather than to its software: its forms, and the strictness of its template. */

@@ -2,7 +2,7 @@
  * A provider: where to send, how to sign, which form it speaks, its quirks. `ProviderKind` is code (one small file each,
  * listed in `index.ts`); `Provider` is one configured instance of a kind, as `gatehouse.yaml` or the environment made it.
  */
-import type { ModelSettings } from '../base/config.ts';
+import type { ModelSettings, OptionFacts } from '../base/config.ts';
 import type { FormatId, ReasoningOrigin } from '../formats/conversation/conversation.ts';
 import type { Dialect } from '../formats/conversation/format.ts';
 import type { Delivery } from './deliver.ts';
@@ -21,10 +21,16 @@ export interface ProviderKind {
   alsoSpeaks?: readonly FormatId[];
   /** Where the forms depend on the model: those of this one, the one for clients of other forms first. Wins over both. */
   speaksFor?(upstreamModel: string): readonly FormatId[];
-  /** Absent for kinds that have no public address (a bare format). */
-  baseUrl?: string;
+  /** Absent for kinds that have no public address (a bare format); a function where it depends on the options. */
+  baseUrl?: string | ((options: Readonly<Record<string, string>>) => string);
   /** Usual environment variable of the credential; `<NAME>_FILE` is read too. Set: the provider switches on by itself. */
   environment?: string;
+  /** Further variables of it, for services whose own tools read several. */
+  alsoEnvironment?: readonly string[];
+  /** What an instance must know beside address and credential (a project, a region): members of its own in the yaml. */
+  options?: Readonly<Record<string, OptionFacts>>;
+  /** The credential is a JSON document, such as a key file, rather than a header's text. */
+  credentialDocument?: boolean;
   /** Author prefix of the models that it offers when it switches on by itself, e.g. `openai`. */
   author?: string;
   /** Bare model names that belong to it (`gpt-4o`), for clients that change nothing but the base URL. */
@@ -82,6 +88,8 @@ export interface Provider {
   kind: ProviderKind;
   baseUrl: string;
   /** Several are spread over and cooled one by one. Empty: calls carry no credential. */
+  /** By the names of the kind's `options`. */
+  options: Readonly<Record<string, string>>;
   credentials: readonly string[];
   timeouts: Timeouts;
   maxConcurrency: number;

@@ -177,6 +177,7 @@ function endpointOf(kind: ProviderKind): Endpoint {
       name: PROVIDER_NAME,
       kind,
       baseUrl: 'http://upstream.test',
+      options: {},
       credentials: ['key'],
       timeouts: { connect: 1000, firstByte: 1000, idle: 1000, total: 1000 },
       maxConcurrency: 10,

@@ -31,9 +31,14 @@ export const VARIABLES: readonly Variable[] = [
 /** The table above and the providers' variables, as rows of a Markdown table. */
 export function variableTable(kinds: readonly KindFacts[]): string[] {
   const own = VARIABLES.map(({ name, fallback, meaning }) => row(name, fallback, meaning));
-  const theirs = kinds.flatMap(({ environment, name }) =>
-    environment === undefined ? [] : [row(environment, '', `Credential of ${name}; switches it on.`)],
-  );
+  const theirs = kinds.flatMap(({ environment = [], alsoEnvironment = [], options = {}, name }) => [
+    ...[environment, alsoEnvironment]
+      .flat()
+      .map((variable) => row(variable, '', `Credential of ${name}; switches it on.`)),
+    ...Object.values(options).flatMap((option) =>
+      (option.environment ?? []).map((variable) => row(variable, option.fallback ?? '', `${name}: ${option.meaning}`)),
+    ),
+  ]);
   return [...own, ...theirs];
 }
 

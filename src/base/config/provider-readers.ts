@@ -1,6 +1,7 @@
 /** Readers of `providers` and what is below it. */
 import { Secret } from '../secret.ts';
 import type { Field, Reader } from './field.ts';
+import { kindNamed, type Options, optionReaders, optionsRead } from './kind-options.ts';
 import { distinct, duration, flag, integer, list, mapping, oneOf, price, text, textLike } from './readers.ts';
 import {
   type ModelSettings,
@@ -18,7 +19,14 @@ export interface KindFacts {
   name: string;
   /** Variable of the credential. Set: the provider switches on by itself. */
   environment?: string;
-  baseUrl?: string;
+  /** Further variables of the credential, for services whose own tools read several. */
+  alsoEnvironment?: readonly string[];
+  /** A function where the address depends on the options. */
+  baseUrl?: string | ((options: Readonly<Record<string, string>>) => string);
+  /** Members of its own in the yaml. */
+  options?: Options;
+  /** Its credential is a JSON document, such as a key file, rather than a header's text. */
+  credentialDocument?: boolean;
   /** Author of the models that it serves when none are listed. */
   author?: string;
   /** Models that it brings along. */
@@ -60,6 +68,7 @@ export function readProviders(field: Field, kinds: readonly KindFacts[]): Provid
 function readProvider(field: Field, kinds: readonly KindFacts[]): ProviderSettings | undefined {
   const before = field.source.problems.length;
   const speaks = forms(kinds);
+  const named = kindNamed(field, kinds);
   const read = mapping(
     field,
     {
@@ -67,12 +76,13 @@ function readProvider(field: Field, kinds: readonly KindFacts[]): ProviderSettin
       name: text,
       kind: oneOf(kinds.map((kind) => kind.id)),
       base_url: baseUrl,
-      api_key: credentials,
+      api_key: named?.credentialDocument ? documents : credentials,
       timeouts,
       max_concurrency: integer(1, 1_000_000),
       strict_template: flag,
       speaks,
       models: models(speaks),
+      ...(optionReaders(named?.options) as Record<never, never>),
     },
     ['id', 'kind'],
   );
@@ -94,6 +104,7 @@ function readProvider(field: Field, kinds: readonly KindFacts[]): ProviderSettin
     credentials: read.api_key ?? [],
     timeouts: read.timeouts ?? DEFAULT_TIMEOUTS,
     maxConcurrency: read.max_concurrency ?? DEFAULT_MAX_CONCURRENCY,
+    options: optionsRead(kind.options, read),
     strictTemplate: read.strict_template ?? false,
     speaks: read.speaks ?? null,
     models: listed ?? [],
@@ -127,6 +138,27 @@ function credentials(field: Field): Secret[] | undefined {
   }
   const value = one(field);
   return value === undefined ? undefined : [new Secret(value)];
+}
+
+/** The key files of several accounts, or one. */
+function documents(field: Field): Secret[] | undefined {
+  const one = (item: Field): Secret | undefined => {
+    const value = text(item);
+    if (value === undefined) return undefined;
+    try {
+      const document: unknown = JSON.parse(value);
+      if (typeof document === 'object' && document !== null) return new Secret(value);
+    } catch {
+      // Told below.
+    }
+    return item.fail('must be the content of a JSON key file');
+  };
+  if (Array.isArray((field.node as { items?: unknown }).items)) {
+    const read = list(one)(field);
+    return read && [...read];
+  }
+  const value = one(field);
+  return value && [value];
 }
 
 function timeouts(field: Field): ProviderSettings['timeouts'] | undefined {

@@ -117,6 +117,8 @@ export interface ModelSettings {
   pricing: Pricing | null;
   /** null: unknown. */
   inputModalities: readonly string[] | null;
+  /** What its kind must know beside these, by the yaml's names. */
+  options: Readonly<Record<string, string>>;
   outputModalities: readonly string[] | null;
   /** null: unknown. */
   supportedParameters: readonly string[] | null;

@@ -1,0 +1,89 @@
+/**
+ * What kinds of providers must know beside address and credential: a project, a region, a version. The kind says what
+ * (`providers/provider.ts`); the yaml and the environment give it.
+ */
+import type { Environment } from './environment.ts';
+import type { Field, Reader } from './field.ts';
+import type { KindFacts } from './provider-readers.ts';
+import { textLike } from './readers.ts';
+import type { ProviderSettings } from './settings.ts';
+
+export interface OptionFacts {
+  /** Variables that give it where the yaml does not; the first one that is set counts. */
+  environment?: readonly string[];
+  fallback?: string;
+  /** The provider cannot be used without it. */
+  required?: boolean;
+  /**
+   * Leads to a credential (a key file): its variable switches the provider on by itself, and never follows a `base_url`
+   * or an `api_key`, like every credential of the environment.
+   */
+  credential?: boolean;
+  form: RegExp;
+  /** The form in words: `must be <said>`. */
+  said: string;
+  /** For the table of variables. */
+  meaning: string;
+}
+
+export type Options = Readonly<Record<string, OptionFacts>>;
+
+/** The readers of a kind's own members, beside those that every provider has. */
+export function optionReaders(options: Options | undefined): Record<string, Reader<string>> {
+  return Object.fromEntries(
+    Object.entries(options ?? {}).map(([name, { form, said }]) => [name, textLike(form, said)]),
+  );
+}
+
+/** Those that the yaml gave. */
+export function optionsRead(options: Options | undefined, read: Record<string, unknown>): Record<string, string> {
+  return Object.fromEntries(
+    Object.keys(options ?? {}).flatMap((name) => (read[name] ? [[name, String(read[name])]] : [])),
+  );
+}
+
+/** The kind that a provider's mapping names, before the mapping is read; undefined when it names none. */
+export function kindNamed(field: Field, kinds: readonly KindFacts[]): KindFacts | undefined {
+  const named = (field.node as { get?: (key: string) => unknown }).get?.('kind');
+  return kinds.find(({ id }) => id === named);
+}
+
+/** The options of a provider with those of the environment and the fallbacks in; what is missing is told as a problem. */
+export function completeOptions(
+  provider: ProviderSettings,
+  kind: KindFacts,
+  environment: Environment,
+): ProviderSettings {
+  if (kind.options === undefined) return provider;
+  const options: Record<string, string> = { ...provider.options };
+  const ownCredential = provider.baseUrl !== undefined || provider.credentials.length > 0;
+  for (const [name, facts] of Object.entries(kind.options)) {
+    if (options[name] !== undefined) continue;
+    const value = facts.credential && ownCredential ? undefined : fromEnvironment(facts, environment);
+    if (value !== undefined) options[name] = value;
+    else if (facts.fallback !== undefined) options[name] = facts.fallback;
+    else if (facts.required) {
+      const [variable] = facts.environment ?? [];
+      const wanted = `the provider ${provider.id} needs ${name}`;
+      if (variable === undefined) environment.fail('providers', wanted);
+      else environment.fail(variable, `is not set, and ${wanted}`);
+    }
+  }
+  return { ...provider, options };
+}
+
+/** Whether the environment gives a kind what leads to its credential, and everything else that it cannot do without. */
+export function switchedOn(kind: KindFacts, environment: Environment): boolean {
+  const facts = Object.values(kind.options ?? {});
+  const given = ({ environment: names = [] }: OptionFacts) => names.some((name) => environment.get(name) !== undefined);
+  return facts.some((one) => one.credential && given(one)) && facts.every((one) => !one.required || given(one));
+}
+
+function fromEnvironment({ environment: names = [], form, said }: OptionFacts, environment: Environment) {
+  for (const name of names) {
+    const value = environment.get(name);
+    if (value === undefined) continue;
+    return form.test(value) ? value : environment.fail(name, `must be ${said}`);
+  }
+  return undefined;
+}

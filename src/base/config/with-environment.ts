@@ -1,0 +1,67 @@
+/** The providers of the yaml, and what the environment adds to them. */
+import type { Secret } from '../secret.ts';
+import type { Environment } from './environment.ts';
+import { completeOptions, switchedOn } from './kind-options.ts';
+import { DEFAULT_MAX_CONCURRENCY, DEFAULT_TIMEOUTS, type KindFacts } from './provider-readers.ts';
+import type { ProviderSettings } from './settings.ts';
+
+/**
+ * Adds the providers that the environment switches on, and its credentials to listed ones that have none. A credential
+ * never follows a `base_url`: that would send it to a host that the environment did not name.
+ */
+export function withEnvironment(
+  listed: readonly ProviderSettings[],
+  kinds: readonly KindFacts[],
+  environment: Environment,
+) {
+  const providers = [...listed];
+  for (const kind of kinds) {
+    const credential = credentialOf(kind, environment);
+    if (credential === null) {
+      if (switchedOn(kind, environment) && !providers.some((one) => one.kind === kind.id))
+        providers.push(bare(kind, []));
+      continue;
+    }
+    providers.forEach((provider, index) => {
+      const wanting = provider.kind === kind.id && provider.credentials.length === 0 && provider.baseUrl === undefined;
+      if (wanting) providers[index] = { ...provider, credentials: [credential] };
+    });
+    if (!providers.some(({ id }) => id === kind.id)) providers.push(bare(kind, [credential]));
+  }
+  for (const { id, kind, credentials, baseUrl } of providers) {
+    const variable = kinds.find((other) => other.id === kind)?.environment;
+    if (credentials.length > 0 || baseUrl !== undefined || variable === undefined) continue;
+    environment.fail(variable, `is not set, and the provider ${id} has no api_key`);
+  }
+  const standIn = kinds.find((kind) => kind.standIn === true);
+  if (providers.length === 0 && standIn) return [bare(standIn, [])];
+  return providers.map((provider) =>
+    completeOptions(provider, kinds.find(({ id }) => id === provider.kind)!, environment),
+  );
+}
+
+/** Of the first of its variables that is set. */
+function credentialOf(kind: KindFacts, environment: Environment): Secret | null {
+  for (const name of [kind.environment, ...(kind.alsoEnvironment ?? [])]) {
+    const credential = name === undefined ? null : environment.credential(name);
+    if (credential !== null) return credential;
+  }
+  return null;
+}
+
+function bare(kind: KindFacts, credentials: readonly Secret[]): ProviderSettings {
+  return {
+    id: kind.id,
+    name: kind.name,
+    kind: kind.id,
+    baseUrl: undefined,
+    credentials,
+    timeouts: DEFAULT_TIMEOUTS,
+    maxConcurrency: DEFAULT_MAX_CONCURRENCY,
+    options: {},
+    strictTemplate: false,
+    speaks: null,
+    models: kind.models ?? [],
+    openEnded: kind.models === undefined,
+  };
+}
