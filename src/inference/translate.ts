@@ -79,7 +79,7 @@ class RelayPassage implements Passage {
     this.#format = format;
     this.#spoken = spoken;
     this.#dialect = target.dialect;
-    this.body = applyEdits(document, format.relay.edits(document, target));
+    this.body = applyEdits(document, format.relay.edits(document, target, this.losses));
   }
 
   decoder(): TurnDecoder {

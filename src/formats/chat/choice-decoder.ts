@@ -5,8 +5,10 @@ import { decodeContent, decodeUrl } from './content.ts';
 import { argumentsText } from './decode-message.ts';
 import { decodeLogprobs, inventedCallId } from './decode-reply.ts';
 import { readDetail } from './details.ts';
+import type { ChatDialect } from './dialect.ts';
 import { readFinish } from './finish.ts';
 import { type JsonObject, list, object, someText, text } from './read.ts';
+import { ThinkTags, type Told } from './think-tags.ts';
 
 interface Call {
   /** The upstream's index, or null where it gives none. */
@@ -44,9 +46,13 @@ export class ChoiceDecoder {
   /** The answer's text so far is not empty: a `message` instead of a `delta` repeats it then. */
   private visible = false;
 
-  constructor(index: number, replyId: string | undefined) {
+  /** Thinking at the beginning of the text, as long as there may be some. */
+  private tags: ThinkTags | undefined;
+
+  constructor(index: number, replyId: string | undefined, dialect: ChatDialect) {
     this.index = index;
     this.replyId = replyId;
+    if (dialect.thinkTags) this.tags = new ThinkTags();
   }
 
   read(choice: JsonObject, events: TurnEvent[]): void {
@@ -59,6 +65,7 @@ export class ChoiceDecoder {
     }
     const native = someText(choice['finish_reason']);
     if (native !== undefined) {
+      this.endTags(events);
       this.finished = true;
       this.native = native;
       this.stopReason = choice['stop_reason'];
@@ -67,6 +74,7 @@ export class ChoiceDecoder {
 
   /** Stops what is open and tells the finish. `sources` are citations that stood beside the answer. */
   close(sources: readonly Citation[], events: TurnEvent[]): void {
+    this.endTags(events);
     if (sources.length > 0) this.cite(sources, events);
     this.stopFlow(events);
     // A call that never got a name is none that anybody could carry out.
@@ -87,7 +95,7 @@ export class ChoiceDecoder {
     }
     this.readReasoning(delta, events);
     if (typeof content === 'string') {
-      if (content !== '') this.write('text', content, events);
+      if (content !== '') this.readText(content, events);
     } else if (content !== undefined && content !== null) {
       for (const part of decodeContent(content)) this.readPart(part, events);
     }
@@ -109,6 +117,30 @@ export class ChoiceDecoder {
     else if (object(calls) !== undefined) this.readCall(object(calls)!, events);
     const legacy = object(delta['function_call']);
     if (legacy !== undefined) this.readCall({ index: FUNCTION_CALL, function: legacy }, events);
+  }
+
+  private readText(content: string, events: TurnEvent[]): void {
+    if (this.tags === undefined) this.write('text', content, events);
+    else {
+      this.tell(this.tags.read(content), events);
+      if (this.tags.over) this.tags = undefined;
+    }
+  }
+
+  private endTags(events: TurnEvent[]): void {
+    const { tags } = this;
+    this.tags = undefined;
+    if (tags !== undefined) this.tell(tags.end(), events);
+  }
+
+  private tell({ reasoning, text: written }: Told, events: TurnEvent[]): void {
+    if (reasoning !== '') this.think(reasoning, events);
+    if (written !== '') this.write('text', written, events);
+  }
+
+  private think(reasoning: string, events: TurnEvent[]): void {
+    this.openReasoning('', { type: 'reasoning', text: '', origin: 'unknown' }, events);
+    this.add({ text: reasoning }, events);
   }
 
   private readPart(part: Part, events: TurnEvent[]): void {
@@ -150,8 +182,7 @@ export class ChoiceDecoder {
     if (told) return;
     const plain = someText(delta['reasoning']) ?? someText(delta['reasoning_content']);
     if (plain === undefined) return;
-    this.openReasoning('', { type: 'reasoning', text: '', origin: 'unknown' }, events);
-    this.add({ text: plain }, events);
+    this.think(plain, events);
   }
 
   /** Encrypted reasoning that bears the id of a call of the same event is bound to that call. */
@@ -214,6 +245,7 @@ export class ChoiceDecoder {
   }
 
   private startCall(call: Call, events: TurnEvent[]): void {
+    this.endTags(events);
     this.stopFlow(events);
     const id = call.id ?? inventedCallId(this.replyId, this.index, this.invented++);
     call.id = id;

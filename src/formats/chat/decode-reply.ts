@@ -3,9 +3,11 @@ import type { Choice, Logprobs, Turn } from '../conversation/conversation.ts';
 import type { UpstreamFailure } from '../conversation/failure.ts';
 import { sourceCitations } from './citation.ts';
 import { decodeAssistantParts } from './decode-message.ts';
+import type { ChatDialect } from './dialect.ts';
 import { decodeInBand, malformedFailure } from './failure.ts';
 import { isErrorWord, readFinish } from './finish.ts';
 import { isTime, type JsonObject, list, object, rest, someText } from './read.ts';
+import { splitThinking } from './think-tags.ts';
 import { decodeUsage } from './usage.ts';
 
 const KNOWN: ReadonlySet<string> = new Set([
@@ -20,7 +22,7 @@ const KNOWN: ReadonlySet<string> = new Set([
   'system_fingerprint',
 ]);
 
-export function decodeReply(value: unknown): { turn: Turn } | { failure: UpstreamFailure } {
+export function decodeReply(value: unknown, dialect: ChatDialect = {}): { turn: Turn } | { failure: UpstreamFailure } {
   const reply = object(value);
   if (reply === undefined) return { failure: malformedFailure('an answer that is not a JSON object', value) };
   const choices = list(reply['choices']);
@@ -36,7 +38,7 @@ export function decodeReply(value: unknown): { turn: Turn } | { failure: Upstrea
   if (isTime(reply['created'])) turn.created = reply['created'];
   if (reply['service_tier'] !== undefined) turn.serviceTier = someText(reply['service_tier']) ?? null;
   if (reply['system_fingerprint'] !== undefined) turn.fingerprint = someText(reply['system_fingerprint']) ?? null;
-  turn.choices = choices.map((choice, index) => decodeChoice(object(choice) ?? {}, index, reply));
+  turn.choices = choices.map((choice, index) => decodeChoice(object(choice) ?? {}, index, reply, dialect));
   const usage = decodeUsage(reply['usage']) ?? decodeUsage(object(reply['x_groq'])?.['usage']);
   if (usage !== undefined) turn.usage = usage;
   const others = rest(reply, KNOWN);
@@ -63,8 +65,8 @@ export function choiceFailure(choices: readonly unknown[]): UpstreamFailure | un
   return undefined;
 }
 
-function decodeChoice(choice: JsonObject, position: number, reply: JsonObject): Choice {
-  const message = object(choice['message']) ?? {};
+function decodeChoice(choice: JsonObject, position: number, reply: JsonObject, dialect: ChatDialect): Choice {
+  const message = dialect.thinkTags ? withThinking(object(choice['message']) ?? {}) : (object(choice['message']) ?? {});
   let invented = 0;
   const parts = decodeAssistantParts(message, () => inventedCallId(reply['id'], position, invented++));
   const sources = sourceCitations(reply, message['annotations']);
@@ -76,6 +78,13 @@ function decodeChoice(choice: JsonObject, position: number, reply: JsonObject): 
   const logprobs = decodeLogprobs(choice['logprobs']);
   if (logprobs !== undefined) decoded.logprobs = logprobs;
   return decoded;
+}
+
+function withThinking(message: JsonObject): JsonObject {
+  const told = typeof message['content'] === 'string' ? splitThinking(message['content']) : undefined;
+  if (told === undefined || someText(message['reasoning'] ?? message['reasoning_content']) !== undefined)
+    return message;
+  return { ...message, content: told.text, reasoning: told.reasoning };
 }
 
 /** An id for a call that came without one: the same for the same answer, distinct within and between answers. */

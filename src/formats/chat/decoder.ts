@@ -11,6 +11,7 @@ import type { TurnDecoder } from '../conversation/format.ts';
 import { ChoiceDecoder } from './choice-decoder.ts';
 import { sourceCitations } from './citation.ts';
 import { choiceFailure } from './decode-reply.ts';
+import type { ChatDialect } from './dialect.ts';
 import { cutFailure, decodeInBand, malformedFailure } from './failure.ts';
 import { isTime, type JsonObject, list, object, someText } from './read.ts';
 import { decodeUsage } from './usage.ts';
@@ -21,6 +22,11 @@ export class ChatDecoder implements TurnDecoder {
   private over = false;
   private replyId: string | undefined;
   private sources: Citation[] = [];
+  private readonly dialect: ChatDialect;
+
+  constructor(dialect: ChatDialect = {}) {
+    this.dialect = dialect;
+  }
 
   read(name: string, data: string, value: unknown): TurnEvent[] {
     if (this.over) return [];
@@ -76,7 +82,8 @@ export class ChatDecoder implements TurnDecoder {
   private choice(index: unknown): ChoiceDecoder {
     const at = typeof index === 'number' && Number.isInteger(index) && index >= 0 && index < 256 ? index : 0;
     // Choices before it are made too, so that the list has no holes.
-    while (this.choices.length <= at) this.choices.push(new ChoiceDecoder(this.choices.length, this.replyId));
+    while (this.choices.length <= at)
+      this.choices.push(new ChoiceDecoder(this.choices.length, this.replyId, this.dialect));
     return this.choices[at]!;
   }
 

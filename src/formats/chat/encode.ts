@@ -2,13 +2,15 @@
  * The conversation as a request to a service that speaks chat completions, in the service's dialect. Messages are encoded
  * one by one in order, so one more turn keeps the earlier ones byte for byte (except for `strictTemplate`, which merges).
  */
-import type { Conversation, OutputFormat, ReasoningSettings, Tool, ToolChoice } from '../conversation/conversation.ts';
-import { budgetOf, effortOf } from '../conversation/effort.ts';
+import type { Conversation, OutputFormat, Tool, ToolChoice } from '../conversation/conversation.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
+import { adaptMessages } from './adapt-messages.ts';
+import { adaptParameters } from './adapt-parameters.ts';
 import { encodeCache } from './content.ts';
 import type { ChatDialect } from './dialect.ts';
 import { encodeMessages } from './encode-message.ts';
+import { encodeReasoning } from './encode-reasoning.ts';
 import { PLAIN_SETTINGS } from './fields.ts';
 import type { JsonObject } from './read.ts';
 
@@ -19,12 +21,22 @@ export function encode(conversation: Conversation, target: EncodeTarget, losses:
   const dialect = target.dialect.chat ?? {};
   const body: JsonObject = {
     model: target.model,
-    messages: encodeMessages(conversation.messages, { dialect, losses, origin: target.origin }),
+    messages: adaptMessages(
+      encodeMessages(conversation.messages, { dialect, losses, origin: target.origin }),
+      dialect,
+      losses,
+    ),
   };
   encodeTools(body, conversation, dialect, losses);
   const cap = outputCap(conversation.settings.maxOutputTokens, target);
   if (cap !== undefined) body[dialect.maxTokens ?? 'max_tokens'] = cap;
-  encodeReasoning(body, conversation.reasoning, cap ?? target.maxOutputTokens, dialect, losses);
+  encodeReasoning(
+    body,
+    conversation.reasoning,
+    { cap: cap ?? target.maxOutputTokens, model: target.model },
+    dialect,
+    losses,
+  );
   if (conversation.output !== undefined) body['response_format'] = encodeOutput(conversation.output);
   encodeSettings(body, conversation);
   if (target.stream) Object.assign(body, streamFields(dialect));
@@ -32,10 +44,10 @@ export function encode(conversation: Conversation, target: EncodeTarget, losses:
   if (userField !== 'none') body[userField] = target.user;
   if (conversation.cache !== undefined && dialect.cacheControl) body['cache_control'] = encodeCache(conversation.cache);
   encodeExtras(body, conversation, losses);
-  for (const field of dialect.refuses ?? []) {
-    if (!(field in body)) continue;
-    delete body[field];
-    losses.drop(field, 'the upstream refuses it');
+  const changes = adaptParameters({ has: (key) => key in body, read: (key) => body[key] }, target, losses);
+  for (const [key, value] of changes) {
+    if (value === undefined) delete body[key];
+    else body[key] = value;
   }
   return body;
 }
@@ -89,40 +101,6 @@ function encodeToolChoice(choice: ToolChoice): unknown {
   if (choice.mode !== 'opaque') return choice.mode;
   if (choice.origin !== 'chat') throw new Uncarried('tool_choice', `a choice of the ${choice.origin} form`);
   return choice.value;
-}
-
-/** How much to think, said in the upstream's way (wire/chat.md, "reasoning"). `cap` is the output cap that goes out. */
-export function encodeReasoning(
-  body: JsonObject,
-  settings: ReasoningSettings | undefined,
-  cap: number | null,
-  dialect: ChatDialect,
-  losses: Losses,
-): void {
-  if (settings === undefined) return;
-  const way = dialect.reasoning ?? 'effort';
-  if (way === 'object') {
-    const reasoning = reasoningObject(settings, cap);
-    if (Object.keys(reasoning).length > 0) body['reasoning'] = reasoning;
-    return;
-  }
-  const effort = effortOf(settings, cap);
-  if (way === 'effort' && effort !== undefined) body['reasoning_effort'] = effort;
-  else if (effort !== undefined && effort !== 'none')
-    losses.drop('reasoning', 'the upstream cannot be told how much to think');
-  if (settings.exclude === true) losses.drop('reasoning.exclude', 'the upstream cannot be told to hide its thinking');
-  if (settings.summary !== undefined) losses.drop('reasoning.summary', 'chat completions have no choice of summary');
-}
-
-function reasoningObject(settings: ReasoningSettings, cap: number | null): JsonObject {
-  const reasoning: JsonObject = {};
-  if (settings.enabled !== undefined) reasoning['enabled'] = settings.enabled;
-  else if (settings.adaptive === true && settings.effort === undefined) reasoning['enabled'] = true;
-  if (settings.effort !== undefined) reasoning['effort'] = settings.effort;
-  else if (settings.budgetTokens !== undefined) reasoning['max_tokens'] = budgetOf(settings, cap) ?? 0;
-  if (settings.exclude !== undefined) reasoning['exclude'] = settings.exclude;
-  if (settings.summary !== undefined) reasoning['summary'] = settings.summary;
-  return { ...reasoning, ...settings.extras?.chat };
 }
 
 function encodeOutput(output: OutputFormat): JsonObject {

@@ -30,7 +30,7 @@ export const chat: ServedFormat & SpokenFormat = {
   encodeFailure,
   relay,
   encode,
-  decodeReply: (value) => decodeReply(value),
-  decoder: () => new ChatDecoder(),
+  decodeReply: (value, dialect) => decodeReply(value, dialect.chat),
+  decoder: (dialect) => new ChatDecoder(dialect.chat),
   decodeFailure,
 };

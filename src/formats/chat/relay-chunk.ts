@@ -2,7 +2,7 @@
 import { type Edit, patchMembers, scanMembers, stringifyJson } from '../../base/json.ts';
 import { scanElements } from '../../base/json-list.ts';
 import type { TurnEvent } from '../conversation/conversation.ts';
-import { type JsonObject, list, object, someText } from './read.ts';
+import { type JsonObject, list, object, someText, text } from './read.ts';
 
 interface Call {
   id: string;
@@ -19,11 +19,14 @@ export class RelayedChoice {
   introduced = false;
   /** The upstream numbers its calls in its own way, so every delta of a call is written anew. */
   crooked = false;
+  /** The text may still turn out to be thinking, so what the decoder read of it is told instead. */
+  tagged: boolean;
   private readonly kinds = new Map<number, string>();
   private readonly callOf = new Map<number, number>();
 
-  constructor(index: number) {
+  constructor(index: number, tagged: boolean) {
     this.index = index;
+    this.tagged = tagged;
   }
 
   track(event: TurnEvent & { type: 'partStart' | 'partDelta' }): void {
@@ -67,6 +70,15 @@ function addArguments(calls: JsonObject[], index: number, written: string): void
 
 /** `standard`: goes on as it is; `reasoning`: only lacks `reasoning` beside a vendor's name of it; `broken`: is mended. */
 export type Assessment = 'standard' | 'reasoning' | 'broken';
+
+/** Whether the decoder read another text than the chunk has; asked once its events are tracked. */
+export function isRetold(choice: JsonObject, known: RelayedChoice, events: readonly TurnEvent[]): boolean {
+  if (!known.tagged) return false;
+  const content = text(object(choice['delta'])?.['content']);
+  const same = known.additions(events).content === content;
+  if (same && content !== '') known.tagged = false;
+  return !same;
+}
 
 /** Judges a choice before its events are tracked. */
 export function assess(choice: JsonObject, known: RelayedChoice): Assessment {
@@ -115,7 +127,8 @@ export function mendChoice(choice: JsonObject, known: RelayedChoice, events: rea
   const delta: JsonObject = { ...object(choice['delta']) };
   if (!known.introduced) delta['role'] = 'assistant';
   const { content } = delta;
-  if ((content !== undefined && content !== null && typeof content !== 'string') || choice['delta'] === undefined) {
+  const strange = content !== undefined && content !== null && typeof content !== 'string';
+  if (strange || known.tagged || choice['delta'] === undefined) {
     delete delta['content'];
     if (added.content !== '') delta['content'] = added.content;
   }

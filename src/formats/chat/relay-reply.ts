@@ -70,7 +70,8 @@ function patchMessage(text: string, message: JsonObject, parts: readonly Part[])
   const edits: Edit[] = [];
   if (message['role'] !== 'assistant') edits.push({ key: 'role', json: '"assistant"' });
   const { content } = message;
-  if (content !== null && content !== undefined && typeof content !== 'string') {
+  const tagged = typeof content === 'string' && content.includes('</think>') && joinedText(parts) !== content;
+  if (tagged || (content !== null && content !== undefined && typeof content !== 'string')) {
     edits.push({ key: 'content', json: JSON.stringify(joinedText(parts)) });
   }
   // Clients are promised both, if as null; many services leave one out.

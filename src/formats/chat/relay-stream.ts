@@ -17,6 +17,7 @@ import {
   editOnlyChoice,
   emptyArguments,
   hasContent,
+  isRetold,
   mendChoice,
   RelayedChoice,
   withReasoning,
@@ -56,9 +57,11 @@ export class ChatRelayStream implements RelayStream {
   private readonly held: Held[] = [];
   /** Unknown members of the upstream's usage chunks, which are not passed on themselves. */
   private strange: JsonObject = {};
+  private readonly thinkTags: boolean;
 
-  constructor(stamp: Stamp) {
+  constructor(stamp: Stamp, thinkTags = false) {
     this.stamp = stamp;
+    this.thinkTags = thinkTags;
     this.head = new ChunkHead(stamp);
   }
 
@@ -81,6 +84,12 @@ export class ChatRelayStream implements RelayStream {
     for (const event of events) {
       if (event.type === 'partStart' || (event.type === 'partDelta' && event.delta.arguments !== undefined)) {
         this.choice(event.choice).track(event);
+      }
+    }
+    if (this.thinkTags) {
+      for (const entry of choices as unknown[]) {
+        const choice = object(entry) ?? {};
+        if (isRetold(choice, this.choice(choice['index']), events)) worst = 'broken';
       }
     }
     if (worst === 'standard' && !ends) return this.forward(chunk, data, choices as unknown[]);
@@ -118,7 +127,7 @@ export class ChatRelayStream implements RelayStream {
     const at = typeof index === 'number' && Number.isInteger(index) ? index : 0;
     let choice = this.choices.get(at);
     if (choice === undefined) {
-      choice = new RelayedChoice(at);
+      choice = new RelayedChoice(at, this.thinkTags);
       this.choices.set(at, choice);
     }
     return choice;

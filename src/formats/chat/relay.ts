@@ -2,12 +2,15 @@
  * An upstream of the client's own form: the original text goes through with our few members edited in, so unknown fields
  * and number literals survive. Only what breaks the standard form is mended, and only there.
  */
-import { type Edit, type JsonDocument, stringifyJson } from '../../base/json.ts';
+import { type Edit, type JsonDocument, parseJson, stringifyJson } from '../../base/json.ts';
 import type { EncodeTarget, Relay } from '../conversation/format.ts';
 import { Losses } from '../conversation/losses.ts';
+import { adaptMessages } from './adapt-messages.ts';
+import { adaptParameters } from './adapt-parameters.ts';
 import { outputCap as askedCap, decodeReasoningSettings } from './decode.ts';
 import type { ChatDialect } from './dialect.ts';
-import { encodeReasoning, outputCap } from './encode.ts';
+import { outputCap } from './encode.ts';
+import { encodeReasoning } from './encode-reasoning.ts';
 import { GATEWAY_FIELDS, serviceTier } from './fields.ts';
 import { type JsonObject, list, object, someText } from './read.ts';
 import { relayReply } from './relay-reply.ts';
@@ -17,10 +20,10 @@ import { mergeStrictly } from './strict-template.ts';
 export const relay: Relay = {
   edits,
   reply: (text, value, turn, stamp, closing) => relayReply(text, value, turn, stamp, closing),
-  stream: (stamp) => new ChatRelayStream(stamp),
+  stream: (stamp, dialect) => new ChatRelayStream(stamp, dialect.chat?.thinkTags),
 };
 
-function edits(document: JsonDocument, target: EncodeTarget): Edit[] {
+function edits(document: JsonDocument, target: EncodeTarget, losses: Losses = new Losses()): Edit[] {
   const dialect = target.dialect.chat ?? {};
   const body = document.structure;
   const changes = new Map<string, string | undefined>();
@@ -30,7 +33,7 @@ function edits(document: JsonDocument, target: EncodeTarget): Edit[] {
   if (userField !== 'none') changes.set(userField, JSON.stringify(target.user));
   editStream(document, target, dialect, changes);
   editCap(body, target, dialect, changes);
-  editReasoning(document, target, dialect, changes);
+  editReasoning(document, target, changes, losses);
   const tier = someText(body['service_tier']);
   if (tier !== undefined && serviceTier(tier) !== tier) changes.set('service_tier', JSON.stringify(serviceTier(tier)));
   if (!dialect.cacheControl) {
@@ -40,9 +43,9 @@ function edits(document: JsonDocument, target: EncodeTarget): Edit[] {
       if (tools.some(hasMark)) changes.set('tools', stringifyJson(tools.map(withoutMark)));
     }
   }
-  const messages = editedMessages(document, dialect);
+  const messages = editedMessages(document, dialect, losses);
   if (messages !== undefined) changes.set('messages', stringifyJson(messages));
-  for (const field of dialect.refuses ?? []) if (field in body || changes.has(field)) changes.set(field, undefined);
+  editParameters(document, target, changes, losses);
   const edits: Edit[] = [];
   for (const [key, json] of changes) edits.push({ key, json });
   return edits;
@@ -70,37 +73,55 @@ function editCap(body: JsonObject, target: EncodeTarget, dialect: ChatDialect, c
   if (cap !== undefined && body[wanted] !== cap) changes.set(wanted, String(cap));
 }
 
-/** Our `reasoning` object becomes what the upstream understands; its own shorthand is left to the client. */
-function editReasoning(document: JsonDocument, target: EncodeTarget, dialect: ChatDialect, changes: Changes): void {
+/** Our `reasoning` object becomes what the upstream understands; its own shorthand is left to the client where it is all known. */
+function editReasoning(document: JsonDocument, target: EncodeTarget, changes: Changes, losses: Losses): void {
   const body = document.structure;
+  const dialect = target.dialect.chat ?? {};
   if (dialect.reasoning === 'object') {
     const hides = body['include_reasoning'] === false && object(body['reasoning'])?.['exclude'] === undefined;
     if (hides) changes.set('reasoning', stringifyJson({ ...object(document.member('reasoning')), exclude: true }));
     return;
   }
-  if (dialect.reasoning === 'none' && 'reasoning_effort' in body) changes.set('reasoning_effort', undefined);
-  if (!('reasoning' in body)) return;
-  changes.set('reasoning', undefined);
+  const hides = body['include_reasoning'] === false && dialect.reasoningRules !== undefined;
+  const plain = dialect.reasoning === undefined && dialect.reasoningRules === undefined;
+  if (!('reasoning' in body) && !hides && (plain || !('reasoning_effort' in body))) return;
   const said: JsonObject = {};
-  encodeReasoning(
-    said,
-    decodeReasoningSettings(body),
-    outputCap(askedCap(body), target) ?? target.maxOutputTokens,
-    dialect,
-    new Losses(),
-  );
+  const cap = outputCap(askedCap(body), target) ?? target.maxOutputTokens;
+  encodeReasoning(said, decodeReasoningSettings(body), { cap, model: target.model }, dialect, losses);
+  if ('reasoning' in body) changes.set('reasoning', undefined);
   const effort = said['reasoning_effort'];
-  if (effort !== undefined && body['reasoning_effort'] !== effort)
-    changes.set('reasoning_effort', JSON.stringify(effort));
+  if (effort === undefined && 'reasoning_effort' in body && !plain) changes.set('reasoning_effort', undefined);
+  for (const [key, value] of Object.entries(said)) {
+    // A vendor's own member is the client's to set.
+    if (key === 'reasoning_effort' ? body[key] !== value : !(key in body)) changes.set(key, stringifyJson(value));
+  }
+}
+
+/** The dialect's word on what is there by now. */
+function editParameters(document: JsonDocument, target: EncodeTarget, changes: Changes, losses: Losses): void {
+  const request = {
+    has: (key: string) => (changes.has(key) ? changes.get(key) !== undefined : key in document.structure),
+    read: (key: string) => {
+      const json = changes.get(key);
+      if (json !== undefined) return parseJson(json);
+      return changes.has(key) ? undefined : key === 'tools' ? document.exact[key] : document.member(key);
+    },
+  };
+  for (const [key, value] of adaptParameters(request, target, losses)) {
+    changes.set(key, value === undefined ? undefined : stringifyJson(value));
+  }
 }
 
 /** The messages as the upstream can take them; undefined when they need no change, which is the rule. */
-function editedMessages(document: JsonDocument, dialect: ChatDialect): readonly unknown[] | undefined {
+function editedMessages(document: JsonDocument, dialect: ChatDialect, losses: Losses): readonly unknown[] | undefined {
   const { bytes } = document;
   const developer = !dialect.developerRole && bytes.includes('"developer"');
   const marks = !dialect.cacheControl && bytes.includes('"cache_control"');
   const reasoning = !dialect.reasoningDetails && bytes.includes('"reasoning');
-  if (!developer && !marks && !reasoning && !dialect.strictTemplate) return undefined;
+  const plain = list(document.structure['messages']) as JsonObject[];
+  // Asked of the view that costs nothing: only what stands in it decides.
+  const adapts = adaptMessages(plain, dialect, new Losses()) !== plain;
+  if (!developer && !marks && !reasoning && !adapts && !dialect.strictTemplate) return undefined;
   const messages = list(document.exact['messages']);
   let changed = false;
   const edited = messages.map((original) => {
@@ -117,9 +138,11 @@ function editedMessages(document: JsonDocument, dialect: ChatDialect): readonly 
   if (dialect.strictTemplate) {
     const merged = mergeStrictly(edited as JsonObject[]);
     const same = merged.every((message, index) => message['role'] === object(messages[index])?.['role']);
-    return changed || !same || merged.length !== messages.length ? merged : undefined;
+    const fits = !changed && !adapts && same && merged.length === messages.length;
+    return fits ? undefined : adaptMessages(merged, dialect, losses);
   }
-  return changed ? edited : undefined;
+  const adapted = adapts ? adaptMessages(edited as JsonObject[], dialect, losses) : edited;
+  return changed || adapted !== edited ? adapted : undefined;
 }
 
 /** `cache_control` is ours; `prompt_cache_breakpoint` is a vendor's own field and stays what the client made it. */

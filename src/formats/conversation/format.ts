@@ -121,7 +121,7 @@ export interface Dialect {
 
 export interface Relay {
   /** Edits of top-level members: model, our own fields removed, usage reporting forced, `user` hashed, quirks. */
-  edits(document: JsonDocument, target: EncodeTarget): Edit[];
+  edits(document: JsonDocument, target: EncodeTarget, losses?: Losses): Edit[];
   /**
    * The upstream's whole answer with our fields in it. `text` is the answer as it came, `value` its parsed form
    * (`parseJson`), `turn` what `decodeReply` made of it.

@@ -1,0 +1,114 @@
+/**
+ * What a service's dialect makes of the messages of a request, the same for translated and for relayed ones. Each
+ * message depends on those before it only (but for the mark on the last one), so a longer history begins like a shorter.
+ */
+import { createHash } from 'node:crypto';
+import type { Losses } from '../conversation/losses.ts';
+import type { ChatDialect } from './dialect.ts';
+import { type JsonObject, list, object, someText } from './read.ts';
+
+/** @returns the same list when nothing in it has to change, which is the rule */
+export function adaptMessages(messages: JsonObject[], dialect: ChatDialect, losses: Losses): JsonObject[] {
+  const { messageFields, nineCharacterIds, prefill, answersTools, documentUrl } = dialect;
+  if (!messageFields && !nineCharacterIds && !prefill && !answersTools && !documentUrl) return messages;
+  let changed = false;
+  const adapted: JsonObject[] = [];
+  messages.forEach((original, index) => {
+    if (answersTools && original['role'] === 'user' && messages[index - 1]?.['role'] === 'tool') {
+      adapted.push({ role: 'assistant', content: BRIDGE });
+      changed = true;
+    }
+    let message = original;
+    if (documentUrl) message = withDocumentUrls(message);
+    if (messageFields) message = onlyFields(message, messageFields, losses);
+    if (nineCharacterIds) message = withShortIds(message);
+    if (prefill && index === messages.length - 1) message = marked(message, prefill);
+    changed ||= message !== original;
+    adapted.push(message);
+  });
+  return changed ? adapted : messages;
+}
+
+/** Services that want an answer between a tool and a user's next words take no empty one. */
+const BRIDGE = 'OK.';
+
+const CALL_FIELDS: readonly string[] = ['id', 'type', 'function', 'custom'];
+
+function onlyFields(
+  message: JsonObject,
+  fieldsByRole: NonNullable<ChatDialect['messageFields']>,
+  losses: Losses,
+): JsonObject {
+  const fields = fieldsByRole[String(message['role'])];
+  if (fields === undefined) return message;
+  let kept = only(message, fields);
+  // What says nothing is not missed: a client sends back `refusal: null` as it got it.
+  for (const [key, value] of Object.entries(message)) {
+    if (!fields.includes(key) && saysSomething(value)) losses.drop(`messages.${key}`, 'the upstream refuses it');
+  }
+  const calls = list(kept['tool_calls']);
+  const plain = calls.map((call) => only(object(call) ?? {}, CALL_FIELDS));
+  if (plain.some((call, index) => call !== calls[index])) kept = { ...kept, tool_calls: plain };
+  return kept;
+}
+
+function saysSomething(value: unknown): boolean {
+  return value !== undefined && value !== null && value !== '' && !(Array.isArray(value) && value.length === 0);
+}
+
+function only(value: JsonObject, fields: readonly string[]): JsonObject {
+  const keys = Object.keys(value);
+  if (keys.every((key) => fields.includes(key))) return value;
+  return Object.fromEntries(keys.filter((key) => fields.includes(key)).map((key) => [key, value[key]]));
+}
+
+function withShortIds(message: JsonObject): JsonObject {
+  const answered = someText(message['tool_call_id']);
+  if (answered !== undefined) {
+    const id = nineCharacters(answered);
+    return id === answered ? message : { ...message, tool_call_id: id };
+  }
+  const calls = list(message['tool_calls']);
+  let changed = false;
+  const renamed = calls.map((call) => {
+    const given = someText(object(call)?.['id']);
+    if (given === undefined) return call;
+    const id = nineCharacters(given);
+    if (id === given) return call;
+    changed = true;
+    return { ...object(call), id };
+  });
+  return changed ? { ...message, tool_calls: renamed } : message;
+}
+
+const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+
+/** An id that fits stays; of the others no two meet but by a chance of 62^-9. */
+export function nineCharacters(id: string): string {
+  if (/^[A-Za-z0-9]{9}$/.test(id)) return id;
+  let number = createHash('sha256').update(id).digest().readBigUInt64BE();
+  let short = '';
+  for (let count = 0; count < 9; count++) {
+    short += DIGITS[Number(number % 62n)];
+    number /= 62n;
+  }
+  return short;
+}
+
+function marked(message: JsonObject, mark: 'prefix' | 'partial'): JsonObject {
+  if (message['role'] !== 'assistant' || mark in message || list(message['tool_calls']).length > 0) return message;
+  return { ...message, [mark]: true };
+}
+
+function withDocumentUrls(message: JsonObject): JsonObject {
+  const parts = list(message['content']);
+  let changed = false;
+  const rewritten = parts.map((part) => {
+    const url = someText(object(object(part)?.['file'])?.['file_data']);
+    if (url === undefined) return part;
+    changed = true;
+    const name = someText(object(object(part)?.['file'])?.['filename']);
+    return { type: 'document_url', document_url: url, ...(name !== undefined && { document_name: name }) };
+  });
+  return changed ? { ...message, content: rewritten } : message;
+}

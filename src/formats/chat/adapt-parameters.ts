@@ -1,0 +1,68 @@
+/** What a service's dialect makes of the parameters of a request, the same for translated and for relayed ones. */
+import type { EncodeTarget } from '../conversation/format.ts';
+import { type Losses, Uncarried } from '../conversation/losses.ts';
+import type { ChatDialect } from './dialect.ts';
+import { type JsonObject, list, object, someText } from './read.ts';
+
+/** A request body, whatever it is kept as. */
+export interface Parameters {
+  has(key: string): boolean;
+  read(key: string): unknown;
+}
+
+/** @returns the members to change; undefined removes one. @throws Uncarried for a feature that the service lacks */
+export function adaptParameters(
+  request: Parameters,
+  target: Pick<EncodeTarget, 'dialect' | 'model'>,
+  losses: Losses,
+): Map<string, unknown> {
+  const dialect = target.dialect.chat ?? {};
+  const changes = new Map<string, unknown>();
+  for (const [name, theirs] of Object.entries(dialect.renames ?? {})) {
+    if (!request.has(name)) continue;
+    changes.set(name, undefined);
+    if (!request.has(theirs)) changes.set(theirs, request.read(name));
+  }
+  adaptTools(request, dialect, changes);
+  adaptOutput(request, dialect, changes);
+  for (const parameter of refused(dialect, target.model)) {
+    if (!request.has(parameter) || changes.has(parameter)) continue;
+    changes.set(parameter, undefined);
+    losses.drop(parameter, 'the upstream refuses it');
+  }
+  return changes;
+}
+
+function refused(dialect: ChatDialect, model: string): string[] {
+  const some = (dialect.refusesFor ?? []).filter(({ models }) => models.test(model));
+  return [...(dialect.refuses ?? []), ...some.flatMap(({ parameters }) => parameters)];
+}
+
+function adaptTools(request: Parameters, dialect: ChatDialect, changes: Map<string, unknown>): void {
+  if (dialect.lacks?.includes('tools') && list(request.read('tools')).length > 0) {
+    if (request.read('tool_choice') !== 'none') throw new Uncarried('tools', 'the upstream takes no tools');
+    changes.set('tools', undefined);
+    changes.set('tool_choice', undefined);
+  }
+  if (!dialect.toolChoiceWords) return;
+  const name = someText(object(object(request.read('tool_choice'))?.['function'])?.['name']);
+  if (name === undefined) return;
+  const only = list(request.read('tools')).filter((tool) => object(object(tool)?.['function'])?.['name'] === name);
+  if (only.length === 0) return;
+  changes.set('tool_choice', 'required');
+  changes.set('tools', only);
+}
+
+const ANY_OBJECT: JsonObject = {
+  type: 'json_schema',
+  json_schema: { name: 'answer', schema: { type: 'object', additionalProperties: true } },
+};
+
+function adaptOutput(request: Parameters, dialect: ChatDialect, changes: Map<string, unknown>): void {
+  if (!dialect.jsonBySchema && dialect.lacks === undefined) return;
+  const type = object(request.read('response_format'))?.['type'];
+  if (type === 'json_schema' && dialect.lacks?.includes('json_schema')) {
+    throw new Uncarried('response_format', 'the upstream takes no schema for its answer');
+  }
+  if (type === 'json_object' && dialect.jsonBySchema) changes.set('response_format', ANY_OBJECT);
+}

@@ -1,0 +1,75 @@
+/**
+ * Thinking that stands at the beginning of the text, between `<think>` and `</think>`: what servers send that run a
+ * thinking model without taking its output apart (`thinkTags` of the dialect).
+ */
+const OPENING = '<think>';
+const CLOSING = '</think>';
+
+export interface Told {
+  reasoning: string;
+  text: string;
+}
+
+export class ThinkTags {
+  private state: 'start' | 'thinking' | 'after' | 'over' = 'start';
+  private held = '';
+
+  get over(): boolean {
+    return this.state === 'over';
+  }
+
+  /** What a piece of the content adds. Of a tag that may have begun nothing is told until it is one or is none. */
+  read(piece: string): Told {
+    const told = { reasoning: '', text: '' };
+    let rest = this.held + piece;
+    this.held = '';
+    if (this.state === 'start') {
+      const begun = rest.trimStart();
+      if (OPENING.startsWith(begun)) {
+        this.held = rest;
+        return told;
+      }
+      this.state = begun.startsWith(OPENING) ? 'thinking' : 'over';
+      if (this.state === 'thinking') rest = begun.slice(OPENING.length);
+    }
+    if (this.state === 'thinking') rest = this.think(rest, told);
+    if (this.state === 'after') {
+      // The line breaks between the tag and the answer belong to neither.
+      rest = rest.replace(/^[\r\n]+/, '');
+      if (rest !== '') this.state = 'over';
+    }
+    told.text = rest;
+    return told;
+  }
+
+  /** The content is over: whatever was held back. */
+  end(): Told {
+    const { held, state } = this;
+    this.held = '';
+    this.state = 'over';
+    return state === 'thinking' ? { reasoning: held, text: '' } : { reasoning: '', text: held };
+  }
+
+  private think(rest: string, told: Told): string {
+    const end = rest.indexOf(CLOSING);
+    if (end !== -1) {
+      told.reasoning = rest.slice(0, end);
+      this.state = 'after';
+      return rest.slice(end + CLOSING.length);
+    }
+    let kept = Math.min(CLOSING.length - 1, rest.length);
+    while (kept > 0 && !CLOSING.startsWith(rest.slice(rest.length - kept))) kept -= 1;
+    told.reasoning = rest.slice(0, rest.length - kept);
+    this.held = rest.slice(rest.length - kept);
+    return '';
+  }
+}
+
+/** The same of a whole content; undefined when it does not begin with thinking. */
+export function splitThinking(content: string): Told | undefined {
+  if (!content.trimStart().startsWith(OPENING)) return undefined;
+  const tags = new ThinkTags();
+  const told = tags.read(content);
+  const last = tags.end();
+  return { reasoning: told.reasoning + last.reasoning, text: told.text + last.text };
+}
