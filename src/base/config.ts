@@ -13,16 +13,7 @@ import type { Field } from './config/field.ts';
 import { ConfigError, type Problem } from './config/problems.ts';
 import { type KindFacts, readProviders } from './config/provider-readers.ts';
 import { distinct, mapping } from './config/readers.ts';
-import {
-  account,
-  DEFAULT_ACCOUNT,
-  DEFAULT_EGRESS,
-  DEFAULT_LIMITS,
-  egress,
-  hosts,
-  limits,
-  network,
-} from './config/section-readers.ts';
+import { account, DEFAULT_ACCOUNT, DEFAULT_LIMITS, hosts, limits, network } from './config/section-readers.ts';
 import type { Config, TlsSettings } from './config/settings.ts';
 import { withEnvironment } from './config/with-environment.ts';
 import { parseYaml } from './config/yaml.ts';

@@ -95,6 +95,8 @@ export interface ProviderSettings {
   /** Milliseconds. `firstByte`: dispatch to first body byte; `idle`: between body bytes; `total`: the whole call. */
   timeouts: { connect: number; firstByte: number; idle: number; total: number };
   maxConcurrency: number;
+  /** What its kind must know beside these, by the yaml's names. */
+  options: Readonly<Record<string, string>>;
   /** The forms in which it is asked, the one for clients of other forms first; null: as its kind says. */
   speaks: readonly string[] | null;
   /** Its chat template takes one leading system message and strict alternation. */
@@ -117,8 +119,6 @@ export interface ModelSettings {
   pricing: Pricing | null;
   /** null: unknown. */
   inputModalities: readonly string[] | null;
-  /** What its kind must know beside these, by the yaml's names. */
-  options: Readonly<Record<string, string>>;
   outputModalities: readonly string[] | null;
   /** null: unknown. */
   supportedParameters: readonly string[] | null;
