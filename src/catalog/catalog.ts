@@ -36,7 +36,12 @@ export interface Model {
   name: string;
   /** In the order of the configuration, never empty. */
   endpoints: readonly Endpoint[];
+  /** The suffix that `find` was asked with and that is a way of routing (`author/slug:nitro`); the id is without it. */
+  variant?: RoutingVariant;
 }
+
+/** `nitro`: by throughput; `floor`: by price; `exacto`: by the validity of tool calls (`inference/routing`). */
+export type RoutingVariant = 'nitro' | 'floor' | 'exacto';
 
 export interface Catalog {
   /** Every model that is listed by its name, in the order of the configuration. */
