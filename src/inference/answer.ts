@@ -2,16 +2,18 @@
 import { GatewayError } from '../base/errors.ts';
 import { stringifyJson } from '../base/json.ts';
 import type { FailureContext } from '../formats/conversation/format.ts';
-import type { InferenceRequest } from './request.ts';
+import type { AcceptedRequest } from './request.ts';
+import type { Task } from './task.ts';
 
 /** Answers a request of which nothing was sent yet. */
 export function answerError(
-  request: InferenceRequest,
+  request: AcceptedRequest,
+  task: Pick<Task, 'encodeFailure'>,
   error: GatewayError,
   metadata: FailureContext['metadata'],
 ): void {
   if (request.sink.closed) return;
-  const body = request.format.encodeFailure(error, {
+  const body = task.encodeFailure(error, {
     generationId: request.id,
     userId: request.caller.organizationId,
     // A bug says nothing of our routing (wire/common.md: "never on 500").

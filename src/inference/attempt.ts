@@ -9,25 +9,20 @@ import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { ServedFormat, SpokenFormat, Stamp, TurnDecoder } from '../formats/conversation/format.ts';
 import { EventReader } from '../http/sse.ts';
 import type { FrameReader, Framing, UpstreamCall, UpstreamReceiver } from '../providers/index.ts';
+import { isEventStream, isJson, retryAfter } from './reply-headers.ts';
+import type { Attempt, AttemptOwner, Send } from './task.ts';
 import { gatherWhole, type Passage, type StreamWriter, streamWhole, type WholeReply } from './translate.ts';
 import { isVisible, visibleSize } from './visible.ts';
 
 /** An error's body is read up to here; what vendors say in more is not worth the memory. */
 const ERROR_BODY_BYTES = 256 * 1024;
 
-export interface AttemptOwner {
-  /** Something visible is ready: `attempt.take()` has it. Called after each chunk that brought some. */
-  attemptAdvanced(attempt: Attempt): void;
-  /** The answer is complete: `attempt.whole` for a whole one, else the writer awaits `end`. */
-  attemptCompleted(attempt: Attempt): void;
-  /** `sent`: the upstream may have worked for it. `attempt.visible` tells whether the client has seen part of it. */
-  attemptFailed(attempt: Attempt, failure: UpstreamFailure, sent: boolean): void;
-}
-
 export interface AttemptSetup {
   served: ServedFormat;
   spoken: SpokenFormat;
   passage: Passage;
+  /** The upstream's own name of the model. */
+  model: string;
   stamp: Stamp;
   stream: boolean;
   owner: AttemptOwner;
@@ -36,7 +31,7 @@ export interface AttemptSetup {
   framing?: Framing | undefined;
 }
 
-export class Attempt implements UpstreamReceiver {
+export class ConversationAttempt implements Attempt, UpstreamReceiver {
   readonly #setup: AttemptSetup;
   #call: UpstreamCall | undefined;
   #mode: 'head' | 'error' | 'whole' | 'stream' | 'over' = 'head';
@@ -66,15 +61,16 @@ export class Attempt implements UpstreamReceiver {
   #countedBytes = 0;
   upstreamId: string | undefined;
   serviceTier: string | null | undefined;
+  readonly paid = false;
 
   constructor(setup: AttemptSetup) {
     this.#setup = setup;
   }
 
-  /** The call that this receiver listens to; set right after it was begun. */
-  attach(call: UpstreamCall): void {
-    this.#call = call;
-    if (this.#mode === 'over') call.abort();
+  start(send: Send): void {
+    const { spoken, passage, model, stream } = this.#setup;
+    const path = typeof spoken.path === 'string' ? spoken.path : spoken.path(model, stream);
+    this.#call = send({ form: spoken.id, stream, path, body: passage.body }, this);
   }
 
   pause(): void {
@@ -363,14 +359,6 @@ function emptyAnswer(): UpstreamFailure {
   return { kind: 'empty', status: 200, message: 'the upstream answered without any content' };
 }
 
-function isJson(contentType: string | undefined): boolean {
-  return contentType !== undefined && /^application\/(?:[\w.+-]+\+)?json\b/i.test(contentType);
-}
-
-function isEventStream(contentType: string | undefined): boolean {
-  return contentType !== undefined && /^text\/event-stream\b/i.test(contentType);
-}
-
 /** Some upstreams break into a stream with a bare JSON error object: one text that the decoder can read. */
 function strayError(stray: string): string | undefined {
   if (!stray.includes('"error"')) return undefined;
@@ -380,12 +368,4 @@ function strayError(stray: string): string | undefined {
   } catch {
     return undefined;
   }
-}
-
-/** Seconds from `retry-after-ms` or `retry-after`. */
-function retryAfter(headers: Record<string, string>): number | undefined {
-  const milliseconds = Number(headers['retry-after-ms']);
-  if (milliseconds > 0) return Math.ceil(milliseconds / 1000);
-  const seconds = Number(headers['retry-after']);
-  return seconds > 0 ? Math.ceil(seconds) : undefined;
 }

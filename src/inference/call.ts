@@ -9,16 +9,16 @@ import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { Closing, Stamp } from '../formats/conversation/format.ts';
 import type { OpenGeneration, ProviderResponse } from '../spend/index.ts';
 import { answerError, asGatewayError } from './answer.ts';
-import type { Attempt, AttemptOwner } from './attempt.ts';
 import { clientError, type FailedAttempt, verdictOf } from './decide.ts';
 import { type Dispatched, Dispatcher } from './dispatch.ts';
 import { routingMetadata } from './metadata.ts';
-import { type Metered, meter } from './meter.ts';
+import type { Metered } from './meter.ts';
 import type { InferenceParts } from './parts.ts';
 import { rowOf } from './record.ts';
-import type { InferenceRequest } from './request.ts';
+import type { AcceptedRequest } from './request.ts';
 import type { Candidate, Route } from './route.ts';
 import type { Interruptible } from './running.ts';
+import type { Attempt, AttemptOwner, Task } from './task.ts';
 
 /** What an answered, failed or abandoned request leaves for its row. */
 interface Outcome {
@@ -29,7 +29,8 @@ interface Outcome {
 }
 
 export class Call implements AttemptOwner, Interruptible {
-  readonly #request: InferenceRequest;
+  readonly #request: AcceptedRequest;
+  readonly #task: Task;
   readonly #route: Route;
   readonly #parts: InferenceParts;
   readonly #dispatcher: Dispatcher;
@@ -47,11 +48,12 @@ export class Call implements AttemptOwner, Interruptible {
   /** What the last attempt that failed has cost; null when it cost nothing. */
   #lastCost: Metered | null = null;
 
-  constructor(request: InferenceRequest, route: Route, parts: InferenceParts) {
+  constructor(request: AcceptedRequest, task: Task, route: Route, parts: InferenceParts) {
     this.#request = request;
+    this.#task = task;
     this.#route = route;
     this.#parts = parts;
-    this.#dispatcher = new Dispatcher(request, route, parts);
+    this.#dispatcher = new Dispatcher(request, task, route, parts);
   }
 
   /** Resolves once the client has its answer (or is gone) and the row is entered. Rejects when no attempt was dispatched. */
@@ -116,12 +118,10 @@ export class Call implements AttemptOwner, Interruptible {
     }
     const { endpoint } = this.#candidate;
     this.#respond(attempt, attempt.status);
-    const metered = meter(endpoint, attempt.usage, this.#current!.promptBytes, attempt.outputBytes, {
-      images: request.asked.media.images,
-    });
+    const metered = this.#task.meter(endpoint, attempt, true);
     const closing = this.#closing(metered);
     this.#settle({ status: 200, error: null, cancelled: false, metered }, attempt);
-    if (attempt.whole) {
+    if (attempt.whole && !this.#opened) {
       request.sink.reply(200, this.#headers(), attempt.whole.write(this.#current!.stamp, closing));
     } else {
       this.#write(attempt.take() + attempt.writer!.end(closing));
@@ -133,7 +133,7 @@ export class Call implements AttemptOwner, Interruptible {
   attemptFailed(attempt: Attempt, failure: UpstreamFailure, sent: boolean): void {
     const { endpoint, rank } = this.#candidate;
     // A refused connection and an error status cost nothing; a call that broke off may have.
-    const mayHaveCost = sent && (failure.status ?? 0) < 400;
+    const mayHaveCost = attempt.paid || (sent && (failure.status ?? 0) < 400);
     this.#current!.ended(mayHaveCost);
     this.#lastCost = mayHaveCost ? this.#meterBroken(attempt) : null;
     this.#respond(attempt, failure.status);
@@ -185,13 +185,13 @@ export class Call implements AttemptOwner, Interruptible {
       this.#tellInBand(error);
     } else {
       this.#settle({ status: error.status, error, cancelled: false, metered }, undefined);
-      answerError(this.#request, error, this.#metadata());
+      answerError(this.#request, this.#task, error, this.#metadata());
     }
     this.#finish();
   }
 
   #tellInBand(error: GatewayError): void {
-    const { format, sink, asked, id, startedAt } = this.#request;
+    const { sink, asked, id, startedAt } = this.#request;
     const stamp: Stamp = this.#current?.stamp ?? {
       id,
       model: asked.model ?? '',
@@ -200,7 +200,7 @@ export class Call implements AttemptOwner, Interruptible {
       usage: 'none',
     };
     const metadata = this.#metadata();
-    sink.write(format.encoder(stamp).failure(error, metadata ? { metadata } : {}));
+    sink.write(this.#task.failureEvent(error, stamp, metadata ? { metadata } : {}));
     sink.end();
   }
 
@@ -229,7 +229,7 @@ export class Call implements AttemptOwner, Interruptible {
     if (this.#generation === undefined || current === undefined) {
       this.#over = true;
       if (this.#opened) this.#tellInBand(error);
-      else answerError(this.#request, error, undefined);
+      else answerError(this.#request, this.#task, error, undefined);
       this.#finish();
       return;
     }
@@ -248,11 +248,8 @@ export class Call implements AttemptOwner, Interruptible {
   }
 
   /** What an answer has cost that did not reach its end: as reported, and an estimate of what came behind the report. */
-  #meterBroken({ usage, outputBytes, uncountedBytes }: Attempt): Metered {
-    return meter(this.#candidate.endpoint, usage, this.#current!.promptBytes, outputBytes, {
-      uncountedBytes,
-      images: this.#request.asked.media.images,
-    });
+  #meterBroken(attempt: Attempt): Metered {
+    return this.#task.meter(this.#candidate.endpoint, attempt, false);
   }
 
   #finish(): void {
@@ -264,7 +261,7 @@ export class Call implements AttemptOwner, Interruptible {
   #settle(outcome: Outcome, attempt: Attempt | undefined): void {
     this.#current?.ended(true);
     const { clock } = this.#parts;
-    const row = rowOf(this.#request, this.#route, {
+    const row = rowOf(this.#request, this.#task.apiType, this.#route, {
       ...outcome,
       candidate: this.#current?.candidate,
       attempt,

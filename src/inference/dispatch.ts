@@ -5,19 +5,16 @@
 import { GatewayError } from '../base/errors.ts';
 import type { Endpoint } from '../catalog/index.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
-import type { EncodeTarget, SpokenFormat, Stamp } from '../formats/conversation/format.ts';
+import type { Stamp } from '../formats/conversation/format.ts';
 import { Uncarried } from '../formats/conversation/losses.ts';
-import { spokenFormat } from '../formats/index.ts';
-import { deliver, formsFor } from '../providers/index.ts';
+import { deliver } from '../providers/index.ts';
 import { type Budget, type OpenGeneration, type Refusal, type Reservation, refusalError } from '../spend/index.ts';
-import { Attempt, type AttemptOwner } from './attempt.ts';
-import { affordableTokens, boundNano, boundOf, budgetsOf } from './govern.ts';
-import { promptEstimate } from './meter.ts';
+import { budgetsOf } from './govern.ts';
 import type { InferenceParts } from './parts.ts';
 import { acceptedOf } from './record.ts';
-import type { InferenceRequest } from './request.ts';
+import type { AcceptedRequest } from './request.ts';
 import type { Candidate, Route } from './route.ts';
-import { type Passage, Translation } from './translate.ts';
+import type { Attempt, AttemptOwner, Task } from './task.ts';
 
 /** A call that is ready to start, and what its owner may say about it. */
 export interface Dispatched {
@@ -25,7 +22,6 @@ export interface Dispatched {
   readonly attempt: Attempt;
   readonly stamp: Stamp;
   readonly generation: OpenGeneration;
-  readonly promptBytes: number;
   start(): void;
   /**
    * The call is over: its place among the provider's concurrent calls is free again. `mayHaveCost` keeps its bound held
@@ -40,10 +36,10 @@ export interface Dispatched {
 export class Abandoned extends Error {}
 
 export class Dispatcher {
-  readonly #request: InferenceRequest;
+  readonly #request: AcceptedRequest;
+  readonly #task: Task;
   readonly #candidates: readonly Candidate[];
   readonly #parts: InferenceParts;
-  readonly #translation: Translation;
   readonly #budgets: readonly Budget[];
   readonly #uncarried: Uncarried[] = [];
   #position = 0;
@@ -57,11 +53,11 @@ export class Dispatcher {
   /** Bounds of earlier attempts that may have cost something. */
   #earlierNano = 0n;
 
-  constructor(request: InferenceRequest, route: Route, parts: InferenceParts) {
+  constructor(request: AcceptedRequest, task: Task, route: Route, parts: InferenceParts) {
     this.#request = request;
+    this.#task = task;
     this.#candidates = route.candidates;
     this.#parts = parts;
-    this.#translation = new Translation(request.format, request.document);
     this.#budgets = budgetsOf(request.caller, parts.accountBalanceNano());
   }
 
@@ -117,29 +113,10 @@ export class Dispatcher {
 
   async #prepare(candidate: Candidate, owner: AttemptOwner, open: OpenGeneration | undefined): Promise<Dispatched> {
     const { endpoint } = candidate;
-    const { asked } = this.#request;
-    const promptBytes = this.#request.document.bytes.length;
+    const { asked, caller } = this.#request;
     // Most requests have no budget to ask, and then nothing is waited for.
-    const capOutputTokens = this.#budgets.length === 0 ? this.#unlimited() : await this.#reserve(endpoint, promptBytes);
+    const capOutputTokens = this.#budgets.length === 0 ? this.#unlimited() : await this.#reserve(endpoint);
     if (this.#cancelled || this.#request.sink.closed) throw new Abandoned();
-    const { spoken, passage } = this.#passage(endpoint, capOutputTokens);
-    const estimate = promptEstimate(endpoint, promptBytes);
-    const intent = {
-      model: endpoint.modelId,
-      endpointId: endpoint.id,
-      providerName: endpoint.provider.name,
-      isByok: false,
-      ...estimate,
-      outputPrice: endpoint.pricing?.completion ?? 0n,
-      earlierNano: this.#earlierNano,
-    };
-    let generation = open;
-    if (generation === undefined) {
-      generation = this.#parts.spend.begin(acceptedOf(this.#request), intent, this.#reservation!);
-      this.#begun = true;
-    } else {
-      generation.attempt(intent);
-    }
     const stamp: Stamp = {
       id: this.#request.id,
       model: endpoint.modelId,
@@ -147,56 +124,34 @@ export class Dispatcher {
       created: Math.floor(this.#request.startedAt / 1000),
       usage: asked.includeUsage === undefined ? 'finish' : asked.includeUsage ? 'chunk' : 'none',
     };
-    const { format } = this.#request;
-    const attempt = new Attempt({
-      served: format,
-      spoken,
-      passage,
-      stamp,
-      stream: asked.stream,
-      owner,
-      limits: this.#parts.limits,
-      framing: endpoint.provider.kind.framing?.(spoken.id),
-    });
-    return new Ready(this, this.#parts, this.#request, {
-      candidate,
-      attempt,
-      stamp,
-      generation,
-      promptBytes,
-      passage,
-      spoken,
-    });
-  }
-
-  /** In the first of the endpoint's forms that can carry the request. @throws Uncarried of the best form when none can */
-  #passage(endpoint: Endpoint, capOutputTokens: number | undefined): { spoken: SpokenFormat; passage: Passage } {
-    const { kind } = endpoint.provider;
-    const target = this.#target(endpoint, capOutputTokens);
-    let refused: Uncarried | undefined;
-    for (const form of formsFor(kind, endpoint.upstreamId, this.#request.format.id, endpoint.speaks)) {
-      const spoken = spokenFormat(form);
-      try {
-        return { spoken, passage: this.#translation.toward(spoken, target) };
-      } catch (error) {
-        if (!(error instanceof Uncarried)) throw error;
-        refused ??= error;
-      }
+    const user = this.#parts.hashUser(caller, asked.user);
+    const attempt = this.#task.attempt(endpoint, { stamp, owner, user, capOutputTokens });
+    const intent = {
+      model: endpoint.modelId,
+      endpointId: endpoint.id,
+      providerName: endpoint.provider.name,
+      isByok: false,
+      ...this.#task.estimate(endpoint),
+      earlierNano: this.#earlierNano,
+    };
+    let generation = open;
+    if (generation === undefined) {
+      generation = this.#parts.spend.begin(acceptedOf(this.#request, this.#task.apiType), intent, this.#reservation!);
+      this.#begun = true;
+    } else {
+      generation.attempt(intent);
     }
-    throw refused!;
+    return new Ready(this, this.#parts, this.#request, { candidate, attempt, stamp, generation });
   }
 
   /** Holds what this attempt could cost; returns the smaller output cap that a nearly spent budget leaves. */
-  async #reserve(endpoint: Endpoint, promptBytes: number): Promise<number | undefined> {
-    const bound = boundOf(endpoint, this.#request.asked, promptBytes);
-    const whole = boundNano(bound, bound.maxOutputTokens);
-    const refusal = await this.#hold(whole);
+  async #reserve(endpoint: Endpoint): Promise<number | undefined> {
+    const bound = this.#task.bound(endpoint);
+    const refusal = await this.#hold(bound.nano);
     if (refusal === undefined) return undefined;
-    const affordable = affordableTokens(bound, refusal.leftNano);
-    if (affordable === undefined || (await this.#hold(boundNano(bound, affordable))) !== undefined) {
-      throw refusalError(refusal);
-    }
-    return affordable;
+    const affordable = bound.within(refusal.leftNano);
+    if (affordable === undefined || (await this.#hold(affordable.nano)) !== undefined) throw refusalError(refusal);
+    return affordable.capOutputTokens;
   }
 
   /** A reservation of nothing, which `begin` asks for all the same. */
@@ -218,19 +173,6 @@ export class Dispatcher {
     return answer === true ? undefined : answer;
   }
 
-  #target(endpoint: Endpoint, capOutputTokens: number | undefined): EncodeTarget {
-    const { kind } = endpoint.provider;
-    return {
-      model: endpoint.upstreamId,
-      stream: this.#request.asked.stream,
-      maxOutputTokens: endpoint.maxCompletionTokens,
-      ...(capOutputTokens !== undefined && { capOutputTokens }),
-      origin: kind.originFor?.(endpoint.upstreamId) ?? kind.origin,
-      user: this.#parts.hashUser(this.#request.caller, this.#request.asked.user),
-      dialect: kind.dialect,
-    };
-  }
-
   /** Called by an attempt that failed after its request may have been worked on: its bound stays held. */
   keepBound(): void {
     if (this.#reservation) this.#earlierNano = this.#reservation.held.creditNano;
@@ -248,9 +190,6 @@ interface ReadySetup {
   attempt: Attempt;
   stamp: Stamp;
   generation: OpenGeneration;
-  promptBytes: number;
-  passage: Passage;
-  spoken: SpokenFormat;
 }
 
 class Ready implements Dispatched {
@@ -258,48 +197,32 @@ class Ready implements Dispatched {
   readonly attempt: Attempt;
   readonly stamp: Stamp;
   readonly generation: OpenGeneration;
-  readonly promptBytes: number;
   readonly #dispatcher: Dispatcher;
   readonly #parts: InferenceParts;
-  readonly #request: InferenceRequest;
-  readonly #passage: Passage;
-  readonly #spoken: SpokenFormat;
+  readonly #request: AcceptedRequest;
   readonly #credential: { id: string; value: string | null };
   #inside = true;
 
-  constructor(dispatcher: Dispatcher, parts: InferenceParts, request: InferenceRequest, setup: ReadySetup) {
+  constructor(dispatcher: Dispatcher, parts: InferenceParts, request: AcceptedRequest, setup: ReadySetup) {
     this.candidate = setup.candidate;
     this.attempt = setup.attempt;
     this.stamp = setup.stamp;
     this.generation = setup.generation;
-    this.promptBytes = setup.promptBytes;
     this.#dispatcher = dispatcher;
     this.#parts = parts;
     this.#request = request;
-    this.#passage = setup.passage;
-    this.#spoken = setup.spoken;
     this.#credential = parts.credentials.choose(this.candidate.endpoint.provider);
   }
 
   start(): void {
     const { provider, upstreamId } = this.candidate.endpoint;
-    const { id: form, path } = this.#spoken;
-    const { stream } = this.#request.asked;
-    const call = deliver(
-      {
-        provider,
-        credential: this.#credential.value,
-        form,
-        model: upstreamId,
-        stream,
-        path: typeof path === 'string' ? path : path(upstreamId, stream),
-        body: this.#passage.body,
-        clientHeaders: this.#request.about.headers,
-      },
-      this.attempt,
-      this.#parts,
-    );
-    this.attempt.attach(call);
+    const way = {
+      provider,
+      credential: this.#credential.value,
+      model: upstreamId,
+      clientHeaders: this.#request.about.headers,
+    };
+    this.attempt.start((call, receiver) => deliver({ ...way, ...call }, receiver, this.#parts));
   }
 
   ended(mayHaveCost: boolean): void {

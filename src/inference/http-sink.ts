@@ -23,7 +23,7 @@ export class HttpSink implements Sink {
     return this.#exchange.closed;
   }
 
-  reply(status: number, headers: Record<string, string>, body: string): void {
+  reply(status: number, headers: Record<string, string>, body: string | Buffer): void {
     if (this.closed) return;
     this.#response.writeHead(status, {
       ...headers,

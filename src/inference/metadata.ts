@@ -1,6 +1,6 @@
 /** `svc_metadata`: how a request was routed (wire/chat.md, SvcMetadata). Pure. */
 import type { FailedAttempt } from './decide.ts';
-import type { InferenceRequest } from './request.ts';
+import type { AcceptedRequest } from './request.ts';
 import type { Candidate, Route } from './route.ts';
 
 export interface RoutingState {
@@ -11,7 +11,7 @@ export interface RoutingState {
   generationMs: number | null;
 }
 
-export function routingMetadata(request: InferenceRequest, route: Route, state: RoutingState): Record<string, unknown> {
+export function routingMetadata(request: AcceptedRequest, route: Route, state: RoutingState): Record<string, unknown> {
   const { served, failed, generationMs } = state;
   const attempt = served === undefined ? 0 : failed.length + 1;
   return {

@@ -39,6 +39,11 @@ export function meter(
       : uncountedBytes > 0
         ? { ...reported, output: reported.output + estimateTokens(uncountedBytes) }
         : reported;
+  return metered(endpoint, usage, estimated, images);
+}
+
+/** What a usage costs at an endpoint. */
+export function metered(endpoint: Endpoint, usage: Usage, estimated: boolean, images = 0): Metered {
   if (endpoint.pricing === null) {
     const cost = costView(null, 0n, 0n);
     return { usage, estimated, costNano: 0n, cacheDiscountNano: null, cost };

@@ -1,12 +1,12 @@
 /** The row of one request (wire/generations.md): what was known at acceptance, and how it ended. Pure. */
 import type { GatewayError } from '../base/errors.ts';
-import type { Accepted, Generation, ProviderResponse } from '../spend/index.ts';
-import type { Attempt } from './attempt.ts';
+import type { Accepted, ApiType, Generation, ProviderResponse } from '../spend/index.ts';
 import type { Metered } from './meter.ts';
-import type { InferenceRequest } from './request.ts';
+import type { AcceptedRequest } from './request.ts';
 import type { Candidate, Route } from './route.ts';
+import type { Attempt } from './task.ts';
 
-export function acceptedOf(request: InferenceRequest): Accepted {
+export function acceptedOf(request: AcceptedRequest, apiType: ApiType): Accepted {
   const { about, asked, caller } = request;
   return {
     id: request.id,
@@ -15,7 +15,7 @@ export function acceptedOf(request: InferenceRequest): Accepted {
     keyId: caller.keyId,
     workspaceId: caller.workspaceId,
     organizationId: caller.organizationId,
-    apiType: 'completions',
+    apiType,
     streamed: asked.stream,
     dataRegion: about.region,
     userAgent: about.userAgent,
@@ -41,10 +41,10 @@ export interface Ending {
   generationMs: number;
 }
 
-export function rowOf(request: InferenceRequest, route: Route, ending: Ending): Generation {
+export function rowOf(request: AcceptedRequest, apiType: ApiType, route: Route, ending: Ending): Generation {
   const { attempt, candidate, error, metered } = ending;
   return {
-    ...acceptedOf(request),
+    ...acceptedOf(request, apiType),
     model: candidate?.endpoint.modelId ?? route.requested,
     endpointId: candidate?.endpoint.id ?? null,
     providerName: candidate?.endpoint.provider.name ?? null,

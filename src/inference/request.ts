@@ -1,16 +1,29 @@
-/** One inference request as the pipeline sees it: no HTTP below this line (batches make them too). */
+/** Inference requests as the pipeline sees them: no HTTP below this line (batches make them too). */
 import type { Caller } from '../access/index.ts';
 import type { JsonDocument } from '../base/json.ts';
 import type { Asked, ServedFormat } from '../formats/conversation/format.ts';
+import type { SingleForm } from '../formats/single/index.ts';
 import type { DataRegion } from '../spend/index.ts';
 import type { Sink } from './sink.ts';
 
-export interface InferenceRequest {
-  /** `gen-...`, given before anything can go wrong. */
-  id: string;
+/** A conversation. */
+export interface InferenceRequest extends AcceptedRequest {
   format: ServedFormat;
   /** Validated against the format's schema and rules. */
   document: JsonDocument;
+}
+
+/** Of an operation with one public form. */
+export interface SingleRequest<Request, Answer> extends AcceptedRequest {
+  form: SingleForm<Request, Answer>;
+  /** Validated against the form's schema and rules. */
+  document: JsonDocument;
+}
+
+/** What the pipeline knows of every request. */
+export interface AcceptedRequest {
+  /** `gen-...`, given before anything can go wrong. */
+  id: string;
   asked: Asked;
   caller: Caller;
   /** Wall time in ms at which the request's head arrived: the moment of acceptance. */

@@ -6,6 +6,7 @@ import { GatewayError } from '../base/errors.ts';
 import type { Catalog, Endpoint, Model } from '../catalog/index.ts';
 import type { Asked, ProviderPreferences } from '../formats/conversation/format.ts';
 import type { Health } from './health.ts';
+import type { Task } from './task.ts';
 
 export interface Candidate {
   endpoint: Endpoint;
@@ -20,21 +21,33 @@ export interface Route {
   strategy: 'direct' | 'alias' | 'fallback';
 }
 
-/** @throws GatewayError 400 for an unknown model, 404 when the preferences leave none */
-export function route(asked: Asked, catalog: Catalog, health: Health, maxCandidates: number): Route {
+/**
+ * @param task says which endpoints have what is asked for; absent: all
+ * @throws GatewayError 400 for an unknown model and one of another kind, 404 when the preferences leave none
+ */
+export function route(
+  asked: Asked,
+  catalog: Catalog,
+  health: Health,
+  maxCandidates: number,
+  task?: Pick<Task, 'servedBy'>,
+): Route {
   if (asked.model === undefined && asked.fallbackModels.length === 0) {
     throw new GatewayError('invalid_request', 'model is required: no default model is configured', { path: 'model' });
   }
   const names = asked.model === undefined ? asked.fallbackModels : [asked.model, ...asked.fallbackModels];
   const candidates: Candidate[] = [];
   let alias = false;
+  let served = false;
   names.forEach((name, rank) => {
     const model = catalog.find(name);
     if (model === undefined) throw unknownModel(name, names);
     if (model.id !== name) alias = true;
-    for (const endpoint of preferred(model, asked.provider, health)) candidates.push({ endpoint, rank });
+    const endpoints = task === undefined ? model.endpoints : fitting(model, task);
+    served ||= endpoints.length > 0;
+    for (const endpoint of preferred(endpoints, asked.provider, health)) candidates.push({ endpoint, rank });
   });
-  if (candidates.length === 0) throw nothingLeft(names, asked.provider);
+  if (candidates.length === 0) throw served ? nothingLeft(names, asked.provider) : wrongOperation(names);
   return {
     candidates: candidates.slice(0, maxCandidates),
     requested: names[0] as string,
@@ -42,11 +55,18 @@ export function route(asked: Asked, catalog: Catalog, health: Health, maxCandida
   };
 }
 
+/** The endpoints of one model that have what is asked for; its own list when all do. */
+function fitting({ endpoints }: Model, task: Pick<Task, 'servedBy'>): readonly Endpoint[] {
+  return endpoints.every((endpoint) => task.servedBy(endpoint))
+    ? endpoints
+    : endpoints.filter((endpoint) => task.servedBy(endpoint));
+}
+
 /** The endpoints of one model that the preferences allow: ordered ones first, resting ones last. */
-function preferred(model: Model, preferences: ProviderPreferences, health: Health): readonly Endpoint[] {
+function preferred(all: readonly Endpoint[], preferences: ProviderPreferences, health: Health): readonly Endpoint[] {
   const { order, only, ignore } = preferences;
-  if (!order?.length && !only?.length && !ignore?.length && model.endpoints.length === 1) return model.endpoints;
-  let endpoints = model.endpoints.filter(
+  if (!order?.length && !only?.length && !ignore?.length && all.length === 1) return all;
+  let endpoints = all.filter(
     (endpoint) => (!only?.length || matches(only, endpoint)) && !(ignore?.length && matches(ignore, endpoint)),
   );
   if (order?.length) {
@@ -78,6 +98,14 @@ function unknownModel(name: string, requested: readonly string[]): GatewayError 
   return new GatewayError('invalid_request', `${JSON.stringify(name.slice(0, 200))} is not a known model`, {
     path: 'model',
     availability: { code: 'model_not_found', retryable: false, requested_models: requested },
+  });
+}
+
+function wrongOperation(requested: readonly string[]): GatewayError {
+  const name = JSON.stringify(requested[0]?.slice(0, 200));
+  return new GatewayError('invalid_request', `${name} has no endpoint that serves this operation`, {
+    path: 'model',
+    availability: { code: 'wrong_endpoint', retryable: false, requested_models: requested },
   });
 }
 

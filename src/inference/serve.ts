@@ -5,16 +5,31 @@
  */
 import { answerError, asGatewayError } from './answer.ts';
 import { Call } from './call.ts';
+import { ConversationTask } from './conversation.ts';
 import { Abandoned } from './dispatch.ts';
 import type { InferenceParts } from './parts.ts';
-import type { InferenceRequest } from './request.ts';
+import type { AcceptedRequest, InferenceRequest, SingleRequest } from './request.ts';
 import { route } from './route.ts';
+import { SingleTask } from './single.ts';
+import type { Task } from './task.ts';
 
-/** Resolves when the request is answered and entered. Never rejects: whatever goes wrong is told to the client. */
-export async function serve(request: InferenceRequest, parts: InferenceParts): Promise<void> {
+/** A conversation. Resolves when it is answered and entered. Never rejects: whatever goes wrong is told to the client. */
+export function serve(request: InferenceRequest, parts: InferenceParts): Promise<void> {
+  return run(request, new ConversationTask(request, parts), parts);
+}
+
+/** The same for an operation with one public form: embeddings, rerank, images. */
+export function serveSingle<Request, Answer>(
+  request: SingleRequest<Request, Answer>,
+  parts: InferenceParts,
+): Promise<void> {
+  return run(request, new SingleTask(request, parts), parts);
+}
+
+async function run(request: AcceptedRequest, task: Task, parts: InferenceParts): Promise<void> {
   try {
-    const plan = route(request.asked, parts.catalog(), parts.health, parts.limits.candidates);
-    const call = new Call(request, plan, parts);
+    const plan = route(request.asked, parts.catalog(), parts.health, parts.limits.candidates, task);
+    const call = new Call(request, task, plan, parts);
     parts.running.add(call);
     try {
       await call.run();
@@ -25,6 +40,6 @@ export async function serve(request: InferenceRequest, parts: InferenceParts): P
     if (thrown instanceof Abandoned) return;
     const error = asGatewayError(thrown);
     if (error.status === 500) parts.log.error('request failed', { generation: request.id, cause: thrown });
-    answerError(request, error, undefined);
+    answerError(request, task, error, undefined);
   }
 }

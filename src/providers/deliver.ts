@@ -6,6 +6,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { FormatId } from '../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
+import type { SingleFormId } from '../formats/single/index.ts';
 import type { Provider } from './provider.ts';
 import type { Transport, UpstreamCall, UpstreamReceiver, UpstreamRequest } from './send.ts';
 import { type Signature, SignInError } from './sign.ts';
@@ -14,13 +15,15 @@ export interface Delivery {
   provider: Provider;
   credential: string | null;
   /** The form of the body. */
-  form: FormatId;
+  form: FormatId | SingleFormId;
   /** As the provider knows it. */
   model: string;
   stream: boolean;
   /** Where the form has the call, below the base URL; the kind may have it elsewhere. */
   path: string;
   body: Buffer | string;
+  /** Default POST. */
+  method?: 'GET';
   /** Headers of the client's request, lower case; only those that the kind forwards go along. */
   clientHeaders?: Readonly<Record<string, string | string[] | undefined>>;
 }
@@ -36,7 +39,7 @@ export interface DeliveryParts {
  * until then nothing is sent, and a sign-in that fails is the receiver's `failed`, with `sent` false.
  */
 export function deliver(delivery: Delivery, receiver: UpstreamReceiver, parts: DeliveryParts): UpstreamCall {
-  const { provider, credential, body } = delivery;
+  const { provider, credential, body, method } = delivery;
   const { kind } = provider;
   const path = kind.path?.(delivery) ?? delivery.path;
   const headers = kind.headers(credential);
@@ -45,7 +48,13 @@ export function deliver(delivery: Delivery, receiver: UpstreamReceiver, parts: D
     if (typeof value === 'string') headers[name] = value;
   }
   const transport = kind.transport ?? parts.transport;
-  const request: UpstreamRequest = { url: provider.baseUrl + path, headers, body, timeouts: provider.timeouts };
+  const request: UpstreamRequest = {
+    url: provider.baseUrl + path,
+    headers,
+    body,
+    timeouts: provider.timeouts,
+    ...(method && { method }),
+  };
   if (provider.signer === undefined) return transport.send(request, receiver);
   let signature: Signature | Promise<Signature>;
   try {

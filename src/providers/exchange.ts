@@ -77,8 +77,9 @@ export class Exchange implements UpstreamCall, UnpackedReceiver, Dispatcher.Disp
   start(connection: ExchangeConnection, path: string): void {
     this.#connection = connection;
     connection.call = this;
-    const { headers, body } = this.#request;
-    connection.client.dispatch({ path, method: 'POST', headers: requestHeaders(headers), body }, this);
+    const { headers, body, method } = this.#request;
+    const sent = method === 'GET' ? { method } : ({ method: 'POST', body } as const);
+    connection.client.dispatch({ path, headers: requestHeaders(headers), ...sent }, this);
     if (!this.#done) this.#arm();
     this.#returned = true;
   }

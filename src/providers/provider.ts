@@ -5,6 +5,7 @@
 import type { ModelSettings, OptionFacts } from '../base/config.ts';
 import type { FormatId, ReasoningOrigin } from '../formats/conversation/conversation.ts';
 import type { Dialect } from '../formats/conversation/format.ts';
+import type { SingleFormId } from '../formats/single/index.ts';
 import type { Delivery } from './deliver.ts';
 import type { Framing } from './framing.ts';
 import type { Transport } from './send.ts';
@@ -15,8 +16,8 @@ export interface ProviderKind {
   id: string;
   /** Display name, `provider` on the wire. */
   name: string;
-  /** The form in which it is asked for clients of other forms. */
-  speaks: FormatId;
+  /** The form in which it is asked for clients of other forms. Absent: it serves no conversations. */
+  speaks?: FormatId;
   /** Further forms that it serves below the same address: clients of one of them are relayed in it. */
   alsoSpeaks?: readonly FormatId[];
   /** Where the forms depend on the model: those of this one, the one for clients of other forms first. Wins over both. */
@@ -42,7 +43,7 @@ export interface ProviderKind {
   /** Made once for each configured provider: what signs its calls, for kinds that headers alone do not do for. */
   signer?(provider: Provider): Signer;
   /** How the streams of a form are cut into events, where that is not as server-sent events. */
-  framing?(form: FormatId): Framing | undefined;
+  framing?(form: FormatId | SingleFormId): Framing | undefined;
   /** Request headers of the client that the provider may see, lower case (e.g. `anthropic-beta`). Default none. */
   forwards?: readonly string[];
   origin: ReasoningOrigin;
@@ -68,8 +69,9 @@ export function formsFor(
   modelForms?: readonly FormatId[],
 ): readonly FormatId[] {
   const forms = modelForms ?? kind.speaksFor?.(upstreamModel);
-  if (forms === undefined && kind.alsoSpeaks === undefined) return [kind.speaks];
-  const all = forms ?? [kind.speaks, ...kind.alsoSpeaks!];
+  const usual = kind.speaks === undefined ? [] : [kind.speaks];
+  if (forms === undefined && kind.alsoSpeaks === undefined) return usual;
+  const all = forms ?? [...usual, ...kind.alsoSpeaks!];
   return all.includes(client) ? [client, ...all.filter((form) => form !== client)] : all;
 }
 
@@ -87,9 +89,9 @@ export interface Provider {
   name: string;
   kind: ProviderKind;
   baseUrl: string;
-  /** Several are spread over and cooled one by one. Empty: calls carry no credential. */
   /** By the names of the kind's `options`. */
   options: Readonly<Record<string, string>>;
+  /** Several are spread over and cooled one by one. Empty: calls carry no credential. */
   credentials: readonly string[];
   timeouts: Timeouts;
   maxConcurrency: number;

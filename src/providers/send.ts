@@ -20,6 +20,8 @@ import type { Timeouts } from './provider.ts';
 export interface UpstreamRequest {
   /** Absolute URL. */
   url: string;
+  /** Default POST; a GET has no body. */
+  method?: 'GET';
   headers: Record<string, string>;
   body: Buffer | string;
   timeouts: Timeouts;

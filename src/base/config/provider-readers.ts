@@ -35,8 +35,8 @@ export interface KindFacts {
   transport?: unknown;
   /** Switched on when no other provider is. */
   standIn?: boolean;
-  /** The usual form, and further ones. */
-  speaks: string;
+  /** The usual form of conversations, and further ones. */
+  speaks?: string;
   alsoSpeaks?: readonly string[];
 }
 
@@ -114,7 +114,9 @@ function readProvider(field: Field, kinds: readonly KindFacts[]): ProviderSettin
 
 /** A list of forms that some kind of provider is spoken to in. */
 function forms(kinds: readonly KindFacts[]): Reader<readonly string[]> {
-  const known = [...new Set(kinds.flatMap(({ speaks, alsoSpeaks }) => [speaks, ...(alsoSpeaks ?? [])]))];
+  const known = [
+    ...new Set(kinds.flatMap(({ speaks, alsoSpeaks }) => [...(speaks ? [speaks] : []), ...(alsoSpeaks ?? [])])),
+  ];
   return (field) => {
     const read = distinct(oneOf(known))(field);
     return read?.length === 0 ? field.fail('must name at least one form') : read;

@@ -1,0 +1,149 @@
+/**
+ * The contract of the operations that have one public form each: embeddings, rerank, images. That form is the internal
+ * one as well, so there is no conversation in the middle: a `SingleForm` faces the client, an `Adapter` for each family
+ * of services faces the upstream. Both are pure. `inference/` runs them with the same rules as conversations.
+ */
+import type { TSchema } from 'typebox';
+import type { GatewayError } from '../../base/errors.ts';
+import type { JsonDocument } from '../../base/json.ts';
+import type { Usage } from '../conversation/conversation.ts';
+import type { UpstreamFailure } from '../conversation/failure.ts';
+import type { Asked, Closing, FailureContext, Stamp } from '../conversation/format.ts';
+
+export type SingleFormId = 'embedding' | 'rerank' | 'image';
+
+/** The client's side of an operation. `Request` and `Answer` are what adapters work with. */
+export interface SingleForm<Request, Answer> {
+  readonly id: SingleFormId;
+  /** Open schema of the body: names what we act on, lets the rest pass. */
+  readonly schema: TSchema;
+  /** What the schema cannot say; throws GatewayError 400 with the path. */
+  check(document: JsonDocument): void;
+  asked(document: JsonDocument): Asked;
+  decode(document: JsonDocument): Request;
+  /** An upper bound of what one answer can be charged for. Budgets reserve it. */
+  most(request: Request, limits: EndpointLimits): Demand;
+  /** The likely usage: what is entered when an upstream worked and reported nothing. */
+  likely(request: Request): Usage;
+  /**
+   * The body of the whole answer, JSON. A buffer where the upstream's own bytes are the answer.
+   * @param closing has the final usage, and its cost
+   */
+  encodeReply(answer: Answer, request: Request, stamp: Stamp, closing: Closing): string | Buffer;
+  encodeFailure(error: GatewayError, about: FailureContext): unknown;
+  /** How an answer is streamed, framing included. Absent: it never is. */
+  readonly events?: {
+    /** Everything that closes the stream of a complete answer: the last events and the end marker. */
+    end(answer: Answer, request: Request, stamp: Stamp, closing: Closing): string;
+    /** The event that ends a stream with an error; nothing follows it. */
+    failure(error: GatewayError): string;
+  };
+}
+
+export interface EndpointLimits {
+  /** Longest input in tokens, null when unknown. */
+  contextLength: number | null;
+}
+
+/** Units that are paid for. What is absent is none. */
+export interface Demand {
+  promptTokens: number;
+  outputTokens?: number;
+  /** How often the price by the request is due, e.g. search units. Default 1. */
+  requests?: number;
+  /** Images in the request. */
+  inputImages?: number;
+  /** Images in the answer, for those that are charged by the piece. */
+  outputImages?: number;
+}
+
+/** One HTTP call, below the provider's base URL and with its credential. Its body is JSON. */
+export interface Outgoing {
+  /** Default POST. */
+  method?: 'GET';
+  /** Where the form has it; a provider kind may have it elsewhere. */
+  path: string;
+  /** '' for a GET. */
+  body: Buffer | string;
+}
+
+/** The answer to one call, with a status below 300. */
+export interface Reply {
+  status: number;
+  /** Lower case; those that `providers/exchange.ts` keeps. */
+  headers: Readonly<Record<string, string>>;
+  body: Buffer;
+}
+
+/**
+ * What a reply means: the answer; a failure that came with a good status; or one more call, for answers that take
+ * several (a long list that goes out in batches, a result that has to be fetched).
+ */
+export type Step<Answer> =
+  | { answer: Answer; usage?: Usage; upstreamId?: string }
+  | { failure: UpstreamFailure }
+  | { next: Course<Answer>; usage?: Usage; upstreamId?: string; afterMs?: number };
+
+/** One call and how its reply is read. Holds whatever earlier calls of the same answer brought. */
+export interface Course<Answer> {
+  readonly call: Outgoing;
+  /** How much of the request this call carries, from 0 to 1; for the estimate when it breaks off. Default 1. */
+  readonly share?: number;
+  read(reply: Reply): Step<Answer>;
+  /** Reads a reply that comes as an event stream. Absent: such a reply is malformed. */
+  events?(): EventCourse<Answer>;
+}
+
+/** Reads the events of one streamed reply, in order. */
+export interface EventCourse<Answer> {
+  read(name: string, data: string): EventStep<Answer>;
+}
+
+/** What one event means. Nothing may follow a failure or an answer. */
+export interface EventStep<Answer> {
+  /** Text for a client that asked for a stream, framing included; '' and absent show nothing. */
+  text?: string;
+  /** The complete answer: the end of the stream. */
+  answer?: Answer;
+  /** Replaces every earlier count. */
+  usage?: Usage;
+  upstreamId?: string;
+  failure?: UpstreamFailure;
+}
+
+/** Where the request goes. */
+export interface SingleTarget {
+  /** The upstream's own name of the model. */
+  model: string;
+  /** Keyed hash of the end user, or of the account. */
+  user: string;
+  /** The client wants a stream. */
+  stream: boolean;
+  contextLength: number | null;
+  /** The provider's slug, for options that the client addresses to it. */
+  providerId: string;
+}
+
+/** The upstream's side: how one family of services is asked for one operation. */
+export interface Adapter<Request, Answer> {
+  /** @throws Uncarried for a request that the service has no place for; the router goes on to the next endpoint */
+  start(request: Request, target: SingleTarget): Course<Answer>;
+  /** A reply with an error status; `body` is text, perhaps not JSON. */
+  decodeFailure(status: number, body: string): UpstreamFailure;
+}
+
+/** A usage of nothing but so many tokens of input. */
+export function inputUsage(input: number): Usage {
+  return { input, cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0, output: 0, reasoning: 0 };
+}
+
+/** The sum of what several calls of one answer used. */
+export function addUsage(first: Usage | undefined, second: Usage | undefined): Usage | undefined {
+  if (first === undefined || second === undefined) return first ?? second;
+  const sum: Usage = { ...first };
+  for (const key of Object.keys(second) as (keyof Usage)[]) {
+    if (key === 'native') continue;
+    sum[key] = (first[key] ?? 0) + (second[key] ?? 0);
+  }
+  return sum;
+}

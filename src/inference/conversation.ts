@@ -1,0 +1,112 @@
+/** A conversation as a task: bounded by its output cap, asked for in the best of an endpoint's forms, relayed or translated. */
+import type { GatewayError } from '../base/errors.ts';
+import type { Endpoint } from '../catalog/index.ts';
+import type { Closing, EncodeTarget, FailureContext, SpokenFormat, Stamp } from '../formats/conversation/format.ts';
+import { Uncarried } from '../formats/conversation/losses.ts';
+import { spokenFormat } from '../formats/index.ts';
+import { formsFor } from '../providers/index.ts';
+import { ConversationAttempt } from './attempt.ts';
+import { affordableTokens, boundNano, boundOf } from './govern.ts';
+import { type Metered, meter, promptEstimate } from './meter.ts';
+import type { InferenceParts } from './parts.ts';
+import type { InferenceRequest } from './request.ts';
+import type { Attempt, AttemptAbout, CostBound, Estimate, Task } from './task.ts';
+import { type Passage, Translation } from './translate.ts';
+
+/** What a model of these writes is nothing that a conversation could show. */
+const OTHER_OUTPUT: ReadonlySet<string> = new Set(['embeddings', 'rerank']);
+
+export class ConversationTask implements Task {
+  readonly apiType = 'completions';
+  readonly #request: InferenceRequest;
+  readonly #parts: InferenceParts;
+  readonly #translation: Translation;
+  readonly #promptBytes: number;
+
+  constructor(request: InferenceRequest, parts: InferenceParts) {
+    this.#request = request;
+    this.#parts = parts;
+    this.#translation = new Translation(request.format, request.document);
+    this.#promptBytes = request.document.bytes.length;
+  }
+
+  servedBy({ outputModalities, provider }: Endpoint): boolean {
+    if (provider.kind.speaks === undefined) return false;
+    return outputModalities === null || !outputModalities.every((modality) => OTHER_OUTPUT.has(modality));
+  }
+
+  bound(endpoint: Endpoint): CostBound {
+    const bound = boundOf(endpoint, this.#request.asked, this.#promptBytes);
+    return {
+      nano: boundNano(bound, bound.maxOutputTokens),
+      within(leftNano) {
+        const tokens = affordableTokens(bound, leftNano);
+        return tokens === undefined ? undefined : { capOutputTokens: tokens, nano: boundNano(bound, tokens) };
+      },
+    };
+  }
+
+  estimate(endpoint: Endpoint): Estimate {
+    return { ...promptEstimate(endpoint, this.#promptBytes), outputPrice: endpoint.pricing?.completion ?? 0n };
+  }
+
+  attempt(endpoint: Endpoint, { stamp, owner, user, capOutputTokens }: AttemptAbout): Attempt {
+    const { format, asked } = this.#request;
+    const { spoken, passage } = this.#passage(endpoint, user, capOutputTokens);
+    return new ConversationAttempt({
+      served: format,
+      spoken,
+      passage,
+      model: endpoint.upstreamId,
+      stamp,
+      stream: asked.stream,
+      owner,
+      limits: this.#parts.limits,
+      framing: endpoint.provider.kind.framing?.(spoken.id),
+    });
+  }
+
+  meter(endpoint: Endpoint, attempt: Attempt, complete: boolean): Metered {
+    return meter(endpoint, attempt.usage, this.#promptBytes, attempt.outputBytes, {
+      uncountedBytes: complete ? 0 : attempt.uncountedBytes,
+      images: this.#request.asked.media.images,
+    });
+  }
+
+  encodeFailure(error: GatewayError, about: FailureContext): unknown {
+    return this.#request.format.encodeFailure(error, about);
+  }
+
+  failureEvent(error: GatewayError, stamp: Stamp, closing: Closing): string {
+    return this.#request.format.encoder(stamp).failure(error, closing);
+  }
+
+  /** In the first of the endpoint's forms that can carry the request. @throws Uncarried of the best form when none can */
+  #passage(
+    endpoint: Endpoint,
+    user: string,
+    capOutputTokens: number | undefined,
+  ): { spoken: SpokenFormat; passage: Passage } {
+    const { kind } = endpoint.provider;
+    const target: EncodeTarget = {
+      model: endpoint.upstreamId,
+      stream: this.#request.asked.stream,
+      maxOutputTokens: endpoint.maxCompletionTokens,
+      ...(capOutputTokens !== undefined && { capOutputTokens }),
+      origin: kind.originFor?.(endpoint.upstreamId) ?? kind.origin,
+      user,
+      dialect: kind.dialect,
+    };
+    let refused: Uncarried | undefined;
+    for (const form of formsFor(kind, endpoint.upstreamId, this.#request.format.id, endpoint.speaks)) {
+      const spoken = spokenFormat(form);
+      try {
+        return { spoken, passage: this.#translation.toward(spoken, target) };
+      } catch (error) {
+        if (!(error instanceof Uncarried)) throw error;
+        refused ??= error;
+      }
+    }
+    throw refused ?? new Uncarried('model', `${endpoint.provider.name} serves no conversations`);
+  }
+}

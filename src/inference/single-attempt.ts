@@ -1,0 +1,285 @@
+/**
+ * One try of an operation with one public form at one endpoint: the calls that it takes, one after the other, each read
+ * whole or, where the form is streamed, event by event. Tells its owner exactly once how it ended.
+ */
+import type { Clock, Timer } from '../base/clock.ts';
+import type { Limits } from '../base/config.ts';
+import type { GatewayError } from '../base/errors.ts';
+import type { Usage } from '../formats/conversation/conversation.ts';
+import type { UpstreamFailure } from '../formats/conversation/failure.ts';
+import type { Closing, Stamp } from '../formats/conversation/format.ts';
+import { addUsage, type Course, type EventCourse, type SingleFormId } from '../formats/single/index.ts';
+import { EventReader } from '../http/sse.ts';
+import type { FrameReader, Framing, UpstreamCall, UpstreamReceiver } from '../providers/index.ts';
+import { isEventStream, retryAfter } from './reply-headers.ts';
+import type { AnswerEnd, Attempt, AttemptOwner, Send, WholeAnswer } from './task.ts';
+
+/** An error's body is read up to here; what vendors say in more is not worth the memory. */
+const ERROR_BODY_BYTES = 256 * 1024;
+
+export interface SingleAttemptSetup<Answer> {
+  form: SingleFormId;
+  course: Course<Answer>;
+  decodeFailure(status: number, body: string): UpstreamFailure;
+  encodeReply(answer: Answer, closing: Closing): string | Buffer;
+  events?: { end(answer: Answer, closing: Closing): string; failure(error: GatewayError): string };
+  /** The client wants a stream. */
+  stream: boolean;
+  owner: AttemptOwner;
+  clock: Clock;
+  limits: Limits;
+  framing?: Framing | undefined;
+  /** The provider's longest call, which all calls of one answer share. */
+  totalMs: number;
+}
+
+export class SingleAttempt<Answer> implements Attempt, UpstreamReceiver {
+  readonly #setup: SingleAttemptSetup<Answer>;
+  #course: Course<Answer>;
+  #send: Send | undefined;
+  #call: UpstreamCall | undefined;
+  #wait: Timer | undefined;
+  #startedAt = 0;
+  #mode: 'head' | 'error' | 'whole' | 'stream' | 'waiting' | 'over' = 'head';
+  #headers: Record<string, string> = {};
+  #chunks: Buffer[] = [];
+  #size = 0;
+  #reader: FrameReader | undefined;
+  #events: EventCourse<Answer> | undefined;
+  #pending = '';
+  /** Usage of the calls that are complete; events of a stream replace what they told before. */
+  #earlier: Usage | undefined;
+
+  status = 0;
+  whole: WholeAnswer | undefined;
+  writer: AnswerEnd | undefined;
+  visible = false;
+  paid = false;
+  usage: Usage | undefined;
+  upstreamId: string | undefined;
+  readonly unseenRefusal = false;
+  readonly finish = undefined;
+  readonly outputBytes = 0;
+  readonly uncountedBytes = 0;
+  readonly serviceTier = undefined;
+
+  constructor(setup: SingleAttemptSetup<Answer>) {
+    this.#setup = setup;
+    this.#course = setup.course;
+  }
+
+  get over(): boolean {
+    return this.#mode === 'over';
+  }
+
+  /** How much of the request is in a call whose usage nobody has told. */
+  get openShare(): number {
+    return this.#call === undefined ? 0 : (this.#course.share ?? 1);
+  }
+
+  start(send: Send): void {
+    this.#send = send;
+    this.#startedAt = this.#setup.clock.monotonic();
+    this.#begin();
+  }
+
+  abort(): void {
+    this.#mode = 'over';
+    this.#wait?.cancel();
+    this.#call?.abort();
+  }
+
+  pause(): void {
+    this.#call?.pause();
+  }
+
+  resume(): void {
+    this.#call?.resume();
+  }
+
+  take(): string {
+    const text = this.#pending;
+    this.#pending = '';
+    return text;
+  }
+
+  head(status: number, headers: Record<string, string>): void {
+    if (this.#mode === 'over') return;
+    this.status = status;
+    this.#headers = headers;
+    if (status >= 300) this.#mode = 'error';
+    else if (isEventStream(headers['content-type'])) this.#startStream();
+    else this.#mode = 'whole';
+  }
+
+  data(chunk: Buffer): void {
+    if (this.#mode === 'whole') {
+      if (this.#size + chunk.length > this.#setup.limits.upstreamReplyBytes) this.#fail(tooLarge(this.status));
+      else this.#gather(chunk);
+    } else if (this.#mode === 'error') {
+      if (this.#size < ERROR_BODY_BYTES) this.#gather(chunk.subarray(0, ERROR_BODY_BYTES - this.#size));
+    } else if (this.#mode === 'stream') {
+      this.#read(chunk);
+    } else if (this.#mode === 'over') {
+      // More after the end is of no use to anybody, and may never end.
+      this.#call?.abort();
+    }
+  }
+
+  end(): void {
+    if (this.#mode === 'whole') this.#readWhole();
+    else if (this.#mode === 'error') this.#refused();
+    else if (this.#mode === 'stream') this.#fail(cut());
+  }
+
+  failed(failure: UpstreamFailure, sent: boolean): void {
+    if (this.#mode === 'over') return;
+    // An error status whose body breaks off is still that error.
+    if (this.#mode === 'error') this.#refused();
+    else this.#fail(failure, sent);
+  }
+
+  #begin(): void {
+    const { form, stream } = this.#setup;
+    const { path, body, method } = this.#course.call;
+    this.#mode = 'head';
+    this.#chunks = [];
+    this.#size = 0;
+    this.#call = this.#send!({ form, stream, path, body, ...(method && { method }) }, this);
+  }
+
+  #gather(chunk: Buffer): void {
+    this.#chunks.push(chunk);
+    this.#size += chunk.length;
+  }
+
+  #body(): Buffer {
+    return this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks, this.#size);
+  }
+
+  #readWhole(): void {
+    const body = this.#body();
+    this.#chunks = [];
+    const step = this.#course.read({ status: this.status, headers: this.#headers, body });
+    if ('failure' in step) {
+      this.#fail(step.failure);
+      return;
+    }
+    this.upstreamId ??= step.upstreamId;
+    this.#call = undefined;
+    this.#earlier = addUsage(this.#earlier, step.usage);
+    this.usage = this.#earlier;
+    if ('answer' in step) this.#complete(step.answer);
+    else this.#follow(step.next, step.afterMs);
+  }
+
+  #follow(next: Course<Answer>, afterMs: number | undefined): void {
+    const { clock, totalMs } = this.#setup;
+    this.paid = true;
+    this.#course = next;
+    this.#mode = 'waiting';
+    if (clock.monotonic() - this.#startedAt + (afterMs ?? 0) > totalMs) {
+      this.#fail({ kind: 'timeout', status: null, message: `the upstream took longer than ${totalMs} ms` });
+    } else if (afterMs === undefined) {
+      this.#begin();
+    } else {
+      this.#wait = clock.timer(afterMs, () => {
+        if (this.#mode === 'waiting') this.#begin();
+      });
+    }
+  }
+
+  #startStream(): void {
+    this.#events = this.#course.events?.();
+    if (this.#events === undefined) {
+      this.#fail({ kind: 'malformed', status: this.status, message: 'the upstream answered with an event stream' });
+      return;
+    }
+    const { framing, limits } = this.#setup;
+    const onEvent = (name: string, data: string) => this.#event(name, data);
+    this.#mode = 'stream';
+    this.#reader =
+      framing === undefined
+        ? new EventReader(onEvent, limits.upstreamEventBytes)
+        : framing(onEvent, limits.upstreamEventBytes);
+    if (this.#setup.stream) this.writer = this.#writer(undefined);
+  }
+
+  #read(chunk: Buffer): void {
+    try {
+      this.#reader!.push(chunk);
+    } catch (cause) {
+      this.#fail({ kind: 'malformed', status: null, message: (cause as Error).message });
+      return;
+    }
+    if (this.#mode === 'stream' && this.#pending !== '') this.#setup.owner.attemptAdvanced(this);
+  }
+
+  #event(name: string, data: string): void {
+    if (this.#mode !== 'stream') return;
+    const step = this.#events!.read(name, data);
+    this.upstreamId ??= step.upstreamId;
+    if (step.usage !== undefined) this.usage = addUsage(this.#earlier, step.usage);
+    // A client that asked for no stream waits for the answer.
+    if (step.text !== undefined && step.text !== '' && this.#setup.stream) {
+      this.#pending += step.text;
+      this.visible = true;
+    }
+    if (step.failure !== undefined) {
+      this.#fail(step.failure);
+    } else if (step.answer !== undefined) {
+      this.#reader!.stop();
+      this.#call?.abort();
+      this.#complete(step.answer);
+    }
+  }
+
+  #complete(answer: Answer): void {
+    const { owner, encodeReply, stream } = this.#setup;
+    const streamed = stream && this.#mode === 'stream';
+    this.#mode = 'over';
+    this.#call = undefined;
+    // Also where the reply came whole: a comment may have opened the client's stream meanwhile.
+    this.writer = this.#writer(answer);
+    if (!streamed) this.whole = { write: (_stamp: Stamp, closing: Closing) => encodeReply(answer, closing) };
+    owner.attemptCompleted(this);
+  }
+
+  #writer(answer: Answer | undefined): AnswerEnd {
+    const { events } = this.#setup;
+    return {
+      end: (closing) => (answer === undefined ? '' : (events?.end(answer, closing) ?? '')),
+      failure: (error) => events?.failure(error) ?? '',
+    };
+  }
+
+  #refused(): void {
+    const { status } = this;
+    const failure =
+      status < 400
+        ? ({ kind: 'server', status, message: 'the upstream answered with a redirect' } as const)
+        : this.#setup.decodeFailure(status, this.#body().toString('utf8'));
+    this.#chunks = [];
+    const hint = retryAfter(this.#headers);
+    this.#fail(hint === undefined ? failure : { ...failure, retryAfterSeconds: hint });
+  }
+
+  #fail(failure: UpstreamFailure, sent = true): void {
+    if (this.#mode === 'over') return;
+    if (this.#mode === 'stream') this.#reader!.stop();
+    this.#mode = 'over';
+    this.#wait?.cancel();
+    this.#call?.abort();
+    // A refusal and a call that never left cost nothing.
+    if (!sent || (failure.status ?? 0) >= 400) this.#call = undefined;
+    this.#setup.owner.attemptFailed(this, failure, sent);
+  }
+}
+
+function tooLarge(status: number): UpstreamFailure {
+  return { kind: 'malformed', status, message: 'the upstream answer is too large' };
+}
+
+function cut(): UpstreamFailure {
+  return { kind: 'cut', status: null, message: 'the upstream ended its stream without an end marker' };
+}

@@ -1,0 +1,143 @@
+/**
+ * An operation with one public form (embeddings, rerank, images) as a task: decoded once, asked for through the adapter
+ * of the endpoint's provider, charged by what the form says can be charged.
+ */
+import { GatewayError } from '../base/errors.ts';
+import { nanoFromPrice } from '../base/money.ts';
+import { ceilingOf, type Endpoint } from '../catalog/index.ts';
+import type { Usage } from '../formats/conversation/conversation.ts';
+import type { Closing, FailureContext, Stamp } from '../formats/conversation/format.ts';
+import { type Adapter, addUsage, type SingleFormId } from '../formats/single/index.ts';
+import type { ApiType } from '../spend/index.ts';
+import { type Metered, metered } from './meter.ts';
+import type { InferenceParts } from './parts.ts';
+import type { SingleRequest } from './request.ts';
+import { SingleAttempt } from './single-attempt.ts';
+import type { Attempt, AttemptAbout, CostBound, Estimate, Task } from './task.ts';
+
+const API_TYPES: Record<SingleFormId, ApiType> = { embedding: 'embeddings', rerank: 'rerank', image: 'image' };
+type Adapters = { readonly [Form in SingleFormId]?: unknown };
+/** What a model writes that has the operation. */
+const OUTPUT: Record<SingleFormId, string> = { embedding: 'embeddings', rerank: 'rerank', image: 'image' };
+
+export class SingleTask<Request, Answer> implements Task {
+  readonly apiType: ApiType;
+  readonly #request: SingleRequest<Request, Answer>;
+  readonly #parts: InferenceParts;
+  #decoded: Request | undefined;
+
+  constructor(request: SingleRequest<Request, Answer>, parts: InferenceParts) {
+    this.apiType = API_TYPES[request.form.id];
+    this.#request = request;
+    this.#parts = parts;
+  }
+
+  servedBy(endpoint: Endpoint): boolean {
+    if (this.#adapter(endpoint) === undefined) return false;
+    const { outputModalities } = endpoint;
+    return outputModalities === null || outputModalities.includes(OUTPUT[this.#request.form.id]);
+  }
+
+  bound(endpoint: Endpoint): CostBound {
+    const { pricing, contextLength } = endpoint;
+    if (pricing === null) {
+      throw new GatewayError(
+        'permission_denied',
+        `${endpoint.modelId} has no price, so a key with a limit may not use it`,
+      );
+    }
+    const most = this.#request.form.most(this.#decode(), { contextLength });
+    const dearest = ceilingOf(pricing);
+    const price =
+      BigInt(Math.ceil(most.promptTokens)) * dearest.prompt +
+      BigInt(Math.ceil(most.outputTokens ?? 0)) * dearest.completion +
+      BigInt(most.requests ?? 1) * dearest.request +
+      BigInt(most.inputImages ?? 0) * dearest.image;
+    return { nano: nanoFromPrice(price) + 1n, within: () => undefined };
+  }
+
+  estimate(endpoint: Endpoint): Estimate {
+    const usage = this.#likely();
+    return { promptTokens: usage.input, promptNano: this.#metered(endpoint, usage, true).costNano, outputPrice: 0n };
+  }
+
+  attempt(endpoint: Endpoint, { stamp, owner, user }: AttemptAbout): Attempt {
+    const { form, asked } = this.#request;
+    const request = this.#decode();
+    const adapter = this.#adapter(endpoint)!;
+    const course = adapter.start(request, {
+      model: endpoint.upstreamId,
+      user,
+      stream: asked.stream,
+      contextLength: endpoint.contextLength,
+      providerId: endpoint.provider.id,
+    });
+    return new SingleAttempt<Answer>({
+      form: form.id,
+      course,
+      decodeFailure: (status, body) => adapter.decodeFailure(status, body),
+      encodeReply: (answer, closing) => form.encodeReply(answer, request, stamp, closing),
+      ...(form.events && {
+        events: {
+          end: (answer, closing) => form.events!.end(answer, request, stamp, closing),
+          failure: (error) => form.events!.failure(error),
+        },
+      }),
+      stream: asked.stream,
+      owner,
+      clock: this.#parts.clock,
+      limits: this.#parts.limits,
+      framing: endpoint.provider.kind.framing?.(form.id),
+      totalMs: endpoint.provider.timeouts.total,
+    });
+  }
+
+  /** Reported usage, and for what was under way when it broke off, or was never reported, the likely one. */
+  meter(endpoint: Endpoint, attempt: Attempt, complete: boolean): Metered {
+    const { usage } = attempt;
+    if (complete && usage !== undefined) return this.#metered(endpoint, usage, false);
+    if (usage === undefined) return this.#metered(endpoint, this.#likely(), true);
+    const share = (attempt as SingleAttempt<Answer>).openShare;
+    return this.#metered(endpoint, share === 0 ? usage : addUsage(usage, scaled(this.#likely(), share))!, true);
+  }
+
+  encodeFailure(error: GatewayError, about: FailureContext): unknown {
+    return this.#request.form.encodeFailure(error, about);
+  }
+
+  failureEvent(error: GatewayError, _stamp?: Stamp, _closing?: Closing): string {
+    return this.#request.form.events?.failure(error) ?? '';
+  }
+
+  #adapter(endpoint: Endpoint): Adapter<Request, Answer> | undefined {
+    // The kind's member of a form's name is an adapter of that form.
+    return (endpoint.provider.kind as Adapters)[this.#request.form.id] as Adapter<Request, Answer> | undefined;
+  }
+
+  #decode(): Request {
+    this.#decoded ??= this.#request.form.decode(this.#request.document);
+    return this.#decoded;
+  }
+
+  #metered(endpoint: Endpoint, usage: Usage, estimated: boolean): Metered {
+    const charged = endpoint.pricing?.image === undefined ? 0 : this.#inputImages();
+    return metered(endpoint, usage, estimated, charged);
+  }
+
+  #inputImages(): number {
+    return this.#request.form.most(this.#decode(), { contextLength: null }).inputImages ?? 0;
+  }
+
+  #likely(): Usage {
+    return this.#request.form.likely(this.#decode());
+  }
+}
+
+function scaled(usage: Usage, share: number): Usage {
+  if (share === 1) return usage;
+  const part: Usage = { ...usage };
+  for (const key of Object.keys(part) as (keyof Usage)[]) {
+    if (key !== 'native' && part[key] !== undefined) part[key] = Math.ceil(part[key] * share);
+  }
+  return part;
+}
