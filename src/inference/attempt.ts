@@ -177,7 +177,7 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
     const failure =
       this.status < 400
         ? ({ kind: 'server', status: this.status, message: 'the upstream answered with a redirect' } as const)
-        : this.#setup.spoken.decodeFailure(this.status, this.#text());
+        : this.#setup.spoken.decodeFailure(this.status, this.#text(), this.headers);
     const hint = retryAfter(this.headers);
     this.#fail(hint === undefined ? failure : { ...failure, retryAfterSeconds: hint });
   }

@@ -117,6 +117,7 @@ export interface EncodeTarget {
 export interface Dialect {
   chat?: import('../chat/dialect.ts').ChatDialect;
   messages?: import('../messages/dialect.ts').MessagesDialect;
+  converse?: import('../converse/dialect.ts').ConverseDialect;
 }
 
 export interface Relay {
@@ -171,6 +172,6 @@ export interface SpokenFormat {
   /** A whole answer, or the failure that it reports with status 200. */
   decodeReply(value: unknown, dialect: Dialect): { turn: Turn } | { failure: UpstreamFailure };
   decoder(dialect: Dialect): TurnDecoder;
-  /** An answer with an error status; `body` is text, perhaps not JSON. */
-  decodeFailure(status: number, body: string): UpstreamFailure;
+  /** An answer with an error status; `body` is text, perhaps not JSON; `headers` those of the answer that are kept, lower case. */
+  decodeFailure(status: number, body: string, headers?: Readonly<Record<string, string>>): UpstreamFailure;
 }

@@ -16,6 +16,8 @@ import { relay } from './relay.ts';
 import { schema } from './schema.ts';
 
 export type { MessagesDialect } from './dialect.ts';
+/** Claude's own members, which the converse form passes on. */
+export { encodeMaxTokens, encodeThinking } from './encode-settings.ts';
 
 export const messages: ServedFormat & SpokenFormat = {
   id: 'messages',

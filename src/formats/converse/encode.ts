@@ -1,0 +1,159 @@
+/**
+ * A conversation as the request body of an upstream that speaks the converse form; the model stands in the path. The encoding
+ * depends on nothing but its arguments, and a turn more changes nothing before it: what an upstream has cached stays cached.
+ */
+import type { Conversation, Message } from '../conversation/conversation.ts';
+import type { Fields } from '../conversation/fields.ts';
+import { fieldsOf } from '../conversation/fields.ts';
+import type { EncodeTarget } from '../conversation/format.ts';
+import { type Losses, Uncarried } from '../conversation/losses.ts';
+import { CachePoints } from './cache-points.ts';
+import { BlockEncoder } from './encode-blocks.ts';
+import { encodeInference, encodeOutput, encodeTier, encodeTools } from './encode-settings.ts';
+import { vendorOf } from './vendor.ts';
+
+const DEFAULT_CACHE_POINTS = 4;
+
+/** Members of the form that a client of any form may name as they are: they mean nothing elsewhere. */
+const OWN_MEMBERS = [
+  'additionalModelRequestFields',
+  'additionalModelResponseFieldPaths',
+  'guardrailConfig',
+  'performanceConfig',
+  'promptVariables',
+  'requestMetadata',
+];
+
+interface Row {
+  role: 'user' | 'assistant';
+  content: Fields[];
+}
+
+/** Throws `Uncarried` for content or features without a place in this form; reports dropped knobs to `losses`. */
+export function encode(conversation: Conversation, target: EncodeTarget, losses: Losses): Fields {
+  refuseUncarried(conversation);
+  const vendor = vendorOf(target.model);
+  const points = new CachePoints(target.dialect.converse?.maxCachePoints ?? DEFAULT_CACHE_POINTS, vendor, losses);
+  // The automatic mark first: it uses one of the points.
+  const automatic = points.after(conversation.cache, 'content');
+  const toolConfig = encodeTools(conversation, calledTools(conversation.messages), points);
+  const { system, messages } = encodeMessages(conversation.messages, target, vendor, points, losses);
+  messages.at(-1)!.content.push(...automatic);
+  const choice = fieldsOf(toolConfig?.['toolChoice']);
+  const forced = 'any' in choice || 'tool' in choice;
+  const context = { vendor, forced, unsignedCall: continuesUnsignedCall(messages) };
+  const { inferenceConfig, additional } = encodeInference(conversation, target, context, losses);
+  if (conversation.settings.parallelToolCalls === false && toolConfig !== undefined) {
+    if (vendor !== 'anthropic')
+      losses.drop('parallel_tool_calls', 'the model cannot be told to make one call at a time');
+    else additional['tool_choice'] = { ...claudeChoice(choice), disable_parallel_tool_use: true };
+  }
+  const outputConfig = encodeOutput(conversation.output);
+  const own = ownMembers(conversation, losses);
+  const additionalFields = { ...additional, ...fieldsOf(own['additionalModelRequestFields']) };
+  return {
+    ...(system.length > 0 && { system }),
+    messages,
+    ...(Object.keys(inferenceConfig).length > 0 && { inferenceConfig }),
+    ...(toolConfig !== undefined && { toolConfig }),
+    ...(outputConfig !== undefined && { outputConfig }),
+    ...encodeTier(conversation.settings.serviceTier, losses),
+    // Only so does the service tell which of the stop texts it was.
+    ...(vendor === 'anthropic' &&
+      inferenceConfig['stopSequences'] !== undefined && { additionalModelResponseFieldPaths: ['/stop_sequence'] }),
+    ...own,
+    ...(Object.keys(additionalFields).length > 0 && { additionalModelRequestFields: additionalFields }),
+  };
+}
+
+function refuseUncarried(conversation: Conversation): void {
+  if ((conversation.choices ?? 1) > 1) throw new Uncarried('n', 'the converse form gives one answer');
+  const modality = conversation.modalities?.find((name) => name !== 'text');
+  if (modality !== undefined) throw new Uncarried('modalities', `the converse form has no output of kind ${modality}`);
+  if (conversation.imageConfig !== undefined) throw new Uncarried('image_config', 'the converse form makes no images');
+  if (conversation.webSearch !== undefined) {
+    throw new Uncarried('web_search_options', 'the converse form has no search of its own');
+  }
+}
+
+/** Names of the tools that the history calls, each once. */
+function calledTools(messages: readonly Message[]): string[] {
+  const names = new Set<string>();
+  for (const { parts } of messages) for (const part of parts) if (part.type === 'toolCall') names.add(part.name);
+  return [...names];
+}
+
+/** Leading system messages become the top-level prompt; the form has no place for later ones but the user's turn. */
+function encodeMessages(
+  messages: readonly Message[],
+  target: EncodeTarget,
+  vendor: string | undefined,
+  points: CachePoints,
+  losses: Losses,
+): { system: Fields[]; messages: Row[] } {
+  const blocks = new BlockEncoder(target, vendor, points, losses);
+  const system: Fields[] = [];
+  const rows: Row[] = [];
+  let named = false;
+  for (const message of messages) {
+    named ||= message.name !== undefined;
+    const isSystem = message.role === 'system' || message.role === 'developer';
+    const assistant = message.role === 'assistant';
+    const content = isSystem ? blocks.encodeTexts(message.parts) : blocks.encode(message.parts, assistant);
+    if (message.cache !== undefined) mark(content, points.after(message.cache, 'content'));
+    if (content.length === 0) continue;
+    const role = assistant ? 'assistant' : 'user';
+    const before = rows.at(-1);
+    if (isSystem && before === undefined) system.push(...content);
+    // Roles must alternate (bugs 30, 38): results and text of one user turn, or two turns of one side, are one message.
+    else if (before?.role === role) before.content.push(...content);
+    else rows.push({ role, content });
+  }
+  if (named) losses.drop('messages[].name', 'the converse form has no names');
+  refuseUnfit(rows);
+  return { system, messages: rows };
+}
+
+/** What the service would refuse, and nobody but the client can mend. */
+function refuseUnfit(rows: readonly Row[]): void {
+  if (rows.length === 0) throw new Uncarried('messages', 'the converse form needs a message that is not empty');
+  if (rows[0]!.role !== 'user') throw new Uncarried('messages', 'the converse form begins with a message of the user');
+  for (const { content } of rows) {
+    const lonely = content.some((block) => 'document' in block) && !content.some((block) => 'text' in block);
+    if (lonely) throw new Uncarried('file', 'the converse form needs a text beside a document');
+  }
+}
+
+/** A mark on a message stands behind its last block that takes one; thinking takes none. */
+function mark(content: Fields[], point: Fields[]): void {
+  const at = content.findLastIndex((block) => !('reasoningContent' in block));
+  if (at >= 0 && !('cachePoint' in content[at]!)) content.splice(at + 1, 0, ...point);
+}
+
+/**
+ * The request continues behind tool results whose call stands in an assistant message that does not begin with thinking
+ * (it came from another model): Claude refuses to think then.
+ */
+function continuesUnsignedCall(rows: readonly Row[]): boolean {
+  const last = rows.at(-1);
+  if (last?.role !== 'user' || !last.content.some((block) => 'toolResult' in block)) return false;
+  const first = rows.at(-2)?.content[0];
+  return first !== undefined && !('reasoningContent' in first);
+}
+
+/** The tool choice in the words of Anthropic's own form. */
+function claudeChoice(choice: Fields): Fields {
+  if ('any' in choice) return { type: 'any' };
+  return 'tool' in choice ? { type: 'tool', ...fieldsOf(choice['tool']) } : { type: 'auto' };
+}
+
+function ownMembers(conversation: Conversation, losses: Losses): Fields {
+  const own: Fields = {};
+  for (const members of Object.values(conversation.extras ?? {})) {
+    for (const [name, value] of Object.entries(members)) {
+      if (OWN_MEMBERS.includes(name)) own[name] = value;
+      else losses.drop(name, 'the converse form has no place for it');
+    }
+  }
+  return own;
+}

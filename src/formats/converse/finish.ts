@@ -1,0 +1,31 @@
+/** Stop reasons of the converse form as the unified finish. */
+import type { Finish, FinishReason } from '../conversation/conversation.ts';
+import { fieldsOf, textOrUndefined } from '../conversation/fields.ts';
+
+/** A map, not an object: an upstream may say `constructor`. */
+const UNIFIED = new Map<unknown, FinishReason>(
+  Object.entries({
+    end_turn: 'stop',
+    stop_sequence: 'stop',
+    max_tokens: 'length',
+    model_context_window_exceeded: 'length',
+    tool_use: 'tool_calls',
+    guardrail_intervened: 'content_filter',
+    content_filtered: 'content_filter',
+    malformed_model_output: 'error',
+    malformed_tool_use: 'error',
+  }),
+);
+
+/**
+ * @param reason `stopReason` @param fields `additionalModelResponseFields`, which may name the stop text that matched
+ * @param calls whether the answer holds a call of a client's tool: `tool_use` without one is a plain stop
+ */
+export function decodeFinish(reason: unknown, fields: unknown, calls: boolean): Finish {
+  const native = textOrUndefined(reason) ?? null;
+  let unified = UNIFIED.get(native) ?? (calls ? 'tool_calls' : 'stop');
+  if (unified === 'tool_calls' && !calls) unified = 'stop';
+  if (native === 'end_turn' && calls) unified = 'tool_calls';
+  const sequence = textOrUndefined(fieldsOf(fields)['stop_sequence']);
+  return { unified, native, ...(sequence !== undefined && { stopSequence: sequence }) };
+}

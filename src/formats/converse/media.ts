@@ -1,0 +1,131 @@
+/** Images, documents, sound and video as this form takes them: bytes, or an object in S3; it fetches no addresses. */
+import type { AudioPart, FilePart, ImagePart, Source, VideoPart } from '../conversation/conversation.ts';
+import type { Fields } from '../conversation/fields.ts';
+import { Uncarried } from '../conversation/losses.ts';
+import { sniffImage, withoutDataUrl } from '../conversation/media-bytes.ts';
+import type { DocumentNames } from './document-names.ts';
+
+const IMAGE_FORMATS = new Map([
+  ['image/png', 'png'],
+  ['image/jpeg', 'jpeg'],
+  ['image/jpg', 'jpeg'],
+  ['image/gif', 'gif'],
+  ['image/webp', 'webp'],
+]);
+
+const DOCUMENT_FORMATS = new Map([
+  ['application/pdf', 'pdf'],
+  ['text/csv', 'csv'],
+  ['application/msword', 'doc'],
+  ['application/vnd.openxmlformats-officedocument.wordprocessingml.document', 'docx'],
+  ['application/vnd.ms-excel', 'xls'],
+  ['application/vnd.openxmlformats-officedocument.spreadsheetml.sheet', 'xlsx'],
+  ['text/html', 'html'],
+  ['text/markdown', 'md'],
+  ['text/plain', 'txt'],
+]);
+const ENDINGS = new Set(DOCUMENT_FORMATS.values());
+/** Texts whose own format the form does not know are documents of plain text. */
+const TEXT_TYPE = /^(text\/.*|application\/(json|xml|yaml|x-yaml|javascript))$/;
+
+const VIDEO_FORMATS = new Map([
+  ['video/x-matroska', 'mkv'],
+  ['video/quicktime', 'mov'],
+  ['video/mp4', 'mp4'],
+  ['video/webm', 'webm'],
+  ['video/x-flv', 'flv'],
+  ['video/mpeg', 'mpeg'],
+  ['video/x-ms-wmv', 'wmv'],
+  ['video/3gpp', 'three_gp'],
+]);
+const VIDEO_ENDINGS = new Set([...VIDEO_FORMATS.values(), 'mpg']);
+
+const AUDIO_FORMATS = new Set('mp3 opus wav aac flac mp4 ogg mkv mka x-aac m4a mpeg mpga pcm webm'.split(' '));
+
+/** An image block. Throws `Uncarried` for types and places that the form does not know. */
+export function encodeImage(part: ImagePart): Fields {
+  const source = withoutDataUrl(part.source);
+  const type = source.kind === 'bytes' ? (sniffImage(source.data) ?? source.mediaType.toLowerCase()) : undefined;
+  const format = type === undefined ? IMAGE_FORMATS.get(`image/${endingOf(source)}`) : IMAGE_FORMATS.get(type);
+  const place = placeOf(source, 'image');
+  if (format === undefined)
+    throw new Uncarried('image', `the type ${type || 'of the image'} is none of PNG, JPEG, GIF and WebP`);
+  return { image: { format, source: place } };
+}
+
+/** A document block; an image that came as a file becomes an image block. `texts` are those of a source in parts. */
+export function encodeFile(part: FilePart, names: DocumentNames): Fields {
+  const source = withoutDataUrl(part.source);
+  if (source.kind === 'bytes' && sniffImage(source.data) !== undefined) return encodeImage({ type: 'image', source });
+  const inner = documentSource(source);
+  return {
+    document: {
+      format: source.kind === 'parts' ? 'txt' : documentFormat(source, part.filename),
+      name: names.take(part.filename),
+      source: inner,
+      ...(part.context !== undefined && { context: part.context }),
+      ...(part.citations !== undefined && { citations: { enabled: part.citations } }),
+    },
+  };
+}
+
+export function encodeVideo(part: VideoPart): Fields {
+  const source = withoutDataUrl(part.source);
+  const ending = endingOf(source);
+  const format =
+    source.kind === 'bytes'
+      ? VIDEO_FORMATS.get(source.mediaType.toLowerCase())
+      : VIDEO_ENDINGS.has(ending)
+        ? ending
+        : undefined;
+  const place = placeOf(source, 'video');
+  if (format === undefined) throw new Uncarried('video', 'the type of the video is none that the converse form knows');
+  return { video: { format, source: place } };
+}
+
+export function encodeAudio(part: AudioPart): Fields {
+  const source = part.source === undefined ? undefined : withoutDataUrl(part.source);
+  const format = part.format ?? (source?.kind === 'bytes' ? source.mediaType.replace(/^audio\//, '') : undefined);
+  if (source === undefined || format === undefined || !AUDIO_FORMATS.has(format)) {
+    throw new Uncarried('audio', `sound of the type ${format ?? 'unknown'} has no place in the converse form`);
+  }
+  return { audio: { format, source: placeOf(source, 'audio') } };
+}
+
+function documentSource(source: Source): Fields {
+  if (source.kind === 'text') return { bytes: Buffer.from(source.text, 'utf8').toString('base64') };
+  if (source.kind !== 'parts') return placeOf(source, 'file');
+  const content = source.parts.map((part) => {
+    if (part.type === 'text') return { text: part.text };
+    throw new Uncarried('file', 'a document in parts holds texts only');
+  });
+  return { content };
+}
+
+function documentFormat(source: Source, filename: string | undefined): string {
+  if (source.kind === 'text') return DOCUMENT_FORMATS.get(source.mediaType.toLowerCase()) ?? 'txt';
+  if (source.kind === 'bytes') {
+    if (source.data.startsWith('JVBERi')) return 'pdf';
+    const type = source.mediaType.toLowerCase();
+    const known = DOCUMENT_FORMATS.get(type);
+    // Plain text is what a client says that knows no better, and its ending then does.
+    if (known !== undefined && known !== 'txt') return known;
+    const ending = filename?.slice(filename.lastIndexOf('.') + 1).toLowerCase() ?? '';
+    if (ENDINGS.has(ending)) return ending;
+    if (TEXT_TYPE.test(type)) return 'txt';
+  } else if (ENDINGS.has(endingOf(source))) return endingOf(source);
+  throw new Uncarried('file', 'the type of the file is none that the converse form knows');
+}
+
+function placeOf(source: Source, what: string): Fields {
+  if (source.kind === 'bytes') return { bytes: source.data };
+  if (source.kind === 'url' && source.url.startsWith('s3://')) return { s3Location: { uri: source.url } };
+  if (source.kind === 'url') throw new Uncarried(`${what} by URL`, 'the converse form takes bytes only');
+  throw new Uncarried(what, `a source of the kind ${source.kind} has no place in the converse form`);
+}
+
+function endingOf(source: Source): string {
+  if (source.kind !== 'url') return '';
+  const ending = source.url.slice(source.url.lastIndexOf('.') + 1).toLowerCase();
+  return ending === 'jpg' ? 'jpeg' : ending;
+}
