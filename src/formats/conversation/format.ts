@@ -8,14 +8,9 @@ import type { Edit, JsonDocument } from '../../base/json.ts';
 import type { Conversation, FormatId, ReasoningOrigin, Turn, TurnEvent, Usage } from './conversation.ts';
 import type { UpstreamFailure } from './failure.ts';
 import type { Losses } from './losses.ts';
+import type { ProviderPreferences } from './preferences.ts';
 
-/** Routing preferences of a request (wire/chat.md, "provider"); members not built yet are refused by the schema's owner. */
-export interface ProviderPreferences {
-  order?: string[] | null;
-  only?: string[] | null;
-  ignore?: string[] | null;
-  allow_fallbacks?: boolean | null;
-}
+export type { ProviderPreferences } from './preferences.ts';
 
 /** What the gateway itself wants to know of a request, whatever its form. Texts are as the client sent them. */
 export interface Asked {
@@ -38,6 +33,26 @@ export interface Asked {
   metadata?: Record<string, string>;
   /** Media in the request, inline or by address: what they count in tokens their bytes do not say. */
   media: { images: number; documents: number };
+  /** Absent: nothing but text. */
+  needs?: Needs;
+  /** As given; the aliases are told apart where the request is routed. */
+  serviceTier?: string;
+  /** `prompt_cache_key`: requests that have it in common share a prefix. */
+  cacheKey?: string;
+  /** The request marks what the provider should cache. */
+  marksCache?: boolean;
+}
+
+/** What an endpoint must be able to do for a request, in the words of the catalog. */
+export interface Needs {
+  /** Kinds of input besides text: `image`, `file`, `audio`, `video`. */
+  inputs: readonly string[];
+  /** Kinds of output besides text: `image`, `audio`. */
+  outputs: readonly string[];
+  /** Those of `supported_parameters` that change what the answer is, so that no endpoint may ignore them. */
+  features: readonly string[];
+  /** Names of `supported_parameters` for everything that was sent, each with its aliases; for `require_parameters`. */
+  parameters: readonly (readonly string[])[];
 }
 
 /** What an answer carries of ours; the same for relayed and translated ones. */
