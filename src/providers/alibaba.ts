@@ -1,7 +1,11 @@
 import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
 
-/** Alibaba Cloud Model Studio, international address; accounts of other regions set their own `base_url`. */
+/**
+ * Alibaba Cloud Model Studio, international address; accounts of other regions set their own `base_url`. Thinking is
+ * switched and bounded by parameters of its own, an answer is continued from a `partial` message
+ * (alibabacloud.com/help/en/model-studio/deep-thinking and .../partial-mode).
+ */
 export const alibaba: ProviderKind = {
   ...chat,
   id: 'alibaba',
@@ -10,4 +14,5 @@ export const alibaba: ProviderKind = {
   environment: 'DASHSCOPE_API_KEY',
   author: 'qwen',
   bareModels: /^(qwen|qwq)/,
+  dialect: { chat: { reasoning: 'enable_thinking', prefill: 'partial' } },
 };

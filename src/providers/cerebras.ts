@@ -1,7 +1,10 @@
 import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
 
-/** Answers 400 to these parameters (inference-docs.cerebras.ai/resources/openai). */
+/**
+ * Answers 400 to these parameters (inference-docs.cerebras.ai/resources/openai), to members of messages that it does not
+ * know, and to efforts other than the usual three of OpenAI's open models.
+ */
 export const cerebras: ProviderKind = {
   ...chat,
   id: 'cerebras',
@@ -11,7 +14,26 @@ export const cerebras: ProviderKind = {
   author: 'cerebras',
   dialect: {
     chat: {
-      refuses: ['frequency_penalty', 'presence_penalty', 'logit_bias', 'parallel_tool_calls', 'service_tier'],
+      refuses: [
+        'frequency_penalty',
+        'presence_penalty',
+        'logit_bias',
+        'parallel_tool_calls',
+        'service_tier',
+        'prompt_cache_key',
+        'verbosity',
+      ],
+      reasoningRules: [
+        { models: /gpt-oss/, words: { none: 'low', minimal: 'low', xhigh: 'high', max: 'high' } },
+        { models: /glm/, words: { minimal: 'low', xhigh: 'high', max: 'high' } },
+        { words: { none: null, minimal: null, low: null, medium: null, high: null, xhigh: null, max: null } },
+      ],
+      messageFields: {
+        system: ['role', 'content', 'name'],
+        user: ['role', 'content', 'name'],
+        assistant: ['role', 'content', 'name', 'tool_calls'],
+        tool: ['role', 'content', 'tool_call_id', 'name'],
+      },
     },
   },
 };

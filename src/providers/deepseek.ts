@@ -2,8 +2,9 @@ import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
 
 /**
- * While it thinks, it answers 400 when an earlier turn that called tools comes back without its thinking
- * (api-docs.deepseek.com/guides/thinking_mode).
+ * Thinking is switched by `thinking`, its effort is one of three words, and while it thinks an earlier turn that called
+ * tools must come back with its thinking, or the answer is 400 (api-docs.deepseek.com/guides/thinking_mode). Of answer
+ * formats it has text and JSON.
  */
 export const deepseek: ProviderKind = {
   ...chat,
@@ -13,5 +14,12 @@ export const deepseek: ProviderKind = {
   environment: 'DEEPSEEK_API_KEY',
   author: 'deepseek',
   bareModels: /^deepseek-/,
-  dialect: { chat: { reasoningReplay: 'reasoning_content' } },
+  dialect: {
+    chat: {
+      reasoning: 'thinking',
+      reasoningRules: [{ words: { minimal: 'low', medium: 'high', xhigh: 'high' } }],
+      reasoningReplay: 'reasoning_content',
+      lacks: ['json_schema'],
+    },
+  },
 };

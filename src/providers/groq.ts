@@ -1,7 +1,13 @@
 import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
 
-/** Answers 400 to these parameters (console.groq.com/docs/openai). */
+const OPEN = { minimal: 'low', xhigh: 'high', max: 'high' };
+
+/**
+ * Answers 400 to these parameters (console.groq.com/docs/openai), to members of messages that it does not know, and to
+ * efforts that a model does not have (console.groq.com/docs/reasoning). Qwen's thinking stands in the text unless asked
+ * for apart.
+ */
 export const groq: ProviderKind = {
   ...chat,
   id: 'groq',
@@ -9,5 +15,46 @@ export const groq: ProviderKind = {
   baseUrl: 'https://api.groq.com/openai/v1',
   environment: 'GROQ_API_KEY',
   author: 'groq',
-  dialect: { chat: { refuses: ['logprobs', 'top_logprobs', 'logit_bias'] } },
+  dialect: {
+    chat: {
+      refuses: [
+        'logprobs',
+        'top_logprobs',
+        'logit_bias',
+        'top_k',
+        'top_a',
+        'min_p',
+        'repetition_penalty',
+        'verbosity',
+        'prediction',
+        'prompt_cache_key',
+        'store',
+      ],
+      serviceTiers: ['auto', 'on_demand', 'flex', 'performance'],
+      reasoningRules: [
+        { models: /gpt-oss/, words: { ...OPEN, none: 'low' }, hide: { include_reasoning: false } },
+        {
+          models: /qwen|deepseek/,
+          words: {
+            minimal: 'default',
+            low: 'default',
+            medium: 'default',
+            high: 'default',
+            xhigh: 'default',
+            max: 'default',
+          },
+          also: { reasoning_format: 'parsed' },
+          hide: { reasoning_format: 'hidden' },
+        },
+        { words: { none: null, minimal: null, low: null, medium: null, high: null, xhigh: null, max: null } },
+      ],
+      messageFields: {
+        system: ['role', 'content', 'name'],
+        user: ['role', 'content', 'name'],
+        assistant: ['role', 'content', 'name', 'tool_calls', 'function_call'],
+        tool: ['role', 'content', 'tool_call_id'],
+      },
+      thinkTags: true,
+    },
+  },
 };

@@ -6,11 +6,16 @@ import type { Config, ProviderSettings } from '../base/config.ts';
 import type { FormatId } from '../formats/conversation/conversation.ts';
 import { alibaba } from './alibaba.ts';
 import { anthropic } from './anthropic.ts';
+import { azure } from './azure.ts';
 import { cerebras } from './cerebras.ts';
 import { chat } from './chat.ts';
+import { deepinfra } from './deepinfra.ts';
 import { deepseek } from './deepseek.ts';
+import { fireworks } from './fireworks.ts';
 import { groq } from './groq.ts';
 import { huggingface } from './huggingface.ts';
+import { llamacpp } from './llamacpp.ts';
+import { lmstudio } from './lmstudio.ts';
 import { messages } from './messages.ts';
 import { mistral } from './mistral.ts';
 import { moonshot } from './moonshot.ts';
@@ -20,6 +25,7 @@ import { openrouter } from './openrouter.ts';
 import { perplexity } from './perplexity.ts';
 import type { Provider, ProviderKind } from './provider.ts';
 import { simulated } from './simulated.ts';
+import { together } from './together.ts';
 import { vllm } from './vllm.ts';
 import { xai } from './xai.ts';
 import { zai } from './zai.ts';
@@ -36,15 +42,21 @@ export const KINDS: readonly ProviderKind[] = [
   openai,
   anthropic,
   alibaba,
+  azure,
   cerebras,
+  deepinfra,
   deepseek,
+  fireworks,
   groq,
   huggingface,
+  llamacpp,
+  lmstudio,
   mistral,
   moonshot,
   ollama,
   openrouter,
   perplexity,
+  together,
   vllm,
   xai,
   zai,

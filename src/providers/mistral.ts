@@ -2,8 +2,9 @@ import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
 
 /**
- * Answers 422 to every parameter that it does not list (docs.mistral.ai/api), `stream_options` and the newer name of the
- * output cap among them. Usage comes with every stream unasked.
+ * Answers 422 to every parameter and every member of a message that it does not list (docs.mistral.ai/api), `stream_options`
+ * and the newer name of the output cap among them; usage comes with every stream unasked. Ids of calls are nine letters or
+ * digits, and a user may not speak right behind a tool ("Unexpected role 'user' after role 'tool'").
  */
 export const mistral: ProviderKind = {
   ...chat,
@@ -12,12 +13,13 @@ export const mistral: ProviderKind = {
   baseUrl: 'https://api.mistral.ai/v1',
   environment: 'MISTRAL_API_KEY',
   author: 'mistralai',
+  bareModels: /^((open-)?(mistral|mixtral)|codestral|devstral|magistral|ministral|pixtral)-/,
   dialect: {
     chat: {
       streamUsage: false,
       userField: 'none',
+      renames: { seed: 'random_seed' },
       refuses: [
-        'seed',
         'logprobs',
         'top_logprobs',
         'logit_bias',
@@ -27,7 +29,31 @@ export const mistral: ProviderKind = {
         'repetition_penalty',
         'service_tier',
         'verbosity',
+        'prompt_cache_key',
+        'modalities',
+        'audio',
+        'image_config',
+        'web_search_options',
+        'store',
       ],
+      // It thinks or it does not; the older models have no such parameter.
+      reasoningRules: [
+        {
+          models: /^(open-|magistral|ministral|codestral|devstral|pixtral)/,
+          words: { none: null, minimal: null, low: null, medium: null, high: null, xhigh: null, max: null },
+        },
+        { words: { minimal: 'high', low: 'high', medium: 'high', xhigh: 'high', max: 'high' } },
+      ],
+      messageFields: {
+        system: ['role', 'content'],
+        user: ['role', 'content'],
+        assistant: ['role', 'content', 'tool_calls', 'prefix'],
+        tool: ['role', 'content', 'tool_call_id', 'name'],
+      },
+      nineCharacterIds: true,
+      prefill: 'prefix',
+      answersTools: true,
+      documentUrl: true,
     },
   },
 };

@@ -1,7 +1,10 @@
 import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
 
-/** Moonshot: Kimi. Its thinking models want the thinking of earlier turns back, under the name that they gave it. */
+/**
+ * Moonshot: Kimi. Its thinking models want the thinking of earlier turns back, under the name that they gave it. Most
+ * are switched by `thinking`; K3 always thinks and takes an effort (platform.moonshot.ai/docs/guide).
+ */
 export const moonshot: ProviderKind = {
   ...chat,
   id: 'moonshot',
@@ -10,5 +13,18 @@ export const moonshot: ProviderKind = {
   environment: 'MOONSHOT_API_KEY',
   author: 'moonshotai',
   bareModels: /^(kimi|moonshot)-/,
-  dialect: { chat: { reasoningReplay: 'reasoning_content' } },
+  dialect: {
+    chat: {
+      reasoning: 'thinking',
+      reasoningRules: [
+        {
+          models: /^kimi-k[3-9]/,
+          always: true,
+          words: { none: 'low', minimal: 'low', medium: 'high', xhigh: 'max' },
+        },
+      ],
+      reasoningReplay: 'reasoning_content',
+      prefill: 'partial',
+    },
+  },
 };

@@ -1,11 +1,17 @@
 import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
 
-/** An Ollama server on this machine; it needs no credential. */
+/**
+ * An Ollama server on this machine; it needs no credential. Of efforts it knows three words and none
+ * (docs.ollama.com/api/openai-compatibility).
+ */
 export const ollama: ProviderKind = {
   ...chat,
   id: 'ollama',
   name: 'Ollama',
   baseUrl: 'http://127.0.0.1:11434/v1',
   author: 'ollama',
+  dialect: {
+    chat: { reasoningRules: [{ words: { minimal: 'low', xhigh: 'high', max: 'high' } }], thinkTags: true },
+  },
 };

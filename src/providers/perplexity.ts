@@ -1,7 +1,11 @@
 import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
 
-/** Answers 400 unless user and assistant alternate behind the system messages (perplexityai/api-discussion 265). */
+/**
+ * Answers from the web. It answers 400 unless user and assistant alternate behind the system messages
+ * (perplexityai/api-discussion 265), calls no functions, and tells the thinking of its reasoning models in the text
+ * (docs.perplexity.ai/api-reference/chat-completions-post).
+ */
 export const perplexity: ProviderKind = {
   ...chat,
   id: 'perplexity',
@@ -10,5 +14,28 @@ export const perplexity: ProviderKind = {
   environment: 'PERPLEXITY_API_KEY',
   author: 'perplexity',
   bareModels: /^sonar(-|$)/,
-  dialect: { chat: { strictTemplate: true } },
+  dialect: {
+    chat: {
+      strictTemplate: true,
+      thinkTags: true,
+      lacks: ['tools'],
+      refuses: [
+        'stop',
+        'logit_bias',
+        'logprobs',
+        'top_logprobs',
+        'seed',
+        'n',
+        'parallel_tool_calls',
+        'service_tier',
+        'top_a',
+        'min_p',
+        'repetition_penalty',
+      ],
+      reasoningRules: [
+        { models: /reasoning|research/, words: { none: 'minimal', xhigh: 'high', max: 'high' } },
+        { words: { none: null, minimal: null, low: null, medium: null, high: null, xhigh: null, max: null } },
+      ],
+    },
+  },
 };

@@ -3,7 +3,8 @@ import type { ProviderKind } from './provider.ts';
 
 /**
  * A vLLM server. Some of the templates that it runs take one system message and strict alternation: such a provider is
- * marked with `strict_template: true`, others get the messages as they are.
+ * marked with `strict_template: true`, others get the messages as they are. Without a reasoning parser the thinking
+ * stands in the text.
  */
 export const vllm: ProviderKind = {
   ...chat,
@@ -11,4 +12,5 @@ export const vllm: ProviderKind = {
   name: 'vLLM',
   baseUrl: 'http://127.0.0.1:8000/v1',
   author: 'vllm',
+  dialect: { chat: { reasoningReplay: 'reasoning', thinkTags: true } },
 };

@@ -1,7 +1,12 @@
 import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
 
-/** xAI: Grok. It counts thinking beside the completion, which the chat format sees from the totals. */
+const NONE = { none: null, minimal: null, low: null, medium: null, high: null, xhigh: null, max: null };
+
+/**
+ * xAI: Grok. It counts thinking beside the completion, which the chat format sees from the totals. Models that think
+ * refuse the penalties and stop texts; which of them take an effort differs (docs.x.ai/docs/guides/reasoning).
+ */
 export const xai: ProviderKind = {
   ...chat,
   id: 'xai',
@@ -10,4 +15,21 @@ export const xai: ProviderKind = {
   environment: 'XAI_API_KEY',
   author: 'x-ai',
   bareModels: /^grok-/,
+  dialect: {
+    chat: {
+      refusesFor: [
+        {
+          models: /^grok-(3-mini|4|5|build|code|latest)(?!.*non-reasoning)/,
+          parameters: ['frequency_penalty', 'presence_penalty', 'stop', 'logit_bias'],
+        },
+      ],
+      reasoningRules: [
+        { models: /^grok-3-mini/, words: { none: 'low', minimal: 'low', medium: 'low', xhigh: 'high', max: 'high' } },
+        { models: /^grok-4\.3|^grok-latest/, words: { minimal: 'low', xhigh: 'high', max: 'high' } },
+        { models: /^grok-(4\.[4-9]|[5-9])/, words: { none: 'low', minimal: 'low', xhigh: 'high', max: 'high' } },
+        { models: /multi-agent/, words: { none: 'low', minimal: 'low', max: 'xhigh' } },
+        { models: /^grok-/, words: NONE },
+      ],
+    },
+  },
 };

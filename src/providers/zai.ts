@@ -1,7 +1,11 @@
 import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
 
-/** Z.AI: GLM. Between tool calls it wants its thinking back (docs.z.ai/guides/capabilities/thinking-mode). */
+/**
+ * Z.AI: GLM. Between tool calls it wants its thinking back (docs.z.ai/guides/capabilities/thinking-mode), which is
+ * switched by `thinking`; the newest models take an effort too. Of answer formats it has text and JSON, and the end user
+ * stands in `user_id`.
+ */
 export const zai: ProviderKind = {
   ...chat,
   id: 'zai',
@@ -10,5 +14,13 @@ export const zai: ProviderKind = {
   environment: 'ZAI_API_KEY',
   author: 'z-ai',
   bareModels: /^glm-/,
-  dialect: { chat: { reasoningReplay: 'reasoning_content' } },
+  dialect: {
+    chat: {
+      reasoning: 'thinking',
+      reasoningRules: [{ models: /^glm-5\.[2-9]/, words: { minimal: 'low', medium: 'high', xhigh: 'max' } }],
+      reasoningReplay: 'reasoning_content',
+      lacks: ['json_schema'],
+      userField: 'user_id',
+    },
+  },
 };

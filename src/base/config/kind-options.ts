@@ -12,8 +12,8 @@ export interface OptionFacts {
   /** Variables that give it where the yaml does not; the first one that is set counts. */
   environment?: readonly string[];
   fallback?: string;
-  /** The provider cannot be used without it. */
-  required?: boolean;
+  /** The provider cannot be used without it; or not without it when the yaml gives no `base_url`. */
+  required?: boolean | 'unless base_url';
   /**
    * Leads to a credential (a key file): its variable switches the provider on by itself, and never follows a `base_url`
    * or an `api_key`, like every credential of the environment.
@@ -62,7 +62,7 @@ export function completeOptions(
     const value = facts.credential && ownCredential ? undefined : fromEnvironment(facts, environment);
     if (value !== undefined) options[name] = value;
     else if (facts.fallback !== undefined) options[name] = facts.fallback;
-    else if (facts.required) {
+    else if (facts.required === true || (facts.required !== undefined && provider.baseUrl === undefined)) {
       const [variable] = facts.environment ?? [];
       const wanted = `the provider ${provider.id} needs ${name}`;
       if (variable === undefined) environment.fail('providers', wanted);

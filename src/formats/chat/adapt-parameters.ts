@@ -30,6 +30,11 @@ export function adaptParameters(
     changes.set(parameter, undefined);
     losses.drop(parameter, 'the upstream refuses it');
   }
+  const tier = someText(request.read('service_tier'));
+  if (tier !== undefined && dialect.serviceTiers?.includes(tier) === false) {
+    changes.set('service_tier', undefined);
+    losses.drop('service_tier', `the upstream has no tier ${tier}`);
+  }
   return changes;
 }
 

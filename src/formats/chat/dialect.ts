@@ -12,9 +12,9 @@ export interface ChatDialect {
   streamUsage?: boolean;
   /**
    * How thinking is asked for: OpenAI's `reasoning_effort` (default), OpenRouter's `reasoning` object, a switch
-   * `thinking: {type}` beside the effort (DeepSeek, Z.AI, Kimi), Qwen's `enable_thinking` and `thinking_budget`, or not at all.
+   * `thinking: {type}` (DeepSeek, Z.AI, Kimi) or `reasoning: {enabled}` (Together) beside the effort, Qwen's `enable_thinking` and `thinking_budget`, or not at all.
    */
-  reasoning?: 'effort' | 'object' | 'thinking' | 'enable_thinking' | 'none';
+  reasoning?: 'effort' | 'object' | 'thinking' | 'enabled' | 'enable_thinking' | 'none';
   /** What its models make of that, by their names; the first rule that fits counts. */
   reasoningRules?: readonly ReasoningRule[];
   /** The assistant's field that takes earlier plain thinking back. Default none: it is dropped and reported. */
@@ -33,6 +33,8 @@ export interface ChatDialect {
   refuses?: readonly string[];
   /** The same for some of its models. */
   refusesFor?: readonly { models: RegExp; parameters: readonly string[] }[];
+  /** The tiers of service that it has; others are left out. Default: whatever is asked for goes out. */
+  serviceTiers?: readonly string[];
   /** Parameters under another name, the form's own first. */
   renames?: Readonly<Record<string, string>>;
   /** Features that the service lacks: a request that uses one goes to another endpoint. */
@@ -59,7 +61,7 @@ export interface ReasoningRule {
   models?: RegExp;
   /** The word of effort that goes out instead; null: none does, which is reported. A word that is not listed stays. */
   words?: Partial<Record<Effort, string | null>>;
-  /** Thinking cannot be switched: `thinking` is not sent, only the effort. */
+  /** Thinking cannot be switched: no switch is sent, only the effort. */
   always?: boolean;
   /** Parameters that go along when thinking is asked for. */
   also?: Readonly<Record<string, unknown>>;

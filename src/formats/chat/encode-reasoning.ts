@@ -38,6 +38,7 @@ export function encodeReasoning(
       }
     } else {
       if (way === 'thinking' && !rule.always) body['thinking'] = { type: effort === 'none' ? 'disabled' : 'enabled' };
+      if (way === 'enabled' && !rule.always) body['reasoning'] = { enabled: effort !== 'none' };
       if (way === 'effort' || (rule.words !== undefined && (effort !== 'none' || rule.always))) {
         sayEffort(body, effort, rule, losses);
       }

@@ -93,7 +93,8 @@ function editReasoning(document: JsonDocument, target: EncodeTarget, changes: Ch
   if (effort === undefined && 'reasoning_effort' in body && !plain) changes.set('reasoning_effort', undefined);
   for (const [key, value] of Object.entries(said)) {
     // A vendor's own member is the client's to set.
-    if (key === 'reasoning_effort' ? body[key] !== value : !(key in body)) changes.set(key, stringifyJson(value));
+    const ours = key === 'reasoning' || (key === 'reasoning_effort' ? body[key] !== value : !(key in body));
+    if (ours) changes.set(key, stringifyJson(value));
   }
 }
 

@@ -1,0 +1,63 @@
+import { bearer } from './bearer.ts';
+import type { Delivery } from './deliver.ts';
+import type { ProviderKind } from './provider.ts';
+
+/** Of addresses that want a version, when none is configured: the newest one that is no preview. */
+const DATED_VERSION = '2024-10-21';
+const FOUNDRY_VERSION = '2024-05-01-preview';
+
+/**
+ * OpenAI's models on Azure (learn.microsoft.com/azure/ai-foundry/openai/api-version-lifecycle). The address is a resource,
+ * asked at its v1 API or, with a dated `api_version`, at its deployments; a model's upstream name is its deployment's.
+ * Addresses that name the v1 API, one deployment, or a Foundry resource's `/models` are taken as they are.
+ */
+export const azure: ProviderKind = {
+  id: 'azure',
+  name: 'Azure',
+  speaks: 'chat',
+  baseUrl: ({ endpoint = 'https://resource.openai.azure.com' }) => endpoint.replace(/\/+$/, ''),
+  environment: 'AZURE_OPENAI_API_KEY',
+  author: 'azure',
+  options: {
+    endpoint: {
+      environment: ['AZURE_OPENAI_ENDPOINT'],
+      form: /^https?:\/\/[^\s?#@]+$/,
+      said: 'the https URL of a resource',
+      required: 'unless base_url',
+      meaning: 'Address of the Azure resource.',
+    },
+    api_version: {
+      environment: ['AZURE_OPENAI_API_VERSION', 'OPENAI_API_VERSION'],
+      form: /^(\d{4}-\d{2}-\d{2}(-preview)?|v1|latest|preview)$/,
+      said: 'a date such as 2024-10-21, v1 or preview',
+      meaning: 'Version of the Azure API; a date asks deployments instead of the v1 API.',
+    },
+  },
+  path,
+  headers: (credential) => {
+    if (credential === null) return {};
+    // A token of Entra ID goes where tokens go, a resource's key has a header of its own.
+    return TOKEN.test(credential) ? bearer(credential) : { 'api-key': credential };
+  },
+  origin: 'azure-openai-responses-v1',
+  dialect: { chat: { maxTokens: 'max_completion_tokens', developerRole: true } },
+};
+
+const TOKEN = /^eyJ[\w-]+\.[\w-]+\.[\w-]*$/;
+
+function path({ provider, model, form, path: usual }: Delivery): string {
+  const { baseUrl, options } = provider;
+  const version = options['api_version'];
+  const dated = version !== undefined && /^\d/.test(version);
+  if (/\/v1$/.test(baseUrl)) return usual + (version === undefined || version === 'v1' ? '' : query(version));
+  if (/\/models$/.test(baseUrl)) return usual + query(dated ? version : FOUNDRY_VERSION);
+  if (/\/openai\/deployments\/[^/]+$/.test(baseUrl)) return usual + query(dated ? version : DATED_VERSION);
+  const root = /\/openai$/.test(baseUrl) ? '' : '/openai';
+  if (!dated) return `${root}/v1${usual}${version === undefined || version === 'v1' ? '' : query(version)}`;
+  // The newer forms name their model in the body, and have no deployment in their path.
+  return `${root}${form === 'responses' ? '' : `/deployments/${encodeURIComponent(model)}`}${usual}${query(version)}`;
+}
+
+function query(version: string): string {
+  return `?api-version=${version}`;
+}

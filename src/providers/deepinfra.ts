@@ -1,0 +1,14 @@
+import { chat } from './chat.ts';
+import type { ProviderKind } from './provider.ts';
+
+/** Open models behind the chat form (deepinfra.com/docs/openai_api); some of them tell their thinking in the text. */
+export const deepinfra: ProviderKind = {
+  ...chat,
+  id: 'deepinfra',
+  name: 'DeepInfra',
+  baseUrl: 'https://api.deepinfra.com/v1/openai',
+  environment: 'DEEPINFRA_API_KEY',
+  alsoEnvironment: ['DEEPINFRA_TOKEN'],
+  author: 'deepinfra',
+  dialect: { chat: { reasoningReplay: 'reasoning_content', thinkTags: true } },
+};

@@ -1,0 +1,25 @@
+import { chat } from './chat.ts';
+import type { ProviderKind } from './provider.ts';
+
+/**
+ * Thinking comes as `reasoning_content` and is taken back under that name; of some models it stands in the text
+ * (docs.fireworks.ai/guides/reasoning). Model names are paths: `accounts/fireworks/models/...`.
+ */
+export const fireworks: ProviderKind = {
+  ...chat,
+  id: 'fireworks',
+  name: 'Fireworks',
+  baseUrl: 'https://api.fireworks.ai/inference/v1',
+  environment: 'FIREWORKS_API_KEY',
+  author: 'fireworks',
+  dialect: {
+    chat: {
+      reasoningReplay: 'reasoning_content',
+      reasoningRules: [
+        { models: /gpt-oss/, words: { none: 'low', minimal: 'low', xhigh: 'high', max: 'high' } },
+        { words: { minimal: 'low' } },
+      ],
+      thinkTags: true,
+    },
+  },
+};

@@ -1,0 +1,12 @@
+import { chat } from './chat.ts';
+import type { ProviderKind } from './provider.ts';
+
+/** A llama.cpp server on this machine. Of tool choices it knows the three words (tools/server/README.md). */
+export const llamacpp: ProviderKind = {
+  ...chat,
+  id: 'llamacpp',
+  name: 'llama.cpp',
+  baseUrl: 'http://127.0.0.1:8080/v1',
+  author: 'llamacpp',
+  dialect: { chat: { toolChoiceWords: true, reasoningReplay: 'reasoning_content', thinkTags: true } },
+};

@@ -1,0 +1,15 @@
+import { chat } from './chat.ts';
+import type { ProviderKind } from './provider.ts';
+
+/**
+ * An LM Studio server on this machine. It answers 400 to a tool choice that is an object and to an answer format of
+ * `json_object` (lmstudio-ai/lmstudio-bug-tracker 670, 189).
+ */
+export const lmstudio: ProviderKind = {
+  ...chat,
+  id: 'lmstudio',
+  name: 'LM Studio',
+  baseUrl: 'http://127.0.0.1:1234/v1',
+  author: 'lmstudio',
+  dialect: { chat: { toolChoiceWords: true, jsonBySchema: true, thinkTags: true } },
+};

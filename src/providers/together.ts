@@ -1,0 +1,21 @@
+import { chat } from './chat.ts';
+import type { ProviderKind } from './provider.ts';
+
+/** Hybrid models think or do not by `reasoning.enabled`, the open ones of OpenAI by effort (docs.together.ai/docs/reasoning-overview). */
+export const together: ProviderKind = {
+  ...chat,
+  id: 'together',
+  name: 'Together',
+  baseUrl: 'https://api.together.xyz/v1',
+  environment: 'TOGETHER_API_KEY',
+  author: 'together',
+  dialect: {
+    chat: {
+      reasoning: 'enabled',
+      reasoningRules: [
+        { models: /gpt-oss/, always: true, words: { none: 'low', minimal: 'low', xhigh: 'high', max: 'high' } },
+      ],
+      thinkTags: true,
+    },
+  },
+};
