@@ -29,6 +29,8 @@ export interface AttemptSetup {
   limits: Limits;
   /** How the provider cuts its streams into events; absent: server-sent events. */
   framing?: Framing | undefined;
+  /** Reads an answer with an error status. */
+  decodeFailure: SpokenFormat['decodeFailure'];
 }
 
 export class ConversationAttempt implements Attempt, UpstreamReceiver {
@@ -177,7 +179,7 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
     const failure =
       this.status < 400
         ? ({ kind: 'server', status: this.status, message: 'the upstream answered with a redirect' } as const)
-        : this.#setup.spoken.decodeFailure(this.status, this.#text(), this.headers);
+        : this.#setup.decodeFailure(this.status, this.#text(), this.headers);
     const hint = retryAfter(this.headers);
     this.#fail(hint === undefined ? failure : { ...failure, retryAfterSeconds: hint });
   }

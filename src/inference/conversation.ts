@@ -63,6 +63,7 @@ export class ConversationTask implements Task {
       owner,
       limits: this.#parts.limits,
       framing: endpoint.provider.kind.framing?.(spoken.id),
+      decodeFailure: endpoint.provider.kind.decodeFailure ?? spoken.decodeFailure,
     });
   }
 
@@ -95,6 +96,7 @@ export class ConversationTask implements Task {
       ...(capOutputTokens !== undefined && { capOutputTokens }),
       origin: kind.originFor?.(endpoint.upstreamId) ?? kind.origin,
       user,
+      ...betasOf(this.#request.about.headers['anthropic-beta']),
       dialect: kind.dialect,
     };
     let refused: Uncarried | undefined;
@@ -109,4 +111,11 @@ export class ConversationTask implements Task {
     }
     throw refused ?? new Uncarried('model', `${endpoint.provider.name} serves no conversations`);
   }
+}
+
+/** The names in a header that lists them. */
+function betasOf(header: string | string[] | undefined): { betas?: string[] } {
+  if (typeof header !== 'string') return {};
+  const betas = header.split(',').flatMap((name) => name.trim() || []);
+  return betas.length === 0 ? {} : { betas };
 }

@@ -7,8 +7,10 @@ import type { FormatId } from '../formats/conversation/conversation.ts';
 import { alibaba } from './alibaba.ts';
 import { anthropic } from './anthropic.ts';
 import { azure } from './azure.ts';
+import { bedrock } from './bedrock.ts';
 import { cerebras } from './cerebras.ts';
 import { chat } from './chat.ts';
+import { converse } from './converse.ts';
 import { deepinfra } from './deepinfra.ts';
 import { deepseek } from './deepseek.ts';
 import { fireworks } from './fireworks.ts';
@@ -43,6 +45,7 @@ export const KINDS: readonly ProviderKind[] = [
   anthropic,
   alibaba,
   azure,
+  bedrock,
   cerebras,
   deepinfra,
   deepseek,
@@ -61,6 +64,7 @@ export const KINDS: readonly ProviderKind[] = [
   xai,
   zai,
   chat,
+  converse,
   messages,
   simulated,
 ];

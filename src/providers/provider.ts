@@ -4,6 +4,7 @@
  */
 import type { ModelSettings, OptionFacts } from '../base/config.ts';
 import type { FormatId, ReasoningOrigin } from '../formats/conversation/conversation.ts';
+import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { Dialect } from '../formats/conversation/format.ts';
 import type { SingleFormId } from '../formats/single/index.ts';
 import type { Delivery } from './deliver.ts';
@@ -44,6 +45,8 @@ export interface ProviderKind {
   signer?(provider: Provider): Signer;
   /** How the streams of a form are cut into events, where that is not as server-sent events. */
   framing?(form: FormatId | SingleFormId): Framing | undefined;
+  /** Reads an answer with an error status, where the service's errors are not those of the forms that it speaks. */
+  decodeFailure?(status: number, body: string, headers?: Readonly<Record<string, string>>): UpstreamFailure;
   /** Request headers of the client that the provider may see, lower case (e.g. `anthropic-beta`). Default none. */
   forwards?: readonly string[];
   origin: ReasoningOrigin;

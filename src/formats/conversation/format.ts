@@ -124,6 +124,8 @@ export interface EncodeTarget {
   origin: ReasoningOrigin;
   /** Keyed hash of the end user, or of the account. */
   user: string;
+  /** Beta features that the client opted into by header (`anthropic-beta`), for services that have them in the body. */
+  betas?: readonly string[];
   /** Ways in which the upstream differs from its form's standard; each format reads its own member. */
   dialect: Dialect;
 }
