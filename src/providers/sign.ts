@@ -37,8 +37,8 @@ export class SignInError extends Error {
   }
 }
 
-export interface Token {
-  value: string;
+export interface Token<Value = string> {
+  value: Value;
   /** `clock.now()` when it runs out. */
   expiresAt: number;
 }
@@ -52,17 +52,17 @@ const RETRY_MS = 10_000;
  * Keeps one token. Many may wait for it, one fetches it; near its end it is renewed while calls go on with the old one;
  * a failure is told to those who wait and to nobody after them.
  */
-export class TokenKeeper {
-  readonly #fetch: (clock: Clock) => Promise<Token>;
-  #token: Token | undefined;
-  #fetching: Promise<string> | undefined;
+export class TokenKeeper<Value = string> {
+  readonly #fetch: (clock: Clock) => Promise<Token<Value>>;
+  #token: Token<Value> | undefined;
+  #fetching: Promise<Value> | undefined;
   #notBefore = 0;
 
-  constructor(fetch: (clock: Clock) => Promise<Token>) {
+  constructor(fetch: (clock: Clock) => Promise<Token<Value>>) {
     this.#fetch = fetch;
   }
 
-  token(clock: Clock): string | Promise<string> {
+  token(clock: Clock): Value | Promise<Value> {
     const now = clock.now();
     const token = this.#token;
     if (token === undefined || now >= token.expiresAt) return this.#renew(clock);
@@ -79,7 +79,7 @@ export class TokenKeeper {
     this.#token = undefined;
   }
 
-  #renew(clock: Clock): Promise<string> {
+  #renew(clock: Clock): Promise<Value> {
     this.#fetching ??= this.#fetch(clock)
       .then((token) => {
         this.#token = token;

@@ -4,11 +4,11 @@ import type { Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart } from
 import type { Fields } from '../conversation/fields.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
+import { toRedactedContent } from '../conversation/redacted-thinking.ts';
 import { ToolIds } from '../conversation/tool-ids.ts';
 import type { CachePoints } from './cache-points.ts';
 import { DocumentNames } from './document-names.ts';
 import { encodeAudio, encodeFile, encodeImage, encodeVideo } from './media.ts';
-import { toRedactedContent } from './redacted.ts';
 
 const LONGEST_CALL_ID = 64;
 

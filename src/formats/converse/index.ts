@@ -8,7 +8,9 @@ import { ConverseDecoder } from './decoder.ts';
 import { encode } from './encode.ts';
 import { decodeFailure } from './failure.ts';
 
+export { EXCEPTION } from './decoder.ts';
 export type { ConverseDialect } from './dialect.ts';
+export { failureFromException } from './failure.ts';
 export { vendorOf } from './vendor.ts';
 
 export const converse: SpokenFormat = {

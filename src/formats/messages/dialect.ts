@@ -11,4 +11,13 @@ export interface MessagesDialect {
   refuses?: readonly string[];
   /** Thinking without a signature is taken back (servers that sign nothing). Default false: it is left out. */
   unsignedThinking?: boolean;
+  /** The form at a cloud provider, where the model stands in the path of the call. */
+  hosted?: {
+    /** `anthropic_version` of the body. */
+    version: string;
+    /** The path says whether the answer is streamed too, and the body must not. Default false. */
+    streamInPath?: boolean;
+    /** Betas stand in the body (`anthropic_beta`) instead of in a header. Default false. */
+    betasInBody?: boolean;
+  };
 }

@@ -4,6 +4,7 @@ import type { Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart } from
 import type { Fields } from '../conversation/fields.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
+import { unpacked } from '../conversation/redacted-thinking.ts';
 import { ToolIds } from '../conversation/tool-ids.ts';
 import type { CacheMarks } from './cache-marks.ts';
 import { encodeFile, encodeImageSource } from './media.ts';
@@ -95,7 +96,7 @@ export class BlockEncoder {
       this.report('reasoning', `that of ${part.origin} cannot be read by this endpoint`);
       return undefined;
     }
-    if (part.encrypted !== undefined) return { type: 'redacted_thinking', data: part.encrypted };
+    if (part.encrypted !== undefined) return { type: 'redacted_thinking', data: unpacked(part.encrypted) };
     return { type: 'thinking', thinking: part.text, signature: part.signature ?? '', ...part.extras?.messages };
   }
 

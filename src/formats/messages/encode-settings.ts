@@ -1,7 +1,7 @@
 /** Thinking, tools and sampling of a request to an upstream of this form. */
 import type { Conversation, Effort, Settings, Tool } from '../conversation/conversation.ts';
 import { budgetOf, effortOf } from '../conversation/effort.ts';
-import { type Fields, fieldsOf } from '../conversation/fields.ts';
+import { type Fields, fieldsOf, listOf } from '../conversation/fields.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
 import type { CacheMarks } from './cache-marks.ts';
@@ -9,6 +9,14 @@ import type { CacheMarks } from './cache-marks.ts';
 /** What every model of this form can write: the last resort where neither the client nor the catalog names a cap. */
 export const SMALLEST_OUTPUT_LIMIT = 4096;
 export const SMALLEST_BUDGET = 1024;
+
+/** What a cloud provider wants in the body; `betas` are those that the client put there itself. */
+export function hostedMembers(target: EncodeTarget, betas?: unknown): Fields {
+  const { hosted } = target.dialect.messages ?? {};
+  if (hosted === undefined) return {};
+  const wanted = hosted.betasInBody ? [...new Set([...listOf(betas), ...(target.betas ?? [])])] : [];
+  return { anthropic_version: hosted.version, ...(wanted.length > 0 && { anthropic_beta: wanted }) };
+}
 
 /** The required cap: the client's, never above the endpoint's own or the gateway's (bug 46). */
 export function encodeMaxTokens(wanted: number | undefined, target: EncodeTarget, losses: Losses): number {

@@ -8,7 +8,14 @@ import type { EncodeTarget } from '../conversation/format.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
 import { CacheMarks } from './cache-marks.ts';
 import { BlockEncoder } from './encode-parts.ts';
-import { encodeMaxTokens, encodeSampling, encodeThinking, encodeToolChoice, encodeTools } from './encode-settings.ts';
+import {
+  encodeMaxTokens,
+  encodeSampling,
+  encodeThinking,
+  encodeToolChoice,
+  encodeTools,
+  hostedMembers,
+} from './encode-settings.ts';
 
 const DEFAULT_CACHE_MARKS = 4;
 
@@ -43,8 +50,9 @@ export function encode(conversation: Conversation, target: EncodeTarget, losses:
   const format = encodeOutput(conversation);
   if (format !== undefined) config['format'] = format;
   const { output_config: _, metadata, ...extras } = conversation.extras?.messages ?? {};
+  const { hosted } = target.dialect.messages ?? {};
   const body: Fields = {
-    model: target.model,
+    ...(hosted === undefined && { model: target.model }),
     max_tokens: maxTokens,
     ...(system.length > 0 && { system }),
     ...(tools !== undefined && { tools }),
@@ -54,9 +62,10 @@ export function encode(conversation: Conversation, target: EncodeTarget, losses:
     ...encodeSampling(settings, thinking !== undefined && thinking['type'] !== 'disabled', losses),
     ...automatic,
     ...extras,
+    ...hostedMembers(target, extras['anthropic_beta']),
     metadata: { ...(metadata as Fields | undefined), user_id: target.user },
     messages,
-    ...(target.stream && { stream: true }),
+    ...(target.stream && !hosted?.streamInPath && { stream: true }),
   };
   for (const name of target.dialect.messages?.refuses ?? []) {
     if (!(name in body)) continue;

@@ -8,7 +8,7 @@ import type { Finish, Turn, TurnEvent, Usage } from '../conversation/conversatio
 import { type Fields, fieldsOf, isFields, listOf } from '../conversation/fields.ts';
 import type { Closing, EncodeTarget, Relay, RelayStream, Stamp } from '../conversation/format.ts';
 import { OWN_MEMBERS } from './decode.ts';
-import { SMALLEST_BUDGET, SMALLEST_OUTPUT_LIMIT } from './encode-settings.ts';
+import { hostedMembers, SMALLEST_BUDGET, SMALLEST_OUTPUT_LIMIT } from './encode-settings.ts';
 import { errorEvent } from './encoder.ts';
 import { relayedReason } from './finish.ts';
 import { completeBlock, completeContent, DELTA, isStrange, MESSAGE, missing, missingCounts } from './promised.ts';
@@ -21,13 +21,15 @@ export const relay: Relay = { edits, reply, stream: (stamp) => new MessagesRelay
 function edits(document: JsonDocument, target: EncodeTarget): Edit[] {
   // Nothing that is read of it leaves ASCII, and decoding a large body would cost more than parsing it.
   const body = document.structure;
-  const list: Edit[] = [{ key: 'model', json: JSON.stringify(target.model) }];
+  const { hosted } = target.dialect.messages ?? {};
+  const list: Edit[] = hosted ? hostedEdits(document, target) : [{ key: 'model', json: JSON.stringify(target.model) }];
   for (const key of OWN_MEMBERS) if (key in body) list.push({ key, json: undefined });
   list.push({
     key: 'metadata',
     json: stringifyJson({ ...fieldsOf(document.member('metadata')), user_id: target.user }),
   });
-  if ((body['stream'] === true) !== target.stream) list.push({ key: 'stream', json: String(target.stream) });
+  if (hosted?.streamInPath) list.push({ key: 'stream', json: undefined });
+  else if ((body['stream'] === true) !== target.stream) list.push({ key: 'stream', json: String(target.stream) });
   const messages = withoutForeign(document, target.dialect.messages?.unsignedThinking === true);
   if (messages !== undefined) list.push({ key: 'messages', json: messages });
   const asked = typeof body['max_tokens'] === 'number' ? body['max_tokens'] : undefined;
@@ -41,6 +43,14 @@ function edits(document: JsonDocument, target: EncodeTarget): Edit[] {
     }
   }
   for (const key of target.dialect.messages?.refuses ?? []) list.push({ key, json: undefined });
+  return list;
+}
+
+/** The form at a cloud provider: the model goes into the path, version and betas into the body. */
+function hostedEdits(document: JsonDocument, target: EncodeTarget): Edit[] {
+  const list: Edit[] = [{ key: 'model', json: undefined }];
+  for (const [key, value] of Object.entries(hostedMembers(target, document.structure['anthropic_beta'])))
+    list.push({ key, json: JSON.stringify(value) });
   return list;
 }
 

@@ -1,0 +1,111 @@
+/** Signatures of AWS, version 4, by the vendor's own library, which is loaded with the first call that needs one. */
+import { createHash, createHmac } from 'node:crypto';
+import type { SignatureV4 } from '@smithy/signature-v4';
+import type { Clock } from '../base/clock.ts';
+import { type AwsKeys, chainKeeper, isKeyDocument, readKeyDocument } from './bedrock-credentials.ts';
+import { eventStreamReady } from './bedrock-event-stream.ts';
+import type { Provider } from './provider.ts';
+import type { UpstreamRequest } from './send.ts';
+import type { Signature, Signer } from './sign.ts';
+
+/** The name under which the service's calls are signed. */
+const SERVICE = 'bedrock';
+const USUAL_REGION = 'us-east-1';
+
+/** Bearer tokens go as they are; keys sign; without a credential the chain of AWS's own tools is asked for keys. */
+export function awsSigner({ options, baseUrl }: Provider): Signer {
+  const region = options['region'] ?? regionIn(baseUrl) ?? USUAL_REGION;
+  const chain = chainKeeper(options['profile']);
+  return {
+    sign: ({ request, credential, clock }) => {
+      const ready = eventStreamReady();
+      if (credential !== null && !isKeyDocument(credential)) return nothing(ready);
+      const keys = credential === null ? chain.token(clock) : readKeyDocument(credential);
+      return signedWith(request, keys, { region, service: SERVICE, clock }, ready);
+    },
+    refused: (credential) => {
+      if (credential === null) chain.forget();
+    },
+  };
+}
+
+/** A bearer token needs nothing, but the answer's framing must be readable by the time that it comes. */
+export function nothing(ready: Promise<void> | undefined): Signature | Promise<Signature> {
+  return ready === undefined ? {} : ready.then(() => ({}));
+}
+
+async function signedWith(
+  request: UpstreamRequest,
+  keys: AwsKeys | Promise<AwsKeys>,
+  scope: Scope,
+  ready: Promise<void> | undefined,
+): Promise<Signature> {
+  const [found] = await Promise.all([keys, ready]);
+  return signatureOf(request, found, scope);
+}
+
+export interface Scope {
+  region: string;
+  service: string;
+  clock: Clock;
+}
+
+/**
+ * The headers that sign a request: its method, path, body and every header that it already has. The path must stand in the
+ * URL as it will be sent, percent-encoded once; what is signed is encoded once more, as AWS does for every service but S3.
+ */
+export async function signatureOf(request: UpstreamRequest, keys: AwsKeys, scope: Scope): Promise<Signature> {
+  const url = new URL(request.url);
+  const signer = await newSigner(keys, scope);
+  const given = { ...request.headers, host: url.host };
+  const signed = await signer.sign(
+    {
+      method: request.method ?? 'POST',
+      protocol: url.protocol,
+      hostname: url.hostname,
+      path: url.pathname,
+      query: Object.fromEntries(url.searchParams),
+      headers: given,
+      body: request.body,
+    },
+    { signingDate: new Date(scope.clock.now()) },
+  );
+  const headers: Signature = {};
+  for (const [name, value] of Object.entries(signed.headers)) if (!(name in given)) headers[name] = value;
+  return headers;
+}
+
+async function newSigner(credentials: AwsKeys, { region, service }: Scope): Promise<SignatureV4> {
+  const library = await import('@smithy/signature-v4');
+  return new library.SignatureV4({ credentials, region, service, sha256: Sha256 });
+}
+
+/** The platform's own hash: the vendor's is plain JavaScript, and a body may hold pictures. */
+class Sha256 {
+  readonly #hash;
+
+  constructor(secret?: string | ArrayBuffer | ArrayBufferView) {
+    const key = ArrayBuffer.isView(secret) ? Buffer.from(secret.buffer, secret.byteOffset, secret.byteLength) : secret;
+    this.#hash =
+      key === undefined
+        ? createHash('sha256')
+        : createHmac('sha256', key instanceof ArrayBuffer ? Buffer.from(key) : key);
+  }
+
+  update(chunk: Uint8Array): void {
+    this.#hash.update(chunk);
+  }
+
+  async digest(): Promise<Uint8Array> {
+    return this.#hash.digest();
+  }
+
+  reset(): void {
+    throw new Error('a hash is used once');
+  }
+}
+
+/** The region that an address of the service names. */
+function regionIn(baseUrl: string): string | undefined {
+  return /^https?:\/\/(?:[\w-]+\.)?bedrock-runtime(?:-fips)?\.([a-z]{2}(?:-[a-z]+)+-\d)\./.exec(baseUrl)?.[1];
+}

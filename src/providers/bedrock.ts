@@ -1,0 +1,59 @@
+import { converse as converseForm, vendorOf } from '../formats/converse/index.ts';
+import { bearer } from './bearer.ts';
+import { isKeyDocument } from './bedrock-credentials.ts';
+import { converseFraming, invokeFraming } from './bedrock-event-stream.ts';
+import { awsSigner } from './bedrock-signer.ts';
+import { converse } from './converse.ts';
+import type { Delivery } from './deliver.ts';
+import type { ProviderKind } from './provider.ts';
+
+/**
+ * Amazon Bedrock (docs.aws.amazon.com/bedrock/latest/APIReference): every model in the converse form, and Claude in its own
+ * for clients that speak it. Calls carry a Bedrock API key, or are signed with AWS keys: those of the configuration as a JSON
+ * document, or what the chain of AWS's own tools finds.
+ */
+export const bedrock: ProviderKind = {
+  ...converse,
+  id: 'bedrock',
+  name: 'Amazon Bedrock',
+  speaksFor: (model) => (vendorOf(model) === 'anthropic' ? ['converse', 'messages'] : ['converse']),
+  baseUrl: ({ region = 'us-east-1' }) =>
+    `https://bedrock-runtime.${region}.amazonaws.com${region.startsWith('cn-') ? '.cn' : ''}`,
+  // Keys that AWS's tools find are no reason to spend money here: only this variable switches the provider on.
+  alsoEnvironment: ['AWS_BEARER_TOKEN_BEDROCK'],
+  author: 'bedrock',
+  options: {
+    region: {
+      environment: ['AWS_REGION', 'AWS_DEFAULT_REGION'],
+      form: /^[a-z]{2}(-[a-z]+)+-\d$/,
+      said: 'an AWS region such as eu-central-1',
+      required: 'unless base_url',
+      meaning: 'AWS region that is asked.',
+    },
+    profile: {
+      environment: ['AWS_PROFILE'],
+      form: /^[\x21-\x7e]{1,128}$/,
+      said: 'the name of a profile',
+      meaning: 'Profile of the AWS configuration files.',
+    },
+  },
+  headers: (credential) => ({
+    'content-type': 'application/json',
+    ...(credential !== null && !isKeyDocument(credential) && bearer(credential)),
+  }),
+  path,
+  signer: awsSigner,
+  framing: (form) => (form === 'converse' ? converseFraming : form === 'messages' ? invokeFraming : undefined),
+  decodeFailure: converseForm.decodeFailure,
+  dialect: {
+    messages: {
+      hosted: { version: 'bedrock-2023-05-31', streamInPath: true, betasInBody: true },
+      refuses: ['service_tier', 'inference_geo'],
+    },
+  },
+};
+
+function path({ form, model, stream, path: usual }: Delivery): string {
+  if (form !== 'messages') return usual;
+  return `/model/${encodeURIComponent(model)}/${stream ? 'invoke-with-response-stream' : 'invoke'}`;
+}
