@@ -28,6 +28,15 @@ export interface Endpoint {
   dataPolicy: DataPolicy;
   region: string | null;
   quantization: string | null;
+  /** The service tier that this offering is of; absent: the provider's default one. */
+  tier?: EndpointTier;
+}
+
+export interface EndpointTier {
+  /** As in `service_tier`: `priority`, `flex`, `scale`, `ultrafast`. */
+  name: string;
+  /** What an answer costs that the upstream says it gave in its default tier all the same. */
+  defaultPricing: Pricing | null;
 }
 
 export interface Model {

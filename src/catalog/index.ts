@@ -2,7 +2,14 @@
  * The catalog: models, the endpoints that serve them, and what they cost. In memory, made from the configuration. Not
  * here: how to reach a provider (`providers/`), and which endpoint a request gets (`inference/route.ts`).
  */
-export { buildCatalog, type Catalog, type Endpoint, type Model, type RoutingVariant } from './catalog.ts';
+export {
+  buildCatalog,
+  type Catalog,
+  type Endpoint,
+  type EndpointTier,
+  type Model,
+  type RoutingVariant,
+} from './catalog.ts';
 export { catalogOperations } from './operations.ts';
 export { type Bill, type Ceiling, ceilingOf, priceOf } from './pricing.ts';
 export {
