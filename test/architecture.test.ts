@@ -18,7 +18,7 @@ function none(violations: string[]): void {
 /** Which folders may be imported from; a folder not listed at the left may import nothing of ours. */
 const LAYERS: readonly (readonly string[])[] = [
   ['base'],
-  ['http', 'storage', 'formats'],
+  ['http', 'storage', 'formats', 'egress'],
   ['providers'],
   ['access', 'catalog', 'spend', 'workspaces', 'guardrails', 'files', 'scim', 'vault', 'observability'],
   ['inference'],
@@ -117,14 +117,14 @@ test('the environment is read in base/config.ts', () => {
 
 test('connections are opened where the architecture says and nowhere else', () => {
   const places: Record<string, RegExp> = {
-    undici: /^src\/providers\/send\.ts$/,
+    undici: /^src\/(?:providers\/send\.ts$|egress\/)/,
     pg: /^src\/storage\//,
     'node:http': /^src\/http\//,
     'node:https': /^src\/http\//,
     'node:http2': /^$/,
-    'node:net': /^src\/(?:http\/|providers\/send\.ts$)/,
-    'node:tls': /^src\/(?:http\/|providers\/send\.ts$)/,
-    'node:dns': /^$/,
+    'node:net': /^src\/(?:http\/|providers\/send\.ts$|egress\/)/,
+    'node:tls': /^src\/(?:http\/|providers\/send\.ts$|egress\/)/,
+    'node:dns': /^src\/egress\//,
     'node:dns/promises': /^$/,
     'node:dgram': /^$/,
   };

@@ -13,7 +13,16 @@ import type { Field } from './config/field.ts';
 import { ConfigError, type Problem } from './config/problems.ts';
 import { type KindFacts, readProviders } from './config/provider-readers.ts';
 import { distinct, mapping } from './config/readers.ts';
-import { account, DEFAULT_ACCOUNT, DEFAULT_LIMITS, hosts, limits, network } from './config/section-readers.ts';
+import {
+  account,
+  DEFAULT_ACCOUNT,
+  DEFAULT_EGRESS,
+  DEFAULT_LIMITS,
+  egress,
+  hosts,
+  limits,
+  network,
+} from './config/section-readers.ts';
 import type { Config, TlsSettings } from './config/settings.ts';
 import { withEnvironment } from './config/with-environment.ts';
 import { parseYaml } from './config/yaml.ts';
@@ -23,7 +32,7 @@ export { type Inputs, VARIABLES, type Variable, variableTable } from './config/e
 export type { OptionFacts } from './config/kind-options.ts';
 export { ConfigError, type Problem } from './config/problems.ts';
 export { type KindFacts, UNKNOWN_DATA_POLICY } from './config/provider-readers.ts';
-export { DEFAULT_ACCOUNT, DEFAULT_LIMITS } from './config/section-readers.ts';
+export { DEFAULT_ACCOUNT, DEFAULT_EGRESS, DEFAULT_LIMITS } from './config/section-readers.ts';
 export * from './config/settings.ts';
 
 /** The real inputs of this process. */
@@ -102,6 +111,7 @@ function readBody(field: Field | undefined, kinds: readonly KindFacts[], environ
       account,
       hosts,
       trusted_proxies: distinct(network),
+      egress,
       limits,
       providers: (list: Field) => readProviders(list, kinds),
     });
@@ -109,6 +119,7 @@ function readBody(field: Field | undefined, kinds: readonly KindFacts[], environ
     account: read?.account ?? DEFAULT_ACCOUNT,
     hosts: read?.hosts ?? { global: [], europe: [], us: [] },
     trustedProxies: read?.trusted_proxies ?? [],
+    egress: read?.egress ?? DEFAULT_EGRESS,
     limits: read?.limits ?? DEFAULT_LIMITS,
     providers: withEnvironment(read?.providers ?? [], kinds, environment),
   };

@@ -2,8 +2,8 @@
 import { BlockList, isIP } from 'node:net';
 import { type Nano, nanoFromUsd } from '../money.ts';
 import type { Field, Reader } from './field.ts';
-import { distinct, duration, flag, integer, mapping, text, textLike } from './readers.ts';
-import type { AccountSettings, HostSettings, Limits } from './settings.ts';
+import { distinct, duration, flag, integer, list, mapping, text, textLike } from './readers.ts';
+import type { AccountSettings, EgressSettings, HostSettings, Limits, PortRange } from './settings.ts';
 
 export const DEFAULT_ACCOUNT: AccountSettings = Object.freeze({
   zdr: false,
@@ -26,6 +26,10 @@ export const DEFAULT_LIMITS: Limits = Object.freeze({
   keepAliveCommentMs: 10_000,
   upstreamReplyBytes: 64 * 1024 * 1024,
   upstreamEventBytes: 32 * 1024 * 1024,
+  fetchedMedia: 32,
+  fetchedMediumBytes: 20 * 1024 * 1024,
+  fetchedMediaBytes: 48 * 1024 * 1024,
+  mediaFetchMs: 30_000,
   candidates: 16,
   connections: 10_000,
 });
@@ -91,6 +95,29 @@ export function network(field: Field): string | undefined {
   return value;
 }
 
+export const DEFAULT_EGRESS: EgressSettings = Object.freeze({
+  networks: Object.freeze([]),
+  ports: Object.freeze([
+    { from: 80, to: 80 },
+    { from: 443, to: 443 },
+  ]),
+});
+
+export function egress(field: Field): EgressSettings | undefined {
+  const read = mapping(field, { networks: distinct(network), ports: list(ports) });
+  return read && { networks: read.networks ?? DEFAULT_EGRESS.networks, ports: read.ports ?? DEFAULT_EGRESS.ports };
+}
+
+/** A port, or several as `8000-8100`. */
+function ports(field: Field): PortRange | undefined {
+  const scalar = field.scalar();
+  if (!scalar) return undefined;
+  const [, first, last = first] = /^(\d{1,5})(?:-(\d{1,5}))?$/.exec(String(scalar.value)) ?? [];
+  const range = { from: Number(first), to: Number(last) };
+  const known = range.from >= 1 && range.from <= range.to && range.to <= 65_535;
+  return known ? range : field.fail('must be a port from 1 to 65535, or several such as 8000-8100');
+}
+
 export function limits(field: Field): Limits | undefined {
   const bytes = integer(1024, 2 ** 31 - 1);
   const count = integer(1, 1_000_000);
@@ -107,6 +134,10 @@ export function limits(field: Field): Limits | undefined {
     keep_alive_comment: duration,
     upstream_reply_bytes: bytes,
     upstream_event_bytes: bytes,
+    fetched_media: count,
+    fetched_medium_bytes: bytes,
+    fetched_media_bytes: bytes,
+    media_fetch: duration,
     candidates: count,
     connections: count,
   });
@@ -124,6 +155,10 @@ export function limits(field: Field): Limits | undefined {
     keepAliveCommentMs: read.keep_alive_comment ?? DEFAULT_LIMITS.keepAliveCommentMs,
     upstreamReplyBytes: read.upstream_reply_bytes ?? DEFAULT_LIMITS.upstreamReplyBytes,
     upstreamEventBytes: read.upstream_event_bytes ?? DEFAULT_LIMITS.upstreamEventBytes,
+    fetchedMedia: read.fetched_media ?? DEFAULT_LIMITS.fetchedMedia,
+    fetchedMediumBytes: read.fetched_medium_bytes ?? DEFAULT_LIMITS.fetchedMediumBytes,
+    fetchedMediaBytes: read.fetched_media_bytes ?? DEFAULT_LIMITS.fetchedMediaBytes,
+    mediaFetchMs: read.media_fetch ?? DEFAULT_LIMITS.mediaFetchMs,
     candidates: read.candidates ?? DEFAULT_LIMITS.candidates,
     connections: read.connections ?? DEFAULT_LIMITS.connections,
   };

@@ -25,6 +25,7 @@ export interface Config {
   hosts: HostSettings;
   /** Addresses and networks whose `X-Forwarded-*` headers count. */
   trustedProxies: readonly string[];
+  egress: EgressSettings;
   limits: Limits;
   providers: readonly ProviderSettings[];
 }
@@ -52,6 +53,19 @@ export interface HostSettings {
   us: readonly string[];
 }
 
+/** Where addresses that users give (images, documents) may lead, beyond the public internet. */
+export interface EgressSettings {
+  /** Addresses and networks that are not public and may be fetched from all the same. */
+  networks: readonly string[];
+  /** Ports that may be fetched from, both ends included. */
+  ports: readonly PortRange[];
+}
+
+export interface PortRange {
+  from: number;
+  to: number;
+}
+
 /** A bound on everything that grows or waits. The yaml has them under `limits`, durations with their unit (`drain: 10s`). */
 export interface Limits {
   /** Largest body of an inference request. */
@@ -77,6 +91,14 @@ export interface Limits {
   upstreamReplyBytes: number;
   /** Largest single event of an upstream's stream. */
   upstreamEventBytes: number;
+  /** Pictures, documents and sounds that are fetched for one request because its provider takes only bytes. */
+  fetchedMedia: number;
+  /** Largest of them. */
+  fetchedMediumBytes: number;
+  /** All of one request together. */
+  fetchedMediaBytes: number;
+  /** How long fetching all of them may take. */
+  mediaFetchMs: number;
   /** Endpoints that are tried for one request. */
   candidates: number;
   /** Open client connections of one process. */

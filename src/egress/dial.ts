@@ -1,0 +1,101 @@
+/** From a name to a connection: resolve once, check every answer, connect to what was checked (design, promise 10). */
+import dns from 'node:dns';
+import net, { isIP } from 'node:net';
+import tls from 'node:tls';
+import { EgressError } from './fault.ts';
+import { type EgressRules, hostOf, portOf } from './rules.ts';
+
+export interface Dialling {
+  /** All addresses of a name. */
+  resolve(host: string): Promise<readonly string[]>;
+  /** A socket that connects to an address, which is never a name. */
+  open(address: string, port: number): net.Socket;
+}
+
+export const NETWORK: Dialling = {
+  async resolve(host) {
+    const answers = await dns.promises.lookup(host, { all: true });
+    return answers.map(({ address }) => address);
+  },
+  open: (host, port) => net.connect({ host, port }),
+};
+
+/** Addresses of one name that are tried at most. */
+const MOST_ADDRESSES = 4;
+
+/**
+ * The addresses that `url` leads to, each of them allowed. One that is not refuses them all: a name that mixes public
+ * and private answers is an attack, not a service.
+ */
+async function addressesOf(url: URL, rules: EgressRules, dialling: Dialling): Promise<readonly string[]> {
+  const host = hostOf(url);
+  const addresses = isIP(host) !== 0 ? [host] : await resolved(host, dialling);
+  if (!addresses.every((address) => rules.allows(address))) {
+    throw new EgressError('address', 'leads to an address that is not public');
+  }
+  return addresses.slice(0, MOST_ADDRESSES);
+}
+
+async function resolved(host: string, dialling: Dialling): Promise<readonly string[]> {
+  const addresses = await dialling.resolve(host).catch(() => []);
+  if (addresses.length === 0) throw new EgressError('network', 'has a host name that could not be resolved');
+  return addresses;
+}
+
+/** Connects to the first of the checked addresses that answers. Once `signal` is aborted no socket of it is left. */
+export async function connect(
+  url: URL,
+  rules: EgressRules,
+  dialling: Dialling,
+  signal: AbortSignal,
+): Promise<net.Socket> {
+  // A resolver cannot be told to stop, so it is left behind.
+  const addresses = await orAborted(addressesOf(url, rules, dialling), signal);
+  let failed: unknown;
+  for (const address of addresses) {
+    signal.throwIfAborted();
+    try {
+      const socket = await connected(dialling.open(address, portOf(url)), 'connect', signal);
+      return url.protocol === 'https:' ? await secured(socket, url, signal) : socket;
+    } catch (error) {
+      failed = error;
+    }
+  }
+  signal.throwIfAborted();
+  throw failed;
+}
+
+function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason);
+    signal.addEventListener('abort', abort, { once: true });
+    if (signal.aborted) abort();
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
+  });
+}
+
+async function secured(socket: net.Socket, url: URL, signal: AbortSignal): Promise<tls.TLSSocket> {
+  const host = hostOf(url);
+  const secure = tls.connect({
+    socket,
+    host,
+    ALPNProtocols: ['http/1.1'],
+    ...(isIP(host) === 0 && { servername: host }),
+  });
+  return connected(secure, 'secureConnect', signal);
+}
+
+function connected<S extends net.Socket>(socket: S, event: 'connect' | 'secureConnect', signal: AbortSignal) {
+  return new Promise<S>((resolve, reject) => {
+    const abort = () => socket.destroy(signal.reason as Error);
+    signal.addEventListener('abort', abort);
+    socket.once(event, () => resolve(socket));
+    socket.on('error', reject);
+    // Stays until the end: whoever has the socket may be in the middle of anything.
+    socket.once('close', () => {
+      signal.removeEventListener('abort', abort);
+      reject(new EgressError('network', 'could not be connected to'));
+    });
+    if (signal.aborted) abort();
+  });
+}

@@ -1,0 +1,269 @@
+/** One fetch: hop after hop, each checked anew, under one deadline and one limit of size. */
+import type { EventEmitter } from 'node:events';
+import { Client, type Dispatcher } from 'undici';
+import type { Clock } from '../base/clock.ts';
+import type { EgressSettings } from '../base/config.ts';
+import { connect, type Dialling, NETWORK } from './dial.ts';
+import { EgressError } from './fault.ts';
+import { EgressRules } from './rules.ts';
+
+export interface EgressRequest {
+  /** As the user gave it. */
+  url: string;
+  /** Default GET. Redirects of anything else are answers, not followed. */
+  method?: 'GET' | 'POST' | 'PUT';
+  /** Built by the caller from nothing. `authorization` and `cookie` do not follow a redirect to another host. */
+  headers?: Readonly<Record<string, string>>;
+  body?: Buffer | string;
+  /** The largest body of the answer, as it comes over the wire: compression is not asked for and refused. */
+  maxBytes: number;
+  /** For all of it: names, connections, redirects, body. */
+  timeoutMs: number;
+  signal?: AbortSignal;
+}
+
+export interface EgressReply {
+  /** Where the redirects ended. */
+  url: string;
+  status: number;
+  /** Names in lower case; of a header that came several times the first. */
+  headers: Readonly<Record<string, string>>;
+  body: Buffer;
+}
+
+export interface Egress {
+  /** @throws EgressError; an answer with an error status is an answer */
+  request(request: EgressRequest): Promise<EgressReply>;
+  /** Ends every fetch that is under way. */
+  close(): Promise<void>;
+}
+
+export interface EgressOptions {
+  clock: Clock;
+  /** As configured now. */
+  settings(): EgressSettings;
+  /** Other ways to resolve and connect, for tests. */
+  dialling?: Dialling;
+}
+
+export function createEgress(options: EgressOptions): Egress {
+  return new CheckedEgress(options);
+}
+
+const MOST_REDIRECTS = 5;
+const REDIRECTS = new Set([301, 302, 303, 307, 308]);
+/** Fetches of one process at once; each holds a socket and up to its limit of memory. */
+const MOST_AT_ONCE = 64;
+const MOST_WAITING = 512;
+const MOST_HEAD_BYTES = 32 * 1024;
+/** Headers that name the caller, and so are for the first host alone. */
+const PERSONAL = /^(?:authorization|proxy-authorization|cookie|x-api-key|x-key)$/i;
+
+class CheckedEgress implements Egress {
+  readonly #options: EgressOptions;
+  readonly #running = new Set<AbortController>();
+  readonly #waiting: (() => void)[] = [];
+  #atOnce = 0;
+  #rules: { of: EgressSettings; rules: EgressRules } | undefined;
+  #closed = false;
+
+  constructor(options: EgressOptions) {
+    this.#options = options;
+  }
+
+  async request(request: EgressRequest): Promise<EgressReply> {
+    const rules = this.#currentRules();
+    const first = rules.url(request.url);
+    if (this.#closed) throw new EgressError('cancelled', 'was not fetched: the gateway is shutting down');
+    const controller = new AbortController();
+    const stop = (fault: 'time' | 'cancelled', message: string) => controller.abort(new EgressError(fault, message));
+    const cancel = () => stop('cancelled', 'is not wanted any more');
+    const timer = this.#options.clock.timer(request.timeoutMs, () =>
+      stop('time', `could not be fetched within ${request.timeoutMs} ms`),
+    );
+    request.signal?.addEventListener('abort', cancel);
+    if (request.signal?.aborted) cancel();
+    this.#running.add(controller);
+    try {
+      return await this.#inTurn(controller.signal, () => this.#follow(first, request, rules, controller.signal));
+    } catch (error) {
+      throw controller.signal.aborted ? controller.signal.reason : asFault(error);
+    } finally {
+      timer.cancel();
+      request.signal?.removeEventListener('abort', cancel);
+      this.#running.delete(controller);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const controller of this.#running) {
+      controller.abort(new EgressError('cancelled', 'was not fetched: the gateway is shutting down'));
+    }
+  }
+
+  #currentRules(): EgressRules {
+    const settings = this.#options.settings();
+    if (this.#rules?.of !== settings) this.#rules = { of: settings, rules: new EgressRules(settings) };
+    return this.#rules.rules;
+  }
+
+  async #inTurn<T>(signal: AbortSignal, run: () => Promise<T>): Promise<T> {
+    if (this.#atOnce >= MOST_AT_ONCE) await this.#turn(signal);
+    else this.#atOnce++;
+    try {
+      signal.throwIfAborted();
+      return await run();
+    } finally {
+      // The place goes to the next in line, if there is one.
+      const next = this.#waiting.shift();
+      if (next) next();
+      else this.#atOnce--;
+    }
+  }
+
+  #turn(signal: AbortSignal): Promise<void> {
+    if (this.#waiting.length >= MOST_WAITING) {
+      throw new EgressError('busy', 'was not fetched: too many addresses are being fetched');
+    }
+    return new Promise((resolve, reject) => {
+      const go = () => {
+        signal.removeEventListener('abort', leave);
+        resolve();
+      };
+      const leave = () => {
+        this.#waiting.splice(this.#waiting.indexOf(go), 1);
+        reject(signal.reason);
+      };
+      this.#waiting.push(go);
+      signal.addEventListener('abort', leave, { once: true });
+      if (signal.aborted) leave();
+    });
+  }
+
+  async #follow(first: URL, request: EgressRequest, rules: EgressRules, signal: AbortSignal): Promise<EgressReply> {
+    let url = first;
+    for (let hops = 0; ; hops++) {
+      signal.throwIfAborted();
+      const headers = url.host === first.host ? request.headers : withoutCaller(request.headers);
+      const reply = await hop(url, { ...request, headers: headers ?? {} }, signal, () =>
+        connect(url, rules, this.#options.dialling ?? NETWORK, signal),
+      );
+      const location = reply.headers['location'];
+      const follows = REDIRECTS.has(reply.status) && (request.method ?? 'GET') === 'GET';
+      if (!follows || location === undefined) return reply;
+      if (hops === MOST_REDIRECTS) throw new EgressError('redirect', `redirects more than ${MOST_REDIRECTS} times`);
+      const next = rules.url(location, url);
+      if (url.protocol === 'https:' && next.protocol === 'http:') {
+        throw new EgressError('redirect', 'redirects from https to http');
+      }
+      url = next;
+    }
+  }
+}
+
+function withoutCaller(headers: EgressRequest['headers']): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers ?? {}).filter(([name]) => !PERSONAL.test(name)));
+}
+
+/** One exchange on a connection of its own, which is closed behind it: what was checked once serves once. */
+async function hop(
+  url: URL,
+  request: EgressRequest,
+  signal: AbortSignal,
+  open: () => ReturnType<typeof connect>,
+): Promise<EgressReply> {
+  const socket = await open();
+  const client = new Client(url.origin, {
+    // Not at once: the library looks for more to do behind this call. A second connection is never made.
+    connect: (_options, callback) =>
+      process.nextTick(() => (socket.destroyed ? callback(new Error('closed'), null) : callback(null, socket))),
+    pipelining: 1,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    maxHeaderSize: MOST_HEAD_BYTES,
+  });
+  // Nobody is told twice: the exchange hears of it too.
+  (client as EventEmitter).on('error', () => {});
+  try {
+    return await new Promise<EgressReply>((resolve, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+      const gathered = new Gatherer(url, request.maxBytes, resolve, reject);
+      client.dispatch(
+        {
+          path: url.pathname + url.search,
+          method: request.method ?? 'GET',
+          headers: { 'user-agent': 'gatehouse', ...request.headers, 'accept-encoding': 'identity' },
+          body: request.body ?? null,
+        },
+        gathered,
+      );
+    });
+  } finally {
+    socket.destroy();
+    void client.destroy().catch(() => {});
+  }
+}
+
+/** Reads an answer into memory, up to a limit; the body of a redirect is of no use and not read. */
+class Gatherer implements Dispatcher.DispatchHandler {
+  readonly #url: URL;
+  readonly #maxBytes: number;
+  readonly #resolve: (reply: EgressReply) => void;
+  readonly #reject: (error: Error) => void;
+  readonly #chunks: Buffer[] = [];
+  #head: { status: number; headers: Record<string, string> } = { status: 0, headers: {} };
+  #size = 0;
+
+  constructor(url: URL, maxBytes: number, resolve: (reply: EgressReply) => void, reject: (error: Error) => void) {
+    this.#url = url;
+    this.#maxBytes = maxBytes;
+    this.#resolve = resolve;
+    this.#reject = reject;
+  }
+
+  /** By this the library knows a handler of its newer kind. */
+  onRequestStart(): void {}
+
+  onResponseStart(_controller: unknown, status: number, headers: Record<string, string | string[] | undefined>): void {
+    if (status < 200) return;
+    const kept: Record<string, string> = {};
+    for (const [name, value] of Object.entries(headers)) {
+      const first = Array.isArray(value) ? value[0] : value;
+      if (first !== undefined) kept[name.toLowerCase()] = first;
+    }
+    this.#head = { status, headers: kept };
+    if (REDIRECTS.has(status)) this.#done();
+    else if (Number(kept['content-length']) > this.#maxBytes) this.#tooLarge();
+    else if (!/^(?:identity)?$/i.test(kept['content-encoding'] ?? '')) {
+      this.#reject(new EgressError('network', 'answers in a compressed form that was not asked for'));
+    }
+  }
+
+  onResponseData(_controller: unknown, chunk: Buffer): void {
+    this.#size += chunk.length;
+    if (this.#size > this.#maxBytes) this.#tooLarge();
+    else this.#chunks.push(chunk);
+  }
+
+  onResponseEnd(): void {
+    this.#done();
+  }
+
+  onResponseError(_controller: unknown, error: Error): void {
+    this.#reject(error);
+  }
+
+  #done(): void {
+    this.#resolve({ url: this.#url.href, ...this.#head, body: Buffer.concat(this.#chunks) });
+  }
+
+  #tooLarge(): void {
+    this.#reject(new EgressError('size', `has more than the ${this.#maxBytes} bytes that are fetched`));
+  }
+}
+
+/** Errors of the library may quote an address, so none of their texts is passed on. */
+function asFault(error: unknown): EgressError {
+  return error instanceof EgressError ? error : new EgressError('network', 'could not be fetched');
+}

@@ -1,0 +1,69 @@
+/** Which addresses may be fetched from. Pure. */
+import { isIP } from 'node:net';
+import ipaddr from 'ipaddr.js';
+import type { EgressSettings } from '../base/config.ts';
+import { EgressError } from './fault.ts';
+
+type Address = ipaddr.IPv4 | ipaddr.IPv6;
+
+/** The part of IPv6 that is given out to the public; everything else is special today, or will be some day. */
+const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR('2000::/3');
+
+export class EgressRules {
+  readonly #networks: readonly [Address, number][];
+  readonly #ports: EgressSettings['ports'];
+
+  constructor({ networks, ports }: EgressSettings) {
+    this.#networks = networks.map((network) => {
+      const [address = '', bits] = network.split('/');
+      const parsed = ipaddr.parse(address);
+      return [parsed, bits === undefined ? parsed.toByteArray().length * 8 : Number(bits)];
+    });
+    this.#ports = ports;
+  }
+
+  /**
+   * The address parsed and checked, but for where its name leads.
+   * @param base what a relative address is relative to
+   */
+  url(text: string, base?: URL): URL {
+    const url = URL.parse(text, base?.href);
+    if (url === null) throw new EgressError('url', 'is not an address');
+    if (url.protocol !== 'http:' && url.protocol !== 'https:') {
+      throw new EgressError('url', 'is not an http or https address');
+    }
+    if (url.username !== '' || url.password !== '') throw new EgressError('url', 'holds a user name or a password');
+    const port = portOf(url);
+    if (!this.#ports.some(({ from, to }) => port >= from && port <= to)) {
+      throw new EgressError('url', `names the port ${port}, which is not allowed`);
+    }
+    return url;
+  }
+
+  /** Whether an address, as a resolver writes it, is public or in a network that the operator allows. */
+  allows(text: string): boolean {
+    if (isIP(text) === 0) return false;
+    // An IPv4 address in IPv6 clothing goes to the IPv4 address.
+    const address = ipaddr.process(text);
+    return isPublic(address) || this.#networks.some((network) => isIn(address, network));
+  }
+}
+
+function isPublic(address: Address): boolean {
+  if (address.range() !== 'unicast') return false;
+  return address.kind() === 'ipv4' || (address as ipaddr.IPv6).match(GLOBAL_UNICAST);
+}
+
+function isIn(address: Address, network: [Address, number]): boolean {
+  return address.kind() === network[0].kind() && address.match(network as [ipaddr.IPv4 & ipaddr.IPv6, number]);
+}
+
+export function portOf(url: URL): number {
+  if (url.port !== '') return Number(url.port);
+  return url.protocol === 'https:' ? 443 : 80;
+}
+
+/** The host without the brackets of an IPv6 literal. */
+export function hostOf(url: URL): string {
+  return url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname;
+}
