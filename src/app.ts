@@ -53,7 +53,7 @@ export async function createApp({ config, target, clock, log }: AppOptions): Pro
   const changes = await openChanges({ target, database, clock, log });
   const spend = await createSpend({ database, changes, clock, log, dataDir: config.dataDir });
   const access = createAccess({ database, changes, clock });
-  const transport = createTransport({ clock, log });
+  const transport = createTransport({ clock, log, ...outgoingOf(config) });
   const namespace = createNamespace(config.namespace);
   const identities = new Identities(await userHashSecret(database));
   const health = new Health(clock);
@@ -127,6 +127,18 @@ export async function createApp({ config, target, clock, log }: AppOptions): Pro
 function catalogOf(config: Config) {
   for (const { credentials } of config.providers) for (const credential of credentials) redact(credential.reveal());
   return buildCatalog(config.providers, providersFrom(config), KINDS);
+}
+
+function outgoingOf({ outgoing: { proxy, extraCa } }: Config) {
+  for (const address of [proxy.https, proxy.http]) {
+    const url = address && URL.parse(address.reveal());
+    for (const secret of url ? [url.password, decodeURIComponent(url.password)] : []) if (secret) redact(secret);
+  }
+  const { https, http, exceptions } = proxy;
+  return {
+    proxy: { https: https?.reveal() ?? null, http: http?.reveal() ?? null, exceptions },
+    ...(extraCa !== null && { extraCa }),
+  };
 }
 
 function httpLimits(limits: Limits): Partial<HttpLimits> {

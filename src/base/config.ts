@@ -10,6 +10,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { Environment, errorCode, type Inputs } from './config/environment.ts';
 import type { Field } from './config/field.ts';
+import { readOutgoing } from './config/outgoing.ts';
 import { ConfigError, type Problem } from './config/problems.ts';
 import { type KindFacts, readProviders } from './config/provider-readers.ts';
 import { distinct, mapping } from './config/readers.ts';
@@ -30,6 +31,7 @@ import { Secret } from './secret.ts';
 
 export { type Inputs, VARIABLES, type Variable, variableTable } from './config/environment.ts';
 export type { OptionFacts } from './config/kind-options.ts';
+export type { OutgoingSettings } from './config/outgoing.ts';
 export { ConfigError, type Problem } from './config/problems.ts';
 export { type KindFacts, UNKNOWN_DATA_POLICY } from './config/provider-readers.ts';
 export { DEFAULT_ACCOUNT, DEFAULT_EGRESS, DEFAULT_LIMITS } from './config/section-readers.ts';
@@ -69,6 +71,7 @@ export function loadConfig({ kinds, ...inputs }: Inputs & { kinds: readonly Kind
       management: environment.firstKey('GATEHOUSE_MANAGEMENT_KEY'),
       inference: environment.firstKey('GATEHOUSE_INFERENCE_KEY'),
     },
+    outgoing: readOutgoing(environment),
     ...readBody(yaml.field, kinds, environment),
   };
   if (problems.length > 0) throw new ConfigError(problems.toSorted(inOrder));

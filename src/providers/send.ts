@@ -16,6 +16,7 @@ import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import { Exchange } from './exchange.ts';
 import { failure } from './network-failure.ts';
 import type { Timeouts } from './provider.ts';
+import { openTunnel, type ProxyRoute, type ProxySettings, proxyFor } from './proxy.ts';
 
 export interface UpstreamRequest {
   /** Absolute URL. */
@@ -65,6 +66,9 @@ export interface TransportOptions {
   keepAliveMs?: number;
   /** Certificate authorities in PEM form that are trusted instead of the usual ones. */
   ca?: string;
+  /** The same, beside the usual ones. */
+  extraCa?: string;
+  proxy?: ProxySettings;
 }
 
 /** The transport over TCP and TLS. */
@@ -78,10 +82,17 @@ const ENDED = new Error('the exchange was ended by the gateway');
 class NetworkTransport implements Transport {
   readonly options: TransportOptions;
   readonly #origins = new Map<string, Origin>();
+  readonly #trust: tls.SecureContext | undefined;
   #closed = false;
 
   constructor(options: TransportOptions) {
     this.options = options;
+    const { ca, extraCa } = options;
+    // Made once: reading the usual authorities takes longer than a handshake.
+    if (ca !== undefined) this.#trust = tls.createSecureContext({ ca });
+    else if (extraCa !== undefined) {
+      this.#trust = tls.createSecureContext({ ca: [...tls.getCACertificates('default'), extraCa] });
+    }
   }
 
   send(request: UpstreamRequest, receiver: UpstreamReceiver): UpstreamCall {
@@ -119,7 +130,7 @@ class NetworkTransport implements Transport {
       const url = URL.parse(text);
       const known = url !== null && (url.protocol === 'http:' || url.protocol === 'https:');
       if (!known || url.username !== '' || url.password !== '') return undefined;
-      origin = new Origin(url, this.options);
+      origin = new Origin(url, this.options, this.#trust);
       this.#origins.set(text, origin);
     }
     return origin;
@@ -130,15 +141,19 @@ class NetworkTransport implements Transport {
 class Origin {
   readonly url: URL;
   readonly options: TransportOptions;
+  readonly trust: tls.SecureContext | undefined;
+  readonly proxy: ProxyRoute | undefined;
   readonly connections = new Set<Connection>();
   /** Unused ones; the last used is taken first, so that the surplus ages and closes. */
   readonly idle: Connection[] = [];
   /** Lets later connections skip most of the TLS handshake. */
   session: Buffer | undefined;
 
-  constructor(url: URL, options: TransportOptions) {
+  constructor(url: URL, options: TransportOptions, trust: tls.SecureContext | undefined) {
     this.url = url;
     this.options = options;
+    this.trust = trust;
+    this.proxy = proxyFor(url, options.proxy);
   }
 
   take(): Connection | undefined {
@@ -218,43 +233,88 @@ class Connection {
   }
 
   #connect(callback: (...result: [null, net.Socket] | [Error, null]) => void): void {
-    const secure = this.#origin.url.protocol === 'https:';
-    const socket = secure ? this.#openTls() : net.connect(target(this.#origin.url));
+    const { url, proxy } = this.#origin;
+    const to = target(url);
+    const secure = url.protocol === 'https:';
+    if (proxy === undefined) {
+      this.#use(secure ? this.#openTls(to) : net.connect(to), callback);
+      return;
+    }
+    const { host, port } = proxy;
+    const socket = proxy.secure ? this.#secured({ host, port }) : net.connect({ host, port });
     this.#socket = socket;
+    socket.setNoDelay(true);
+    socket.setKeepAlive(true, 60_000);
     let connected = false;
+    // Stays: what breaks below a tunnel is told above it too.
+    socket.on('error', (error: Error) => {
+      if (!connected) callback(error, null);
+      connected = true;
+    });
+    socket.once(proxy.secure ? 'secureConnect' : 'connect', () => {
+      connected = true;
+      openTunnel(socket, to, proxy.authorization, (error) => {
+        if (error !== null) {
+          socket.destroy();
+          callback(error, null);
+        } else if (secure) this.#use(this.#openTls({ ...to, socket }), callback);
+        else this.#use(socket, callback, true);
+      });
+    });
+  }
+
+  /** Hands the socket over once it is connected, which a tunnel is already, and keeps an eye on it from then on. */
+  #use(
+    socket: net.Socket,
+    callback: (...result: [null, net.Socket] | [Error, null]) => void,
+    isConnected = false,
+  ): void {
+    this.#socket = socket;
+    let connected = isConnected;
     socket.setNoDelay(true);
     socket.setKeepAlive(true, 60_000);
     const read = socket.read;
     // Not before the connection is there: a TLS handshake is read through here too, and nothing would begin it again.
     socket.read = (size?: number) => (this.#held && connected ? null : read.call(socket, size));
-    socket.once(secure ? 'secureConnect' : 'connect', () => {
-      connected = true;
-      callback(null, socket);
-    });
     socket.on('error', (error: NodeJS.ErrnoException) => {
       if (!connected) callback(error, null);
       // undici takes a reset for the end of an answer that lasts as long as its connection; under another name it does not.
       else if (error.code === 'ECONNRESET') error.code = 'CONNECTION_RESET';
       connected = true;
     });
+    if (isConnected) callback(null, socket);
+    else {
+      socket.once(socket instanceof tls.TLSSocket ? 'secureConnect' : 'connect', () => {
+        connected = true;
+        callback(null, socket);
+      });
+    }
   }
 
-  #openTls(): tls.TLSSocket {
-    const { url, session, options } = this.#origin;
-    const { host, port } = target(url);
-    const socket = tls.connect({
-      host,
-      port,
-      ALPNProtocols: ['http/1.1'],
-      ...(net.isIP(host) === 0 && { servername: host }),
-      ...(session && { session }),
-      ...(options.ca !== undefined && { ca: options.ca }),
-    });
+  #openTls(to: Target): tls.TLSSocket {
+    const { session } = this.#origin;
+    const socket = this.#secured({ ...to, ...(session && { session }) });
     socket.on('session', (fresh: Buffer) => {
       this.#origin.session = fresh;
     });
     return socket;
   }
+
+  #secured(to: Target & { session?: Buffer }): tls.TLSSocket {
+    return tls.connect({
+      ...to,
+      ALPNProtocols: ['http/1.1'],
+      ...(net.isIP(to.host) === 0 && { servername: to.host }),
+      ...(this.#origin.trust && { secureContext: this.#origin.trust }),
+    });
+  }
+}
+
+interface Target {
+  host: string;
+  port: number;
+  /** A connection that leads there already. */
+  socket?: net.Socket;
 }
 
 function target(url: URL): { host: string; port: number } {

@@ -25,6 +25,23 @@ export const VARIABLES: readonly Variable[] = [
   { name: 'GATEHOUSE_TLS_CERT_FILE', fallback: '', meaning: 'Certificate chain (PEM); serves TLS with the key below.' },
   { name: 'GATEHOUSE_TLS_KEY_FILE', fallback: '', meaning: 'Private key (PEM) of the certificate.' },
   { name: 'GATEHOUSE_LOG_LEVEL', fallback: 'info', meaning: '`debug`, `info`, `warn` or `error`.' },
+  {
+    name: 'GATEHOUSE_CA_FILE',
+    fallback: '',
+    meaning: 'Authorities (PEM) that upstreams may be signed by, beside the usual ones.',
+  },
+  {
+    name: 'GATEHOUSE_DISCOVERY',
+    fallback: 'on',
+    meaning: '`off`: no looking for model servers of this machine. Off with `DATABASE_URL`.',
+  },
+  {
+    name: 'HTTPS_PROXY',
+    fallback: '',
+    meaning: 'Proxy for https upstreams. This and the next two also in lower case.',
+  },
+  { name: 'HTTP_PROXY', fallback: '', meaning: 'Proxy for http upstreams.' },
+  { name: 'NO_PROXY', fallback: '', meaning: 'Hosts, networks and ports that are reached without the proxy.' },
   { name: 'DATABASE_URL', fallback: '', meaning: 'An external PostgreSQL 15 or newer instead of the embedded one.' },
 ];
 

@@ -1,6 +1,7 @@
 /** The configuration as the program sees it: complete, typed, frozen. Units stand in the names; `Secret` members never print. */
 import type { Nano, Price } from '../money.ts';
 import type { Secret } from '../secret.ts';
+import type { OutgoingSettings } from './outgoing.ts';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 
@@ -21,6 +22,7 @@ export interface Config {
   databaseUrl: Secret | null;
   /** Become the first keys on the first start, when given. */
   firstKeys: { management: Secret | null; inference: Secret | null };
+  outgoing: OutgoingSettings;
   account: AccountSettings;
   hosts: HostSettings;
   /** Addresses and networks whose `X-Forwarded-*` headers count. */
