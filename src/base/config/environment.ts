@@ -33,7 +33,7 @@ export const VARIABLES: readonly Variable[] = [
   {
     name: 'GATEHOUSE_DISCOVERY',
     fallback: 'on',
-    meaning: '`off`: no looking for model servers of this machine. Off with `DATABASE_URL`.',
+    meaning: '`off`: model servers of this machine are not looked for, as with an external database.',
   },
   {
     name: 'HTTPS_PROXY',
