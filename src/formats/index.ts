@@ -6,11 +6,12 @@ import { chat } from './chat/index.ts';
 import type { FormatId } from './conversation/conversation.ts';
 import type { SpokenFormat } from './conversation/format.ts';
 import { converse } from './converse/index.ts';
+import { gemini } from './gemini/index.ts';
 import { messages } from './messages/index.ts';
 
 export { chat, messages };
 
-const SPOKEN: Partial<Record<FormatId, SpokenFormat>> = { chat, converse, messages };
+const SPOKEN: Partial<Record<FormatId, SpokenFormat>> = { chat, converse, gemini, messages, responses };
 
 /** Throws for a form that no upstream is spoken to in; the list of provider kinds holds none. */
 export function spokenFormat(id: FormatId): SpokenFormat {

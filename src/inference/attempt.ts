@@ -125,7 +125,7 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
 
   #startStream(): void {
     this.#mode = 'stream';
-    this.#decoder = this.#setup.passage.decoder();
+    this.#decoder = this.#setup.passage.decoder(this.#setup.stamp.id);
     const { framing, limits } = this.#setup;
     const onEvent = (name: string, data: string) => this.#event(name, data);
     this.#reader =
@@ -186,7 +186,7 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
 
   #readWhole(): void {
     const { passage, served, stamp, stream } = this.#setup;
-    const read = passage.readWhole(this.#text());
+    const read = passage.readWhole(this.#text(), stamp.id);
     this.#chunks = [];
     if ('failure' in read) {
       this.#fail(read.failure);

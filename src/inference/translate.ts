@@ -37,10 +37,11 @@ export interface Passage {
   readonly relayed: boolean;
   readonly body: Buffer | string;
   readonly losses: Losses;
-  decoder(): TurnDecoder;
+  /** `seed` names the answer, as for `SpokenFormat.decoder`. */
+  decoder(seed: string): TurnDecoder;
   writer(stamp: Stamp): StreamWriter;
   /** Reads a whole answer; a failure that it reports with status 200 is returned as one. */
-  readWhole(text: string): WholeReply | { failure: UpstreamFailure };
+  readWhole(text: string, seed: string): WholeReply | { failure: UpstreamFailure };
 }
 
 /** What is decoded of a request, once, however many endpoints are tried. */
@@ -82,16 +83,17 @@ class RelayPassage implements Passage {
     this.body = applyEdits(document, format.relay.edits(document, target, this.losses));
   }
 
-  decoder(): TurnDecoder {
-    return this.#spoken.decoder(this.#dialect);
+  decoder(seed: string): TurnDecoder {
+    return this.#spoken.decoder(this.#dialect, seed);
   }
 
   writer(stamp: Stamp): StreamWriter {
     return this.#format.relay.stream(stamp, this.#dialect);
   }
 
-  readWhole(text: string): WholeReply | { failure: UpstreamFailure } {
-    return readWhole(text, this.#spoken, this.#dialect, (value, turn, stamp, closing) =>
+  readWhole(text: string, seed: string): WholeReply | { failure: UpstreamFailure } {
+    const decode = (value: unknown) => this.#spoken.decodeReply(value, this.#dialect, seed);
+    return readWhole(text, decode, (value, turn, stamp, closing) =>
       this.#format.relay.reply(text, value, turn, stamp, closing, this.#dialect),
     );
   }
@@ -112,16 +114,17 @@ class TranslatedPassage implements Passage {
     this.body = stringifyJson(spoken.encode(conversation, target, this.losses));
   }
 
-  decoder(): TurnDecoder {
-    return this.#spoken.decoder(this.#dialect);
+  decoder(seed: string): TurnDecoder {
+    return this.#spoken.decoder(this.#dialect, seed);
   }
 
   writer(stamp: Stamp): StreamWriter {
     return new TranslatedStream(this.#format.encoder(stamp));
   }
 
-  readWhole(text: string): WholeReply | { failure: UpstreamFailure } {
-    return readWhole(text, this.#spoken, this.#dialect, (_value, turn, stamp, closing) =>
+  readWhole(text: string, seed: string): WholeReply | { failure: UpstreamFailure } {
+    const decode = (value: unknown) => this.#spoken.decodeReply(value, this.#dialect, seed);
+    return readWhole(text, decode, (_value, turn, stamp, closing) =>
       stringifyJson(this.#format.encodeReply(turn, stamp, closing)),
     );
   }
@@ -129,8 +132,7 @@ class TranslatedPassage implements Passage {
 
 function readWhole(
   text: string,
-  spoken: SpokenFormat,
-  dialect: Dialect,
+  decode: (value: unknown) => ReturnType<SpokenFormat['decodeReply']>,
   write: (value: unknown, turn: Turn, stamp: Stamp, closing: Closing) => string,
 ): WholeReply | { failure: UpstreamFailure } {
   let value: unknown;
@@ -139,7 +141,7 @@ function readWhole(
   } catch {
     return { failure: notJson(text) };
   }
-  const reply = spoken.decodeReply(value, dialect);
+  const reply = decode(value);
   if ('failure' in reply) return reply;
   const { turn } = reply;
   return { turn, write: (stamp, closing) => write(value, turn, stamp, closing) };

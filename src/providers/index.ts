@@ -14,6 +14,8 @@ import { converse } from './converse.ts';
 import { deepinfra } from './deepinfra.ts';
 import { deepseek } from './deepseek.ts';
 import { fireworks } from './fireworks.ts';
+import { gemini } from './gemini.ts';
+import { google } from './google.ts';
 import { groq } from './groq.ts';
 import { huggingface } from './huggingface.ts';
 import { llamacpp } from './llamacpp.ts';
@@ -28,6 +30,7 @@ import { perplexity } from './perplexity.ts';
 import type { Provider, ProviderKind } from './provider.ts';
 import { simulated } from './simulated.ts';
 import { together } from './together.ts';
+import { vertex } from './vertex.ts';
 import { vllm } from './vllm.ts';
 import { xai } from './xai.ts';
 import { zai } from './zai.ts';
@@ -50,6 +53,7 @@ export const KINDS: readonly ProviderKind[] = [
   deepinfra,
   deepseek,
   fireworks,
+  google,
   groq,
   huggingface,
   llamacpp,
@@ -60,11 +64,13 @@ export const KINDS: readonly ProviderKind[] = [
   openrouter,
   perplexity,
   together,
+  vertex,
   vllm,
   xai,
   zai,
   chat,
   converse,
+  gemini,
   messages,
   simulated,
 ];

@@ -134,6 +134,8 @@ export interface EncodeTarget {
 export interface Dialect {
   chat?: import('../chat/dialect.ts').ChatDialect;
   messages?: import('../messages/dialect.ts').MessagesDialect;
+  responses?: import('../responses/dialect.ts').ResponsesDialect;
+  gemini?: import('../gemini/dialect.ts').GeminiDialect;
   converse?: import('../converse/dialect.ts').ConverseDialect;
 }
 
@@ -186,9 +188,12 @@ export interface SpokenFormat {
   readonly path: string | ((upstreamModel: string, stream: boolean) => string);
   /** Throws `Uncarried` for content or features that this form has no place for. Deterministic and prefix-stable. */
   encode(conversation: Conversation, target: EncodeTarget, losses: Losses): unknown;
-  /** A whole answer, or the failure that it reports with status 200. */
-  decodeReply(value: unknown, dialect: Dialect): { turn: Turn } | { failure: UpstreamFailure };
-  decoder(dialect: Dialect): TurnDecoder;
+  /**
+   * A whole answer, or the failure that it reports with status 200. `seed` (letters, digits, dashes; here and below) names
+   * this answer among all others, for ids where the upstream gives none.
+   */
+  decodeReply(value: unknown, dialect: Dialect, seed?: string): { turn: Turn } | { failure: UpstreamFailure };
+  decoder(dialect: Dialect, seed?: string): TurnDecoder;
   /** An answer with an error status; `body` is text, perhaps not JSON; `headers` those of the answer that are kept, lower case. */
   decodeFailure(status: number, body: string, headers?: Readonly<Record<string, string>>): UpstreamFailure;
 }

@@ -1,7 +1,9 @@
-/** One candidate of a streamed Gemini answer: its parts, which come in pieces without borders of their own. */
+/** One candidate of an answer: its parts, which come in pieces without borders of their own. */
 import { stringifyJson } from '../../base/json.ts';
 import type { Citation, Part, PartDelta, TurnEvent } from '../conversation/conversation.ts';
-import { countOf, type Fields, fieldsOf, isFields, listOf, textOf, textOrUndefined } from '../conversation/fields.ts';
+import { type Fields, fieldsOf, isFields, listOf, textOf, textOrUndefined } from '../conversation/fields.ts';
+import { Citations } from './citations.ts';
+import { Base64Joiner, mediaPart } from './media-reply.ts';
 import { setPath } from './partial-arguments.ts';
 
 /** A call whose arguments come in pieces: they can be told only when they are complete. */
@@ -13,33 +15,38 @@ interface OpenCall {
 export class CandidateDecoder {
   readonly index: number;
   finishReason: string | undefined;
+  finishMessage: string | undefined;
   calls = 0;
-  private readonly responseId: string;
+  readonly citations = new Citations();
+  private readonly idPrefix: string;
+  private readonly ids = new Set<string>();
   private parts = 0;
   /** The part that the next piece of the same kind goes on with. */
-  private open: { kind: 'text' | 'thought'; part: number } | undefined;
+  private open: { kind: 'text' | 'thought' | 'audio'; part: number } | undefined;
+  private sound: Base64Joiner | undefined;
   private call: OpenCall | undefined;
-  /** All text told so far: ranges of citations count its UTF-8 bytes. */
+  /** All text told so far. */
   private text = '';
 
-  constructor(index: number, responseId: string) {
+  /** `idPrefix` begins the ids of calls that come without; no other answer has it. */
+  constructor(index: number, idPrefix: string) {
     this.index = index;
-    this.responseId = responseId;
+    this.idPrefix = idPrefix;
+  }
+
+  /** Something of it was told. */
+  get said(): boolean {
+    return this.parts > 0;
   }
 
   read(candidate: Fields): TurnEvent[] {
     const events: TurnEvent[] = [];
     for (const part of listOf(fieldsOf(candidate['content'])['parts'])) this.readPart(fieldsOf(part), events);
-    for (const citation of this.citationsOf(candidate)) this.tellCitation(citation, events);
-    const logprobs = listOf(fieldsOf(candidate['logprobsResult'])['chosenCandidates']);
-    if (logprobs.length > 0) {
-      const content = logprobs.map((entry) => {
-        const { token, logProbability } = fieldsOf(entry);
-        return { token, logprob: logProbability, bytes: null, top_logprobs: [] };
-      });
-      events.push({ type: 'logprobs', choice: this.index, logprobs: { content } });
-    }
+    for (const citation of this.citations.read(candidate, this.text)) this.tellCitation(citation, events);
+    const logprobs = logprobsOf(candidate['logprobsResult']);
+    if (logprobs.length > 0) events.push({ type: 'logprobs', choice: this.index, logprobs: { content: logprobs } });
     if (typeof candidate['finishReason'] === 'string') this.finishReason = candidate['finishReason'];
+    if (typeof candidate['finishMessage'] === 'string') this.finishMessage = candidate['finishMessage'];
     return events;
   }
 
@@ -47,7 +54,7 @@ export class CandidateDecoder {
   close(): TurnEvent[] {
     const events: TurnEvent[] = [];
     this.closeCall(events);
-    this.closeText(events);
+    this.closeOpen(events);
     return events;
   }
 
@@ -56,31 +63,47 @@ export class CandidateDecoder {
     if (isFields(part['functionCall'])) this.readCall(part['functionCall'], signature, events);
     else if (typeof part['text'] === 'string') this.readText(part['text'], part['thought'] === true, signature, events);
     else {
-      const whole = mediaPart(part);
+      const media = mediaPart(part);
+      if (media?.type === 'audio') this.readAudio(media, events);
       // Code that the server runs, its result and its own tools: only their origin can read them, signature and all.
-      this.tellWhole(whole ?? { type: 'opaque', origin: 'gemini', value: part }, events);
-      if (whole !== undefined && signature !== undefined) this.tellSignature(signature, events);
+      else this.tellWhole(media ?? { type: 'opaque', origin: 'gemini', value: part }, events);
+      if (media !== undefined && signature !== undefined) this.tellSignature(signature, events);
     }
   }
 
   private readText(text: string, thought: boolean, signature: string | undefined, events: TurnEvent[]): void {
     const kind = thought ? 'thought' : 'text';
     if (text !== '') {
-      this.closeCall(events);
-      if (this.open?.kind !== kind) {
-        this.closeText(events);
-        this.open = { kind, part: this.parts++ };
-        const part: Part = thought
-          ? { type: 'reasoning', text: '', origin: 'google-gemini-v1' }
-          : { type: 'text', text: '' };
-        events.push({ type: 'partStart', choice: this.index, index: this.open.part, part });
-      }
-      events.push(this.delta(this.open.part, { text }));
+      this.openPart(
+        kind,
+        thought ? { type: 'reasoning', text: '', origin: 'google-gemini-v1' } : { type: 'text', text: '' },
+        events,
+      );
+      events.push(this.delta(this.open!.part, { text }));
       if (!thought) this.text += text;
     }
     if (signature === undefined) return;
     if (thought && this.open?.kind === 'thought') events.push(this.delta(this.open.part, { signature }));
     else this.tellSignature(signature, events);
+  }
+
+  /** Sound comes in pieces too, and each is base64 of its own. */
+  private readAudio(part: Extract<Part, { type: 'audio' }>, events: TurnEvent[]): void {
+    const { source, ...about } = part;
+    const { mediaType, data } = source as { mediaType: string; data: string };
+    const empty = { kind: 'bytes' as const, mediaType, data: '' };
+    this.openPart('audio', { ...about, id: `${this.idPrefix}_audio`, source: empty }, events);
+    this.sound ??= new Base64Joiner();
+    const whole = this.sound.push(data);
+    if (whole !== '') events.push(this.delta(this.open!.part, { data: whole }));
+  }
+
+  private openPart(kind: 'text' | 'thought' | 'audio', part: Part, events: TurnEvent[]): void {
+    this.closeCall(events);
+    if (this.open?.kind === kind) return;
+    this.closeOpen(events);
+    this.open = { kind, part: this.parts++ };
+    events.push({ type: 'partStart', choice: this.index, index: this.open.part, part });
   }
 
   /** A signature of a text stands behind it as reasoning that shows nothing; the text may still go on. */
@@ -91,11 +114,8 @@ export class CandidateDecoder {
   private readCall(call: Fields, signature: string | undefined, events: TurnEvent[]): void {
     if (typeof call['name'] === 'string') {
       this.closeCall(events);
-      this.closeText(events);
-      // The form may have no ids; results need one that no other call has.
-      const id = textOrUndefined(call['id']) ?? `call_${this.responseId}_${this.index}_${this.calls}`;
-      this.calls += 1;
-      const part: Part = { type: 'toolCall', id, name: call['name'], arguments: '' };
+      this.closeOpen(events);
+      const part: Part = { type: 'toolCall', id: this.callId(textOf(call['id'])), name: call['name'], arguments: '' };
       if (signature !== undefined) part.signature = { value: signature, origin: 'google-gemini-v1' };
       this.call = { part: this.parts++, input: { ...fieldsOf(call['args']) } };
       events.push({ type: 'partStart', choice: this.index, index: this.call.part, part });
@@ -103,6 +123,14 @@ export class CandidateDecoder {
     if (this.call === undefined) return;
     for (const piece of listOf(call['partialArgs'])) setPath(this.call.input, fieldsOf(piece));
     if (call['willContinue'] !== true) this.closeCall(events);
+  }
+
+  /** The form may have no ids, or one for two calls; results need one that no other call has. */
+  private callId(given: string): string {
+    const id = given === '' || this.ids.has(given) ? `${this.idPrefix}_${this.index}_${this.calls}` : given;
+    this.ids.add(id);
+    this.calls += 1;
+    return id;
   }
 
   private closeCall(events: TurnEvent[]): void {
@@ -113,16 +141,20 @@ export class CandidateDecoder {
     events.push({ type: 'partStop', choice: this.index, index: part });
   }
 
-  private closeText(events: TurnEvent[]): void {
+  private closeOpen(events: TurnEvent[]): void {
     if (this.open === undefined) return;
-    events.push({ type: 'partStop', choice: this.index, index: this.open.part });
+    const { part } = this.open;
+    const rest = this.sound?.end() ?? '';
+    if (rest !== '') events.push(this.delta(part, { data: rest }));
+    this.sound = undefined;
     this.open = undefined;
+    events.push({ type: 'partStop', choice: this.index, index: part });
   }
 
   /** A part between others: text that was open is closed, so that the order is kept. */
   private tellWhole(part: Part, events: TurnEvent[]): void {
     this.closeCall(events);
-    this.closeText(events);
+    this.closeOpen(events);
     this.tellPart(part, events);
   }
 
@@ -135,75 +167,27 @@ export class CandidateDecoder {
   }
 
   private tellCitation(citation: Citation, events: TurnEvent[]): void {
-    if (this.open?.kind !== 'text') {
-      this.closeText(events);
-      this.open = { kind: 'text', part: this.parts++ };
-      events.push({ type: 'partStart', choice: this.index, index: this.open.part, part: { type: 'text', text: '' } });
-    }
-    events.push(this.delta(this.open.part, { citation }));
+    this.openPart('text', { type: 'text', text: '' }, events);
+    events.push(this.delta(this.open!.part, { citation }));
   }
 
   private delta(part: number, delta: PartDelta): TurnEvent {
     return { type: 'partDelta', choice: this.index, index: part, delta };
   }
-
-  private citationsOf(candidate: Fields): Citation[] {
-    const grounding = fieldsOf(candidate['groundingMetadata']);
-    const chunks = listOf(grounding['groundingChunks']).map(fieldsOf);
-    const citations: Citation[] = [];
-    const cited = new Set<number>();
-    for (const entry of listOf(grounding['groundingSupports'])) {
-      const { segment, groundingChunkIndices } = fieldsOf(entry);
-      for (const index of listOf(groundingChunkIndices)) {
-        const chunk = typeof index === 'number' ? chunks[index] : undefined;
-        if (chunk === undefined) continue;
-        cited.add(index as number);
-        citations.push({ ...chunkCitation(chunk), ...this.range(fieldsOf(segment)) });
-      }
-    }
-    chunks.forEach((chunk, index) => void (cited.has(index) || citations.push(chunkCitation(chunk))));
-    const metadata = fieldsOf(candidate['citationMetadata']);
-    for (const entry of [...listOf(metadata['citationSources']), ...listOf(metadata['citations'])]) {
-      const source = fieldsOf(entry);
-      citations.push({
-        ...(typeof source['uri'] === 'string' && { url: source['uri'] }),
-        ...(typeof source['title'] === 'string' && { title: source['title'] }),
-        ...this.range(source),
-        native: { origin: 'gemini', value: source },
-      });
-    }
-    return citations;
-  }
-
-  /** A range of UTF-8 bytes as one of characters; nothing when it lies outside the text. */
-  private range(segment: Fields): { start?: number; end?: number } {
-    const bytes = Buffer.from(this.text, 'utf8');
-    const end = countOf(segment['endIndex']);
-    if (end === 0 || end > bytes.length) return {};
-    return {
-      start: bytes.subarray(0, countOf(segment['startIndex'])).toString('utf8').length,
-      end: bytes.subarray(0, end).toString('utf8').length,
-    };
-  }
 }
 
-function chunkCitation(chunk: Fields): Citation {
-  const source = fieldsOf(chunk['web'] ?? chunk['maps'] ?? chunk['retrievedContext']);
-  const citation: Citation = { native: { origin: 'gemini', value: chunk } };
-  if (typeof source['uri'] === 'string') citation.url = source['uri'];
-  if (typeof source['title'] === 'string') citation.title = source['title'];
-  return citation;
+/** `logprobsResult` in the shape that the chat form gave to the conversation. */
+function logprobsOf(result: unknown): unknown[] {
+  const { chosenCandidates, topCandidates } = fieldsOf(result);
+  const top = listOf(topCandidates);
+  return listOf(chosenCandidates).map((entry, at) => ({
+    ...tokenOf(entry),
+    top_logprobs: listOf(fieldsOf(top[at])['candidates']).map(tokenOf),
+  }));
 }
 
-/** A picture, a sound or a file of the answer. */
-function mediaPart(part: Fields): Part | undefined {
-  const { inlineData, fileData } = part;
-  if (isFields(inlineData)) {
-    const mediaType = textOf(inlineData['mimeType']);
-    const source = { kind: 'bytes' as const, mediaType, data: textOf(inlineData['data']) };
-    if (mediaType.startsWith('image/')) return { type: 'image', source };
-    return mediaType.startsWith('audio/') ? { type: 'audio', source } : { type: 'file', source };
-  }
-  if (isFields(fileData)) return { type: 'file', source: { kind: 'url', url: textOf(fileData['fileUri']) } };
-  return undefined;
+function tokenOf(entry: unknown): Fields {
+  const { token, logProbability } = fieldsOf(entry);
+  const text = textOf(token);
+  return { token: text, logprob: logProbability ?? 0, bytes: [...Buffer.from(text, 'utf8')] };
 }

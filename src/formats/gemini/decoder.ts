@@ -1,153 +1,143 @@
 /**
- * A streamed answer of Gemini's `streamGenerateContent`, event by event. The form has no end marker: a finish reason (or
- * a blocked prompt) followed by the close of the connection is the end, so both are told at the close.
+ * An answer of `streamGenerateContent`, event by event; a whole answer of `generateContent` is one such event. The form
+ * has no end marker: a finish reason (or a blocked prompt) followed by the close of the connection is the end, so both
+ * are told at the close.
  */
-import type { Finish, FinishReason, TurnEvent, Usage } from '../conversation/conversation.ts';
+import type { TurnEvent, Usage } from '../conversation/conversation.ts';
 import type { FailureKind } from '../conversation/failure.ts';
-import { countOf, type Fields, fieldsOf, isFields, listOf, textOrUndefined } from '../conversation/fields.ts';
+import { countOf, type Fields, fieldsOf, isFields, listOf, textOf, textOrUndefined } from '../conversation/fields.ts';
 import type { TurnDecoder } from '../conversation/format.ts';
 import { CandidateDecoder } from './candidate.ts';
+import { failureOf } from './failure.ts';
+import { blockedFinish, finishOf } from './finish.ts';
+import { countsOutput, decodeUsage } from './usage.ts';
 
-const FINISH: Record<string, FinishReason> = {
-  STOP: 'stop',
-  MAX_TOKENS: 'length',
-  SAFETY: 'content_filter',
-  RECITATION: 'content_filter',
-  BLOCKLIST: 'content_filter',
-  PROHIBITED_CONTENT: 'content_filter',
-  SPII: 'content_filter',
-  LANGUAGE: 'content_filter',
-  IMAGE_SAFETY: 'content_filter',
-  IMAGE_PROHIBITED_CONTENT: 'content_filter',
-  IMAGE_RECITATION: 'content_filter',
-  OTHER: 'error',
-  MALFORMED_FUNCTION_CALL: 'error',
-  UNEXPECTED_TOOL_CALL: 'error',
-  TOO_MANY_TOOL_CALLS: 'error',
-};
-
-const KIND_BY_CODE: Record<number, FailureKind> = {
-  400: 'invalid_request',
-  401: 'auth',
-  403: 'permission',
-  404: 'not_found',
-  429: 'rate_limit',
-  503: 'overloaded',
-  504: 'timeout',
-};
+/** No request asks for more; a number beyond is rubbish. */
+const MOST_CANDIDATES = 128;
 
 export class GeminiDecoder implements TurnDecoder {
   private started = false;
   private over = false;
-  private blocked: string | undefined;
+  private blocked: { reason: string; message: string | undefined } | undefined;
   private readonly candidates: CandidateDecoder[] = [];
+  private readonly seed: string;
+  private model = '';
+  /** A count that came before there was anything to count; told at the end when no better one came. */
+  private early: Usage | undefined;
+
+  /** `seed` names this answer among all others, for ids of calls where the service gives neither those nor its own. */
+  constructor(seed = '') {
+    this.seed = seed;
+  }
 
   read(_name: string, data: string, value: unknown): TurnEvent[] {
     if (this.over || data === '') return [];
     if (!isFields(value)) return this.fail('malformed', null, 'an event of the stream is not a JSON object');
-    if (isFields(value['error'])) return this.readError(value['error']);
+    if (isFields(value['error'])) {
+      this.over = true;
+      return [{ type: 'failure', failure: failureOf(value, null) }];
+    }
     const events: TurnEvent[] = this.started ? [] : [this.readHead(value)];
-    for (const entry of listOf(value['candidates'])) {
+    const candidates = listOf(value['candidates']);
+    for (const entry of candidates) {
       const candidate = fieldsOf(entry);
       const index = countOf(candidate['index']);
-      this.candidates[index] ??= new CandidateDecoder(index, textOrUndefined(value['responseId']) ?? '');
+      if (index >= MOST_CANDIDATES) return [...events, ...this.fail('malformed', null, 'a candidate has no place')];
+      this.candidates[index] ??= new CandidateDecoder(index, this.idPrefix(value));
       events.push(...this.candidates[index].read(candidate));
     }
     const feedback = value['promptFeedback'];
-    if (isFields(feedback) && listOf(value['candidates']).length === 0) {
-      this.blocked = textOrUndefined(feedback['blockReason']) ?? 'BLOCKED';
+    if (isFields(feedback) && (candidates.length === 0 || typeof feedback['blockReason'] === 'string')) {
+      this.blocked = {
+        reason: textOrUndefined(feedback['blockReason']) ?? 'BLOCKED',
+        message: textOrUndefined(feedback['blockReasonMessage']),
+      };
     }
-    const usage = decodeUsage(value['usageMetadata']);
-    if (usage !== undefined) events.push({ type: 'usage', usage });
+    this.readUsage(value['usageMetadata'], events);
     return events;
   }
 
   close(): TurnEvent[] {
+    return this.end(true);
+  }
+
+  /** The end of a whole answer: JSON that is complete needs no finish reason to be so. */
+  closeWhole(): TurnEvent[] {
+    return this.end(false);
+  }
+
+  private end(strict: boolean): TurnEvent[] {
     if (this.over) return [];
-    const unfinished = this.candidates.some((candidate) => candidate.finishReason === undefined);
-    if (this.candidates.length === 0 ? this.blocked === undefined : unfinished && this.blocked === undefined) {
-      return this.fail('cut', null, 'the stream ended without a finish reason');
+    const answered = this.candidates.filter((candidate) => candidate !== undefined);
+    const unfinished = answered.some((one) => one.finishReason === undefined && (strict || !one.said));
+    if (this.blocked === undefined && (answered.length === 0 || unfinished)) {
+      return this.fail('cut', null, 'the answer ended without a finish reason');
     }
+    const broken = answered.find((one) => !one.said && finishOf(one.finishReason, 0).unified === 'error');
+    if (broken !== undefined && !answered.some((one) => one.said)) return this.failEmpty(broken);
     this.over = true;
-    const events = this.candidates.flatMap((candidate) => [
-      ...candidate.close(),
-      { type: 'finish' as const, choice: candidate.index, finish: this.finishOf(candidate) },
+    const events: TurnEvent[] = answered.flatMap((one) => [
+      ...one.close(),
+      { type: 'finish' as const, choice: one.index, finish: this.finishOf(one) },
     ]);
-    if (events.length === 0) {
-      const native = this.blocked ?? null;
-      events.push({ type: 'finish', choice: 0, finish: { unified: 'content_filter', native } });
+    if (this.blocked !== undefined && events.length === 0) {
+      events.push({ type: 'finish', choice: 0, finish: blockedFinish(this.blocked.reason, this.blocked.message) });
     }
+    if (this.early !== undefined) events.push({ type: 'usage', usage: this.early });
     return [...events, { type: 'end' }];
   }
 
-  private finishOf(candidate: CandidateDecoder): Finish {
-    const native = candidate.finishReason;
-    if (native === undefined) return { unified: 'content_filter', native: this.blocked ?? null };
-    const unified = FINISH[native] ?? 'stop';
-    return { unified: unified === 'stop' && candidate.calls > 0 ? 'tool_calls' : unified, native };
+  private finishOf(candidate: CandidateDecoder) {
+    if (candidate.finishReason === undefined && this.blocked !== undefined) {
+      return blockedFinish(this.blocked.reason, this.blocked.message);
+    }
+    return finishOf(candidate.finishReason, candidate.calls);
   }
 
   private readHead(value: Fields): TurnEvent {
     this.started = true;
+    this.model = textOf(value['modelVersion']);
+    const created = Date.parse(textOf(value['createTime']));
     return {
       type: 'start',
       id: textOrUndefined(value['responseId']),
       model: textOrUndefined(value['modelVersion']),
       serviceTier: textOrUndefined(fieldsOf(value['usageMetadata'])['serviceTier']),
+      ...(Number.isFinite(created) && { created: Math.floor(created / 1000) }),
     };
   }
 
-  private readError(error: Fields): TurnEvent[] {
-    const code = typeof error['code'] === 'number' ? error['code'] : 500;
-    const message = textOrUndefined(error['message']) ?? 'the provider failed';
-    const status = textOrUndefined(error['status']) ?? null;
-    this.over = true;
-    return [
-      {
-        type: 'failure',
-        failure: { kind: KIND_BY_CODE[code] ?? 'server', status: code, message, code: status, raw: { error } },
-      },
-    ];
+  private readUsage(metadata: unknown, events: TurnEvent[]): void {
+    const usage = decodeUsage(metadata);
+    if (usage === undefined) return;
+    const searches = this.searches();
+    if (searches > 0) usage.webSearches = searches;
+    if (!countsOutput(metadata) && this.candidates.some((one) => one?.said)) {
+      this.early = usage;
+      return;
+    }
+    this.early = undefined;
+    events.push({ type: 'usage', usage });
+  }
+
+  /** Billed searches: each query from the third generation on, one for an answer before. */
+  private searches(): number {
+    const queries = this.candidates.reduce((sum, one) => sum + one.citations.searches, 0);
+    return /gemini-[12]/.test(this.model) ? Math.min(queries, 1) : queries;
+  }
+
+  private idPrefix(value: Fields): string {
+    const own = textOf(value['responseId']).replaceAll(/[^A-Za-z0-9_-]/g, '');
+    return `call_${own || this.seed.replaceAll(/[^A-Za-z0-9_-]/g, '')}`;
+  }
+
+  /** A slip of the model (a call that is no JSON, none of the tools that there are) that left nothing to show. */
+  private failEmpty({ finishReason, finishMessage }: CandidateDecoder): TurnEvent[] {
+    return this.fail('empty', 200, `the answer ended with ${finishReason}${finishMessage ? `: ${finishMessage}` : ''}`);
   }
 
   private fail(kind: FailureKind, status: number | null, message: string): TurnEvent[] {
     this.over = true;
     return [{ type: 'failure', failure: { kind, status, message } }];
   }
-}
-
-/**
- * Prompt tokens include cached ones; what the server's own tools read is read too. Thoughts are counted beside the
- * candidates. Undefined for a record that has no prompt count yet.
- */
-function decodeUsage(value: unknown): Usage | undefined {
-  if (!isFields(value) || typeof value['promptTokenCount'] !== 'number') return undefined;
-  const cacheRead = countOf(value['cachedContentTokenCount']);
-  const reasoning = countOf(value['thoughtsTokenCount']);
-  const usage: Usage = {
-    input: Math.max(countOf(value['promptTokenCount']) + countOf(value['toolUsePromptTokenCount']) - cacheRead, 0),
-    cacheRead,
-    cacheWrite5m: 0,
-    cacheWrite1h: 0,
-    output: countOf(value['candidatesTokenCount']) + reasoning,
-    reasoning,
-    native: { origin: 'gemini', value },
-  };
-  const media = { inputImage: 'IMAGE', inputAudio: 'AUDIO' } as const;
-  for (const [name, modality] of Object.entries(media)) {
-    const tokens = modalityTokens(value['promptTokensDetails'], modality);
-    if (tokens > 0) usage[name as keyof typeof media] = tokens;
-  }
-  const images = modalityTokens(value['candidatesTokensDetails'], 'IMAGE');
-  if (images > 0) usage.outputImage = images;
-  const sound = modalityTokens(value['candidatesTokensDetails'], 'AUDIO');
-  if (sound > 0) usage.outputAudio = sound;
-  return usage;
-}
-
-function modalityTokens(details: unknown, modality: string): number {
-  const entry = listOf(details)
-    .map(fieldsOf)
-    .find((detail) => detail['modality'] === modality);
-  return countOf(entry?.['tokenCount']);
 }

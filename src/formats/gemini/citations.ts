@@ -1,0 +1,82 @@
+/** Sources of a candidate's text: grounding in a search, in maps or in documents, and what it recites. */
+import type { Citation } from '../conversation/conversation.ts';
+import { countOf, type Fields, fieldsOf, listOf } from '../conversation/fields.ts';
+
+/** More are not told: a stream could go on repeating them. */
+const MOST_CITATIONS = 1_000;
+
+export class Citations {
+  private readonly told = new Set<string>();
+  /** How many searches the service made. */
+  searches = 0;
+
+  /** The sources that were not told yet. `text` is all text so far: ranges count its UTF-8 bytes. */
+  read(candidate: Fields, text: string): Citation[] {
+    const { groundingMetadata, citationMetadata } = candidate;
+    if (groundingMetadata === undefined && citationMetadata === undefined) return [];
+    const bytes = Buffer.from(text, 'utf8');
+    const found = [
+      ...this.grounding(fieldsOf(groundingMetadata), bytes),
+      ...recited(fieldsOf(citationMetadata), bytes),
+    ];
+    return found.filter((citation) => {
+      if (this.told.size >= MOST_CITATIONS) return false;
+      const key = JSON.stringify([citation.url, citation.title, citation.start, citation.end]);
+      if (this.told.has(key)) return false;
+      this.told.add(key);
+      return true;
+    });
+  }
+
+  private grounding(grounding: Fields, bytes: Buffer): Citation[] {
+    this.searches = Math.max(this.searches, listOf(grounding['webSearchQueries']).length);
+    const chunks = listOf(grounding['groundingChunks']).map(fieldsOf);
+    const citations: Citation[] = [];
+    const cited = new Set<number>();
+    for (const entry of listOf(grounding['groundingSupports'])) {
+      const { segment, groundingChunkIndices } = fieldsOf(entry);
+      for (const index of listOf(groundingChunkIndices)) {
+        const chunk = typeof index === 'number' ? chunks[index] : undefined;
+        if (chunk === undefined || citations.length >= MOST_CITATIONS) continue;
+        cited.add(index as number);
+        citations.push({ ...chunkCitation(chunk), ...rangeOf(fieldsOf(segment), bytes) });
+      }
+    }
+    chunks.forEach((chunk, index) => {
+      if (!cited.has(index)) citations.push(chunkCitation(chunk));
+    });
+    return citations;
+  }
+}
+
+function recited(metadata: Fields, bytes: Buffer): Citation[] {
+  return [...listOf(metadata['citationSources']), ...listOf(metadata['citations'])].map((entry) => {
+    const source = fieldsOf(entry);
+    return {
+      ...(typeof source['uri'] === 'string' && { url: source['uri'] }),
+      ...(typeof source['title'] === 'string' && { title: source['title'] }),
+      ...rangeOf(source, bytes),
+      native: { origin: 'gemini', value: source },
+    };
+  });
+}
+
+function chunkCitation(chunk: Fields): Citation {
+  const source = fieldsOf(chunk['web'] ?? chunk['maps'] ?? chunk['retrievedContext'] ?? chunk['image']);
+  const citation: Citation = { native: { origin: 'gemini', value: chunk } };
+  const url = source['uri'] ?? source['sourceUri'];
+  if (typeof url === 'string') citation.url = url;
+  if (typeof source['title'] === 'string') citation.title = source['title'];
+  return citation;
+}
+
+/** A range of UTF-8 bytes as one of characters; nothing when it lies outside the text. */
+function rangeOf(segment: Fields, bytes: Buffer): { start?: number; end?: number } {
+  const end = countOf(segment['endIndex']);
+  const start = countOf(segment['startIndex']);
+  if (end === 0 || end > bytes.length || start > end) return {};
+  return {
+    start: bytes.toString('utf8', 0, start).length,
+    end: bytes.toString('utf8', 0, end).length,
+  };
+}

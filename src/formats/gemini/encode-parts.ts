@@ -1,0 +1,211 @@
+/** Parts of one message as parts of this form. One instance for each request, which learns the names of the calls. */
+
+import { inputOf } from '../conversation/call-input.ts';
+import type { Part, ReasoningPart, ToolCallPart, ToolResultPart } from '../conversation/conversation.ts';
+import { type Fields, fieldsOf } from '../conversation/fields.ts';
+import type { EncodeTarget } from '../conversation/format.ts';
+import { type Losses, Uncarried } from '../conversation/losses.ts';
+import type { Family } from './family.ts';
+import { encodeMedium } from './media.ts';
+
+/** The service's own word for a call whose signature nobody has, since another model made it. */
+const NO_SIGNATURE = 'skip_thought_signature_validator';
+
+/** Types that may stand inside of a result, from the third generation on. */
+const INSIDE_RESULT = /^(image\/(png|jpeg|webp)|application\/pdf|text\/plain)$/;
+
+interface KnownCall {
+  name: string;
+  /** Of all calls so far. */
+  position: number;
+}
+
+export class PartEncoder {
+  private readonly calls = new Map<string, KnownCall>();
+  private made = 0;
+  private readonly reported = new Set<string>();
+  private readonly target: EncodeTarget;
+  private readonly family: Family;
+  private readonly losses: Losses;
+
+  constructor(target: EncodeTarget, family: Family, losses: Losses) {
+    this.target = target;
+    this.family = family;
+    this.losses = losses;
+  }
+
+  /** What the user says. */
+  encodeUser(parts: readonly Part[]): Fields[] {
+    return parts.flatMap((part) => this.encodeInput(part));
+  }
+
+  /** Instructions, which may be text only. */
+  encodeTexts(parts: readonly Part[]): Fields[] {
+    const other = parts.find((part) => part.type !== 'text');
+    if (other !== undefined) throw new Uncarried(other.type, 'a system message holds text only');
+    return this.encodeUser(parts);
+  }
+
+  /** What the model said, signatures where they were. */
+  encodeModel(parts: readonly Part[]): Fields[] {
+    const out: Fields[] = [];
+    const early: string[] = [];
+    let carriers = 0;
+    let unsigned = this.family.third;
+    for (const part of parts) {
+      if (part.type === 'reasoning') {
+        const thought = this.encodeReasoning(part);
+        // A form that keeps reasoning apart from the content tells the signature of a text ahead of it.
+        if (thought !== undefined && thought['thought'] === undefined && carriers === 0)
+          early.push(String(thought['thoughtSignature']));
+        else if (thought !== undefined) this.sign(out, thought);
+      } else if (part.type === 'toolCall') {
+        out.push(...this.late(out, early));
+        out.push(this.encodeCall(part, unsigned));
+        unsigned = false;
+      } else {
+        const encoded = this.encodeOutput(part);
+        carriers += encoded.length;
+        out.push(...encoded);
+      }
+    }
+    out.push(...this.late(out, early));
+    return out;
+  }
+
+  /** A signature behind a picture is that picture's; any other stands in an empty text, as the service tells it. */
+  private sign(out: Fields[], thought: Fields): void {
+    const last = out.at(-1);
+    const bare = thought['thought'] === undefined;
+    if (bare && last?.['inlineData'] !== undefined && last['thoughtSignature'] === undefined) {
+      last['thoughtSignature'] = thought['thoughtSignature'];
+    } else out.push(thought);
+  }
+
+  /** Signatures that came ahead: one for each part when the numbers fit, else behind what is there. Empties the list. */
+  private late(out: readonly Fields[], early: string[]): Fields[] {
+    if (early.length === 0) return [];
+    const signatures = early.splice(0);
+    const carriers = out.filter((part) => part['thought'] === undefined && part['thoughtSignature'] === undefined);
+    if (carriers.length === signatures.length && carriers.some((part) => part['inlineData'] !== undefined)) {
+      carriers.forEach((part, at) => {
+        part['thoughtSignature'] = signatures[at];
+      });
+      return [];
+    }
+    return signatures.map((thoughtSignature) => ({ text: '', thoughtSignature }));
+  }
+
+  /** Results of one turn's calls, in the order of the calls: the service matches by it where it knows no ids. */
+  encodeResults(results: readonly ToolResultPart[]): Fields[] {
+    const position = (result: ToolResultPart) => this.calls.get(result.callId)?.position ?? Number.POSITIVE_INFINITY;
+    const sorted = results.toSorted((one, other) => {
+      const [first, second] = [position(one), position(other)];
+      return first === second ? 0 : first - second;
+    });
+    return sorted.flatMap((result) => this.encodeResult(result));
+  }
+
+  private encodeInput(part: Part): Fields[] {
+    switch (part.type) {
+      case 'text':
+        this.reportCitations(part.citations?.length);
+        return part.text === '' ? [] : [{ text: part.text }];
+      case 'refusal':
+        return part.text === '' ? [] : [{ text: part.text }];
+      case 'image':
+        if (part.detail !== undefined && part.detail !== 'auto')
+          this.report('image_url.detail', 'the form has no place for it');
+        return [encodeMedium(part)];
+      case 'file':
+        return this.encodeFile(part);
+      case 'audio':
+      case 'video':
+        return [encodeMedium(part)];
+      case 'opaque':
+        if (part.origin === 'gemini') return [fieldsOf(part.value)];
+        throw new Uncarried(`${part.origin} content`, 'only that form can carry it');
+      default:
+        throw new Uncarried(part.type, 'it has no place in what the user says');
+    }
+  }
+
+  private encodeOutput(part: Part): Fields[] {
+    if (part.type === 'opaque' && part.origin !== 'gemini') {
+      this.report(`${part.origin} blocks`, 'only their origin can read them');
+      return [];
+    }
+    if (part.type === 'audio' && part.source === undefined) {
+      this.report('audio', 'the sound of another answer cannot be named: its transcript is sent');
+      return part.transcript ? [{ text: part.transcript }] : [];
+    }
+    return this.encodeInput(part);
+  }
+
+  private encodeFile(part: Extract<Part, { type: 'file' }>): Fields[] {
+    const { source } = part;
+    if (part.citations === true) this.report('citations', 'the form cannot ask for citations of a document');
+    const about = [part.filename, part.context].filter((text) => text !== undefined && text !== '');
+    // Text has no file of its own here: its name and context stand before it, as any text.
+    const head: Fields[] = about.map((text) => ({ text }));
+    if (source.kind === 'text') return [...head, { text: source.text }];
+    if (source.kind === 'parts') return [...head, ...this.encodeUser(source.parts)];
+    return [...(part.context === undefined ? [] : [{ text: part.context }]), encodeMedium(part)];
+  }
+
+  /** A thought with its signature, or a signature alone; nothing for what another vendor's model thought. */
+  private encodeReasoning(part: ReasoningPart): Fields | undefined {
+    if (part.origin !== this.target.origin) {
+      if (part.text !== '' || part.signature || part.encrypted) {
+        this.report('reasoning', `that of ${part.origin} cannot be read by this endpoint`);
+      }
+      return undefined;
+    }
+    const thoughtSignature = part.signature ?? part.encrypted;
+    if (part.text === '') return thoughtSignature === undefined ? undefined : { text: '', thoughtSignature };
+    return { text: part.text, thought: true, ...(thoughtSignature !== undefined && { thoughtSignature }) };
+  }
+
+  private encodeCall(part: ToolCallPart, unsigned: boolean): Fields {
+    this.calls.set(part.id, { name: part.name, position: this.made++ });
+    const own = part.signature?.origin === this.target.origin ? part.signature.value : undefined;
+    if (part.signature !== undefined && own === undefined) {
+      this.report('reasoning', `that of ${part.signature.origin} stays with its origin`);
+    }
+    const thoughtSignature = own ?? (unsigned ? NO_SIGNATURE : undefined);
+    return {
+      functionCall: { id: part.id, name: part.name, args: inputOf(part) },
+      ...(thoughtSignature !== undefined && { thoughtSignature }),
+    };
+  }
+
+  /** Text is told as `output`, since the form's own numbers would lose digits of an object; media beside it. */
+  private encodeResult(result: ToolResultPart): Fields[] {
+    const known = this.calls.get(result.callId);
+    if (known === undefined) throw new Uncarried('tool results', `no call has the id ${result.callId}`);
+    const texts: string[] = [];
+    const inside: Fields[] = [];
+    const behind: Fields[] = [];
+    for (const encoded of this.encodeUser(result.parts)) {
+      const inline = fieldsOf(encoded['inlineData']);
+      if (typeof encoded['text'] === 'string') texts.push(encoded['text']);
+      else if (this.family.third && INSIDE_RESULT.test(String(inline['mimeType']))) inside.push(encoded);
+      else behind.push(encoded);
+    }
+    const said = texts.length === 1 ? texts[0] : texts;
+    const response = { [result.isError === true ? 'error' : 'output']: texts.length === 0 ? '' : said };
+    const functionResponse: Fields = { id: result.callId, name: known.name, response };
+    if (inside.length > 0) functionResponse['parts'] = inside;
+    return [{ functionResponse }, ...behind];
+  }
+
+  private reportCitations(count: number | undefined): void {
+    if (count) this.report('citations', 'the form takes none back');
+  }
+
+  private report(what: string, why: string): void {
+    if (this.reported.has(what)) return;
+    this.reported.add(what);
+    this.losses.drop(what, why);
+  }
+}

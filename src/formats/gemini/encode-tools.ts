@@ -1,0 +1,108 @@
+/** Function declarations, the service's own tools, and which of them the model may or must call. */
+import type { Conversation, FunctionTool, Tool, ToolChoice } from '../conversation/conversation.ts';
+import { type Fields, fieldsOf, isFields, listOf, textOrUndefined } from '../conversation/fields.ts';
+import { type Losses, Uncarried } from '../conversation/losses.ts';
+import { geminiSchema } from './json-schema.ts';
+
+/** Tools that the service runs itself, as the members of a tool object name them. */
+const OWN_TOOLS = new Set([
+  'googleSearch',
+  'googleSearchRetrieval',
+  'codeExecution',
+  'urlContext',
+  'googleMaps',
+  'fileSearch',
+  'enterpriseWebSearch',
+  'retrieval',
+  'computerUse',
+]);
+
+export interface EncodedTools {
+  tools?: Fields[];
+  toolConfig?: Fields;
+}
+
+export function encodeTools(conversation: Conversation, third: boolean, losses: Losses): EncodedTools {
+  const declarations: Fields[] = [];
+  const own: Fields[] = [];
+  for (const tool of conversation.tools ?? []) {
+    if (tool.type === 'function') declarations.push(encodeFunction(tool, losses));
+    else own.push(ownTool(tool));
+  }
+  if (conversation.webSearch !== undefined) {
+    if (Object.keys(fieldsOf(conversation.webSearch)).length > 0) {
+      losses.drop('web_search_options', 'the provider searches without options');
+    }
+    own.push({ googleSearch: {} });
+  }
+  if (own.length > 0 && declarations.length > 0 && !third) {
+    throw new Uncarried('tools', 'this model does not mix functions with the tools of its service');
+  }
+  const encoded: EncodedTools = {};
+  if (declarations.length > 0) own.push({ functionDeclarations: declarations });
+  if (own.length > 0) encoded.tools = own;
+  const config = declarations.length === 0 ? undefined : encodeChoice(conversation);
+  const mixed = own.length > 1 && declarations.length > 0;
+  if (config !== undefined || mixed) {
+    encoded.toolConfig = {
+      ...(config !== undefined && { functionCallingConfig: config }),
+      ...(mixed && { includeServerSideToolInvocations: true }),
+    };
+  }
+  return encoded;
+}
+
+function encodeFunction(tool: FunctionTool, losses: Losses): Fields {
+  const declaration: Fields = { name: tool.name };
+  if (tool.description !== undefined) declaration['description'] = tool.description;
+  const schema = fieldsOf(tool.parameters);
+  // The service refuses an object without any member; a function without parameters says nothing of them.
+  const empty = Object.keys(fieldsOf(schema['properties'])).length === 0 && !isFields(schema['additionalProperties']);
+  const composed = ['$ref', 'anyOf', 'oneOf', 'allOf'].some((word) => schema[word] !== undefined);
+  if (empty && !composed) return declaration;
+  const whole = schema['type'] === undefined ? { type: 'object', ...schema } : schema;
+  declaration['parametersJsonSchema'] = geminiSchema(whole, `parameters of the tool ${tool.name}`, losses);
+  return declaration;
+}
+
+/** A tool of the service, given in its own spelling: `{"googleSearch": {}}`. */
+function ownTool(tool: Exclude<Tool, FunctionTool>): Fields {
+  const value = fieldsOf(tool.value);
+  const names = Object.keys(value).filter((name) => name !== 'type');
+  if (names.length === 1 && OWN_TOOLS.has(names[0]!)) return { [names[0]!]: value[names[0]!] };
+  const kind = textOrUndefined(value['type']) ?? tool.origin;
+  throw new Uncarried(`tools of type ${kind}`, 'only that form knows them');
+}
+
+/** The table of bug 40; absent when the client left it to the model and no function is strict. */
+function encodeChoice({ tools, toolChoice }: Conversation): Fields | undefined {
+  const strict = tools?.some((tool) => tool.type === 'function' && tool.strict === true);
+  switch (toolChoice?.mode) {
+    case undefined:
+      return strict ? { mode: 'VALIDATED' } : undefined;
+    case 'auto':
+      return { mode: strict ? 'VALIDATED' : 'AUTO' };
+    case 'none':
+      return { mode: 'NONE' };
+    case 'required':
+      return { mode: 'ANY' };
+    case 'tool':
+      return { mode: 'ANY', allowedFunctionNames: [toolChoice.name] };
+    case 'opaque':
+      return allowedTools(toolChoice);
+  }
+}
+
+/** `{type: 'allowed_tools'}` of the chat form, for functions. */
+function allowedTools(choice: Extract<ToolChoice, { mode: 'opaque' }>): Fields {
+  const value = fieldsOf(choice.value);
+  const allowed = fieldsOf(value['allowed_tools'] ?? value);
+  const names = listOf(allowed['tools']).map((entry) => {
+    const { name, function: named } = fieldsOf(entry);
+    return textOrUndefined(name) ?? textOrUndefined(fieldsOf(named)['name']);
+  });
+  if (value['type'] !== 'allowed_tools' || names.length === 0 || names.includes(undefined)) {
+    throw new Uncarried('tool_choice', 'only the form that it came in knows it');
+  }
+  return { mode: allowed['mode'] === 'required' ? 'ANY' : 'VALIDATED', allowedFunctionNames: names };
+}

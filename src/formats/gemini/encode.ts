@@ -1,0 +1,170 @@
+/**
+ * A conversation as the body of `generateContent` and `streamGenerateContent`. The encoding depends on nothing but its
+ * arguments, and a turn more changes nothing before it: what the service has cached stays cached. Model and streaming
+ * stand in the path.
+ */
+import type { Conversation, Message, ToolResultPart } from '../conversation/conversation.ts';
+import { type Fields, isFields } from '../conversation/fields.ts';
+import type { EncodeTarget } from '../conversation/format.ts';
+import { type Losses, Uncarried } from '../conversation/losses.ts';
+import { encodeGeneration } from './encode-generation.ts';
+import { PartEncoder } from './encode-parts.ts';
+import { encodeTools } from './encode-tools.ts';
+import { familyOf } from './family.ts';
+
+interface Content extends Fields {
+  role: 'user' | 'model';
+  parts: Fields[];
+}
+
+/** Throws `Uncarried` for content or features without a place in this form; reports dropped knobs to `losses`. */
+export function encode(conversation: Conversation, target: EncodeTarget, losses: Losses): Fields {
+  const family = familyOf(target.model);
+  const { system, contents } = encodeMessages(conversation.messages, new PartEncoder(target, family, losses), losses);
+  if (contents.length === 0) {
+    throw new Uncarried('messages', 'the gemini form needs a message that is not empty beside the system prompt');
+  }
+  const generation = encodeGeneration(conversation, target, family, losses);
+  const extras = encodeExtras(conversation, target, losses);
+  reportCache(conversation, losses);
+  const tier = serviceTier(conversation.settings.serviceTier, losses);
+  const config = { ...generation, ...extras.generation };
+  return {
+    ...(system.length > 0 && { systemInstruction: { parts: system } }),
+    ...encodeTools(conversation, family.third, losses),
+    contents,
+    ...(Object.keys(config).length > 0 && { generationConfig: config }),
+    ...(tier !== undefined && { serviceTier: tier }),
+    ...extras.body,
+  };
+}
+
+/** Leading instructions are the system instruction; the form has no place for later ones, which the user says then. */
+function encodeMessages(
+  messages: readonly Message[],
+  parts: PartEncoder,
+  losses: Losses,
+): { system: Fields[]; contents: Content[] } {
+  const system: Fields[] = [];
+  const contents: Content[] = [];
+  let named = false;
+  let late = false;
+  for (let at = 0; at < messages.length; at++) {
+    const message = messages[at]!;
+    named ||= message.name !== undefined && message.role !== 'tool';
+    switch (message.role) {
+      case 'assistant':
+        add(contents, 'model', parts.encodeModel(message.parts), true);
+        break;
+      case 'tool': {
+        // All results of a turn stand in one content: the service counts them against the calls.
+        const last = lastOfRun(messages, at);
+        addResults(contents, messages.slice(at, last + 1), parts);
+        at = last;
+        break;
+      }
+      case 'user':
+        add(contents, 'user', parts.encodeUser(message.parts), false);
+        break;
+      default:
+        if (contents.length === 0) system.push(...parts.encodeTexts(message.parts));
+        else {
+          late = true;
+          add(contents, 'user', parts.encodeTexts(message.parts), false);
+        }
+    }
+  }
+  if (named) losses.drop('messages[].name', 'the gemini form has no names');
+  if (late) losses.drop('messages[].role', 'instructions behind the first message are told as the user’s');
+  return { system, contents };
+}
+
+/** Turns of the model that follow each other are one: a call must stand right behind what the user said. */
+function add(contents: Content[], role: Content['role'], parts: Fields[], joins: boolean): void {
+  if (parts.length === 0) return;
+  const before = contents.at(-1);
+  if (joins && before?.role === role) before.parts.push(...parts);
+  else contents.push({ role, parts });
+}
+
+function lastOfRun(messages: readonly Message[], first: number): number {
+  let last = first;
+  while (messages[last + 1]?.role === 'tool') last += 1;
+  return last;
+}
+
+function addResults(contents: Content[], messages: readonly Message[], parts: PartEncoder): void {
+  const results: ToolResultPart[] = [];
+  const others: Message['parts'] = [];
+  for (const message of messages) {
+    for (const part of message.parts) {
+      if (part.type === 'toolResult') results.push(part);
+      else others.push(part);
+    }
+  }
+  add(contents, 'user', parts.encodeResults(results), false);
+  add(contents, 'user', parts.encodeUser(others), false);
+}
+
+/** Members of the body that a client may give as they are, in the spelling of either language. */
+const BODY: Record<string, string> = {
+  safetySettings: 'safetySettings',
+  safety_settings: 'safetySettings',
+  cachedContent: 'cachedContent',
+  cached_content: 'cachedContent',
+};
+
+const GENERATION: Record<string, string> = {
+  mediaResolution: 'mediaResolution',
+  media_resolution: 'mediaResolution',
+  speechConfig: 'speechConfig',
+  speech_config: 'speechConfig',
+  enableEnhancedCivicAnswers: 'enableEnhancedCivicAnswers',
+  audioTimestamp: 'audioTimestamp',
+};
+
+/** What the client gave for this service, beside the conversation or under `google`; the rest is lost and reported. */
+function encodeExtras({ extras = {} }: Conversation, target: EncodeTarget, losses: Losses) {
+  const body: Fields = {};
+  const generation: Fields = {};
+  const take = (members: Fields, prefix: string) => {
+    for (const [name, value] of Object.entries(members)) {
+      const generationName = GENERATION[name];
+      if (BODY[name] !== undefined) body[BODY[name]] = value;
+      else if (generationName !== undefined) generation[generationName] = value;
+      else if ((name === 'generationConfig' || name === 'generation_config') && isFields(value)) {
+        Object.assign(generation, value);
+      } else if (name === 'labels' && target.dialect.gemini?.labels) body['labels'] = value;
+      else if ((name === 'google' || name === 'extra_body') && isFields(value)) take(value, `${prefix}${name}.`);
+      else losses.drop(prefix + name, 'the gemini form has no place for it');
+    }
+  };
+  for (const members of Object.values(extras)) take(members, '');
+  return { body, generation };
+}
+
+function reportCache({ cache, messages, tools }: Conversation, losses: Losses): void {
+  const marked =
+    cache !== undefined ||
+    tools?.some((tool) => tool.type === 'function' && tool.cache !== undefined) ||
+    messages.some((message) => message.cache !== undefined || message.parts.some((part) => part.cache !== undefined));
+  if (marked) losses.drop('cache_control', 'the provider caches prefixes by itself');
+}
+
+function serviceTier(tier: string | undefined, losses: Losses): string | undefined {
+  switch (tier) {
+    case undefined:
+    case 'auto':
+      return undefined;
+    case 'default':
+    case 'standard':
+    case 'standard_only':
+      return 'standard';
+    case 'flex':
+    case 'priority':
+      return tier;
+    default:
+      losses.drop('service_tier', `the provider has no tier ${tier}`);
+      return undefined;
+  }
+}

@@ -1,0 +1,40 @@
+/** Why an answer ended, in the service's words and in the conversation's. */
+import type { Finish, FinishReason } from '../conversation/conversation.ts';
+
+const REASONS: Record<string, FinishReason> = {
+  STOP: 'stop',
+  MAX_TOKENS: 'length',
+  SAFETY: 'content_filter',
+  RECITATION: 'content_filter',
+  BLOCKLIST: 'content_filter',
+  PROHIBITED_CONTENT: 'content_filter',
+  SPII: 'content_filter',
+  LANGUAGE: 'content_filter',
+  MODEL_ARMOR: 'content_filter',
+  IMAGE_SAFETY: 'content_filter',
+  IMAGE_PROHIBITED_CONTENT: 'content_filter',
+  IMAGE_RECITATION: 'content_filter',
+  OTHER: 'error',
+  IMAGE_OTHER: 'error',
+  NO_IMAGE: 'error',
+  MALFORMED_FUNCTION_CALL: 'error',
+  MALFORMED_RESPONSE: 'error',
+  UNEXPECTED_TOOL_CALL: 'error',
+  TOO_MANY_TOOL_CALLS: 'error',
+  MISSING_THOUGHT_SIGNATURE: 'error',
+};
+
+/** A word that is not known yet ends an answer like any other; an end with calls is their end. */
+export function finishOf(native: string | undefined, calls: number): Finish {
+  const unified = REASONS[native ?? 'STOP'] ?? 'stop';
+  return { unified: unified === 'stop' && calls > 0 ? 'tool_calls' : unified, native: native ?? null };
+}
+
+/** The whole prompt was blocked: an answer that says nothing but that. */
+export function blockedFinish(reason: string | null, message: string | undefined): Finish {
+  return {
+    unified: 'content_filter',
+    native: reason,
+    ...(message !== undefined && { refusal: { category: reason, explanation: message } }),
+  };
+}

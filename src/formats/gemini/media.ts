@@ -1,0 +1,94 @@
+/** Images, documents, sound and films of a request as parts of this form. The bytes say what they are; a label may lie. */
+import type { AudioPart, FilePart, ImagePart, Source, VideoPart } from '../conversation/conversation.ts';
+import type { Fields } from '../conversation/fields.ts';
+import { Uncarried } from '../conversation/losses.ts';
+import { sniffImage, withoutDataUrl } from '../conversation/media-bytes.ts';
+
+const TYPE_BY_ENDING: Record<string, string> = {
+  png: 'image/png',
+  jpg: 'image/jpeg',
+  jpeg: 'image/jpeg',
+  webp: 'image/webp',
+  gif: 'image/gif',
+  heic: 'image/heic',
+  heif: 'image/heif',
+  pdf: 'application/pdf',
+  txt: 'text/plain',
+  md: 'text/md',
+  html: 'text/html',
+  csv: 'text/csv',
+  xml: 'text/xml',
+  mp3: 'audio/mp3',
+  wav: 'audio/wav',
+  ogg: 'audio/ogg',
+  flac: 'audio/flac',
+  aac: 'audio/aac',
+  aiff: 'audio/aiff',
+  m4a: 'audio/m4a',
+  mp4: 'video/mp4',
+  mov: 'video/mov',
+  mpeg: 'video/mpeg',
+  webm: 'video/webm',
+};
+
+type Medium = ImagePart | FilePart | AudioPart | VideoPart;
+
+/** What the type is where neither bytes nor address tell. */
+const USUAL: Record<Medium['type'], string> = {
+  image: 'image/jpeg',
+  file: 'application/pdf',
+  audio: 'audio/wav',
+  video: 'video/mp4',
+};
+
+/** `inlineData` or `fileData`. Throws `Uncarried` for a source that this service cannot read. */
+export function encodeMedium(part: Medium): Fields {
+  if (part.source === undefined) throw new Uncarried(part.type, 'the form takes it as bytes or as an address');
+  const source = withoutDataUrl(part.source);
+  switch (source.kind) {
+    case 'bytes':
+      return { inlineData: { mimeType: typeOf(part, source), data: source.data } };
+    case 'url':
+      return { fileData: { mimeType: typeByAddress(part, source.url), fileUri: source.url } };
+    case 'file':
+      if (source.origin === 'gemini' || /^(https:\/\/|gs:\/\/)/.test(source.id)) {
+        return { fileData: { mimeType: typeByAddress(part, source.id), fileUri: source.id } };
+      }
+      throw new Uncarried(part.type, `the file ${source.id} lies with another provider`);
+    default:
+      throw new Uncarried(part.type, 'the form takes it as bytes or as an address');
+  }
+}
+
+function typeOf(part: Medium, source: Extract<Source, { kind: 'bytes' }>): string {
+  const sniffed = sniffImage(source.data);
+  if (sniffed !== undefined) return sniffed;
+  if (source.data.startsWith('JVBERi')) return 'application/pdf';
+  const type = source.mediaType.toLowerCase();
+  if (type === 'audio/mpeg') return 'audio/mp3';
+  if (type.includes('/') && !type.endsWith('/')) return type;
+  return byEnding(part) ?? USUAL[part.type];
+}
+
+function typeByAddress(part: Medium, address: string): string {
+  // A film of the service's own site has no ending.
+  if (/^https:\/\/(www\.)?(youtube\.com|youtu\.be)\//.test(address)) return 'video/mp4';
+  const ending = /\.([A-Za-z0-9]{2,5})(?:[?#]|$)/.exec(address)?.[1]?.toLowerCase();
+  return TYPE_BY_ENDING[ending ?? ''] ?? byEnding(part) ?? USUAL[part.type];
+}
+
+/** By the name that the file has, or by the word for the sound's format. */
+function byEnding(part: Medium): string | undefined {
+  const word =
+    part.type === 'audio' ? part.format : part.type === 'file' ? part.filename?.split('.').at(-1) : undefined;
+  return word === undefined ? undefined : TYPE_BY_ENDING[word.toLowerCase()];
+}
+
+/** What the service reads by its address: its own files and buckets, and the films of its own site. */
+const OWN_ADDRESS =
+  /^https:\/\/(generativelanguage\.googleapis\.com|storage\.googleapis\.com|(www\.|m\.)?youtube\.com|youtu\.be)\//;
+
+/** Bytes are read by every model; addresses elsewhere only by some, and only of a type that the address tells. */
+export function wantsBytes(url: string): boolean {
+  return !OWN_ADDRESS.test(url);
+}

@@ -1,0 +1,64 @@
+/** `usageMetadata`, read. */
+import type { Usage } from '../conversation/conversation.ts';
+import { countOf, type Fields, fieldsOf, isFields, isImpossibleCount, listOf } from '../conversation/fields.ts';
+
+const COUNTS = [
+  'promptTokenCount',
+  'toolUsePromptTokenCount',
+  'cachedContentTokenCount',
+  'candidatesTokenCount',
+  'thoughtsTokenCount',
+];
+
+/** The record counts what was written, not only what was read: early events of a stream do the latter. */
+export function countsOutput(value: unknown): boolean {
+  return isFields(value) && (value['candidatesTokenCount'] !== undefined || value['thoughtsTokenCount'] !== undefined);
+}
+
+/**
+ * Prompt tokens include cached ones; what the server's own tools read is read too. Thoughts are counted beside the
+ * candidates, unless the total says that they are among them. Undefined for a record without a prompt count, or with
+ * counts that no answer can have.
+ */
+export function decodeUsage(value: unknown): Usage | undefined {
+  if (!isFields(value) || typeof value['promptTokenCount'] !== 'number') return undefined;
+  if (COUNTS.some((name) => isImpossibleCount(value[name]))) return undefined;
+  const [prompt, toolUse, cacheRead, candidates, reasoning] = COUNTS.map((name) => countOf(value[name])) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+  ];
+  const total = countOf(value['totalTokenCount']);
+  const inside = reasoning > 0 && reasoning <= candidates && total === prompt + toolUse + candidates;
+  const usage: Usage = {
+    input: Math.max(prompt + toolUse - cacheRead, 0),
+    cacheRead,
+    cacheWrite5m: 0,
+    cacheWrite1h: 0,
+    output: inside ? candidates : candidates + reasoning,
+    reasoning,
+    native: { origin: 'gemini', value },
+  };
+  addMedia(usage, value);
+  return usage;
+}
+
+function addMedia(usage: Usage, value: Fields): void {
+  const read = modalities(value['promptTokensDetails'], value['toolUsePromptTokensDetails']);
+  const written = modalities(value['candidatesTokensDetails']);
+  if (read.IMAGE > 0) usage.inputImage = read.IMAGE;
+  if (read.AUDIO > 0) usage.inputAudio = read.AUDIO;
+  if (written.IMAGE > 0) usage.outputImage = written.IMAGE;
+  if (written.AUDIO > 0) usage.outputAudio = written.AUDIO;
+}
+
+function modalities(...lists: unknown[]): { IMAGE: number; AUDIO: number } {
+  const sums = { IMAGE: 0, AUDIO: 0 };
+  for (const entry of lists.flatMap(listOf)) {
+    const { modality, tokenCount } = fieldsOf(entry);
+    if (modality === 'IMAGE' || modality === 'AUDIO') sums[modality] += countOf(tokenCount);
+  }
+  return sums;
+}

@@ -1,0 +1,11 @@
+import type { ProviderKind } from './provider.ts';
+
+/** Any service that speaks Gemini's form, without quirks. The key never stands in the address, where logs would show it. */
+export const gemini: ProviderKind = {
+  id: 'gemini',
+  name: 'Gemini API',
+  speaks: 'gemini',
+  headers: (credential): Record<string, string> => (credential === null ? {} : { 'x-goog-api-key': credential }),
+  origin: 'google-gemini-v1',
+  dialect: {},
+};

@@ -1,0 +1,97 @@
+/**
+ * Signing in at Google for calls of Vertex AI: an access token for a service account, or for what the machine itself is
+ * (application default credentials), through Google's own library. The library is loaded with the first call.
+ */
+import type { Clock } from '../base/clock.ts';
+import type { UpstreamFailure } from '../formats/conversation/failure.ts';
+import type { Provider } from './provider.ts';
+import { type Signer, SignInError, type Token, TokenKeeper } from './sign.ts';
+
+const SCOPE = 'https://www.googleapis.com/auth/cloud-platform';
+/** Where Google's library asks for tokens; `sign_in_url` replaces these hosts. */
+const SIGN_IN_HOSTS = /^https:\/\/(oauth2|sts|iamcredentials)\.googleapis\.com(?=\/)/;
+/** What a token lasts when its server does not say. */
+const USUAL_LIFE_MS = 3_600_000;
+
+interface Account {
+  /** The content of a key file; null: `keyFile`, or what the machine is. */
+  document: string | null;
+  keyFile: string | undefined;
+  signInUrl: string | undefined;
+}
+
+/** Bearer tokens, one keeper for each credential. */
+export function googleSigner(provider: Provider): Signer {
+  const keepers = new Map<string | null, TokenKeeper>();
+  const { key_file: keyFile, sign_in_url: signInUrl } = provider.options;
+  // What the machine is goes to Google alone: another address has to be given its credential.
+  const nobody = keyFile === undefined && !isGoogle(provider.baseUrl);
+  const keeperOf = (document: string | null): TokenKeeper => {
+    let keeper = keepers.get(document);
+    if (keeper === undefined) {
+      keeper = new TokenKeeper((clock) => fetchToken({ document, keyFile, signInUrl }, clock));
+      keepers.set(document, keeper);
+    }
+    return keeper;
+  };
+  return {
+    sign({ credential, clock }) {
+      if (credential === null && nobody) return {};
+      const token = keeperOf(credential).token(clock);
+      return typeof token === 'string' ? bearerOf(token) : token.then(bearerOf);
+    },
+    refused: (credential) => keepers.get(credential)?.forget(),
+  };
+}
+
+function bearerOf(token: string) {
+  return { authorization: `Bearer ${token}` };
+}
+
+function isGoogle(baseUrl: string): boolean {
+  return /(^|\.)googleapis\.com$/.test(new URL(baseUrl).hostname);
+}
+
+async function fetchToken({ document, keyFile, signInUrl }: Account, clock: Clock): Promise<Token> {
+  const { GoogleAuth, gaxios } = await import('google-auth-library');
+  const transporter = new gaxios.Gaxios();
+  transporter.interceptors.request.add({
+    resolved: async (options) => {
+      // A failure is for the router to answer with the next endpoint, not to be waited for.
+      options.retryConfig = { retry: 0, noResponseRetries: 0 };
+      if (signInUrl !== undefined) options.url = new URL(options.url.href.replace(SIGN_IN_HOSTS, signInUrl));
+      return options;
+    },
+  });
+  const startedAt = clock.now();
+  try {
+    const auth = new GoogleAuth({
+      scopes: [SCOPE],
+      clientOptions: { transporter },
+      ...(document !== null && { credentials: JSON.parse(document) }),
+      ...(document === null && keyFile !== undefined && { keyFile }),
+    });
+    const client = await auth.getClient();
+    const { token } = await client.getAccessToken();
+    if (!token) throw new Error('the sign-in gave no token');
+    const until = client.credentials.expiry_date;
+    return { value: token, expiresAt: until ? Math.max(until, startedAt) : startedAt + USUAL_LIFE_MS };
+  } catch (cause) {
+    throw new SignInError(failureOf(cause));
+  }
+}
+
+/** The library's errors quote what was sent; nothing of that is told. */
+function failureOf(cause: unknown): UpstreamFailure {
+  const { status, response, code } = cause as { status?: unknown; response?: { status?: unknown }; code?: unknown };
+  const answered = [response?.status, status].find((one) => typeof one === 'number') as number | undefined;
+  if (answered === undefined) {
+    const network = typeof code === 'string' && /^E[A-Z]+$|^UND_ERR/.test(code);
+    return network
+      ? { kind: 'refused', status: null, message: 'the sign-in service of the provider cannot be reached' }
+      : { kind: 'auth', status: null, message: 'the credential of the provider cannot be used to sign in' };
+  }
+  if (answered === 429) return { kind: 'rate_limit', status: answered, message: 'too many sign-ins at the provider' };
+  if (answered >= 500) return { kind: 'server', status: answered, message: 'the sign-in at the provider failed' };
+  return { kind: 'auth', status: answered, message: 'the sign-in at the provider was refused' };
+}

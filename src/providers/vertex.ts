@@ -1,0 +1,95 @@
+import type { FormatId } from '../formats/conversation/conversation.ts';
+import { geminiPath } from '../formats/gemini/index.ts';
+import type { Delivery } from './deliver.ts';
+import { googleSigner } from './google-sign-in.ts';
+import type { ProviderKind } from './provider.ts';
+
+const CLAUDE = /^(anthropic\/)?claude-/;
+/** `publisher/model`, and none of the two publishers that have a form of their own. */
+const OPEN = /^(?!google\/gemini|anthropic\/)[a-z0-9-]+\/./;
+
+function familyOf(model: string): 'claude' | 'open' | 'gemini' {
+  if (CLAUDE.test(model)) return 'claude';
+  return OPEN.test(model) ? 'open' : 'gemini';
+}
+
+const FORMS: Record<ReturnType<typeof familyOf>, readonly FormatId[]> = {
+  claude: ['messages'],
+  open: ['chat'],
+  gemini: ['gemini'],
+};
+
+const LOCATION = /^[a-z0-9-]{1,40}$/;
+
+/**
+ * Google's Vertex AI, which offers Gemini by `generateContent`, Claude by `rawPredict` in Anthropic's form, and the models
+ * of other publishers (`meta/llama-...`) by chat completions. Calls carry an access token (`google-sign-in.ts`).
+ */
+export const vertex: ProviderKind = {
+  id: 'vertex',
+  name: 'Google Vertex',
+  speaks: 'gemini',
+  alsoSpeaks: ['messages', 'chat'],
+  speaksFor: (model) => FORMS[familyOf(model)],
+  baseUrl: ({ location = 'global' }) => `https://${hostOf(location)}/v1`,
+  author: 'google',
+  credentialDocument: true,
+  options: {
+    project: {
+      environment: ['GOOGLE_CLOUD_PROJECT'],
+      required: true,
+      form: /^[a-z0-9][a-z0-9.:-]{1,99}$/,
+      said: 'the id of a project in the cloud',
+      meaning: 'Project of Google Cloud.',
+    },
+    location: {
+      environment: ['GOOGLE_CLOUD_LOCATION'],
+      fallback: 'global',
+      form: LOCATION,
+      said: 'a location such as us-central1, or global',
+      meaning: 'Location that is asked.',
+    },
+    key_file: {
+      environment: ['GOOGLE_APPLICATION_CREDENTIALS'],
+      credential: true,
+      form: /^[^\0]+$/,
+      said: 'the path of a key file',
+      meaning: 'Key file; with the project it switches the provider on.',
+    },
+    sign_in_url: {
+      form: /^https?:\/\/[^\s/?#]+$/,
+      said: 'an http or https URL without a path',
+      meaning: 'Where tokens are asked for instead of Google.',
+    },
+  },
+  headers: () => ({}),
+  forwards: ['anthropic-beta'],
+  signer: googleSigner,
+  path,
+  origin: 'google-gemini-v1',
+  originFor: (model) =>
+    (({ claude: 'anthropic-claude-v1', open: 'unknown', gemini: 'google-gemini-v1' }) as const)[familyOf(model)],
+  dialect: { gemini: { labels: true }, messages: { hosted: { version: 'vertex-2023-10-16' } } },
+};
+
+function hostOf(location: string): string {
+  if (location === 'global') return 'aiplatform.googleapis.com';
+  if (location === 'us' || location === 'eu') return `aiplatform.${location}.rep.googleapis.com`;
+  return `${location}-aiplatform.googleapis.com`;
+}
+
+function path({ provider, model, stream, form }: Delivery): string | undefined {
+  const { project, location } = provider.options;
+  const parent = `/projects/${project}/locations/${location}`;
+  const name = encodeURIComponent(model.replace(/^(google|anthropic)\//, ''));
+  switch (form) {
+    case 'gemini':
+      return `${parent}/publishers/google${geminiPath(model.replace(/^google\//, ''), stream)}`;
+    case 'messages':
+      return `${parent}/publishers/anthropic/models/${name}:${stream ? 'streamRawPredict' : 'rawPredict'}`;
+    case 'chat':
+      return `${parent}/endpoints/openapi/chat/completions`;
+    default:
+      return undefined;
+  }
+}
