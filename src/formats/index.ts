@@ -11,7 +11,7 @@ import { messages } from './messages/index.ts';
 
 export { chat, messages };
 
-const SPOKEN: Partial<Record<FormatId, SpokenFormat>> = { chat, converse, gemini, messages, responses };
+const SPOKEN: Partial<Record<FormatId, SpokenFormat>> = { chat, converse, gemini, messages };
 
 /** Throws for a form that no upstream is spoken to in; the list of provider kinds holds none. */
 export function spokenFormat(id: FormatId): SpokenFormat {

@@ -134,7 +134,6 @@ export interface EncodeTarget {
 export interface Dialect {
   chat?: import('../chat/dialect.ts').ChatDialect;
   messages?: import('../messages/dialect.ts').MessagesDialect;
-  responses?: import('../responses/dialect.ts').ResponsesDialect;
   gemini?: import('../gemini/dialect.ts').GeminiDialect;
   converse?: import('../converse/dialect.ts').ConverseDialect;
 }
