@@ -24,7 +24,7 @@ export interface Bill {
  * @param inputImages images in the prompt, for models that charge them by the piece
  */
 export function priceOf(usage: Usage, pricing: Pricing, inputImages = 0): Bill {
-  const exact = exactPriceOf(usage, pricesFor(usage, pricing), inputImages);
+  const exact = exactPriceOf(chargedFor(usage), pricesFor(usage, pricing), inputImages);
   // Rounding the running sums, not the parts, keeps parts and total equal without rounding twice.
   const promptNano = nanoFromPrice(exact.prompt);
   const answeredNano = nanoFromPrice(exact.prompt + exact.completion);
@@ -87,6 +87,12 @@ export function classesOf(usage: Usage) {
       image: imageOutput,
     },
   };
+}
+
+/** The counts that are charged: the vendor's own word for it, where it has one, has no classes but the two sides. */
+function chargedFor(usage: Usage): Usage {
+  if (usage.billed === undefined) return usage;
+  return { ...usage, ...usage.billed, cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0, reasoning: 0 };
 }
 
 function part(count: number | undefined, whole: number): number {

@@ -3,6 +3,7 @@
  * `conversation/`. Not here: embeddings, rerank and images, whose public form is the only one.
  */
 import { chat } from './chat/index.ts';
+import { cohere } from './cohere/index.ts';
 import type { FormatId } from './conversation/conversation.ts';
 import type { SpokenFormat } from './conversation/format.ts';
 import { converse } from './converse/index.ts';
@@ -11,7 +12,7 @@ import { messages } from './messages/index.ts';
 
 export { chat, messages };
 
-const SPOKEN: Partial<Record<FormatId, SpokenFormat>> = { chat, converse, gemini, messages };
+const SPOKEN: Partial<Record<FormatId, SpokenFormat>> = { chat, cohere, converse, gemini, messages };
 
 /** Throws for a form that no upstream is spoken to in; the list of provider kinds holds none. */
 export function spokenFormat(id: FormatId): SpokenFormat {

@@ -10,6 +10,7 @@ import { azure } from './azure.ts';
 import { bedrock } from './bedrock.ts';
 import { cerebras } from './cerebras.ts';
 import { chat } from './chat.ts';
+import { cohere } from './cohere.ts';
 import { converse } from './converse.ts';
 import { deepinfra } from './deepinfra.ts';
 import { deepseek } from './deepseek.ts';
@@ -50,6 +51,7 @@ export const KINDS: readonly ProviderKind[] = [
   azure,
   bedrock,
   cerebras,
+  cohere,
   deepinfra,
   deepseek,
   fireworks,

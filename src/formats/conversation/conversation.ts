@@ -288,6 +288,8 @@ export interface Usage {
   acceptedPrediction?: number;
   rejectedPrediction?: number;
   webSearches?: number;
+  /** What the vendor charges for, where it does not charge for all that it counts. */
+  billed?: { input: number; output: number };
   webFetches?: number;
   /** The upstream's record as it came, for the form that it belongs to. */
   native?: { origin: FormatId; value: Record<string, unknown> };

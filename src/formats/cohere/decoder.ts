@@ -1,0 +1,173 @@
+/**
+ * A streamed answer of an upstream that speaks the cohere form, event by event. `message-end` is its end marker; a `[DONE]`
+ * may follow. Citations of a text come while it is written or behind it, so no text is closed before the next part begins.
+ */
+import type { Part, PartDelta, TurnEvent } from '../conversation/conversation.ts';
+import type { UpstreamFailure } from '../conversation/failure.ts';
+import { type Fields, fieldsOf, isFields, textOf, textOrUndefined } from '../conversation/fields.ts';
+import type { TurnDecoder } from '../conversation/format.ts';
+import { decodeCitation, placeOf } from './citations.ts';
+import { decodeBlock, decodeCall, PLAN } from './decode-reply.ts';
+import { decodeFailure, failureFromFinish } from './failure.ts';
+import { decodeFinish } from './finish.ts';
+import { decodeLogprobs } from './logprobs.ts';
+import { decodeUsage } from './usage.ts';
+
+/** The part being told. */
+interface OpenPart {
+  index: number;
+  part: Part;
+  /** Content index of the block; undefined for plan and calls. */
+  content: unknown;
+  /** Of a call: text of the arguments came. */
+  said: boolean;
+}
+
+export class CohereDecoder implements TurnDecoder {
+  private over = false;
+  private started = false;
+  private parts = 0;
+  private calls = false;
+  private open: OpenPart | undefined;
+
+  read(name: string, data: string, value: unknown): TurnEvent[] {
+    if (this.over || data === '' || data === '[DONE]') return [];
+    if (!isFields(value)) return this.fail('malformed', 'an event of the stream is not a JSON object');
+    const delta = fieldsOf(value['delta']);
+    const message = fieldsOf(delta['message']);
+    switch (value['type'] ?? name) {
+      case 'content-delta':
+        return this.readContent(value['index'], fieldsOf(message['content']), value['logprobs']);
+      case 'content-start':
+        return this.readContentStart(value['index'], fieldsOf(message['content']));
+      case 'tool-plan-delta':
+        return this.readPlan(textOf(message['tool_plan']));
+      case 'tool-call-start':
+        return this.readCallStart(fieldsOf(message['tool_calls']));
+      case 'tool-call-delta':
+        return this.readCall(fieldsOf(message['tool_calls']));
+      case 'tool-call-end':
+        return this.open?.part.type === 'toolCall' ? this.stop() : [];
+      case 'citation-start':
+        return this.readCitation(message['citations']);
+      case 'message-start':
+        return this.readMessage(value);
+      case 'message-end':
+        return this.readEnd(delta);
+      default:
+        return this.readOther(value, data);
+    }
+  }
+
+  close(): TurnEvent[] {
+    return this.over ? [] : this.fail('cut', 'the stream ended without its end marker');
+  }
+
+  private readMessage(value: Fields): TurnEvent[] {
+    // A doubled start says nothing new; one after content would splice two answers into one.
+    if (this.parts > 0) return this.fail('malformed', 'the provider restarted its message in the middle of the stream');
+    if (this.started) return [];
+    this.started = true;
+    return [{ type: 'start', id: textOrUndefined(value['id']) }];
+  }
+
+  private readContentStart(content: unknown, block: Fields): TurnEvent[] {
+    return this.begin(decodeBlock(block), content);
+  }
+
+  private readContent(content: unknown, block: Fields, logprobs: unknown): TurnEvent[] {
+    const thinks = typeof block['thinking'] === 'string';
+    const text = textOf(thinks ? block['thinking'] : block['text']);
+    const kind = thinks ? 'reasoning' : 'text';
+    const events: TurnEvent[] = [];
+    if (this.open === undefined || this.open.content !== content || this.open.part.type !== kind) {
+      // Some streams leave the start out.
+      events.push(...this.begin(decodeBlock({ type: thinks ? 'thinking' : 'text' }), content));
+    }
+    if (text !== '') events.push(this.tell({ text }));
+    const read = decodeLogprobs(logprobs);
+    if (read !== undefined) events.push({ type: 'logprobs', choice: 0, logprobs: read });
+    return events;
+  }
+
+  private readPlan(text: string): TurnEvent[] {
+    if (text === '') return [];
+    const planning = this.open?.part.type === 'reasoning' && this.open.part.id === PLAN;
+    const start = planning ? [] : this.begin({ type: 'reasoning', text: '', id: PLAN, origin: 'unknown' }, undefined);
+    return [...start, this.tell({ text })];
+  }
+
+  private readCallStart(call: Fields): TurnEvent[] {
+    const part = decodeCall(call, this.parts);
+    if (part.name === '') return this.fail('malformed', 'a tool call has no name');
+    const first = textOf(fieldsOf(call['function'])['arguments']);
+    part.arguments = '';
+    this.calls = true;
+    const events = this.begin(part, undefined);
+    return first === '' ? events : [...events, ...this.sayArguments(first)];
+  }
+
+  private readCall(call: Fields): TurnEvent[] {
+    if (this.open?.part.type !== 'toolCall') return this.fail('malformed', 'arguments came for no tool call');
+    return this.sayArguments(textOf(fieldsOf(call['function'])['arguments']));
+  }
+
+  private sayArguments(piece: string): TurnEvent[] {
+    if (piece === '') return [];
+    this.open!.said = true;
+    return [this.tell({ arguments: piece })];
+  }
+
+  private readCitation(value: unknown): TurnEvent[] {
+    const place = placeOf(value);
+    // Only a text holds citations; one that was told to its end does no more.
+    if (this.open?.part.type !== 'text' || this.open.content !== place) return [];
+    return [this.tell({ citation: decodeCitation(value) })];
+  }
+
+  private readEnd(delta: Fields): TurnEvent[] {
+    const usage = decodeUsage(delta['usage']);
+    const events: TurnEvent[] = usage === undefined ? [] : [{ type: 'usage', usage }];
+    const finish = decodeFinish(delta['finish_reason'], this.calls);
+    this.over = true;
+    if (finish.unified === 'error') {
+      const failure = failureFromFinish(finish.native ?? '', delta['error']);
+      return [...events, { type: 'failure', failure }];
+    }
+    return [...this.stop(), ...events, { type: 'finish', choice: 0, finish }, { type: 'end' }];
+  }
+
+  /** An event of a later version; an error object where an event should be, which has no type. */
+  private readOther(value: Fields, data: string): TurnEvent[] {
+    const told = value['error'] ?? (value['type'] === undefined ? value['message'] : undefined);
+    if (told === undefined || told === null) return [];
+    this.over = true;
+    return [{ type: 'failure', failure: { ...decodeFailure(500, data), status: null } }];
+  }
+
+  private begin(part: Part, content: unknown): TurnEvent[] {
+    const events = this.stop();
+    this.open = { index: this.parts++, part, content, said: false };
+    events.push({ type: 'partStart', choice: 0, index: this.open.index, part });
+    return events;
+  }
+
+  /** Ends the part being told. Not at the end of its block: the citations of a text may come behind it. */
+  private stop(): TurnEvent[] {
+    const { open } = this;
+    if (open === undefined) return [];
+    this.open = undefined;
+    const stop: TurnEvent = { type: 'partStop', choice: 0, index: open.index };
+    if (open.part.type !== 'toolCall' || open.said) return [stop];
+    return [{ type: 'partDelta', choice: 0, index: open.index, delta: { arguments: '{}' } }, stop];
+  }
+
+  private tell(delta: PartDelta): TurnEvent {
+    return { type: 'partDelta', choice: 0, index: this.open!.index, delta };
+  }
+
+  private fail(kind: UpstreamFailure['kind'], message: string): TurnEvent[] {
+    this.over = true;
+    return [{ type: 'failure', failure: { kind, status: null, message } }];
+  }
+}

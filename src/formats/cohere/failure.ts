@@ -1,0 +1,68 @@
+/** Error bodies of the cohere form: `{"id", "message", "error_type"?}`. */
+import { type FailureKind, type UpstreamFailure, withoutAccount } from '../conversation/failure.ts';
+import { fieldsOf, textOrUndefined } from '../conversation/fields.ts';
+
+const LARGEST_RAW = 64 * 1024;
+
+const BY_STATUS = new Map<number, FailureKind>([
+  [401, 'auth'],
+  [402, 'quota'],
+  [403, 'permission'],
+  [404, 'not_found'],
+  [408, 'timeout'],
+  [413, 'too_large'],
+  [429, 'rate_limit'],
+  // The service's own numbers: blocked by its filter, and given up because its caller did.
+  [498, 'content_filter'],
+  [499, 'server'],
+  [503, 'overloaded'],
+  [504, 'timeout'],
+  [529, 'overloaded'],
+]);
+
+const TOO_LONG = /too many tokens|context (window|length|limit)|maximum context|size limit exceeded/i;
+const NO_MODEL = /model .*(not found|does not exist|was removed|is not available)|finetune .* not found/i;
+const BAD_KEY = /api (key|token)|unauthorized/i;
+const SPENT = /billing|payment|past the per month|monthly/i;
+const FILTERED = /content[ _-]?(filter|policy)|blocked/i;
+
+/** An answer with an error status; the body may be anything, HTML too. */
+export function decodeFailure(status: number, body: string): UpstreamFailure {
+  let value: unknown;
+  try {
+    value = JSON.parse(body);
+  } catch {
+    value = undefined;
+  }
+  const error = fieldsOf(value);
+  const told = textOrUndefined(error['message']) ?? textOrUndefined(error['error']);
+  const message = told || `the provider answered with status ${status}`;
+  const code = textOrUndefined(error['error_type']) ?? null;
+  return {
+    kind: kindOf(status, message, code),
+    status,
+    message: withoutAccount(message),
+    code,
+    raw: value === undefined || body.length > LARGEST_RAW ? body.slice(0, LARGEST_RAW) : value,
+  };
+}
+
+/** What an answer that ended in an error says of it. */
+export function failureFromFinish(reason: string, error: unknown): UpstreamFailure {
+  const told = textOrUndefined(error) ?? textOrUndefined(fieldsOf(error)['message']);
+  const message = told || `the provider ended its answer with ${reason}`;
+  if (reason === 'TIMEOUT') return { kind: 'timeout', status: 504, message, code: reason };
+  const kind = TOO_LONG.test(message) ? 'context_length' : 'server';
+  return { kind, status: kind === 'server' ? 500 : 400, message: withoutAccount(message), code: reason };
+}
+
+function kindOf(status: number, message: string, code: string | null): FailureKind {
+  if (code === 'TOO_MANY_TOKENS') return 'context_length';
+  if (status >= 500) return BY_STATUS.get(status) ?? 'server';
+  if (status === 429 && SPENT.test(message)) return 'quota';
+  if (status !== 400 && status !== 422) return BY_STATUS.get(status) ?? 'invalid_request';
+  if (TOO_LONG.test(message)) return 'context_length';
+  if (NO_MODEL.test(message)) return 'not_found';
+  if (BAD_KEY.test(message)) return 'auth';
+  return FILTERED.test(message) ? 'content_filter' : 'invalid_request';
+}

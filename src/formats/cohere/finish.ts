@@ -1,0 +1,26 @@
+/** Finish reasons of the cohere form as the unified finish. */
+import type { Finish, FinishReason } from '../conversation/conversation.ts';
+import { textOrUndefined } from '../conversation/fields.ts';
+
+/** A map, not an object: an upstream may say `constructor`. */
+const UNIFIED = new Map<unknown, FinishReason>(
+  Object.entries({
+    COMPLETE: 'stop',
+    STOP_SEQUENCE: 'stop',
+    MAX_TOKENS: 'length',
+    TOOL_CALL: 'tool_calls',
+    ERROR_TOXIC: 'content_filter',
+    ERROR: 'error',
+    ERROR_LIMIT: 'error',
+    TIMEOUT: 'error',
+  }),
+);
+
+/** @param calls whether the answer holds a call: `TOOL_CALL` without one is a plain stop, `COMPLETE` with one a call */
+export function decodeFinish(reason: unknown, calls: boolean): Finish {
+  const native = textOrUndefined(reason) ?? null;
+  let unified = UNIFIED.get(native) ?? (calls ? 'tool_calls' : 'stop');
+  if (unified === 'tool_calls' && !calls) unified = 'stop';
+  if (native === 'COMPLETE' && calls) unified = 'tool_calls';
+  return { unified, native };
+}

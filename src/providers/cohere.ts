@@ -1,0 +1,17 @@
+import { bearer } from './bearer.ts';
+import type { ProviderKind } from './provider.ts';
+
+/** Cohere, in its own form: citations, tool plans and thinking have no place in its compatible one. */
+export const cohere: ProviderKind = {
+  id: 'cohere',
+  name: 'Cohere',
+  speaks: 'cohere',
+  baseUrl: 'https://api.cohere.com/v2',
+  environment: 'COHERE_API_KEY',
+  alsoEnvironment: ['CO_API_KEY'],
+  author: 'cohere',
+  bareModels: /^(command|c4ai)-/,
+  headers: bearer,
+  origin: 'unknown',
+  dialect: {},
+};
