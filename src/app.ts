@@ -8,6 +8,7 @@ import type { Config, Limits } from './base/config.ts';
 import { type Log, redact } from './base/log.ts';
 import { createNamespace } from './base/namespace.ts';
 import { buildCatalog, createStatistics } from './catalog/index.ts';
+import { createEgress } from './egress/index.ts';
 import type { HttpLimits } from './http/limits.ts';
 import { createHttpServer, type HttpServer } from './http/server.ts';
 import {
@@ -54,6 +55,7 @@ export async function createApp({ config, target, clock, log }: AppOptions): Pro
   const spend = await createSpend({ database, changes, clock, log, dataDir: config.dataDir });
   const access = createAccess({ database, changes, clock });
   const transport = createTransport({ clock, log, ...outgoingOf(config) });
+  const egress = createEgress({ clock, settings: () => settings.egress });
   const namespace = createNamespace(config.namespace);
   const identities = new Identities(await userHashSecret(database));
   const health = new Health(clock);
@@ -70,6 +72,7 @@ export async function createApp({ config, target, clock, log }: AppOptions): Pro
     running,
     credentials: new Credentials(health),
     transport,
+    egress,
     clock,
     log,
     limits: config.limits,
@@ -116,6 +119,7 @@ export async function createApp({ config, target, clock, log }: AppOptions): Pro
       await server.drain(config.limits.drainMs + LAST_WORDS_MS);
       late.cancel();
       await transport.close();
+      await egress.close();
       await spend.close();
       await statistics.close();
       await changes.close();

@@ -1,12 +1,21 @@
 /** A conversation as a task: bounded by its output cap, asked for in the best of an endpoint's forms, relayed or translated. */
 import type { GatewayError } from '../base/errors.ts';
 import type { Endpoint } from '../catalog/index.ts';
-import type { Closing, EncodeTarget, FailureContext, SpokenFormat, Stamp } from '../formats/conversation/format.ts';
+import type {
+  Closing,
+  EncodeTarget,
+  FailureContext,
+  MediumKind,
+  SpokenFormat,
+  Stamp,
+} from '../formats/conversation/format.ts';
 import { Uncarried } from '../formats/conversation/losses.ts';
 import { spokenFormat } from '../formats/index.ts';
 import { formsFor } from '../providers/index.ts';
 import { ConversationAttempt } from './attempt.ts';
 import { affordableTokens, boundNano, boundOf } from './govern.ts';
+import { MediaFetcher, sourceOf } from './media/fetch-media.ts';
+import { type Fetched, pathOf, remoteMedia } from './media/remote.ts';
 import { type Metered, meter, promptEstimate } from './meter.ts';
 import type { InferenceParts } from './parts.ts';
 import type { InferenceRequest } from './request.ts';
@@ -22,6 +31,9 @@ export class ConversationTask implements Task {
   readonly #parts: InferenceParts;
   readonly #translation: Translation;
   readonly #promptBytes: number;
+  #fetcher: MediaFetcher | undefined;
+  /** What was fetched for the endpoint that is tried next. */
+  #media: Fetched | undefined;
 
   constructor(request: InferenceRequest, parts: InferenceParts) {
     this.#request = request;
@@ -48,6 +60,26 @@ export class ConversationTask implements Task {
 
   estimate(endpoint: Endpoint): Estimate {
     return { ...promptEstimate(endpoint, this.#promptBytes), outputPrice: endpoint.pricing?.completion ?? 0n };
+  }
+
+  prepare(endpoint: Endpoint, signal: () => AbortSignal): Promise<void> | undefined {
+    const { media } = this.#request.asked;
+    this.#media = undefined;
+    if (media.images + media.documents === 0) return undefined;
+    const { kind } = endpoint.provider;
+    const [first] = formsFor(kind, endpoint.upstreamId, this.#request.format.id, endpoint.speaks);
+    const spoken = first === undefined ? undefined : spokenFormat(first);
+    if (spoken?.wantsBytes === undefined) return undefined;
+    const wants = (medium: MediumKind, url: string) => spoken.wantsBytes!(medium, url, kind.dialect);
+    const remote = remoteMedia(this.#translation.conversation, wants);
+    return remote.size === 0 ? undefined : this.#fetch(remote, signal());
+  }
+
+  async #fetch(remote: ReadonlyMap<string, MediumKind>, signal: AbortSignal): Promise<void> {
+    const { egress, limits } = this.#parts;
+    this.#fetcher ??= new MediaFetcher(egress, limits, (url) => pathOf(this.#request.document.exact, url) ?? '');
+    const media = await this.#fetcher.all(remote, signal);
+    this.#media = new Map([...media].map(([url, medium]) => [url, sourceOf(medium)]));
   }
 
   attempt(endpoint: Endpoint, { stamp, owner, user, capOutputTokens }: AttemptAbout): Attempt {
@@ -103,7 +135,7 @@ export class ConversationTask implements Task {
     for (const form of formsFor(kind, endpoint.upstreamId, this.#request.format.id, endpoint.speaks)) {
       const spoken = spokenFormat(form);
       try {
-        return { spoken, passage: this.#translation.toward(spoken, target) };
+        return { spoken, passage: this.#translation.toward(spoken, target, this.#media) };
       } catch (error) {
         if (!(error instanceof Uncarried)) throw error;
         refused ??= error;

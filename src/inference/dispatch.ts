@@ -48,6 +48,8 @@ export class Dispatcher {
   #refused: GatewayError | undefined;
   #full = false;
   #cancelled = false;
+  /** Ends what is waited for; made when something is. */
+  #stop: AbortController | undefined;
   /** Endpoints whose credential failed although the provider has others: tried once more. */
   #again: Candidate | undefined;
   /** Bounds of earlier attempts that may have cost something. */
@@ -104,6 +106,7 @@ export class Dispatcher {
   /** The request has ended while a budget was asked for: nothing is dispatched any more. */
   cancel(): void {
     this.#cancelled = true;
+    this.#stop?.abort();
   }
 
   /** Gives a reservation back that no generation was begun with. */
@@ -117,6 +120,8 @@ export class Dispatcher {
     // Most requests have no budget to ask, and then nothing is waited for.
     const capOutputTokens = this.#budgets.length === 0 ? this.#unlimited() : await this.#reserve(endpoint);
     if (this.#cancelled || this.#request.sink.closed) throw new Abandoned();
+    const preparing = this.#task.prepare?.(endpoint, () => this.#signal);
+    if (preparing !== undefined) await this.#unlessCancelled(preparing);
     const stamp: Stamp = {
       id: this.#request.id,
       model: endpoint.modelId,
@@ -142,6 +147,21 @@ export class Dispatcher {
       generation.attempt(intent);
     }
     return new Ready(this, this.#parts, this.#request, { candidate, attempt, stamp, generation });
+  }
+
+  get #signal(): AbortSignal {
+    this.#stop ??= new AbortController();
+    return this.#stop.signal;
+  }
+
+  async #unlessCancelled(preparing: Promise<void>): Promise<void> {
+    try {
+      await preparing;
+    } finally {
+      // Whatever it came to: nobody waits for it any more.
+      // biome-ignore lint/correctness/noUnsafeFinally: an abandoned request has no other outcome.
+      if (this.#cancelled || this.#request.sink.closed) throw new Abandoned();
+    }
   }
 
   /** Holds what this attempt could cost; returns the smaller output cap that a nearly spent budget leaves. */

@@ -5,6 +5,7 @@ import type { HostSettings, Limits } from '../base/config.ts';
 import type { Log } from '../base/log.ts';
 import type { Nano } from '../base/money.ts';
 import type { Catalog, Statistics } from '../catalog/index.ts';
+import type { Egress } from '../egress/index.ts';
 import type { Transport } from '../providers/index.ts';
 import type { Spend } from '../spend/index.ts';
 import type { Concurrency } from './concurrency.ts';
@@ -22,6 +23,7 @@ export interface InferenceParts {
   running: Running;
   credentials: Credentials;
   transport: Transport;
+  egress: Egress;
   clock: Clock;
   log: Log;
   limits: Limits;

@@ -21,6 +21,11 @@ export interface Task {
   bound(endpoint: Endpoint): CostBound;
   /** For the intent that is journalled before dispatch. */
   estimate(endpoint: Endpoint): Estimate;
+  /**
+   * What must be waited for before an attempt at the endpoint, such as media that it takes only as bytes; undefined when
+   * nothing must. Ends early when the signal is aborted. Rejects with a GatewayError 400 that refuses this endpoint.
+   */
+  prepare?(endpoint: Endpoint, signal: () => AbortSignal): Promise<void> | undefined;
   /** @throws Uncarried when the endpoint cannot carry the request */
   attempt(endpoint: Endpoint, about: AttemptAbout): Attempt;
   /** @param complete false for an answer that broke off: what came behind the last report is estimated */

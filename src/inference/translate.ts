@@ -18,6 +18,7 @@ import type {
 } from '../formats/conversation/format.ts';
 import { Losses } from '../formats/conversation/losses.ts';
 import { collect, eventsOf } from '../formats/conversation/replay.ts';
+import { type Fetched, withMedia } from './media/remote.ts';
 
 /** Writes a streamed answer, relayed or translated: the same three calls (formats/conversation/format.ts). */
 export interface StreamWriter {
@@ -44,6 +45,8 @@ export interface Passage {
   readWhole(text: string, seed: string): WholeReply | { failure: UpstreamFailure };
 }
 
+const NONE: Fetched = new Map();
+
 /** What is decoded of a request, once, however many endpoints are tried. */
 export class Translation {
   readonly format: ServedFormat;
@@ -60,11 +63,14 @@ export class Translation {
     return this.#conversation;
   }
 
-  /** @throws Uncarried when the spoken form cannot hold the request. */
-  toward(spoken: SpokenFormat, target: EncodeTarget): Passage {
-    return spoken.id === this.format.id
+  /**
+   * @param media what was fetched for this endpoint: with any, its own form is translated too, as bytes are put in
+   * @throws Uncarried when the spoken form cannot hold the request.
+   */
+  toward(spoken: SpokenFormat, target: EncodeTarget, media: Fetched = NONE): Passage {
+    return spoken.id === this.format.id && media.size === 0
       ? new RelayPassage(this.format, spoken, this.document, target)
-      : new TranslatedPassage(this.format, spoken, this.conversation, target);
+      : new TranslatedPassage(this.format, spoken, withMedia(this.conversation, media), target);
   }
 }
 

@@ -3,7 +3,7 @@
  * plays bytes and a spend that keeps the row. For what has to be tried thousands of times.
  */
 import type { Caller } from '../access/index.ts';
-import { DEFAULT_LIMITS } from '../base/config/section-readers.ts';
+import { DEFAULT_EGRESS, DEFAULT_LIMITS } from '../base/config/section-readers.ts';
 import { readDocument } from '../base/json.ts';
 import { silentLog } from '../base/log.ts';
 import { parsePrice } from '../base/money.ts';
@@ -11,6 +11,7 @@ import { type Catalog, type Endpoint, NO_FIGURES } from '../catalog/index.ts';
 import type { FormatId } from '../formats/conversation/conversation.ts';
 import { chat, messages } from '../formats/index.ts';
 import { Concurrency } from '../inference/concurrency.ts';
+import { createEgress } from '../egress/index.ts';
 import { Credentials } from '../inference/credentials.ts';
 import { Health } from '../inference/health.ts';
 import { type InferenceParts, type InferenceRequest, Running, type Sink, serve } from '../inference/index.ts';
@@ -157,6 +158,7 @@ function partsFor(kind: ProviderKind, rows: Generation[]): InferenceParts {
     running: new Running(),
     credentials: new Credentials(health),
     transport: kind.transport!,
+    egress: createEgress({ clock, settings: () => DEFAULT_EGRESS }),
     clock,
     log: silentLog,
     limits: DEFAULT_LIMITS,

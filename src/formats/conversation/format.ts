@@ -181,6 +181,9 @@ export interface TurnDecoder {
   close(): TurnEvent[];
 }
 
+/** Parts of a conversation whose bytes may stand somewhere else. */
+export type MediumKind = 'image' | 'file' | 'audio' | 'video';
+
 export interface SpokenFormat {
   readonly id: FormatId;
   /** Path below the provider's base URL, e.g. `/chat/completions`; a function where it names the model or the streaming. */
@@ -195,4 +198,9 @@ export interface SpokenFormat {
   decoder(dialect: Dialect, seed?: string): TurnDecoder;
   /** An answer with an error status; `body` is text, perhaps not JSON; `headers` those of the answer that are kept, lower case. */
   decodeFailure(status: number, body: string, headers?: Readonly<Record<string, string>>): UpstreamFailure;
+  /**
+   * Whether the upstream cannot read such a medium by its http(s) address. The gateway then fetches it (checked egress)
+   * before `encode`, which gets its bytes. Absent: addresses are passed on.
+   */
+  wantsBytes?(kind: MediumKind, url: string, dialect: Dialect): boolean;
 }

@@ -20,4 +20,5 @@ export const converse: SpokenFormat = {
   decodeReply: (value) => decodeReply(value),
   decoder: () => new ConverseDecoder(),
   decodeFailure,
+  wantsBytes: () => true,
 };

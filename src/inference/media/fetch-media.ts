@@ -1,0 +1,126 @@
+/**
+ * Media of one request that the gateway fetches because a provider takes only bytes. Each address is fetched once, however
+ * many endpoints are tried; all of them together are bounded in number, size and time.
+ */
+import type { Limits } from '../../base/config.ts';
+import { type ErrorType, GatewayError } from '../../base/errors.ts';
+import { sniffMediaType } from '../../base/media-type.ts';
+import { type Egress, EgressError, type EgressReply } from '../../egress/index.ts';
+import type { Source } from '../../formats/conversation/conversation.ts';
+import type { MediumKind } from '../../formats/conversation/format.ts';
+
+export interface Medium {
+  mediaType: string;
+  bytes: Buffer;
+}
+
+export class MediaFetcher {
+  readonly #egress: Egress;
+  readonly #limits: Limits;
+  readonly #pathOf: (url: string) => string;
+  readonly #fetched = new Map<string, Promise<Medium>>();
+  #leftBytes: number;
+
+  /** @param pathOf the field that holds an address, for the error that names it */
+  constructor(egress: Egress, limits: Limits, pathOf: (url: string) => string) {
+    this.#egress = egress;
+    this.#limits = limits;
+    this.#pathOf = pathOf;
+    this.#leftBytes = limits.fetchedMediaBytes;
+  }
+
+  /**
+   * The bytes of every address. All begin at once; the first that fails ends the others.
+   * @throws GatewayError 400 with the field's path
+   */
+  async all(addresses: ReadonlyMap<string, MediumKind>, signal: AbortSignal): Promise<Map<string, Medium>> {
+    const urls = [...addresses.keys()];
+    const most = this.#limits.fetchedMedia;
+    const beyond = urls.filter((url) => !this.#fetched.has(url))[most - this.#fetched.size];
+    if (beyond !== undefined) {
+      throw new GatewayError('invalid_request', `${this.#pathOf(beyond)} is one of more than ${most} addresses`, {
+        path: this.#pathOf(beyond),
+      });
+    }
+    const stop = new AbortController();
+    const either = AbortSignal.any([signal, stop.signal]);
+    try {
+      const media = await Promise.all(urls.map((url) => this.#one(url, addresses.get(url)!, either)));
+      return new Map(urls.map((url, index) => [url, media[index]!]));
+    } catch (error) {
+      stop.abort();
+      throw error;
+    }
+  }
+
+  #one(url: string, kind: MediumKind, signal: AbortSignal): Promise<Medium> {
+    let pending = this.#fetched.get(url);
+    if (pending === undefined) {
+      pending = this.#fetch(url, kind, signal);
+      this.#fetched.set(url, pending);
+      // What failed is asked for again by the next endpoint that needs it, within the same limits.
+      pending.catch(() => this.#fetched.delete(url));
+    }
+    return pending;
+  }
+
+  async #fetch(url: string, kind: MediumKind, signal: AbortSignal): Promise<Medium> {
+    const { fetchedMediumBytes, mediaFetchMs } = this.#limits;
+    let reply: EgressReply;
+    try {
+      const maxBytes = Math.min(fetchedMediumBytes, this.#leftBytes);
+      reply = await this.#egress.request({ url, maxBytes, timeoutMs: mediaFetchMs, signal });
+    } catch (error) {
+      throw error instanceof EgressError ? this.#refusal(url, kind, error) : error;
+    }
+    if (reply.status >= 300) throw this.#refuse(url, kind, 'image_download_failed', `answered ${reply.status}`);
+    if (reply.body.length > this.#leftBytes) {
+      const problem = `brings all media of the request past ${this.#limits.fetchedMediaBytes} bytes`;
+      throw this.#refuse(url, kind, 'image_too_large', problem);
+    }
+    this.#leftBytes -= reply.body.length;
+    const mediaType = mediaTypeOf(reply, kind);
+    if (mediaType === undefined) {
+      const told = /^[\w.+-]+\/[\w.+-]+/.exec(reply.headers['content-type'] ?? '')?.[0];
+      const what = { image: 'an image', file: 'a document', audio: 'sound', video: 'a film' }[kind];
+      const problem = `leads to something that is not ${what}${told === undefined ? '' : ` (${told})`}`;
+      throw this.#refuse(url, kind, 'unsupported_image_format', problem);
+    }
+    return { mediaType, bytes: reply.body };
+  }
+
+  #refusal(url: string, kind: MediumKind, { fault, message }: EgressError): GatewayError {
+    if (fault === 'busy') {
+      return new GatewayError('provider_overloaded', `${this.#pathOf(url)} ${message}`, { retryAfterSeconds: 1 });
+    }
+    return this.#refuse(url, kind, fault === 'size' ? 'image_too_large' : 'image_download_failed', message);
+  }
+
+  /** The types of errors know images only. */
+  #refuse(url: string, kind: MediumKind, type: ErrorType, problem: string): GatewayError {
+    const path = this.#pathOf(url);
+    return new GatewayError(kind === 'image' ? type : 'invalid_request', `${path} ${problem}`, { path });
+  }
+}
+
+/** A document may be text, which has no signature: then the label counts, if the bytes can be text at all. */
+function mediaTypeOf({ body, headers }: EgressReply, kind: MediumKind): string | undefined {
+  const sniffed = sniffMediaType(body);
+  if (kind !== 'file') {
+    // Sound and films share containers.
+    const fits = kind === 'image' ? /^image\// : /^(?:audio|video)\//;
+    return sniffed !== undefined && fits.test(sniffed) ? sniffed : undefined;
+  }
+  if (sniffed !== undefined) return sniffed;
+  const label = /^[\w.+-]+\/[\w.+-]+/.exec(headers['content-type'] ?? '')?.[0].toLowerCase();
+  const text = label !== undefined && /^text\/|[/+](?:json|xml|yaml|javascript)$/.test(label);
+  return text && isText(body) ? label : undefined;
+}
+
+function isText(bytes: Buffer): boolean {
+  return !bytes.includes(0) && Buffer.from(bytes.toString('utf8')).equals(bytes);
+}
+
+export function sourceOf({ mediaType, bytes }: Medium): Source {
+  return { kind: 'bytes', mediaType, data: bytes.toString('base64') };
+}
