@@ -17,7 +17,10 @@ export function operations(parts: OperationParts): Operation<Caller>[] {
   return [
     ...healthOperations(parts.readiness),
     ...keyOperations(parts.access),
-    ...catalogOperations<Caller>(() => parts.inference.catalog()),
+    ...catalogOperations<Caller>({
+      catalog: () => parts.inference.catalog(),
+      statistics: () => parts.inference.statistics,
+    }),
     ...inferenceOperations(parts.inference, parts.limits),
   ];
 }

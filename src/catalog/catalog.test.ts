@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { loadConfig } from '../base/config.ts';
 import { KINDS, providersFrom } from '../providers/index.ts';
-import { buildCatalog, type Catalog } from './index.ts';
+import { buildCatalog, type Catalog, type Model } from './index.ts';
 
 function catalogOf(env: Record<string, string>, providers?: unknown): Catalog {
   const config = loadConfig({
@@ -15,6 +15,10 @@ function catalogOf(env: Record<string, string>, providers?: unknown): Catalog {
     },
   });
   return buildCatalog(config.providers, providersFrom(config), KINDS);
+}
+
+function idsOf(model: Model | undefined): string[] {
+  return model!.endpoints.map(({ id }) => id);
 }
 
 function chat(id: string, models: unknown[]) {
@@ -67,10 +71,10 @@ test('several providers of one model are endpoints of it, in the order of the co
   );
 });
 
-test('a provider that its variable switched on serves any model of its author, without a price', () => {
+test('a provider that its variable switched on serves any model of its author; of an unknown one only the name is known', () => {
   const catalog = catalogOf({ OPENAI_API_KEY: 'k' });
-  const endpoint = catalog.find('openai/gpt-4o')!.endpoints[0]!;
-  assert.equal(endpoint.upstreamId, 'gpt-4o');
+  const endpoint = catalog.find('openai/gpt-of-tomorrow')!.endpoints[0]!;
+  assert.equal(endpoint.upstreamId, 'gpt-of-tomorrow');
   assert.equal(endpoint.pricing, null);
   assert.equal(endpoint.contextLength, null);
   assert.equal(endpoint.inputModalities, null);
@@ -80,7 +84,7 @@ test('a provider that its variable switched on serves any model of its author, w
   assert.equal(catalog.find('openai'), undefined);
   assert.equal(catalog.find('openai/a b'), undefined);
   assert.equal(catalog.find(`openai/${'x'.repeat(300)}`), undefined);
-  assert.deepEqual(catalog.models, []);
+  assert.ok(catalog.models.every(({ facts }) => facts?.offers.some(({ provider }) => provider === 'openai')));
 });
 
 test('names that have slashes of their own reach a router whole', () => {
@@ -92,10 +96,32 @@ test('names that have slashes of their own reach a router whole', () => {
   );
 });
 
-test("a suffix that asks for a way of routing is not sent upstream as part of the model's name", () => {
-  const catalog = catalogOf({ OPENAI_API_KEY: 'k' });
-  for (const variant of ['free', 'nitro', 'floor', 'exacto', 'online', 'extended', 'thinking']) {
-    assert.equal(catalog.find(`openai/gpt-4o:${variant}`), undefined);
+test("a suffix that asks for a way of routing is told apart and not sent upstream as part of the model's name", () => {
+  const catalog = catalogOf({ OPENAI_API_KEY: 'k' }, [
+    chat('a', [{ id: 'm/x', pricing: { prompt: '1', completion: '1' } }, { id: 'm/x:thinking' }]),
+    chat('b', [{ id: 'm/x', pricing: { prompt: '0', completion: '0' } }, { id: 'm/y:free' }]),
+  ]);
+  for (const base of ['openai/gpt-4o', 'openai/gpt-of-tomorrow', 'gpt-4o', 'gpt-of-tomorrow', 'm/x', 'm/y:free']) {
+    for (const variant of ['nitro', 'floor', 'exacto'] as const) {
+      const model = catalog.find(`${base}:${variant}`)!;
+      assert.equal(model.variant, variant);
+      assert.deepEqual({ ...model, variant: undefined }, { ...catalog.find(base)!, variant: undefined });
+    }
+  }
+  assert.deepEqual(idsOf(catalog.find('m/x:free')), ['b:m/x']);
+  assert.deepEqual(idsOf(catalog.find('m/x')), ['a:m/x', 'b:m/x']);
+  assert.deepEqual(idsOf(catalog.find('openai/gpt-4o:free')), []);
+  assert.equal(catalog.find('m/x:thinking')!.id, 'm/x:thinking');
+  for (const name of [
+    'm/x:extended',
+    'm/x:online',
+    'm/x:nitro:floor',
+    'm/z:nitro',
+    'm/x:',
+    ':nitro',
+    'openai/:nitro',
+  ]) {
+    assert.equal(catalog.find(name), undefined, name);
   }
   assert.equal(catalog.find('openai/ft:gpt-4o:org::abc')!.endpoints[0]!.upstreamId, 'ft:gpt-4o:org::abc');
 });
@@ -103,7 +129,7 @@ test("a suffix that asks for a way of routing is not sent upstream as part of th
 test("a vendor's bare names reach its models, whoever offers them", () => {
   const open = catalogOf({ OPENAI_API_KEY: 'k', ANTHROPIC_API_KEY: 'a' });
   for (const name of ['gpt-4o', 'gpt-5.2-mini', 'o3', 'o4-mini', 'chatgpt-4o-latest', 'ft:gpt-4o:org::abc']) {
-    assert.equal(open.find(name)?.id, `openai/${name}`);
+    assert.equal(open.find(name)!.endpoints[0]!.upstreamId, name);
   }
   assert.equal(open.find('claude-opus-5-20260101')!.endpoints[0]!.provider.id, 'anthropic');
   for (const name of ['oops', 'gpt', 'large', '', 'claude']) assert.equal(open.find(name), undefined, name);

@@ -1,11 +1,15 @@
 /**
  * What can be asked for: models, and for each the endpoints (one provider's offering) that serve it. Built from the
- * configuration as a whole, frozen, and replaced as a whole on a reload, so that a request sees one or the other.
+ * configuration and the facts about models (`facts.ts`) as a whole, frozen, and replaced as a whole on a reload, so that a
+ * request sees one or the other.
  */
-import type { DataPolicy, ModelSettings, Pricing, ProviderSettings } from '../base/config.ts';
-import { UNKNOWN_DATA_POLICY } from '../base/config.ts';
+import type { DataPolicy, Pricing, ProviderSettings } from '../base/config.ts';
 import type { FormatId } from '../formats/conversation/conversation.ts';
 import type { Provider, ProviderKind } from '../providers/index.ts';
+import type { Facts, ModelFacts } from './facts.ts';
+import { Names, openEndpoints } from './names.ts';
+import { FactsIndex, offeringsOf } from './offerings.ts';
+import { SHIPPED_FACTS } from './snapshot/index.ts';
 
 export interface Endpoint {
   /** `<provider id>:<model id>`; stays the same over reloads, so that statistics and cooling can be kept by it. */
@@ -43,107 +47,88 @@ export interface Model {
   /** `author/slug`. */
   id: string;
   name: string;
-  /** In the order of the configuration, never empty. */
+  /** In the order of the configuration. Empty only for `author/slug:free` of a model that nobody offers for nothing. */
   endpoints: readonly Endpoint[];
   /** The suffix that `find` was asked with and that is a way of routing (`author/slug:nitro`); the id is without it. */
   variant?: RoutingVariant;
+  /** `find` was asked for the newest of a family (`~author/family-latest`), and this is it. */
+  latest?: true;
+  /** What is known of it apart from the configuration; absent: nothing. */
+  facts?: ModelFacts;
 }
 
 /** `nitro`: by throughput; `floor`: by price; `exacto`: by the validity of tool calls (`inference/routing`). */
 export type RoutingVariant = 'nitro' | 'floor' | 'exacto';
 
+/** `~author/family-latest` and the model that it stands for now. */
+export interface LatestModel {
+  id: string;
+  family: string;
+  target: Model;
+}
+
 export interface Catalog {
-  /** Every model that is listed by its name, in the order of the configuration. */
+  /** Every model that is listed: those of the yaml first, then those that the facts know of switched-on providers. */
   readonly models: readonly Model[];
+  readonly latest: readonly LatestModel[];
+  /** The configured providers, in their order. */
+  readonly providers: readonly Provider[];
   /**
-   * The model of a name: a listed id, a name of an author whose provider lists none (`openai/<any>`), or a vendor's bare
-   * name (`gpt-4o`). The id of the model that comes back is the full one.
+   * The model that a name means (`names.ts`); takes as long with ten models as with ten thousand. The id of what comes
+   * back is the full one, without a suffix that asks for a way of routing.
    */
   find(name: string): Model | undefined;
 }
 
-/** A catalog entry's suffix that asks for a way of routing; never part of an upstream's name. */
-const VARIANT = /:(free|nitro|floor|exacto|online|extended|thinking)$/;
-const OPEN_NAME = /^[A-Za-z0-9~._:@+-]{1,128}\/[A-Za-z0-9~._:@+/-]{1,200}$/;
-
 /**
  * @param settings the configured providers; @param providers the same, made by `providersFrom`
  * @param kinds decides whose bare names are whose, also where that vendor's models come from another provider
+ * @param facts what is known of models; default: what comes with the package
  */
 export function buildCatalog(
   settings: readonly ProviderSettings[],
   providers: readonly Provider[],
   kinds: readonly ProviderKind[],
+  facts: Facts = SHIPPED_FACTS,
 ): Catalog {
   const byId = new Map(providers.map((provider) => [provider.id, provider]));
+  const index = new FactsIndex(facts);
   const open: Provider[] = [];
-  const listed = new Map<string, { name: string | null; endpoints: Endpoint[] }>();
-  for (const { id, openEnded, models } of settings) {
-    const provider = byId.get(id);
-    if (!provider) throw new Error(`the provider ${id} was not made`);
-    if (openEnded) open.push(provider);
-    for (const model of models) {
-      const entry = listed.get(model.id) ?? { name: null, endpoints: [] };
-      entry.name ??= model.name;
-      entry.endpoints.push(endpointOf(provider, model));
-      listed.set(model.id, entry);
+  const listed = new Map<string, Listed>();
+  for (const one of settings) {
+    const provider = byId.get(one.id);
+    if (!provider) throw new Error(`the provider ${one.id} was not made`);
+    if (one.openEnded) open.push(provider);
+    for (const { endpoint, facts, name } of offeringsOf(one, provider, index)) {
+      const entry = listed.get(endpoint.modelId) ?? { name: null, facts, endpoints: [] };
+      entry.name ??= name;
+      entry.endpoints.push(endpoint);
+      listed.set(endpoint.modelId, entry);
     }
   }
-  const models = new Map<string, Model>();
-  for (const [id, { name, endpoints }] of listed) {
-    models.set(id, modelOf(id, name, [...endpoints, ...openEndpoints(open, id)]));
-  }
-  const vendors = kinds.filter(({ bareModels, author }) => bareModels !== undefined && author !== undefined);
-  const full = (id: string): Model | undefined => {
-    const model = models.get(id);
-    if (model) return model;
-    const endpoints = open.length > 0 && OPEN_NAME.test(id) ? openEndpoints(open, id) : [];
-    return endpoints.length > 0 ? modelOf(id, null, endpoints) : undefined;
-  };
+  const models = [...listed].map(([id, entry]) => modelOf(id, entry, open));
+  const names = new Names({ models, open, kinds, facts });
   return Object.freeze({
-    models: Object.freeze([...models.values()]),
-    find(name: string) {
-      const found = full(name);
-      if (found || name.includes('/')) return found;
-      const vendor = vendors.find(({ bareModels }) => bareModels!.test(name));
-      return vendor && full(`${vendor.author}/${name}`);
-    },
+    models: Object.freeze(models),
+    latest: Object.freeze(names.latest),
+    providers: Object.freeze([...providers]),
+    find: (name: string) => names.find(name),
   });
 }
 
-function modelOf(id: string, name: string | null, endpoints: readonly Endpoint[]): Model {
-  return Object.freeze({ id, name: name ?? id, endpoints: Object.freeze(endpoints) });
+interface Listed {
+  name: string | null;
+  facts: ModelFacts | null;
+  endpoints: Endpoint[];
 }
 
-function endpointOf(provider: Provider, model: ModelSettings): Endpoint {
-  const { id, name: _name, speaks, ...facts } = model;
-  const forms = speaks && { speaks: speaks as readonly FormatId[] };
-  return Object.freeze({ ...facts, ...forms, id: `${provider.id}:${id}`, provider, modelId: id });
-}
-
-/** Offerings of providers that list no models; nothing is known of them but the name. */
-function openEndpoints(open: readonly Provider[], id: string): Endpoint[] {
-  const slash = id.indexOf('/');
-  const author = id.slice(0, slash);
-  const upstreamId = id.slice(slash + 1);
-  if (VARIANT.test(upstreamId)) return [];
-  return open
-    .filter(({ kind }) => kind.author === author)
-    .map((provider) =>
-      Object.freeze({
-        id: `${provider.id}:${id}`,
-        provider,
-        modelId: id,
-        upstreamId,
-        contextLength: null,
-        maxCompletionTokens: null,
-        pricing: null,
-        inputModalities: null,
-        outputModalities: null,
-        supportedParameters: null,
-        dataPolicy: UNKNOWN_DATA_POLICY,
-        region: null,
-        quantization: null,
-      }),
-    );
+/** Providers that take any name of their author offer it too, unless they have listed it. */
+function modelOf(id: string, { name, facts, endpoints }: Listed, open: readonly Provider[]): Model {
+  const others = openEndpoints(open, id).filter((one) => endpoints.every(({ provider }) => provider !== one.provider));
+  return Object.freeze({
+    id,
+    name: name ?? facts?.name ?? id,
+    endpoints: Object.freeze([...endpoints, ...others]),
+    ...(facts !== null && { facts }),
+  });
 }

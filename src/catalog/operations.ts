@@ -1,41 +1,249 @@
-/** The operations that show the catalog (wire/models.md). */
+/** The operations that show the catalog (wire/models.md). A client that sends `anthropic-version` gets its vendor's shapes. */
+import type { IncomingHttpHeaders } from 'node:http';
+import { Type } from 'typebox';
 import { GatewayError } from '../base/errors.ts';
-import type { Operation } from '../http/operation.ts';
-import type { Catalog } from './catalog.ts';
+import { messages } from '../formats/index.ts';
+import type { ErrorContext, Exchange, Operation } from '../http/operation.ts';
+import type { Catalog, Endpoint, Model } from './catalog.ts';
+import { feedOf } from './feed.ts';
+import {
+  AnthropicModelListSchema,
+  AnthropicModelSchema,
+  OpenAiModelSchema,
+  pageForAnthropic,
+  viewForAnthropic,
+  viewForOpenAi,
+} from './other-clients.ts';
+import {
+  CountQuerySchema,
+  type ListModelsQuery,
+  ListModelsQuerySchema,
+  PageQuerySchema,
+  page,
+  type Row,
+  select,
+  UserModelsQuerySchema,
+  viewRow,
+} from './query.ts';
 import * as schema from './schema.ts';
-import { listModels, viewEndpoints } from './view.ts';
+import type { EndpointStatistics } from './statistics/index.ts';
+import { viewEndpoint, viewEndpoints, viewProviders } from './view.ts';
 
-/** @param catalog yields the current one: a reload replaces it */
-export function catalogOperations<C>(catalog: () => Catalog): Operation<C>[] {
+export interface CatalogOperationParts<C> {
+  /** The current one: a reload replaces it. */
+  catalog(): Catalog;
+  /** Absent: nothing is measured. */
+  statistics?(): EndpointStatistics | undefined;
+  /** Whether what is set for the caller leaves the endpoint; absent: always. For GET /models/user. */
+  permits?(caller: C, endpoint: Endpoint): boolean;
+}
+
+const TAG = 'Models';
+
+export function catalogOperations<C>(parts: CatalogOperationParts<C>): Operation<C>[] {
+  return [
+    ...listOperations(parts),
+    ...modelOperations(parts),
+    {
+      id: 'listZdrEndpoints',
+      method: 'GET',
+      path: '/endpoints/zdr',
+      summary: 'Endpoints that keep nothing of a request',
+      tag: TAG,
+      access: 'any',
+      replies: { 200: { description: 'The endpoints', schema: schema.EndpointListSchema } },
+      handle(exchange) {
+        const data = parts
+          .catalog()
+          .models.flatMap((model) =>
+            model.endpoints
+              .filter(({ dataPolicy }) => dataPolicy.zdr)
+              .map((endpoint) => viewEndpoint(model, endpoint, parts.statistics?.())),
+          );
+        exchange.reply(200, { data });
+      },
+    },
+    {
+      id: 'listProviders',
+      method: 'GET',
+      path: '/providers',
+      summary: 'The configured providers',
+      tag: TAG,
+      access: 'any',
+      replies: { 200: { description: 'The providers', schema: schema.ProviderListSchema } },
+      handle: (exchange) => exchange.reply(200, viewProviders(parts.catalog().providers)),
+    },
+  ];
+}
+
+function listOperations<C>(parts: CatalogOperationParts<C>): Operation<C>[] {
+  const rowsOf = (exchange: Exchange<C>, catalog: Pick<Catalog, 'models' | 'latest'>, query: ListModelsQuery) =>
+    select(catalog, query, { now: exchange.startedAt, statistics: parts.statistics?.() });
   return [
     {
       id: 'listModels',
       method: 'GET',
       path: '/models',
-      summary: 'Models that are configured by name',
-      tag: 'Models',
+      summary: 'Models that are offered by name',
+      tag: TAG,
       access: 'any',
-      query: schema.ListModelsQuerySchema,
+      query: ListModelsQuerySchema,
+      replies: {
+        200: {
+          description: 'One page; the list of Anthropic for requests with `anthropic-version`',
+          schema: Type.Union([schema.ModelListSchema, AnthropicModelListSchema]),
+        },
+      },
+      handle(exchange) {
+        const query = exchange.query as ListModelsQuery;
+        const rows = rowsOf(exchange, parts.catalog(), query.use_rss ? { sort: 'newest', ...query } : query);
+        if (query.use_rss) replyFeed(exchange, rows);
+        else if (isAnthropic(exchange.headers)) exchange.reply(200, pageForAnthropic(rows, query));
+        else exchange.reply(200, page(rows, query, '/api/v1/models'));
+      },
+      encodeError,
+    },
+    {
+      id: 'countModels',
+      method: 'GET',
+      path: '/models/count',
+      summary: 'How many models are offered by name',
+      tag: TAG,
+      access: 'any',
+      query: CountQuerySchema,
+      replies: { 200: { description: 'The number', schema: schema.ModelsCountSchema } },
+      handle(exchange) {
+        const rows = rowsOf(exchange, parts.catalog(), exchange.query as ListModelsQuery);
+        exchange.reply(200, { data: { count: rows.length } });
+      },
+    },
+    {
+      id: 'listUserModels',
+      method: 'GET',
+      path: '/models/user',
+      summary: "Models that the key's and the account's settings leave",
+      tag: TAG,
+      access: 'any',
+      query: UserModelsQuerySchema,
       replies: { 200: { description: 'One page', schema: schema.ModelListSchema } },
       handle(exchange) {
-        const { models } = catalog();
-        exchange.reply(200, listModels(models, exchange.query as schema.ListModelsQuery, '/api/v1/models'));
+        const query = exchange.query as ListModelsQuery;
+        const rows = rowsOf(exchange, permitted(parts, exchange.caller), query);
+        exchange.reply(200, page(rows, query, '/api/v1/models/user'));
       },
+    },
+    {
+      id: 'listEmbeddingModels',
+      method: 'GET',
+      path: '/embeddings/models',
+      summary: 'Models that write embeddings',
+      tag: TAG,
+      access: 'any',
+      query: PageQuerySchema,
+      replies: { 200: { description: 'One page', schema: schema.ModelListSchema } },
+      handle(exchange) {
+        const query = exchange.query as ListModelsQuery;
+        const rows = rowsOf(exchange, parts.catalog(), { output_modalities: 'embeddings' });
+        exchange.reply(200, page(rows, query, '/api/v1/embeddings/models'));
+      },
+    },
+  ];
+}
+
+function modelOperations<C>(parts: CatalogOperationParts<C>): Operation<C>[] {
+  return [
+    {
+      id: 'getModel',
+      method: 'GET',
+      path: '/model/{author}/{slug}',
+      summary: 'One model',
+      tag: TAG,
+      access: 'any',
+      params: schema.ModelParamsSchema,
+      replies: { 200: { description: 'The model', schema: schema.ModelResponseSchema } },
+      handle: (exchange) => exchange.reply(200, { data: viewRow(rowOf(parts.catalog(), namedIn(exchange))) }),
+    },
+    {
+      id: 'retrieveModel',
+      method: 'GET',
+      path: '/models/{model}',
+      summary: "One model as the vendors' SDKs ask for it: the whole name in one segment",
+      tag: TAG,
+      access: 'any',
+      params: Type.Object({ model: Type.String() }),
+      replies: {
+        200: {
+          description: 'The model; in the shape of Anthropic for requests with `anthropic-version`',
+          schema: Type.Union([OpenAiModelSchema, AnthropicModelSchema]),
+        },
+      },
+      handle(exchange) {
+        const row = rowOf(parts.catalog(), exchange.params['model']!);
+        const anthropic = isAnthropic(exchange.headers);
+        exchange.reply(200, anthropic ? viewForAnthropic(row.id, row.model) : viewForOpenAi(row));
+      },
+      encodeError,
     },
     {
       id: 'listEndpoints',
       method: 'GET',
       path: '/models/{author}/{slug}/endpoints',
       summary: 'One model and the endpoints that serve it',
-      tag: 'Models',
+      tag: TAG,
       access: 'any',
       params: schema.ModelParamsSchema,
       replies: { 200: { description: 'The model and its endpoints', schema: schema.ModelEndpointsSchema } },
       handle(exchange) {
-        const model = catalog().find(`${exchange.params['author']}/${exchange.params['slug']}`);
-        if (!model) throw new GatewayError('not_found', 'there is no such model');
-        exchange.reply(200, viewEndpoints(model));
+        const { model } = rowOf(parts.catalog(), namedIn(exchange));
+        exchange.reply(200, viewEndpoints(model, parts.statistics?.()));
       },
     },
   ];
+}
+
+function namedIn({ params }: Pick<Exchange, 'params'>): string {
+  return `${params['author']}/${params['slug']}`;
+}
+
+/** @throws GatewayError 404 */
+function rowOf(catalog: Catalog, name: string): Row {
+  const model = catalog.find(name);
+  if (model === undefined || model.endpoints.length === 0)
+    throw new GatewayError('not_found', 'there is no such model');
+  const latest = model.latest
+    ? catalog.latest.find(({ id, target }) => target.id === model.id && name.endsWith(id))
+    : undefined;
+  return { id: latest?.id ?? model.id, model, latest: latest ?? null };
+}
+
+/** The models with the endpoints that are left for the caller, without those that have none. */
+function permitted<C>(parts: CatalogOperationParts<C>, caller: C): Pick<Catalog, 'models' | 'latest'> {
+  const catalog = parts.catalog();
+  const { permits } = parts;
+  if (permits === undefined) return catalog;
+  const left = new Map<string, Model>();
+  for (const model of catalog.models) {
+    const endpoints = model.endpoints.filter((endpoint) => permits(caller, endpoint));
+    if (endpoints.length > 0) left.set(model.id, { ...model, endpoints });
+  }
+  const latest = catalog.latest.flatMap((row) => {
+    const target = left.get(row.target.id);
+    return target === undefined ? [] : [{ ...row, target }];
+  });
+  return { models: [...left.values()], latest };
+}
+
+function isAnthropic(headers: IncomingHttpHeaders): boolean {
+  return headers['anthropic-version'] !== undefined;
+}
+
+function encodeError(error: GatewayError, { headers }: ErrorContext): unknown {
+  return isAnthropic(headers) ? messages.encodeFailure(error, { generationId: null }) : undefined;
+}
+
+function replyFeed<C>({ response, headers }: Exchange<C>, rows: readonly Row[]): void {
+  const host = headers.host ?? 'localhost';
+  const origin = /^[\w.:[\]-]{1,255}$/.test(host) ? `http://${host}` : 'http://localhost';
+  response.writeHead(200, { 'Content-Type': 'application/rss+xml; charset=utf-8' });
+  response.end(feedOf(rows, origin));
 }

@@ -35,11 +35,16 @@ export const PricingSchema = Type.Object({
 });
 
 const ArchitectureSchema = Type.Object({
-  input_modalities: Type.Array(Type.String()),
-  output_modalities: Type.Array(Type.String()),
+  input_modalities: Type.Array(Type.String(), { description: 'Empty when they are not known' }),
+  output_modalities: Type.Array(Type.String(), { description: 'Empty when they are not known' }),
   modality: nullable(Type.String({ description: 'e.g. `text+image->text`; null when it is not known' })),
   instruct_type: Type.Null(),
-  tokenizer: Type.Null(),
+  tokenizer: nullable(Type.String()),
+});
+
+const ReasoningSchema = Type.Object({
+  mandatory: Type.Boolean({ description: 'It cannot be switched off' }),
+  supported_efforts: nullable(Type.Array(Type.String())),
 });
 
 export const ModelSchema = Type.Object({
@@ -47,8 +52,12 @@ export const ModelSchema = Type.Object({
   canonical_slug: Type.String(),
   name: Type.String(),
   created: Type.Integer({ description: 'Unix seconds; 0 when it is not known' }),
+  description: Type.String({ description: 'Empty: there is none' }),
   context_length: nullable(Type.Integer()),
-  architecture: Type.Omit(ArchitectureSchema, ['instruct_type', 'tokenizer']),
+  architecture: Type.Object({
+    ...Type.Omit(ArchitectureSchema, ['tokenizer']).properties,
+    tokenizer: Type.Optional(Type.String()),
+  }),
   pricing: PricingSchema,
   top_provider: Type.Object({
     context_length: nullable(Type.Integer()),
@@ -59,7 +68,12 @@ export const ModelSchema = Type.Object({
   default_parameters: Type.Null(),
   supported_parameters: Type.Array(Type.String(), { description: 'Empty when they are not known' }),
   supported_voices: Type.Null(),
+  reasoning: Type.Optional(ReasoningSchema),
+  knowledge_cutoff: nullable(Type.String({ description: 'YYYY-MM or YYYY-MM-DD' })),
+  expiration_date: Type.Null(),
+  hugging_face_id: nullable(Type.String()),
   links: Type.Object({ details: Type.String() }),
+  alias_target: Type.Optional(Type.Object({ name: Type.String(), slug: Type.String() })),
 });
 
 export const ModelListSchema = Type.Object({
@@ -68,7 +82,19 @@ export const ModelListSchema = Type.Object({
   total_count: Type.Integer({ description: 'On all pages' }),
 });
 
-const FigureSchema = Type.Null({ description: 'Not measured' });
+export const ModelResponseSchema = Type.Object({ data: ModelSchema });
+
+export const ModelsCountSchema = Type.Object({ data: Type.Object({ count: Type.Integer() }) });
+
+const PercentilesSchema = nullable(
+  Type.Object({ p50: Type.Number(), p75: Type.Number(), p90: Type.Number(), p99: Type.Number() }),
+);
+const WorkloadSchema = Type.Object({
+  latency: PercentilesSchema,
+  throughput: PercentilesSchema,
+  request_count: nullable(Type.Integer()),
+});
+const PercentSchema = nullable(Type.Number({ description: 'Percent; null: it was not asked' }));
 
 export const EndpointSchema = Type.Object({
   name: Type.String(),
@@ -89,11 +115,14 @@ export const EndpointSchema = Type.Object({
     none: Type.Boolean(),
     required: Type.Boolean(),
   }),
-  latency_last_30m: FigureSchema,
-  throughput_last_30m: FigureSchema,
-  uptime_last_5m: FigureSchema,
-  uptime_last_30m: FigureSchema,
-  uptime_last_1d: FigureSchema,
+  supports_voice_cloning: Type.Boolean(),
+  status: Type.Integer({ description: '0: works; -1: some calls fail; -2: often rate limited; -3: most calls fail' }),
+  latency_last_30m: PercentilesSchema,
+  throughput_last_30m: PercentilesSchema,
+  perf_last_30m_by_workload: Type.Optional(Type.Record(Type.String(), WorkloadSchema)),
+  uptime_last_5m: PercentSchema,
+  uptime_last_30m: PercentSchema,
+  uptime_last_1d: PercentSchema,
 });
 
 export const ModelEndpointsSchema = Type.Object({
@@ -107,17 +136,23 @@ export const ModelEndpointsSchema = Type.Object({
   }),
 });
 
-export const ListModelsQuerySchema = Type.Object(
-  {
-    offset: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
-    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, description: 'Default 500' })),
-    output_modalities: Type.Optional(
-      Type.String({ description: 'Comma-separated; models that write one of them, or `all`. Default `text`' }),
-    ),
-    supported_parameters: Type.Optional(Type.String({ description: 'Comma-separated; models that take all of them' })),
-  },
-  { additionalProperties: false },
-);
+export const EndpointListSchema = Type.Object({ data: Type.Array(EndpointSchema) });
+
+const Url = nullable(Type.String());
+
+export const ProviderListSchema = Type.Object({
+  data: Type.Array(
+    Type.Object({
+      name: Type.String(),
+      slug: Type.String(),
+      privacy_policy_url: Url,
+      terms_of_service_url: Url,
+      status_page_url: Url,
+      headquarters: nullable(Type.String({ description: 'ISO 3166-1 alpha-2' })),
+      datacenters: nullable(Type.Array(Type.String({ description: 'ISO 3166-1 alpha-2' }))),
+    }),
+  ),
+});
 
 export const ModelParamsSchema = Type.Object({ author: Type.String(), slug: Type.String() });
 
@@ -126,4 +161,4 @@ export type ModelView = Static<typeof ModelSchema>;
 export type ModelListView = Static<typeof ModelListSchema>;
 export type ModelEndpointsView = Static<typeof ModelEndpointsSchema>;
 export type EndpointView = Static<typeof EndpointSchema>;
-export type ListModelsQuery = Static<typeof ListModelsQuerySchema>;
+export type ProviderListView = Static<typeof ProviderListSchema>;

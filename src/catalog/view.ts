@@ -1,96 +1,171 @@
 /** The catalog as the wire shows it. Pure; nothing that is not known is made up: see `schema.ts` for what stands instead. */
 import { OVERRIDE_PRICE_NAMES, PRICE_NAMES, type Prices, type Pricing } from '../base/config.ts';
 import { textFromPrice } from '../base/money.ts';
-import type { Endpoint, Model } from './catalog.ts';
-import type {
-  EndpointView,
-  ListModelsQuery,
-  ModelEndpointsView,
-  ModelListView,
-  ModelView,
-  PricingView,
-} from './schema.ts';
+import type { Provider } from '../providers/index.ts';
+import type { Endpoint, LatestModel, Model } from './catalog.ts';
+import type { EndpointView, ModelEndpointsView, ModelView, PricingView, ProviderListView } from './schema.ts';
+import { type EndpointFigures, type EndpointStatistics, NO_FIGURES } from './statistics/index.ts';
 
-const PAGE_SIZE = 500;
 /** Public meaning of the value: the price depends. */
 const UNKNOWN_PRICING: PricingView = { prompt: '-1', completion: '-1' };
 
-/** One page of the models that the query asks for (wire/models.md, GET /models). `path` is the operation's own. */
-export function listModels(models: readonly Model[], query: ListModelsQuery, path: string): ModelListView {
-  const { offset = 0, limit = PAGE_SIZE } = query;
-  const found = models.filter((model) => matches(model, query));
-  const page = found.slice(offset, offset + limit);
-  const more = offset + page.length < found.length && page.length > 0;
-  return {
-    data: page.map(viewModel),
-    links: { next: more ? nextPage(path, query, offset + limit) : null },
-    total_count: found.length,
-  };
-}
-
-export function viewEndpoints(model: Model): ModelEndpointsView {
-  return {
-    data: {
-      id: model.id,
-      name: model.name,
-      created: 0,
-      description: '',
-      architecture: { ...architecture(model.endpoints), instruct_type: null, tokenizer: null },
-      endpoints: model.endpoints.map((endpoint) => viewEndpoint(model, endpoint)),
-    },
-  };
-}
-
-function viewModel({ id, name, endpoints }: Model): ModelView {
-  const first = endpoints[0]!;
+export function viewModel(model: Model): ModelView {
+  const { id, name, endpoints, facts } = model;
+  const first = endpoints[0];
+  const { tokenizer, ...architecture } = viewArchitecture(model);
   return {
     id,
-    canonical_slug: id,
+    canonical_slug: facts?.canonical_slug ?? id,
     name,
-    created: 0,
-    context_length: largest(endpoints.map(({ contextLength }) => contextLength)),
-    architecture: architecture(endpoints),
-    pricing: viewPricing(endpoints.find(({ pricing }) => pricing !== null)?.pricing ?? null),
+    created: facts?.created ?? 0,
+    description: '',
+    context_length: contextOf(model),
+    architecture: { ...architecture, ...(tokenizer !== null && { tokenizer }) },
+    pricing: viewPricing(pricingOf(model)),
     top_provider: {
-      context_length: first.contextLength,
-      max_completion_tokens: first.maxCompletionTokens,
+      context_length: first?.contextLength ?? null,
+      max_completion_tokens: first?.maxCompletionTokens ?? null,
       is_moderated: false,
     },
     per_request_limits: null,
     default_parameters: null,
-    supported_parameters: union(endpoints.map(({ supportedParameters }) => supportedParameters)),
+    supported_parameters: parametersOf(model),
     supported_voices: null,
+    ...(facts?.reasoning && {
+      reasoning: {
+        mandatory: facts.reasoning.mandatory,
+        supported_efforts: facts.reasoning.supported_efforts && [...facts.reasoning.supported_efforts],
+      },
+    }),
+    knowledge_cutoff: facts?.knowledge_cutoff ?? null,
+    expiration_date: null,
+    hugging_face_id: facts?.hugging_face_id ?? null,
     links: { details: `/api/v1/models/${id}/endpoints` },
   };
 }
 
-function viewEndpoint(model: Model, endpoint: Endpoint): EndpointView {
-  const { provider, quantization } = endpoint;
+/** The row of `~author/family-latest`: the model that it stands for, under its own name. */
+export function viewLatest({ id, family, target }: LatestModel): ModelView {
+  return {
+    ...viewModel(target),
+    id,
+    name: `${family} (latest)`,
+    links: { details: `/api/v1/models/${id}/endpoints` },
+    alias_target: { name: target.name, slug: target.id },
+  };
+}
+
+export function viewEndpoints(model: Model, statistics: EndpointStatistics | undefined): ModelEndpointsView {
+  return {
+    data: {
+      id: model.id,
+      name: model.name,
+      created: model.facts?.created ?? 0,
+      description: '',
+      architecture: viewArchitecture(model),
+      endpoints: model.endpoints.map((endpoint) => viewEndpoint(model, endpoint, statistics)),
+    },
+  };
+}
+
+export function viewEndpoint(
+  model: Model,
+  endpoint: Endpoint,
+  statistics: EndpointStatistics | undefined,
+): EndpointView {
+  const { provider, pricing } = endpoint;
   const chooses = endpoint.supportedParameters?.includes('tool_choice') ?? false;
+  const figures = statistics?.of(endpoint.id) ?? NO_FIGURES;
+  const workload = workloadOf(endpoint);
   return {
     name: `${provider.name} | ${model.id}`,
     model_id: model.id,
     model_name: model.name,
     provider_name: provider.name,
-    tag: quantization === null ? provider.id : `${provider.id}/${quantization}`,
-    quantization,
+    tag: tagOf(endpoint),
+    quantization: endpoint.quantization,
     context_length: endpoint.contextLength ?? 0,
     max_completion_tokens: endpoint.maxCompletionTokens,
     max_prompt_tokens: null,
-    pricing: viewPricing(endpoint.pricing),
+    pricing: viewPricing(pricing),
     supported_parameters: [...(endpoint.supportedParameters ?? [])],
-    supports_implicit_caching: false,
+    // Who bills reading from a cache and not writing to it fills it unasked.
+    supports_implicit_caching: pricing?.inputCacheRead !== undefined && pricing.inputCacheWrite === undefined,
     supports_tool_choice: { auto: chooses, function: chooses, none: chooses, required: chooses },
-    latency_last_30m: null,
-    throughput_last_30m: null,
-    uptime_last_5m: null,
-    uptime_last_30m: null,
-    uptime_last_1d: null,
+    supports_voice_cloning: false,
+    status: statusOf(figures),
+    latency_last_30m: figures.latencyMs,
+    throughput_last_30m: figures.throughput,
+    ...(figures.requests30m > 0 && {
+      perf_last_30m_by_workload: {
+        [workload]: {
+          latency: figures.latencyMs,
+          throughput: figures.throughput,
+          request_count: figures.requests30m,
+        },
+      },
+    }),
+    uptime_last_5m: figures.uptime5m,
+    uptime_last_30m: figures.uptime30m,
+    uptime_last_1d: figures.uptime1d,
+  };
+}
+
+/** Addresses and countries are nobody's to guess: they are null. */
+export function viewProviders(providers: readonly Provider[]): ProviderListView {
+  return {
+    data: providers.map(({ id, name }) => ({
+      name,
+      slug: id,
+      privacy_policy_url: null,
+      terms_of_service_url: null,
+      status_page_url: null,
+      headquarters: null,
+      datacenters: null,
+    })),
+  };
+}
+
+/** The largest that an endpoint gives. */
+export function contextOf({ endpoints }: Model): number | null {
+  return endpoints.reduce<number | null>(
+    (most, { contextLength }) => (contextLength !== null && contextLength > (most ?? 0) ? contextLength : most),
+    null,
+  );
+}
+
+/** Of the first endpoint whose price is known. */
+export function pricingOf({ endpoints }: Model): Pricing | null {
+  return endpoints.find(({ pricing }) => pricing !== null)?.pricing ?? null;
+}
+
+export function parametersOf({ endpoints }: Model): string[] {
+  return union(endpoints.map(({ supportedParameters }) => supportedParameters));
+}
+
+export function inputModalitiesOf({ endpoints }: Model): string[] {
+  return union(endpoints.map(({ inputModalities }) => inputModalities));
+}
+
+/** A model whose modalities are not known counts as one that writes text, the rule of chat models. */
+export function outputModalitiesOf({ endpoints }: Model): string[] {
+  return union(endpoints.map(({ outputModalities }) => outputModalities ?? ['text']));
+}
+
+function viewArchitecture(model: Model): ModelEndpointsView['data']['architecture'] {
+  const input = inputModalitiesOf(model);
+  const output = union(model.endpoints.map(({ outputModalities }) => outputModalities));
+  return {
+    input_modalities: input,
+    output_modalities: output,
+    modality: input.length === 0 || output.length === 0 ? null : `${input.join('+')}->${output.join('+')}`,
+    instruct_type: null,
+    tokenizer: model.facts?.tokenizer ?? null,
   };
 }
 
 /** `request` and `image` stand in every known price: what is not charged costs 0. */
-function viewPricing(pricing: Pricing | null): PricingView {
+export function viewPricing(pricing: Pricing | null): PricingView {
   if (pricing === null) return UNKNOWN_PRICING;
   const { overrides = [] } = pricing;
   return {
@@ -106,6 +181,32 @@ function viewPricing(pricing: Pricing | null): PricingView {
   };
 }
 
+function tagOf({ provider, quantization, tier }: Endpoint): string {
+  const variant = tier?.name ?? quantization;
+  return variant === null ? provider.id : `${provider.id}/${variant}`;
+}
+
+/** The public values of `status` (wire/models.md, "Seed mapping"), from what was measured. */
+function statusOf({ uptime5m, requests30m, rateLimited30m }: EndpointFigures): number {
+  if (uptime5m !== null && uptime5m < 50) return -3;
+  if (rateLimited30m > 0 && rateLimited30m * 2 >= requests30m) return -2;
+  return uptime5m !== null && uptime5m < 95 ? -1 : 0;
+}
+
+const WORKLOADS: Readonly<Record<string, string>> = {
+  embeddings: 'embeddings',
+  rerank: 'rerank',
+  image: 'image_generation',
+  video: 'video_generation',
+  speech: 'tts',
+  transcription: 'stt',
+};
+
+function workloadOf({ outputModalities }: Endpoint): string {
+  const written = outputModalities ?? ['text'];
+  return written.includes('text') ? 'text_generation' : (WORKLOADS[written[0] ?? ''] ?? 'unknown');
+}
+
 function texts(prices: Prices, names: Readonly<Record<string, keyof Prices>>): Record<string, string> {
   const entries = Object.entries(names).flatMap(([wire, name]) => {
     const price = prices[name];
@@ -114,39 +215,6 @@ function texts(prices: Prices, names: Readonly<Record<string, keyof Prices>>): R
   return Object.fromEntries(entries);
 }
 
-function architecture(endpoints: readonly Endpoint[]) {
-  const input = union(endpoints.map(({ inputModalities }) => inputModalities));
-  const output = union(endpoints.map(({ outputModalities }) => outputModalities));
-  return {
-    input_modalities: input,
-    output_modalities: output,
-    modality: input.length === 0 || output.length === 0 ? null : `${input.join('+')}->${output.join('+')}`,
-  };
-}
-
-/** A model whose modalities are not known counts as one that writes text, the rule of chat models. */
-function matches({ endpoints }: Model, query: ListModelsQuery): boolean {
-  const wanted = words(query.output_modalities ?? 'text');
-  const written = union(endpoints.map(({ outputModalities }) => outputModalities ?? ['text']));
-  if (!wanted.includes('all') && !wanted.some((modality) => written.includes(modality))) return false;
-  const parameters = union(endpoints.map(({ supportedParameters }) => supportedParameters));
-  return words(query.supported_parameters ?? '').every((name) => parameters.includes(name));
-}
-
-function nextPage(path: string, query: ListModelsQuery, offset: number): string {
-  const parameters = new URLSearchParams();
-  for (const [name, value] of Object.entries({ ...query, offset })) parameters.set(name, String(value));
-  return `${path}?${parameters}`;
-}
-
-function words(list: string): string[] {
-  return list.split(',').filter((word) => word !== '');
-}
-
 function union(lists: readonly (readonly string[] | null)[]): string[] {
   return [...new Set(lists.flatMap((list) => list ?? []))];
-}
-
-function largest(numbers: readonly (number | null)[]): number | null {
-  return numbers.reduce((most, number) => (number !== null && (most === null || number > most) ? number : most), null);
 }

@@ -309,7 +309,8 @@ export class ServerExchange<C> implements Exchange<C>, Late {
 
   #encodeError(error: GatewayError): unknown {
     try {
-      if (this.#operation?.encodeError) return this.#operation.encodeError(error, this);
+      const own = this.#operation?.encodeError?.(error, this);
+      if (own !== undefined) return own;
     } catch (failure) {
       this.#core.log.error('error encoder failed', { request_id: this.requestId, error: failure });
     }

@@ -37,7 +37,7 @@ export interface Operation<C = unknown> {
   /** By status. Errors that every operation may answer with need not be listed. */
   replies: Record<number, OperationReply>;
   handle(exchange: Exchange<C>): void | Promise<void>;
-  /** The body of an error answer; default is the envelope of wire/common.md. */
+  /** The body of an error answer; default, also when this yields undefined, is the envelope of wire/common.md. */
   encodeError?(error: GatewayError, exchange: ErrorContext<C>): unknown;
 }
 

@@ -1,0 +1,142 @@
+/**
+ * Which model a name means (wire/chat.md, "Model strings"). In this order: a listed id; a canonical slug, alias, dated
+ * name or the name at a provider that has it, with or without its author; `~author/family-latest`; one of these with a
+ * suffix; a name of an author whose provider lists none; a vendor's bare name; any of these behind `models/`. Nothing
+ * depends on how many models there are: everything that is listed stands in one map.
+ */
+import type { Provider, ProviderKind } from '../providers/index.ts';
+import type { Endpoint, LatestModel, Model, RoutingVariant } from './catalog.ts';
+import type { Facts } from './facts.ts';
+import { nakedEndpoint, prefixed } from './offerings.ts';
+
+/** Suffixes that ask for a way of routing or a kind of endpoint; never part of an upstream's name. */
+const VARIANT = /:(free|nitro|floor|exacto|online|extended|thinking)$/;
+const OPEN_NAME = /^[A-Za-z0-9~._:@+-]{1,128}\/[A-Za-z0-9~._:@+/-]{1,200}$/;
+/** As Google's own clients write them. */
+const RESOURCE = 'models/';
+const LONGEST_NAME = 400;
+
+export interface NamedModels {
+  models: readonly Model[];
+  /** Providers that take any name of their author. */
+  open: readonly Provider[];
+  kinds: readonly ProviderKind[];
+  facts: Facts;
+}
+
+export class Names {
+  readonly latest: readonly LatestModel[];
+  readonly #byName = new Map<string, Model>();
+  readonly #open: readonly Provider[];
+  readonly #vendors: readonly ProviderKind[];
+
+  constructor({ models, open, kinds, facts }: NamedModels) {
+    this.#open = open;
+    this.#vendors = kinds.filter(({ bareModels, author }) => bareModels !== undefined && author !== undefined);
+    for (const model of models) this.#byName.set(model.id, model);
+    for (const model of models) this.#enterOtherNames(model);
+    this.latest = this.#enterLatest(models, facts);
+  }
+
+  find(name: string): Model | undefined {
+    if (name.length > LONGEST_NAME) return undefined;
+    const found = this.#whole(name) ?? this.#withVariant(name) ?? this.#vendorsOwn(name);
+    if (found !== undefined || !name.startsWith(RESOURCE)) return found;
+    return this.find(name.slice(RESOURCE.length));
+  }
+
+  #whole(name: string): Model | undefined {
+    return this.#byName.get(name) ?? this.#openModel(name);
+  }
+
+  /** One suffix is taken off; what is left must be whole, so that several need an entry of their own. */
+  #withVariant(name: string): Model | undefined {
+    const variant = VARIANT.exec(name)?.[1];
+    if (variant === undefined) return undefined;
+    const base = name.slice(0, -variant.length - 1);
+    const model = this.#whole(base) ?? this.#vendorsOwn(base);
+    if (model === undefined) return undefined;
+    if (variant === 'free') {
+      return Object.freeze({ ...model, endpoints: Object.freeze(model.endpoints.filter(isFree)) });
+    }
+    // `extended` and `thinking` are models of their own where they exist, and `online` wants a search.
+    return isRouting(variant) ? Object.freeze({ ...model, variant }) : undefined;
+  }
+
+  #vendorsOwn(name: string): Model | undefined {
+    if (name.includes('/')) return undefined;
+    const vendor = this.#vendors.find(({ bareModels }) => bareModels!.test(name));
+    return vendor && this.#whole(`${vendor.author}/${name}`);
+  }
+
+  #openModel(id: string): Model | undefined {
+    if (this.#open.length === 0 || !OPEN_NAME.test(id)) return undefined;
+    const endpoints = openEndpoints(this.#open, id);
+    return endpoints.length === 0 ? undefined : Object.freeze({ id, name: id, endpoints: Object.freeze(endpoints) });
+  }
+
+  /** What stands already stays: ids come first, and of two models with one name the first. */
+  #enterOtherNames(model: Model): void {
+    const { facts } = model;
+    if (facts === undefined) return;
+    const author = facts.id.slice(0, facts.id.indexOf('/'));
+    const slug = facts.id.slice(author.length + 1);
+    const elsewhere = facts.offers.map(({ upstream_id }) => upstream_id);
+    for (const name of [facts.id, slug, facts.canonical_slug, ...facts.aliases, ...elsewhere]) {
+      this.#enter(author, name, model);
+    }
+    for (const name of facts.dated) this.#enter(author, name, pinned(model, name, author));
+  }
+
+  #enter(author: string, name: string, model: Model): void {
+    for (const each of new Set([name, ...prefixed(author, [name])])) {
+      if (!this.#byName.has(each)) this.#byName.set(each, model);
+    }
+  }
+
+  /** Rows of one family stand in the facts with the newest first, so the first one that is offered is it. */
+  #enterLatest(models: readonly Model[], facts: Facts): LatestModel[] {
+    const offered = new Map(models.map((model) => [model.id, model]));
+    const latest = new Map<string, LatestModel>();
+    for (const { id: modelId, family } of facts.models) {
+      const target = offered.get(modelId);
+      if (family === null || target === undefined) continue;
+      const id = `~${modelId.slice(0, modelId.indexOf('/'))}/${family}-latest`;
+      if (!latest.has(id)) latest.set(id, Object.freeze({ id, family, target }));
+    }
+    for (const { id, target } of latest.values()) {
+      if (!this.#byName.has(id)) this.#byName.set(id, Object.freeze({ ...target, latest: true as const }));
+    }
+    return [...latest.values()];
+  }
+}
+
+/** Offerings of providers that list no models, by the author of the name. A suffix of ours is no part of such a name. */
+export function openEndpoints(open: readonly Provider[], id: string): Endpoint[] {
+  if (VARIANT.test(id)) return [];
+  const slash = id.indexOf('/');
+  const author = id.slice(0, slash);
+  return open
+    .filter(({ kind }) => kind.author === author)
+    .map((provider) => nakedEndpoint(provider, id, id.slice(slash + 1)));
+}
+
+/** The model with its vendor asked for this version of it by name. */
+function pinned(model: Model, name: string, author: string): Model {
+  const endpoints = model.endpoints.map((endpoint) =>
+    endpoint.provider.kind.author === author ? Object.freeze({ ...endpoint, upstreamId: name }) : endpoint,
+  );
+  return Object.freeze({ ...model, endpoints: Object.freeze(endpoints) });
+}
+
+function isFree({ pricing }: Endpoint): boolean {
+  if (pricing === null) return false;
+  const { overrides = [], ...plain } = pricing;
+  return [plain, ...overrides.map(({ prices }) => prices)].every((prices) =>
+    Object.values(prices).every((price) => price === 0n),
+  );
+}
+
+function isRouting(variant: string): variant is RoutingVariant {
+  return variant === 'nitro' || variant === 'floor' || variant === 'exacto';
+}

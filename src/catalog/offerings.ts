@@ -1,0 +1,136 @@
+/**
+ * From settings and facts to endpoints. A model that the yaml lists keeps what the yaml says; of what it does not say, the
+ * facts of the model hold everywhere, and those of the offer (its price, its name there) at the public address of that
+ * kind of provider only: behind another address another price may hold.
+ */
+import type { ModelSettings, ProviderSettings } from '../base/config.ts';
+import { UNKNOWN_DATA_POLICY } from '../base/config.ts';
+import type { FormatId } from '../formats/conversation/conversation.ts';
+import type { Provider } from '../providers/index.ts';
+import type { Endpoint } from './catalog.ts';
+import { type Facts, type ModelFacts, type Offer, pricingFrom } from './facts.ts';
+
+/** The rows by every name of theirs that has an author in front. */
+export class FactsIndex {
+  readonly facts: Facts;
+  readonly #byName = new Map<string, ModelFacts>();
+
+  constructor(facts: Facts) {
+    this.facts = facts;
+    for (const row of facts.models) this.#byName.set(row.id, row);
+    for (const row of facts.models) {
+      const author = row.id.slice(0, row.id.indexOf('/'));
+      for (const name of [row.canonical_slug, ...prefixed(author, [...row.aliases, ...row.dated])]) {
+        if (!this.#byName.has(name)) this.#byName.set(name, row);
+      }
+    }
+  }
+
+  of(id: string): ModelFacts | null {
+    return this.#byName.get(id) ?? null;
+  }
+}
+
+export function prefixed(author: string, names: readonly string[]): string[] {
+  return names.map((name) => (name.includes('/') ? name : `${author}/${name}`));
+}
+
+/** One provider's endpoints with the ids and facts of their models, in the order in which they are listed. */
+export function offeringsOf(settings: ProviderSettings, provider: Provider, index: FactsIndex): Offering[] {
+  const offered = settings.models.map((model) => listedOffering(model, settings, provider, index));
+  if (!settings.openEnded) return offered;
+  const upstream = new Set<string>();
+  for (const facts of index.facts.models) {
+    const offer = offerOf(facts, settings);
+    if (offer === undefined) continue;
+    upstream.add(offer.upstream_id);
+    offered.push({ facts, name: null, endpoint: endpointFrom(facts, offer, settings, provider) });
+  }
+  for (const name of index.facts.listed[settings.id] ?? []) {
+    const id = idOf(name, provider);
+    if (id === null || upstream.has(name)) continue;
+    offered.push({ facts: index.of(id), name: null, endpoint: nakedEndpoint(provider, id, name) });
+  }
+  return offered;
+}
+
+export interface Offering {
+  facts: ModelFacts | null;
+  /** As the yaml has it. */
+  name: string | null;
+  endpoint: Endpoint;
+}
+
+function listedOffering(
+  model: ModelSettings,
+  settings: ProviderSettings,
+  provider: Provider,
+  index: FactsIndex,
+): Offering {
+  const { id, name, speaks, ...stated } = model;
+  const facts = index.of(id);
+  const offer = facts === null ? undefined : offerOf(facts, settings);
+  const unnamed = stated.upstreamId === id.slice(id.indexOf('/') + 1);
+  const endpoint: Endpoint = Object.freeze({
+    ...stated,
+    ...(speaks && { speaks: speaks as readonly FormatId[] }),
+    id: `${provider.id}:${id}`,
+    provider,
+    modelId: id,
+    upstreamId: unnamed ? (offer?.upstream_id ?? stated.upstreamId) : stated.upstreamId,
+    contextLength: stated.contextLength ?? offer?.context_length ?? facts?.context_length ?? null,
+    maxCompletionTokens:
+      stated.maxCompletionTokens ?? offer?.max_completion_tokens ?? facts?.max_completion_tokens ?? null,
+    pricing: stated.pricing ?? priceAt(offer, settings),
+    inputModalities: stated.inputModalities ?? facts?.input_modalities ?? null,
+    outputModalities: stated.outputModalities ?? facts?.output_modalities ?? null,
+    supportedParameters: stated.supportedParameters ?? facts?.supported_parameters ?? null,
+  });
+  return { facts, name, endpoint };
+}
+
+function endpointFrom(facts: ModelFacts, offer: Offer, settings: ProviderSettings, provider: Provider): Endpoint {
+  return Object.freeze({
+    ...nakedEndpoint(provider, facts.id, offer.upstream_id),
+    contextLength: offer.context_length ?? facts.context_length,
+    maxCompletionTokens: offer.max_completion_tokens ?? facts.max_completion_tokens,
+    pricing: priceAt(offer, settings),
+    inputModalities: facts.input_modalities,
+    outputModalities: facts.output_modalities,
+    supportedParameters: facts.supported_parameters,
+  });
+}
+
+/** Nothing is known of it but its name. */
+export function nakedEndpoint(provider: Provider, id: string, upstreamId: string): Endpoint {
+  return Object.freeze({
+    id: `${provider.id}:${id}`,
+    provider,
+    modelId: id,
+    upstreamId,
+    contextLength: null,
+    maxCompletionTokens: null,
+    pricing: null,
+    inputModalities: null,
+    outputModalities: null,
+    supportedParameters: null,
+    dataPolicy: UNKNOWN_DATA_POLICY,
+    region: null,
+    quantization: null,
+  });
+}
+
+function offerOf(facts: ModelFacts, settings: ProviderSettings): Offer | undefined {
+  return facts.offers.find(({ provider }) => provider === settings.kind);
+}
+
+function priceAt(offer: Offer | undefined, settings: ProviderSettings): Endpoint['pricing'] {
+  return offer?.pricing && settings.baseUrl === undefined ? pricingFrom(offer.pricing) : null;
+}
+
+/** The id of a model that a provider lists: its own name where that has an author already (routers), else its author's. */
+function idOf(name: string, provider: Provider): string | null {
+  const plain = name.startsWith('models/') ? name.slice('models/'.length) : name;
+  if (plain.includes('/')) return plain;
+  return provider.kind.author === undefined ? null : `${provider.kind.author}/${plain}`;
+}

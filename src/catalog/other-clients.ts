@@ -1,0 +1,96 @@
+/**
+ * The catalog as the vendors' own SDKs read it: Anthropic's list and model (for a request with `anthropic-version`), and
+ * the single model of OpenAI's. Pure.
+ */
+import { Type } from 'typebox';
+import { invalidField } from '../base/errors.ts';
+import type { Model } from './catalog.ts';
+import { type ListModelsQuery, type Row, viewRow } from './query.ts';
+import { ModelSchema } from './schema.ts';
+import { contextOf } from './view.ts';
+
+const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
+
+export const AnthropicModelSchema = Type.Object({
+  type: Type.Literal('model'),
+  id: Type.String(),
+  display_name: Type.String(),
+  created_at: Type.String({ description: 'The epoch when the day is not known' }),
+  capabilities: Type.Null(),
+  deprecated_at: Type.Null(),
+  lifecycle: Type.Literal('active'),
+  line: nullable(Type.String()),
+  max_input_tokens: nullable(Type.Integer()),
+  max_tokens: nullable(Type.Integer()),
+  retires_at: Type.Null(),
+});
+
+export const AnthropicModelListSchema = Type.Object({
+  data: Type.Array(AnthropicModelSchema),
+  has_more: Type.Boolean(),
+  first_id: nullable(Type.String()),
+  last_id: nullable(Type.String()),
+});
+
+export const OpenAiModelSchema = Type.Object({
+  ...ModelSchema.properties,
+  object: Type.Literal('model'),
+  owned_by: Type.String({ description: 'What stands before the slash of the id' }),
+});
+
+const ANTHROPIC_PAGE_SIZE = 20;
+const LINE = /^claude-(haiku|sonnet|opus|fable|mythos)$/;
+
+export function viewForAnthropic(id: string, model: Model) {
+  const { facts, endpoints } = model;
+  return {
+    type: 'model' as const,
+    id,
+    display_name: model.name,
+    created_at: new Date((facts?.created ?? 0) * 1000).toISOString(),
+    capabilities: null,
+    deprecated_at: null,
+    lifecycle: 'active' as const,
+    line: LINE.exec(facts?.family ?? '')?.[1] ?? null,
+    max_input_tokens: contextOf(model),
+    max_tokens: endpoints[0]?.maxCompletionTokens ?? null,
+    retires_at: null,
+  };
+}
+
+/**
+ * A page behind `after_id` or before `before_id`; the order is the list's own.
+ *
+ * @throws GatewayError 400 for an id that is not listed, and for both at once
+ */
+export function pageForAnthropic(rows: readonly Row[], query: ListModelsQuery) {
+  const { after_id, before_id, lifecycle, limit = ANTHROPIC_PAGE_SIZE } = query;
+  if (after_id !== undefined && before_id !== undefined)
+    throw invalidField('before_id', 'cannot stand beside after_id');
+  const active = lifecycle === undefined || lifecycle.length === 0 || lifecycle.includes('active');
+  const all = active ? rows : [];
+  const backwards = before_id !== undefined;
+  const end = before_id === undefined ? all.length : placeOf(all, before_id, 'before_id');
+  const start = backwards
+    ? Math.max(0, end - limit)
+    : after_id === undefined
+      ? 0
+      : placeOf(all, after_id, 'after_id') + 1;
+  const shown = all.slice(start, backwards ? end : start + limit);
+  return {
+    data: shown.map(({ id, model }) => viewForAnthropic(id, model)),
+    has_more: backwards ? start > 0 : start + shown.length < all.length,
+    first_id: shown[0]?.id ?? null,
+    last_id: shown.at(-1)?.id ?? null,
+  };
+}
+
+function placeOf(rows: readonly Row[], id: string, field: string): number {
+  const place = rows.findIndex((row) => row.id === id);
+  if (place < 0) throw invalidField(field, 'is not the id of a listed model');
+  return place;
+}
+
+export function viewForOpenAi(row: Row) {
+  return { object: 'model' as const, owned_by: row.model.id.slice(0, row.model.id.indexOf('/')), ...viewRow(row) };
+}

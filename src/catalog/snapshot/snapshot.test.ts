@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Compile } from 'typebox/compile';
+import { loadConfig } from '../../base/config.ts';
+import { KINDS, providersFrom } from '../../providers/index.ts';
+import { FactsFileSchema, pricingFrom } from '../facts.ts';
+import { buildCatalog } from '../index.ts';
+import { SHIPPED_FACTS } from './index.ts';
+import file from './models.json' with { type: 'json' };
+
+const { models } = SHIPPED_FACTS;
+
+test('the shipped facts are what their schema says: every row and every offer with its source and its date', () => {
+  assert.deepEqual([...Compile(FactsFileSchema).Errors(file)].slice(0, 5), []);
+  for (const { id, source, date, offers } of models) {
+    for (const [what, dated] of [[source, date], ...offers.map((offer) => [offer.source, offer.date])] as const) {
+      assert.ok(what.trim().length > 10, id);
+      assert.ok(dated <= SHIPPED_FACTS.date, id);
+      assert.ok(!Number.isNaN(Date.parse(dated)), id);
+    }
+  }
+});
+
+test('there are at least 60 models of at least 10 authors, and most of them have a known price somewhere', () => {
+  assert.ok(models.length >= 60);
+  assert.ok(new Set(models.map(({ id }) => id.split('/')[0])).size >= 10);
+  assert.ok(models.filter(({ offers }) => offers.some(({ pricing }) => pricing !== null)).length > models.length * 0.9);
+});
+
+test('no name means two models', () => {
+  const owners = new Map<string, string>();
+  for (const { id, canonical_slug, aliases, dated, offers } of models) {
+    const bare = id.slice(id.indexOf('/') + 1);
+    const author = id.slice(0, id.indexOf('/'));
+    const own = offers.filter(({ provider }) => KINDS.some((kind) => kind.id === provider && kind.author === author));
+    const names = [id, bare, canonical_slug, ...aliases, ...dated, ...own.map(({ upstream_id }) => upstream_id)];
+    for (const name of new Set(names)) {
+      assert.equal(owners.get(name) ?? id, id, name);
+      owners.set(name, id);
+    }
+  }
+});
+
+test('no provider offers a model twice, and no price or limit is one that cannot be', () => {
+  for (const { id, offers, context_length, max_completion_tokens } of models) {
+    assert.equal(new Set(offers.map(({ provider }) => provider)).size, offers.length, id);
+    if (context_length !== null) assert.ok((max_completion_tokens ?? 0) <= context_length, id);
+    for (const { pricing } of offers) {
+      if (pricing === null) continue;
+      const { prompt, completion, inputCacheRead = 0n } = pricingFrom(pricing);
+      assert.ok(prompt < 10n ** 15n && completion < 10n ** 15n, `${id}: past 1000 USD a million tokens`);
+      assert.ok(inputCacheRead <= prompt, id);
+      assert.equal(id.endsWith(':free'), prompt === 0n && completion === 0n, id);
+    }
+  }
+});
+
+test('rows of one family stand with the newest first, so that its latest is the newest', () => {
+  const newest = new Map<string, number>();
+  for (const { id, family, created } of models) {
+    if (family === null || created === null) continue;
+    const key = `${id.split('/')[0]}/${family}`;
+    assert.ok(created <= (newest.get(key) ?? created), id);
+    newest.set(key, created);
+  }
+});
+
+test('every kind of provider that an offer names exists, and every model is reached by every name of its', () => {
+  const kinds = new Map(KINDS.map((kind) => [kind.id, kind]));
+  for (const { offers } of models) for (const { provider } of offers) assert.ok(kinds.has(provider), provider);
+  const env = { OPENROUTER_API_KEY: 'k', PERPLEXITY_API_KEY: 'k' };
+  const config = loadConfig({
+    env,
+    cwd: '/',
+    kinds: KINDS,
+    readFile() {
+      throw Object.assign(new Error('none'), { code: 'ENOENT' });
+    },
+  });
+  const catalog = buildCatalog(config.providers, providersFrom(config), KINDS);
+  assert.equal(catalog.models.length, models.length);
+  for (const { id, canonical_slug, aliases, dated, offers } of models) {
+    const slug = id.slice(id.indexOf('/') + 1);
+    for (const name of [id, slug, canonical_slug, ...aliases, ...dated, ...offers.map((offer) => offer.upstream_id)]) {
+      assert.equal(catalog.find(name)?.id, id, name);
+    }
+  }
+});
