@@ -43,6 +43,7 @@ const EXPECTED: Record<string, Expectation | 'anybody'> = {
   listEndpoints: { inference: 200, management: 200, path: () => '/models/simulated/echo/endpoints' },
   createChatCompletion: { inference: 200, management: 403, body: conversation },
   createMessage: { inference: 200, management: 403, body: conversation },
+  createResponse: { inference: 200, management: 403, body: { model: 'simulated/echo', input: 'hi' } },
   getGeneration: { inference: 404, management: 404, path: () => `/generation?id=gen-${'0'.repeat(32)}` },
 };
 

@@ -9,10 +9,11 @@ import type { SpokenFormat } from './conversation/format.ts';
 import { converse } from './converse/index.ts';
 import { gemini } from './gemini/index.ts';
 import { messages } from './messages/index.ts';
+import { responses } from './responses/index.ts';
 
-export { chat, messages };
+export { chat, messages, responses };
 
-const SPOKEN: Partial<Record<FormatId, SpokenFormat>> = { chat, cohere, converse, gemini, messages };
+const SPOKEN: Partial<Record<FormatId, SpokenFormat>> = { chat, cohere, converse, gemini, messages, responses };
 
 /** Throws for a form that no upstream is spoken to in; the list of provider kinds holds none. */
 export function spokenFormat(id: FormatId): SpokenFormat {

@@ -27,6 +27,7 @@ const OTHER_OUTPUT: ReadonlySet<string> = new Set(['embeddings', 'rerank']);
 
 export class ConversationTask implements Task {
   readonly apiType = 'completions';
+  readonly echo: Stamp['echo'];
   readonly #request: InferenceRequest;
   readonly #parts: InferenceParts;
   readonly #translation: Translation;
@@ -40,6 +41,8 @@ export class ConversationTask implements Task {
     this.#parts = parts;
     this.#translation = new Translation(request.format, request.document);
     this.#promptBytes = request.document.bytes.length;
+    const { format, document } = request;
+    this.echo = format.echo && (() => format.echo!(document));
   }
 
   servedBy({ outputModalities, provider }: Endpoint): boolean {

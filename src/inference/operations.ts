@@ -6,14 +6,14 @@ import { generationId } from '../base/ids.ts';
 import type { JsonDocument } from '../base/json.ts';
 import { wireHeader } from '../base/namespace.ts';
 import type { ServedFormat } from '../formats/conversation/format.ts';
-import { chat, messages } from '../formats/index.ts';
+import { chat, messages, responses } from '../formats/index.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import { encodeGeneration } from '../spend/index.ts';
 import { HttpSink } from './http-sink.ts';
 import type { InferenceParts } from './parts.ts';
 import { regionOf } from './region.ts';
 import type { RequestAbout } from './request.ts';
-import { ChatReply, GenerationReply, MessagesReply } from './schema.ts';
+import { ChatReply, GenerationReply, MessagesReply, ResponsesReply } from './schema.ts';
 import { serve } from './serve.ts';
 
 export interface InferenceLimits {
@@ -34,6 +34,12 @@ export function inferenceOperations(parts: InferenceParts, limits: InferenceLimi
       summary: 'Answer a conversation in the messages form, streamed or not',
       reply: MessagesReply,
     }),
+    conversation(parts, limits, responses, {
+      id: 'createResponse',
+      path: '/responses',
+      summary: 'Answer a conversation in the responses form, streamed or not; nothing is stored',
+      reply: ResponsesReply,
+    }),
     generation(parts),
   ];
 }
@@ -42,7 +48,7 @@ interface ConversationOperation {
   id: string;
   path: string;
   summary: string;
-  reply: typeof ChatReply | typeof MessagesReply;
+  reply: typeof ChatReply | typeof MessagesReply | typeof ResponsesReply;
 }
 
 /** `/messages` also takes the key as `x-api-key`; that is `access`'s business. */
@@ -95,7 +101,16 @@ function check(format: ServedFormat, document: JsonDocument): void {
 }
 
 /** Members whose texts we keep or act on although they may leave ASCII. */
-const OWN_TEXTS = ['model', 'models', 'fallbacks', 'provider', 'user', 'session_id', 'metadata'] as const;
+const OWN_TEXTS = [
+  'model',
+  'models',
+  'fallbacks',
+  'provider',
+  'user',
+  'safety_identifier',
+  'session_id',
+  'metadata',
+] as const;
 
 /** The cheap view of the body with the true texts of the members that `asked` reads; messages stay undecoded. */
 function askedView(document: JsonDocument): Record<string, unknown> {
@@ -131,11 +146,13 @@ function generation(parts: InferenceParts): Operation<Caller> {
     summary: 'Metadata and cost of one generation',
     tag: 'Generations',
     access: 'any',
-    query: Type.Object({ id: Type.String({ minLength: 1, description: 'The id of the answer, `gen-...`' }) }),
+    query: Type.Object({
+      id: Type.String({ minLength: 1, description: 'The id of the answer, `gen-...` or `resp_...`' }),
+    }),
     replies: { 200: { description: 'The generation', schema: GenerationReply } },
     async handle(exchange) {
       const { caller } = exchange;
-      const row = await parts.spend.findGeneration(exchange.query['id'] as string, {
+      const row = await parts.spend.findGeneration((exchange.query['id'] as string).replace(/^resp_/, 'gen-'), {
         organizationId: caller.organizationId,
         ...(caller.kind === 'inference' && { keyId: caller.keyId }),
       });

@@ -94,6 +94,32 @@ export const MessagesReply = Type.Object(
   { ...open, $id: 'Message' },
 );
 
+export const ResponsesReply = Type.Object(
+  {
+    id: Type.String({ description: '`resp_...`: the generation is `gen-...` with the same ending' }),
+    object: Type.Literal('response'),
+    created_at: Type.Integer({ description: 'Unix seconds' }),
+    status: Type.Enum(['completed', 'incomplete', 'failed']),
+    model: Type.String(),
+    output: Type.Array(Type.Object({ type: Type.String() }, open)),
+    incomplete_details: nullable(Type.Object({ reason: Type.Optional(Type.String()) }, open)),
+    error: nullable(Type.Object({ code: Type.String(), message: Type.String() }, open)),
+    usage: nullable(
+      Type.Object(
+        {
+          input_tokens: Type.Integer({ minimum: 0, description: 'Everything read, cache reads and writes included' }),
+          output_tokens: Type.Integer({ minimum: 0, description: 'Everything written, reasoning included' }),
+          total_tokens: Count,
+          cost: Type.Optional(Charged.cost),
+          is_byok: Type.Optional(Type.Boolean()),
+        },
+        open,
+      ),
+    ),
+  },
+  { ...open, $id: 'Response' },
+);
+
 const text = nullable(Type.String());
 const count = nullable(Count);
 const amount = nullable(Type.Number());

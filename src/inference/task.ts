@@ -30,6 +30,8 @@ export interface Task {
   attempt(endpoint: Endpoint, about: AttemptAbout): Attempt;
   /** @param complete false for an answer that broke off: what came behind the last report is estimated */
   meter(endpoint: Endpoint, attempt: Attempt, complete: boolean): Metered;
+  /** What the answers repeat of the request, for forms that do. */
+  readonly echo?: Stamp['echo'];
   encodeFailure(error: GatewayError, about: FailureContext): unknown;
   /** The text that ends a stream of which only comments have been sent. */
   failureEvent(error: GatewayError, stamp: Stamp, closing: Closing): string;

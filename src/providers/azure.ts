@@ -1,6 +1,7 @@
 import { bearer } from './bearer.ts';
 import type { Delivery } from './deliver.ts';
 import type { ProviderKind } from './provider.ts';
+import { openaiResponses } from './responses.ts';
 
 /** Of addresses that want a version, when none is configured: the newest one that is no preview. */
 const DATED_VERSION = '2024-10-21';
@@ -15,6 +16,7 @@ export const azure: ProviderKind = {
   id: 'azure',
   name: 'Azure',
   speaks: 'chat',
+  alsoSpeaks: ['responses'],
   baseUrl: ({ endpoint = 'https://resource.openai.azure.com' }) => endpoint.replace(/\/+$/, ''),
   environment: 'AZURE_OPENAI_API_KEY',
   author: 'azure',
@@ -40,7 +42,10 @@ export const azure: ProviderKind = {
     return TOKEN.test(credential) ? bearer(credential) : { 'api-key': credential };
   },
   origin: 'azure-openai-responses-v1',
-  dialect: { chat: { maxTokens: 'max_completion_tokens', developerRole: true } },
+  dialect: {
+    chat: { maxTokens: 'max_completion_tokens', developerRole: true },
+    responses: { ...openaiResponses, userField: 'user', origin: 'azure-openai-responses-v1' },
+  },
 };
 
 const TOKEN = /^eyJ[\w-]+\.[\w-]+\.[\w-]*$/;

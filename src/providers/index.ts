@@ -29,6 +29,7 @@ import { openai } from './openai.ts';
 import { openrouter } from './openrouter.ts';
 import { perplexity } from './perplexity.ts';
 import type { Provider, ProviderKind } from './provider.ts';
+import { responses } from './responses.ts';
 import { simulated } from './simulated.ts';
 import { together } from './together.ts';
 import { vertex } from './vertex.ts';
@@ -74,6 +75,7 @@ export const KINDS: readonly ProviderKind[] = [
   converse,
   gemini,
   messages,
+  responses,
   simulated,
 ];
 

@@ -1,14 +1,16 @@
 import { bearer } from './bearer.ts';
 import type { ProviderKind } from './provider.ts';
+import { openaiResponses } from './responses.ts';
 
 /**
- * OpenAI's chat completions. Its reasoning models refuse `max_tokens` and want `developer` for `system`; every other
+ * OpenAI: chat completions, and responses for the clients of that form. Its reasoning models refuse `max_tokens` and want `developer` for `system`; every other
  * model takes both newer names. `user` is deprecated in favour of `safety_identifier`, which is made for a hashed id.
  */
 export const openai: ProviderKind = {
   id: 'openai',
   name: 'OpenAI',
   speaks: 'chat',
+  alsoSpeaks: ['responses'],
   baseUrl: 'https://api.openai.com/v1',
   environment: 'OPENAI_API_KEY',
   author: 'openai',
@@ -17,5 +19,6 @@ export const openai: ProviderKind = {
   origin: 'openai-responses-v1',
   dialect: {
     chat: { maxTokens: 'max_completion_tokens', developerRole: true, userField: 'safety_identifier' },
+    responses: openaiResponses,
   },
 };

@@ -1,5 +1,6 @@
 import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
+import { openaiResponses } from './responses.ts';
 
 const NONE = { none: null, minimal: null, low: null, medium: null, high: null, xhigh: null, max: null };
 
@@ -15,7 +16,10 @@ export const xai: ProviderKind = {
   environment: 'XAI_API_KEY',
   author: 'x-ai',
   bareModels: /^grok-/,
+  alsoSpeaks: ['responses'],
+  origin: 'xai-responses-v1',
   dialect: {
+    responses: { ...openaiResponses, minOutputTokens: 1, userField: 'user', origin: 'xai-responses-v1' },
     chat: {
       refusesFor: [
         {

@@ -67,6 +67,8 @@ export interface Stamp {
   created: number;
   /** Chat streams: a last chunk with empty choices, on the finish chunk, or not at all. */
   usage: 'chunk' | 'finish' | 'none';
+  /** Members of the request that the form's answers repeat (`ServedFormat.echo`); absent for forms that repeat none. */
+  echo?(): Record<string, unknown>;
 }
 
 /** The cost of an answer as `usage` shows it (wire/chat.md, ChatUsage and CostDetails). USD. */
@@ -134,6 +136,7 @@ export interface EncodeTarget {
 export interface Dialect {
   chat?: import('../chat/dialect.ts').ChatDialect;
   messages?: import('../messages/dialect.ts').MessagesDialect;
+  responses?: import('../responses/dialect.ts').ResponsesDialect;
   gemini?: import('../gemini/dialect.ts').GeminiDialect;
   converse?: import('../converse/dialect.ts').ConverseDialect;
 }
@@ -157,6 +160,8 @@ export interface ServedFormat {
   check(body: unknown): void;
   asked(body: unknown): Asked;
   decode(body: unknown): Conversation;
+  /** What the answers of this form repeat of their request; asked for only when such an answer is made. */
+  echo?(document: JsonDocument): Record<string, unknown>;
   /** The JSON value of a whole answer. */
   encodeReply(turn: Turn, stamp: Stamp, closing: Closing): unknown;
   encoder(stamp: Stamp): StreamEncoder;

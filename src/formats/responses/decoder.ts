@@ -1,18 +1,13 @@
 /** A streamed answer of an upstream that speaks the responses form (wire/responses.md), event by event. */
-import type { Part, TurnEvent } from '../conversation/conversation.ts';
-import type { FailureKind } from '../conversation/failure.ts';
+import type { Part, ReasoningOrigin, TurnEvent } from '../conversation/conversation.ts';
+import type { FailureKind, UpstreamFailure } from '../conversation/failure.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf, textOrUndefined } from '../conversation/fields.ts';
 import type { TurnDecoder } from '../conversation/format.ts';
+import { inventedCallId } from './decode-reply.ts';
+import { failureFromError, failureOfResponse } from './failure.ts';
+import { decodeFinish } from './finish.ts';
 import { ItemDecoder, type Numbering } from './item.ts';
 import { decodeUsage } from './usage.ts';
-
-const KIND_BY_CODE: Record<string, FailureKind> = {
-  context_length_exceeded: 'context_length',
-  insufficient_quota: 'quota',
-  invalid_prompt: 'invalid_request',
-  rate_limit_exceeded: 'rate_limit',
-  server_is_overloaded: 'overloaded',
-};
 
 /** Output items are told apart by their place in the output: their ids may change in the middle of a stream. */
 export class ResponsesDecoder implements TurnDecoder, Numbering {
@@ -20,16 +15,25 @@ export class ResponsesDecoder implements TurnDecoder, Numbering {
   private started = false;
   private over = false;
   private parts = 0;
+  private id = '';
+  readonly origin: ReasoningOrigin;
   private readonly items = new Map<number, ItemDecoder>();
 
+  constructor(origin: ReasoningOrigin = 'openai-responses-v1') {
+    this.origin = origin;
+  }
+
   nextPart(part: Part): number {
-    if (part.type === 'toolCall') this.calls += 1;
+    if (part.type === 'toolCall') {
+      if (part.id === '') part.id = inventedCallId(this.id, this.calls);
+      this.calls += 1;
+    }
     return this.parts++;
   }
 
   read(_name: string, data: string, value: unknown): TurnEvent[] {
     if (this.over || data === '' || data === '[DONE]') return [];
-    if (!isFields(value)) return this.fail('malformed', 'an event of the stream is not a JSON object', null);
+    if (!isFields(value)) return this.broken('malformed', 'an event of the stream is not a JSON object');
     switch (value['type']) {
       case 'response.created':
         return this.readHead(fieldsOf(value['response']));
@@ -37,28 +41,28 @@ export class ResponsesDecoder implements TurnDecoder, Numbering {
       case 'response.incomplete':
         return this.finish(fieldsOf(value['response']));
       case 'response.failed':
-        return this.readError(fieldsOf(fieldsOf(value['response'])['error']));
+        return this.fail(failureOfResponse({ status: 'failed', ...fieldsOf(value['response']) })!);
       case 'error':
-        return this.readError(isFields(value['error']) ? value['error'] : value);
+        return this.fail(failureFromError(isFields(value['error']) ? value['error'] : value));
       default:
         return this.readItemEvent(value);
     }
   }
 
   close(): TurnEvent[] {
-    return this.over ? [] : this.fail('cut', 'the stream ended without its terminal event', null);
+    return this.over ? [] : this.broken('cut', 'the stream ended without its terminal event');
   }
 
   private readHead(response: Fields): TurnEvent[] {
-    if (this.started)
-      return this.fail('malformed', 'the provider restarted its answer in the middle of the stream', null);
+    if (this.started) return this.broken('malformed', 'the provider restarted its answer in the middle of the stream');
     this.started = true;
+    this.id = textOf(response['id']);
     return [
       {
         type: 'start',
         id: textOrUndefined(response['id']),
         model: textOrUndefined(response['model']),
-        created: typeof response['created_at'] === 'number' ? response['created_at'] : undefined,
+        created: typeof response['created_at'] === 'number' ? Math.trunc(response['created_at']) : undefined,
         serviceTier: textOrUndefined(response['service_tier']),
       },
     ];
@@ -93,23 +97,16 @@ export class ResponsesDecoder implements TurnDecoder, Numbering {
     const usage = decodeUsage(response['usage']);
     if (usage !== undefined) events.push({ type: 'usage', usage });
     this.over = true;
-    const status = textOrUndefined(response['status']) ?? null;
-    const reason = textOrUndefined(fieldsOf(response['incomplete_details'])['reason']);
-    const cut = reason === 'content_filter' ? ('content_filter' as const) : ('length' as const);
-    const complete = this.calls > 0 ? ('tool_calls' as const) : ('stop' as const);
-    const unified = status === 'incomplete' ? cut : complete;
-    events.push({ type: 'finish', choice: 0, finish: { unified, native: reason ?? status } }, { type: 'end' });
+    events.push({ type: 'finish', choice: 0, finish: decodeFinish(response, this.calls > 0) }, { type: 'end' });
     return events;
   }
 
-  private readError(error: Fields): TurnEvent[] {
-    const code = textOrUndefined(error['code']) ?? textOrUndefined(error['type']);
-    const kind = KIND_BY_CODE[code ?? ''] ?? 'server';
-    return this.fail(kind, textOf(error['message']) || 'the provider failed', code ?? null, error);
+  private broken(kind: FailureKind, message: string): TurnEvent[] {
+    return this.fail({ kind, status: null, message, code: null });
   }
 
-  private fail(kind: FailureKind, message: string, code: string | null, raw?: unknown): TurnEvent[] {
+  private fail(failure: UpstreamFailure): TurnEvent[] {
     this.over = true;
-    return [{ type: 'failure', failure: { kind, status: null, message, code, ...(raw !== undefined && { raw }) } }];
+    return [{ type: 'failure', failure }];
   }
 }

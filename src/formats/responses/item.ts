@@ -1,9 +1,14 @@
 /** One output item of a streamed response: its parts as they come, and what only the finished item tells. */
-import type { Citation, Part, PartDelta, ReasoningOrigin, TurnEvent } from '../conversation/conversation.ts';
-import { countOf, type Fields, fieldsOf, listOf, restOf, textOf, textOrUndefined } from '../conversation/fields.ts';
+import { originOf } from '../chat/details.ts';
+import type { Part, PartDelta, ReasoningOrigin, TurnEvent } from '../conversation/conversation.ts';
+import { type Fields, fieldsOf, listOf, textOf, textOrUndefined } from '../conversation/fields.ts';
+import { decodeAnnotation, IN_CONTENT } from './decode-content.ts';
+import { imagePart, reasoningPart } from './decode-item.ts';
 
 /** Gives every part of the answer its number. */
 export interface Numbering {
+  /** Whose reasoning it is where the item does not say so. */
+  readonly origin: ReasoningOrigin;
   nextPart(part: Part): number;
 }
 
@@ -14,8 +19,6 @@ interface OpenPart {
   citations: number;
   stopped: boolean;
 }
-
-const ORIGIN: ReasoningOrigin = 'openai-responses-v1';
 
 const TEXT_EVENTS = new Set([
   'response.output_text.delta',
@@ -56,7 +59,7 @@ export class ItemDecoder {
     if (TEXT_EVENTS.has(type)) {
       const summary = type === 'response.reasoning_summary_text.delta';
       const place = summary ? `summary ${event['summary_index']}` : `content ${event['content_index']}`;
-      const part = this.partAt(place, () => emptyPart(type, this.id), events);
+      const part = this.partAt(place, () => this.emptyPart(type), events);
       this.add(part, 'text', textOf(event['delta']), events);
       const logprobs = listOf(event['logprobs']);
       if (logprobs.length > 0) events.push({ type: 'logprobs', choice: 0, logprobs: { content: logprobs } });
@@ -108,7 +111,8 @@ export class ItemDecoder {
     const refusal = content['type'] === 'refusal';
     const text = textOf(refusal ? content['refusal'] : content['text']);
     if (!refusal && content['type'] !== 'output_text') {
-      this.tellWhole({ type: 'opaque', origin: 'responses', value: content }, events);
+      const extras = { responses: { [IN_CONTENT]: true } };
+      this.tellWhole({ type: 'opaque', origin: 'responses', value: content, extras }, events);
       return;
     }
     const part = this.partAt(`content ${index}`, () => ({ type: refusal ? 'refusal' : 'text', text: '' }), events);
@@ -116,7 +120,7 @@ export class ItemDecoder {
     for (const annotation of listOf(content['annotations']).slice(part.citations)) this.cite(part, annotation, events);
   }
 
-  /** Summaries and thinking as they stand; what is encrypted is a part of its own, bound to them by the item's id. */
+  /** Summaries and thinking as they stand; what is encrypted belongs to the last of them. */
   private completeReasoning(item: Fields, events: TurnEvent[]): void {
     for (const [member, type] of [
       ['summary', 'response.reasoning_summary_text.delta'],
@@ -126,12 +130,25 @@ export class ItemDecoder {
         const text = textOf(fieldsOf(entry)['text']);
         const place = `${member} ${index}`;
         if (text === '' && !this.parts.has(place)) return;
-        const part = this.partAt(place, () => emptyPart(type, this.id), events);
+        const part = this.partAt(place, () => this.emptyPart(type), events);
         this.add(part, 'text', rest(text, part.told), events);
       });
     }
     const encrypted = textOf(item['encrypted_content']);
-    if (encrypted !== '') this.tellWhole({ ...emptyPart('', this.id), encrypted } as Part, events);
+    const signature = textOf(item['signature']);
+    if (encrypted === '' && signature === '') return;
+    const bound = { ...(signature !== '' && { signature }), ...(encrypted !== '' && { encrypted }) };
+    const last = [...this.parts.values()].at(-1);
+    if (last === undefined) this.tellWhole({ ...this.emptyPart(''), ...bound } as Part, events);
+    else events.push(this.delta(last, bound));
+  }
+
+  private emptyPart(event: string): Part {
+    if (event === 'response.output_text.delta') return { type: 'text', text: '' };
+    if (event === 'response.refusal.delta') return { type: 'refusal', text: '' };
+    const { format } = this.item;
+    const origin = format === undefined || format === null ? this.numbering.origin : originOf(format);
+    return reasoningPart('', origin, this.id, event === 'response.reasoning_summary_text.delta');
   }
 
   private partAt(place: string, make: () => Part, events: TurnEvent[]): OpenPart {
@@ -171,13 +188,6 @@ function rest(text: string, told: string): string {
   return text.startsWith(told) ? text.slice(told.length) : '';
 }
 
-function emptyPart(event: string, id: string | undefined): Part {
-  if (event === 'response.output_text.delta') return { type: 'text', text: '' };
-  if (event === 'response.refusal.delta') return { type: 'refusal', text: '' };
-  const summary = event === 'response.reasoning_summary_text.delta';
-  return { type: 'reasoning', text: '', origin: ORIGIN, ...(id !== undefined && { id }), ...(summary && { summary }) };
-}
-
 function callPart(item: Fields): Part {
   const id = textOrUndefined(item['id']);
   return {
@@ -189,27 +199,4 @@ function callPart(item: Fields): Part {
     ...(item['type'] === 'custom_tool_call' && { custom: true }),
     ...(id !== undefined && { extras: { responses: { id } } }),
   };
-}
-
-/** A generated picture; the rest of its item rides along. */
-function imagePart(item: Fields): Part | undefined {
-  if (item['type'] !== 'image_generation_call' || typeof item['result'] !== 'string' || item['result'] === '')
-    return undefined;
-  const format = textOrUndefined(item['output_format']) ?? 'png';
-  return {
-    type: 'image',
-    source: { kind: 'bytes', mediaType: `image/${format}`, data: item['result'] },
-    extras: { responses: restOf(item, ['result']) ?? {} },
-  };
-}
-
-function decodeAnnotation(value: unknown): Citation {
-  const annotation = fieldsOf(value);
-  const citation: Citation = { native: { origin: 'responses', value } };
-  if (annotation['type'] !== 'url_citation') return citation;
-  if (typeof annotation['url'] === 'string') citation.url = annotation['url'];
-  if (typeof annotation['title'] === 'string') citation.title = annotation['title'];
-  citation.start = countOf(annotation['start_index']);
-  citation.end = countOf(annotation['end_index']);
-  return citation;
 }

@@ -1,19 +1,78 @@
-/** Token counts of the responses form: `input_tokens` includes both caches, `output_tokens` the reasoning. */
+/**
+ * Token counts of the responses form (wire/responses.md, Usage), both ways: `input_tokens` includes both caches,
+ * `output_tokens` the reasoning, and `total_tokens` is their sum.
+ */
 import type { Usage } from '../conversation/conversation.ts';
-import { countOf, fieldsOf, isFields } from '../conversation/fields.ts';
+import { countOf, type Fields, fieldsOf, isFields, isImpossibleCount } from '../conversation/fields.ts';
+import type { Cost } from '../conversation/format.ts';
 
+/** Undefined when the record counts nothing. */
 export function decodeUsage(value: unknown): Usage | undefined {
   if (!isFields(value) || typeof value['input_tokens'] !== 'number') return undefined;
+  if (isImpossibleCount(value['input_tokens']) || isImpossibleCount(value['output_tokens'])) return undefined;
   const details = fieldsOf(value['input_tokens_details']);
+  const input = countOf(value['input_tokens']);
   const cacheRead = countOf(details['cached_tokens']);
   const cacheWrite5m = countOf(details['cache_write_tokens']);
-  return {
-    input: Math.max(countOf(value['input_tokens']) - cacheRead - cacheWrite5m, 0),
+  const reasoning = countOf(fieldsOf(value['output_tokens_details'])['reasoning_tokens']);
+  let output = countOf(value['output_tokens']);
+  // A service that counts reasoning beside the output says so by its total.
+  if (reasoning > 0 && value['total_tokens'] === input + output + reasoning) output += reasoning;
+  const usage: Usage = {
+    input: Math.max(input - cacheRead - cacheWrite5m, 0),
     cacheRead,
     cacheWrite5m,
     cacheWrite1h: 0,
-    output: countOf(value['output_tokens']),
-    reasoning: countOf(fieldsOf(value['output_tokens_details'])['reasoning_tokens']),
+    output,
+    reasoning,
     native: { origin: 'responses', value },
+  };
+  const searches = countOf(fieldsOf(value['server_tool_use_details'])['web_search_requests']);
+  if (searches > 0) usage.webSearches = searches;
+  return usage;
+}
+
+/** The whole record; fields of a native record that have no name here are kept, but never an upstream's own cost. */
+export function encodeUsage(usage: Usage, cost: Cost | undefined): Fields {
+  const native = usage.native?.origin === 'responses' ? usage.native.value : {};
+  const { cost: _cost, is_byok: _byok, cost_details: _details, ...others } = native;
+  const input = usage.input + usage.cacheRead + usage.cacheWrite5m + usage.cacheWrite1h;
+  return {
+    ...others,
+    input_tokens: input,
+    input_tokens_details: {
+      ...fieldsOf(native['input_tokens_details']),
+      cached_tokens: usage.cacheRead,
+      cache_write_tokens: usage.cacheWrite5m + usage.cacheWrite1h,
+    },
+    output_tokens: usage.output,
+    output_tokens_details: {
+      ...fieldsOf(native['output_tokens_details']),
+      reasoning_tokens: usage.reasoning,
+    },
+    total_tokens: input + usage.output,
+    ...(usage.webSearches !== undefined && {
+      server_tool_use_details: {
+        ...fieldsOf(native['server_tool_use_details']),
+        web_search_requests: usage.webSearches,
+      },
+    }),
+    ...costMembers(cost),
+  };
+}
+
+/** The members that the cost adds to a usage record, under this form's names. */
+function costMembers(cost: Cost | undefined): Fields {
+  if (cost === undefined) return {};
+  const { upstream_inference_cost, upstream_inference_prompt_cost, upstream_inference_completions_cost } =
+    cost.cost_details;
+  return {
+    cost: cost.cost,
+    is_byok: cost.is_byok,
+    cost_details: {
+      upstream_inference_cost,
+      upstream_inference_input_cost: upstream_inference_prompt_cost,
+      upstream_inference_output_cost: upstream_inference_completions_cost,
+    },
   };
 }

@@ -1,0 +1,214 @@
+/**
+ * Rules of a request that its schema cannot say, and what this gateway does not do: it keeps no responses, so whatever
+ * needs one that was kept is refused by name, never ignored (wire/responses.md, head).
+ */
+import { invalidField } from '../../base/errors.ts';
+import { WIRE_ALIAS, WIRE_NAME } from '../../base/namespace.ts';
+import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
+
+const NAME = /^[a-zA-Z0-9_-]{1,64}$/;
+const LONGEST_METADATA_KEY = 64;
+const ROLES = ['user', 'assistant', 'system', 'developer'];
+
+/** Throws GatewayError 400 with the path of the offending field. */
+export function check(body: unknown): void {
+  const request = fieldsOf(body);
+  refuseState(request);
+  refuseUnbuilt(request);
+  checkModels(request);
+  checkReasoning(fieldsOf(request['reasoning']));
+  listOf(request['tools']).forEach((tool, index) => void checkTool(fieldsOf(tool), `tools[${index}]`));
+  checkToolChoice(request['tool_choice']);
+  for (const key of Object.keys(fieldsOf(request['metadata']))) {
+    if (key.length > LONGEST_METADATA_KEY) {
+      throw invalidField('metadata', `has a key longer than ${LONGEST_METADATA_KEY} characters`);
+    }
+  }
+  const format = fieldsOf(fieldsOf(request['text'])['format']);
+  if (format['type'] === 'json_schema') {
+    if (!NAME.test(textOf(format['name']))) {
+      throw invalidField('text.format.name', 'must be 1 to 64 of a-z, A-Z, 0-9, _ and -');
+    }
+    if (!isFields(format['schema'])) throw invalidField('text.format.schema', 'is missing');
+  }
+  checkInput(request);
+}
+
+function refuseState(request: Fields): void {
+  for (const [field, instead] of [
+    ['previous_response_id', 'send the earlier items in input'],
+    ['conversation', 'send the earlier items in input'],
+  ] as const) {
+    if (request[field] !== undefined && request[field] !== null) {
+      throw invalidField(field, `cannot be used: responses are not stored; ${instead}`);
+    }
+  }
+  if (request['store'] === true) throw invalidField('store', 'must be false or absent: responses are not stored');
+  if (request['background'] === true) {
+    throw invalidField('background', 'must be false or absent: a response that is not stored cannot be fetched later');
+  }
+}
+
+function unbuilt(path: string): Error {
+  return invalidField(path, 'asks for a feature that this gateway does not have yet');
+}
+
+/** Members of `provider` that the router follows. */
+const PREFERENCES = ['order', 'only', 'ignore', 'allow_fallbacks'];
+/** Values of the other ones that ask for nothing. */
+const HARMLESS: readonly unknown[] = [null, undefined, false, 'allow'];
+
+function refuseUnbuilt(request: Fields): void {
+  listOf(request['plugins']).forEach((plugin, index) => {
+    if (fieldsOf(plugin)['enabled'] !== false) throw unbuilt(`plugins[${index}]`);
+  });
+  for (const field of ['stop_server_tools_when', 'transforms', 'deferred_tools', 'preset']) {
+    const value = request[field];
+    if (value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0)) throw unbuilt(field);
+  }
+  for (const [name, value] of Object.entries(fieldsOf(request['provider']))) {
+    if (!PREFERENCES.includes(name) && !HARMLESS.includes(value)) throw unbuilt(`provider.${name}`);
+  }
+  if (request['route'] === 'sort') throw unbuilt('route');
+  if (fieldsOf(request['debug'])['echo_upstream_body'] === true) throw unbuilt('debug.echo_upstream_body');
+}
+
+function checkModels(request: Fields): void {
+  const named: [string, unknown][] = [['model', request['model']]];
+  listOf(request['models']).forEach((model, index) => void named.push([`models[${index}]`, model]));
+  for (const [path, model] of named) {
+    if (textOf(model).includes('@preset/')) throw unbuilt(path);
+    if (typeof model === 'string' && model.trim() === '') throw invalidField(path, 'must not be empty');
+  }
+}
+
+function checkReasoning(reasoning: Fields): void {
+  const effort = reasoning['effort'] ?? undefined;
+  if (typeof reasoning['max_tokens'] === 'number' && effort !== undefined) {
+    throw invalidField('reasoning.max_tokens', 'must not be given together with an effort');
+  }
+  if (reasoning['enabled'] === false && effort !== undefined && effort !== 'none') {
+    throw invalidField('reasoning.enabled', 'must not be false when an effort is given');
+  }
+}
+
+/** Tools that the gateway itself would run. */
+function isOwnTool(type: string): boolean {
+  return type.startsWith(`${WIRE_NAME}:`) || type.startsWith(`${WIRE_ALIAS}:`);
+}
+
+function checkTool(tool: Fields, path: string): void {
+  const type = textOf(tool['type']);
+  if (isOwnTool(type)) throw unbuilt(`${path}.type`);
+  if ((type === 'function' || type === 'custom') && !NAME.test(textOf(tool['name']))) {
+    throw invalidField(`${path}.name`, 'must be 1 to 64 of a-z, A-Z, 0-9, _ and -');
+  }
+}
+
+/** Each value has one meaning; an unknown one is refused, not taken for a default (bug 40). */
+function checkToolChoice(choice: unknown): void {
+  if (choice === undefined || choice === null) return;
+  if (typeof choice === 'string') {
+    if (choice === 'none' || choice === 'auto' || choice === 'required') return;
+    throw invalidField('tool_choice', "must be 'none', 'auto', 'required' or an object that names a tool");
+  }
+  const { type, name, tools } = fieldsOf(choice);
+  if (typeof type !== 'string' || type === '') throw invalidField('tool_choice.type', 'is missing');
+  if (isOwnTool(type)) throw unbuilt('tool_choice.type');
+  if ((type === 'function' || type === 'custom') && textOf(name) === '') {
+    throw invalidField('tool_choice.name', 'is missing');
+  }
+  if (type === 'allowed_tools' && !Array.isArray(tools)) throw invalidField('tool_choice.tools', 'must be a list');
+}
+
+function checkInput(request: Fields): void {
+  const { input } = request;
+  if (input === undefined || input === null) {
+    if (!isFields(request['prompt'])) throw invalidField('input', 'is missing');
+    return;
+  }
+  if (Array.isArray(input) && input.length === 0 && !isFields(request['prompt'])) {
+    throw invalidField('input', 'must not be empty');
+  }
+  listOf(input).forEach((entry, index) => void checkItem(fieldsOf(entry), `input[${index}]`));
+}
+
+/** Members that must be texts, by type of item. */
+const REQUIRED = new Map<unknown, readonly string[]>(
+  Object.entries({
+    function_call: ['call_id', 'name', 'arguments'],
+    custom_tool_call: ['call_id', 'name', 'input'],
+    function_call_output: ['call_id'],
+    custom_tool_call_output: ['call_id'],
+  }),
+);
+
+function checkItem(item: Fields, path: string): void {
+  const type = item['type'] ?? 'message';
+  if (type === 'item_reference' || (item['type'] == null && item['role'] === undefined && 'id' in item)) {
+    throw invalidField(path, 'refers to a stored item: responses are not stored; send the item itself');
+  }
+  if (type === 'message') {
+    if (!ROLES.includes(textOf(item['role']))) throw invalidField(`${path}.role`, `must be one of ${ROLES.join(', ')}`);
+    if (item['role'] !== 'assistant' && (item['content'] === undefined || item['content'] === null)) {
+      throw invalidField(`${path}.content`, 'is missing');
+    }
+    checkContent(item['content'], `${path}.content`);
+    return;
+  }
+  for (const member of REQUIRED.get(type) ?? []) {
+    const value = item[member];
+    if (typeof value !== 'string') throw invalidField(`${path}.${member}`, 'must be a text');
+    // A call without a name would be lost in translation, and its result with it.
+    if (value === '' && member !== 'arguments' && member !== 'input') {
+      throw invalidField(`${path}.${member}`, 'must not be empty');
+    }
+  }
+  if (type === 'function_call_output' || type === 'custom_tool_call_output') {
+    if (item['output'] === undefined || item['output'] === null) throw invalidField(`${path}.output`, 'is missing');
+    checkContent(item['output'], `${path}.output`);
+  }
+}
+
+/** Members of which a part needs one, by its type. */
+const NEEDS = new Map<unknown, readonly string[]>(
+  Object.entries({
+    input_text: ['text'],
+    output_text: ['text'],
+    refusal: ['refusal'],
+    input_image: ['image_url', 'file_id'],
+    input_file: ['file_data', 'file_id', 'file_url'],
+    input_video: ['video_url'],
+  }),
+);
+
+function checkContent(content: unknown, path: string): void {
+  listOf(content).forEach((entry, index) => {
+    const part = fieldsOf(entry);
+    const at = `${path}[${index}]`;
+    if (typeof part['type'] !== 'string') throw invalidField(`${at}.type`, 'is missing');
+    const needs = NEEDS.get(part['type']);
+    if (needs !== undefined && !needs.some((member) => typeof part[member] === 'string')) {
+      throw invalidField(
+        `${at}.${needs[0]}`,
+        needs.length === 1 ? 'is missing' : `or ${needs.slice(1).join(' or ')} is missing`,
+      );
+    }
+    for (const member of ['image_url', 'file_url', 'video_url']) {
+      if (typeof part[member] === 'string') checkAddress(part[member], `${at}.${member}`);
+    }
+    if (part['type'] === 'input_audio') {
+      const audio = fieldsOf(part['input_audio']);
+      for (const member of ['data', 'format']) {
+        if (typeof audio[member] !== 'string') throw invalidField(`${at}.input_audio.${member}`, 'is missing');
+      }
+    }
+  });
+}
+
+/** Only addresses that an upstream may fetch, and data; never `file:` and its like (bug 73). */
+function checkAddress(address: string, path: string): void {
+  if (!/^(https?:\/\/|gs:\/\/|s3:\/\/|data:)[^\s]/i.test(address.slice(0, 64))) {
+    throw invalidField(path, 'must be an http(s) address or a data: URL');
+  }
+}

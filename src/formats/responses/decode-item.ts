@@ -1,0 +1,114 @@
+/** Items that the model's side of a conversation is made of, into parts: those of a whole answer and of a request's past. */
+import { originOf } from '../chat/details.ts';
+import type { Part, ReasoningOrigin, ReasoningPart, ToolCallPart } from '../conversation/conversation.ts';
+import { type Fields, fieldsOf, listOf, restOf, textOf, textOrUndefined } from '../conversation/fields.ts';
+import { decodeContent } from './decode-content.ts';
+import { unsealBlock } from './sealed.ts';
+
+/** Member of `extras.responses` of a text: what its message item says of itself (`id`, `phase`, `status`). */
+export const MESSAGE = 'message';
+
+const MESSAGE_ITEM = ['type', 'role', 'content'];
+const CALL_ITEM = ['type', 'call_id', 'name', 'arguments', 'input'];
+const REASONING_ITEM = ['type', 'id', 'summary', 'content', 'encrypted_content', 'signature', 'format', 'status'];
+
+/** @param origin whose reasoning it is where the item does not say so */
+export function decodeItem(item: Fields, origin: ReasoningOrigin): Part[] {
+  switch (item['type']) {
+    case undefined:
+    case null:
+    case 'message':
+      return decodeMessage(item);
+    case 'reasoning':
+      return decodeReasoning(item, origin);
+    case 'function_call':
+    case 'custom_tool_call':
+      return [decodeCall(item)];
+    default:
+      return [imagePart(item) ?? { type: 'opaque', origin: 'responses', value: item }];
+  }
+}
+
+/** The parts of consecutive items: what is bound to a call (a signature, told under the call's id) returns to it. */
+export function decodeItems(items: readonly unknown[], origin: ReasoningOrigin): Part[] {
+  const parts = items.flatMap((item) => decodeItem(fieldsOf(item), origin));
+  const calls = new Map<string, ToolCallPart>();
+  for (const part of parts) if (part.type === 'toolCall') calls.set(part.id, part);
+  if (calls.size === 0) return parts;
+  return parts.filter((part) => {
+    if (part.type !== 'reasoning' || part.id === undefined || part.encrypted === undefined) return true;
+    const call = calls.get(part.id);
+    if (call === undefined) return true;
+    call.signature = { value: part.encrypted, origin: part.origin };
+    return false;
+  });
+}
+
+function decodeMessage(item: Fields): Part[] {
+  const about = restOf(item, MESSAGE_ITEM);
+  const parts = decodeContent(item['content']);
+  if (about === undefined) return parts;
+  return parts.map((part) => ({
+    ...part,
+    extras: { ...part.extras, responses: { ...part.extras?.responses, [MESSAGE]: about } },
+  }));
+}
+
+function decodeReasoning(item: Fields, otherwise: ReasoningOrigin): Part[] {
+  const encrypted = textOf(item['encrypted_content']);
+  const sealed = unsealBlock(encrypted);
+  if (sealed !== undefined) return [sealed];
+  const { format } = item;
+  const origin = format === undefined || format === null ? otherwise : originOf(format);
+  const id = textOrUndefined(item['id']);
+  const parts: ReasoningPart[] = [];
+  for (const [member, summary] of [
+    ['summary', true],
+    ['content', false],
+  ] as const) {
+    for (const entry of listOf(item[member]))
+      parts.push(reasoningPart(textOf(fieldsOf(entry)['text']), origin, id, summary));
+  }
+  if (parts.length === 0) parts.push(reasoningPart('', origin, id, false));
+  const last = parts.at(-1)!;
+  if (encrypted !== '') last.encrypted = encrypted;
+  if (typeof item['signature'] === 'string') last.signature = item['signature'];
+  const rest = restOf(item, REASONING_ITEM);
+  if (rest !== undefined) parts[0]!.extras = { responses: rest };
+  return parts;
+}
+
+export function reasoningPart(
+  text: string,
+  origin: ReasoningOrigin,
+  id: string | undefined,
+  summary: boolean,
+): ReasoningPart {
+  return { type: 'reasoning', text, origin, ...(id !== undefined && { id }), ...(summary && { summary }) };
+}
+
+function decodeCall(item: Fields): ToolCallPart {
+  const custom = item['type'] === 'custom_tool_call';
+  const part: ToolCallPart = {
+    type: 'toolCall',
+    id: textOf(item['call_id']),
+    name: textOf(item['name']),
+    arguments: textOf(custom ? item['input'] : item['arguments']),
+    ...(custom && { custom }),
+  };
+  const rest = restOf(item, CALL_ITEM);
+  if (rest !== undefined) part.extras = { responses: rest };
+  return part;
+}
+
+/** A generated picture; the rest of its item rides along. */
+export function imagePart(item: Fields): Part | undefined {
+  const { result } = item;
+  if (item['type'] !== 'image_generation_call' || typeof result !== 'string' || result === '') return undefined;
+  const format = textOrUndefined(item['output_format']) ?? 'png';
+  return {
+    type: 'image',
+    source: { kind: 'bytes', mediaType: `image/${format}`, data: result },
+    extras: { responses: restOf(item, ['result']) ?? {} },
+  };
+}

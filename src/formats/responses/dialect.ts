@@ -1,0 +1,18 @@
+/** Ways in which a service that speaks the responses form differs from its standard. Absent members mean the default. */
+import type { ReasoningOrigin } from '../conversation/conversation.ts';
+
+export interface ResponsesDialect {
+  /** Who can read the reasoning of its answers. Default `openai-responses-v1`. */
+  origin?: ReasoningOrigin;
+  /** Smallest output cap that the service accepts; a smaller one is raised to it. Default none. */
+  minOutputTokens?: number;
+  /** The field for the hashed end user. Default `user`. */
+  userField?: 'user' | 'safety_identifier' | 'none';
+  /**
+   * Earlier reasoning is taken back encrypted only, and with something of the same answer behind it (what is not stored
+   * cannot be looked up). Default false: plain texts are taken as well.
+   */
+  encryptedReasoningOnly?: boolean;
+  /** Request parameters that the service refuses; dropped (relay: removed) and reported. */
+  refuses?: readonly string[];
+}

@@ -1,0 +1,309 @@
+/** Messages of the conversation as items of a request in the responses form, one by one in order. */
+import { encodeUrl } from '../chat/content.ts';
+import type {
+  Message,
+  Part,
+  ReasoningPart,
+  Source,
+  TextPart,
+  ToolCallPart,
+  ToolResultPart,
+} from '../conversation/conversation.ts';
+import type { Fields } from '../conversation/fields.ts';
+import type { EncodeTarget } from '../conversation/format.ts';
+import { type Losses, Uncarried } from '../conversation/losses.ts';
+import { INSTRUCTIONS, PROMPT } from './decode.ts';
+import { encodeAnnotation, IN_CONTENT } from './decode-content.ts';
+import { MESSAGE } from './decode-item.ts';
+
+/** One item of the model while its parts are gathered. */
+interface Run {
+  item: Fields;
+  /** What following parts must have in common with it to join. */
+  key: string;
+}
+
+export class ItemEncoder {
+  /** An item holds reasoning that only stays readable when it is asked for encrypted. */
+  reasoned = false;
+  private readonly items: Fields[] = [];
+  private readonly customCalls = new Set<string>();
+  private readonly reported = new Set<string>();
+  private readonly target: EncodeTarget;
+  private readonly losses: Losses;
+
+  constructor(target: EncodeTarget, losses: Losses) {
+    this.target = target;
+    this.losses = losses;
+  }
+
+  encode(messages: readonly Message[]): Fields[] {
+    for (const message of messages) {
+      if (message.name !== undefined) this.report('messages[].name', 'the responses form has no names');
+      if (message.role === 'assistant') this.encodeModel(message.parts);
+      else this.encodeInput(message);
+    }
+    return this.items;
+  }
+
+  private encodeInput(message: Message): void {
+    const { role, parts } = message;
+    const about = message.extras?.responses;
+    let content: Part[] = [];
+    const flush = () => {
+      if (content.length > 0) this.items.push({ role, content: this.shortest(content), ...about });
+      content = [];
+    };
+    for (const part of parts) {
+      if (part.type === 'toolResult') {
+        flush();
+        this.items.push(this.encodeResult(part));
+      } else if (part.type === 'opaque' && isItem(part)) {
+        flush();
+        this.items.push(part.value as Fields);
+      } else content.push(part);
+    }
+    flush();
+  }
+
+  /** A text when one plain text says it all, else a list. */
+  private shortest(parts: readonly Part[]): string | Fields[] {
+    const [only, ...others] = parts;
+    if (only?.type === 'text' && others.length === 0 && only.extras?.responses === undefined) return only.text;
+    return parts.flatMap((part) => this.encodeContent(part));
+  }
+
+  private encodeContent(part: Part): Fields[] {
+    const extras = part.type === 'opaque' ? undefined : part.extras?.responses;
+    return this.encodeKnown(part).map((content) => ({ ...content, ...extras }));
+  }
+
+  private encodeKnown(part: Part): Fields[] {
+    switch (part.type) {
+      case 'text':
+        return [{ type: 'input_text', text: part.text }];
+      case 'image': {
+        const detail = part.detail === undefined ? {} : { detail: part.detail };
+        return [{ type: 'input_image', ...mediaMembers(part.source, 'image_url', 'image'), ...detail }];
+      }
+      case 'file':
+        return this.encodeFile(part);
+      case 'audio': {
+        if (part.source?.kind !== 'bytes') throw new Uncarried('audio', 'only sound that comes as bytes has a place');
+        const format = part.format ?? part.source.mediaType.replace(/^audio\/(x-)?/, '');
+        return [{ type: 'input_audio', input_audio: { data: part.source.data, format } }];
+      }
+      case 'video': {
+        const processing = part.processing === undefined ? {} : { processing: part.processing };
+        return [{ type: 'input_video', video_url: encodeUrl(part.source, 'video'), ...processing }];
+      }
+      case 'opaque':
+        if (part.origin === 'responses') return [part.value as Fields];
+        throw new Uncarried(`${part.origin} content`, 'only its own form can carry it');
+      default:
+        throw new Uncarried(part.type, 'it has no place in the content of a message');
+    }
+  }
+
+  private encodeFile(part: Extract<Part, { type: 'file' }>): Fields[] {
+    const { source } = part;
+    if (part.citations === true) this.report('citations', 'the responses form cannot ask for citations of a document');
+    if (source.kind === 'text' || source.kind === 'parts') {
+      // The form takes no plain-text documents; their text is content like any other.
+      if (part.filename !== undefined) this.report('title', 'the responses form has no title of a text document');
+      const context: Fields[] = part.context === undefined ? [] : [{ type: 'input_text', text: part.context }];
+      if (source.kind === 'text') return [...context, { type: 'input_text', text: source.text }];
+      return [...context, ...source.parts.flatMap((inner) => this.encodeContent(inner))];
+    }
+    if (part.context !== undefined) this.report('context', 'the responses form has no context of a document');
+    // Data without a name is refused by the vendor.
+    const filename = part.filename ?? (source.kind === 'bytes' ? 'document.pdf' : undefined);
+    const named = filename === undefined ? {} : { filename };
+    if (source.kind === 'bytes') return [{ type: 'input_file', file_data: encodeUrl(source, 'file'), ...named }];
+    return [{ type: 'input_file', ...mediaMembers(source, 'file_url', 'file'), ...named }];
+  }
+
+  private encodeResult(part: ToolResultPart): Fields {
+    if (part.isError === true) this.report('is_error', 'the responses form has no mark of a failed tool');
+    const custom = this.customCalls.has(part.callId);
+    return {
+      type: custom ? 'custom_tool_call_output' : 'function_call_output',
+      call_id: part.callId,
+      output: part.parts.length === 0 ? '' : this.shortest(part.parts),
+      ...part.extras?.responses,
+    };
+  }
+
+  private encodeModel(parts: readonly Part[]): void {
+    let run: Run | undefined;
+    const join = (key: string, make: () => Fields): Fields => {
+      if (run?.key !== key) {
+        run = { key, item: make() };
+        this.items.push(run.item);
+      }
+      return run.item;
+    };
+    parts.forEach((part, index) => {
+      if (part.type === 'reasoning') {
+        if (!this.takes(part, parts, index)) return;
+        const item = join(reasoningKey(part, parts, index), () => reasoningItem(part));
+        addReasoning(item, part);
+        this.reasoned ||= part.encrypted !== undefined;
+        return;
+      }
+      const content = this.outputContent(part);
+      if (content !== undefined) {
+        const { [MESSAGE]: about } = part.extras?.responses ?? {};
+        const item = join(`message ${JSON.stringify(about)}`, () => ({
+          type: 'message',
+          role: 'assistant',
+          content: [],
+          ...(about as Fields | undefined),
+        }));
+        (item['content'] as Fields[]).push(content);
+        return;
+      }
+      const item = this.modelItem(part);
+      if (item === undefined) return;
+      run = undefined;
+      this.items.push(item);
+    });
+  }
+
+  /** What stands in the content of a message of the model; undefined for what is an item of its own. */
+  private outputContent(part: Part): Fields | undefined {
+    switch (part.type) {
+      case 'text': {
+        const { [MESSAGE]: _, ...rest } = part.extras?.responses ?? {};
+        return { type: 'output_text', text: part.text, annotations: annotationsOf(part), ...rest };
+      }
+      case 'refusal':
+        return { type: 'refusal', refusal: part.text };
+      case 'audio': {
+        if (part.transcript === undefined || part.transcript === '') return undefined;
+        this.report('audio', 'the form has no place for sound of the model: its transcript is sent');
+        return { type: 'output_text', text: part.transcript, annotations: [] };
+      }
+      case 'opaque':
+        return part.origin === 'responses' && !isItem(part) ? (part.value as Fields) : undefined;
+      default:
+        return undefined;
+    }
+  }
+
+  private modelItem(part: Part): Fields | undefined {
+    switch (part.type) {
+      case 'toolCall':
+        return this.encodeCall(part);
+      case 'image': {
+        const native = part.extras?.responses;
+        if (native === undefined || part.source.kind !== 'bytes') {
+          throw new Uncarried('image', 'a message of the model holds no images');
+        }
+        return { ...native, result: part.source.data };
+      }
+      case 'opaque':
+        if (part.origin === 'responses') return part.value as Fields;
+        this.report(`${part.origin} blocks`, 'only their origin can read them');
+        return undefined;
+      case 'toolResult':
+        return this.encodeResult(part);
+      default:
+        throw new Uncarried(part.type, 'a message of the model has no place for it');
+    }
+  }
+
+  private encodeCall(part: ToolCallPart): Fields {
+    if (part.signature !== undefined)
+      this.report('reasoning', `that of ${part.signature.origin} stays with its origin`);
+    const extras = part.extras?.responses;
+    if (part.custom) {
+      this.customCalls.add(part.id);
+      return { type: 'custom_tool_call', call_id: part.id, name: part.name, input: part.arguments, ...extras };
+    }
+    const written = part.arguments === '' ? '{}' : part.arguments;
+    return { type: 'function_call', call_id: part.id, name: part.name, arguments: written, ...extras };
+  }
+
+  /** Whether the upstream can read this reasoning; what it cannot is reported. */
+  private takes(part: ReasoningPart, parts: readonly Part[], index: number): boolean {
+    if (part.origin !== this.target.origin) {
+      this.report('reasoning', `that of ${part.origin} cannot be read by this endpoint`);
+      return false;
+    }
+    if (!this.target.dialect.responses?.encryptedReasoningOnly) return true;
+    const group = parts.filter((other) => other.type === 'reasoning' && (other === part || isOneItem(other, part)));
+    const followed = parts.slice(index + 1).some((other) => other.type !== 'reasoning');
+    if (followed && group.some((other) => other.type === 'reasoning' && other.encrypted !== undefined)) return true;
+    this.report('reasoning', 'without its encrypted content, or without what followed it, it is refused');
+    return false;
+  }
+
+  private report(what: string, why: string): void {
+    if (this.reported.has(what)) return;
+    this.reported.add(what);
+    this.losses.drop(what, why);
+  }
+}
+
+/** An opaque part that is an item among the others, not a part of a message's content. */
+function isItem(part: Part): boolean {
+  return part.type === 'opaque' && part.origin === 'responses' && part.extras?.responses?.[IN_CONTENT] !== true;
+}
+
+/** The text of `instructions`, where the first message is that. */
+export function instructionsOf(message: Message | undefined): string | undefined {
+  const [only, ...others] = message?.parts ?? [];
+  const marked = message?.extras?.responses?.[INSTRUCTIONS] === true;
+  return marked && only?.type === 'text' && others.length === 0 ? only.text : undefined;
+}
+
+/** The stored template that a message stands for. */
+export function promptOf(message: Message): Fields | undefined {
+  const [only] = message.parts;
+  if (only?.type !== 'opaque' || only.origin !== 'responses') return undefined;
+  const { type, ...prompt } = only.value as Fields;
+  return type === PROMPT ? prompt : undefined;
+}
+
+function mediaMembers(source: Source, member: string, what: string): Fields {
+  if (source.kind !== 'file') return { [member]: encodeUrl(source, what) };
+  if (source.origin === 'responses' || source.origin === 'chat') return { file_id: source.id };
+  throw new Uncarried(what, `the file ${source.id} lies with another provider`);
+}
+
+function annotationsOf(part: TextPart): unknown[] {
+  const list = part.citations?.map((citation) => encodeAnnotation(citation, part.text.length)) ?? [];
+  return list.filter((annotation) => annotation !== undefined);
+}
+
+function isOneItem(a: ReasoningPart, b: ReasoningPart): boolean {
+  return a.id !== undefined && a.id === b.id;
+}
+
+/** Neighbouring parts of one id are one item, until one of them has what ends an item. */
+function reasoningKey(part: ReasoningPart, parts: readonly Part[], index: number): string {
+  let start = index;
+  for (let before = parts[start - 1]; before?.type === 'reasoning'; before = parts[start - 1]) {
+    if (!isOneItem(before, part) || before.encrypted !== undefined || before.signature !== undefined) break;
+    start -= 1;
+  }
+  return `reasoning ${start}`;
+}
+
+function reasoningItem(part: ReasoningPart): Fields {
+  return { type: 'reasoning', ...(part.id !== undefined && { id: part.id }), summary: [], ...part.extras?.responses };
+}
+
+function addReasoning(item: Fields, part: ReasoningPart): void {
+  const bare = part.text === '' && (part.encrypted !== undefined || part.signature !== undefined);
+  if (part.summary) (item['summary'] as Fields[]).push({ type: 'summary_text', text: part.text });
+  else if (!bare) {
+    item['content'] = [
+      ...((item['content'] as Fields[] | undefined) ?? []),
+      { type: 'reasoning_text', text: part.text },
+    ];
+  }
+  if (part.encrypted !== undefined) item['encrypted_content'] = part.encrypted;
+  if (part.signature !== undefined) item['signature'] = part.signature;
+}

@@ -1,0 +1,135 @@
+/** A streamed answer for a client of the responses form (wire/responses.md, "SSE events"). */
+import type { GatewayError } from '../../base/errors.ts';
+import { stringifyJson } from '../../base/json.ts';
+import type { Finish, TurnEvent, Usage } from '../conversation/conversation.ts';
+import type { Fields } from '../conversation/fields.ts';
+import type { Closing, Stamp, StreamEncoder } from '../conversation/format.ts';
+import { endedInError } from './encode-reply.ts';
+import { Output } from './output.ts';
+import { endOf, errorCode, isLimit, type ResponseState, responseOf } from './response.ts';
+
+export const DONE = 'data: [DONE]\n\n';
+
+/** One server-sent event. */
+export function frame(type: string, members: Fields): string {
+  return `event: ${type}\ndata: ${stringifyJson({ type, ...members })}\n\n`;
+}
+
+/** The first choice is told; the form has no others. */
+export class ResponsesEncoder implements StreamEncoder {
+  private readonly stamp: Stamp;
+  private readonly output: Output;
+  private sequence = 0;
+  private text = '';
+  private opened = false;
+  private created: number;
+  private serviceTier: string | null | undefined;
+  private usage: Usage | undefined;
+  private finish: Finish = { unified: 'stop', native: null };
+
+  constructor(stamp: Stamp) {
+    this.stamp = stamp;
+    this.created = stamp.created;
+    this.output = new Output(stamp.id, (type, members) => this.tell(type, members));
+  }
+
+  event(event: TurnEvent): string {
+    switch (event.type) {
+      case 'start':
+        this.created = event.created ?? this.created;
+        this.serviceTier = event.serviceTier;
+        return '';
+      case 'usage':
+        this.usage = event.usage;
+        return '';
+      case 'partStart':
+        if (event.choice === 0) this.output.start(event.index, event.part);
+        break;
+      case 'partDelta':
+        if (event.choice === 0) this.output.add(event.index, event.delta);
+        break;
+      case 'partStop':
+        if (event.choice === 0) this.output.stop(event.index);
+        break;
+      case 'logprobs':
+        if (event.choice === 0) this.output.logprobs(event.logprobs.content ?? []);
+        break;
+      case 'finish':
+        if (event.choice === 0) this.finish = event.finish;
+        break;
+      default:
+    }
+    return this.take();
+  }
+
+  end(closing: Closing): string {
+    const known = { ...closing, usage: closing.usage ?? this.usage };
+    this.open();
+    if (this.finish.unified === 'error') {
+      this.close('response.failed', { status: 'failed', error: endedInError(), output: this.output.broken() }, known);
+      return this.take();
+    }
+    const output = this.output.end(this.finish.unified);
+    const end = endOf(this.finish);
+    this.close(`response.${end.status}`, { ...end, output }, known);
+    return this.take() + DONE;
+  }
+
+  /** Where nothing was told yet, the error stands alone. */
+  failure(error: GatewayError, closing: Closing): string {
+    if (!this.opened) {
+      const { type, ...members } = errorEvent(error, this.sequence);
+      return frame(type, members);
+    }
+    const known = { ...closing, usage: closing.usage ?? this.usage };
+    const output = this.output.broken();
+    if (isLimit(error)) {
+      this.close('response.incomplete', { status: 'incomplete', reason: 'max_output_tokens', output }, known);
+    } else this.close('response.failed', { status: 'failed', error, output }, known);
+    return this.take();
+  }
+
+  private tell(type: string, members: Fields): void {
+    this.open();
+    this.write(type, members);
+  }
+
+  private write(type: string, members: Fields): void {
+    this.text += frame(type, { ...members, sequence_number: this.sequence });
+    this.sequence += 1;
+  }
+
+  private open(): void {
+    if (this.opened) return;
+    this.opened = true;
+    const response = responseOf(this.stamp, this.state('in_progress', []));
+    this.write('response.created', { response });
+    this.write('response.in_progress', { response });
+  }
+
+  private close(type: string, end: Omit<ResponseState, 'created' | 'serviceTier'>, closing: Closing): void {
+    this.write(type, { response: responseOf(this.stamp, { ...this.state(end.status, end.output), ...end }, closing) });
+  }
+
+  private state(status: ResponseState['status'], output: readonly unknown[]): ResponseState {
+    return { status, output, created: this.created, serviceTier: this.serviceTier };
+  }
+
+  private take(): string {
+    const { text } = this;
+    this.text = '';
+    return text;
+  }
+}
+
+/** The plain error event (wire/responses.md, ErrorEvent). */
+export function errorEvent(error: GatewayError, sequence: number): Fields & { type: string } {
+  return {
+    type: 'error',
+    code: errorCode(error),
+    message: error.message,
+    param: error.details.path ?? null,
+    error_type: error.type,
+    sequence_number: sequence,
+  };
+}

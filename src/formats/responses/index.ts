@@ -1,0 +1,37 @@
+/**
+ * The responses form (wire/responses.md): what clients of `POST /responses` speak, and what OpenAI, xAI and their relatives
+ * speak upstream. Both halves and the relay between them; pure functions only. No response is stored on either side.
+ */
+import type { ServedFormat, SpokenFormat } from '../conversation/format.ts';
+import { asked } from './asked.ts';
+import { check } from './check.ts';
+import { decode } from './decode.ts';
+import { decodeReply } from './decode-reply.ts';
+import { ResponsesDecoder } from './decoder.ts';
+import { encode } from './encode.ts';
+import { encodeFailure, encodeReply } from './encode-reply.ts';
+import { ResponsesEncoder } from './encoder.ts';
+import { decodeFailure } from './failure.ts';
+import { relay } from './relay.ts';
+import { echo } from './response.ts';
+import { schema } from './schema.ts';
+
+export type { ResponsesDialect } from './dialect.ts';
+
+export const responses: ServedFormat & SpokenFormat = {
+  id: 'responses',
+  path: '/responses',
+  schema,
+  check,
+  asked,
+  echo,
+  decode,
+  encodeReply,
+  encoder: (stamp) => new ResponsesEncoder(stamp),
+  encodeFailure,
+  relay,
+  encode,
+  decodeReply,
+  decoder: (dialect) => new ResponsesDecoder(dialect.responses?.origin),
+  decodeFailure,
+};

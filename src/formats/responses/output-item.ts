@@ -1,0 +1,189 @@
+/** Output items that stand for one part: calls, pictures, and what comes whole. */
+import type { ImagePart, PartDelta, ToolCallPart } from '../conversation/conversation.ts';
+import { type Fields, textOrUndefined } from '../conversation/fields.ts';
+import type { Tell } from './output.ts';
+
+export interface Place {
+  outputIndex: number;
+  id: string;
+  tell: Tell;
+}
+
+/** A part on its way into an item. */
+export interface OutputPart {
+  readonly stopped: boolean;
+  add(delta: PartDelta): void;
+  stop(): void;
+}
+
+export interface Item {
+  readonly outputIndex: number;
+  /** The finished item, once it was told. */
+  done: Fields | undefined;
+  /** No part of it is still growing. */
+  readonly idle: boolean;
+  /** As it is told first. */
+  added(): Fields;
+  /** Events behind `output_item.added`. */
+  opened(): void;
+  /** Events before `output_item.done`. */
+  closing(): void;
+  render(status: 'completed' | 'incomplete'): Fields;
+}
+
+export class CallItem implements Item, OutputPart {
+  readonly outputIndex: number;
+  readonly callId: string;
+  done: Fields | undefined;
+  stopped = false;
+  private readonly part: ToolCallPart;
+  private readonly place: Place;
+  private written = '';
+  private late = '';
+
+  constructor(part: ToolCallPart, place: Place) {
+    this.part = part;
+    this.place = place;
+    this.outputIndex = place.outputIndex;
+    this.callId = part.id;
+  }
+
+  get idle(): boolean {
+    return this.stopped;
+  }
+
+  /** What was bound to the call while it was written. */
+  get signature(): ToolCallPart['signature'] {
+    const bound = this.part.signature;
+    return bound === undefined || this.late === '' ? undefined : { value: this.late, origin: bound.origin };
+  }
+
+  added(): Fields {
+    return this.item('', 'in_progress');
+  }
+
+  opened(): void {}
+
+  add({ arguments: piece, signature }: PartDelta): void {
+    if (signature) this.late += signature;
+    if (!piece) return;
+    this.written += piece;
+    const type = this.part.custom ? 'response.custom_tool_call_input.delta' : 'response.function_call_arguments.delta';
+    this.place.tell(type, { ...this.where(), delta: piece });
+  }
+
+  stop(): void {
+    // Arguments are always a JSON text (bug 23).
+    if (this.written === '' && !this.part.custom) this.add({ arguments: '{}' });
+    this.stopped = true;
+  }
+
+  closing(): void {
+    if (this.part.custom) {
+      this.place.tell('response.custom_tool_call_input.done', { ...this.where(), input: this.written });
+    } else {
+      const { name } = this.part;
+      this.place.tell('response.function_call_arguments.done', { ...this.where(), name, arguments: this.written });
+    }
+  }
+
+  render(status: 'completed' | 'incomplete'): Fields {
+    return this.item(this.written, status);
+  }
+
+  private where(): Fields {
+    return { item_id: this.id, output_index: this.outputIndex };
+  }
+
+  private get id(): string {
+    return textOrUndefined(this.part.extras?.responses?.['id']) ?? this.place.id;
+  }
+
+  private item(written: string, status: string): Fields {
+    const { part } = this;
+    const { id: _id, status: _status, ...native } = part.extras?.responses ?? {};
+    return {
+      id: this.id,
+      type: part.custom ? 'custom_tool_call' : 'function_call',
+      status,
+      call_id: part.id,
+      name: part.name,
+      ...(part.custom ? { input: written } : { arguments: written }),
+      ...native,
+    };
+  }
+}
+
+/** A generated picture. One that only has an address is told by it, since nothing here fetches. */
+export class ImageItem implements Item {
+  readonly outputIndex: number;
+  readonly idle = true;
+  done: Fields | undefined;
+  private readonly part: ImagePart;
+  private readonly place: Place;
+
+  constructor(part: ImagePart, place: Place) {
+    this.part = part;
+    this.place = place;
+    this.outputIndex = place.outputIndex;
+  }
+
+  added(): Fields {
+    return { ...this.item('in_progress'), result: null };
+  }
+
+  opened(): void {
+    for (const step of ['in_progress', 'generating']) this.step(step);
+  }
+
+  closing(): void {
+    this.step('completed');
+  }
+
+  render(): Fields {
+    return this.item('completed');
+  }
+
+  private step(name: string): void {
+    const { id } = this.item('');
+    this.place.tell(`response.image_generation_call.${name}`, { item_id: id, output_index: this.outputIndex });
+  }
+
+  private item(status: string): Fields {
+    const { source } = this.part;
+    const native = this.part.extras?.responses;
+    return {
+      id: this.place.id,
+      type: 'image_generation_call',
+      ...(source.kind === 'bytes' && { output_format: source.mediaType.replace('image/', '') }),
+      ...native,
+      status,
+      result: source.kind === 'bytes' ? source.data : source.kind === 'url' ? source.url : null,
+    };
+  }
+}
+
+/** An item that is known entirely. */
+export class WholeItem implements Item {
+  readonly outputIndex: number;
+  readonly idle = true;
+  done: Fields | undefined;
+  private readonly value: Fields;
+
+  constructor(value: Fields, place: Place) {
+    this.value = value;
+    this.outputIndex = place.outputIndex;
+  }
+
+  added(): Fields {
+    return this.value;
+  }
+
+  opened(): void {}
+
+  closing(): void {}
+
+  render(): Fields {
+    return this.value;
+  }
+}

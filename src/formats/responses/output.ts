@@ -1,0 +1,179 @@
+/**
+ * The output items of an answer, made part by part: the one place that decides which parts share an item. Told as events
+ * while it grows (a stream), or only read at its end (a whole answer).
+ */
+import type { FinishReason, OpaquePart, Part, PartDelta } from '../conversation/conversation.ts';
+import type { Fields } from '../conversation/fields.ts';
+import { CallItem, ImageItem, type Item, type OutputPart, WholeItem } from './output-item.ts';
+import { MessageItem } from './output-message.ts';
+import { ReasoningItem } from './output-reasoning.ts';
+import { sealBlock } from './sealed.ts';
+
+/** Where an event goes; the members that every event has (`type`, `sequence_number`) are the receiver's. */
+export type Tell = (type: string, members: Fields) => void;
+
+export class Output {
+  private readonly tell: Tell;
+  private readonly stem: string;
+  private readonly items: Item[] = [];
+  private readonly parts = new Map<number, OutputPart>();
+  /** Parts whose item is only known once they show something. */
+  private readonly waiting = new Map<number, Part>();
+  /** How the answer ended; known before the last items are closed. */
+  private finish: FinishReason = 'stop';
+
+  /** @param generation id of the answer, from which those of its items are made */
+  constructor(generation: string, tell: Tell) {
+    this.tell = tell;
+    this.stem = generation.replace(/^gen-/, '').replace(/[^A-Za-z0-9]/g, '');
+  }
+
+  start(index: number, part: Part): void {
+    switch (part.type) {
+      case 'text':
+      case 'refusal':
+      case 'reasoning': {
+        this.waiting.set(index, part);
+        const { text } = part;
+        if (text !== '') this.add(index, { text });
+        if (part.type === 'text') for (const citation of part.citations ?? []) this.add(index, { citation });
+        if (part.type !== 'reasoning') break;
+        if (part.signature) this.add(index, { signature: part.signature });
+        if (part.encrypted) this.add(index, { encrypted: part.encrypted });
+        break;
+      }
+      case 'toolCall': {
+        const { signature } = part;
+        if (signature !== undefined && signature.value !== '') {
+          this.whole(this.signatureItem(part.id, signature.value, signature.origin));
+        }
+        const item = this.open(new CallItem(part, this.place(part.custom ? 'ctc' : 'fc')));
+        this.parts.set(index, item);
+        if (part.arguments !== '') item.add({ arguments: part.arguments });
+        break;
+      }
+      case 'image':
+        this.close(this.open(new ImageItem(part, this.place('ig'))));
+        break;
+      case 'opaque':
+        this.startOpaque(part);
+        break;
+      default:
+      // Sound and video have no place in this form's answers.
+    }
+  }
+
+  add(index: number, delta: PartDelta): void {
+    const known = this.parts.get(index) ?? this.begin(index, delta);
+    known?.add(delta);
+  }
+
+  stop(index: number): void {
+    this.waiting.delete(index);
+    const part = this.parts.get(index);
+    if (part === undefined || part.stopped) return;
+    part.stop();
+    if (!(part instanceof CallItem)) return;
+    this.close(part);
+    const { signature } = part;
+    if (signature !== undefined) this.whole(this.signatureItem(part.callId, signature.value, signature.origin));
+  }
+
+  logprobs(content: readonly unknown[]): void {
+    for (const item of this.items.toReversed()) {
+      if (item instanceof MessageItem && item.takeLogprobs(content)) return;
+    }
+  }
+
+  /** Ends every item. Answers the whole output. */
+  end(finish: FinishReason): Fields[] {
+    this.finish = finish;
+    for (const part of this.parts.values()) if (!part.stopped) part.stop();
+    this.closeOpen();
+    return this.items.map((item) => item.done!);
+  }
+
+  /** What there is when the answer breaks off: nothing more is told of items that are not done. */
+  broken(): Fields[] {
+    return this.items.map((item) => item.done ?? item.render('incomplete'));
+  }
+
+  /** The part's item: the one before it where they belong together, else a new one. */
+  private begin(index: number, delta: PartDelta): OutputPart | undefined {
+    const part = this.waiting.get(index);
+    if (part === undefined || !shows(delta)) return undefined;
+    const last = this.items.at(-1);
+    let begun: OutputPart;
+    if (part.type === 'reasoning') {
+      const joins = last instanceof ReasoningItem && last.done === undefined && last.takes(part);
+      const item = joins ? last : this.open(new ReasoningItem(part, this.place('rs')));
+      begun = item.begin(part);
+    } else {
+      const joins = last instanceof MessageItem && last.done === undefined && last.takes(part);
+      const item = joins ? last : this.open(new MessageItem(part, this.place('msg')));
+      begun = item.begin(part);
+    }
+    this.waiting.delete(index);
+    this.parts.set(index, begun);
+    return begun;
+  }
+
+  /** This form's own items as they are; what belongs to another form sealed, for it to come back. */
+  private startOpaque(part: OpaquePart): void {
+    if (part.origin === 'responses') {
+      const last = this.items.at(-1);
+      if (last instanceof MessageItem && last.done === undefined && last.takesContent(part)) return;
+      this.whole(part.value as Fields);
+      return;
+    }
+    this.whole({
+      type: 'reasoning',
+      id: this.nextId('rs'),
+      summary: [],
+      encrypted_content: sealBlock(part),
+      format: 'unknown',
+    });
+  }
+
+  /** What an upstream bound to a call (Gemini's thought signature): an item under the call's id. */
+  private signatureItem(callId: string, value: string, origin: string): Fields {
+    return { type: 'reasoning', id: callId, summary: [], encrypted_content: value, format: origin };
+  }
+
+  private whole(value: Fields): void {
+    this.close(this.open(new WholeItem(value, this.place(''))));
+  }
+
+  private place(prefix: string) {
+    const outputIndex = this.items.length;
+    return { outputIndex, id: this.nextId(prefix), tell: this.tell };
+  }
+
+  private nextId(prefix: string): string {
+    return `${prefix}_${this.stem}_${this.items.length}`;
+  }
+
+  private open<T extends Item>(item: T): T {
+    this.closeOpen();
+    this.items.push(item);
+    this.tell('response.output_item.added', { output_index: item.outputIndex, item: item.added() });
+    item.opened();
+    return item;
+  }
+
+  /** Items whose parts have all ended are done once something else follows. */
+  private closeOpen(): void {
+    for (const item of this.items) if (item.done === undefined && item.idle) this.close(item);
+  }
+
+  private close(item: Item): void {
+    item.closing();
+    const cut = this.finish === 'length' && item === this.items.at(-1);
+    item.done = item.render(cut ? 'incomplete' : 'completed');
+    this.tell('response.output_item.done', { output_index: item.outputIndex, item: item.done });
+  }
+}
+
+function shows(delta: PartDelta): boolean {
+  return Boolean(delta.text || delta.citation || delta.signature || delta.encrypted);
+}

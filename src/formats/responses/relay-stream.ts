@@ -1,0 +1,121 @@
+/**
+ * A relayed stream. What is written goes through as it came; only the response objects around it get our members, and the
+ * terminal event is held until the cost is known. Numbering that an upstream leaves out is added.
+ */
+import type { GatewayError } from '../../base/errors.ts';
+import { patchMembers, scanMembers, stringifyJson } from '../../base/json.ts';
+import type { TurnEvent } from '../conversation/conversation.ts';
+import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
+import type { Closing, RelayStream, Stamp } from '../conversation/format.ts';
+import { DONE, errorEvent, frame } from './encoder.ts';
+import { patchResponse } from './relay.ts';
+import { isLimit, type ResponseState, responseOf } from './response.ts';
+
+export class ResponsesRelayStream implements RelayStream {
+  private readonly stamp: Stamp;
+  /** Number of the last event that was told. */
+  private last = -1;
+  private opened = false;
+  private terminal: { type: string; data: string; value: Fields } | undefined;
+  /** Events of finished items, for a terminal event that leaves the output out. */
+  private readonly items: { data: string; value: Fields }[] = [];
+
+  constructor(stamp: Stamp) {
+    this.stamp = stamp;
+  }
+
+  event(name: string, data: string, value: unknown, events: readonly TurnEvent[]): string {
+    if (!isFields(value) || this.terminal !== undefined) return '';
+    const type = textOf(value['type']) || name;
+    switch (type) {
+      case 'response.created':
+        this.opened = true;
+        return this.forward(type, this.patched(data, value), value);
+      case 'response.in_progress':
+      case 'response.queued':
+        return this.open() + this.forward(type, this.patched(data, value), value);
+      case 'response.completed':
+      case 'response.incomplete':
+        this.terminal = { type, data, value };
+        return '';
+      case 'response.failed':
+      case 'error':
+        return '';
+      case 'response.output_item.done':
+        this.items.push({ data, value });
+        break;
+      default:
+    }
+    if (events.some((event) => event.type === 'failure')) return '';
+    return this.open() + this.forward(type, data, value);
+  }
+
+  end(closing: Closing): string {
+    const held = this.terminal;
+    if (held === undefined) return '';
+    const { type, value } = held;
+    const data = this.patched(this.withOutput(held.data, value), value, closing);
+    return this.open() + this.forward(type, data, value) + DONE;
+  }
+
+  /** Where nothing was told yet, the error stands alone. */
+  failure(error: GatewayError, closing: Closing): string {
+    this.last += 1;
+    if (!this.opened) {
+      const { type, ...members } = errorEvent(error, this.last);
+      return frame(type, members);
+    }
+    const output = this.items.map(({ value }) => value['item']);
+    const limit = isLimit(error);
+    const state: ResponseState = limit
+      ? { status: 'incomplete', reason: 'max_output_tokens', output, created: this.stamp.created }
+      : { status: 'failed', error, output, created: this.stamp.created };
+    const response = responseOf(this.stamp, state, closing);
+    return frame(limit ? 'response.incomplete' : 'response.failed', { response, sequence_number: this.last });
+  }
+
+  /** The opening events, for an upstream that left them out. */
+  private open(): string {
+    if (this.opened) return '';
+    this.opened = true;
+    const response = responseOf(this.stamp, { status: 'in_progress', output: [], created: this.stamp.created });
+    let text = '';
+    for (const type of ['response.created', 'response.in_progress']) {
+      this.last += 1;
+      text += frame(type, { response, sequence_number: this.last });
+    }
+    return text;
+  }
+
+  /** An event as it came, its number mended where it does not rise. Data of several lines takes a `data:` for each. */
+  private forward(type: string, data: string, value: Fields): string {
+    const number = value['sequence_number'];
+    let text = data;
+    if (typeof number === 'number' && number > this.last) this.last = number;
+    else {
+      this.last += 1;
+      text = patchMembers(data, scanMembers(data), [{ key: 'sequence_number', json: String(this.last) }]);
+    }
+    if (text.includes('\n')) text = text.replaceAll('\n', '\ndata: ');
+    return `event: ${type}\ndata: ${text}\n\n`;
+  }
+
+  /** The event with our members in its response. */
+  private patched(data: string, value: Fields, closing?: Closing): string {
+    const members = scanMembers(data);
+    const inner = members.find(({ key }) => key === 'response');
+    if (inner === undefined || !isFields(value['response'])) return data;
+    const text = data.slice(inner.valueStart, inner.valueEnd);
+    const json = patchResponse(text, value['response'], this.stamp, closing);
+    return patchMembers(data, members, [{ key: 'response', json }]);
+  }
+
+  /** The terminal event with the items that were told, where it has none itself. */
+  private withOutput(data: string, value: Fields): string {
+    const response = fieldsOf(value['response']);
+    if (this.items.length === 0 || listOf(response['output']).length > 0) return data;
+    const output = this.items.map(({ value: told }) => told['item']);
+    const json = stringifyJson({ ...response, output });
+    return patchMembers(data, scanMembers(data), [{ key: 'response', json }]);
+  }
+}

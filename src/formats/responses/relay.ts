@@ -1,0 +1,138 @@
+/**
+ * An upstream of the client's own form: the original text goes through, with our few members edited in. What is not named
+ * here (unknown members, items and events, number literals, white space) arrives as it was sent.
+ */
+import { type Edit, type JsonDocument, patchMembers, scanMembers, stringifyJson } from '../../base/json.ts';
+import type { Turn } from '../conversation/conversation.ts';
+import { type Fields, fieldsOf, listOf, textOrUndefined } from '../conversation/fields.ts';
+import type { Closing, EncodeTarget, Relay, Stamp } from '../conversation/format.ts';
+import type { Losses } from '../conversation/losses.ts';
+import { decodeReasoningSettings } from './decode.ts';
+import { encodeReasoning, outputCap } from './encode.ts';
+import { OWN_FIELDS, serviceTier } from './fields.ts';
+import { ResponsesRelayStream } from './relay-stream.ts';
+import { ECHOED, responseId } from './response.ts';
+import { isSealed } from './sealed.ts';
+import { encodeUsage } from './usage.ts';
+
+export const relay: Relay = { edits, reply, stream: (stamp) => new ResponsesRelayStream(stamp) };
+
+function edits(document: JsonDocument, target: EncodeTarget, losses?: Losses): Edit[] {
+  // Nothing that is read of it leaves ASCII, and decoding a large body would cost more than parsing it.
+  const body = document.structure;
+  const dialect = target.dialect.responses ?? {};
+  const changes = new Map<string, string | undefined>();
+  for (const key of OWN_FIELDS) if (key in body) changes.set(key, undefined);
+  changes.set('model', JSON.stringify(target.model));
+  // The vendors keep responses unless they are told not to.
+  changes.set('store', 'false');
+  const userField = dialect.userField ?? 'user';
+  if (userField !== 'none') changes.set(userField, JSON.stringify(target.user));
+  if ((body['stream'] === true) !== target.stream) changes.set('stream', String(target.stream));
+  const asked = typeof body['max_output_tokens'] === 'number' ? body['max_output_tokens'] : undefined;
+  const cap = outputCap(asked, target);
+  if (cap !== undefined && cap !== asked) changes.set('max_output_tokens', String(cap));
+  const reasoning = editedReasoning(document, cap ?? target.maxOutputTokens);
+  if (reasoning !== undefined) changes.set('reasoning', stringifyJson(reasoning));
+  const tier = textOrUndefined(body['service_tier']);
+  if (tier !== undefined && serviceTier(tier) !== tier) changes.set('service_tier', JSON.stringify(serviceTier(tier)));
+  const input = editedInput(document, target);
+  if (input !== undefined) changes.set('input', stringifyJson(input));
+  for (const field of dialect.refuses ?? []) {
+    if (!(field in body)) continue;
+    changes.set(field, undefined);
+    losses?.drop(field, 'the upstream refuses it');
+  }
+  return [...changes].map(([key, json]) => ({ key, json }));
+}
+
+/** Our own members of `reasoning` in the vendor's words; undefined where there are none. */
+function editedReasoning(document: JsonDocument, cap: number | null): Fields | undefined {
+  const asked = fieldsOf(document.structure['reasoning']);
+  if (!('enabled' in asked) && !('max_tokens' in asked)) return undefined;
+  const { summary, ...said } = encodeReasoning(decodeReasoningSettings(asked), cap) ?? {};
+  return typeof asked['summary'] === 'string' ? { ...said, summary } : said;
+}
+
+/**
+ * The input without reasoning that this upstream would refuse: another vendor's, what travelled sealed, and, where only
+ * encrypted reasoning is taken, what is not. Undefined where nothing is to be changed, which is the rule.
+ */
+function editedInput(document: JsonDocument, target: EncodeTarget): unknown[] | undefined {
+  const encryptedOnly = target.dialect.responses?.encryptedReasoningOnly === true;
+  const isForeign = ({ encrypted_content: encrypted, format }: Fields): boolean => {
+    if (isSealed(encrypted)) return true;
+    if (typeof format === 'string' && format !== target.origin) return true;
+    return encryptedOnly && (typeof encrypted !== 'string' || encrypted === '');
+  };
+  const isChanged = (entry: unknown): boolean => {
+    const item = fieldsOf(entry);
+    return item['type'] === 'reasoning' && ('format' in item || 'signature' in item || isForeign(item));
+  };
+  // What is looked at is ASCII, so the cheap view tells it truly.
+  if (!listOf(document.structure['input']).some(isChanged)) return undefined;
+  return listOf(document.exact['input']).flatMap((entry) => {
+    if (!isChanged(entry)) return [entry];
+    const { format: _format, signature: _signature, ...item } = fieldsOf(entry);
+    return isForeign(fieldsOf(entry)) ? [] : [item];
+  });
+}
+
+function reply(text: string, value: unknown, turn: Turn, stamp: Stamp, closing: Closing): string {
+  const known = { ...closing, usage: closing.usage ?? turn.usage };
+  return patchResponse(text, fieldsOf(value), stamp, known);
+}
+
+/** Members that every response has (wire/responses.md), beside those that repeat the request. */
+const PROMISED: Readonly<Record<string, unknown>> = {
+  object: 'response',
+  status: 'completed',
+  completed_at: null,
+  error: null,
+  incomplete_details: null,
+  output: [],
+};
+
+/** Members that repeat the request and are required. */
+const REQUIRED = [
+  'frequency_penalty',
+  'instructions',
+  'metadata',
+  'parallel_tool_calls',
+  'presence_penalty',
+  'temperature',
+  'tool_choice',
+  'tools',
+  'top_p',
+];
+
+/** Members of the request that we replaced: the client's own are shown again. */
+const REPLACED = ['metadata', 'safety_identifier', 'user'];
+
+/**
+ * A response with our members in it. `closing` is known for one that has ended, which is also completed by what its
+ * service left out; what is there stays as it is.
+ */
+export function patchResponse(text: string, value: Fields, stamp: Stamp, closing?: Closing): string {
+  const list: Edit[] = [
+    { key: 'id', json: JSON.stringify(responseId(stamp.id)) },
+    { key: 'model', json: JSON.stringify(stamp.model) },
+    { key: 'provider', json: JSON.stringify(stamp.provider) },
+  ];
+  const asked = stamp.echo?.() ?? ECHOED;
+  for (const key of REPLACED) if (key in value) list.push({ key, json: stringifyJson(asked[key]) });
+  if (closing !== undefined) {
+    if (value['created_at'] === undefined) list.push({ key: 'created_at', json: String(stamp.created) });
+    for (const [key, member] of Object.entries(PROMISED)) {
+      if (value[key] === undefined) list.push({ key, json: JSON.stringify(member) });
+    }
+    for (const key of REQUIRED) if (value[key] === undefined) list.push({ key, json: stringifyJson(asked[key]) });
+    if (closing.usage !== undefined) {
+      list.push({ key: 'usage', json: stringifyJson(encodeUsage(closing.usage, closing.cost)) });
+    }
+    if (closing.metadata !== undefined) {
+      list.push({ key: closing.metadata.key, json: JSON.stringify(closing.metadata.value) });
+    }
+  }
+  return patchMembers(text, scanMembers(text), list);
+}

@@ -1,0 +1,119 @@
+/** The response object of answers and of the events around them (wire/responses.md, RespResult). */
+import type { GatewayError } from '../../base/errors.ts';
+import type { JsonDocument } from '../../base/json.ts';
+import type { Finish } from '../conversation/conversation.ts';
+import { type Fields, fieldsOf } from '../conversation/fields.ts';
+import type { Closing, Stamp } from '../conversation/format.ts';
+import { encodeUsage } from './usage.ts';
+
+/** Members of the request that the response repeats, with what stands for those that the client left out. */
+export const ECHOED: Readonly<Record<string, unknown>> = {
+  background: false,
+  frequency_penalty: 0,
+  instructions: null,
+  max_output_tokens: null,
+  max_tool_calls: null,
+  metadata: {},
+  parallel_tool_calls: true,
+  presence_penalty: 0,
+  previous_response_id: null,
+  prompt_cache_key: null,
+  reasoning: { effort: null, summary: null },
+  safety_identifier: null,
+  store: false,
+  temperature: 1,
+  text: { format: { type: 'text' } },
+  tool_choice: 'auto',
+  tools: [],
+  top_logprobs: 0,
+  top_p: 1,
+  truncation: 'disabled',
+  user: null,
+};
+
+/** Members of ours are not repeated: a client that parses strictly knows the vendor's only. */
+const OBJECTS = ['reasoning', 'text'];
+
+export function echo(document: JsonDocument): Record<string, unknown> {
+  const repeated: Fields = { ...ECHOED };
+  for (const { key } of document.members) {
+    if (!(key in ECHOED)) continue;
+    const value = document.member(key);
+    if (value === null || value === undefined) continue;
+    repeated[key] = OBJECTS.includes(key) ? { ...fieldsOf(ECHOED[key]), ...fieldsOf(value) } : value;
+  }
+  return repeated;
+}
+
+/** The form's own ids, from the answer's. */
+export function responseId(generation: string): string {
+  return `resp_${generation.replace(/^gen-/, '')}`;
+}
+
+export interface ResponseState {
+  status: 'in_progress' | 'completed' | 'incomplete' | 'failed';
+  output: readonly unknown[];
+  created: number;
+  serviceTier?: string | null;
+  /** Why it is incomplete. */
+  reason?: 'max_output_tokens' | 'content_filter';
+  error?: GatewayError;
+}
+
+/** `closing` is known for a response that has ended. */
+export function responseOf(stamp: Stamp, state: ResponseState, closing?: Closing): Fields {
+  const { status, error, reason } = state;
+  const response: Fields = {
+    id: responseId(stamp.id),
+    object: 'response',
+    created_at: state.created,
+    completed_at: null,
+    status,
+    error: error === undefined ? null : errorField(error),
+    incomplete_details: reason === undefined ? null : { reason },
+    model: stamp.model,
+    provider: stamp.provider,
+    output: state.output,
+    ...(stamp.echo?.() ?? ECHOED),
+    service_tier: state.serviceTier ?? null,
+    usage: closing?.usage === undefined ? null : encodeUsage(closing.usage, closing.cost),
+  };
+  if (error !== undefined) response['error_type'] = error.type;
+  if (closing?.metadata !== undefined && error?.status !== 500) {
+    response[closing.metadata.key] = closing.metadata.value;
+  }
+  return response;
+}
+
+/** How an answer that did not fail has ended. */
+export function endOf(finish: Finish): Pick<ResponseState, 'status' | 'reason'> {
+  if (finish.unified === 'length') return { status: 'incomplete', reason: 'max_output_tokens' };
+  if (finish.unified === 'content_filter') return { status: 'incomplete', reason: 'content_filter' };
+  return { status: 'completed' };
+}
+
+/** The form's own code of an error (wire/responses.md, behind "Response"). */
+export function errorCode(error: GatewayError): string {
+  switch (error.type) {
+    case 'rate_limit_exceeded':
+      return 'rate_limit_exceeded';
+    case 'context_length_exceeded':
+    case 'invalid_request':
+      return 'invalid_prompt';
+    case 'content_policy_violation':
+      return 'image_content_policy_violation';
+    default:
+      return 'server_error';
+  }
+}
+
+export function errorField(error: GatewayError): Fields {
+  return { code: errorCode(error), message: error.message };
+}
+
+const LIMITS = new Set(['context_length_exceeded', 'max_tokens_exceeded', 'token_limit_exceeded', 'string_too_long']);
+
+/** A limit that was reached in the middle of an answer makes it incomplete, not failed. */
+export function isLimit(error: GatewayError): boolean {
+  return LIMITS.has(error.type);
+}

@@ -1,0 +1,113 @@
+/**
+ * The request body of `POST /responses` (wire/responses.md, ResponsesRequest): names what we act on, lets the rest pass.
+ * Rules that need more than one field, and features that are not built, are in `check.ts`.
+ */
+import Type, { type TSchema } from 'typebox';
+import { EFFORTS } from '../conversation/effort.ts';
+
+/** The same schema, null allowed. One schema with a list of types, so that a wrong value is told by its own rule. */
+function nullable(schema: TSchema): TSchema {
+  const { type, enum: values, ...others } = schema as TSchema & { type?: string; enum?: unknown[] };
+  if (values !== undefined) return Type.Unsafe({ ...others, enum: [...values, null] });
+  return Type.Unsafe({ ...others, type: [type, 'null'] });
+}
+
+function word(values: readonly string[]): TSchema {
+  return Type.Unsafe({ enum: [...values] });
+}
+
+function optional(schema: TSchema) {
+  return Type.Optional(nullable(schema));
+}
+
+const range = (minimum: number, maximum: number) => Type.Number({ minimum, maximum });
+const names = Type.Array(Type.String({ minLength: 1 }));
+
+/** Every kind of item in one shape; `check.ts` asks for what each kind needs. */
+const Item = Type.Object({
+  type: optional(Type.String({ minLength: 1 })),
+  role: Type.Optional(Type.String()),
+  content: Type.Optional(Type.Unsafe({ type: ['string', 'array', 'null'], items: { type: 'object' } })),
+  output: Type.Optional(Type.Unsafe({ type: ['string', 'array', 'object', 'null'] })),
+});
+
+const Tool = Type.Object({
+  type: Type.String({ minLength: 1 }),
+  name: optional(Type.String()),
+  description: optional(Type.String()),
+  parameters: optional(Type.Object({})),
+  strict: optional(Type.Boolean()),
+});
+
+const Format = Type.Object({
+  type: word(['text', 'json_object', 'json_schema']),
+  name: Type.Optional(Type.String({ minLength: 1, maxLength: 64 })),
+  description: optional(Type.String()),
+  schema: Type.Optional(Type.Object({})),
+  strict: optional(Type.Boolean()),
+});
+
+const Reasoning = Type.Object({
+  effort: optional(word(EFFORTS)),
+  summary: optional(word(['auto', 'concise', 'detailed'])),
+  max_tokens: optional(Type.Integer({ minimum: 0 })),
+  enabled: optional(Type.Boolean()),
+  context: optional(word(['auto', 'all_turns', 'current_turn'])),
+  mode: optional(word(['standard', 'pro'])),
+});
+
+export const schema: TSchema = Type.Object(
+  {
+    input: Type.Optional(Type.Unsafe({ type: ['string', 'array', 'null'], items: Item })),
+    instructions: optional(Type.String()),
+    prompt: optional(Type.Object({ id: Type.String({ minLength: 1 }) })),
+    model: optional(Type.String({ minLength: 1 })),
+    models: optional(Type.Array(Type.String({ minLength: 1 }), { minItems: 1 })),
+    provider: optional(
+      Type.Object({
+        order: optional(names),
+        only: optional(names),
+        ignore: optional(names),
+        allow_fallbacks: optional(Type.Boolean()),
+      }),
+    ),
+    stream: optional(Type.Boolean()),
+    max_output_tokens: optional(Type.Integer({ minimum: 1 })),
+    max_tool_calls: optional(Type.Integer({ minimum: 0 })),
+    temperature: optional(range(0, 2)),
+    top_p: optional(range(0, 1)),
+    top_k: optional(Type.Integer({ minimum: 1 })),
+    frequency_penalty: optional(range(-2, 2)),
+    presence_penalty: optional(range(-2, 2)),
+    top_logprobs: optional(Type.Integer({ minimum: 0, maximum: 20 })),
+    tools: optional(Type.Array(Tool)),
+    tool_choice: Type.Optional(Type.Unsafe({ type: ['string', 'object', 'null'] })),
+    parallel_tool_calls: optional(Type.Boolean()),
+    text: optional(
+      Type.Object({
+        format: optional(Format),
+        verbosity: optional(word(['low', 'medium', 'high', 'xhigh', 'max'])),
+      }),
+    ),
+    reasoning: optional(Reasoning),
+    include: optional(Type.Array(Type.String())),
+    truncation: optional(word(['auto', 'disabled'])),
+    service_tier: optional(word(['auto', 'default', 'fast', 'flex', 'priority', 'scale', 'ultrafast'])),
+    modalities: optional(Type.Array(word(['text', 'image']))),
+    image_config: optional(Type.Object({})),
+    prompt_cache_key: optional(Type.String()),
+    prompt_cache_options: optional(Type.Object({})),
+    cache_control: optional(Type.Object({ type: word(['ephemeral']), ttl: optional(word(['5m', '1h'])) })),
+    user: optional(Type.String({ maxLength: 256 })),
+    safety_identifier: optional(Type.String()),
+    session_id: optional(Type.String({ maxLength: 256 })),
+    metadata: optional(Type.Record(Type.String(), Type.String({ maxLength: 512 }), { maxProperties: 16 })),
+    trace: optional(Type.Object({})),
+    debug: optional(Type.Object({ echo_upstream_body: optional(Type.Boolean()) })),
+    plugins: optional(Type.Array(Type.Object({ id: Type.String(), enabled: optional(Type.Boolean()) }))),
+    background: optional(Type.Boolean()),
+    store: optional(Type.Boolean()),
+    route: optional(word(['fallback', 'sort'])),
+  },
+  { $id: 'ResponsesRequest' },
+);
