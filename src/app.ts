@@ -18,6 +18,7 @@ import {
   Identities,
   type InferenceParts,
   Running,
+  Sessions,
   userHashSecret,
 } from './inference/index.ts';
 import { operations } from './operations.ts';
@@ -36,6 +37,8 @@ export interface AppOptions {
   target: Target;
   clock: Clock;
   log: Log;
+  /** What endpoints are chosen with that are equally good; default Math.random. */
+  random?: () => number;
 }
 
 export interface App {
@@ -49,7 +52,7 @@ export interface App {
   close(): Promise<void>;
 }
 
-export async function createApp({ config, target, clock, log }: AppOptions): Promise<App> {
+export async function createApp({ config, target, clock, log, random = Math.random }: AppOptions): Promise<App> {
   const database = await openDatabase({ target, clock, log });
   const changes = await openChanges({ target, database, clock, log });
   const spend = await createSpend({ database, changes, clock, log, dataDir: config.dataDir });
@@ -71,6 +74,9 @@ export async function createApp({ config, target, clock, log }: AppOptions): Pro
     concurrency: new Concurrency(),
     running,
     credentials: new Credentials(health),
+    sessions: new Sessions(clock),
+    random,
+    policy: () => settings.account,
     transport,
     egress,
     clock,

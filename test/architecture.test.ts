@@ -194,6 +194,7 @@ test('migrations have unique numbers, ascending, each in the range of its folder
     access: [10, 19],
     spend: [20, 39],
     inference: [40, 49],
+    catalog: [60, 69],
   };
   const migrations = files.filter((file) => /\/migrations\/\d/.test(file.path) && !isTest(file));
   const seen = new Map<number, string>();

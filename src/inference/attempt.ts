@@ -11,6 +11,7 @@ import { EventReader } from '../http/sse.ts';
 import type { FrameReader, Framing, UpstreamCall, UpstreamReceiver } from '../providers/index.ts';
 import { isEventStream, isJson, retryAfter } from './reply-headers.ts';
 import type { Attempt, AttemptOwner, Send } from './task.ts';
+import { type ToolCallCounts, ToolCallJudge } from './tool-calls.ts';
 import { gatherWhole, type Passage, type StreamWriter, streamWhole, type WholeReply } from './translate.ts';
 import { isVisible, visibleSize } from './visible.ts';
 
@@ -25,6 +26,8 @@ export interface AttemptSetup {
   model: string;
   stamp: Stamp;
   stream: boolean;
+  /** Names of the declared tools; absent: there are none. */
+  tools?: readonly string[] | undefined;
   owner: AttemptOwner;
   limits: Limits;
   /** How the provider cuts its streams into events; absent: server-sent events. */
@@ -64,9 +67,11 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
   upstreamId: string | undefined;
   serviceTier: string | null | undefined;
   readonly paid = false;
+  readonly #judge: ToolCallJudge | undefined;
 
   constructor(setup: AttemptSetup) {
     this.#setup = setup;
+    if (setup.tools !== undefined) this.#judge = new ToolCallJudge(setup.tools);
   }
 
   start(send: Send): void {
@@ -81,6 +86,10 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
 
   resume(): void {
     this.#call?.resume();
+  }
+
+  get toolCalls(): ToolCallCounts | undefined {
+    return this.#judge?.counts;
   }
 
   /** How much has been written since the upstream last told a usage. */
@@ -220,6 +229,7 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
     this.finish = turn.choices[0]?.finish;
     this.upstreamId = turn.id;
     this.serviceTier = turn.serviceTier;
+    this.#judge?.turn(turn);
     for (const choice of turn.choices) for (const part of choice.parts) this.outputBytes += visibleSize(part);
   }
 
@@ -267,6 +277,7 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
   }
 
   #observe(event: TurnEvent): void {
+    this.#judge?.event(event);
     switch (event.type) {
       case 'partDelta': {
         const size = visibleSize(event.delta);

@@ -5,6 +5,7 @@
 
 import type { Timer } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
+import type { Measured } from '../catalog/index.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { Closing, Stamp } from '../formats/conversation/format.ts';
 import type { OpenGeneration, ProviderResponse } from '../spend/index.ts';
@@ -16,7 +17,7 @@ import type { Metered } from './meter.ts';
 import type { InferenceParts } from './parts.ts';
 import { rowOf } from './record.ts';
 import type { AcceptedRequest } from './request.ts';
-import type { Candidate, Route } from './route.ts';
+import type { Candidate, Route } from './routing/index.ts';
 import type { Interruptible } from './running.ts';
 import type { Attempt, AttemptOwner, Task } from './task.ts';
 
@@ -69,7 +70,7 @@ export class Call implements AttemptOwner, Interruptible {
       this.#keepAlive = clock.timer(limits.keepAliveCommentMs, () => this.#silence());
     }
     try {
-      await this.#next(0);
+      await this.#next();
     } catch (error) {
       this.#keepAlive?.cancel();
       this.#dispatcher.release();
@@ -85,8 +86,8 @@ export class Call implements AttemptOwner, Interruptible {
     return finished;
   }
 
-  async #next(after: number): Promise<void> {
-    const dispatched = await this.#dispatcher.next(after, this, this.#generation);
+  async #next(): Promise<void> {
+    const dispatched = await this.#dispatcher.next(this, this.#generation);
     if (dispatched === undefined) {
       const error = this.#dispatcher.refusal ?? clientError(this.#failed);
       if (this.#generation === undefined) throw error;
@@ -104,7 +105,7 @@ export class Call implements AttemptOwner, Interruptible {
   attemptAdvanced(attempt: Attempt): void {
     if (this.#firstOutputAt === null) {
       this.#firstOutputAt = this.#parts.clock.monotonic();
-      this.#parts.health.recovered(this.#candidate.endpoint.id);
+      this.#current!.recovered();
     }
     this.#generation!.seen(attempt.outputBytes);
     this.#write(attempt.take());
@@ -112,13 +113,19 @@ export class Call implements AttemptOwner, Interruptible {
 
   attemptCompleted(attempt: Attempt): void {
     const request = this.#request;
-    if (attempt.unseenRefusal && request.asked.fallbackOnRefusal && this.#hasAnotherModel()) {
+    if (
+      attempt.unseenRefusal &&
+      request.asked.fallbackOnRefusal &&
+      this.#dispatcher.hasOtherModel(this.#candidate.rank)
+    ) {
       this.attemptFailed(attempt, { kind: 'content_filter', status: 200, message: 'the model refused' }, true);
       return;
     }
     const { endpoint } = this.#candidate;
     this.#respond(attempt, attempt.status);
     const metered = this.#task.meter(endpoint, attempt, true);
+    this.#observed(attempt, 'answered');
+    this.#keepSession(attempt);
     const closing = this.#closing(metered);
     this.#settle({ status: 200, error: null, cancelled: false, metered }, attempt);
     if (attempt.whole && !this.#opened) {
@@ -144,6 +151,8 @@ export class Call implements AttemptOwner, Interruptible {
       failure,
     });
     const verdict = verdictOf(failure);
+    this.#observed(attempt, verdict.outcome);
+    if (this.#route.session) this.#parts.sessions.letGo(this.#route.session, endpoint.id);
     if (verdict.cools) this.#current!.rest(failure, verdict.credential);
     this.#parts.log.warn('attempt failed', {
       generation: this.#request.id,
@@ -161,8 +170,8 @@ export class Call implements AttemptOwner, Interruptible {
       this.#giveUp(clientError(this.#failed));
       return;
     }
-    const after = verdict.next === 'model' ? rank + 1 : 0;
-    this.#next(after).catch((error: unknown) => {
+    if (verdict.next === 'model') this.#dispatcher.dropModel(rank);
+    this.#next().catch((error: unknown) => {
       if (!this.#over) this.#giveUp(asGatewayError(error));
     });
   }
@@ -213,6 +222,7 @@ export class Call implements AttemptOwner, Interruptible {
     const current = this.#current;
     if (this.#generation === undefined || current === undefined) return;
     this.#respond(current.attempt, current.attempt.status);
+    this.#observed(current.attempt, 'none');
     this.#settle({ status: this.#opened ? 200 : null, error: null, cancelled: true, metered }, current.attempt);
     this.#done();
   }
@@ -333,7 +343,25 @@ export class Call implements AttemptOwner, Interruptible {
     return this.#current!.candidate;
   }
 
-  #hasAnotherModel(): boolean {
-    return this.#route.candidates.some(({ rank }) => rank > this.#candidate.rank);
+  /** What this call tells about its endpoint. */
+  #observed({ usage, toolCalls }: Attempt, outcome: Measured['outcome']): void {
+    const now = this.#parts.clock.monotonic();
+    const seconds = (now - this.#dispatchedAt) / 1000;
+    const counted = outcome === 'answered' && usage !== undefined && usage.output > 0 && seconds > 0;
+    this.#parts.statistics.record(this.#candidate.endpoint.id, {
+      outcome,
+      latencyMs: this.#firstOutputAt === null ? null : this.#firstOutputAt - this.#dispatchedAt,
+      throughput: counted ? usage.output / seconds : null,
+      toolCalls: toolCalls?.made ?? 0,
+      invalidToolCalls: toolCalls?.invalid ?? 0,
+    });
+  }
+
+  /** A session stays where it was answered; a prompt without one does so once the provider has cached it. */
+  #keepSession({ usage }: Attempt): void {
+    const { session } = this.#route;
+    if (session === undefined) return;
+    const cached = usage !== undefined && usage.cacheRead + usage.cacheWrite5m + usage.cacheWrite1h > 0;
+    if (session.named || cached) this.#parts.sessions.keep(session, this.#candidate.endpoint.id);
   }
 }

@@ -19,6 +19,7 @@ import { type Fetched, pathOf, remoteMedia } from './media/remote.ts';
 import { type Metered, meter, promptEstimate } from './meter.ts';
 import type { InferenceParts } from './parts.ts';
 import type { InferenceRequest } from './request.ts';
+import { isPricedTier } from './routing/index.ts';
 import type { Attempt, AttemptAbout, CostBound, Estimate, Task } from './task.ts';
 import { type Passage, Translation } from './translate.ts';
 
@@ -95,6 +96,7 @@ export class ConversationTask implements Task {
       model: endpoint.upstreamId,
       stamp,
       stream: asked.stream,
+      tools: asked.needs?.tools,
       owner,
       limits: this.#parts.limits,
       framing: endpoint.provider.kind.framing?.(spoken.id),
@@ -103,7 +105,7 @@ export class ConversationTask implements Task {
   }
 
   meter(endpoint: Endpoint, attempt: Attempt, complete: boolean): Metered {
-    return meter(endpoint, attempt.usage, this.#promptBytes, attempt.outputBytes, {
+    return meter(asServed(endpoint, attempt), attempt.usage, this.#promptBytes, attempt.outputBytes, {
       uncountedBytes: complete ? 0 : attempt.uncountedBytes,
       images: this.#request.asked.media.images,
     });
@@ -129,6 +131,7 @@ export class ConversationTask implements Task {
       stream: this.#request.asked.stream,
       maxOutputTokens: endpoint.maxCompletionTokens,
       ...(capOutputTokens !== undefined && { capOutputTokens }),
+      ...tierFor(endpoint, this.#request.asked.serviceTier),
       origin: kind.originFor?.(endpoint.upstreamId) ?? kind.origin,
       user,
       ...betasOf(this.#request.about.headers['anthropic-beta']),
@@ -153,4 +156,20 @@ function betasOf(header: string | string[] | undefined): { betas?: string[] } {
   if (typeof header !== 'string') return {};
   const betas = header.split(',').flatMap((name) => name.trim() || []);
   return betas.length === 0 ? {} : { betas };
+}
+
+/**
+ * A tier is asked for where the catalog has its price. Elsewhere a wish for one is not passed on: the upstream would charge
+ * what nobody has reserved.
+ */
+function tierFor({ tier }: Endpoint, wanted: string | undefined): Pick<EncodeTarget, 'serviceTier'> {
+  if (tier !== undefined) return { serviceTier: tier.name };
+  return wanted !== undefined && isPricedTier(wanted) ? { serviceTier: null } : {};
+}
+
+/** An upstream may answer in its default tier although another was asked for, and charges that one. */
+function asServed(endpoint: Endpoint, { serviceTier }: Attempt): Endpoint {
+  const { tier } = endpoint;
+  if (tier === undefined || (serviceTier !== 'default' && serviceTier !== 'standard')) return endpoint;
+  return { ...endpoint, pricing: tier.defaultPricing };
 }

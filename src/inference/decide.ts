@@ -22,6 +22,8 @@ interface Verdict {
   next: 'endpoint' | 'model' | 'answer';
   /** The endpoint rests for a while. Never for a fault of the client's (bug 58). */
   cools: boolean;
+  /** How it counts in the endpoint's statistics. */
+  outcome: 'failed' | 'rate_limited' | 'none';
   /** Another credential of the same provider may do better. */
   credential: boolean;
   type: ErrorType;
@@ -30,22 +32,120 @@ interface Verdict {
 
 /** wire/common.md "Typed error set"; an overloaded upstream is 529, our own account's trouble is a 502, never a false 401. */
 const VERDICTS: Record<FailureKind, Verdict> = {
-  invalid_request: { next: 'answer', cools: false, credential: false, type: 'invalid_request', status: 400 },
-  too_large: { next: 'answer', cools: false, credential: false, type: 'payload_too_large', status: 413 },
-  context_length: { next: 'model', cools: false, credential: false, type: 'context_length_exceeded', status: 400 },
-  content_filter: { next: 'model', cools: false, credential: false, type: 'content_policy_violation', status: 400 },
-  not_found: { next: 'endpoint', cools: false, credential: false, type: 'not_found', status: 404 },
-  auth: { next: 'endpoint', cools: true, credential: true, type: 'provider_unavailable', status: 502 },
-  permission: { next: 'endpoint', cools: true, credential: true, type: 'provider_unavailable', status: 502 },
-  quota: { next: 'endpoint', cools: true, credential: true, type: 'provider_unavailable', status: 502 },
-  rate_limit: { next: 'endpoint', cools: true, credential: true, type: 'rate_limit_exceeded', status: 429 },
-  overloaded: { next: 'endpoint', cools: true, credential: false, type: 'provider_overloaded', status: 529 },
-  server: { next: 'endpoint', cools: true, credential: false, type: 'provider_unavailable', status: 502 },
-  timeout: { next: 'endpoint', cools: true, credential: false, type: 'timeout', status: 504 },
-  refused: { next: 'endpoint', cools: true, credential: false, type: 'provider_unavailable', status: 502 },
-  cut: { next: 'endpoint', cools: true, credential: false, type: 'provider_unavailable', status: 502 },
-  malformed: { next: 'endpoint', cools: true, credential: false, type: 'provider_unavailable', status: 502 },
-  empty: { next: 'endpoint', cools: false, credential: false, type: 'provider_unavailable', status: 502 },
+  invalid_request: {
+    next: 'answer',
+    cools: false,
+    outcome: 'none',
+    credential: false,
+    type: 'invalid_request',
+    status: 400,
+  },
+  too_large: {
+    next: 'answer',
+    cools: false,
+    outcome: 'none',
+    credential: false,
+    type: 'payload_too_large',
+    status: 413,
+  },
+  context_length: {
+    next: 'model',
+    cools: false,
+    outcome: 'none',
+    credential: false,
+    type: 'context_length_exceeded',
+    status: 400,
+  },
+  content_filter: {
+    next: 'model',
+    cools: false,
+    outcome: 'none',
+    credential: false,
+    type: 'content_policy_violation',
+    status: 400,
+  },
+  not_found: { next: 'endpoint', cools: false, outcome: 'none', credential: false, type: 'not_found', status: 404 },
+  auth: {
+    next: 'endpoint',
+    cools: true,
+    outcome: 'failed',
+    credential: true,
+    type: 'provider_unavailable',
+    status: 502,
+  },
+  permission: {
+    next: 'endpoint',
+    cools: true,
+    outcome: 'failed',
+    credential: true,
+    type: 'provider_unavailable',
+    status: 502,
+  },
+  quota: {
+    next: 'endpoint',
+    cools: true,
+    outcome: 'failed',
+    credential: true,
+    type: 'provider_unavailable',
+    status: 502,
+  },
+  rate_limit: {
+    next: 'endpoint',
+    cools: true,
+    outcome: 'rate_limited',
+    credential: true,
+    type: 'rate_limit_exceeded',
+    status: 429,
+  },
+  overloaded: {
+    next: 'endpoint',
+    cools: true,
+    outcome: 'failed',
+    credential: false,
+    type: 'provider_overloaded',
+    status: 529,
+  },
+  server: {
+    next: 'endpoint',
+    cools: true,
+    outcome: 'failed',
+    credential: false,
+    type: 'provider_unavailable',
+    status: 502,
+  },
+  timeout: { next: 'endpoint', cools: true, outcome: 'failed', credential: false, type: 'timeout', status: 504 },
+  refused: {
+    next: 'endpoint',
+    cools: true,
+    outcome: 'failed',
+    credential: false,
+    type: 'provider_unavailable',
+    status: 502,
+  },
+  cut: {
+    next: 'endpoint',
+    cools: true,
+    outcome: 'failed',
+    credential: false,
+    type: 'provider_unavailable',
+    status: 502,
+  },
+  malformed: {
+    next: 'endpoint',
+    cools: true,
+    outcome: 'failed',
+    credential: false,
+    type: 'provider_unavailable',
+    status: 502,
+  },
+  empty: {
+    next: 'endpoint',
+    cools: false,
+    outcome: 'failed',
+    credential: false,
+    type: 'provider_unavailable',
+    status: 502,
+  },
 };
 
 export function verdictOf(failure: UpstreamFailure): Verdict {

@@ -13,7 +13,7 @@ import { budgetsOf } from './govern.ts';
 import type { InferenceParts } from './parts.ts';
 import { acceptedOf } from './record.ts';
 import type { AcceptedRequest } from './request.ts';
-import type { Candidate, Route } from './route.ts';
+import type { Candidate, Credential, Route, SessionKey } from './routing/index.ts';
 import type { Attempt, AttemptOwner, Task } from './task.ts';
 
 /** A call that is ready to start, and what its owner may say about it. */
@@ -28,8 +28,10 @@ export interface Dispatched {
    * until the request is settled; a refused connection or an error status costs nothing. Idempotent.
    */
   ended(mayHaveCost: boolean): void;
-  /** Lets the endpoint rest after a failure, or only the credential, when the provider has others. */
-  rest(failure: UpstreamFailure, credentialOnly: boolean): void;
+  /** Lets the endpoint rest after a failure, or the credential when that is at fault; another one is tried then. */
+  rest(failure: UpstreamFailure, ofCredential: boolean): void;
+  /** The endpoint answers: nothing of it rests any more. */
+  recovered(): void;
 }
 
 /** The request ended while a budget was asked for: nothing was begun, nobody waits. */
@@ -39,10 +41,13 @@ export class Dispatcher {
   readonly #request: AcceptedRequest;
   readonly #task: Task;
   readonly #candidates: readonly Candidate[];
+  readonly #session: SessionKey | undefined;
   readonly #parts: InferenceParts;
   readonly #budgets: readonly Budget[];
-  readonly #uncarried: Uncarried[] = [];
+  readonly #uncarried: UncarriedBy[] = [];
   #position = 0;
+  /** Models that will not do, by their rank. */
+  readonly #dropped = new Set<number>();
   #reservation: Reservation | undefined;
   #begun = false;
   #refused: GatewayError | undefined;
@@ -59,6 +64,7 @@ export class Dispatcher {
     this.#request = request;
     this.#task = task;
     this.#candidates = route.candidates;
+    this.#session = route.session;
     this.#parts = parts;
     this.#budgets = budgetsOf(request.caller, parts.accountBalanceNano());
   }
@@ -72,17 +78,25 @@ export class Dispatcher {
     return undefined;
   }
 
-  /** The next candidate of rank `fromRank` or later that can be asked; undefined when none is left. */
-  async next(
-    fromRank: number,
-    owner: AttemptOwner,
-    generation: OpenGeneration | undefined,
-  ): Promise<Dispatched | undefined> {
+  /** The model with this rank will not do: its other endpoints are not asked. */
+  dropModel(rank: number): void {
+    this.#dropped.add(rank);
+  }
+
+  /** Whether a model with another rank is left to be asked. */
+  hasOtherModel(rank: number): boolean {
+    return this.#candidates.some(
+      (one, at) => at >= this.#position && one.rank !== rank && !this.#dropped.has(one.rank),
+    );
+  }
+
+  /** The next candidate that can be asked; undefined when none is left. */
+  async next(owner: AttemptOwner, generation: OpenGeneration | undefined): Promise<Dispatched | undefined> {
     for (;;) {
       const candidate = this.#again ?? this.#candidates[this.#position++];
       this.#again = undefined;
       if (candidate === undefined) return undefined;
-      if (candidate.rank < fromRank) continue;
+      if (this.#dropped.has(candidate.rank)) continue;
       const { endpoint } = candidate;
       if (!this.#parts.concurrency.enter(endpoint.provider)) {
         this.#full = true;
@@ -92,7 +106,7 @@ export class Dispatcher {
       try {
         dispatched = await this.#prepare(candidate, owner, generation);
       } catch (error) {
-        if (error instanceof Uncarried) this.#uncarried.push(error);
+        if (error instanceof Uncarried) this.#uncarried.push({ endpoint, error });
         // A refusal for one endpoint's sake (no price, too dear) leaves the others; the first one is told.
         else if (error instanceof GatewayError && error.status < 500) this.#refused ??= error;
         else throw error;
@@ -147,7 +161,8 @@ export class Dispatcher {
     } else {
       generation.attempt(intent);
     }
-    return new Ready(this, this.#parts, this.#request, { candidate, attempt, stamp, generation });
+    const credential = this.#parts.credentials.choose(endpoint, this.#warmSession(endpoint));
+    return new Ready(this, this.#parts, this.#request, { candidate, attempt, stamp, generation, credential });
   }
 
   get #signal(): AbortSignal {
@@ -194,6 +209,13 @@ export class Dispatcher {
     return answer === true ? undefined : answer;
   }
 
+  /** A session whose prompt the provider has cached, or will: that is a matter of the account behind the credential. */
+  #warmSession(endpoint: Endpoint): SessionKey | undefined {
+    const session = this.#session;
+    if (session === undefined || session.named) return session;
+    return this.#parts.sessions.endpointOf(session) === endpoint.id ? session : undefined;
+  }
+
   /** Called by an attempt that failed after its request may have been worked on: its bound stays held. */
   keepBound(): void {
     if (this.#reservation) this.#earlierNano = this.#reservation.held.creditNano;
@@ -211,6 +233,7 @@ interface ReadySetup {
   attempt: Attempt;
   stamp: Stamp;
   generation: OpenGeneration;
+  credential: Credential;
 }
 
 class Ready implements Dispatched {
@@ -221,7 +244,7 @@ class Ready implements Dispatched {
   readonly #dispatcher: Dispatcher;
   readonly #parts: InferenceParts;
   readonly #request: AcceptedRequest;
-  readonly #credential: { id: string; value: string | null };
+  readonly #credential: Credential;
   #inside = true;
 
   constructor(dispatcher: Dispatcher, parts: InferenceParts, request: AcceptedRequest, setup: ReadySetup) {
@@ -232,7 +255,7 @@ class Ready implements Dispatched {
     this.#dispatcher = dispatcher;
     this.#parts = parts;
     this.#request = request;
-    this.#credential = parts.credentials.choose(this.candidate.endpoint.provider);
+    this.#credential = setup.credential;
   }
 
   start(): void {
@@ -253,24 +276,44 @@ class Ready implements Dispatched {
     if (mayHaveCost) this.#dispatcher.keepBound();
   }
 
-  rest(failure: UpstreamFailure, credentialOnly: boolean): void {
+  rest(failure: UpstreamFailure, ofCredential: boolean): void {
     const { endpoint } = this.candidate;
     const { health, credentials } = this.#parts;
     if (failure.kind === 'auth') endpoint.provider.signer?.refused?.(this.#credential.value);
-    if (credentialOnly && endpoint.provider.credentials.length > 1) {
-      health.rest(this.#credential.id, failure);
-      if (credentials.anyRested(endpoint.provider)) this.#dispatcher.tryAgain(this.candidate);
-    } else {
+    if (!ofCredential) {
       health.rest(endpoint.id, failure);
+      return;
     }
+    credentials.rest(this.#credential, endpoint, failure);
+    if (!credentials.allRest(endpoint)) this.#dispatcher.tryAgain(this.candidate);
+  }
+
+  recovered(): void {
+    const { health, credentials } = this.#parts;
+    if (!health.anyRests) return;
+    health.recovered(this.candidate.endpoint.id);
+    credentials.recovered(this.#credential, this.candidate.endpoint);
   }
 }
 
-function uncarriedError(uncarried: readonly Uncarried[]): GatewayError {
-  const features = [...new Set(uncarried.map(({ feature }) => feature))];
-  return new GatewayError('invalid_request', `no endpoint can carry this request: ${uncarried[0]!.message}`, {
+/** An endpoint whose form has no place for something of the request. */
+interface UncarriedBy {
+  endpoint: Endpoint;
+  error: Uncarried;
+}
+
+function uncarriedError(uncarried: readonly UncarriedBy[]): GatewayError {
+  const features = [...new Set(uncarried.map(({ error }) => error.feature))];
+  return new GatewayError('invalid_request', `no endpoint can carry this request: ${uncarried[0]!.error.message}`, {
     path: features[0],
-    metadata: { unsupported: features },
+    metadata: {
+      unsupported: features,
+      excluded_endpoints: uncarried.map(({ endpoint, error }) => ({
+        provider: endpoint.provider.id,
+        model: endpoint.modelId,
+        excluded_by: [`feature:${error.feature}`],
+      })),
+    },
   });
 }
 

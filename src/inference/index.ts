@@ -4,13 +4,12 @@
  * was spent (`spend/`).
  */
 export { Concurrency } from './concurrency.ts';
-export { Credentials } from './credentials.ts';
-export { Health } from './health.ts';
 export { Identities } from './identity.ts';
 export { inferenceMigrations } from './migrations/index.ts';
 export { type InferenceLimits, inferenceOperations } from './operations.ts';
 export type { InferenceParts } from './parts.ts';
 export type { InferenceRequest, RequestAbout, SingleRequest } from './request.ts';
+export { Credentials, Health, type RoutingPolicy, Sessions } from './routing/index.ts';
 export { Running } from './running.ts';
 export { serve, serveSingle } from './serve.ts';
 export type { Sink } from './sink.ts';

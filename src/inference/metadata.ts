@@ -1,7 +1,7 @@
 /** `svc_metadata`: how a request was routed (wire/chat.md, SvcMetadata). Pure. */
 import type { FailedAttempt } from './decide.ts';
 import type { AcceptedRequest } from './request.ts';
-import type { Candidate, Route } from './route.ts';
+import type { Candidate, Route } from './routing/index.ts';
 
 export interface RoutingState {
   /** The candidate that answers, or was asked last. */

@@ -9,8 +9,7 @@ import type { Egress } from '../egress/index.ts';
 import type { Transport } from '../providers/index.ts';
 import type { Spend } from '../spend/index.ts';
 import type { Concurrency } from './concurrency.ts';
-import type { Credentials } from './credentials.ts';
-import type { Health } from './health.ts';
+import type { Credentials, Health, RoutingPolicy, Sessions } from './routing/index.ts';
 import type { Running } from './running.ts';
 
 export interface InferenceParts {
@@ -22,6 +21,7 @@ export interface InferenceParts {
   concurrency: Concurrency;
   running: Running;
   credentials: Credentials;
+  sessions: Sessions;
   transport: Transport;
   egress: Egress;
   clock: Clock;
@@ -29,6 +29,10 @@ export interface InferenceParts {
   limits: Limits;
   /** Host names of the regional roots, as configured now. */
   hosts(): HostSettings;
+  /** What the account demands of every endpoint, as configured now. */
+  policy(): RoutingPolicy;
+  /** As Math.random. */
+  random(): number;
   /** `account.balance_usd`; null is unlimited. */
   accountBalanceNano(): Nano | null;
   /** The end user as providers see it: a keyed hash, of the account when the request names nobody. */

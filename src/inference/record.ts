@@ -3,7 +3,7 @@ import type { GatewayError } from '../base/errors.ts';
 import type { Accepted, ApiType, Generation, ProviderResponse } from '../spend/index.ts';
 import type { Metered } from './meter.ts';
 import type { AcceptedRequest } from './request.ts';
-import type { Candidate, Route } from './route.ts';
+import type { Candidate, Route } from './routing/index.ts';
 import type { Attempt } from './task.ts';
 
 export function acceptedOf(request: AcceptedRequest, apiType: ApiType): Accepted {

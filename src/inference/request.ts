@@ -9,21 +9,19 @@ import type { Sink } from './sink.ts';
 /** A conversation. */
 export interface InferenceRequest extends AcceptedRequest {
   format: ServedFormat;
-  /** Validated against the format's schema and rules. */
-  document: JsonDocument;
 }
 
 /** Of an operation with one public form. */
 export interface SingleRequest<Request, Answer> extends AcceptedRequest {
   form: SingleForm<Request, Answer>;
-  /** Validated against the form's schema and rules. */
-  document: JsonDocument;
 }
 
 /** What the pipeline knows of every request. */
 export interface AcceptedRequest {
   /** `gen-...`, given before anything can go wrong. */
   id: string;
+  /** Validated against the form's schema and rules. */
+  document: JsonDocument;
   asked: Asked;
   caller: Caller;
   /** Wall time in ms at which the request's head arrived: the moment of acceptance. */

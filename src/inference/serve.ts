@@ -9,7 +9,7 @@ import { ConversationTask } from './conversation.ts';
 import { Abandoned } from './dispatch.ts';
 import type { InferenceParts } from './parts.ts';
 import type { AcceptedRequest, InferenceRequest, SingleRequest } from './request.ts';
-import { route } from './route.ts';
+import { type Route, route, sessionKey } from './routing/index.ts';
 import { SingleTask } from './single.ts';
 import type { Task } from './task.ts';
 
@@ -28,8 +28,7 @@ export function serveSingle<Request, Answer>(
 
 async function run(request: AcceptedRequest, task: Task, parts: InferenceParts): Promise<void> {
   try {
-    const plan = route(request.asked, parts.catalog(), parts.health, parts.limits.candidates, task);
-    const call = new Call(request, task, plan, parts);
+    const call = new Call(request, task, routeOf(request, task, parts), parts);
     parts.running.add(call);
     try {
       await call.run();
@@ -42,4 +41,30 @@ async function run(request: AcceptedRequest, task: Task, parts: InferenceParts):
     if (error.status === 500) parts.log.error('request failed', { generation: request.id, cause: thrown });
     answerError(request, task, error, undefined);
   }
+}
+
+function routeOf(request: AcceptedRequest, task: Task, parts: InferenceParts): Route {
+  const { asked, caller, about, document } = request;
+  const { health, credentials, statistics, sessions, random } = parts;
+  return route(
+    {
+      asked,
+      promptBytes: document.bytes.length,
+      servedBy: (endpoint) => task.servedBy(endpoint),
+      session: (model) =>
+        sessionKey({
+          keyId: caller.keyId,
+          model,
+          sessionId: asked.sessionId ?? about.sessionId,
+          cacheKey: asked.cacheKey,
+          body: document.bytes,
+        }),
+    },
+    {
+      ...{ health, credentials, statistics, sessions, random },
+      catalog: parts.catalog(),
+      policy: parts.policy(),
+      maxCandidates: parts.limits.candidates,
+    },
+  );
 }

@@ -12,6 +12,7 @@ import type { Closing, FailureContext, Stamp } from '../formats/conversation/for
 import type { Delivery, UpstreamCall, UpstreamReceiver } from '../providers/index.ts';
 import type { ApiType } from '../spend/index.ts';
 import type { Metered } from './meter.ts';
+import type { ToolCallCounts } from './tool-calls.ts';
 
 export interface Task {
   readonly apiType: ApiType;
@@ -103,6 +104,8 @@ export interface Attempt {
   readonly uncountedBytes: number;
   readonly upstreamId: string | undefined;
   readonly serviceTier: string | null | undefined;
+  /** Absent: no tools were declared. */
+  readonly toolCalls?: ToolCallCounts | undefined;
 }
 
 /** A whole answer as read; `write` renders it for the client once its figures are known. */

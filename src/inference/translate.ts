@@ -3,7 +3,7 @@
  * edits, design section 3), translated through the conversation otherwise. Pure.
  */
 import type { GatewayError } from '../base/errors.ts';
-import { applyEdits, type JsonDocument, parseJson, stringifyJson } from '../base/json.ts';
+import { applyEdits, type Edit, type JsonDocument, parseJson, stringifyJson } from '../base/json.ts';
 import type { Conversation, Turn, TurnEvent } from '../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type {
@@ -86,7 +86,7 @@ class RelayPassage implements Passage {
     this.#format = format;
     this.#spoken = spoken;
     this.#dialect = target.dialect;
-    this.body = applyEdits(document, format.relay.edits(document, target, this.losses));
+    this.body = applyEdits(document, withTier(format.relay.edits(document, target, this.losses), document, target));
   }
 
   decoder(seed: string): TurnDecoder {
@@ -117,7 +117,7 @@ class TranslatedPassage implements Passage {
     this.#format = format;
     this.#spoken = spoken;
     this.#dialect = target.dialect;
-    this.body = stringifyJson(spoken.encode(conversation, target, this.losses));
+    this.body = stringifyJson(spoken.encode(inTier(conversation, target), target, this.losses));
   }
 
   decoder(seed: string): TurnDecoder {
@@ -191,3 +191,20 @@ function notJson(text: string): UpstreamFailure {
   const shown = text.slice(0, 200);
   return { kind: 'malformed', status: null, message: 'the upstream answered something that is not JSON', raw: shown };
 }
+
+/** The tier of the endpoint in place of the one that the client wrote. */
+function withTier(edits: Edit[], document: JsonDocument, { serviceTier }: EncodeTarget): Edit[] {
+  if (serviceTier === undefined) return edits;
+  const others = edits.filter(({ key }) => key !== TIER_MEMBER);
+  if (serviceTier !== null) return [...others, { key: TIER_MEMBER, json: JSON.stringify(serviceTier) }];
+  return TIER_MEMBER in document.structure ? [...others, { key: TIER_MEMBER, json: undefined }] : others;
+}
+
+function inTier(conversation: Conversation, { serviceTier }: EncodeTarget): Conversation {
+  if (serviceTier === undefined) return conversation;
+  const { serviceTier: _wanted, ...settings } = conversation.settings;
+  return { ...conversation, settings: serviceTier === null ? settings : { ...settings, serviceTier } };
+}
+
+/** It has this name in every form whose requests are relayed. */
+const TIER_MEMBER = 'service_tier';

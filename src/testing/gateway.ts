@@ -35,6 +35,8 @@ export interface GatewayOptions {
   yaml?: Record<string, unknown>;
   env?: Record<string, string>;
   log?: Log;
+  /** Default: always the same, so that endpoints of one price are asked as they are configured. */
+  random?: () => number;
   /** An existing database, e.g. another gateway's; a fresh one otherwise. */
   target?: Target;
   dataDir?: string;
@@ -70,7 +72,13 @@ export async function startGateway(test: Pick<TestContext, 'after'>, options: Ga
   const dataDir = options.dataDir ?? mkdtempSync(path.join(tmpdir(), 'gatehouse-gateway-'));
   const clock = new JumpClock();
   const config = configOf(options, upstream, dataDir);
-  const app = await createApp({ config, target, clock, log: options.log ?? silentLog });
+  const app = await createApp({
+    config,
+    target,
+    clock,
+    log: options.log ?? silentLog,
+    random: options.random ?? (() => 0.5),
+  });
   await app.bootstrap();
   const url = await app.listen();
   let closed = false;

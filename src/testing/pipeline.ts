@@ -3,18 +3,25 @@
  * plays bytes and a spend that keeps the row. For what has to be tried thousands of times.
  */
 import type { Caller } from '../access/index.ts';
-import { DEFAULT_EGRESS, DEFAULT_LIMITS } from '../base/config/section-readers.ts';
+import { DEFAULT_ACCOUNT, DEFAULT_EGRESS, DEFAULT_LIMITS } from '../base/config/section-readers.ts';
 import { readDocument } from '../base/json.ts';
 import { silentLog } from '../base/log.ts';
 import { parsePrice } from '../base/money.ts';
 import { type Catalog, type Endpoint, NO_FIGURES } from '../catalog/index.ts';
+import { createEgress } from '../egress/index.ts';
 import type { FormatId } from '../formats/conversation/conversation.ts';
 import { chat, messages } from '../formats/index.ts';
 import { Concurrency } from '../inference/concurrency.ts';
-import { createEgress } from '../egress/index.ts';
-import { Credentials } from '../inference/credentials.ts';
-import { Health } from '../inference/health.ts';
-import { type InferenceParts, type InferenceRequest, Running, type Sink, serve } from '../inference/index.ts';
+import {
+  Credentials,
+  Health,
+  type InferenceParts,
+  type InferenceRequest,
+  Running,
+  Sessions,
+  type Sink,
+  serve,
+} from '../inference/index.ts';
 import { KINDS, type ProviderKind, type Transport, type UpstreamReceiver } from '../providers/index.ts';
 import type { Generation, OpenGeneration, Reservation, Spend } from '../spend/index.ts';
 import { TestClock } from './clock.ts';
@@ -157,6 +164,9 @@ function partsFor(kind: ProviderKind, rows: Generation[]): InferenceParts {
     concurrency: new Concurrency(),
     running: new Running(),
     credentials: new Credentials(health),
+    sessions: new Sessions(clock),
+    policy: () => DEFAULT_ACCOUNT,
+    random: () => 0.5,
     transport: kind.transport!,
     egress: createEgress({ clock, settings: () => DEFAULT_EGRESS }),
     clock,

@@ -4,6 +4,7 @@
  */
 import { invalidField } from '../../base/errors.ts';
 import { WIRE_ALIAS, WIRE_NAME } from '../../base/namespace.ts';
+import { checkPreferences } from '../conversation/preferences.ts';
 import { checkMessage } from './check-message.ts';
 import { type JsonObject, list, object, someText, text } from './read.ts';
 
@@ -14,7 +15,7 @@ export function check(value: unknown): void {
   const body = object(value);
   if (body === undefined) throw invalidField('', 'must be a JSON object');
   refuseUnbuilt(body);
-  refuseUnbuiltPreferences(object(body['provider']) ?? {});
+  checkPreferences(body['provider']);
   checkModels(body);
   checkReasoning(body);
   checkLimits(body);
@@ -36,29 +37,7 @@ function refuseUnbuilt(body: JsonObject): void {
     const value = body[field];
     if (value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0)) throw unbuilt(field);
   }
-  // `fallback` is what the list of models does anyway.
-  if (body['route'] === 'sort') throw unbuilt('route');
   if (object(body['debug'])?.['echo_upstream_body'] === true) throw unbuilt('debug.echo_upstream_body');
-}
-
-/** Preferences that are not built, with the value that asks for nothing. */
-const UNBUILT_PREFERENCES: Record<string, unknown> = {
-  data_collection: 'allow',
-  enforce_distillable_text: false,
-  max_price: null,
-  preferred_max_latency: null,
-  preferred_min_throughput: null,
-  quantizations: null,
-  require_parameters: false,
-  sort: null,
-  zdr: false,
-};
-
-function refuseUnbuiltPreferences(provider: JsonObject): void {
-  for (const [field, harmless] of Object.entries(UNBUILT_PREFERENCES)) {
-    const value = provider[field];
-    if (value !== undefined && value !== null && value !== harmless) throw unbuilt(`provider.${field}`);
-  }
 }
 
 function checkModels(body: JsonObject): void {

@@ -92,11 +92,11 @@ test('a feature that is not built is refused by name, and passes where it asks f
     [{ models: ['a/b', '@preset/mine'] }, 'models[1]'],
     [{ transforms: ['middle-out'] }, 'transforms'],
     [{ transforms: [] }, ''],
-    [{ route: 'sort' }, 'route'],
+    [{ route: 'sort' }, ''],
     [{ route: 'fallback' }, ''],
     [{ debug: { echo_upstream_body: true } }, 'debug.echo_upstream_body'],
-    [{ provider: { sort: 'price' } }, 'provider.sort'],
-    [{ provider: { zdr: true } }, 'provider.zdr'],
+    [{ provider: { enforce_distillable_text: true } }, 'provider.enforce_distillable_text'],
+    [{ provider: { zdr: true, sort: 'price' } }, ''],
     [{ provider: { zdr: false, data_collection: 'allow', order: ['x'] } }, ''],
     [
       { messages: [{ role: 'system', content: '', configuration_update: { reasoning: { effort: 'low' } } }] },
@@ -163,7 +163,7 @@ test('what the gateway asks of a request', () => {
     model: 'a/b',
     fallbackModels: ['c/d', 'e/f'],
     fallbackOnRefusal: false,
-    provider: { only: ['acme'] },
+    provider: { only: ['acme'], sort: null },
     stream: true,
     includeUsage: false,
     maxOutputTokens: 7,
@@ -172,6 +172,7 @@ test('what the gateway asks of a request', () => {
     sessionId: 's',
     metadata: { k: 'v' },
     media: { images: 2, documents: 0 },
+    needs: { inputs: ['image'], outputs: [], features: [], parameters: [] },
   });
   assert.deepEqual(chat.asked({ models: ['c/d', 'e/f'], messages: [] }).model, 'c/d');
 });

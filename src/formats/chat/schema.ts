@@ -4,6 +4,7 @@
  */
 import Type, { type TSchema } from 'typebox';
 import { EFFORTS } from '../conversation/effort.ts';
+import { PreferencesSchema } from '../conversation/preferences.ts';
 
 /** The same schema, null allowed. One schema with a list of types, so that a wrong value is told by its own rule. */
 function nullable(schema: TSchema): TSchema {
@@ -21,7 +22,6 @@ function optional(schema: TSchema) {
 }
 
 const range = (minimum: number, maximum: number) => Type.Number({ minimum, maximum });
-const names = Type.Array(Type.String({ minLength: 1 }));
 
 const CacheControl = Type.Object({
   type: word(['ephemeral']),
@@ -81,13 +81,6 @@ const Tool = Type.Object({
   defer_loading: optional(Type.Boolean()),
 });
 
-const Provider = Type.Object({
-  order: optional(names),
-  only: optional(names),
-  ignore: optional(names),
-  allow_fallbacks: optional(Type.Boolean()),
-});
-
 const Reasoning = Type.Object({
   effort: optional(word(EFFORTS)),
   max_tokens: optional(Type.Integer({ minimum: 0 })),
@@ -114,7 +107,7 @@ export const schema: TSchema = Type.Object(
     messages: Type.Array(Message, { minItems: 1 }),
     model: optional(Type.String({ minLength: 1 })),
     models: optional(Type.Array(Type.String({ minLength: 1 }), { minItems: 1 })),
-    provider: optional(Provider),
+    provider: optional(PreferencesSchema),
     stream: optional(Type.Boolean()),
     stream_options: optional(Type.Object({ include_usage: optional(Type.Boolean()) })),
     max_tokens: optional(Type.Integer({ minimum: 1 })),

@@ -51,6 +51,8 @@ export interface Needs {
   outputs: readonly string[];
   /** Those of `supported_parameters` that change what the answer is, so that no endpoint may ignore them. */
   features: readonly string[];
+  /** Names of the declared tools; absent: there are none. */
+  tools?: readonly string[];
   /** Names of `supported_parameters` for everything that was sent, each with its aliases; for `require_parameters`. */
   parameters: readonly (readonly string[])[];
 }
@@ -122,6 +124,8 @@ export interface EncodeTarget {
   maxOutputTokens: number | null;
   /** A cap that the gateway lays on the output (a budget's remainder); wins over the client's larger one. */
   capOutputTokens?: number;
+  /** The tier to ask for in place of the client's wish; null: none. Absent: as the client has it. */
+  serviceTier?: string | null;
   /** Whose signed or encrypted reasoning this endpoint can read. */
   origin: ReasoningOrigin;
   /** Keyed hash of the end user, or of the account. */

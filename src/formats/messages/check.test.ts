@@ -101,9 +101,9 @@ test('features that are not built are refused by name, their absence in any spel
   }
   assert.equal(refused(body({ deferred_tools: { version: 'v1' } })), 'deferred_tools');
   assert.equal(refused(body({ deferred_tools: null, stop_server_tools_when: [] })), undefined);
-  assert.equal(refused(body({ provider: { sort: 'price' } })), 'provider.sort');
-  assert.equal(refused(body({ provider: { only: ['a'], sort: null, zdr: false } })), undefined);
-  assert.equal(refused(body({ route: 'sort' })), 'route');
+  assert.equal(refused(body({ provider: { enforce_distillable_text: true } })), 'provider.enforce_distillable_text');
+  assert.equal(refused(body({ provider: { only: ['a'], sort: 'price', zdr: true } })), undefined);
+  assert.equal(refused(body({ route: 'sort' })), undefined);
 });
 
 test('what the gateway itself reads of a request', () => {
@@ -139,6 +139,7 @@ test('what the gateway itself reads of a request', () => {
     stream: true,
     choices: 1,
     media: { images: 2, documents: 1 },
+    needs: { inputs: ['image', 'file'], outputs: [], features: [], parameters: [] },
     maxOutputTokens: 2000,
     user: 'alice',
     sessionId: 's',

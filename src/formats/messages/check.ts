@@ -5,6 +5,7 @@
 import { invalidField } from '../../base/errors.ts';
 import { WIRE_ALIAS, WIRE_NAME } from '../../base/namespace.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
+import { checkPreferences } from '../conversation/preferences.ts';
 
 /** Block types that may stand in a request: those of wire/messages.md and those that vendors' answers are known to hold. */
 const BLOCK_TYPES = new Set([
@@ -43,12 +44,6 @@ const SOURCES: Record<string, Record<string, readonly string[]>> = {
 };
 
 const IMAGE_TYPES = ['image/jpeg', 'image/png', 'image/gif', 'image/webp'];
-
-/** Members of `provider` that the router follows. */
-const PREFERENCES = ['order', 'only', 'ignore', 'allow_fallbacks'];
-
-/** Values of the other ones that ask for nothing. */
-const HARMLESS = [null, undefined, false, 'allow'];
 
 /** Results of server tools: every vendor tool has a type of its own, all with this ending. */
 const RESULT_TYPE = /^[a-z0-9_]+_tool_result$/;
@@ -100,11 +95,7 @@ function checkFeatures(request: Fields): void {
     if (OWN_TOOLS.some((prefix) => textOf(type).startsWith(prefix)))
       throw notBuilt(`tools[${index}].type`, `the tool ${textOf(type)}`);
   });
-  for (const [name, value] of Object.entries(fieldsOf(request['provider']))) {
-    if (PREFERENCES.includes(name) || HARMLESS.some((harmless) => harmless === value)) continue;
-    throw notBuilt(`provider.${name}`, 'a routing preference');
-  }
-  if (request['route'] === 'sort') throw notBuilt('route', 'sorting of endpoints');
+  checkPreferences(request['provider']);
   if (asksFor(request['stop_server_tools_when'])) throw notBuilt('stop_server_tools_when', 'a stop condition');
   if (request['deferred_tools'] !== undefined && request['deferred_tools'] !== null) {
     throw notBuilt('deferred_tools', 'the deferred-tool protocol');

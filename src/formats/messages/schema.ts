@@ -4,6 +4,7 @@
  * `check.ts`, whose errors name the block instead of a union of all of them.
  */
 import Type, { type TSchema } from 'typebox';
+import { PreferencesSchema } from '../conversation/preferences.ts';
 
 const Words = (...words: string[]) => Type.Unsafe<string>({ type: 'string', enum: words });
 
@@ -57,15 +58,6 @@ const OutputConfig = Type.Object({
   task_budget: Type.Optional(Nullable(Type.Object({ type: Words('tokens'), total: Type.Integer() }))),
 });
 
-const Slugs = Type.Optional(Nullable(Type.Array(Type.String())));
-
-const Provider = Type.Object({
-  order: Slugs,
-  only: Slugs,
-  ignore: Slugs,
-  allow_fallbacks: Type.Optional(Nullable(Type.Boolean())),
-});
-
 export const schema = Type.Object({
   model: Type.String({ minLength: 1 }),
   messages: Type.Array(Message),
@@ -81,7 +73,7 @@ export const schema = Type.Object({
   models: Type.Optional(Nullable(Type.Array(Type.String()))),
   output_config: Type.Optional(Nullable(OutputConfig)),
   plugins: Type.Optional(Nullable(Type.Array(Type.Object({ id: Type.String() })))),
-  provider: Type.Optional(Nullable(Provider)),
+  provider: Type.Optional(Nullable(PreferencesSchema)),
   route: Type.Optional(Nullable(Words('fallback', 'sort'))),
   safeguards: Type.Optional(Nullable(Type.Array(Type.Object({ type: Type.String() })))),
   service_tier: Type.Optional(Nullable(Type.String())),

@@ -1,0 +1,72 @@
+/** What a request in the chat form needs of an endpoint, in the words of the catalog's `supported_parameters`. */
+import type { Needs } from '../conversation/format.ts';
+import { type JsonObject, list, object, someText } from './read.ts';
+
+/** Request fields that the catalog knows by other names, or by several. */
+const ALIASES: Readonly<Record<string, readonly string[]>> = {
+  max_tokens: ['max_tokens', 'max_completion_tokens'],
+  max_completion_tokens: ['max_completion_tokens', 'max_tokens'],
+  reasoning: ['reasoning', 'include_reasoning'],
+  include_reasoning: ['include_reasoning', 'reasoning'],
+  reasoning_effort: ['reasoning_effort', 'reasoning'],
+};
+
+/** Fields whose support the catalog tells under their own name. */
+const PARAMETERS = [
+  'temperature',
+  'top_p',
+  'top_k',
+  'min_p',
+  'top_a',
+  'frequency_penalty',
+  'presence_penalty',
+  'repetition_penalty',
+  'max_tokens',
+  'max_completion_tokens',
+  'logit_bias',
+  'logprobs',
+  'top_logprobs',
+  'prediction',
+  'seed',
+  'stop',
+  'tools',
+  'tool_choice',
+  'parallel_tool_calls',
+  'include_reasoning',
+  'reasoning',
+  'reasoning_effort',
+  'web_search_options',
+  'verbosity',
+];
+
+const FORMAT_FEATURES: Readonly<Record<string, string>> = {
+  json_schema: 'structured_outputs',
+  json_object: 'response_format',
+};
+
+/** undefined: nothing but text. `inputs` was gathered while the media were counted. */
+export function needsOf(body: JsonObject, inputs: readonly string[], everyParameter: boolean): Needs | undefined {
+  const outputs = list(body['modalities']).filter((kind) => typeof kind === 'string' && kind !== 'text') as string[];
+  const features: string[] = [];
+  if (list(body['tools']).length > 0 || list(body['functions']).length > 0) features.push('tools');
+  const format = FORMAT_FEATURES[String(object(body['response_format'])?.['type'])];
+  if (format !== undefined) features.push(format);
+  const parameters = everyParameter ? parametersOf(body, features) : [];
+  if (inputs.length + outputs.length + features.length + parameters.length === 0) return undefined;
+  return { inputs, outputs, features, parameters, ...(features.includes('tools') && { tools: toolNames(body) }) };
+}
+
+function parametersOf(body: JsonObject, features: readonly string[]): (readonly string[])[] {
+  const sent = PARAMETERS.filter((name) => {
+    const value = body[name];
+    return value !== undefined && value !== null && value !== false && !(Array.isArray(value) && value.length === 0);
+  });
+  return [...new Set([...sent, ...features])].map((name) => ALIASES[name] ?? [name]);
+}
+
+function toolNames(body: JsonObject): string[] {
+  const tools = list(body['tools']).map(
+    (tool) => object(object(tool)?.['function']) ?? object(object(tool)?.['custom']),
+  );
+  return [...tools, ...list(body['functions']).map(object)].flatMap((tool) => someText(tool?.['name']) ?? []);
+}

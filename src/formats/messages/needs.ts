@@ -1,0 +1,39 @@
+/** What a request in the messages form needs of an endpoint, in the words of the catalog's `supported_parameters`. */
+import { type Fields, fieldsOf, listOf, textOrUndefined } from '../conversation/fields.ts';
+import type { Needs } from '../conversation/format.ts';
+
+/** Request fields and the catalog's names for them. */
+const PARAMETERS: Readonly<Record<string, readonly string[]>> = {
+  temperature: ['temperature'],
+  top_p: ['top_p'],
+  top_k: ['top_k'],
+  max_tokens: ['max_tokens', 'max_completion_tokens'],
+  stop_sequences: ['stop'],
+  tools: ['tools'],
+  tool_choice: ['tool_choice'],
+};
+
+/** undefined: nothing but text. `inputs` was gathered while the media were counted. */
+export function needsOf(request: Fields, inputs: readonly string[], everyParameter: boolean): Needs | undefined {
+  const features: string[] = [];
+  if (listOf(request['tools']).length > 0) features.push('tools');
+  if (fieldsOf(fieldsOf(request['output_config'])['format'])['type'] === 'json_schema') {
+    features.push('structured_outputs');
+  }
+  const parameters = everyParameter ? parametersOf(request, features) : [];
+  if (inputs.length + features.length + parameters.length === 0) return undefined;
+  const tools = listOf(request['tools']).flatMap((tool) => textOrUndefined(fieldsOf(tool)['name']) ?? []);
+  return { inputs, outputs: [], features, parameters, ...(features.includes('tools') && { tools }) };
+}
+
+function parametersOf(request: Fields, features: readonly string[]): (readonly string[])[] {
+  const sent = Object.entries(PARAMETERS).flatMap(([field, names]) => {
+    const value = request[field];
+    return value === undefined || value === null || (Array.isArray(value) && value.length === 0) ? [] : [names];
+  });
+  if (features.includes('structured_outputs')) sent.push(['structured_outputs']);
+  const thinking = fieldsOf(request['thinking'])['type'];
+  const thinks = thinking === 'enabled' || thinking === 'adaptive';
+  if (thinks || typeof fieldsOf(request['output_config'])['effort'] === 'string') sent.push(['reasoning']);
+  return sent;
+}

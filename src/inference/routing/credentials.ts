@@ -1,0 +1,77 @@
+/**
+ * Which credential of a provider a call carries: one after the other, for a session always the same (prompt caches belong
+ * to an account), and resting ones only when all rest. A refused or exhausted credential rests for all models, one that is
+ * rate limited or not allowed a model for that model alone.
+ */
+import type { Endpoint } from '../../catalog/index.ts';
+import type { FailureKind, UpstreamFailure } from '../../formats/conversation/failure.ts';
+import type { Health } from './health.ts';
+import { fractionOf, type SessionKey } from './sessions.ts';
+
+export interface Credential {
+  /** Names the credential in `Health` and in logs; says nothing about its value. */
+  id: string;
+  value: string | null;
+}
+
+/** Faults of a credential that concern it as a whole. */
+const OF_ALL_MODELS: ReadonlySet<FailureKind> = new Set(['auth', 'quota']);
+
+export class Credentials {
+  readonly #health: Health;
+  readonly #turns = new Map<string, number>();
+
+  constructor(health: Health) {
+    this.#health = health;
+  }
+
+  choose(endpoint: Endpoint, session?: SessionKey): Credential {
+    const { provider } = endpoint;
+    const { credentials } = provider;
+    if (credentials.length < 2) return { id: idOf(provider.id, 0), value: credentials[0] ?? null };
+    const start =
+      session === undefined ? this.#turn(endpoint) : Math.floor(fractionOf(session, provider.id) * credentials.length);
+    let index = start;
+    for (let step = 0; step < credentials.length; step++) {
+      index = (start + step) % credentials.length;
+      if (!this.#rests(endpoint, index)) break;
+      if (step === credentials.length - 1) index = start;
+    }
+    return { id: idOf(provider.id, index), value: credentials[index]! };
+  }
+
+  /** Lets the credential rest, for the endpoint's model or for all as the fault has it. */
+  rest({ id }: Credential, endpoint: Endpoint, failure: UpstreamFailure): void {
+    this.#health.rest(OF_ALL_MODELS.has(failure.kind) ? id : `${id}:${endpoint.modelId}`, failure);
+  }
+
+  /** It has been of use again. */
+  recovered({ id }: Credential, endpoint: Endpoint): void {
+    this.#health.recovered(id);
+    this.#health.recovered(`${id}:${endpoint.modelId}`);
+  }
+
+  /** No credential is left that does not rest. */
+  allRest(endpoint: Endpoint): boolean {
+    if (!this.#health.anyRests) return false;
+    const count = Math.max(endpoint.provider.credentials.length, 1);
+    for (let index = 0; index < count; index++) if (!this.#rests(endpoint, index)) return false;
+    return true;
+  }
+
+  #turn({ provider }: Endpoint): number {
+    const turn = this.#turns.get(provider.id) ?? 0;
+    this.#turns.set(provider.id, turn + 1);
+    return turn % provider.credentials.length;
+  }
+
+  #rests({ provider, modelId }: Endpoint, index: number): boolean {
+    if (!this.#health.anyRests) return false;
+    const id = idOf(provider.id, index);
+    return this.#health.resting(id) || this.#health.resting(`${id}:${modelId}`);
+  }
+}
+
+function idOf(providerId: string, index: number): string {
+  return `${providerId}#${index}`;
+}

@@ -1,0 +1,69 @@
+/** What routing wants to know of an endpoint, worked out once for each model of the catalog. */
+import type { Pricing } from '../../base/config.ts';
+import type { Price } from '../../base/money.ts';
+import type { Endpoint, Model } from '../../catalog/index.ts';
+
+export interface PreparedEndpoint {
+  endpoint: Endpoint;
+  /** Lower-case names that mean it: its provider's, and those with a variant behind a slash (`acme/us`, `acme/fp8`). */
+  slugs: ReadonlySet<string>;
+  /** USD of a typical request; Infinity when the price is not known. */
+  price: number;
+  parameters: ReadonlySet<string> | null;
+  /** Place in the configuration, so that equals keep their order. */
+  index: number;
+}
+
+/** A request of 1,000 tokens, three quarters of them prompt, stands for all when endpoints are compared by price. */
+const TYPICAL_PROMPT = 750n;
+const TYPICAL_COMPLETION = 250n;
+
+/** Models are frozen and live as long as their catalog, so what was prepared goes with it. */
+const prepared = new WeakMap<readonly Endpoint[], readonly PreparedEndpoint[]>();
+
+export function prepare({ endpoints }: Model): readonly PreparedEndpoint[] {
+  let found = prepared.get(endpoints);
+  if (found === undefined) {
+    found = endpoints.map(prepareEndpoint);
+    prepared.set(endpoints, found);
+  }
+  return found;
+}
+
+function prepareEndpoint(endpoint: Endpoint, index: number): PreparedEndpoint {
+  const { provider, region, quantization, tier, supportedParameters, pricing } = endpoint;
+  const variants = [region, quantization, tier?.name].filter((variant) => variant !== null && variant !== undefined);
+  return {
+    endpoint,
+    slugs: new Set(
+      [provider.id, provider.name, ...variants.map((variant) => `${provider.id}/${variant}`)].map((slug) =>
+        slug.toLowerCase(),
+      ),
+    ),
+    price: typicalPrice(pricing),
+    parameters: supportedParameters === null ? null : new Set(supportedParameters),
+    index,
+  };
+}
+
+/** USD of the typical request. */
+export function typicalPrice(pricing: Pricing | null): number {
+  if (pricing === null) return Number.POSITIVE_INFINITY;
+  const { prompt, completion, request = 0n } = pricing;
+  return usd(TYPICAL_PROMPT * prompt + TYPICAL_COMPLETION * completion + request);
+}
+
+function usd(price: Price): number {
+  return Number(price) / 1e18;
+}
+
+/** Whether one of `slugs` means the endpoint. A provider's name means all its endpoints. */
+export function isNamed({ slugs }: PreparedEndpoint, names: readonly string[]): boolean {
+  return placeIn(slugs, names) < names.length;
+}
+
+/** Where the endpoint is first named; the list's length when it is not. */
+export function placeIn(slugs: ReadonlySet<string>, names: readonly string[]): number {
+  for (let place = 0; place < names.length; place++) if (slugs.has(names[place]!.toLowerCase())) return place;
+  return names.length;
+}

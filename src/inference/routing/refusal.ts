@@ -1,0 +1,90 @@
+/** Refusals of routing, each with `error.availability` (wire/common.md, "Model availability"). */
+import { GatewayError } from '../../base/errors.ts';
+import type { PreparedEndpoint } from './prepared.ts';
+import type { Rule } from './rules.ts';
+
+/** Endpoints that a refusal lists, each with what excluded it. */
+const MOST_LISTED = 20;
+
+export function unknownModel(name: string, requested: readonly string[]): GatewayError {
+  return new GatewayError('invalid_request', `${JSON.stringify(name.slice(0, 200))} is not a known model`, {
+    path: 'model',
+    availability: { code: 'model_not_found', retryable: false, requested_models: requested },
+  });
+}
+
+export function wrongOperation(requested: readonly string[]): GatewayError {
+  const name = JSON.stringify(requested[0]?.slice(0, 200));
+  return new GatewayError('invalid_request', `${name} has no endpoint that serves this operation`, {
+    path: 'model',
+    availability: { code: 'wrong_endpoint', retryable: false, requested_models: requested },
+  });
+}
+
+/** The catalog knows the model, but nobody offers it (any more) in the way that was asked for. */
+export function noEndpoints(requested: readonly string[]): GatewayError {
+  const free = requested.every((name) => name.endsWith(':free'));
+  const name = JSON.stringify(requested[0]?.slice(0, 200));
+  return new GatewayError('not_found', `${name} has no endpoints${free ? ' that cost nothing' : ''}`, {
+    path: 'model',
+    availability: {
+      code: free ? 'free_variant_ended' : 'no_endpoints',
+      retryable: false,
+      requested_models: requested,
+    },
+  });
+}
+
+const KINDS = ['list', 'privacy', 'constraint'] as const;
+const TEXTS: Record<Rule['kind'], string> = {
+  list: 'no allowed providers: the lists of providers leave none that serves the requested model',
+  privacy: 'no endpoint of the requested model handles data as the request or the account demands',
+  constraint: 'no endpoint of the requested model satisfies the request',
+};
+
+/**
+ * What is told is the first kind of rules that leaves nobody: lists before privacy before the others. `metadata` names
+ * for each endpoint every rule that excluded it.
+ * @param endpoints those that have the operation, all excluded by some rule
+ */
+export function nothingLeft(
+  requested: readonly string[],
+  endpoints: readonly PreparedEndpoint[],
+  rules: readonly Rule[],
+): GatewayError {
+  const kind = KINDS.find((_, at) => {
+    const applied = rules.filter((rule) => KINDS.indexOf(rule.kind) <= at);
+    return !endpoints.some((endpoint) => applied.every((rule) => rule.keeps(endpoint)));
+  });
+  const excluding = rules.filter((rule) => endpoints.some((endpoint) => !rule.keeps(endpoint)));
+  const told = excluding.filter((rule) => rule.kind === kind);
+  const { path } = told.find((rule) => rule.path !== undefined) ?? {};
+  const names = unique(told.map(({ name }) => name));
+  const reason = kind === 'list' ? '' : `: ${names.join(', ')}`;
+  return new GatewayError(
+    kind === 'list' ? 'permission_denied' : 'not_found',
+    `${TEXTS[kind ?? 'constraint']}${reason}`,
+    {
+      ...(path !== undefined && { path }),
+      availability: {
+        code: kind === 'privacy' ? 'privacy_restricted' : 'constraint_filtered',
+        retryable: false,
+        requested_models: requested,
+        affected_providers: unique(endpoints.map(({ endpoint }) => endpoint.provider.name)).slice(0, MOST_LISTED),
+        excluded_by: unique(excluding.map(({ name }) => name)),
+        ...(path !== undefined && { constraint: { field: path, detail: `${names.join(', ')} leaves no endpoint` } }),
+      },
+      metadata: {
+        excluded_endpoints: endpoints.slice(0, MOST_LISTED).map((prepared) => ({
+          provider: prepared.endpoint.provider.id,
+          model: prepared.endpoint.modelId,
+          excluded_by: unique(excluding.filter((rule) => !rule.keeps(prepared)).map(({ name }) => name)),
+        })),
+      },
+    },
+  );
+}
+
+function unique(names: readonly string[]): string[] {
+  return [...new Set(names)];
+}

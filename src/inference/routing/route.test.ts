@@ -1,0 +1,276 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Asked } from '../../formats/conversation/format.ts';
+import { providersIn, type RoutingWorld, refusalIn, routeIn, routingWorld } from '../../testing/routing.ts';
+import { sessionKey } from './index.ts';
+
+/** Three providers of `a/m`, one of which also has `a/other`. */
+const THREE = [
+  { id: 'one', name: 'Provider One', region: 'us' },
+  { id: 'two', name: 'Two', models: ['a/m', 'a/other'], region: 'eu' },
+  { id: 'three', name: 'Three', region: 'us' },
+];
+
+const PLACES: [string, Asked['provider'], string[]][] = [
+  ['at one price and the same chance, as configured', {}, ['one', 'two', 'three']],
+  ['`order` first, the others behind', { order: ['three'] }, ['three', 'one', 'two']],
+  ['`order` in its own order', { order: ['three', 'two'] }, ['three', 'two', 'one']],
+  ['an unknown name in `order` changes nothing', { order: ['nobody', 'two'] }, ['two', 'one', 'three']],
+  ['`only`', { only: ['two', 'three'] }, ['two', 'three']],
+  ['`ignore`', { ignore: ['one'] }, ['two', 'three']],
+  ['`only` and `ignore`', { only: ['one', 'two'], ignore: ['one'] }, ['two']],
+  ['names in any case, and display names', { only: ['TWO', 'provider one'] }, ['one', 'two']],
+  ['a slug with a variant', { only: ['one/us', 'two/us'] }, ['one']],
+  ['empty lists and nulls say nothing', { only: [], order: null, ignore: [] }, ['one', 'two', 'three']],
+  ['`allow_fallbacks: false` is the first choice alone', { allow_fallbacks: false }, ['one']],
+  ['... also of an order', { order: ['three'], allow_fallbacks: false }, ['three']],
+];
+
+for (const [name, provider, expected] of PLACES) {
+  test(`who is asked, in which order: ${name}`, () => {
+    assert.deepEqual(providersIn(routingWorld(THREE), { provider }), expected);
+  });
+}
+
+test('further models come after every endpoint of the one before', () => {
+  const tried = (asked: Partial<Asked>) =>
+    routeIn(routingWorld(THREE), asked).candidates.map(({ endpoint, rank }) => `${rank} ${endpoint.id}`);
+  assert.deepEqual(tried({ fallbackModels: ['a/other'] }), ['0 one:a/m', '0 two:a/m', '0 three:a/m', '1 two:a/other']);
+  assert.deepEqual(tried({ model: undefined, fallbackModels: ['a/other'] }), ['0 two:a/other']);
+});
+
+test('a resting endpoint is asked last, and alone it is still asked', () => {
+  const world = routingWorld(THREE);
+  world.health.rest('one:a/m', { kind: 'server', status: 500, message: '' });
+  assert.deepEqual(providersIn(world, {}), ['two', 'three', 'one']);
+  assert.deepEqual(providersIn(world, { provider: { only: ['one'] } }), ['one']);
+  assert.deepEqual(providersIn(world, { provider: { allow_fallbacks: false } }), ['two']);
+  assert.deepEqual(providersIn(world, { provider: { order: ['one'], allow_fallbacks: false } }), ['one']);
+  world.clock.advance(30_001);
+  assert.deepEqual(providersIn(world, {}), ['one', 'two', 'three']);
+});
+
+test('an endpoint that fails for all processes together is asked after the sound ones, before those that rest', () => {
+  const world = routingWorld(THREE, {
+    'one:a/m': { uptime5m: 79, requests5m: 10 },
+    'two:a/m': { uptime5m: 0, requests5m: 9 },
+  });
+  assert.deepEqual(providersIn(world, {}), ['two', 'three', 'one']);
+  world.health.rest('three:a/m', { kind: 'server', status: 500, message: '' });
+  assert.deepEqual(providersIn(world, {}), ['two', 'one', 'three']);
+});
+
+test('no request asks more endpoints than the limit', () => {
+  assert.deepEqual(providersIn({ ...routingWorld(THREE), maxCandidates: 2 }, {}), ['one', 'two']);
+});
+
+test('an unknown model is 400 with `availability`, also as a fallback', () => {
+  for (const asked of [{ model: 'a/none' }, { fallbackModels: ['a/none'] }]) {
+    const error = refusalIn(routingWorld(THREE), asked);
+    assert.equal(error.status, 400);
+    assert.equal(error.details.availability?.['code'], 'model_not_found');
+    assert.match(error.message, /a\/none/);
+  }
+  assert.equal(refusalIn(routingWorld(THREE), { model: undefined }).details.path, 'model');
+});
+
+const PRICE = (prompt: string, completion: string, more: object = {}) => ({ pricing: { prompt, completion, ...more } });
+
+/** Each provider differs from `good` in one thing. */
+const VARIED = [
+  {
+    id: 'good',
+    ...PRICE('0.000001', '0.000002', { request: '0.001', image: '0.002', audio: '0.00001' }),
+    data_policy: { zdr: true, trains: false, publishes: false, retains_for_safety: false },
+    quantization: 'fp8',
+    context_length: 100_000,
+    input_modalities: ['text', 'image'],
+    output_modalities: ['text', 'image'],
+    supported_parameters: ['tools', 'structured_outputs', 'response_format', 'temperature', 'max_tokens'],
+  },
+  {
+    id: 'poor',
+    ...PRICE('0.000002', '0.000004', { request: '0.002', image: '0.004', audio: '0.00002' }),
+    data_policy: { zdr: false, trains: true, publishes: true, retains_for_safety: true },
+    quantization: 'int4',
+    context_length: 1_000,
+    input_modalities: ['text'],
+    output_modalities: ['text'],
+    supported_parameters: ['seed'],
+  },
+  { id: 'unknown' },
+];
+
+const needs = { inputs: [], outputs: [], features: [], parameters: [] };
+
+/** What the rule leaves, and how it is called where it leaves nobody. */
+const RULES: [string, Partial<Asked>, string[], string][] = [
+  ['zdr', { provider: { zdr: true } }, ['good'], 'data_policy:zdr'],
+  ['data_collection', { provider: { data_collection: 'deny' } }, ['good'], 'data_policy:training'],
+  ['quantizations', { provider: { quantizations: ['fp8'] } }, ['good'], 'quantization'],
+  ['quantizations', { provider: { quantizations: ['unknown'] } }, ['unknown'], 'quantization'],
+  ['a prompt price', { provider: { max_price: { prompt: '1' } } }, ['good'], 'max_price'],
+  ['a completion price', { provider: { max_price: { completion: 3.5 } } }, ['good'], 'max_price'],
+  ['a request price', { provider: { max_price: { request: 0.001 } } }, ['good'], 'max_price'],
+  ['an image price', { provider: { max_price: { image: '0.003' } } }, ['good'], 'max_price'],
+  ['an audio price', { provider: { max_price: { audio: '0.00001' } } }, ['good'], 'max_price'],
+  ['images in the prompt', { needs: { ...needs, inputs: ['image'] } }, ['good', 'unknown'], 'feature:image_input'],
+  ['images in the answer', { needs: { ...needs, outputs: ['image'] } }, ['good', 'unknown'], 'feature:image_output'],
+  ['tools', { needs: { ...needs, features: ['tools'] } }, ['good', 'unknown'], 'feature:tools'],
+  [
+    'structured outputs',
+    { needs: { ...needs, features: ['structured_outputs'] } },
+    ['good', 'unknown'],
+    'feature:structured_outputs',
+  ],
+  [
+    'required parameters',
+    {
+      provider: { require_parameters: true },
+      needs: { ...needs, parameters: [['temperature'], ['max_completion_tokens', 'max_tokens']] },
+    },
+    ['good'],
+    'require_parameters',
+  ],
+];
+
+for (const [name, asked, left, rule] of RULES) {
+  test(`${name}: ${JSON.stringify(asked)} leaves ${left}, and the refusal names the rule for each endpoint`, () => {
+    const world = routingWorld(VARIED);
+    assert.deepEqual(providersIn(world, asked).toSorted(), left);
+    const others = VARIED.filter(({ id }) => !left.includes(id));
+    const error = refusalIn(routingWorld(others), asked);
+    assert.equal(error.status, 404);
+    assert.deepEqual(error.details.availability?.['excluded_by'], [rule]);
+    assert.equal(
+      error.details.availability?.['code'],
+      rule.startsWith('data_policy') ? 'privacy_restricted' : 'constraint_filtered',
+    );
+    assert.deepEqual(
+      error.details.metadata?.['excluded_endpoints'],
+      others.map(({ id }) => ({ provider: id, model: 'a/m', excluded_by: [rule] })),
+    );
+  });
+}
+
+test('a prompt that cannot fit excludes an endpoint; one that may not fit only moves it back', () => {
+  const world = routingWorld([
+    { id: 'small', context_length: 1_000 },
+    { id: 'large', context_length: 100_000 },
+  ]);
+  assert.deepEqual(providersIn(world, {}, { promptBytes: 3_000 }), ['small', 'large']);
+  assert.deepEqual(providersIn(world, {}, { promptBytes: 5_000 }), ['large', 'small']);
+  assert.deepEqual(providersIn(world, {}, { promptBytes: 20_000 }), ['large']);
+  const error = refusalIn(world, {}, { promptBytes: 2_000_000 });
+  assert.deepEqual(error.details.availability?.['excluded_by'], ['context_length']);
+  // Bytes of inline media say nothing about tokens.
+  assert.deepEqual(providersIn(world, { media: { images: 1, documents: 0 } }, { promptBytes: 2_000_000 }), [
+    'small',
+    'large',
+  ]);
+});
+
+test('the price of a long prompt is what max_price is held against', () => {
+  const long = { overrides: [{ min_prompt_tokens: 1_000, prompt: '0.000002' }] };
+  const world = routingWorld([
+    { id: 'one', ...PRICE('0.000001', '0.000001', long) },
+    { id: 'two', ...PRICE('0.000001', '0.000001') },
+  ]);
+  const asked = { provider: { max_price: { prompt: 1 } } };
+  assert.deepEqual(providersIn(world, asked, { promptBytes: 1_000 }), ['one', 'two']);
+  assert.deepEqual(providersIn(world, asked, { promptBytes: 8_000 }), ['two']);
+});
+
+test('lists that leave nobody are 403, privacy 404 privacy_restricted, and lists are told before privacy', () => {
+  const world = routingWorld(THREE);
+  const list = refusalIn(world, { provider: { only: ['nobody'], zdr: true } });
+  assert.equal(list.status, 403);
+  assert.equal(list.details.path, 'provider.only');
+  assert.match(list.message, /no allowed providers/);
+  assert.deepEqual(list.details.availability?.['excluded_by'], ['allowed_providers', 'data_policy:zdr']);
+  assert.equal(refusalIn(world, { provider: { ignore: ['one', 'two', 'three'] } }).details.path, 'provider.ignore');
+  const privacy = refusalIn(world, { provider: { only: ['one'], zdr: true, quantizations: ['fp8'] } });
+  assert.equal(privacy.status, 404);
+  assert.equal(privacy.details.path, 'provider.zdr');
+  assert.equal(privacy.details.availability?.['code'], 'privacy_restricted');
+});
+
+const account = (policy: Partial<RoutingWorld['policy']>): RoutingWorld => {
+  const world = routingWorld([
+    { id: 'strict', data_policy: { zdr: true, trains: false, publishes: false, retains_for_safety: false } },
+    { id: 'safety', data_policy: { zdr: true, trains: false, publishes: false, retains_for_safety: true } },
+    { id: 'keeps', data_policy: { zdr: false, trains: false, publishes: false } },
+    { id: 'publishes', data_policy: { zdr: false, trains: false, publishes: true } },
+    { id: 'trains', data_policy: { zdr: false, trains: true, publishes: false } },
+    { id: 'unknown' },
+  ]);
+  return { ...world, policy: { ...world.policy, ...policy } };
+};
+
+test('the account rules every request, and what is not known of an endpoint counts as the worst', () => {
+  const left = (policy: Partial<RoutingWorld['policy']>, provider: Asked['provider'] = {}) =>
+    providersIn(account(policy), { provider });
+  assert.equal(left({}).length, 6);
+  assert.deepEqual(left({ zdr: true }), ['strict', 'safety']);
+  assert.deepEqual(left({ zdr: true }, { zdr: false }), ['strict', 'safety']);
+  assert.deepEqual(left({ allowSafetyRetention: false }, { zdr: true }), ['strict']);
+  assert.deepEqual(left({ allowTraining: false }), ['strict', 'safety', 'keeps', 'publishes']);
+  assert.deepEqual(left({ allowPublication: false }), ['strict', 'safety', 'keeps', 'trains']);
+  assert.deepEqual(left({}, { data_collection: 'deny' }), ['strict', 'safety', 'keeps']);
+  const error = refusalIn(account({ zdr: true }), { provider: { only: ['unknown'] } });
+  assert.equal(error.details.availability?.['code'], 'privacy_restricted');
+  assert.equal(error.details.path, undefined);
+});
+
+test('a session goes to one endpoint in every process, stays where it was answered and leaves when it rests', () => {
+  const priced = ['one', 'two', 'three', 'four'].map((id) => ({ id, ...PRICE('0.000001', '0.000001') }));
+  const world = { ...routingWorld(priced), random: Math.random };
+  const other = { ...routingWorld(priced), random: Math.random };
+  const keyOf = (id: string) =>
+    sessionKey({ keyId: 'k', model: 'a/m', sessionId: id, cacheKey: undefined, body: Buffer.alloc(0) })!;
+  const homes = new Set<string>();
+  for (let number = 0; number < 50; number++) {
+    const session = keyOf(`session ${number}`);
+    const order = providersIn(world, {}, { session });
+    assert.deepEqual(providersIn(other, {}, { session }), order);
+    homes.add(order[0]!);
+  }
+  assert.equal(homes.size, 4);
+  const session = keyOf('mine');
+  const order = providersIn(world, {}, { session });
+  world.sessions.keep(session, `${order[2]}:a/m`);
+  const [first, second, third, fourth] = order;
+  assert.deepEqual(providersIn(world, {}, { session }), [third, first, second, fourth]);
+  assert.deepEqual(providersIn(world, { provider: { sort: 'price' } }, { session })[0], third);
+  assert.deepEqual(providersIn(world, { provider: { order: [first!] } }, { session })[0], first);
+  assert.deepEqual(providersIn(world, { provider: { ignore: [third!] } }, { session }), [first, second, fourth]);
+  world.health.rest(`${third}:a/m`, { kind: 'server', status: 500, message: '' });
+  assert.equal(providersIn(world, {}, { session })[0], first);
+  world.clock.advance(31_000);
+  assert.equal(providersIn(world, {}, { session })[0], third);
+  world.sessions.letGo(session, `${third}:a/m`);
+  assert.equal(providersIn(world, {}, { session })[0], first);
+});
+
+test('sessions are forgotten after an idle hour, and there are never more of them than the limit', () => {
+  const world = routingWorld(THREE);
+  for (let hash = 0; hash < 30_000; hash++) world.sessions.keep({ hash, named: true }, 'one:a/m');
+  assert.equal(world.sessions.size, 20_000);
+  assert.equal(world.sessions.endpointOf({ hash: 0, named: true }), undefined);
+  assert.equal(world.sessions.endpointOf({ hash: 29_999, named: true }), 'one:a/m');
+  world.clock.advance(60 * 60_000 + 1);
+  assert.equal(world.sessions.endpointOf({ hash: 29_999, named: true }), undefined);
+});
+
+test('what a session is known by: its id, its cache key, or the beginning of a prompt long enough to be cached', () => {
+  const body = Buffer.from(`{"messages":"${'x'.repeat(3_000)}"}`);
+  const key = (more: object, bytes = body) =>
+    sessionKey({ keyId: 'k', model: 'a/m', sessionId: null, cacheKey: undefined, body: bytes, ...more });
+  assert.deepEqual(key({ sessionId: 's' }), key({ sessionId: 's', cacheKey: 'c' }, Buffer.from('other')));
+  assert.notDeepEqual(key({ sessionId: 's' }), key({ sessionId: 's', keyId: 'another' }));
+  assert.notDeepEqual(key({ sessionId: 's' }), key({ sessionId: 's', model: 'a/another' }));
+  assert.equal(key({ cacheKey: 'c' })?.named, true);
+  assert.deepEqual(key({}), key({}, Buffer.concat([body, Buffer.from('and so on')])));
+  assert.equal(key({})?.named, false);
+  assert.equal(key({}, Buffer.from('{}')), undefined);
+});

@@ -1,0 +1,194 @@
+/** From a request to the endpoints that are tried for it: the table of contents of routing. */
+import { GatewayError } from '../../base/errors.ts';
+import type { Catalog, Endpoint, EndpointStatistics, Model, RoutingVariant } from '../../catalog/index.ts';
+import type { Asked } from '../../formats/conversation/format.ts';
+import type { SortMetric } from '../../formats/conversation/preferences.ts';
+import type { Credentials } from './credentials.ts';
+import { ailmentOf, type Health } from './health.ts';
+import { inOrder, type Live, type Wanted } from './order.ts';
+import { type PreparedEndpoint, placeIn, prepare } from './prepared.ts';
+import { noEndpoints, nothingLeft, unknownModel, wrongOperation } from './refusal.ts';
+import { type RoutingPolicy, type Rule, rulesFor, USUAL_BYTES_PER_TOKEN } from './rules.ts';
+import { fractionOf, type SessionKey, type Sessions } from './sessions.ts';
+import { tierPlace, type WantedTiers, wantedTiers } from './tiers.ts';
+
+export interface Candidate {
+  endpoint: Endpoint;
+  /** Which of the requested models it serves: 0 is the first. */
+  rank: number;
+}
+
+export interface Route {
+  candidates: readonly Candidate[];
+  /** The model's name as the client wrote it. */
+  requested: string;
+  strategy: 'direct' | 'alias' | 'latest' | 'fallback';
+  /** Who the endpoint that answers is kept for. */
+  session?: SessionKey | undefined;
+}
+
+export interface RoutingRequest {
+  asked: Asked;
+  promptBytes: number;
+  /** Whether the endpoint has the operation for its model. */
+  servedBy(endpoint: Endpoint): boolean;
+  /** Of a model's name; called only where there is a choice. */
+  session(model: string): SessionKey | undefined;
+}
+
+/** What routing looks at besides the request. Nothing of it is waited for. */
+export interface RoutingParts {
+  catalog: Catalog;
+  health: Health;
+  credentials: Credentials;
+  statistics: EndpointStatistics;
+  sessions: Sessions;
+  policy: RoutingPolicy;
+  /** At least 0 and below 1, as Math.random. */
+  random(): number;
+  maxCandidates: number;
+}
+
+/** An endpoint on its way through. */
+interface Choice extends PreparedEndpoint, Candidate {}
+
+/**
+ * @throws GatewayError 400 for an unknown model and one of another kind; 403 when lists of providers leave no endpoint,
+ * 404 when privacy or another constraint does
+ */
+export function route(request: RoutingRequest, parts: RoutingParts): Route {
+  const { asked } = request;
+  if (asked.model === undefined && asked.fallbackModels.length === 0) {
+    throw new GatewayError('invalid_request', 'model is required: no default model is configured', { path: 'model' });
+  }
+  const names = asked.model === undefined ? asked.fallbackModels : [asked.model, ...asked.fallbackModels];
+  const models = names.map((name) => {
+    const model = parts.catalog.find(name);
+    if (model === undefined) throw unknownModel(name, names);
+    return model;
+  });
+  const rules = rulesFor(asked, request.promptBytes, parts.policy);
+  const kept = models.map((model, rank) => admitted(model, rank, rules, request));
+  if (kept.every(({ length }) => length === 0)) throw refusal(names, models, rules, request);
+  const session = kept.some(({ length }) => length > 1) ? request.session(names[0]!) : undefined;
+  const variant = models[0]!.variant;
+  return {
+    candidates: ordered(kept, variant, session, request, parts).slice(0, parts.maxCandidates),
+    requested: names[0]!,
+    strategy: strategyOf(names, models),
+    session,
+  };
+}
+
+/** The endpoints of one model that no rule excludes. */
+function admitted(model: Model, rank: number, rules: readonly Rule[], request: RoutingRequest): Choice[] {
+  const { asked } = request;
+  const tiers = wantedTiers(asked.serviceTier, model.variant);
+  const choices: Choice[] = [];
+  for (const prepared of prepare(model)) {
+    if (!request.servedBy(prepared.endpoint) || !isOffered(prepared, tiers, asked)) continue;
+    if (rules.every((rule) => rule.keeps(prepared))) choices.push({ ...prepared, rank });
+  }
+  return choices;
+}
+
+/** Endpoints of a service tier stand aside until it is asked for, also by its slug (`acme/priority`). */
+function isOffered({ endpoint, slugs }: PreparedEndpoint, tiers: WantedTiers, { provider }: Asked): boolean {
+  const tier = endpoint.tier?.name;
+  if (tier === undefined || tierPlace(tier, tiers) !== undefined) return true;
+  const slug = `${endpoint.provider.id}/${tier}`;
+  return (
+    slugs.has(slug) && [...(provider.order ?? []), ...(provider.only ?? [])].some((name) => name.toLowerCase() === slug)
+  );
+}
+
+function ordered(
+  kept: readonly (readonly Choice[])[],
+  variant: RoutingVariant | undefined,
+  session: SessionKey | undefined,
+  { asked, promptBytes }: RoutingRequest,
+  parts: RoutingParts,
+): readonly Candidate[] {
+  // Most requests: one model with one endpoint.
+  if (kept.length === 1 && kept[0]!.length === 1) return kept[0]!;
+  const { provider, serviceTier, needs } = asked;
+  const { by, partition } = sortOf(asked, variant);
+  const wanted: Wanted = {
+    order: provider.order ?? [],
+    sort: by,
+    tools: needs?.features.includes('tools') ?? false,
+    minThroughput: provider.preferred_min_throughput,
+    maxLatency: provider.preferred_max_latency,
+    promptTokens: asked.media.images + asked.media.documents > 0 ? 0 : promptBytes / USUAL_BYTES_PER_TOKEN,
+  };
+  const tiers = wantedTiers(serviceTier, variant);
+  const live: Live = {
+    figures: (id) => parts.statistics.of(id),
+    ailment: ({ endpoint }, figures) => ailmentOf(endpoint, figures, parts),
+    tier: ({ endpoint }) => tierPlace(endpoint.tier?.name, tiers) ?? tiers.chain.length,
+    fraction: ({ endpoint }) =>
+      session?.named === true ? fractionOf(session, endpoint.id) : 1 - parts.random() || Number.MIN_VALUE,
+  };
+  const groups = partition === 'none' ? [kept.flat()] : kept;
+  return groups.flatMap((group) => first(inOrder(group, wanted, live), session, asked, parts));
+}
+
+/** The session's own endpoint leads, unless the caller has an order; without fallbacks the first is the only one. */
+function first(
+  choices: readonly Choice[],
+  session: SessionKey | undefined,
+  { provider }: Asked,
+  parts: RoutingParts,
+): readonly Choice[] {
+  let result = choices;
+  const home = session && !provider.order?.length ? parts.sessions.endpointOf(session) : undefined;
+  const at = home === undefined ? -1 : choices.findIndex(({ endpoint }) => endpoint.id === home);
+  if (at > 0 && ailmentOf(choices[at]!.endpoint, parts.statistics.of(home!), parts) < 2) {
+    result = [choices[at]!, ...choices.slice(0, at), ...choices.slice(at + 1)];
+  }
+  if (provider.allow_fallbacks !== false) return result;
+  return [firstOfOrder(result, provider.order ?? []) ?? result[0]!].filter((choice) => choice !== undefined);
+}
+
+/** The caller wants the endpoint that is named first or none, also while it rests. */
+function firstOfOrder(choices: readonly Choice[], order: readonly string[]): Choice | undefined {
+  let best: Choice | undefined;
+  for (const choice of choices) {
+    const place = placeIn(choice.slugs, order);
+    if (place < order.length && (best === undefined || place < placeIn(best.slugs, order))) best = choice;
+  }
+  return best;
+}
+
+const BY_VARIANT: Readonly<Record<RoutingVariant, SortMetric>> = {
+  nitro: 'throughput',
+  floor: 'price',
+  exacto: 'exacto',
+};
+
+function sortOf({ provider: { sort } }: Asked, variant: RoutingVariant | undefined) {
+  const given = typeof sort === 'string' ? { by: sort } : (sort ?? {});
+  return {
+    by: given.by ?? (variant === undefined ? undefined : BY_VARIANT[variant]),
+    partition: ('partition' in given ? given.partition : null) ?? 'model',
+  };
+}
+
+function strategyOf(names: readonly string[], models: readonly Model[]): Route['strategy'] {
+  if (names.length > 1) return 'fallback';
+  const name = names[0]!;
+  const { id, variant } = models[0]!;
+  if (name.startsWith('~')) return 'latest';
+  return name === id || name === `${id}:${variant}` ? 'direct' : 'alias';
+}
+
+function refusal(
+  names: readonly string[],
+  models: readonly Model[],
+  rules: readonly Rule[],
+  request: RoutingRequest,
+): GatewayError {
+  if (models.every(({ endpoints }) => endpoints.length === 0)) return noEndpoints(names);
+  const served = models.flatMap((model) => prepare(model).filter(({ endpoint }) => request.servedBy(endpoint)));
+  return served.length === 0 ? wrongOperation(names) : nothingLeft(names, served, rules);
+}
