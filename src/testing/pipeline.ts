@@ -182,18 +182,20 @@ function partsFor(kind: ProviderKind, rows: Generation[]): InferenceParts {
 
 function endpointOf(kind: ProviderKind): Endpoint {
   const price = (nano: bigint) => parsePrice((Number(nano) / 1e9).toFixed(9));
+  const provider = {
+    id: 'recorded',
+    name: PROVIDER_NAME,
+    kind,
+    baseUrl: 'http://upstream.test',
+    options: {},
+    credentials: ['key'],
+    timeouts: { connect: 1000, firstByte: 1000, idle: 1000, total: 1000 },
+    maxConcurrency: 10,
+  };
+  const signer = kind.signer?.(provider);
   return {
     id: `recorded:${MODEL}`,
-    provider: {
-      id: 'recorded',
-      name: PROVIDER_NAME,
-      kind,
-      baseUrl: 'http://upstream.test',
-      options: {},
-      credentials: ['key'],
-      timeouts: { connect: 1000, firstByte: 1000, idle: 1000, total: 1000 },
-      maxConcurrency: 10,
-    },
+    provider: signer === undefined ? provider : { ...provider, signer },
     modelId: MODEL,
     upstreamId: 'upstream-model',
     contextLength: null,
