@@ -22,7 +22,7 @@ import {
   userHashSecret,
 } from './inference/index.ts';
 import { operations } from './operations.ts';
-import { createTransport, KINDS, providersFrom } from './providers/index.ts';
+import { createTransport, Discovery, KINDS, type LocalServer, providersFrom } from './providers/index.ts';
 import { createSpend } from './spend/index.ts';
 import { openChanges } from './storage/changes.ts';
 import type { Target } from './storage/connection.ts';
@@ -32,6 +32,8 @@ import { openDatabase } from './storage/database.ts';
 const LAST_WORDS_MS = 1_000;
 
 export interface AppOptions {
+  /** Where model servers of this machine are looked for; default their usual ports. */
+  localServers?: readonly LocalServer[];
   config: Config;
   /** Where the migrated database is. */
   target: Target;
@@ -52,7 +54,14 @@ export interface App {
   close(): Promise<void>;
 }
 
-export async function createApp({ config, target, clock, log, random = Math.random }: AppOptions): Promise<App> {
+export async function createApp({
+  config,
+  target,
+  clock,
+  log,
+  localServers,
+  random = Math.random,
+}: AppOptions): Promise<App> {
   const database = await openDatabase({ target, clock, log });
   const changes = await openChanges({ target, database, clock, log });
   const spend = await createSpend({ database, changes, clock, log, dataDir: config.dataDir });
@@ -65,7 +74,9 @@ export async function createApp({ config, target, clock, log, random = Math.rand
   const statistics = createStatistics({ database, clock, log });
   const running = new Running();
   let settings = config;
-  let catalog = catalogOf(config);
+  /** Providers of this machine that were found, beside the configured ones. */
+  let local: Config['providers'] = [];
+  let catalog = catalogOf(config, local);
   const inference: InferenceParts = {
     catalog: () => catalog,
     spend,
@@ -88,6 +99,19 @@ export async function createApp({ config, target, clock, log, random = Math.rand
     keepAliveComment: `: ${namespace.keepAlive}\n\n`,
     metadataKey: namespace.metadataKey,
   };
+  let ownPort = config.port;
+  const discovery = new Discovery({
+    transport,
+    clock,
+    log,
+    ...(localServers && { servers: localServers }),
+    configured: () => settings.providers,
+    ownPort: () => ownPort,
+    changed: (found) => {
+      local = found;
+      catalog = catalogOf(settings, local);
+    },
+  });
   const readiness = { ready: false };
   const server: HttpServer = createHttpServer<Caller>({
     operations: operations({
@@ -112,15 +136,18 @@ export async function createApp({ config, target, clock, log, random = Math.rand
     async listen() {
       const { port } = await server.listen(config.port, config.host);
       readiness.ready = true;
+      ownPort = port;
+      if (config.outgoing.discovery) void discovery.start();
       const host = config.host.includes(':') ? `[${config.host}]` : config.host;
       return `${config.tls ? 'https' : 'http'}://${host}:${port}`;
     },
     reload(next) {
-      catalog = catalogOf(next);
+      catalog = catalogOf(next, local);
       settings = next;
     },
     async close() {
       readiness.ready = false;
+      discovery.close();
       const late = clock.timer(config.limits.drainMs, () => running.interrupt());
       await server.drain(config.limits.drainMs + LAST_WORDS_MS);
       late.cancel();
@@ -134,9 +161,10 @@ export async function createApp({ config, target, clock, log, random = Math.rand
   };
 }
 
-function catalogOf(config: Config) {
+function catalogOf(config: Config, local: Config['providers']) {
+  const providers = [...config.providers, ...local];
   for (const { credentials } of config.providers) for (const credential of credentials) redact(credential.reveal());
-  return buildCatalog(config.providers, providersFrom(config), KINDS);
+  return buildCatalog(providers, providersFrom({ providers }), KINDS);
 }
 
 function outgoingOf({ outgoing: { proxy, extraCa } }: Config) {

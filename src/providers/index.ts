@@ -38,6 +38,7 @@ import { xai } from './xai.ts';
 import { zai } from './zai.ts';
 
 export { type Delivery, deliver } from './deliver.ts';
+export { Discovery, LOCAL_SERVERS, type LocalServer } from './discovery.ts';
 export type { FrameReader, Framing } from './framing.ts';
 export { formsFor, type Provider, type ProviderKind, type Timeouts } from './provider.ts';
 export type { Transport, UpstreamCall, UpstreamReceiver, UpstreamRequest } from './send.ts';

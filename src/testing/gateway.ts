@@ -10,7 +10,7 @@ import { type App, createApp } from '../app.ts';
 import { type Config, loadConfig } from '../base/config.ts';
 import { type Log, silentLog } from '../base/log.ts';
 import { migrations } from '../migrations.ts';
-import { KINDS } from '../providers/index.ts';
+import { KINDS, type LocalServer } from '../providers/index.ts';
 import type { Target } from '../storage/connection.ts';
 import { emptyDatabase } from './database.ts';
 import { JumpClock } from './jump-clock.ts';
@@ -40,6 +40,8 @@ export interface GatewayOptions {
   /** An existing database, e.g. another gateway's; a fresh one otherwise. */
   target?: Target;
   dataDir?: string;
+  /** Where model servers are looked for; none unless given, so that a test sees nothing of the machine that runs it. */
+  localServers?: readonly LocalServer[];
 }
 
 export interface ProviderOptions {
@@ -76,6 +78,7 @@ export async function startGateway(test: Pick<TestContext, 'after'>, options: Ga
     config,
     target,
     clock,
+    localServers: options.localServers ?? [],
     log: options.log ?? silentLog,
     random: options.random ?? (() => 0.5),
   });

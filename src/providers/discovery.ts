@@ -1,0 +1,279 @@
+/**
+ * Model servers of this machine are providers as long as they answer: found by asking their usual ports on the loopback
+ * address, at the start and again and again, apart from every request. A server counts by what it says of itself, not by
+ * its port, so that whatever else listens there is left alone.
+ *
+ * What runs here costs nothing and sends nothing anywhere: price zero, and a data policy to match. Models that a local
+ * server only passes on to a service (Ollama's cloud) are neither, so they have no price and the unknown policy.
+ */
+import type { Clock, Timer } from '../base/clock.ts';
+import { type ModelSettings, type ProviderSettings, UNKNOWN_DATA_POLICY } from '../base/config.ts';
+import { parseJson } from '../base/json.ts';
+import type { Log } from '../base/log.ts';
+import { parsePrice } from '../base/money.ts';
+import { llamacpp } from './llamacpp.ts';
+import { lmstudio } from './lmstudio.ts';
+import { ollama } from './ollama.ts';
+import type { ProviderKind } from './provider.ts';
+import type { Transport } from './send.ts';
+import { vllm } from './vllm.ts';
+
+/** A server that may run here. */
+export interface LocalServer {
+  kind: 'ollama' | 'lmstudio' | 'vllm' | 'llamacpp';
+  port: number;
+}
+
+export const LOCAL_SERVERS: readonly LocalServer[] = [
+  { kind: 'ollama', port: 11434 },
+  { kind: 'lmstudio', port: 1234 },
+  { kind: 'vllm', port: 8000 },
+  { kind: 'llamacpp', port: 8080 },
+];
+
+export interface DiscoveryOptions {
+  transport: Transport;
+  clock: Clock;
+  log: Log;
+  servers?: readonly LocalServer[];
+  /** The providers of the configuration as it is now; a server that is among them is not found again. */
+  configured(): readonly ProviderSettings[];
+  /** Where the gateway itself listens. */
+  ownPort(): number;
+  /** Called with all that are there, whenever that changes. */
+  changed(found: readonly ProviderSettings[]): void;
+}
+
+const INTERVAL_MS = 30_000;
+/** A busy server may miss one question. */
+const MOST_MISSES = 2;
+const MOST_MODELS = 500;
+const LARGEST_ANSWER = 4 * 1024 * 1024;
+const PROBE_TIMEOUTS = { connect: 500, firstByte: 2_000, idle: 2_000, total: 3_000 };
+/** Loading a model into memory may take minutes. */
+const CALL_TIMEOUTS = { connect: 5_000, firstByte: 600_000, idle: 120_000, total: 3_600_000 };
+const MODEL_SLUG = /^[A-Za-z0-9~._:@+/-]{1,200}$/;
+
+interface Software {
+  kind: ProviderKind;
+  path: string;
+  /** The models of an answer; undefined when it is not this software's. */
+  read(answer: unknown): LocalModel[] | undefined;
+}
+
+interface LocalModel {
+  name: string;
+  contextLength?: number;
+  images?: boolean;
+  /** It runs elsewhere. */
+  remote?: boolean;
+}
+
+export class Discovery {
+  readonly #options: DiscoveryOptions;
+  readonly #found = new Map<LocalServer, ProviderSettings>();
+  readonly #misses = new Map<LocalServer, number>();
+  #timer: Timer | undefined;
+  #told = '[]';
+  #closed = false;
+
+  constructor(options: DiscoveryOptions) {
+    this.#options = options;
+  }
+
+  /** Looks once, and from then on regularly; resolves when it has looked. Never rejects. */
+  async start(): Promise<void> {
+    if (this.#closed) return;
+    try {
+      await this.#look();
+    } catch (cause) {
+      this.#options.log.error('looking for model servers failed', { cause });
+    }
+    if (!this.#closed) this.#timer = this.#options.clock.timer(INTERVAL_MS, () => void this.start());
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#timer?.cancel();
+  }
+
+  async #look(): Promise<void> {
+    const { servers = LOCAL_SERVERS, ownPort, configured, changed } = this.#options;
+    const known = configured();
+    const taken = new Set(known.map(({ baseUrl }) => localPort(baseUrl)));
+    await Promise.all(
+      servers.map(async (server) => {
+        const { kind, port } = server;
+        const software = SOFTWARE[kind];
+        const skipped = port === ownPort() || taken.has(port);
+        const answer = skipped ? 'gone' : await this.#ask(`http://127.0.0.1:${port}${software.path}`);
+        const models = answer === 'gone' || answer === 'silent' ? undefined : software.read(answer);
+        if (models !== undefined) {
+          this.#misses.delete(server);
+          this.#found.set(server, settingsOf(server, software.kind, models, known));
+        } else if (this.#found.has(server)) {
+          const misses = (this.#misses.get(server) ?? 0) + 1;
+          this.#misses.set(server, misses);
+          if (answer !== 'silent' || misses >= MOST_MISSES) this.#found.delete(server);
+        }
+      }),
+    );
+    if (this.#closed) return;
+    const all = servers.flatMap((server) => this.#found.get(server) ?? []).filter(({ models }) => models.length > 0);
+    const told = JSON.stringify(all.map(({ id, baseUrl, models }) => [id, baseUrl, models.map(factsOf)]));
+    if (told === this.#told) return;
+    this.#told = told;
+    const names = all.map(({ name, baseUrl, models }) => `${name} at ${baseUrl} (${models.length} models)`);
+    this.#options.log.info('model servers of this machine', { found: names.join(', ') || 'none' });
+    changed(all);
+  }
+
+  /** The JSON that an address answers; `gone` where nobody or somebody else answers, `silent` where it takes too long. */
+  #ask(url: string): Promise<unknown | 'gone' | 'silent'> {
+    return new Promise((resolve) => {
+      const chunks: Buffer[] = [];
+      let size = 0;
+      let status = 0;
+      const call = this.#options.transport.send(
+        { url, method: 'GET', headers: {}, body: '', timeouts: PROBE_TIMEOUTS },
+        {
+          head: (told) => {
+            status = told;
+          },
+          data: (chunk) => {
+            size += chunk.length;
+            chunks.push(chunk);
+            if (size <= LARGEST_ANSWER) return;
+            call.abort();
+            resolve('gone');
+          },
+          end: () => resolve(status === 200 ? parsed(Buffer.concat(chunks).toString()) : 'gone'),
+          failed: ({ kind }) => resolve(kind === 'timeout' ? 'silent' : 'gone'),
+        },
+      );
+    });
+  }
+}
+
+function factsOf({ id, upstreamId, contextLength, pricing }: ModelSettings) {
+  return [id, upstreamId, contextLength, pricing === null];
+}
+
+function parsed(text: string): unknown {
+  try {
+    return parseJson(text);
+  } catch {
+    return 'gone';
+  }
+}
+
+/** The port of an address of this machine; undefined for any other. */
+function localPort(baseUrl: string | undefined): number | undefined {
+  const url = baseUrl === undefined ? null : URL.parse(baseUrl);
+  if (url === null || !/^(localhost|127\.\d+\.\d+\.\d+|\[::1\]|0\.0\.0\.0)$/.test(url.hostname)) return undefined;
+  return url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port);
+}
+
+function settingsOf(
+  { port }: LocalServer,
+  kind: ProviderKind,
+  models: readonly LocalModel[],
+  configured: readonly ProviderSettings[],
+): ProviderSettings {
+  const taken = configured.some(({ id }) => id === kind.id);
+  return {
+    id: taken ? `${kind.id}-local` : kind.id,
+    name: taken ? `${kind.name} (local)` : kind.name,
+    kind: kind.id,
+    baseUrl: `http://127.0.0.1:${port}/v1`,
+    credentials: [],
+    timeouts: CALL_TIMEOUTS,
+    maxConcurrency: 500,
+    options: {},
+    speaks: null,
+    strictTemplate: false,
+    models: models.slice(0, MOST_MODELS).flatMap((model) => modelOf(kind, model)),
+    openEnded: false,
+  };
+}
+
+const ZERO = parsePrice('0')!;
+const LOCAL_DATA_POLICY = Object.freeze({ zdr: true, trains: false, publishes: false, retainsForSafety: false });
+
+function modelOf(kind: ProviderKind, { name, contextLength, images, remote }: LocalModel): ModelSettings[] {
+  // vLLM names a model by its path when nobody gives it another name.
+  const slug = name.replace(/^\/+/, '');
+  if (!MODEL_SLUG.test(slug)) return [];
+  return [
+    {
+      id: `${kind.author}/${slug}`,
+      upstreamId: name,
+      name: null,
+      contextLength: contextLength ?? null,
+      maxCompletionTokens: null,
+      pricing: remote ? null : { prompt: ZERO, completion: ZERO },
+      inputModalities: images === undefined ? null : images ? ['text', 'image'] : ['text'],
+      outputModalities: null,
+      supportedParameters: null,
+      dataPolicy: remote ? UNKNOWN_DATA_POLICY : LOCAL_DATA_POLICY,
+      region: null,
+      quantization: null,
+    },
+  ];
+}
+
+type Json = Record<string, unknown>;
+
+function entries(answer: unknown, key: string): Json[] | undefined {
+  const list = typeof answer === 'object' && answer !== null ? (answer as Json)[key] : undefined;
+  if (!Array.isArray(list)) return undefined;
+  return list.filter((entry): entry is Json => typeof entry === 'object' && entry !== null);
+}
+
+/** The list of the chat form, of a server that names itself in it; an empty one could be anybody's. */
+function owned(answer: unknown, owner: string): Json[] | undefined {
+  const models = entries(answer, 'data');
+  return models?.some(({ owned_by }) => owned_by === owner) ? models : undefined;
+}
+
+function named(name: unknown, facts: Omit<LocalModel, 'name'>): LocalModel[] {
+  return typeof name === 'string' && name !== '' ? [{ name, ...facts }] : [];
+}
+
+function length(value: unknown): { contextLength?: number } {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value > 0 ? { contextLength: value } : {};
+}
+
+const SOFTWARE: Record<LocalServer['kind'], Software> = {
+  ollama: {
+    kind: ollama,
+    path: '/api/tags',
+    read: (answer) =>
+      entries(answer, 'models')?.flatMap(({ name, remote_host, remote_model }) =>
+        named(name, remote_host || remote_model || /[:-]cloud$/.test(String(name)) ? { remote: true } : {}),
+      ),
+  },
+  lmstudio: {
+    kind: lmstudio,
+    path: '/api/v0/models',
+    read: (answer) => {
+      const models = entries(answer, 'data')?.filter(({ type, state }) => type !== undefined && state !== undefined);
+      return models?.flatMap(({ id, type, loaded_context_length, max_context_length }) =>
+        type === 'llm' || type === 'vlm'
+          ? named(id, { images: type === 'vlm', ...length(loaded_context_length ?? max_context_length) })
+          : [],
+      );
+    },
+  },
+  vllm: {
+    kind: vllm,
+    path: '/v1/models',
+    read: (answer) => owned(answer, 'vllm')?.flatMap(({ id, max_model_len }) => named(id, length(max_model_len))),
+  },
+  llamacpp: {
+    kind: llamacpp,
+    path: '/v1/models',
+    read: (answer) =>
+      owned(answer, 'llamacpp')?.flatMap(({ id, meta }) => named(id, length((meta as Json | undefined)?.['n_ctx']))),
+  },
+};
