@@ -44,6 +44,8 @@ const EXPECTED: Record<string, Expectation | 'anybody'> = {
   createChatCompletion: { inference: 200, management: 403, body: conversation },
   createMessage: { inference: 200, management: 403, body: conversation },
   createResponse: { inference: 200, management: 403, body: { model: 'simulated/echo', input: 'hi' } },
+  createEmbeddings: { inference: 400, management: 403, body: { model: 'simulated/echo', input: 'hi' } },
+  rerank: { inference: 400, management: 403, body: { model: 'simulated/echo', query: 'q', documents: ['d'] } },
   getGeneration: { inference: 404, management: 404, path: () => `/generation?id=gen-${'0'.repeat(32)}` },
 };
 

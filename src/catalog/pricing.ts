@@ -125,7 +125,7 @@ function exactPriceOf(usage: Usage, prices: ReturnType<typeof pricesFor>, inputI
       times(completion.audio, prices.audioOutput ?? prices.completion) +
       times(completion.image, prices.imageOutput ?? prices.completion),
     fees:
-      (prices.request ?? 0n) +
+      times(usage.searchUnits ?? 1, prices.request ?? 0n) +
       times(inputImages, prices.image ?? 0n) +
       times(usage.webSearches ?? 0, prices.webSearch ?? 0n),
   };

@@ -1,12 +1,15 @@
 /** The inference operations: from an HTTP exchange to `serve`, and the row of a generation. */
-import { Type } from 'typebox';
+import { type TSchema, Type } from 'typebox';
 import type { Caller } from '../access/index.ts';
 import { GatewayError } from '../base/errors.ts';
 import { generationId } from '../base/ids.ts';
 import type { JsonDocument } from '../base/json.ts';
 import { wireHeader } from '../base/namespace.ts';
 import type { ServedFormat } from '../formats/conversation/format.ts';
+import { EmbeddingsReply, embedding } from '../formats/embedding/index.ts';
 import { chat, messages, responses } from '../formats/index.ts';
+import { RerankReply, rerank } from '../formats/rerank/index.ts';
+import type { SingleForm } from '../formats/single/index.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import { encodeGeneration } from '../spend/index.ts';
 import { HttpSink } from './http-sink.ts';
@@ -14,7 +17,7 @@ import type { InferenceParts } from './parts.ts';
 import { regionOf } from './region.ts';
 import type { RequestAbout } from './request.ts';
 import { ChatReply, GenerationReply, MessagesReply, ResponsesReply } from './schema.ts';
-import { serve } from './serve.ts';
+import { serve, serveSingle } from './serve.ts';
 
 export interface InferenceLimits {
   inferenceBodyBytes: number;
@@ -39,6 +42,18 @@ export function inferenceOperations(parts: InferenceParts, limits: InferenceLimi
       path: '/responses',
       summary: 'Answer a conversation in the responses form, streamed or not; nothing is stored',
       reply: ResponsesReply,
+    }),
+    single(parts, limits, embedding, {
+      id: 'createEmbeddings',
+      path: '/embeddings',
+      summary: 'Vectors of texts, token ids or media',
+      reply: EmbeddingsReply,
+    }),
+    single(parts, limits, rerank, {
+      id: 'rerank',
+      path: '/rerank',
+      summary: 'Order documents by their relevance to a query',
+      reply: RerankReply,
     }),
     generation(parts),
   ];
@@ -70,6 +85,44 @@ function conversation(
     handle: (exchange) => answer(exchange, format, parts),
     encodeError: (error, { caller }) =>
       format.encodeFailure(error, { generationId: null, ...(caller && { userId: caller.organizationId }) }),
+  };
+}
+
+/** An operation with one public form. */
+function single<Request, Answer>(
+  parts: InferenceParts,
+  limits: InferenceLimits,
+  form: SingleForm<Request, Answer>,
+  { id, path, summary, reply }: Pick<ConversationOperation, 'id' | 'path' | 'summary'> & { reply: TSchema },
+): Operation<Caller> {
+  return {
+    id,
+    method: 'POST',
+    path,
+    summary,
+    tag: 'Inference',
+    access: 'inference',
+    body: { schema: form.schema, maxBytes: limits.inferenceBodyBytes },
+    replies: { 200: { description: 'The answer', schema: reply } },
+    handle(exchange) {
+      const document = exchange.document!;
+      form.check(document);
+      return serveSingle(
+        {
+          id: generationId(exchange.startedAt),
+          form,
+          document,
+          asked: form.asked(document),
+          caller: exchange.caller,
+          startedAt: exchange.startedAt,
+          sink: new HttpSink(exchange),
+          about: aboutOf(exchange, parts),
+        },
+        parts,
+      );
+    },
+    encodeError: (error, { caller }) =>
+      form.encodeFailure(error, { generationId: null, ...(caller && { userId: caller.organizationId }) }),
   };
 }
 

@@ -20,7 +20,7 @@ const ERROR_BODY_BYTES = 256 * 1024;
 export interface SingleAttemptSetup<Answer> {
   form: SingleFormId;
   course: Course<Answer>;
-  decodeFailure(status: number, body: string): UpstreamFailure;
+  decodeFailure(status: number, body: string, headers: Readonly<Record<string, string>>): UpstreamFailure;
   encodeReply(answer: Answer, closing: Closing): string | Buffer;
   events?: { end(answer: Answer, closing: Closing): string; failure(error: GatewayError): string };
   /** The client wants a stream. */
@@ -258,7 +258,7 @@ export class SingleAttempt<Answer> implements Attempt, UpstreamReceiver {
     const failure =
       status < 400
         ? ({ kind: 'server', status, message: 'the upstream answered with a redirect' } as const)
-        : this.#setup.decodeFailure(status, this.#body().toString('utf8'));
+        : this.#setup.decodeFailure(status, this.#body().toString('utf8'), this.#headers);
     this.#chunks = [];
     const hint = retryAfter(this.#headers);
     this.#fail(hint === undefined ? failure : { ...failure, retryAfterSeconds: hint });

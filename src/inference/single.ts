@@ -75,7 +75,7 @@ export class SingleTask<Request, Answer> implements Task {
     return new SingleAttempt<Answer>({
       form: form.id,
       course,
-      decodeFailure: (status, body) => adapter.decodeFailure(status, body),
+      decodeFailure: endpoint.provider.kind.decodeFailure ?? ((status, body) => adapter.decodeFailure(status, body)),
       encodeReply: (answer, closing) => form.encodeReply(answer, request, stamp, closing),
       ...(form.events && {
         events: {
@@ -137,7 +137,8 @@ function scaled(usage: Usage, share: number): Usage {
   if (share === 1) return usage;
   const part: Usage = { ...usage };
   for (const key of Object.keys(part) as (keyof Usage)[]) {
-    if (key !== 'native' && part[key] !== undefined) part[key] = Math.ceil(part[key] * share);
+    const count = part[key];
+    if (typeof count === 'number') Object.assign(part, { [key]: Math.ceil(count * share) });
   }
   return part;
 }

@@ -1,3 +1,4 @@
+import { openaiEmbedding } from '../formats/embedding/index.ts';
 import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
 
@@ -15,4 +16,6 @@ export const alibaba: ProviderKind = {
   author: 'qwen',
   bareModels: /^(qwen|qwq)/,
   dialect: { chat: { reasoning: 'enable_thinking', prefill: 'partial' } },
+  // alibabacloud.com/help/en/model-studio/text-embedding-synchronous-api
+  embedding: openaiEmbedding({ maxInputs: 10, takesTokens: false, takesUser: false }),
 };

@@ -1,3 +1,4 @@
+import { openaiEmbedding } from '../formats/embedding/index.ts';
 import { bearer } from './bearer.ts';
 import type { Delivery } from './deliver.ts';
 import type { ProviderKind } from './provider.ts';
@@ -46,6 +47,7 @@ export const azure: ProviderKind = {
     chat: { maxTokens: 'max_completion_tokens', developerRole: true },
     responses: { ...openaiResponses, userField: 'user', origin: 'azure-openai-responses-v1' },
   },
+  embedding: openaiEmbedding(),
 };
 
 const TOKEN = /^eyJ[\w-]+\.[\w-]+\.[\w-]*$/;

@@ -1,7 +1,9 @@
+import { openaiEmbedding } from '../formats/embedding/index.ts';
+import { rerankAdapter } from '../formats/rerank/index.ts';
 import { bearer } from './bearer.ts';
 import type { ProviderKind } from './provider.ts';
 
-/** Any service that speaks chat completions, without quirks. The kinds that differ from it in data only start from it. */
+/** A service that speaks chat completions, without quirks. The kinds that differ from it in data only start from it. */
 export const chat: ProviderKind = {
   id: 'chat',
   name: 'Chat Completions API',
@@ -9,4 +11,11 @@ export const chat: ProviderKind = {
   headers: bearer,
   origin: 'unknown',
   dialect: {},
+};
+
+/** The kind by that name: a server of unknown make, which may have vectors and ranking at the usual paths too. */
+export const anyChat: ProviderKind = {
+  ...chat,
+  embedding: openaiEmbedding({ inputTypeMember: 'input_type', parts: 'public' }),
+  rerank: rerankAdapter({ images: 'public' }),
 };

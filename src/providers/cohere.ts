@@ -1,7 +1,9 @@
+import { cohereEmbedding } from '../formats/embedding/index.ts';
+import { rerankAdapter } from '../formats/rerank/index.ts';
 import { bearer } from './bearer.ts';
 import type { ProviderKind } from './provider.ts';
 
-/** Cohere, in its own form: citations, tool plans and thinking have no place in its compatible one. */
+/** Cohere, in its own forms: citations, tool plans and thinking have no place in its compatible one. */
 export const cohere: ProviderKind = {
   id: 'cohere',
   name: 'Cohere',
@@ -10,8 +12,10 @@ export const cohere: ProviderKind = {
   environment: 'COHERE_API_KEY',
   alsoEnvironment: ['CO_API_KEY'],
   author: 'cohere',
-  bareModels: /^(command|c4ai)-/,
+  bareModels: /^(command|c4ai|embed|rerank)-/,
   headers: bearer,
   origin: 'unknown',
   dialect: {},
+  embedding: cohereEmbedding(),
+  rerank: rerankAdapter(),
 };

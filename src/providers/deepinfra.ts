@@ -1,3 +1,4 @@
+import { openaiEmbedding } from '../formats/embedding/index.ts';
 import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
 
@@ -11,4 +12,5 @@ export const deepinfra: ProviderKind = {
   alsoEnvironment: ['DEEPINFRA_TOKEN'],
   author: 'deepinfra',
   dialect: { chat: { reasoningReplay: 'reasoning_content', thinkTags: true } },
+  embedding: openaiEmbedding({ takesTokens: false, takesUser: false }),
 };

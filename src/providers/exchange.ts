@@ -21,6 +21,7 @@ const KEPT_HEADERS = new Set([
   'apim-request-id',
   'x-amzn-requestid',
   'x-amzn-errortype',
+  'x-amzn-bedrock-input-token-count',
   'cf-ray',
 ]);
 const KEPT_PREFIXES = ['x-ratelimit-', 'anthropic-ratelimit-'];

@@ -1,3 +1,5 @@
+import { openaiEmbedding } from '../formats/embedding/index.ts';
+import { rerankAdapter } from '../formats/rerank/index.ts';
 import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
 
@@ -22,4 +24,6 @@ export const fireworks: ProviderKind = {
       thinkTags: true,
     },
   },
+  embedding: openaiEmbedding({ takesUser: false, takesEncoding: false }),
+  rerank: rerankAdapter({ constants: { return_documents: false } }),
 };

@@ -1,3 +1,4 @@
+import { geminiEmbedding } from '../formats/embedding/index.ts';
 import type { ProviderKind } from './provider.ts';
 
 /** Any service that speaks Gemini's form, without quirks. The key never stands in the address, where logs would show it. */
@@ -8,4 +9,5 @@ export const gemini: ProviderKind = {
   headers: (credential): Record<string, string> => (credential === null ? {} : { 'x-goog-api-key': credential }),
   origin: 'google-gemini-v1',
   dialect: {},
+  embedding: geminiEmbedding,
 };

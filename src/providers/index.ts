@@ -9,7 +9,7 @@ import { anthropic } from './anthropic.ts';
 import { azure } from './azure.ts';
 import { bedrock } from './bedrock.ts';
 import { cerebras } from './cerebras.ts';
-import { chat } from './chat.ts';
+import { anyChat } from './chat.ts';
 import { cohere } from './cohere.ts';
 import { converse } from './converse.ts';
 import { deepinfra } from './deepinfra.ts';
@@ -19,6 +19,7 @@ import { gemini } from './gemini.ts';
 import { google } from './google.ts';
 import { groq } from './groq.ts';
 import { huggingface } from './huggingface.ts';
+import { jina } from './jina.ts';
 import { llamacpp } from './llamacpp.ts';
 import { lmstudio } from './lmstudio.ts';
 import { messages } from './messages.ts';
@@ -34,6 +35,7 @@ import { simulated } from './simulated.ts';
 import { together } from './together.ts';
 import { vertex } from './vertex.ts';
 import { vllm } from './vllm.ts';
+import { voyage } from './voyage.ts';
 import { xai } from './xai.ts';
 import { zai } from './zai.ts';
 
@@ -60,6 +62,7 @@ export const KINDS: readonly ProviderKind[] = [
   google,
   groq,
   huggingface,
+  jina,
   llamacpp,
   lmstudio,
   mistral,
@@ -70,9 +73,10 @@ export const KINDS: readonly ProviderKind[] = [
   together,
   vertex,
   vllm,
+  voyage,
   xai,
   zai,
-  chat,
+  anyChat,
   converse,
   gemini,
   messages,

@@ -1,3 +1,5 @@
+import { openaiEmbedding } from '../formats/embedding/index.ts';
+import { rerankAdapter } from '../formats/rerank/index.ts';
 import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
 
@@ -9,4 +11,6 @@ export const llamacpp: ProviderKind = {
   baseUrl: 'http://127.0.0.1:8080/v1',
   author: 'llamacpp',
   dialect: { chat: { toolChoiceWords: true, reasoningReplay: 'reasoning_content', thinkTags: true } },
+  embedding: openaiEmbedding({ takesUser: false }),
+  rerank: rerankAdapter(),
 };

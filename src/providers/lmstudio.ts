@@ -1,3 +1,4 @@
+import { openaiEmbedding } from '../formats/embedding/index.ts';
 import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
 
@@ -12,4 +13,5 @@ export const lmstudio: ProviderKind = {
   baseUrl: 'http://127.0.0.1:1234/v1',
   author: 'lmstudio',
   dialect: { chat: { toolChoiceWords: true, jsonBySchema: true, thinkTags: true } },
+  embedding: openaiEmbedding({ takesTokens: false, takesUser: false, takesEncoding: false }),
 };

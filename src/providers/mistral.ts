@@ -1,3 +1,4 @@
+import { openaiEmbedding } from '../formats/embedding/index.ts';
 import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
 
@@ -56,4 +57,5 @@ export const mistral: ProviderKind = {
       documentUrl: true,
     },
   },
+  embedding: openaiEmbedding({ takesTokens: false, takesUser: false, dimensionsMember: 'output_dimension' }),
 };

@@ -1,3 +1,4 @@
+import { openaiEmbedding } from '../formats/embedding/index.ts';
 import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
 
@@ -14,4 +15,5 @@ export const ollama: ProviderKind = {
   dialect: {
     chat: { reasoningRules: [{ words: { minimal: 'low', xhigh: 'high', max: 'high' } }], thinkTags: true },
   },
+  embedding: openaiEmbedding({ takesTokens: false, takesUser: false }),
 };

@@ -1,3 +1,4 @@
+import { openaiEmbedding } from '../formats/embedding/index.ts';
 import { bearer } from './bearer.ts';
 import type { ProviderKind } from './provider.ts';
 import { openaiResponses } from './responses.ts';
@@ -14,11 +15,12 @@ export const openai: ProviderKind = {
   baseUrl: 'https://api.openai.com/v1',
   environment: 'OPENAI_API_KEY',
   author: 'openai',
-  bareModels: /^(ft:)?(gpt-|chatgpt-|codex-|o\d(-|$))/,
+  bareModels: /^(ft:)?(gpt-|chatgpt-|codex-|o\d(-|$)|text-embedding-)/,
   headers: bearer,
   origin: 'openai-responses-v1',
   dialect: {
     chat: { maxTokens: 'max_completion_tokens', developerRole: true, userField: 'safety_identifier' },
     responses: openaiResponses,
   },
+  embedding: openaiEmbedding(),
 };

@@ -1,3 +1,5 @@
+import { openaiEmbedding } from '../formats/embedding/index.ts';
+import { rerankAdapter } from '../formats/rerank/index.ts';
 import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
 
@@ -13,4 +15,6 @@ export const openrouter: ProviderKind = {
   environment: 'OPENROUTER_API_KEY',
   author: 'openrouter',
   dialect: { chat: { reasoning: 'object', reasoningDetails: true, reasoningReplay: 'reasoning', cacheControl: true } },
+  embedding: openaiEmbedding({ inputTypeMember: 'input_type', parts: 'public' }),
+  rerank: rerankAdapter({ images: 'public' }),
 };

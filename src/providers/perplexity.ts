@@ -1,3 +1,4 @@
+import { openaiEmbedding } from '../formats/embedding/index.ts';
 import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
 
@@ -38,4 +39,11 @@ export const perplexity: ProviderKind = {
       ],
     },
   },
+  embedding: openaiEmbedding({
+    path: '/v1/embeddings',
+    int8: true,
+    takesTokens: false,
+    takesUser: false,
+    takesEncoding: false,
+  }),
 };

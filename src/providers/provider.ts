@@ -6,6 +6,8 @@ import type { ModelSettings, OptionFacts } from '../base/config.ts';
 import type { FormatId, ReasoningOrigin } from '../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { Dialect } from '../formats/conversation/format.ts';
+import type { EmbeddingAdapter } from '../formats/embedding/index.ts';
+import type { RerankAdapter } from '../formats/rerank/index.ts';
 import type { SingleFormId } from '../formats/single/index.ts';
 import type { Delivery } from './deliver.ts';
 import type { Framing } from './framing.ts';
@@ -53,6 +55,10 @@ export interface ProviderKind {
   /** Where the origin depends on the model. Wins over `origin`. */
   originFor?(upstreamModel: string): ReasoningOrigin;
   dialect: Dialect;
+  /** How it is asked for vectors; absent: it has none. */
+  embedding?: EmbeddingAdapter;
+  /** How it is asked to rank documents; absent: it does not. */
+  rerank?: RerankAdapter;
   /** In-process providers (`simulated`) answer here instead of over the network. */
   transport?: Transport;
   /** Models that it brings along, for configurations that list none. */

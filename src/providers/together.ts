@@ -1,3 +1,5 @@
+import { openaiEmbedding } from '../formats/embedding/index.ts';
+import { rerankAdapter } from '../formats/rerank/index.ts';
 import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
 
@@ -18,4 +20,11 @@ export const together: ProviderKind = {
       thinkTags: true,
     },
   },
+  embedding: openaiEmbedding({
+    takesTokens: false,
+    takesUser: false,
+    takesEncoding: false,
+    dimensionsMember: null,
+  }),
+  rerank: rerankAdapter({ constants: { return_documents: false } }),
 };

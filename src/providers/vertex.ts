@@ -1,3 +1,4 @@
+import { vertexEmbedding } from '../formats/embedding/index.ts';
 import type { FormatId } from '../formats/conversation/conversation.ts';
 import { geminiPath } from '../formats/gemini/index.ts';
 import type { Delivery } from './deliver.ts';
@@ -70,6 +71,7 @@ export const vertex: ProviderKind = {
   originFor: (model) =>
     (({ claude: 'anthropic-claude-v1', open: 'unknown', gemini: 'google-gemini-v1' }) as const)[familyOf(model)],
   dialect: { gemini: { labels: true }, messages: { hosted: { version: 'vertex-2023-10-16' } } },
+  embedding: vertexEmbedding,
 };
 
 function hostOf(location: string): string {
@@ -78,7 +80,7 @@ function hostOf(location: string): string {
   return `${location}-aiplatform.googleapis.com`;
 }
 
-function path({ provider, model, stream, form }: Delivery): string | undefined {
+function path({ provider, model, stream, form, path: usual }: Delivery): string | undefined {
   const { project, location } = provider.options;
   const parent = `/projects/${project}/locations/${location}`;
   const name = encodeURIComponent(model.replace(/^(google|anthropic)\//, ''));
@@ -89,6 +91,8 @@ function path({ provider, model, stream, form }: Delivery): string | undefined {
       return `${parent}/publishers/anthropic/models/${name}:${stream ? 'streamRawPredict' : 'rawPredict'}`;
     case 'chat':
       return `${parent}/endpoints/openapi/chat/completions`;
+    case 'embedding':
+      return parent + usual;
     default:
       return undefined;
   }

@@ -1,3 +1,5 @@
+import { openaiEmbedding } from '../formats/embedding/index.ts';
+import { rerankAdapter } from '../formats/rerank/index.ts';
 import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
 
@@ -13,4 +15,7 @@ export const vllm: ProviderKind = {
   baseUrl: 'http://127.0.0.1:8000/v1',
   author: 'vllm',
   dialect: { chat: { reasoningReplay: 'reasoning', thinkTags: true } },
+  // Some of its versions write base64 of doubles.
+  embedding: openaiEmbedding({ takesEncoding: false }),
+  rerank: rerankAdapter(),
 };

@@ -222,6 +222,7 @@ const USAGE_DETAILS = [
   'rejectedPrediction',
   'webSearches',
   'webFetches',
+  'searchUnits',
 ] as const;
 
 /** JSON text of the row. Nothing in it can make PostgreSQL refuse it: one bad row would hold up all that wait with it. */

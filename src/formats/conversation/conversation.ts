@@ -291,6 +291,8 @@ export interface Usage {
   /** What the vendor charges for, where it does not charge for all that it counts. */
   billed?: { input: number; output: number };
   webFetches?: number;
+  /** Rerank: what a request is charged by, one query with up to 100 documents each. */
+  searchUnits?: number;
   /** The upstream's record as it came, for the form that it belongs to. */
   native?: { origin: FormatId; value: Record<string, unknown> };
 }

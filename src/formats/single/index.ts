@@ -128,7 +128,7 @@ export interface SingleTarget {
 export interface Adapter<Request, Answer> {
   /** @throws Uncarried for a request that the service has no place for; the router goes on to the next endpoint */
   start(request: Request, target: SingleTarget): Course<Answer>;
-  /** A reply with an error status; `body` is text, perhaps not JSON. */
+  /** A reply with an error status; `body` is text, perhaps not JSON. A provider whose errors differ has its own reader. */
   decodeFailure(status: number, body: string): UpstreamFailure;
 }
 
@@ -142,8 +142,8 @@ export function addUsage(first: Usage | undefined, second: Usage | undefined): U
   if (first === undefined || second === undefined) return first ?? second;
   const sum: Usage = { ...first };
   for (const key of Object.keys(second) as (keyof Usage)[]) {
-    if (key === 'native') continue;
-    sum[key] = (first[key] ?? 0) + (second[key] ?? 0);
+    const [one, other] = [first[key] ?? 0, second[key]];
+    if (typeof one === 'number' && typeof other === 'number') Object.assign(sum, { [key]: one + other });
   }
   return sum;
 }

@@ -1,0 +1,77 @@
+/**
+ * Embeddings on Bedrock, by `invoke` in the model's own form: Titan with one input a call
+ * (docs.aws.amazon.com/bedrock/latest/userguide/model-parameters-titan-embed-text.html), Cohere as on its own service.
+ */
+import { stringifyJson } from '../../base/json.ts';
+import { decodeFailure } from '../chat/failure.ts';
+import { countOf, type Fields } from '../conversation/fields.ts';
+import { Uncarried } from '../conversation/losses.ts';
+import { inBatches, mapCourse } from '../single/batches.ts';
+import { inputUsage, type Outgoing, type Reply, type Step } from '../single/index.ts';
+import { malformed, readObject } from '../single/json-reply.ts';
+import { cohereEmbedding } from './cohere.ts';
+import type { EmbeddingAdapter } from './index.ts';
+import { plainText } from './openai.ts';
+import type { EmbeddingInput, EmbeddingRequest } from './request.ts';
+import { numbersOf, type Vector } from './vectors.ts';
+
+export function invoke(model: string, body: Fields): Outgoing {
+  return { path: `/model/${encodeURIComponent(model)}/invoke`, body: stringifyJson(body) };
+}
+
+const cohere = cohereEmbedding({ call: invoke });
+
+export const bedrockEmbedding: EmbeddingAdapter = {
+  start(request, target) {
+    const { model } = target;
+    if (/\bcohere\./.test(model)) return cohere.start(request, target);
+    const bodies = request.inputs().map((input) => encodeTitan(input, request, model));
+    const course = inBatches<Vector>({
+      count: request.count,
+      size: 1,
+      call: (from) => invoke(model, bodies[from]!),
+      read: readTitan,
+    });
+    return mapCourse(course, (vectors) => ({ vectors }));
+  },
+  decodeFailure,
+};
+
+function encodeTitan(input: EmbeddingInput, { dimensions }: EmbeddingRequest, model: string): Fields {
+  if (/titan-embed-image/.test(model)) {
+    return { ...imageAndText(input), ...(dimensions && { embeddingConfig: { outputEmbeddingLength: dimensions } }) };
+  }
+  const text = plainText(input);
+  if (text === undefined) throw new Uncarried('input', 'the model takes texts only');
+  if (dimensions !== undefined && /titan-embed-(g1-)?text(-v1|-01)/.test(model)) {
+    throw new Uncarried('dimensions', 'the model has one size of vectors');
+  }
+  return { inputText: text, ...(dimensions !== undefined && { dimensions }) };
+}
+
+function imageAndText(input: EmbeddingInput): Fields {
+  if (input.type === 'text') return { inputText: input.text };
+  if (input.type === 'tokens') throw new Uncarried('input', 'the model takes no token ids');
+  const body: Fields = {};
+  for (const part of input.parts) {
+    const key = part.type === 'text' ? 'inputText' : 'inputImage';
+    if (key in body) throw new Uncarried('input', 'the model takes one text and one image an input');
+    if (part.type === 'text') body[key] = part.text;
+    else if (part.type === 'image' && part.url.startsWith('data:')) body[key] = part.url.replace(/^[^,]*,/, '');
+    else throw new Uncarried('input', 'the model takes texts, and images as data URLs');
+  }
+  return body;
+}
+
+function readTitan(reply: Reply): Step<Vector[]> {
+  const read = readObject(reply);
+  if ('failure' in read) return read;
+  const { embedding, inputTextTokenCount } = read.value;
+  try {
+    const answer = [numbersOf(embedding)];
+    if (typeof inputTextTokenCount !== 'number') return { answer };
+    return { answer, usage: inputUsage(countOf(inputTextTokenCount)) };
+  } catch {
+    return { failure: malformed('something else than a vector') };
+  }
+}

@@ -1,0 +1,103 @@
+/**
+ * Cohere's embed, version 2 (docs.cohere.com/reference/embed), and the same by `invoke` on Bedrock. A call holds 96 inputs;
+ * those with images need a model of version 3 or later, and version 3 takes one image by itself.
+ */
+import { stringifyJson } from '../../base/json.ts';
+import { decodeFailure } from '../chat/failure.ts';
+import type { Usage } from '../conversation/conversation.ts';
+import { countOf, type Fields, fieldsOf, listOf, textOrUndefined } from '../conversation/fields.ts';
+import { Uncarried } from '../conversation/losses.ts';
+import { inBatches, mapCourse } from '../single/batches.ts';
+import { inputUsage, type Outgoing, type Reply, type Step } from '../single/index.ts';
+import { malformed, readObject } from '../single/json-reply.ts';
+import type { EmbeddingAdapter } from './index.ts';
+import { plainText, usualInputType, wrongCount } from './openai.ts';
+import type { EmbeddingInput, EmbeddingRequest } from './request.ts';
+import { numbersOf, type Vector } from './vectors.ts';
+
+const MAX_INPUTS = 96;
+/** Required by every model since version 3. */
+const DEFAULT_INPUT_TYPE = 'search_document';
+
+export interface CohereAddress {
+  /** Path and body of a call; `body` has no model yet. */
+  call(model: string, body: Fields): Outgoing;
+}
+
+const OWN_ADDRESS: CohereAddress = {
+  call: (model, body) => ({ path: '/embed', body: stringifyJson({ model, ...body }) }),
+};
+
+export function cohereEmbedding({ call }: CohereAddress = OWN_ADDRESS): EmbeddingAdapter {
+  return {
+    start(request, target) {
+      const settings = encodeSettings(request, target.model);
+      const inputs = request.inputs();
+      const texts = inputs.map(plainText);
+      const mixed = texts.includes(undefined);
+      const course = inBatches<Vector>({
+        count: request.count,
+        size: MAX_INPUTS,
+        call: (from, to) => {
+          const batch = mixed ? { inputs: inputs.slice(from, to).map(encodeParts) } : { texts: texts.slice(from, to) };
+          return call(target.model, { ...batch, ...settings });
+        },
+        read: readReply,
+      });
+      return mapCourse(course, (vectors) => ({ vectors }));
+    },
+    decodeFailure,
+  };
+}
+
+function encodeSettings({ dimensions, inputType }: EmbeddingRequest, model: string): Fields {
+  if (dimensions !== undefined && /v[123]\b|-v3/.test(model)) {
+    throw new Uncarried('dimensions', 'models before version 4 have one size of vectors');
+  }
+  return {
+    input_type: inputType === undefined ? DEFAULT_INPUT_TYPE : usualInputType(inputType),
+    embedding_types: ['float'],
+    ...(dimensions !== undefined && { output_dimension: dimensions }),
+  };
+}
+
+function encodeParts(input: EmbeddingInput): Fields {
+  if (input.type === 'tokens') throw new Uncarried('input', 'the service takes texts, no token ids');
+  if (input.type === 'text') return { content: [{ type: 'text', text: input.text }] };
+  return {
+    content: input.parts.map((part) => {
+      if (part.type === 'text') return part;
+      if (part.type !== 'image') throw new Uncarried('input', 'the service takes texts and images only');
+      if (!part.url.startsWith('data:')) throw new Uncarried('input', 'the service takes images as data URLs only');
+      return { type: 'image_url', image_url: { url: part.url } };
+    }),
+  };
+}
+
+/** `embeddings` is a list of vectors in answers of version 1, else an object with a list for each type. */
+function readReply(reply: Reply, from: number, to: number): Step<Vector[]> {
+  const read = readObject(reply);
+  if ('failure' in read) return read;
+  const { embeddings, id, meta } = read.value;
+  const list = listOf(Array.isArray(embeddings) ? embeddings : fieldsOf(embeddings)['float']);
+  if (list.length !== to - from) return { failure: wrongCount(list.length, to - from) };
+  let vectors: Vector[];
+  try {
+    vectors = list.map(numbersOf);
+  } catch {
+    return { failure: malformed('something else than vectors') };
+  }
+  const usage = usageOf(fieldsOf(meta), reply);
+  const upstreamId = textOrUndefined(id);
+  return { answer: vectors, ...(usage && { usage }), ...(upstreamId !== undefined && { upstreamId }) };
+}
+
+function usageOf(meta: Fields, { headers }: Reply): Usage | undefined {
+  const { input_tokens, image_tokens } = fieldsOf(meta['billed_units']);
+  if (typeof input_tokens === 'number' || typeof image_tokens === 'number') {
+    const image = countOf(image_tokens);
+    return { ...inputUsage(countOf(input_tokens) + image), ...(image > 0 && { inputImage: image }) };
+  }
+  const counted = Number(headers['x-amzn-bedrock-input-token-count']);
+  return counted > 0 ? inputUsage(counted) : undefined;
+}

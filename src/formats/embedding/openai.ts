@@ -1,0 +1,262 @@
+/**
+ * Embeddings at services that speak the public form, OpenAI's, each in a dialect of its own. The client's bytes go out
+ * with single members edited wherever the service takes them as they are, and so does the reply come back.
+ */
+import { applyEdits, type Edit, stringifyJson } from '../../base/json.ts';
+import { decodeFailure } from '../chat/failure.ts';
+import type { Usage } from '../conversation/conversation.ts';
+import type { UpstreamFailure } from '../conversation/failure.ts';
+import { countOf, type Fields, fieldsOf, isFields, listOf, textOrUndefined } from '../conversation/fields.ts';
+import { Uncarried } from '../conversation/losses.ts';
+import { inBatches, mapCourse } from '../single/batches.ts';
+import { GATEWAY_MEMBERS } from '../single/body.ts';
+import { type Course, inputUsage, type Reply, type SingleTarget, type Step } from '../single/index.ts';
+import { malformed, readObject } from '../single/json-reply.ts';
+import type { EmbeddingAdapter } from './index.ts';
+import type { EmbeddingAnswer } from './reply.ts';
+import type { EmbeddingInput, EmbeddingRequest, InputPart } from './request.ts';
+import { scanReply } from './scan-reply.ts';
+import { numbersOf, type Vector } from './vectors.ts';
+
+/** Ways in which a service differs. Absent members mean OpenAI's own. */
+export interface EmbeddingDialect {
+  /** Default `/embeddings`. */
+  path?: string;
+  /** The most inputs of one call. Default: the service says so itself. */
+  maxInputs?: number;
+  /** Default true. False: the service takes texts only. */
+  takesTokens?: boolean;
+  /** Default true. False: `encoding_format` is not sent, and the vectors come as numbers. */
+  takesEncoding?: boolean;
+  /** What the service calls `encoding_format`, when it takes it. */
+  encodingMember?: string;
+  /** What the service calls `dimensions`; null when it has none. */
+  dimensionsMember?: string | null;
+  /** What the service calls `input_type`; absent when it has none, and then it is not sent. */
+  inputTypeMember?: string;
+  /** Its own words for the usual ones. Others pass as they are. */
+  inputTypes?: Readonly<Record<string, string>>;
+  /** Default true: the hashed end user goes along. */
+  takesUser?: boolean;
+  /** Inputs of several parts: as in the public form, as Jina has them, or (absent) not at all. */
+  parts?: 'public' | 'jina';
+  /** Base64 holds int8, not float32; the vectors are scaled to [-1, 1]. */
+  int8?: boolean;
+}
+
+/** Words of other services for the two sides of a search. */
+const USUAL_TYPES: Readonly<Record<string, string>> = {
+  query: 'search_query',
+  document: 'search_document',
+  passage: 'search_document',
+  'retrieval.query': 'search_query',
+  'retrieval.passage': 'search_document',
+};
+
+export function usualInputType(inputType: string): string {
+  return USUAL_TYPES[inputType] ?? inputType.toLowerCase();
+}
+
+export function openaiEmbedding(dialect: EmbeddingDialect = {}): EmbeddingAdapter {
+  return {
+    start(request, target) {
+      checkInputs(request, dialect);
+      const size = dialect.maxInputs ?? Number.POSITIVE_INFINITY;
+      if (request.count <= size) return whole(request, target, dialect);
+      const inputs = request.inputs().map((input) => encodeInput(input, dialect));
+      const course = inBatches<Vector>({
+        count: request.count,
+        size,
+        call: (from, to) => ({
+          path: dialect.path ?? '/embeddings',
+          body: applyEdits(request.document, [
+            ...edits(request, target, dialect),
+            { key: 'input', json: stringifyJson(inputs.slice(from, to)) },
+          ]),
+        }),
+        read(reply, from, to) {
+          const step = readReply(reply, to - from, dialect);
+          return 'answer' in step ? { ...step, answer: [...step.answer.vectors] } : (step as Step<Vector[]>);
+        },
+      });
+      return mapCourse(course, (vectors) => ({ vectors }));
+    },
+    decodeFailure,
+  };
+}
+
+function whole(request: EmbeddingRequest, target: SingleTarget, dialect: EmbeddingDialect): Course<EmbeddingAnswer> {
+  const changes = edits(request, target, dialect);
+  if (dialect.parts === 'jina' && isFields(firstInput(request))) {
+    changes.push({ key: 'input', json: stringifyJson(request.inputs().map((input) => encodeInput(input, dialect))) });
+  }
+  return {
+    call: { path: dialect.path ?? '/embeddings', body: applyEdits(request.document, changes) },
+    read: (reply) => readReply(reply, request.count, dialect),
+  };
+}
+
+function firstInput({ document }: EmbeddingRequest): unknown {
+  return listOf(document.structure['input'])[0];
+}
+
+function checkInputs(request: EmbeddingRequest, dialect: EmbeddingDialect): void {
+  const first = firstInput(request);
+  if (dialect.takesTokens === false && (typeof first === 'number' || Array.isArray(first))) {
+    throw new Uncarried('input', 'the service takes texts, no token ids');
+  }
+  if (isFields(first) && dialect.parts === undefined) {
+    const plain = request.inputs().every((input) => input.type !== 'parts' || plainText(input) !== undefined);
+    throw new Uncarried('input', plain ? 'the service takes texts, no parts' : 'the service takes no media');
+  }
+}
+
+/** The text of an input without media; undefined when it has some, or token ids. */
+export function plainText(input: EmbeddingInput): string | undefined {
+  if (input.type === 'text') return input.text;
+  if (input.type === 'tokens' || input.parts.some((part) => part.type !== 'text')) return undefined;
+  return input.parts.map((part) => (part as { text: string }).text).join('\n');
+}
+
+function encodeInput(input: EmbeddingInput, dialect: EmbeddingDialect): unknown {
+  if (input.type === 'text') return input.text;
+  if (input.type === 'tokens') return input.tokens;
+  if (dialect.parts === 'jina') return encodeJina(input.parts);
+  return {
+    content: input.parts.map((part) => {
+      if (part.type === 'text') return part;
+      if (part.type === 'image') return { type: 'image_url', image_url: { url: part.url } };
+      const { type, ...content } = part;
+      return { type: `input_${type}`, [`input_${type}`]: content };
+    }),
+  };
+}
+
+/** `{text}` or `{image}`, the latter an address or bare base64; one of them an input. */
+function encodeJina(parts: readonly InputPart[]): Fields {
+  const [part] = parts;
+  if (parts.length > 1 || part === undefined) throw new Uncarried('input', 'the service takes one part an input');
+  if (part.type === 'text') return { text: part.text };
+  if (part.type === 'image') return { image: part.url.replace(/^data:[^,]*;base64,/, '') };
+  throw new Uncarried('input', 'the service takes texts and images only');
+}
+
+function edits(request: EmbeddingRequest, target: SingleTarget, dialect: EmbeddingDialect): Edit[] {
+  const { document, dimensions, inputType } = request;
+  const body = document.structure;
+  const changes: Edit[] = [{ key: 'model', json: JSON.stringify(target.model) }];
+  for (const key of GATEWAY_MEMBERS) if (key in body) changes.push({ key, json: undefined });
+  if (dialect.takesUser !== false) changes.push({ key: 'user', json: JSON.stringify(target.user) });
+  const rename = (key: string, to: string | null | undefined, value: unknown) => {
+    if (!(key in body) || to === key) return;
+    changes.push({ key, json: undefined });
+    if (to && value !== undefined) changes.push({ key: to, json: JSON.stringify(value) });
+  };
+  // Numbers are what every service gives unasked, and some refuse the word for it.
+  const asks = request.encoding === 'base64' && dialect.takesEncoding !== false;
+  rename('encoding_format', asks ? (dialect.encodingMember ?? 'encoding_format') : null, request.encoding);
+  const dimensionsMember = dialect.dimensionsMember === undefined ? 'dimensions' : dialect.dimensionsMember;
+  if (dimensions !== undefined && dimensionsMember === null) {
+    throw new Uncarried('dimensions', 'the service has one size of vectors');
+  }
+  rename('dimensions', dimensionsMember, dimensions);
+  if (inputType !== undefined) {
+    const word = dialect.inputTypes?.[usualInputType(inputType)] ?? inputType;
+    const to = dialect.inputTypeMember;
+    if (to === undefined || to !== 'input_type') changes.push({ key: 'input_type', json: undefined });
+    if (to !== undefined && (to !== 'input_type' || word !== inputType)) {
+      changes.push({ key: to, json: JSON.stringify(word) });
+    }
+  }
+  return changes;
+}
+
+export function readReply(reply: Reply, count: number, dialect: EmbeddingDialect): Step<EmbeddingAnswer> {
+  const { body } = reply;
+  const scanned = dialect.int8 ? undefined : scanReply(body);
+  if (scanned === undefined) return readSlowly(reply, count, dialect);
+  const { members, vectors, complete } = scanned;
+  const ordered = inOrder(vectors, count);
+  if (ordered === undefined) return { failure: wrongCount(vectors.length, count) };
+  const member = (key: string): unknown => {
+    const range = members.get(key);
+    return range && JSON.parse(body.toString('utf8', range.start, range.end));
+  };
+  const [first] = ordered;
+  const uniform = ordered.every(({ encoding }) => encoding === first!.encoding);
+  return told(member('usage'), member('id'), {
+    vectors: ordered.map(({ encoding, start, end }) => ({ encoding, json: body.subarray(start, end) })),
+    ...(complete && uniform && { relay: { body, members, encoding: first!.encoding } }),
+  });
+}
+
+function readSlowly(reply: Reply, count: number, { int8 }: EmbeddingDialect): Step<EmbeddingAnswer> {
+  const read = readObject(reply);
+  if ('failure' in read) return read;
+  const items = listOf(read.value['data']).map((item) => {
+    const { embedding, index } = fieldsOf(item);
+    return { embedding, index: typeof index === 'number' ? index : undefined };
+  });
+  const ordered = inOrder(items, count);
+  if (ordered === undefined) return { failure: wrongCount(items.length, count) };
+  let vectors: Vector[];
+  try {
+    vectors = ordered.map(({ embedding }) => vectorOf(embedding, int8 === true));
+  } catch {
+    return { failure: malformed('something else than vectors') };
+  }
+  return told(read.value['usage'], read.value['id'], { vectors });
+}
+
+function vectorOf(embedding: unknown, int8: boolean): Vector {
+  if (typeof embedding !== 'string') return numbersOf(embedding);
+  if (embedding === '') throw new TypeError('not a vector');
+  if (!int8) return { encoding: 'base64', json: JSON.stringify(embedding) };
+  const bytes = Buffer.from(embedding, 'base64');
+  return Array.from(new Int8Array(bytes.buffer, bytes.byteOffset, bytes.length), (value) => Math.max(value / 127, -1));
+}
+
+/** The items by the index that they tell, one for each input; undefined when there is not just that. */
+export function inOrder<Item extends { index: number | undefined }>(
+  items: readonly Item[],
+  count: number,
+): Item[] | undefined {
+  if (items.length !== count) return undefined;
+  const ordered = new Array<Item | undefined>(count).fill(undefined);
+  for (const [place, item] of items.entries()) {
+    const index = item.index ?? place;
+    if (!Number.isInteger(index) || index < 0 || index >= count || ordered[index] !== undefined) return undefined;
+    ordered[index] = item;
+  }
+  return ordered as Item[];
+}
+
+export function wrongCount(got: number, wanted: number): UpstreamFailure {
+  return malformed(`${got} vectors for ${wanted} ${wanted === 1 ? 'input' : 'inputs'}, or not one for each`);
+}
+
+function told(usage: unknown, id: unknown, answer: EmbeddingAnswer): Step<EmbeddingAnswer> {
+  const counted = usageOf(usage);
+  const upstreamId = textOrUndefined(id);
+  return {
+    answer,
+    ...(counted !== undefined && { usage: counted }),
+    ...(upstreamId !== undefined && { upstreamId }),
+  };
+}
+
+/** `prompt_tokens`, or `total_tokens` where that is all; undefined when nothing is told. */
+export function usageOf(value: unknown): Usage | undefined {
+  const usage = fieldsOf(value);
+  const tokens = countOf(usage['prompt_tokens']) || countOf(usage['total_tokens']);
+  const isTold = typeof usage['prompt_tokens'] === 'number' || typeof usage['total_tokens'] === 'number';
+  if (!isTold) return undefined;
+  const details = fieldsOf(usage['prompt_tokens_details']);
+  const image = countOf(details['image_tokens']);
+  const audio = countOf(details['audio_tokens']);
+  return {
+    ...inputUsage(tokens),
+    ...(image > 0 && { inputImage: Math.min(image, tokens) }),
+    ...(audio > 0 && { inputAudio: Math.min(audio, tokens) }),
+  };
+}

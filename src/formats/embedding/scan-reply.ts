@@ -1,0 +1,210 @@
+/**
+ * A quick look at a reply in the public form: where its vectors are, without reading a number of them. Vectors are flat
+ * lists or base64, so the end of one is found by the machine's own search for a byte. Anything that is not as expected
+ * yields undefined, and the reply is then parsed in full.
+ */
+import type { Encoding } from './request.ts';
+
+export interface ScannedVector {
+  index: number | undefined;
+  encoding: Encoding;
+  /** First and one-past-last byte of the vector's JSON. */
+  start: number;
+  end: number;
+}
+
+export interface ScannedReply {
+  /** Top-level members: their value's first and one-past-last byte. */
+  members: Map<string, { start: number; end: number }>;
+  /** In the order of the reply. */
+  vectors: ScannedVector[];
+  /** Every item says what it is and which one it is, in order. */
+  complete: boolean;
+}
+
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const COLON = 0x3a;
+const OPEN_LIST = 0x5b;
+const BACKSLASH = 0x5c;
+const CLOSE_LIST = 0x5d;
+const OPEN = 0x7b;
+const CLOSE = 0x7d;
+
+export function scanReply(body: Buffer): ScannedReply | undefined {
+  try {
+    return new Scanner(body).reply();
+  } catch (error) {
+    if (error instanceof Unexpected) return undefined;
+    throw error;
+  }
+}
+
+class Unexpected extends Error {}
+
+class Scanner {
+  readonly #body: Buffer;
+  #at = 0;
+
+  constructor(body: Buffer) {
+    this.#body = body;
+  }
+
+  reply(): ScannedReply {
+    const members = new Map<string, { start: number; end: number }>();
+    const vectors: ScannedVector[] = [];
+    let complete = true;
+    this.#object((key) => {
+      if (members.has(key)) throw new Unexpected();
+      const start = this.#at;
+      if (key === 'data') {
+        this.#list(() => {
+          if (!this.#item(vectors)) complete = false;
+        });
+      } else this.#skip();
+      members.set(key, { start, end: this.#at });
+    });
+    this.#space();
+    const data = members.get('data');
+    if (this.#at !== this.#body.length || data === undefined) throw new Unexpected();
+    this.#checkNumbers(data, vectors);
+    return { members, vectors, complete };
+  }
+
+  /**
+   * Lists of numbers hold `null`, `NaN` and `Infinity` where a model broke down. None of the expected keys has one of
+   * their letters, so one search of each over all vectors tells.
+   */
+  #checkNumbers({ start, end }: { start: number; end: number }, vectors: readonly ScannedVector[]): void {
+    if (vectors[0]?.encoding !== 'float') return;
+    const data = this.#body.subarray(start, end);
+    if (data.includes(0x75) || data.includes(0x4e) || data.includes(0x49)) throw new Unexpected();
+  }
+
+  /** One item of `data`; false when it does not say that it is the embedding of just this place. */
+  #item(vectors: ScannedVector[]): boolean {
+    let index: number | undefined;
+    let told = false;
+    let vector: { encoding: Encoding; start: number; end: number } | undefined;
+    this.#object((key) => {
+      const start = this.#at;
+      if (key === 'embedding') {
+        if (vector !== undefined) throw new Unexpected();
+        vector = this.#vector();
+        return;
+      }
+      this.#skip();
+      const text = this.#body.toString('latin1', start, this.#at);
+      if (key === 'index' && /^\d{1,9}$/.test(text)) index = Number(text);
+      if (key === 'object' && text === '"embedding"') told = true;
+    });
+    if (vector === undefined) throw new Unexpected();
+    const place = vectors.length;
+    vectors.push({ ...vector, index });
+    return told && index === place;
+  }
+
+  #vector(): { encoding: Encoding; start: number; end: number } {
+    const start = this.#at;
+    const opening = this.#body[start];
+    if (opening !== OPEN_LIST && opening !== QUOTE) throw new Unexpected();
+    const close = this.#body.indexOf(opening === QUOTE ? QUOTE : CLOSE_LIST, start + 1);
+    // An empty vector is none, and one with a list inside is something else.
+    if (close <= start + 1) throw new Unexpected();
+    const last = this.#body[close - 1]!;
+    if (opening === QUOTE ? last === BACKSLASH : last === CLOSE_LIST || this.#body[start + 1] === OPEN_LIST) {
+      throw new Unexpected();
+    }
+    this.#at = close + 1;
+    return { encoding: opening === QUOTE ? 'base64' : 'float', start, end: close + 1 };
+  }
+
+  #object(member: (key: string) => void): void {
+    this.#expect(OPEN);
+    if (this.#next() === CLOSE) {
+      this.#at += 1;
+      return;
+    }
+    for (;;) {
+      this.#space();
+      const start = this.#at;
+      this.#string();
+      const key = this.#body.toString('latin1', start + 1, this.#at - 1);
+      this.#expect(COLON);
+      this.#space();
+      member(key);
+      if (this.#separator(CLOSE)) return;
+    }
+  }
+
+  #list(item: () => void): void {
+    this.#expect(OPEN_LIST);
+    if (this.#next() === CLOSE_LIST) {
+      this.#at += 1;
+      return;
+    }
+    for (;;) {
+      this.#space();
+      item();
+      if (this.#separator(CLOSE_LIST)) return;
+    }
+  }
+
+  /** Past a comma, or past the end: then true. */
+  #separator(end: number): boolean {
+    const byte = this.#next();
+    if (byte !== COMMA && byte !== end) throw new Unexpected();
+    this.#at += 1;
+    return byte === end;
+  }
+
+  #skip(depth = 0): void {
+    const byte = this.#body[this.#at];
+    if (depth > 64) throw new Unexpected();
+    if (byte === QUOTE) this.#string();
+    else if (byte === OPEN) this.#object(() => this.#skip(depth + 1));
+    else if (byte === OPEN_LIST) this.#list(() => this.#skip(depth + 1));
+    else this.#word();
+  }
+
+  /** A number, true, false or null. */
+  #word(): void {
+    const start = this.#at;
+    for (; this.#at < this.#body.length; this.#at += 1) {
+      const byte = this.#body[this.#at]!;
+      if (byte === COMMA || byte === CLOSE || byte === CLOSE_LIST || byte <= 0x20) break;
+    }
+    const text = this.#body.toString('latin1', start, this.#at);
+    if (!/^(?:true|false|null|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)$/.test(text)) throw new Unexpected();
+  }
+
+  #string(): void {
+    if (this.#body[this.#at] !== QUOTE) throw new Unexpected();
+    for (let at = this.#at + 1; at < this.#body.length; at += 1) {
+      const byte = this.#body[at];
+      if (byte === BACKSLASH) at += 1;
+      else if (byte === QUOTE) {
+        this.#at = at + 1;
+        return;
+      }
+    }
+    throw new Unexpected();
+  }
+
+  #expect(byte: number): void {
+    if (this.#next() !== byte) throw new Unexpected();
+    this.#at += 1;
+  }
+
+  #next(): number | undefined {
+    this.#space();
+    return this.#body[this.#at];
+  }
+
+  #space(): void {
+    for (; ; this.#at += 1) {
+      const byte = this.#body[this.#at];
+      if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) return;
+    }
+  }
+}

@@ -1,0 +1,50 @@
+/** Rerank (spec.md, "POST /rerank"; wire/rerank.md): the public form, and how services are asked to rank. */
+import { encodeFailure } from '../chat/encode-failure.ts';
+import { askedOf } from '../single/body.ts';
+import { type Adapter, inputUsage, type SingleForm } from '../single/index.ts';
+import { unitsFor } from './families.ts';
+import { encodeReply, type RerankAnswer } from './reply.ts';
+import { check, decode, imagesIn, type RerankRequest, schema } from './request.ts';
+
+export type RerankAdapter = Adapter<RerankRequest, RerankAnswer>;
+
+export { type RerankDialect, rerankAdapter } from './families.ts';
+export { RerankReply } from './reply.ts';
+
+/** The most that a service counts for one picture. */
+const IMAGE_TOKENS = 8_192;
+const BYTES_PER_TOKEN = 4;
+const OVERHEAD_TOKENS = 32;
+/** Long documents are cut into pieces that are charged as documents: of 500 tokens less the query's, of 4,096 at most. */
+const PIECE_TOKENS = 250;
+const LONGEST_DOCUMENT_TOKENS = 4_096;
+
+export const rerank: SingleForm<RerankRequest, RerankAnswer> = {
+  id: 'rerank',
+  schema,
+  check,
+  asked: (document) => askedOf(document, { images: imagesIn(document), documents: 0 }),
+  decode,
+  most(request) {
+    const queryBytes = Buffer.byteLength(request.query);
+    const images = imagesIn(request.document);
+    let pieces = 0;
+    for (const { text = '' } of request.documents()) {
+      const tokens = Math.min(Buffer.byteLength(text), LONGEST_DOCUMENT_TOKENS);
+      pieces += Math.max(1, Math.ceil(tokens / PIECE_TOKENS));
+    }
+    return {
+      // The query is read anew with every document.
+      promptTokens:
+        request.document.bytes.length + request.count * (queryBytes + OVERHEAD_TOKENS) + images * IMAGE_TOKENS,
+      requests: unitsFor(pieces),
+      inputImages: images,
+    };
+  },
+  likely(request) {
+    const bytes = request.document.bytes.length + request.count * Buffer.byteLength(request.query);
+    return { ...inputUsage(Math.ceil(bytes / BYTES_PER_TOKEN)), searchUnits: unitsFor(request.count) };
+  },
+  encodeReply,
+  encodeFailure,
+};

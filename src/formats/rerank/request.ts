@@ -1,0 +1,84 @@
+/** The request body of `POST /rerank` (spec.md; wire/rerank.md): its schema, its rules, and what adapters read of it. */
+import Type, { type TSchema } from 'typebox';
+import { invalidField } from '../../base/errors.ts';
+import type { JsonDocument } from '../../base/json.ts';
+import { type Fields, isFields, listOf, textOf, textOrUndefined } from '../conversation/fields.ts';
+import { checkCommon, commonMembers } from '../single/body.ts';
+
+/** More documents than any service ranks at once. */
+export const MAX_DOCUMENTS = 10_000;
+
+/** At least one of the two. `image` is an address or a data URL. */
+export interface RerankDocument {
+  text?: string;
+  image?: string;
+}
+
+export interface RerankRequest {
+  document: JsonDocument;
+  query: string;
+  documents(): readonly RerankDocument[];
+  /** How many documents there are. */
+  count: number;
+  /** How many results are wanted, never more than there are documents. */
+  topN: number;
+}
+
+export const schema: TSchema = Type.Object(
+  {
+    ...commonMembers,
+    query: Type.String(),
+    documents: Type.Array(Type.Unsafe({ type: ['string', 'object'], description: 'A text, or {text, image}' }), {
+      minItems: 1,
+      maxItems: MAX_DOCUMENTS,
+    }),
+    top_n: Type.Optional(Type.Unsafe({ type: ['integer', 'null'], minimum: 1 })),
+  },
+  { $id: 'RerankRequest' },
+);
+
+export function check(document: JsonDocument): void {
+  checkCommon(document);
+  listOf(document.structure['documents']).forEach((item, index) => {
+    const path = `documents[${index}]`;
+    if (typeof item === 'string') return;
+    if (!isFields(item)) throw invalidField(path, 'must be a string or an object');
+    for (const member of ['text', 'image']) {
+      const value = item[member];
+      if (value !== undefined && value !== null && typeof value !== 'string') {
+        throw invalidField(`${path}.${member}`, 'must be a string');
+      }
+    }
+    if (typeof item['text'] !== 'string' && textOf(item['image']) === '') {
+      throw invalidField(path, 'must have a text or an image');
+    }
+  });
+}
+
+export function decode(document: JsonDocument): RerankRequest {
+  const count = listOf(document.structure['documents']).length;
+  const wanted = document.structure['top_n'];
+  let documents: readonly RerankDocument[] | undefined;
+  return {
+    document,
+    query: textOf(document.member('query')),
+    documents() {
+      documents ??= listOf(document.member('documents')).map(decodeDocument);
+      return documents;
+    },
+    count,
+    topN: Math.min(typeof wanted === 'number' ? wanted : count, count),
+  };
+}
+
+function decodeDocument(item: unknown): RerankDocument {
+  if (typeof item === 'string') return { text: item };
+  const text = textOrUndefined((item as Fields)['text']);
+  const image = textOrUndefined((item as Fields)['image']);
+  return { ...(text !== undefined && { text }), ...(image !== undefined && image !== '' && { image }) };
+}
+
+export function imagesIn(document: JsonDocument): number {
+  return listOf(document.structure['documents']).filter((item) => isFields(item) && textOf(item['image']) !== '')
+    .length;
+}

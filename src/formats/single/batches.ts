@@ -1,0 +1,47 @@
+/** One request that goes out as several, because the service takes no more items in one. */
+import type { Course, Outgoing, Reply, Step } from './index.ts';
+
+export interface Batching<Part> {
+  /** Items in the request. */
+  count: number;
+  /** The most that one call may carry. */
+  size: number;
+  /** The call for the items from `from` to `to`, the latter not included. */
+  call(from: number, to: number): Outgoing;
+  /** What its reply holds: the result of exactly these items, in their order. */
+  read(reply: Reply, from: number, to: number): Step<Part[]>;
+}
+
+/** Asks for one batch after the other; the answer holds the parts of all items, in order. */
+export function inBatches<Part>(batching: Batching<Part>): Course<Part[]> {
+  return batchFrom(batching, 0, []);
+}
+
+function batchFrom<Part>(batching: Batching<Part>, from: number, earlier: readonly Part[]): Course<Part[]> {
+  const to = Math.min(from + batching.size, batching.count);
+  return {
+    call: batching.call(from, to),
+    share: (to - from) / Math.max(batching.count, 1),
+    read(reply) {
+      const step = batching.read(reply, from, to);
+      if (!('answer' in step)) return step;
+      const parts = [...earlier, ...step.answer];
+      const { answer: _parts, ...told } = step;
+      return to < batching.count ? { ...told, next: batchFrom(batching, to, parts) } : { ...told, answer: parts };
+    },
+  };
+}
+
+/** The same course with another kind of answer. */
+export function mapCourse<From, To>(course: Course<From>, map: (answer: From) => To): Course<To> {
+  const { call, share } = course;
+  return {
+    call,
+    ...(share !== undefined && { share }),
+    read(reply) {
+      const step = course.read(reply);
+      if ('answer' in step) return { ...step, answer: map(step.answer) };
+      return 'next' in step ? { ...step, next: mapCourse(step.next, map) } : step;
+    },
+  };
+}

@@ -1,0 +1,39 @@
+/** What the bodies of all operations with one public form have in common: where to, for whom, under which name. */
+import Type, { type TSchema } from 'typebox';
+import { invalidField } from '../../base/errors.ts';
+import type { JsonDocument } from '../../base/json.ts';
+import { textOrUndefined } from '../conversation/fields.ts';
+import type { Asked } from '../conversation/format.ts';
+import { checkPreferences, PreferencesSchema, readPreferences } from '../conversation/preferences.ts';
+
+/** Members that stay with the gateway; `user` goes out hashed, if at all. */
+export const GATEWAY_MEMBERS = ['provider', 'session_id', 'trace', 'user'] as const;
+
+export const commonMembers: Record<string, TSchema> = {
+  model: Type.String({ minLength: 1 }),
+  provider: Type.Optional(Type.Unsafe({ ...PreferencesSchema, type: ['object', 'null'] })),
+  session_id: Type.Optional(Type.String({ maxLength: 256 })),
+  trace: Type.Optional(Type.Object({})),
+  user: Type.Optional(Type.String({ maxLength: 256 })),
+};
+
+export function checkCommon(document: JsonDocument): void {
+  checkPreferences(document.member('provider'));
+  if (String(document.member('model')).trim() === '') throw invalidField('model', 'must not be empty');
+}
+
+export function askedOf(document: JsonDocument, media: Asked['media'], stream = false): Asked {
+  const user = textOrUndefined(document.member('user'));
+  const sessionId = textOrUndefined(document.member('session_id'));
+  return {
+    model: textOrUndefined(document.member('model')),
+    fallbackModels: [],
+    fallbackOnRefusal: false,
+    provider: readPreferences(document.member('provider'), undefined),
+    stream,
+    choices: 1,
+    media,
+    ...(user !== undefined && { user }),
+    ...(sessionId !== undefined && { sessionId }),
+  };
+}
