@@ -4,7 +4,7 @@ import { decodeCitations } from './citation.ts';
 import { decodeContent, decodeUrl } from './content.ts';
 import { argumentsText } from './decode-message.ts';
 import { decodeLogprobs, inventedCallId } from './decode-reply.ts';
-import { readDetail } from './details.ts';
+import { blockOf, readDetail } from './details.ts';
 import type { ChatDialect } from './dialect.ts';
 import { readFinish } from './finish.ts';
 import { type JsonObject, list, object, someText, text } from './read.ts';
@@ -160,8 +160,9 @@ export class ChoiceDecoder {
       for (const entry of entries) {
         const detail = readDetail(entry);
         if (detail === undefined) continue;
-        if (detail.kind === undefined) {
-          this.whole({ type: 'opaque', origin: 'chat', value: detail.value }, events);
+        const block = blockOf(detail);
+        if (block !== undefined) {
+          this.whole(block, events);
           continue;
         }
         if (detail.kind === 'encrypted' && this.isCallOf(delta, detail.id)) {

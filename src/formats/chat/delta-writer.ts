@@ -2,7 +2,7 @@
 import type { Part, PartDelta, ReasoningPart, TurnEvent } from '../conversation/conversation.ts';
 import { encodeCitation } from './citation.ts';
 import { encodeUrl } from './content.ts';
-import { encodeCallSignature, encodeDetails, isDetailEntry } from './details.ts';
+import { encodeBlock, encodeCallSignature, encodeDetails } from './details.ts';
 import { encodeAudio } from './encode-message.ts';
 import type { JsonObject } from './read.ts';
 
@@ -112,12 +112,14 @@ export class DeltaWriter {
       case 'audio':
         pieces.push({ choice, delta: { audio: encodeAudio(part) } });
         break;
-      case 'opaque':
+      case 'opaque': {
         // Only entries of reasoning_details have a place in a delta.
-        if (part.origin === 'chat' && isDetailEntry(part.value)) {
-          pieces.push({ choice, delta: { reasoning_details: [part.value] } });
-        }
+        const entry = encodeBlock(part, state.details);
+        if (entry === undefined) break;
+        if (part.origin !== 'chat') state.details += 1;
+        pieces.push({ choice, delta: { reasoning_details: [entry] } });
         break;
+      }
       default:
     }
   }

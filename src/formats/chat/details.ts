@@ -5,7 +5,8 @@
  * What goes out comes back: entries with the same index and id are one part, so a client that sends the details of an
  * answer back unchanged (whole, or collected delta by delta) rebuilds the very parts it was given (bug 41).
  */
-import type { Part, ReasoningOrigin, ReasoningPart } from '../conversation/conversation.ts';
+import type { OpaquePart, Part, ReasoningOrigin, ReasoningPart } from '../conversation/conversation.ts';
+import { isSpokenOnly, sealBlock, unsealBlock } from '../conversation/sealed-block.ts';
 import { type JsonObject, list, object, rest, someText, text } from './read.ts';
 
 const ORIGINS: ReadonlySet<unknown> = new Set<ReasoningOrigin>([
@@ -69,8 +70,9 @@ export function decodeReasoning(message: JsonObject, callIds: ReadonlySet<string
   for (const entry of list(message['reasoning_details'])) {
     const detail = readDetail(entry);
     if (detail === undefined) continue;
-    if (detail.kind === undefined) {
-      parts.push({ type: 'opaque', origin: 'chat', value: detail.value });
+    const block = blockOf(detail);
+    if (block !== undefined) {
+      parts.push(block);
       key = '';
     } else if (detail.kind === 'encrypted' && detail.id !== undefined && callIds.has(detail.id)) {
       signatures.set(detail.id, { value: detail.encrypted ?? '', origin: detail.origin });
@@ -130,6 +132,19 @@ export function encodeCallSignature(
   index: number,
 ) {
   return { type: 'reasoning.encrypted', data: signature.value, format: signature.origin, index, id: callId };
+}
+
+/** The block that an entry carries instead of reasoning: one of the form's own, or another form's, sealed. */
+export function blockOf(detail: Detail): OpaquePart | undefined {
+  if (detail.kind === undefined) return { type: 'opaque', origin: 'chat', value: detail.value };
+  return detail.encrypted === undefined ? undefined : unsealBlock(detail.encrypted);
+}
+
+/** The entry that carries a block; undefined for blocks that have their place elsewhere, or none. */
+export function encodeBlock(part: OpaquePart, index: number): JsonObject | undefined {
+  if (isSpokenOnly(part.origin))
+    return { type: 'reasoning.encrypted', data: sealBlock(part), format: 'unknown', index };
+  return part.origin === 'chat' && isDetailEntry(part.value) ? (part.value as JsonObject) : undefined;
 }
 
 /** An entry of `reasoning_details` that is no reasoning (a past server tool call), as the opaque part that keeps it. */

@@ -8,6 +8,7 @@ import type {
   ToolResultPart,
 } from '../conversation/conversation.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
+import { isSpokenOnly } from '../conversation/sealed-block.ts';
 import { encodeCitation } from './citation.ts';
 import { type ContentRules, encodeContent, encodeUrl } from './content.ts';
 import { encodeCallSignature, encodeDetails, isDetailEntry } from './details.ts';
@@ -118,6 +119,8 @@ function encodeAssistant(message: Message, content: ContentRules, rules: Message
         break;
       case 'opaque':
         if (part.origin === 'chat' && isDetailEntry(part.value)) reasoning.push(part);
+        else if (isSpokenOnly(part.origin))
+          rules.losses.drop(`${part.origin} blocks`, 'only their origin can read them');
         else written.push(part);
         break;
       default:

@@ -4,7 +4,7 @@ import type { Closing, Stamp } from '../conversation/format.ts';
 import { encodeCitation } from './citation.ts';
 import { encodeUrl } from './content.ts';
 import { customArguments } from './delta-writer.ts';
-import { encodeCallSignature, encodeDetails, isDetailEntry } from './details.ts';
+import { encodeBlock, encodeCallSignature, encodeDetails } from './details.ts';
 import { encodeAudio } from './encode-message.ts';
 import type { JsonObject } from './read.ts';
 import { closingUsage } from './usage.ts';
@@ -66,12 +66,13 @@ function encodeMessage(parts: readonly Part[]): JsonObject {
         reasoning += part.text;
         details.push(...encodeDetails(part, entries++));
         break;
-      case 'opaque':
-        if (part.origin === 'chat' && isDetailEntry(part.value)) {
-          details.push(part.value);
-          entries += 1;
-        }
+      case 'opaque': {
+        const entry = encodeBlock(part, entries);
+        if (entry === undefined) break;
+        details.push(entry);
+        entries += 1;
         break;
+      }
       case 'image':
         images.push({ type: 'image_url', image_url: { url: encodeUrl(part.source, 'image') } });
         break;
