@@ -96,10 +96,11 @@ export function failureFromException(type: string, value: unknown, status: numbe
   };
 }
 
-/** `ThrottlingException` of `com.amazon.coral#ThrottlingException:http://...`. */
+/** `ThrottlingException` of `com.amazon.coral#ThrottlingException:http://...`; undefined for anything that is no name. */
 function nameOf(type: string): string | undefined {
-  const name = /(?:^|#)([A-Za-z.]+)/.exec(type.replace(/:.*$/s, ''))?.[1];
-  return name === undefined || name === '' ? undefined : name.slice(name.lastIndexOf('.') + 1);
+  const [name = ''] = type.split(':');
+  const bare = name.slice(Math.max(name.lastIndexOf('#'), name.lastIndexOf('.')) + 1);
+  return /^[A-Za-z]+$/.test(bare) ? bare : undefined;
 }
 
 function kindOf(named: FailureKind | undefined, status: number, message: string): FailureKind {
