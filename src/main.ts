@@ -1,4 +1,4 @@
-/** The command line: `gatehouse serve` (the default), `gatehouse version`, `gatehouse help`. */
+/** The command line: `gatehouse serve` (the default), what an operator does beside it (`operator/`), version and help. */
 import cluster from 'node:cluster';
 import { readFileSync } from 'node:fs';
 import { enableCompileCache } from 'node:module';
@@ -14,7 +14,8 @@ const HELP = `gatehouse: a gateway in front of every model provider
 
   gatehouse [serve]    start it (settings: environment variables and gatehouse.yaml, see README.md)
   gatehouse version    print the version
-  gatehouse help       print this`;
+  gatehouse help       print this
+`;
 
 async function main(command: string): Promise<void> {
   if (cluster.isWorker) return (await import('./worker.ts')).serveAsWorker();
@@ -27,12 +28,21 @@ async function main(command: string): Promise<void> {
       return;
     case 'help':
     case '--help':
-      console.log(HELP);
+      console.log(HELP + (await import('./operator/index.ts')).commandHelp());
       return;
     default:
-      console.error(`unknown command ${JSON.stringify(command)}\n\n${HELP}`);
-      process.exitCode = 2;
+      process.exitCode = await operate(command);
   }
+}
+
+async function operate(command: string): Promise<number> {
+  const { commandHelp, isCommand, runCommand } = await import('./operator/index.ts');
+  if (!isCommand(command)) {
+    console.error(`unknown command ${JSON.stringify(command)}\n\n${HELP}${commandHelp()}`);
+    return 2;
+  }
+  const [{ readSettings }, { migrations }] = await Promise.all([import('./settings.ts'), import('./migrations.ts')]);
+  return runCommand(command, process.argv.slice(3), { config: readSettings, migrations, version: version() });
 }
 
 function version(): string {

@@ -23,6 +23,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ['access', 'catalog', 'spend', 'workspaces', 'guardrails', 'files', 'scim', 'vault', 'observability'],
   ['inference'],
   ['batches', 'interns'],
+  ['operator'],
 ];
 /** Layers whose folders may use each other, as long as no circle comes of it. */
 const SIDEWAYS = new Set([3]);

@@ -5,7 +5,7 @@ import { GatewayError } from '../base/errors.ts';
 import type { Access as RequiredAccess } from '../http/operation.ts';
 import type { Changes, Database } from '../storage/database.ts';
 import { Authenticator } from './authenticator.ts';
-import { bootstrap, type ChosenTokens, type FirstKey, issueManagementKey } from './bootstrap.ts';
+import { bootstrap, type ChosenTokens, type FirstKey } from './bootstrap.ts';
 import type { Caller } from './caller.ts';
 import { keysByHash } from './store.ts';
 
@@ -27,7 +27,6 @@ export interface Access {
   permit(caller: Caller, required: RequiredAccess): void;
   /** See `bootstrap.ts`. */
   bootstrap(chosen?: ChosenTokens, show?: (keys: FirstKey[]) => void): Promise<FirstKey[] | null>;
-  issueManagementKey(name: string): Promise<string>;
 }
 
 export function createAccess(parts: AccessParts): Access {
@@ -38,7 +37,6 @@ export function createAccess(parts: AccessParts): Access {
     authenticate: (headers) => authenticator.authenticate(headers),
     permit,
     bootstrap: (chosen, show) => bootstrap(parts, chosen, show),
-    issueManagementKey: (name) => issueManagementKey(parts, name),
   };
 }
 

@@ -1,15 +1,13 @@
-/** The first rows of an installation, and the way back in for an operator who lost the management key. */
+/** The first rows of an installation. */
 import type { Clock } from '../base/clock.ts';
 import { uuidv7 } from '../base/ids.ts';
-import type { Changes, Database, Queryable } from '../storage/database.ts';
-import { KEYS_TOPIC } from './authenticator.ts';
+import type { Database, Queryable } from '../storage/database.ts';
 import type { KeyKind } from './caller.ts';
 import * as store from './store.ts';
 import { createToken, hashToken, isToken, MAX_TOKEN_LENGTH, maskToken } from './token.ts';
 
 export interface BootstrapParts {
   database: Database;
-  changes: Changes;
   clock: Clock;
 }
 
@@ -71,23 +69,6 @@ export async function bootstrap(
     show(keys);
     return keys;
   });
-}
-
-/**
- * Makes a further management key, which belongs to the organization itself, and returns its token. For the operator at
- * the machine; no operation offers it. Throws an Error before the first start.
- */
-export async function issueManagementKey({ database, changes, clock }: BootstrapParts, name: string): Promise<string> {
-  const token = createToken('management');
-  const change = await database.transaction(async (tx) => {
-    const organizationId = await store.organizationId(tx);
-    if (organizationId === undefined) throw new Error('there is no organization yet; start the gateway once');
-    const owner = { organizationId, creatorUserId: null, workspaceId: null };
-    await insertPlainKey(tx, 'management', token, name, owner, new Date(clock.now()));
-    return changes.announce(tx, KEYS_TOPIC, hashToken(token));
-  });
-  await change.settled();
-  return token;
 }
 
 function firstKey(kind: KeyKind, chosen: string | undefined): FirstKey {

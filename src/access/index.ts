@@ -9,4 +9,13 @@ export type { ChosenTokens, FirstKey } from './bootstrap.ts';
 export type { Caller, KeyKind, LimitReset } from './caller.ts';
 export { accessMigrations } from './migrations/index.ts';
 export { keyOperations, type OperationParts as AccessOperationParts } from './operations.ts';
+export {
+  createOperatorKey,
+  listOperatorKeys,
+  type OperatorKey,
+  type OperatorKeyBody,
+  type OperatorKeysParts,
+  revokeOperatorKey,
+} from './operator-keys.ts';
+export { hashToken } from './token.ts';
 export { type KeyUsage, NO_USAGE, type Spent, type UsageOf } from './usage.ts';

@@ -375,13 +375,6 @@ test('first keys that could not be shown do not exist, and the next start makes 
   for (const token of lost) refused(await gate.call('GET', '/key', token), 401, /not known/);
 });
 
-test('an operator can issue a further management key', async (t) => {
-  const { gate } = await installation(t);
-  const token = await gate.access.issueManagementKey('recovery');
-  assert.match(token, /^sk-svc-mgmt-v1-/);
-  assert.equal((await gate.call('GET', '/keys', token)).status, 200);
-});
-
 test('a key whose creator is no longer a member is refused with 403', async (t) => {
   const { gate, keys } = await installation(t);
   const { token } = await create(gate, keys, { name: 'theirs' });

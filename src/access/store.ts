@@ -93,6 +93,12 @@ export async function listInferenceKeys(db: Queryable, page: KeyPage): Promise<S
   return rows.map(storedKey);
 }
 
+/** Keys of both kinds, newest first. */
+export async function allKeys(db: Queryable, organizationId: string): Promise<StoredKey[]> {
+  const sql = `${SELECT_KEYS} and k.organization_id = $1 order by k.created_at desc, k.id desc`;
+  return (await db.query<KeyRow>(sql, [organizationId])).map(storedKey);
+}
+
 export async function insertKey(tx: Queryable, key: NewKey): Promise<void> {
   await tx.query(
     `insert into api_keys (id, hash, kind, organization_id, workspace_id, creator_user_id, name, label, expires_at,
@@ -134,6 +140,16 @@ export async function updateKey(tx: Queryable, keyId: string, terms: KeyTerms, u
 /** The row stays for the ledger that refers to it; the token is never accepted again. */
 export async function markKeyDeleted(tx: Queryable, keyId: string, deletedAt: Date): Promise<void> {
   await tx.query('update api_keys set deleted_at = $2 where id = $1', [keyId, deletedAt]);
+}
+
+export async function markHashDeleted(
+  tx: Queryable,
+  organizationId: string,
+  hash: string,
+  deletedAt: Date,
+): Promise<void> {
+  const sql = 'update api_keys set deleted_at = $3 where organization_id = $1 and hash = $2 and deleted_at is null';
+  await tx.query(sql, [organizationId, hash, deletedAt]);
 }
 
 export async function defaultWorkspaceId(db: Queryable, organizationId: string): Promise<string | undefined> {

@@ -25,6 +25,7 @@ export { encodeGeneration } from './generation.ts';
 export { spendMigrations } from './migrations/index.ts';
 export { type FolderLock, lockDataFolder } from './owner.ts';
 export { createSpend } from './spending.ts';
+export { forgetEveryProcess } from './store.ts';
 
 export interface SpendOptions {
   database: Database;

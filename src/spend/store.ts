@@ -350,6 +350,13 @@ export async function forgetProcess(tx: Queryable, processId: string): Promise<v
   await tx.query('DELETE FROM spend_processes WHERE id = $1', [processId]);
 }
 
+/** For a copy of an installation: none of the processes that held something of the original lives here. */
+export async function forgetEveryProcess(tx: Queryable): Promise<void> {
+  await tx.query('DELETE FROM spend_leases');
+  await tx.query('DELETE FROM spend_processes');
+  await tx.query('UPDATE spend_windows SET leased_nano = 0 WHERE leased_nano <> 0');
+}
+
 export async function generationById(db: Queryable, id: string): Promise<RowColumns | undefined> {
   const [row] = await db.query<RowColumns>(`SELECT ${NAMES} FROM generations WHERE id = $1`, [id]);
   return row;

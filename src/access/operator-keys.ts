@@ -1,0 +1,110 @@
+/**
+ * Keys as the operator at the machine handles them (`gatehouse keys`): of both kinds, and without a key of their own,
+ * which is the way back in for one who lost the management key. No operation offers this.
+ */
+import type { Clock } from '../base/clock.ts';
+import { uuidv7 } from '../base/ids.ts';
+import type { Changes, Database, Queryable } from '../storage/database.ts';
+import { KEYS_TOPIC } from './authenticator.ts';
+import type { KeyKind } from './caller.ts';
+import { newKeySettings } from './key.ts';
+import type { CreateKeyBody } from './schema.ts';
+import * as store from './store.ts';
+import { createToken, hashToken, maskToken } from './token.ts';
+
+export interface OperatorKeysParts {
+  database: Database;
+  changes: Changes;
+  clock: Clock;
+}
+
+/** A key as a list of them shows it. */
+export interface OperatorKey {
+  hash: string;
+  kind: KeyKind;
+  name: string;
+  label: string;
+  disabled: boolean;
+  createdAt: Date;
+  expiresAt: Date | null;
+}
+
+/** What may be said of a new key; the rest is as in `POST /keys` without it. */
+export type OperatorKeyBody = Pick<CreateKeyBody, 'name' | 'limit' | 'limit_reset' | 'expires_at'>;
+
+const SHORTEST_PREFIX = 8;
+
+/**
+ * Makes a key that belongs to the organization itself and returns its token, which nobody will tell again. Throws
+ * GatewayError 400 for a wrong setting, and an Error before the first start.
+ */
+export async function createOperatorKey(
+  { database, changes, clock }: OperatorKeysParts,
+  kind: KeyKind,
+  body: OperatorKeyBody,
+): Promise<string> {
+  const settings = newKeySettings(body, clock.now());
+  const token = createToken(kind);
+  const hash = hashToken(token);
+  const change = await database.transaction(async (tx) => {
+    const organizationId = await theOrganization(tx);
+    const workspaceId = kind === 'inference' ? ((await store.defaultWorkspaceId(tx, organizationId)) ?? null) : null;
+    const createdAt = new Date(clock.now());
+    const identity = { id: uuidv7(createdAt.getTime()), hash, kind, label: maskToken(token) };
+    await store.insertKey(tx, {
+      ...settings,
+      ...identity,
+      organizationId,
+      workspaceId,
+      creatorUserId: null,
+      createdAt,
+    });
+    return changes.announce(tx, KEYS_TOPIC, hash);
+  });
+  await change.settled();
+  return token;
+}
+
+/** Every key that has not been revoked, of both kinds, newest first. */
+export async function listOperatorKeys({ database }: Pick<OperatorKeysParts, 'database'>): Promise<OperatorKey[]> {
+  const keys = await store.allKeys(database, await theOrganization(database));
+  return keys.map(({ caller, disabled, createdAt }) => ({
+    hash: caller.keyHash,
+    kind: caller.kind,
+    name: caller.name,
+    label: caller.label,
+    disabled,
+    createdAt,
+    expiresAt: caller.expiresAt === null ? null : new Date(caller.expiresAt),
+  }));
+}
+
+/**
+ * Revokes the one key whose hash begins with `hashPrefix` (8 characters at least), in every process. Throws an Error
+ * when none or several begin so.
+ */
+export async function revokeOperatorKey(parts: OperatorKeysParts, hashPrefix: string): Promise<OperatorKey> {
+  const prefix = hashPrefix.toLowerCase();
+  if (!/^[0-9a-f]+$/.test(prefix) || prefix.length < SHORTEST_PREFIX) {
+    throw new Error(`name the key by its hash, or by the first ${SHORTEST_PREFIX} characters of it or more`);
+  }
+  const found = (await listOperatorKeys(parts)).filter(({ hash }) => hash.startsWith(prefix));
+  const [key] = found;
+  if (key === undefined) throw new Error(`there is no key whose hash begins with ${prefix}`);
+  if (found.length > 1) throw new Error(`${found.length} keys have a hash that begins with ${prefix}; give more of it`);
+  const { database, changes, clock } = parts;
+  const change = await database.transaction(async (tx) => {
+    const organizationId = await theOrganization(tx);
+    await store.lockKey(tx, organizationId, key.hash);
+    await store.markHashDeleted(tx, organizationId, key.hash, new Date(clock.now()));
+    return changes.announce(tx, KEYS_TOPIC, key.hash);
+  });
+  await change.settled();
+  return key;
+}
+
+async function theOrganization(db: Queryable): Promise<string> {
+  const organizationId = await store.organizationId(db);
+  if (organizationId === undefined) throw new Error('there is no organization yet; start the gateway once');
+  return organizationId;
+}

@@ -1,0 +1,24 @@
+/** What a command of the command line is given, and how it refuses. */
+import type { Clock } from '../base/clock.ts';
+import type { Config } from '../base/config.ts';
+import type { Log } from '../base/log.ts';
+import type { Migration } from '../storage/migrate.ts';
+
+export interface CommandParts {
+  config: Config;
+  clock: Clock;
+  log: Log;
+  /** Every migration of this version. */
+  migrations: readonly Migration[];
+  out: Output;
+  /** Of this gateway. */
+  version: string;
+}
+
+export interface Output {
+  readonly isTTY: boolean;
+  print(line: string): void;
+}
+
+/** Wrong arguments; the message is for the operator, and the help follows it. */
+export class UsageError extends Error {}

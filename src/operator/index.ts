@@ -1,0 +1,66 @@
+/**
+ * What an operator does at the machine, beside serving: keys, backups, and the doctor. A command works on the installation that the
+ * settings name, whether a gateway runs on it or not.
+ */
+import { systemClock } from '../base/clock.ts';
+import type { Config } from '../base/config.ts';
+import { createLog } from '../base/log.ts';
+import type { Migration } from '../storage/migrate.ts';
+import { BACKUP_HELP, backupCommand, restoreCommand } from './backup.ts';
+import { type CommandParts, UsageError } from './command.ts';
+import { KEYS_HELP, keysCommand } from './keys.ts';
+
+type Command = (args: readonly string[], parts: CommandParts) => Promise<number>;
+
+const COMMANDS: Readonly<Record<string, { run: Command; help: string }>> = {
+  keys: { run: keysCommand, help: KEYS_HELP },
+  backup: { run: backupCommand, help: BACKUP_HELP },
+  restore: { run: restoreCommand, help: BACKUP_HELP },
+};
+
+export interface Machine {
+  /** Reads the settings; throws ConfigError. */
+  config(): Config;
+  migrations: readonly Migration[];
+  version: string;
+}
+
+export function isCommand(name: string): boolean {
+  return Object.hasOwn(COMMANDS, name);
+}
+
+/** All of them, for `gatehouse help`. */
+export function commandHelp(): string {
+  return [...new Set(Object.values(COMMANDS).map(({ help }) => help))].join('\n');
+}
+
+/**
+ * Runs a command with the settings of this machine and returns its exit code: 0, 1 when it could not be done, 2 for wrong
+ * arguments. What it tells goes to stdout, why it could not be done to stderr.
+ */
+export async function runCommand(name: string, args: readonly string[], machine: Machine): Promise<number> {
+  const command = COMMANDS[name]!;
+  if (args.includes('--help') || args.includes('-h')) {
+    console.log(command.help);
+    return 0;
+  }
+  const parts: CommandParts = {
+    config: machine.config(),
+    clock: systemClock,
+    // Only what went wrong: the output is for people and scripts.
+    log: createLog({ stream: process.stderr, level: 'error', clock: systemClock }),
+    migrations: machine.migrations,
+    version: machine.version,
+    out: { isTTY: process.stdout.isTTY === true, print: (line) => console.log(line) },
+  };
+  try {
+    return await command.run(args, parts);
+  } catch (error) {
+    if (error instanceof UsageError) {
+      console.error(`${error.message}\n\n${command.help}`);
+      return 2;
+    }
+    console.error(error instanceof Error ? error.message : error);
+    return 1;
+  }
+}

@@ -1,0 +1,99 @@
+/**
+ * The installation that a command works on: its database, whether a gateway runs on it or not. An embedded server that
+ * nobody runs is started for as long as the command takes.
+ */
+import { mkdirSync } from 'node:fs';
+import type { Clock } from '../base/clock.ts';
+import type { Config } from '../base/config.ts';
+import type { Log } from '../base/log.ts';
+import { lockDataFolder } from '../spend/index.ts';
+import { openChanges } from '../storage/changes.ts';
+import type { Target } from '../storage/connection.ts';
+import { type Changes, type Database, openDatabase } from '../storage/database.ts';
+import { socketFolderOf, startEmbedded } from '../storage/embedded.ts';
+import { type Migration, migrate } from '../storage/migrate.ts';
+
+export interface InstallationParts {
+  config: Config;
+  clock: Clock;
+  log: Log;
+}
+
+export interface Installation {
+  target: Target;
+  /** A gateway of this machine serves from the same data folder right now. */
+  running: boolean;
+}
+
+/** A server that a gateway of this machine runs answers at once or not at all. */
+const RUNNING_ANSWERS_MS = 2_000;
+
+/**
+ * Runs `work` with a reachable database server and leaves everything as it was found.
+ * @param alone refuse when a gateway runs on the data folder
+ */
+export async function withInstallation<T>(
+  { config, clock, log }: InstallationParts,
+  work: (installation: Installation) => Promise<T>,
+  { alone = false }: { alone?: boolean } = {},
+): Promise<T> {
+  mkdirSync(config.dataDir, { recursive: true, mode: 0o700 });
+  const lock = await lockDataFolder(config.dataDir, clock).catch((error: Error) => error);
+  if (lock instanceof Error) {
+    if (alone) throw lock;
+    return work({ target: targetOf(config), running: true });
+  }
+  try {
+    if (config.databaseUrl !== null) return await work({ target: targetOf(config), running: false });
+    const embedded = await startEmbedded({ dataFolder: config.dataDir, clock, log });
+    try {
+      return await work({ target: { socketFolder: embedded.socketFolder }, running: false });
+    } finally {
+      await embedded.stop();
+    }
+  } finally {
+    lock.release();
+  }
+}
+
+export interface OpenedDatabase {
+  database: Database;
+  changes: Changes;
+}
+
+/** Opens a database whose schema is the one of this version, and closes it again. */
+export async function withDatabase<T>(
+  parts: InstallationParts,
+  migrations: readonly Migration[],
+  work: (opened: OpenedDatabase) => Promise<T>,
+): Promise<T> {
+  const { clock, log } = parts;
+  return withInstallation(parts, async ({ target, running }) => {
+    // A running gateway has brought it up to date; a newer or older one is told apart by this all the same.
+    await migrate({ target, migrations, log });
+    const database = await openDatabase({
+      target,
+      clock,
+      log,
+      poolSize: 2,
+      ...(running && { startTimeoutMs: RUNNING_ANSWERS_MS }),
+    });
+    try {
+      const changes = await openChanges({ target, database, clock, log });
+      try {
+        return await work({ database, changes });
+      } finally {
+        await changes.close();
+      }
+    } finally {
+      await database.close();
+    }
+  });
+}
+
+/** Where the database of a configuration is, running or not. */
+export function targetOf(config: Config): Target {
+  return config.databaseUrl === null
+    ? { socketFolder: socketFolderOf(config.dataDir) }
+    : { connectionString: config.databaseUrl.reveal() };
+}

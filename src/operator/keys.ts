@@ -1,0 +1,145 @@
+/** `gatehouse keys`: the way in for an operator who has no key, or lost the management key. */
+import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import {
+  createOperatorKey,
+  hashToken,
+  listOperatorKeys,
+  type OperatorKey,
+  type OperatorKeyBody,
+  revokeOperatorKey,
+} from '../access/index.ts';
+import { type CommandParts, UsageError } from './command.ts';
+import { withDatabase } from './installation.ts';
+
+export const KEYS_HELP = `gatehouse keys create [--management] [--name NAME] [--limit USD] [--limit-reset daily|weekly|monthly]
+                      [--expires-at TIME] [--print]
+    makes a key and shows it once; into a file of its owner where the output is no terminal, unless --print is given
+gatehouse keys list
+    every key of both kinds: the beginning of its hash, kind, name, what may be shown of it
+gatehouse keys revoke HASH
+    ends a key, named by its hash or the first 8 characters or more of it`;
+
+const HASH_SHOWN = 12;
+
+export async function keysCommand(args: readonly string[], parts: CommandParts): Promise<number> {
+  const [action, ...rest] = args;
+  switch (action) {
+    case 'create':
+      return create(rest, parts);
+    case 'list':
+      parse(rest, {});
+      return list(parts);
+    case 'revoke':
+      return revoke(rest, parts);
+    default:
+      throw new UsageError(action === undefined ? 'say what to do with keys' : `unknown: keys ${action}`);
+  }
+}
+
+async function create(args: readonly string[], parts: CommandParts): Promise<number> {
+  const { values } = parse(args, {
+    management: { type: 'boolean' },
+    name: { type: 'string' },
+    limit: { type: 'string' },
+    'limit-reset': { type: 'string' },
+    'expires-at': { type: 'string' },
+    print: { type: 'boolean' },
+  });
+  const kind = values['management'] === true ? 'management' : 'inference';
+  const body = keyBody(values, kind);
+  const token = await withDatabase(parts, parts.migrations, (opened) =>
+    createOperatorKey({ ...opened, clock: parts.clock }, kind, body),
+  );
+  if (values['print'] === true || parts.out.isTTY) {
+    parts.out.print(token);
+    return 0;
+  }
+  const file = path.join(parts.config.dataDir, `key-${hashToken(token).slice(0, HASH_SHOWN)}.txt`);
+  writeSecret(file, token);
+  parts.out.print(`${kind} key written to ${file}`);
+  return 0;
+}
+
+function keyBody(values: Record<string, string | boolean | undefined>, kind: string): OperatorKeyBody {
+  const text = (name: string) => values[name] as string | undefined;
+  const limit = text('limit');
+  const limitReset = text('limit-reset');
+  const expiresAt = text('expires-at');
+  if (kind === 'management' && (limit !== undefined || limitReset !== undefined)) {
+    throw new UsageError('a management key spends nothing, so it has no limit');
+  }
+  if (limit !== undefined && !(Number(limit) > 0)) throw new UsageError('--limit must be a number of USD above 0');
+  if (limitReset !== undefined && !['daily', 'weekly', 'monthly'].includes(limitReset)) {
+    throw new UsageError('--limit-reset must be daily, weekly or monthly');
+  }
+  return {
+    name: text('name') ?? `${kind} key of the command line`,
+    ...(limit !== undefined && { limit: Number(limit) }),
+    ...(limitReset !== undefined && { limit_reset: limitReset as 'daily' | 'weekly' | 'monthly' }),
+    ...(expiresAt !== undefined && { expires_at: expiresAt }),
+  };
+}
+
+async function list(parts: CommandParts): Promise<number> {
+  const keys = await withDatabase(parts, parts.migrations, (opened) => listOperatorKeys(opened));
+  const rows = keys.map((key) => [
+    key.hash.slice(0, HASH_SHOWN),
+    key.kind,
+    key.label,
+    stateOf(key, parts.clock.now()),
+    key.createdAt.toISOString().slice(0, 10),
+    printable(key.name),
+  ]);
+  const widths = [0, 1, 2, 3, 4].map((at) => Math.max(0, ...rows.map((row) => row[at]!.length)));
+  for (const row of rows) {
+    parts.out.print(row.map((cell, at) => (at < widths.length ? cell.padEnd(widths[at]!) : cell)).join('  '));
+  }
+  return 0;
+}
+
+function stateOf({ disabled, expiresAt }: OperatorKey, nowMs: number): string {
+  if (disabled) return 'disabled';
+  return expiresAt !== null && expiresAt.getTime() <= nowMs ? 'expired' : 'active';
+}
+
+/** A name comes from whoever made the key; its control characters would command the terminal. */
+function printable(name: string): string {
+  return name.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, '\ufffd');
+}
+
+async function revoke(args: readonly string[], parts: CommandParts): Promise<number> {
+  const { positionals } = parse(args, {}, true);
+  const [hash] = positionals;
+  if (hash === undefined || positionals.length > 1) throw new UsageError('name one key by its hash');
+  const key = await withDatabase(parts, parts.migrations, (opened) =>
+    revokeOperatorKey({ ...opened, clock: parts.clock }, hash),
+  );
+  parts.out.print(`revoked the ${key.kind} key ${key.hash.slice(0, HASH_SHOWN)} (${printable(key.name)})`);
+  return 0;
+}
+
+/** In place before it is told of, and never readable by anybody else. */
+function writeSecret(file: string, token: string): void {
+  const descriptor = openSync(file, 'wx', 0o600);
+  try {
+    writeSync(descriptor, `${token}\n`);
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+type Options = NonNullable<Parameters<typeof parseArgs>[0]>['options'];
+
+function parse(args: readonly string[], options: Options, allowPositionals = false) {
+  try {
+    return parseArgs({ args: [...args], options, allowPositionals, strict: true }) as {
+      values: Record<string, string | boolean | undefined>;
+      positionals: string[];
+    };
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+}
