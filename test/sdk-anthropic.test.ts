@@ -3,52 +3,26 @@
  * cell of the table SDK x feature x upstream is a test. What the SDK's types promise is asked of every answer.
  */
 import assert from 'node:assert/strict';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import Anthropic from '@anthropic-ai/sdk';
 import { jsonSchemaOutputFormat } from '@anthropic-ai/sdk/helpers/json-schema';
-import { answerOf, errorEvent, errorOf, type Form, streamOf, type Told, wholeOf } from '../src/testing/answers.ts';
+import { answerOf, errorEvent, errorOf, type Form, streamOf, wholeOf } from '../src/testing/answers.ts';
 import { until } from '../src/testing/clock.ts';
-import { INFERENCE_KEY, MANAGEMENT_KEY, startGateway } from '../src/testing/gateway.ts';
+import { INFERENCE_KEY, MANAGEMENT_KEY } from '../src/testing/gateway.ts';
+import { ANSWER_SCHEMA, HELLO, type Json, PNG, startBench, USAGE, USAGE_COST } from '../src/testing/sdk.ts';
 
-const gateway = await startGateway(
-  { after: (close) => after(close as () => Promise<void>) },
-  { providers: { chat: { kind: 'openrouter' }, messages: { kind: 'messages' } } },
-);
+const { gateway, cell: cellOf, script } = await startBench();
 const anthropic = clientFor({});
+const cell = (feature: string, run: (form: Form) => Promise<void>) => cellOf('anthropic', feature, run);
 
 function clientFor(options: object): Anthropic {
   return new Anthropic({ baseURL: gateway.url, apiKey: INFERENCE_KEY, authToken: null, maxRetries: 0, ...options });
 }
 
-const HELLO = [{ role: 'user' as const, content: 'hi' }];
 const TOOLS: Anthropic.Tool[] = [
   { name: 'weather', input_schema: { type: 'object', properties: { city: { type: 'string' } } } },
   { name: 'time', input_schema: { type: 'object', properties: {} } },
 ];
-const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII=';
-
-// biome-ignore lint/suspicious/noExplicitAny: bodies that upstreams received
-type Json = any;
-
-/** A cell of the table, once for each form of the upstream. */
-function cell(feature: string, run: (form: Form) => Promise<void>): void {
-  for (const form of ['chat', 'messages'] as const) {
-    test(`anthropic | ${feature} | ${form} upstream`, () => run(form));
-  }
-}
-
-function script(form: Form, stream: boolean, ...turns: Told[]): () => Json[] {
-  const before = gateway.upstream.requests(form).length;
-  gateway.upstream.script(
-    form,
-    turns.map((told) => answerOf(form, stream, told)),
-  );
-  return () =>
-    gateway.upstream
-      .requests(form)
-      .slice(before)
-      .map(({ json }) => json);
-}
 
 /** What the type `Message` promises; an answer that comes whole has a stop reason. */
 function assertMessage(message: Anthropic.Message, whole = true): void {
@@ -276,12 +250,7 @@ for (const streamed of [false, true]) {
   });
 }
 
-const FORMAT = jsonSchemaOutputFormat({
-  type: 'object',
-  properties: { city: { type: 'string' }, degrees: { type: 'number' } },
-  required: ['city', 'degrees'],
-  additionalProperties: false,
-});
+const FORMAT = jsonSchemaOutputFormat(ANSWER_SCHEMA);
 
 cell('structured output', async (form) => {
   const sent = script(form, false, { text: '{"city":"Rome","degrees":21.5}' });
@@ -417,15 +386,14 @@ for (const streamed of [true, false]) {
 }
 
 cell('usage', async (form) => {
-  const usage = { input: 12, cacheRead: 5, cacheWrite: 3, output: 7, reasoning: 2 };
+  const usage = USAGE;
   const check = (seen: Json) => {
     assert.deepEqual(
       [seen.input_tokens, seen.cache_read_input_tokens, seen.cache_creation_input_tokens, seen.output_tokens],
       [12, 5, 3, 7],
     );
     assert.equal(seen.output_tokens_details.thinking_tokens, 2);
-    const cost = 12 * 3e-6 + 5 * 0.3e-6 + 3 * 3.75e-6 + 7 * 15e-6;
-    assert.ok(Math.abs(seen.cost - cost) < 1e-12, `${seen.cost} is not ${cost}`);
+    assert.ok(Math.abs(seen.cost - USAGE_COST) < 1e-12, `${seen.cost} is not ${USAGE_COST}`);
   };
   script(form, false, { text: 'x', usage });
   const message = await anthropic.messages.create(request(form));

@@ -3,24 +3,22 @@
  * table SDK x feature x upstream is a test. What the SDK's types promise is asked of every answer.
  */
 import assert from 'node:assert/strict';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import OpenAI from 'openai';
 import type { ChatCompletionMessageParam, ChatCompletionTool } from 'openai/resources/chat/completions';
-import { answerOf, errorEvent, errorOf, type Form, streamOf, type Told, wholeOf } from '../src/testing/answers.ts';
+import { answerOf, errorEvent, errorOf, type Form, streamOf, wholeOf } from '../src/testing/answers.ts';
 import { until } from '../src/testing/clock.ts';
-import { INFERENCE_KEY, MANAGEMENT_KEY, startGateway } from '../src/testing/gateway.ts';
+import { INFERENCE_KEY, MANAGEMENT_KEY } from '../src/testing/gateway.ts';
+import { ANSWER_SCHEMA, HELLO, type Json, PNG, startBench, USAGE, USAGE_COST } from '../src/testing/sdk.ts';
 
-const gateway = await startGateway(
-  { after: (close) => after(close as () => Promise<void>) },
-  { providers: { chat: { kind: 'openrouter' }, messages: { kind: 'messages' } } },
-);
+const { gateway, cell: cellOf, script } = await startBench();
 const openai = clientFor(`${gateway.url}/v1`);
+const cell = (feature: string, run: (form: Form) => Promise<void>) => cellOf('openai', feature, run);
 
 function clientFor(baseURL: string, options: object = {}): OpenAI {
   return new OpenAI({ baseURL, apiKey: INFERENCE_KEY, maxRetries: 0, ...options });
 }
 
-const HELLO = [{ role: 'user' as const, content: 'hi' }];
 const TOOLS: ChatCompletionTool[] = [
   {
     type: 'function',
@@ -28,30 +26,6 @@ const TOOLS: ChatCompletionTool[] = [
   },
   { type: 'function', function: { name: 'time', parameters: { type: 'object', properties: {} } } },
 ];
-const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII=';
-
-// biome-ignore lint/suspicious/noExplicitAny: bodies that upstreams received
-type Json = any;
-
-/** A cell of the table, once for each form of the upstream. */
-function cell(feature: string, run: (form: Form) => Promise<void>): void {
-  for (const form of ['chat', 'messages'] as const) {
-    test(`openai | ${feature} | ${form} upstream`, () => run(form));
-  }
-}
-
-function script(form: Form, stream: boolean, ...turns: Told[]): () => Json[] {
-  const before = gateway.upstream.requests(form).length;
-  gateway.upstream.script(
-    form,
-    turns.map((told) => answerOf(form, stream, told)),
-  );
-  return () =>
-    gateway.upstream
-      .requests(form)
-      .slice(before)
-      .map(({ json }) => json);
-}
 
 /** What the type `ChatCompletion` promises. */
 function assertCompletion(completion: OpenAI.ChatCompletion): void {
@@ -279,24 +253,17 @@ for (const streamed of [false, true]) {
   });
 }
 
-const SCHEMA = {
-  type: 'object',
-  properties: { city: { type: 'string' }, degrees: { type: 'number' } },
-  required: ['city', 'degrees'],
-  additionalProperties: false,
-};
-
 cell('structured output', async (form) => {
   const sent = script(form, false, { text: '{"city":"Rome","degrees":21.5}' });
   const completion = await openai.chat.completions.parse({
     model: `test/${form}`,
     messages: HELLO,
-    response_format: { type: 'json_schema', json_schema: { name: 'weather', strict: true, schema: SCHEMA } },
+    response_format: { type: 'json_schema', json_schema: { name: 'weather', strict: true, schema: ANSWER_SCHEMA } },
   });
   assert.deepEqual(completion.choices[0]!.message.parsed, { city: 'Rome', degrees: 21.5 });
   const body = sent()[0];
-  if (form === 'chat') assert.deepEqual(body.response_format.json_schema.schema, SCHEMA);
-  else assert.deepEqual(body.output_config.format, { type: 'json_schema', schema: SCHEMA });
+  if (form === 'chat') assert.deepEqual(body.response_format.json_schema.schema, ANSWER_SCHEMA);
+  else assert.deepEqual(body.output_config.format, { type: 'json_schema', schema: ANSWER_SCHEMA });
 });
 
 cell('structured output, streamed', async (form) => {
@@ -304,7 +271,7 @@ cell('structured output, streamed', async (form) => {
   const stream = openai.chat.completions.stream({
     model: `test/${form}`,
     messages: HELLO,
-    response_format: { type: 'json_schema', json_schema: { name: 'weather', strict: true, schema: SCHEMA } },
+    response_format: { type: 'json_schema', json_schema: { name: 'weather', strict: true, schema: ANSWER_SCHEMA } },
   });
   assert.deepEqual((await stream.finalChatCompletion()).choices[0]!.message.parsed, { city: 'Rome', degrees: 21.5 });
 });
@@ -422,7 +389,7 @@ for (const streamed of [true, false]) {
 }
 
 cell('usage', async (form) => {
-  const usage = { input: 12, cacheRead: 5, cacheWrite: 3, output: 7, reasoning: 2 };
+  const usage = USAGE;
   const expected = {
     prompt_tokens: 20,
     completion_tokens: 7,
@@ -435,8 +402,7 @@ cell('usage', async (form) => {
     assert.equal(seen.prompt_tokens_details.cached_tokens, expected.prompt_tokens_details.cached_tokens);
     assert.equal(seen.prompt_tokens_details.cache_write_tokens, expected.prompt_tokens_details.cache_write_tokens);
     assert.equal(seen.completion_tokens_details.reasoning_tokens, 2);
-    const cost = 12 * 3e-6 + 5 * 0.3e-6 + 3 * 3.75e-6 + 7 * 15e-6;
-    assert.ok(Math.abs(seen.cost - cost) < 1e-12, `${seen.cost} is not ${cost}`);
+    assert.ok(Math.abs(seen.cost - USAGE_COST) < 1e-12, `${seen.cost} is not ${USAGE_COST}`);
   };
   script(form, false, { text: 'x', usage });
   check((await openai.chat.completions.create({ model: `test/${form}`, messages: HELLO })).usage);

@@ -158,7 +158,7 @@ function providerYaml(name: string, { kind = 'chat', model = {}, ...members }: P
         max_completion_tokens: 8_000,
         pricing: PRICING,
         input_modalities: ['text', 'image', 'file', 'audio'],
-        supported_parameters: ['tools', 'tool_choice', 'temperature', 'reasoning'],
+        supported_parameters: ['tools', 'tool_choice', 'temperature', 'reasoning', 'structured_outputs'],
         ...model,
       },
     ],
