@@ -379,6 +379,7 @@ function strayError(stray: string): string | undefined {
     const value: unknown = JSON.parse(stray);
     return JSON.stringify(Array.isArray(value) ? value[0] : value);
   } catch {
-    return undefined;
+    // Cut off in the middle of it.
+    return /^\s*[[{]/.test(stray) ? '{"error":{"message":"the upstream broke off within an error"}}' : undefined;
   }
 }

@@ -24,6 +24,7 @@ export class GeminiDecoder implements TurnDecoder {
   private model = '';
   /** A count that came before there was anything to count; told at the end when no better one came. */
   private early: Usage | undefined;
+  private counted = false;
 
   /** `seed` names this answer among all others, for ids of calls where the service gives neither those nor its own. */
   constructor(seed = '') {
@@ -113,9 +114,10 @@ export class GeminiDecoder implements TurnDecoder {
     const searches = this.searches();
     if (searches > 0) usage.webSearches = searches;
     if (!countsOutput(metadata) && this.candidates.some((one) => one?.said)) {
-      this.early = usage;
+      if (!this.counted) this.early = usage;
       return;
     }
+    this.counted = true;
     this.early = undefined;
     events.push({ type: 'usage', usage });
   }

@@ -7,6 +7,7 @@ import { decodeReply } from './decode-reply.ts';
 import { GeminiDecoder } from './decoder.ts';
 import { encode } from './encode.ts';
 import { decodeFailure } from './failure.ts';
+import { wantsBytes } from './media.ts';
 
 export type { GeminiDialect } from './dialect.ts';
 
@@ -17,7 +18,7 @@ export const gemini: SpokenFormat = {
   decodeReply: (value, _dialect, seed) => decodeReply(value, seed),
   decoder: (_dialect, seed) => new GeminiDecoder(seed),
   decodeFailure,
-  // Its own store and the site of films are read by address; what it makes of others depends on the model.
+  wantsBytes: (_kind, url) => wantsBytes(url),
 };
 
 /** The method of a model, `models/gemini-...` or the bare name. The name may be a client's: nothing in it leaves its place. */

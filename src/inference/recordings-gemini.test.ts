@@ -1,0 +1,185 @@
+/**
+ * Every recorded answer of Gemini, of Google's own service and of Vertex AI, from its bytes through the whole pipeline to
+ * clients of every served form: as it came, cut anywhere, and broken off anywhere, as design section 9 has it.
+ */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import * as formats from '../formats/index.ts';
+import { corpusMissing, type Recording, recordings } from '../testing/corpus.ts';
+import { cutPositions, everyPosition, isBorder, SHORT_STREAM_BYTES, sampleOf, seeded } from '../testing/cuts.ts';
+import { type PipelineAnswer, PRICES_NANO, playThrough } from '../testing/pipeline.ts';
+import { type Ending, type RecordedAnswer, saysSomething } from '../testing/recorded-answer.ts';
+import { readGeminiStream, readGeminiWhole } from '../testing/recorded-gemini.ts';
+import {
+  assertContent,
+  assertServed,
+  readServedStream,
+  readServedWhole,
+  type ServedAnswer,
+  type ServedForm,
+} from '../testing/served-answer.ts';
+import { cutBytes } from '../testing/upstream.ts';
+
+const exhaustive = process.env['GATEHOUSE_TEST_EXHAUSTIVE'] === '1';
+/** Every form that clients speak. */
+const SERVED = Object.values(formats).flatMap((one) => ('encodeReply' in one ? [one.id as ServedForm] : []));
+const CUTS = 40;
+const BREAKS = 24;
+
+const all = recordings(['generate'], /^(google|vertex)$/).filter(
+  ({ text }) => !/"batch"|"operation"|^\{\s*"name"/.test(text),
+);
+const streams = all.filter((one) => one.stream && one.status === 200);
+const whole = all.filter((one) => !one.stream && one.status === 200);
+
+describe('recorded traffic of Gemini', { skip: corpusMissing }, () => {
+  test('the corpus holds streams, whole answers and errors of both services', () => {
+    for (const provider of ['google', 'vertex']) {
+      for (const list of [streams, whole, all.filter(({ status }) => status >= 400)]) {
+        assert.ok(list.some((one) => one.provider === provider));
+      }
+    }
+  });
+
+  test('every stream reaches clients of every form with all that it says', async () => {
+    for (const recording of streams) {
+      const recorded = readGeminiStream(recording.bytes);
+      for (const served of SERVED) {
+        check(served, await play(recording, served, true, [recording.bytes]), recorded, `${recording.id} as ${served}`);
+      }
+    }
+  });
+
+  test('every whole answer does, also told as a stream', async () => {
+    for (const recording of whole) {
+      const recorded = readGeminiWhole(recording.text);
+      for (const served of SERVED) {
+        const where = `${recording.id} as ${served}`;
+        const answer = await play(recording, served, false, [recording.bytes]);
+        if (!recorded.complete) assertRefused(answer, where);
+        else {
+          assert.equal(answer.status, 200, `${where}: ${answer.text}`);
+          const seen = readServedWhole(served, answer.text);
+          assertServed(served, seen, recorded, where);
+          assertRow(answer, seen, recorded, where);
+        }
+        check(served, await play(recording, served, true, [recording.bytes]), recorded, `${where} streamed`);
+      }
+    }
+  });
+
+  test('one byte at a time, with other line ends, and cut in two anywhere, the client gets the same text', async () => {
+    for (const recording of streams) {
+      const { bytes, id } = recording;
+      const every = cutPositions(bytes, id);
+      const positions = exhaustive && bytes.length <= SHORT_STREAM_BYTES ? every : sampleOf(every, CUTS, id);
+      const lines = Buffer.from(bytes.toString().replaceAll(/\r\n/g, '\n'));
+      for (const served of SERVED) {
+        const { text } = await play(recording, served, true, [bytes]);
+        assert.equal((await play(recording, served, true, cutBytes(bytes, 1))).text, text, id);
+        assert.equal((await play(recording, served, true, [lines])).text, text, id);
+        for (const at of positions) {
+          const cut = await play(recording, served, true, cutBytes(bytes, [at]));
+          assert.equal(cut.text, text, `${id} as ${served} cut at ${at}`);
+        }
+      }
+    }
+  });
+
+  test('a stream that breaks off anywhere keeps what was seen and ends in one error', async () => {
+    for (const recording of streams) {
+      const { bytes, id } = recording;
+      const borders = everyPosition(bytes).filter((at) => isBorder(bytes, at));
+      const positions = exhaustive
+        ? cutPositions(bytes, id)
+        : [...sampleOf(borders, BREAKS / 2, id), ...seeded(`${id} end`, BREAKS, bytes.length)];
+      for (const [turn, at] of positions.entries()) {
+        const served = SERVED[turn % SERVED.length]!;
+        for (const ending of ['close', 'break'] as const) {
+          const kept = bytes.subarray(0, at);
+          const answer = await play(recording, served, true, [kept], ending);
+          check(served, answer, readGeminiStream(kept, ending), `${id} as ${served} ended by ${ending} at ${at}`);
+        }
+      }
+    }
+  });
+
+  test('a whole answer that breaks off is an error', async () => {
+    for (const { id, bytes, ...recording } of whole) {
+      for (const [turn, at] of seeded(id, BREAKS / 2, bytes.length).entries()) {
+        if (bytes.subarray(at).toString().trim() === '') continue;
+        const served = SERVED[turn % SERVED.length]!;
+        const broken = { ...recording, id, bytes };
+        assertRefused(await play(broken, served, false, [bytes.subarray(0, at)]), `${id} as ${served} ended at ${at}`);
+      }
+    }
+  });
+
+  test('every error reaches clients of every form as an error; neither our key nor our project stands in it', async () => {
+    for (const recording of all.filter(({ status }) => status >= 400)) {
+      for (const served of SERVED) {
+        for (const stream of [false, true]) {
+          const answer = await play(recording, served, stream, [recording.bytes]);
+          assertRefused(answer, `${recording.id} as ${served}`);
+          assert.ok(!/AIz[\w-]{10}|projects\/|DebugInfo/.test(answer.text), answer.text);
+        }
+      }
+    }
+  });
+});
+
+function play(
+  recording: Recording,
+  served: ServedForm,
+  stream: boolean,
+  pieces: readonly Buffer[],
+  ending: Ending = 'close',
+): Promise<PipelineAnswer> {
+  const { status, headers } = recording;
+  return playThrough({ served, kind: 'google', spoken: 'gemini', stream }, { status, headers, pieces, ending });
+}
+
+/** Fails unless the client was told what the recording says, to its end. */
+function check(served: ServedForm, answer: PipelineAnswer, recorded: RecordedAnswer, where: string): void {
+  if (!answer.streamed) {
+    assert.ok(!recorded.complete && !saysSomething(recorded), `${where}: ${answer.status} ${answer.text}`);
+    assertRefused(answer, where);
+    return;
+  }
+  assert.ok(answer.ended, `${where}: the stream stays open`);
+  const seen = readServedStream(served, answer.text, 'finish');
+  if (recorded.complete) assertServed(served, seen, recorded, where);
+  else {
+    assert.ok(seen.error !== null, `${where}: ends as if it were complete`);
+    assert.ok(saysSomething(recorded) || recorded.other, `${where}: opened for nothing`);
+    assertContent(served, seen, recorded, where);
+  }
+  assertRow(answer, seen, recorded, where);
+}
+
+function assertRefused(answer: PipelineAnswer, where: string): void {
+  assert.ok(answer.status >= 400 && !answer.streamed, `${where}: ${answer.status}`);
+  assert.equal(typeof JSON.parse(answer.text).error.message, 'string', where);
+  assert.equal(answer.row.finishReason, 'error', where);
+}
+
+/** The row, the usage that the client sees and the counts of the service are one; or the row says that it is a guess. */
+function assertRow({ row }: PipelineAnswer, seen: ServedAnswer, recorded: RecordedAnswer, where: string): void {
+  const usage = row.usage!;
+  const counts = {
+    input: usage.input + usage.cacheRead + usage.cacheWrite5m + usage.cacheWrite1h,
+    cacheRead: usage.cacheRead,
+    cacheWrite: usage.cacheWrite5m + usage.cacheWrite1h,
+    output: usage.output,
+    reasoning: usage.reasoning,
+  };
+  if (recorded.complete) assert.equal(row.estimated, recorded.usage === null, `${where}: marked as a guess`);
+  if (!row.estimated) assert.deepEqual(counts, recorded.usage, `${where}: usage`);
+  if (seen.usage !== null) assert.deepEqual(seen.usage, counts, `${where}: usage shown`);
+  const cost =
+    BigInt(counts.input - counts.cacheRead) * PRICES_NANO.prompt +
+    BigInt(counts.cacheRead) * PRICES_NANO.cacheRead +
+    BigInt(counts.output) * PRICES_NANO.completion;
+  assert.equal(row.costNano, cost, `${where}: cost`);
+  assert.equal(row.error === null, recorded.complete, `${where}: the row's end`);
+}

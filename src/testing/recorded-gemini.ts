@@ -1,0 +1,160 @@
+/**
+ * What a recorded answer of Gemini (Google's own service and Vertex AI) says, read from its bytes, whole or cut off: the
+ * expectation that a gateway's answer is held against. It shares no code with `src/formats` and `src/http`.
+ */
+import { readServerSentEvents } from './corpus.ts';
+import {
+  type Ending,
+  exactText,
+  parsedExactly,
+  type RecordedAnswer,
+  type RecordedCall,
+  type RecordedChoice,
+  saysSomething,
+} from './recorded-answer.ts';
+
+// biome-ignore lint/suspicious/noExplicitAny: a reader of foreign JSON
+type Json = any;
+
+const REFUSALS =
+  /^(SAFETY|RECITATION|BLOCKLIST|PROHIBITED_CONTENT|SPII|LANGUAGE|IMAGE_SAFETY|IMAGE_PROHIBITED_CONTENT|IMAGE_RECITATION)$/;
+
+/** The form has no end marker: an answer is complete when each candidate has its reason and the connection ended in order. */
+export function readGeminiStream(bytes: Buffer, ending: Ending = 'close'): RecordedAnswer {
+  const reading = new Reading();
+  const text = bytes.toString('utf8').replace(/^\ufeff/, '');
+  // Behind a break the event that no blank line has ended is lost.
+  const end = Math.max(text.lastIndexOf('\n\n') + 2, text.lastIndexOf('\r\n\r\n') + 4, 0);
+  const told = ending === 'close' ? text : text.slice(0, end);
+  for (const { data } of readServerSentEvents(told)) {
+    if (reading.failed || data === '') continue;
+    reading.read(data);
+  }
+  const stray = told.split(/\r\n|\n|\r/).filter((line) => line !== '' && !/^(:|(data|event|id|retry)(:|$))/.test(line));
+  if (/"error"/.test(stray.join('\n'))) reading.failed = true;
+  return reading.answer(ending === 'close');
+}
+
+export function readGeminiWhole(text: string): RecordedAnswer {
+  const reading = new Reading();
+  reading.read(text);
+  return reading.answer(true);
+}
+
+class Reading {
+  failed = false;
+  private readonly choices: RecordedChoice[] = [];
+  private readonly pending = new Map<RecordedCall, Json>();
+  private blocked: string | undefined;
+  private usage: RecordedAnswer['usage'] = null;
+  private counted = 0;
+  private other = false;
+  private slip = false;
+
+  read(data: string): void {
+    let value: Json;
+    let exact: Json;
+    try {
+      value = JSON.parse(data);
+      exact = parsedExactly(data);
+    } catch {
+      this.failed = true;
+      return;
+    }
+    if (value.error) {
+      this.failed = true;
+      return;
+    }
+    (value.candidates ?? []).forEach((candidate: Json, at: number) => {
+      this.take(candidate, exact.candidates[at]);
+    });
+    if (value.promptFeedback && !value.candidates?.length) this.blocked = value.promptFeedback.blockReason ?? 'BLOCKED';
+    this.count(value.usageMetadata);
+  }
+
+  answer(closed: boolean): RecordedAnswer {
+    for (const [call, input] of this.pending) call.arguments = exactText(input);
+    const { choices, usage, other } = this;
+    if (this.blocked !== undefined && choices.length === 0) {
+      choices.push({ text: '', reasoning: '', refusal: '', calls: [], finish: 'content_filter' });
+    }
+    const finished = choices.length > 0 && choices.every(({ finish }) => finish !== null);
+    const answer = {
+      complete: closed && finished && !this.failed,
+      choices,
+      usage,
+      uncounted: this.letters() - this.counted,
+      other,
+    };
+    const refused = choices.some(({ finish }) => finish === 'content_filter');
+    const silent = !saysSomething(answer) && !other && !refused;
+    if (silent && (this.slip || ((usage?.output ?? 0) === 0 && choices[0]?.finish !== 'length')))
+      answer.complete = false;
+    return answer;
+  }
+
+  private take(candidate: Json, exact: Json): void {
+    const index = candidate.index ?? 0;
+    while (this.choices.length <= index)
+      this.choices.push({ text: '', reasoning: '', refusal: '', calls: [], finish: null });
+    const choice = this.choices[index]!;
+    (candidate.content?.parts ?? []).forEach((part: Json, at: number) => {
+      this.takePart(choice, part, exact.content.parts[at]);
+    });
+    if (candidate.groundingMetadata?.groundingChunks || candidate.citationMetadata) this.other = true;
+    const { finishReason } = candidate;
+    if (!finishReason) return;
+    choice.finish = REFUSALS.test(finishReason) ? 'content_filter' : finishReason === 'MAX_TOKENS' ? 'length' : 'stop';
+    this.slip ||= /^(OTHER|MALFORMED_FUNCTION_CALL|UNEXPECTED_TOOL_CALL|TOO_MANY_TOOL_CALLS)$/.test(finishReason);
+  }
+
+  private takePart(choice: RecordedChoice, part: Json, exact: Json): void {
+    if (part.thoughtSignature) this.other = true;
+    if (typeof part.text === 'string') choice[part.thought ? 'reasoning' : 'text'] += part.text;
+    else if (part.functionCall) this.takeCall(choice, part.functionCall, exact.functionCall);
+    else this.other = true;
+  }
+
+  private takeCall(choice: RecordedChoice, call: Json, exact: Json): void {
+    if (call.name) {
+      const made = { id: call.id ?? null, name: call.name, arguments: '', custom: false };
+      choice.calls.push(made);
+      this.pending.set(made, exact.args ?? {});
+    }
+    const last = choice.calls.at(-1);
+    for (const piece of call.partialArgs ?? []) if (last) place(this.pending.get(last), piece);
+  }
+
+  private count(usage: Json): void {
+    if (typeof usage?.promptTokenCount !== 'number') return;
+    const {
+      promptTokenCount: prompt,
+      toolUsePromptTokenCount: tools = 0,
+      cachedContentTokenCount: cacheRead = 0,
+    } = usage;
+    const { candidatesTokenCount: written = 0, thoughtsTokenCount: reasoning = 0 } = usage;
+    // A record that counts nothing written although something was does not know it yet.
+    if (written + reasoning === 0 && this.usage !== null && (this.other || this.letters() > 0)) return;
+    this.usage = { input: prompt + tools, cacheRead, cacheWrite: 0, output: written + reasoning, reasoning };
+    this.counted = this.letters();
+  }
+
+  private letters(): number {
+    return this.choices
+      .flatMap(({ text, reasoning, calls }) => [text, reasoning, ...calls.map(({ name }) => name)])
+      .join('').length;
+  }
+}
+
+/** One piece of arguments at its path, `$.a.b[0]`. */
+function place(root: Json, piece: Json): void {
+  const keys = [...piece.jsonPath.matchAll(/\.([^.[]+)|\[(\d+)\]/g)].map((match) => match[1] ?? Number(match[2]));
+  const last = keys.pop()!;
+  let parent = root;
+  keys.forEach((key, depth) => {
+    parent[key] ??= typeof (keys[depth + 1] ?? last) === 'number' ? [] : {};
+    parent = parent[key];
+  });
+  const value = piece.stringValue ?? piece.numberValue ?? piece.boolValue ?? null;
+  parent[last] = typeof parent[last] === 'string' && typeof value === 'string' ? parent[last] + value : value;
+}
