@@ -88,6 +88,7 @@ export async function createApp({
     sessions: new Sessions(clock),
     random,
     policy: () => settings.account,
+    hedgeAfterMs: () => settings.routing.hedgeAfterMs,
     transport,
     egress,
     clock,

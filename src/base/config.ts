@@ -14,6 +14,7 @@ import { readOutgoing } from './config/outgoing.ts';
 import { ConfigError, type Problem } from './config/problems.ts';
 import { type KindFacts, readProviders } from './config/provider-readers.ts';
 import { distinct, mapping } from './config/readers.ts';
+import { DEFAULT_ROUTING, routing } from './config/routing.ts';
 import {
   account,
   DEFAULT_ACCOUNT,
@@ -34,6 +35,7 @@ export type { OptionFacts } from './config/kind-options.ts';
 export type { OutgoingSettings } from './config/outgoing.ts';
 export { ConfigError, type Problem } from './config/problems.ts';
 export { type KindFacts, UNKNOWN_DATA_POLICY } from './config/provider-readers.ts';
+export type { RoutingSettings } from './config/routing.ts';
 export { DEFAULT_ACCOUNT, DEFAULT_EGRESS, DEFAULT_LIMITS } from './config/section-readers.ts';
 export * from './config/settings.ts';
 
@@ -116,6 +118,7 @@ function readBody(field: Field | undefined, kinds: readonly KindFacts[], environ
       trusted_proxies: distinct(network),
       egress,
       limits,
+      routing,
       providers: (list: Field) => readProviders(list, kinds),
     });
   return {
@@ -124,6 +127,7 @@ function readBody(field: Field | undefined, kinds: readonly KindFacts[], environ
     trustedProxies: read?.trusted_proxies ?? [],
     egress: read?.egress ?? DEFAULT_EGRESS,
     limits: read?.limits ?? DEFAULT_LIMITS,
+    routing: read?.routing ?? DEFAULT_ROUTING,
     providers: withEnvironment(read?.providers ?? [], kinds, environment),
   };
 }

@@ -3,7 +3,7 @@
  * facts of the model hold everywhere, and those of the offer (its price, its name there) at the public address of that
  * kind of provider only: behind another address another price may hold.
  */
-import type { ModelSettings, ProviderSettings } from '../base/config.ts';
+import type { ModelSettings, ProviderSettings, ServiceTierSettings } from '../base/config.ts';
 import { UNKNOWN_DATA_POLICY } from '../base/config.ts';
 import type { FormatId } from '../formats/conversation/conversation.ts';
 import type { Provider } from '../providers/index.ts';
@@ -37,7 +37,13 @@ export function prefixed(author: string, names: readonly string[]): string[] {
 
 /** One provider's endpoints with the ids and facts of their models, in the order in which they are listed. */
 export function offeringsOf(settings: ProviderSettings, provider: Provider, index: FactsIndex): Offering[] {
-  const offered = settings.models.map((model) => listedOffering(model, settings, provider, index));
+  const offered = settings.models.flatMap((model) => {
+    const listed = listedOffering(model, settings, provider, index);
+    return [
+      listed,
+      ...(model.serviceTiers ?? []).map((tier) => ({ ...listed, endpoint: inTier(listed.endpoint, tier) })),
+    ];
+  });
   if (!settings.openEnded) return offered;
   const upstream = new Set<string>();
   for (const facts of index.facts.models) {
@@ -67,7 +73,7 @@ function listedOffering(
   provider: Provider,
   index: FactsIndex,
 ): Offering {
-  const { id, name, speaks, ...stated } = model;
+  const { id, name, speaks, serviceTiers: _tiers, ...stated } = model;
   const facts = index.of(id);
   const offer = facts === null ? undefined : offerOf(facts, settings);
   const unnamed = stated.upstreamId === id.slice(id.indexOf('/') + 1);
@@ -87,6 +93,16 @@ function listedOffering(
     supportedParameters: stated.supportedParameters ?? facts?.supported_parameters ?? null,
   });
   return { facts, name, endpoint };
+}
+
+/** The same model at the same place, faster or cheaper at another price. */
+function inTier(endpoint: Endpoint, { name, pricing }: ServiceTierSettings): Endpoint {
+  return Object.freeze({
+    ...endpoint,
+    id: `${endpoint.id}/${name}`,
+    pricing,
+    tier: Object.freeze({ name, defaultPricing: endpoint.pricing }),
+  });
 }
 
 function endpointFrom(facts: ModelFacts, offer: Offer, settings: ProviderSettings, provider: Provider): Endpoint {

@@ -5,7 +5,6 @@
 
 import type { Timer } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
-import type { Measured } from '../catalog/index.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { Closing, Stamp } from '../formats/conversation/format.ts';
 import type { OpenGeneration, ProviderResponse } from '../spend/index.ts';
@@ -13,11 +12,13 @@ import { answerError, asGatewayError } from './answer.ts';
 import { clientError, type FailedAttempt, verdictOf } from './decide.ts';
 import { type Dispatched, Dispatcher } from './dispatch.ts';
 import { routingMetadata } from './metadata.ts';
-import type { Metered } from './meter.ts';
+import { type Metered, withLosses } from './meter.ts';
+import { keepSession, observe, responseOf } from './observe.ts';
 import type { InferenceParts } from './parts.ts';
+import { Race } from './race.ts';
 import { rowOf } from './record.ts';
 import type { AcceptedRequest } from './request.ts';
-import type { Candidate, Route } from './routing/index.ts';
+import type { Route } from './routing/index.ts';
 import type { Interruptible } from './running.ts';
 import type { Attempt, AttemptOwner, Task } from './task.ts';
 
@@ -39,13 +40,12 @@ export class Call implements AttemptOwner, Interruptible {
   readonly #responses: ProviderResponse[] = [];
   /** Resolves `run`. */
   #done: () => void = () => {};
-  #current: Dispatched | undefined;
+  readonly #race: Race;
   #generation: OpenGeneration | undefined;
   #opened = false;
   #over = false;
   #keepAlive: Timer | undefined;
   #firstOutputAt: number | null = null;
-  #dispatchedAt = 0;
   /** What the last attempt that failed has cost; null when it cost nothing. */
   #lastCost: Metered | null = null;
 
@@ -55,6 +55,14 @@ export class Call implements AttemptOwner, Interruptible {
     this.#route = route;
     this.#parts = parts;
     this.#dispatcher = new Dispatcher(request, task, route, parts);
+    this.#race = new Race({
+      clock: parts.clock,
+      hedgeAfterMs: request.asked.stream && route.candidates.length > 1 ? parts.hedgeAfterMs() : null,
+      another: () => this.#dispatcher.next(this, this.#generation),
+      meter: ({ candidate, attempt }) => task.meter(candidate.endpoint, attempt, false),
+      lost: (loser) => void this.#responses.push(responseOf(loser, loser.attempt.status, parts)),
+      stranded: (reason) => this.#stranded(reason),
+    });
   }
 
   /** Resolves once the client has its answer (or is gone) and the row is entered. Rejects when no attempt was dispatched. */
@@ -94,15 +102,26 @@ export class Call implements AttemptOwner, Interruptible {
       this.#giveUp(error);
       return;
     }
-    this.#current = dispatched;
     this.#generation = dispatched.generation;
-    this.#dispatchedAt = this.#parts.clock.monotonic();
-    dispatched.start();
+    this.#race.start(dispatched);
+  }
+
+  #stranded(reason: unknown): void {
+    if (this.#over) return;
+    if (reason !== undefined) this.#giveUp(asGatewayError(reason));
+    else this.#goOn();
+  }
+
+  #goOn(): void {
+    this.#next().catch((error: unknown) => {
+      if (!this.#over) this.#giveUp(asGatewayError(error));
+    });
   }
 
   // What the current attempt tells.
 
   attemptAdvanced(attempt: Attempt): void {
+    this.#race.won(attempt);
     if (this.#firstOutputAt === null) {
       this.#firstOutputAt = this.#parts.clock.monotonic();
       this.#current!.recovered();
@@ -113,23 +132,25 @@ export class Call implements AttemptOwner, Interruptible {
 
   attemptCompleted(attempt: Attempt): void {
     const request = this.#request;
+    const dispatched = this.#race.of(attempt);
     if (
       attempt.unseenRefusal &&
       request.asked.fallbackOnRefusal &&
-      this.#dispatcher.hasOtherModel(this.#candidate.rank)
+      this.#dispatcher.hasOtherModel(dispatched.candidate.rank)
     ) {
       this.attemptFailed(attempt, { kind: 'content_filter', status: 200, message: 'the model refused' }, true);
       return;
     }
-    const { endpoint } = this.#candidate;
-    this.#respond(attempt, attempt.status);
-    const metered = this.#task.meter(endpoint, attempt, true);
-    this.#observed(attempt, 'answered');
-    this.#keepSession(attempt);
+    this.#race.won(attempt);
+    dispatched.recovered();
+    this.#responses.push(responseOf(dispatched, attempt.status, this.#parts));
+    observe(dispatched, 'answered', this.#firstOutputAt, this.#parts);
+    keepSession(dispatched, this.#route, this.#parts);
+    const metered = withLosses(this.#task.meter(dispatched.candidate.endpoint, attempt, true), this.#race.losses);
     const closing = this.#closing(metered);
     this.#settle({ status: 200, error: null, cancelled: false, metered }, attempt);
     if (attempt.whole && !this.#opened) {
-      request.sink.reply(200, this.#headers(), attempt.whole.write(this.#current!.stamp, closing));
+      request.sink.reply(200, this.#headers(), attempt.whole.write(dispatched.stamp, closing));
     } else {
       this.#write(attempt.take() + attempt.writer!.end(closing));
       request.sink.end();
@@ -138,12 +159,13 @@ export class Call implements AttemptOwner, Interruptible {
   }
 
   attemptFailed(attempt: Attempt, failure: UpstreamFailure, sent: boolean): void {
-    const { endpoint, rank } = this.#candidate;
+    const dispatched = this.#race.of(attempt);
+    const { endpoint, rank } = dispatched.candidate;
     // A refused connection and an error status cost nothing; a call that broke off may have.
     const mayHaveCost = attempt.paid || (sent && (failure.status ?? 0) < 400);
-    this.#current!.ended(mayHaveCost);
-    this.#lastCost = mayHaveCost ? this.#meterBroken(attempt) : null;
-    this.#respond(attempt, failure.status);
+    dispatched.ended(mayHaveCost);
+    this.#lastCost = mayHaveCost ? this.#task.meter(endpoint, attempt, false) : null;
+    this.#responses.push(responseOf(dispatched, failure.status, this.#parts));
     this.#failed.push({
       providerId: endpoint.provider.id,
       providerName: endpoint.provider.name,
@@ -151,9 +173,9 @@ export class Call implements AttemptOwner, Interruptible {
       failure,
     });
     const verdict = verdictOf(failure);
-    this.#observed(attempt, verdict.outcome);
+    observe(dispatched, verdict.outcome, attempt.visible ? this.#firstOutputAt : null, this.#parts);
     if (this.#route.session) this.#parts.sessions.letGo(this.#route.session, endpoint.id);
-    if (verdict.cools) this.#current!.rest(failure, verdict.credential);
+    if (verdict.cools) dispatched.rest(failure, verdict.credential);
     this.#parts.log.warn('attempt failed', {
       generation: this.#request.id,
       provider: endpoint.provider.id,
@@ -166,14 +188,14 @@ export class Call implements AttemptOwner, Interruptible {
       this.#breakOff(attempt, clientError([this.#failed.at(-1)!]));
       return;
     }
+    const goesOn = this.#race.failed(attempt);
+    if (verdict.next === 'model') this.#dispatcher.dropModel(rank);
+    if (goesOn) return;
     if (verdict.next === 'answer') {
       this.#giveUp(clientError(this.#failed));
       return;
     }
-    if (verdict.next === 'model') this.#dispatcher.dropModel(rank);
-    this.#next().catch((error: unknown) => {
-      if (!this.#over) this.#giveUp(asGatewayError(error));
-    });
+    this.#goOn();
   }
 
   // How an answer ends.
@@ -221,8 +243,8 @@ export class Call implements AttemptOwner, Interruptible {
     const metered = this.#stop() ?? this.#lastCost;
     const current = this.#current;
     if (this.#generation === undefined || current === undefined) return;
-    this.#respond(current.attempt, current.attempt.status);
-    this.#observed(current.attempt, 'none');
+    this.#responses.push(responseOf(current, current.attempt.status, this.#parts));
+    observe(current, 'none', this.#firstOutputAt, this.#parts);
     this.#settle({ status: this.#opened ? 200 : null, error: null, cancelled: true, metered }, current.attempt);
     this.#done();
   }
@@ -243,7 +265,7 @@ export class Call implements AttemptOwner, Interruptible {
       this.#finish();
       return;
     }
-    this.#respond(current.attempt, current.attempt.status);
+    this.#responses.push(responseOf(current, current.attempt.status, this.#parts));
     if (current.attempt.visible) this.#breakOff(current.attempt, error);
     else this.#giveUp(error, metered);
   }
@@ -251,6 +273,7 @@ export class Call implements AttemptOwner, Interruptible {
   /** Ends the upstream call, if one runs, and whatever would follow it; what it has cost so far, as far as is known. */
   #stop(): Metered | null {
     this.#dispatcher.cancel();
+    this.#race.stop();
     const current = this.#current;
     if (current === undefined || current.attempt.over) return null;
     current.attempt.abort();
@@ -259,25 +282,28 @@ export class Call implements AttemptOwner, Interruptible {
 
   /** What an answer has cost that did not reach its end: as reported, and an estimate of what came behind the report. */
   #meterBroken(attempt: Attempt): Metered {
-    return this.#task.meter(this.#candidate.endpoint, attempt, false);
+    return withLosses(this.#task.meter(this.#race.of(attempt).candidate.endpoint, attempt, false), this.#race.losses);
   }
 
   #finish(): void {
     this.#over = true;
+    this.#dispatcher.cancel();
+    this.#race.stop();
     this.#keepAlive?.cancel();
     this.#done();
   }
 
   #settle(outcome: Outcome, attempt: Attempt | undefined): void {
-    this.#current?.ended(true);
-    const { clock } = this.#parts;
+    const current = this.#current;
+    current?.ended(true);
+    const startedAt = current?.startedAt ?? 0;
     const row = rowOf(this.#request, this.#task.apiType, this.#route, {
       ...outcome,
-      candidate: this.#current?.candidate,
+      candidate: current?.candidate,
       attempt,
       responses: this.#responses,
-      latencyMs: this.#firstOutputAt === null ? null : this.#firstOutputAt - this.#dispatchedAt,
-      generationMs: clock.monotonic() - this.#dispatchedAt,
+      latencyMs: this.#firstOutputAt === null ? null : this.#firstOutputAt - startedAt,
+      generationMs: this.#parts.clock.monotonic() - startedAt,
     });
     this.#generation!.settle(row);
   }
@@ -321,47 +347,12 @@ export class Call implements AttemptOwner, Interruptible {
       value: routingMetadata(this.#request, this.#route, {
         served: this.#current?.candidate,
         failed: this.#failed,
-        generationMs: this.#current ? this.#parts.clock.monotonic() - this.#dispatchedAt : null,
+        generationMs: this.#current ? this.#parts.clock.monotonic() - this.#current.startedAt : null,
       }),
     };
   }
 
-  #respond(attempt: Attempt, status: number | null): void {
-    const { endpoint } = this.#candidate;
-    this.#responses.push({
-      endpoint_id: endpoint.id,
-      ...(attempt.upstreamId && { id: attempt.upstreamId }),
-      is_byok: false,
-      latency: Math.round(this.#parts.clock.monotonic() - this.#dispatchedAt),
-      model_permaslug: endpoint.modelId,
-      provider_name: endpoint.provider.name,
-      status: status || null,
-    });
-  }
-
-  get #candidate(): Candidate {
-    return this.#current!.candidate;
-  }
-
-  /** What this call tells about its endpoint. */
-  #observed({ usage, toolCalls }: Attempt, outcome: Measured['outcome']): void {
-    const now = this.#parts.clock.monotonic();
-    const seconds = (now - this.#dispatchedAt) / 1000;
-    const counted = outcome === 'answered' && usage !== undefined && usage.output > 0 && seconds > 0;
-    this.#parts.statistics.record(this.#candidate.endpoint.id, {
-      outcome,
-      latencyMs: this.#firstOutputAt === null ? null : this.#firstOutputAt - this.#dispatchedAt,
-      throughput: counted ? usage.output / seconds : null,
-      toolCalls: toolCalls?.made ?? 0,
-      invalidToolCalls: toolCalls?.invalid ?? 0,
-    });
-  }
-
-  /** A session stays where it was answered; a prompt without one does so once the provider has cached it. */
-  #keepSession({ usage }: Attempt): void {
-    const { session } = this.#route;
-    if (session === undefined) return;
-    const cached = usage !== undefined && usage.cacheRead + usage.cacheWrite5m + usage.cacheWrite1h > 0;
-    if (session.named || cached) this.#parts.sessions.keep(session, this.#candidate.endpoint.id);
+  get #current(): Dispatched | undefined {
+    return this.#race.current;
   }
 }

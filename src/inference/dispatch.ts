@@ -8,7 +8,14 @@ import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { Stamp } from '../formats/conversation/format.ts';
 import { Uncarried } from '../formats/conversation/losses.ts';
 import { deliver } from '../providers/index.ts';
-import { type Budget, type OpenGeneration, type Refusal, type Reservation, refusalError } from '../spend/index.ts';
+import {
+  type Budget,
+  type OpenGeneration,
+  type Refusal,
+  type Reservation,
+  refusalError,
+  type Attempt as SpendAttempt,
+} from '../spend/index.ts';
 import { budgetsOf } from './govern.ts';
 import type { InferenceParts } from './parts.ts';
 import { acceptedOf } from './record.ts';
@@ -22,7 +29,13 @@ export interface Dispatched {
   readonly attempt: Attempt;
   readonly stamp: Stamp;
   readonly generation: OpenGeneration;
+  /** Monotonic; 0 before `start`. */
+  readonly startedAt: number;
   start(): void;
+  /** Its bound stays held whatever comes of it: another attempt starts beside it. */
+  keep(): void;
+  /** A later attempt was given up for this one: should the process die, this is the one to be charged. */
+  again(): void;
   /**
    * The call is over: its place among the provider's concurrent calls is free again. `mayHaveCost` keeps its bound held
    * until the request is settled; a refused connection or an error status costs nothing. Idempotent.
@@ -162,7 +175,7 @@ export class Dispatcher {
       generation.attempt(intent);
     }
     const credential = this.#parts.credentials.choose(endpoint, this.#warmSession(endpoint));
-    return new Ready(this, this.#parts, this.#request, { candidate, attempt, stamp, generation, credential });
+    return new Ready(this, this.#parts, this.#request, { candidate, attempt, stamp, generation, credential, intent });
   }
 
   get #signal(): AbortSignal {
@@ -216,6 +229,10 @@ export class Dispatcher {
     return this.#parts.sessions.endpointOf(session) === endpoint.id ? session : undefined;
   }
 
+  get earlierNano(): bigint {
+    return this.#earlierNano;
+  }
+
   /** Called by an attempt that failed after its request may have been worked on: its bound stays held. */
   keepBound(): void {
     if (this.#reservation) this.#earlierNano = this.#reservation.held.creditNano;
@@ -234,6 +251,7 @@ interface ReadySetup {
   stamp: Stamp;
   generation: OpenGeneration;
   credential: Credential;
+  intent: SpendAttempt;
 }
 
 class Ready implements Dispatched {
@@ -245,6 +263,8 @@ class Ready implements Dispatched {
   readonly #parts: InferenceParts;
   readonly #request: AcceptedRequest;
   readonly #credential: Credential;
+  readonly #intent: SpendAttempt;
+  startedAt = 0;
   #inside = true;
 
   constructor(dispatcher: Dispatcher, parts: InferenceParts, request: AcceptedRequest, setup: ReadySetup) {
@@ -256,9 +276,11 @@ class Ready implements Dispatched {
     this.#parts = parts;
     this.#request = request;
     this.#credential = setup.credential;
+    this.#intent = setup.intent;
   }
 
   start(): void {
+    this.startedAt = this.#parts.clock.monotonic();
     const { provider, upstreamId } = this.candidate.endpoint;
     const way = {
       provider,
@@ -267,6 +289,14 @@ class Ready implements Dispatched {
       clientHeaders: this.#request.about.headers,
     };
     this.attempt.start((call, receiver) => deliver({ ...way, ...call }, receiver, this.#parts));
+  }
+
+  keep(): void {
+    this.#dispatcher.keepBound();
+  }
+
+  again(): void {
+    this.generation.attempt({ ...this.#intent, earlierNano: this.#dispatcher.earlierNano });
   }
 
   ended(mayHaveCost: boolean): void {

@@ -58,6 +58,30 @@ export function metered(endpoint: Endpoint, usage: Usage, estimated: boolean, im
   };
 }
 
+/**
+ * An answer together with attempts that ran beside it and were given up. The usage stays the answer's own; the cost is
+ * all of it, and an estimate for its other part.
+ */
+export function withLosses(answer: Metered, losses: readonly Metered[]): Metered {
+  if (losses.length === 0) return answer;
+  const sum = (read: (metered: Metered) => number) => losses.reduce((total, each) => total + read(each), read(answer));
+  const costNano = losses.reduce((total, each) => total + each.costNano, answer.costNano);
+  return {
+    ...answer,
+    estimated: true,
+    costNano,
+    cost: {
+      ...answer.cost,
+      cost: answer.cost.cost === null && costNano === 0n ? null : usdFromNano(costNano),
+      cost_details: {
+        ...answer.cost.cost_details,
+        upstream_inference_prompt_cost: sum(({ cost }) => cost.cost_details.upstream_inference_prompt_cost),
+        upstream_inference_completions_cost: sum(({ cost }) => cost.cost_details.upstream_inference_completions_cost),
+      },
+    },
+  };
+}
+
 const UNREPORTED: Usage = { input: 0, cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0, output: 0, reasoning: 0 };
 
 function costView(total: Nano | null, prompt: Nano, completion: Nano): Cost {

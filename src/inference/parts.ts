@@ -31,6 +31,8 @@ export interface InferenceParts {
   hosts(): HostSettings;
   /** What the account demands of every endpoint, as configured now. */
   policy(): RoutingPolicy;
+  /** Silence of a stream's beginning after which a second endpoint is asked beside the first; null: never. */
+  hedgeAfterMs(): number | null;
   /** As Math.random. */
   random(): number;
   /** `account.balance_usd`; null is unlimited. */

@@ -166,6 +166,7 @@ function partsFor(kind: ProviderKind, rows: Generation[]): InferenceParts {
     credentials: new Credentials(health),
     sessions: new Sessions(clock),
     policy: () => DEFAULT_ACCOUNT,
+    hedgeAfterMs: () => null,
     random: () => 0.5,
     transport: kind.transport!,
     egress: createEgress({ clock, settings: () => DEFAULT_EGRESS }),

@@ -11,6 +11,8 @@ import {
   type Prices,
   type Pricing,
   type ProviderSettings,
+  SERVICE_TIERS,
+  type ServiceTierSettings,
 } from './settings.ts';
 
 /** What the configuration must know of a kind of provider; `providers/provider.ts` has the rest. */
@@ -205,6 +207,7 @@ function readModel(field: Field, speaks: Reader<readonly string[]>): ModelSettin
       data_policy: dataPolicy,
       region: WORD,
       quantization: WORD,
+      service_tiers: serviceTiers,
     },
     ['id'],
   );
@@ -223,7 +226,15 @@ function readModel(field: Field, speaks: Reader<readonly string[]>): ModelSettin
     dataPolicy: read.data_policy ?? UNKNOWN_DATA_POLICY,
     region: read.region ?? null,
     quantization: read.quantization ?? null,
+    ...(read.service_tiers && { serviceTiers: read.service_tiers }),
   };
+}
+
+function serviceTiers(field: Field): ServiceTierSettings[] | undefined {
+  const tier = (item: Field) => mapping(item, { pricing }, ['pricing'])?.pricing;
+  const read = mapping(field, { priority: tier, flex: tier, scale: tier, ultrafast: tier });
+  if (!read) return undefined;
+  return SERVICE_TIERS.flatMap((name) => (read[name] === undefined ? [] : [{ name, pricing: read[name] }]));
 }
 
 function dataPolicy(field: Field): ModelSettings['dataPolicy'] | undefined {

@@ -2,6 +2,7 @@
 import type { Nano, Price } from '../money.ts';
 import type { Secret } from '../secret.ts';
 import type { OutgoingSettings } from './outgoing.ts';
+import type { RoutingSettings } from './routing.ts';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 
@@ -29,6 +30,7 @@ export interface Config {
   trustedProxies: readonly string[];
   egress: EgressSettings;
   limits: Limits;
+  routing: RoutingSettings;
   providers: readonly ProviderSettings[];
 }
 
@@ -149,7 +151,18 @@ export interface ModelSettings {
   dataPolicy: DataPolicy;
   region: string | null;
   quantization: string | null;
+  /** Further offerings of it at prices of their own; absent: none. */
+  serviceTiers?: readonly ServiceTierSettings[];
 }
+
+/** `priority`, `flex`, `scale` or `ultrafast`, as in the request field `service_tier`. */
+export interface ServiceTierSettings {
+  name: ServiceTierName;
+  pricing: Pricing;
+}
+
+export const SERVICE_TIERS = ['priority', 'flex', 'scale', 'ultrafast'] as const;
+export type ServiceTierName = (typeof SERVICE_TIERS)[number];
 
 /** What a provider does with prompts. Whatever is unknown counts as the worst. */
 export interface DataPolicy {

@@ -1,0 +1,53 @@
+/** What an attempt tells about its endpoint: for the statistics, for the session, for the request's row. */
+import type { Measured } from '../catalog/index.ts';
+import type { ProviderResponse } from '../spend/index.ts';
+import type { Dispatched } from './dispatch.ts';
+import type { InferenceParts } from './parts.ts';
+import type { Route } from './routing/index.ts';
+
+/** @param firstOutputAt monotonic time at which a streamed answer showed something; null when it has not */
+export function observe(
+  { candidate, attempt, startedAt }: Dispatched,
+  outcome: Measured['outcome'],
+  firstOutputAt: number | null,
+  { clock, statistics }: InferenceParts,
+): void {
+  const { usage, toolCalls } = attempt;
+  const seconds = (clock.monotonic() - startedAt) / 1000;
+  const counted = outcome === 'answered' && usage !== undefined && usage.output > 0 && seconds > 0;
+  statistics.record(candidate.endpoint.id, {
+    outcome,
+    latencyMs: firstOutputAt === null ? null : firstOutputAt - startedAt,
+    throughput: counted ? usage.output / seconds : null,
+    toolCalls: toolCalls?.made ?? 0,
+    invalidToolCalls: toolCalls?.invalid ?? 0,
+  });
+}
+
+/** A session stays where it was answered; a prompt without one does so once the provider has cached it. */
+export function keepSession(
+  { candidate, attempt }: Dispatched,
+  { session }: Route,
+  { sessions }: InferenceParts,
+): void {
+  if (session === undefined) return;
+  const { usage } = attempt;
+  const cached = usage !== undefined && usage.cacheRead + usage.cacheWrite5m + usage.cacheWrite1h > 0;
+  if (session.named || cached) sessions.keep(session, candidate.endpoint.id);
+}
+
+export function responseOf(
+  { candidate: { endpoint }, attempt, startedAt }: Dispatched,
+  status: number | null,
+  { clock }: InferenceParts,
+): ProviderResponse {
+  return {
+    endpoint_id: endpoint.id,
+    ...(attempt.upstreamId && { id: attempt.upstreamId }),
+    is_byok: false,
+    latency: Math.round(clock.monotonic() - startedAt),
+    model_permaslug: endpoint.modelId,
+    provider_name: endpoint.provider.name,
+    status: status || null,
+  };
+}
