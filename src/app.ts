@@ -7,7 +7,7 @@ import type { Clock } from './base/clock.ts';
 import type { Config, Limits } from './base/config.ts';
 import { type Log, redact } from './base/log.ts';
 import { createNamespace } from './base/namespace.ts';
-import { buildCatalog, createStatistics } from './catalog/index.ts';
+import { buildCatalog, createStatistics, type Facts, loadFacts } from './catalog/index.ts';
 import { createEgress } from './egress/index.ts';
 import type { HttpLimits } from './http/limits.ts';
 import { createHttpServer, type HttpServer } from './http/server.ts';
@@ -22,7 +22,7 @@ import {
   userHashSecret,
 } from './inference/index.ts';
 import { operations } from './operations.ts';
-import { createTransport, Discovery, KINDS, type LocalServer, providersFrom } from './providers/index.ts';
+import { createTransport, Discovery, KINDS, type LocalServer, outgoingOf, providersFrom } from './providers/index.ts';
 import { createSpend } from './spend/index.ts';
 import { openChanges } from './storage/changes.ts';
 import type { Target } from './storage/connection.ts';
@@ -76,7 +76,8 @@ export async function createApp({
   let settings = config;
   /** Providers of this machine that were found, beside the configured ones. */
   let local: Config['providers'] = [];
-  let catalog = catalogOf(config, local);
+  let facts = loadFacts(config.dataDir, log);
+  let catalog = catalogOf(config, local, facts);
   const inference: InferenceParts = {
     catalog: () => catalog,
     spend,
@@ -110,7 +111,7 @@ export async function createApp({
     ownPort: () => ownPort,
     changed: (found) => {
       local = found;
-      catalog = catalogOf(settings, local);
+      catalog = catalogOf(settings, local, facts);
     },
   });
   const readiness = { ready: false };
@@ -143,7 +144,8 @@ export async function createApp({
       return `${config.tls ? 'https' : 'http'}://${host}:${port}`;
     },
     reload(next) {
-      catalog = catalogOf(next, local);
+      facts = loadFacts(config.dataDir, log);
+      catalog = catalogOf(next, local, facts);
       settings = next;
     },
     async close() {
@@ -162,22 +164,10 @@ export async function createApp({
   };
 }
 
-function catalogOf(config: Config, local: Config['providers']) {
+function catalogOf(config: Config, local: Config['providers'], facts: Facts) {
   const providers = [...config.providers, ...local];
   for (const { credentials } of config.providers) for (const credential of credentials) redact(credential.reveal());
-  return buildCatalog(providers, providersFrom({ providers }), KINDS);
-}
-
-function outgoingOf({ outgoing: { proxy, extraCa } }: Config) {
-  for (const address of [proxy.https, proxy.http]) {
-    const url = address && URL.parse(address.reveal());
-    for (const secret of url ? [url.password, decodeURIComponent(url.password)] : []) if (secret) redact(secret);
-  }
-  const { https, http, exceptions } = proxy;
-  return {
-    proxy: { https: https?.reveal() ?? null, http: http?.reveal() ?? null, exceptions },
-    ...(extraCa !== null && { extraCa }),
-  };
+  return buildCatalog(providers, providersFrom({ providers }), KINDS, facts);
 }
 
 function httpLimits(limits: Limits): Partial<HttpLimits> {

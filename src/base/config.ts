@@ -68,6 +68,7 @@ export function loadConfig({ kinds, ...inputs }: Inputs & { kinds: readonly Kind
     workers: environment.workers(),
     namespace: environment.namespace(),
     logLevel: environment.logLevel(),
+    catalogUrl: environment.catalogUrl(),
     databaseUrl: environment.databaseUrl(),
     firstKeys: {
       management: environment.firstKey('GATEHOUSE_MANAGEMENT_KEY'),

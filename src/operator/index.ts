@@ -7,6 +7,7 @@ import type { Config } from '../base/config.ts';
 import { createLog } from '../base/log.ts';
 import type { Migration } from '../storage/migrate.ts';
 import { BACKUP_HELP, backupCommand, restoreCommand } from './backup.ts';
+import { CATALOG_HELP, catalogCommand } from './catalog.ts';
 import { type CommandParts, UsageError } from './command.ts';
 import { KEYS_HELP, keysCommand } from './keys.ts';
 
@@ -16,6 +17,7 @@ const COMMANDS: Readonly<Record<string, { run: Command; help: string }>> = {
   keys: { run: keysCommand, help: KEYS_HELP },
   backup: { run: backupCommand, help: BACKUP_HELP },
   restore: { run: restoreCommand, help: BACKUP_HELP },
+  catalog: { run: catalogCommand, help: CATALOG_HELP },
 };
 
 export interface Machine {

@@ -44,6 +44,7 @@ export { Discovery, LOCAL_SERVERS, type LocalServer } from './discovery.ts';
 export type { FrameReader, Framing } from './framing.ts';
 export { formsFor, type Provider, type ProviderKind, type Timeouts } from './provider.ts';
 export type { Transport, UpstreamCall, UpstreamReceiver, UpstreamRequest } from './send.ts';
+export { outgoingOf } from './outgoing.ts';
 export { createTransport } from './send.ts';
 export { type Signature, type Signer, SignInError, type UnsignedCall } from './sign.ts';
 

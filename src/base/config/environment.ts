@@ -24,6 +24,11 @@ export const VARIABLES: readonly Variable[] = [
   { name: 'GATEHOUSE_INFERENCE_KEY', fallback: '', meaning: 'Becomes the inference key on the first start.' },
   { name: 'GATEHOUSE_TLS_CERT_FILE', fallback: '', meaning: 'Certificate chain (PEM); serves TLS with the key below.' },
   { name: 'GATEHOUSE_TLS_KEY_FILE', fallback: '', meaning: 'Private key (PEM) of the certificate.' },
+  {
+    name: 'GATEHOUSE_CATALOG_URL',
+    fallback: 'https://models.dev/api.json',
+    meaning: 'Registry that `gatehouse catalog refresh` reads.',
+  },
   { name: 'GATEHOUSE_LOG_LEVEL', fallback: 'info', meaning: '`debug`, `info`, `warn` or `error`.' },
   {
     name: 'GATEHOUSE_CA_FILE',
@@ -125,6 +130,14 @@ export class Environment {
     const value = this.text('GATEHOUSE_LOG_LEVEL');
     if (value === 'debug' || value === 'info' || value === 'warn' || value === 'error') return value;
     return this.fail('GATEHOUSE_LOG_LEVEL', 'must be debug, info, warn or error') ?? 'info';
+  }
+
+  catalogUrl(): string {
+    const value = this.text('GATEHOUSE_CATALOG_URL');
+    const url = URL.parse(value);
+    const plain = url !== null && /^https?:$/.test(url.protocol) && url.username === '' && url.password === '';
+    if (!plain) this.fail('GATEHOUSE_CATALOG_URL', 'must be an http or https URL without a user or password');
+    return value;
   }
 
   databaseUrl(): Secret | null {

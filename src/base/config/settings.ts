@@ -19,6 +19,8 @@ export interface Config {
   /** Token that stands for our own name in what we emit. */
   namespace: string;
   logLevel: LogLevel;
+  /** Registry that `gatehouse catalog refresh` reads. */
+  catalogUrl: string;
   /** null: the embedded PostgreSQL. */
   databaseUrl: Secret | null;
   /** Become the first keys on the first start, when given. */

@@ -1,0 +1,344 @@
+/**
+ * A public registry of models in the form of models.dev's `api.json` (https://models.dev: providers by id, each with its
+ * models by their upstream names, limits in tokens, prices in USD a million tokens), merged into the facts at hand. Pure.
+ *
+ * What the registry states replaces what was known; what it does not state stays. A provider's own models come in under
+ * its author, those of a router under the names that they have there; a model of another host comes in where its name
+ * tells which known model it is, and is reached by its name otherwise.
+ */
+import type { ModelFacts, Offer } from '../facts.ts';
+import { priceText } from './millions.ts';
+
+/** The registry's ids of providers, and the kinds of providers that they are. */
+export const REGISTRY_PROVIDERS: Readonly<Record<string, string>> = {
+  // First: what is new gets the name that it has there.
+  openrouter: 'openrouter',
+  alibaba: 'alibaba',
+  anthropic: 'anthropic',
+  cerebras: 'cerebras',
+  cohere: 'cohere',
+  deepinfra: 'deepinfra',
+  deepseek: 'deepseek',
+  'fireworks-ai': 'fireworks',
+  google: 'google',
+  groq: 'groq',
+  huggingface: 'huggingface',
+  mistral: 'mistral',
+  moonshotai: 'moonshot',
+  openai: 'openai',
+  perplexity: 'perplexity',
+  togetherai: 'together',
+  xai: 'xai',
+  zai: 'zai',
+};
+
+/** Whose names have an author in front that is the model's own. */
+const ROUTERS = new Set(['openrouter']);
+/** Kinds whose models are their author's own; the others host models of many. */
+const VENDORS = new Set([
+  'alibaba',
+  'anthropic',
+  'cohere',
+  'deepseek',
+  'google',
+  'mistral',
+  'moonshot',
+  'openai',
+  'perplexity',
+  'xai',
+  'zai',
+]);
+
+export interface Merge {
+  models: ModelFacts[];
+  /** Models of the registry that were taken. */
+  taken: number;
+  added: string[];
+  /** `id at provider: old -> new`, of prompt tokens. */
+  repriced: string[];
+  /** Rows of the registry that are not as they should be. */
+  refused: number;
+}
+
+export interface MergeOptions {
+  known: readonly ModelFacts[];
+  registry: unknown;
+  /** Author of the models of a kind of provider. */
+  authorOf(kind: string): string | undefined;
+  source: string;
+  /** `YYYY-MM-DD` */
+  date: string;
+  /** Whether a row is as the schema wants it. */
+  isValid(row: unknown): boolean;
+}
+
+/** @throws RangeError when the registry has another form altogether */
+export function mergeRegistry(options: MergeOptions): Merge {
+  const state = new MergeState(options);
+  const { registry } = options;
+  if (!isRecord(registry)) throw new RangeError('the registry is no object of providers');
+  for (const [id, kind] of Object.entries(REGISTRY_PROVIDERS)) {
+    const provider = registry[id];
+    if (provider === undefined) continue;
+    if (!isRecord(provider) || !isRecord(provider['models'])) throw new RangeError(`${id} has no object of models`);
+    for (const [name, entry] of Object.entries(provider['models'])) state.take(kind, name, entry);
+  }
+  return state.result();
+}
+
+class MergeState {
+  readonly #options: MergeOptions;
+  readonly #rows = new Map<string, ModelFacts>();
+  readonly #offered = new Map<string, string>();
+  readonly #bySlug = new Map<string, string>();
+  readonly #families = new Set<string>();
+  readonly #merge: Omit<Merge, 'models'> = { taken: 0, added: [], repriced: [], refused: 0 };
+
+  constructor(options: MergeOptions) {
+    this.#options = options;
+    for (const row of options.known) {
+      this.#rows.set(row.id, row);
+      const author = row.id.slice(0, row.id.indexOf('/'));
+      for (const offer of row.offers) this.#offered.set(`${offer.provider}:${offer.upstream_id}`, row.id);
+      for (const name of [row.id, ...row.aliases, ...row.dated]) {
+        this.#bySlug.set(simple(name), row.id);
+      }
+      if (row.family !== null) this.#families.add(`${author}/${row.family}`);
+    }
+  }
+
+  take(kind: string, upstreamId: string, entry: unknown): void {
+    const read = readEntry(entry, upstreamId);
+    if (read === undefined) {
+      this.#merge.refused += 1;
+      return;
+    }
+    const id = this.#offered.get(`${kind}:${upstreamId}`) ?? this.#idFor(kind, upstreamId);
+    if (id === undefined) return;
+    const row = this.#rows.get(id) ?? this.#newRow(id, read);
+    const own = this.#options.authorOf(kind) === id.slice(0, id.indexOf('/'));
+    const next = this.#withOffer(own ? this.#withFacts(row, read) : row, kind, upstreamId, read);
+    if (!this.#options.isValid(next)) {
+      this.#merge.refused += 1;
+      return;
+    }
+    if (!this.#rows.has(id)) this.#merge.added.push(id);
+    this.#rows.set(id, next);
+    if (!id.includes(':')) this.#bySlug.set(simple(id), id);
+    this.#offered.set(`${kind}:${upstreamId}`, id);
+    this.#merge.taken += 1;
+  }
+
+  result(): Merge {
+    return { ...this.#merge, models: newestFirst([...this.#rows.values()]) };
+  }
+
+  #idFor(kind: string, upstreamId: string): string | undefined {
+    if (ROUTERS.has(kind)) return upstreamId.includes('/') && !upstreamId.startsWith('~') ? upstreamId : undefined;
+    const known = this.#bySlug.get(simple(upstreamId));
+    if (!VENDORS.has(kind)) return known;
+    const author = this.#options.authorOf(kind) ?? kind;
+    if (known?.startsWith(`${author}/`)) return known;
+    return upstreamId.includes('/') ? undefined : `${author}/${upstreamId}`;
+  }
+
+  #newRow(id: string, read: Entry): ModelFacts {
+    const author = id.slice(0, id.indexOf('/'));
+    return {
+      id,
+      canonical_slug: id,
+      name: read.name,
+      // Only a family that is there already: others group models by other rules than their generation.
+      family: this.#families.has(`${author}/${read.family}`) ? read.family : null,
+      created: read.created,
+      knowledge_cutoff: read.knowledge,
+      hugging_face_id: null,
+      context_length: read.context,
+      max_completion_tokens: read.output,
+      input_modalities: read.input,
+      output_modalities: read.written,
+      supported_parameters: read.parameters,
+      tokenizer: null,
+      reasoning: null,
+      aliases: [],
+      dated: [],
+      offers: [],
+      source: this.#options.source,
+      date: this.#options.date,
+    };
+  }
+
+  #withFacts(row: ModelFacts, read: Entry): ModelFacts {
+    return {
+      ...row,
+      created: row.created ?? read.created,
+      knowledge_cutoff: read.knowledge ?? row.knowledge_cutoff,
+      context_length: read.context ?? row.context_length,
+      max_completion_tokens: read.output ?? row.max_completion_tokens,
+      input_modalities: read.input ?? row.input_modalities,
+      output_modalities: read.written ?? row.output_modalities,
+      supported_parameters: joined(row.supported_parameters, read.parameters),
+      source: this.#options.source,
+      date: this.#options.date,
+    };
+  }
+
+  #withOffer(row: ModelFacts, kind: string, upstreamId: string, read: Entry): ModelFacts {
+    const before = row.offers.find(({ provider }) => provider === kind);
+    // A second name of the same model at one provider (a dated one, a `latest`) changes nothing of the first.
+    if (before !== undefined && before.upstream_id !== upstreamId) return row;
+    const pricing = read.pricing === 'free' && !row.id.endsWith(':free') ? undefined : read.pricing;
+    const offer: Offer = {
+      provider: kind,
+      upstream_id: upstreamId,
+      pricing: (pricing === 'free' ? { prompt: '0', completion: '0' } : pricing) ?? before?.pricing ?? null,
+      ...(read.context !== null && { context_length: read.context }),
+      ...(read.output !== null && { max_completion_tokens: read.output }),
+      source: this.#options.source,
+      date: this.#options.date,
+    };
+    if (before?.pricing && offer.pricing && before.pricing.prompt !== offer.pricing.prompt) {
+      this.#merge.repriced.push(`${row.id} at ${kind}: ${before.pricing.prompt} -> ${offer.pricing.prompt}`);
+    }
+    const offers = before ? row.offers.map((one) => (one === before ? offer : one)) : [...row.offers, offer];
+    return { ...row, offers };
+  }
+}
+
+interface Entry {
+  name: string;
+  family: string | null;
+  created: number | null;
+  knowledge: string | null;
+  context: number | null;
+  output: number | null;
+  input: string[] | null;
+  written: string[] | null;
+  parameters: string[];
+  /** undefined: not stated, or in a way that is not understood. */
+  pricing: NonNullable<Offer['pricing']> | 'free' | undefined;
+}
+
+function readEntry(value: unknown, upstreamId: string): Entry | undefined {
+  if (!isRecord(value) || typeof value['name'] !== 'string') return undefined;
+  const limit = isRecord(value['limit']) ? value['limit'] : {};
+  const modalities = isRecord(value['modalities']) ? value['modalities'] : {};
+  return {
+    name: value['name'].slice(0, 200),
+    family: typeof value['family'] === 'string' ? value['family'] : null,
+    created: dayOf(value['release_date']),
+    knowledge: /^\d{4}-\d{2}(-\d{2})?$/.test(String(value['knowledge'])) ? String(value['knowledge']) : null,
+    context: tokens(limit['context']),
+    output: tokens(limit['output']),
+    input: words(modalities['input']),
+    // The registry has no word for vectors.
+    written: /embed/i.test(upstreamId) ? ['embeddings'] : words(modalities['output']),
+    parameters: parametersOf(value),
+    pricing: pricingOf(value['cost']),
+  };
+}
+
+function parametersOf(value: Record<string, unknown>): string[] {
+  return [
+    'max_tokens',
+    ...(value['tool_call'] ? ['tools', 'tool_choice'] : []),
+    ...(value['reasoning'] === true ? ['reasoning', 'include_reasoning'] : []),
+    ...(value['temperature'] === true ? ['temperature'] : []),
+    ...(value['structured_output'] === true ? ['response_format', 'structured_outputs'] : []),
+  ];
+}
+
+const COSTS: Readonly<Record<string, string>> = {
+  input: 'prompt',
+  output: 'completion',
+  reasoning: 'internal_reasoning',
+  cache_read: 'input_cache_read',
+  cache_write: 'input_cache_write',
+  input_audio: 'audio',
+  output_audio: 'audio_output',
+};
+/** Those that a longer prompt may change. */
+const OVERRIDDEN = new Set(['input', 'output', 'cache_read', 'cache_write', 'input_audio']);
+const LONG_PROMPT = { key: 'context_over_200k', tokens: 200_000 };
+
+function pricingOf(cost: unknown): Entry['pricing'] {
+  if (!isRecord(cost)) return undefined;
+  const prices = textsOf(cost, (key) => COSTS[key]);
+  const over = cost[LONG_PROMPT.key];
+  const understood = Object.entries(cost).every(([key, value]) => !isStructured(value) || key === LONG_PROMPT.key);
+  if (prices?.['prompt'] === undefined || prices['completion'] === undefined || !understood) return undefined;
+  const { prompt, completion, ...rest } = prices;
+  if (over === undefined) {
+    return prompt === '0' && completion === '0' ? 'free' : { ...rest, prompt, completion };
+  }
+  const overrides = isRecord(over) ? textsOf(over, (key) => (OVERRIDDEN.has(key) ? COSTS[key] : undefined)) : undefined;
+  if (overrides === undefined) return undefined;
+  return { ...rest, prompt, completion, overrides: [{ min_prompt_tokens: LONG_PROMPT.tokens, ...overrides }] };
+}
+
+/** undefined when one of them is no price that can be. */
+function textsOf(cost: Record<string, unknown>, nameOf: (key: string) => string | undefined) {
+  const prices: Record<string, string> = {};
+  for (const [key, value] of Object.entries(cost)) {
+    const name = nameOf(key);
+    if (name === undefined || isStructured(value)) continue;
+    const text = priceText(value);
+    if (text === undefined) return undefined;
+    prices[name] = text;
+  }
+  return prices;
+}
+
+function isStructured(value: unknown): boolean {
+  return typeof value === 'object' && value !== null;
+}
+
+function joined(before: readonly string[] | null, now: readonly string[]): string[] {
+  return [...new Set([...(before ?? []), ...now])].toSorted();
+}
+
+function tokens(value: unknown): number | null {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value > 0 ? value : null;
+}
+
+/** Documents have a name of their own here. */
+function words(value: unknown): string[] | null {
+  if (!Array.isArray(value) || !value.every((word) => typeof word === 'string')) return null;
+  return [...new Set(value.map((word) => (word === 'pdf' ? 'file' : word)))];
+}
+
+/** Unix seconds of a whole day; a month alone is no day. */
+function dayOf(value: unknown): number | null {
+  if (typeof value !== 'string' || !/^\d{4}-\d{2}-\d{2}$/.test(value)) return null;
+  const ms = Date.parse(`${value}T00:00:00Z`);
+  return Number.isNaN(ms) || ms <= 0 ? null : ms / 1000;
+}
+
+/** `accounts/fireworks/models/glm-5p3`, `zai-org/GLM-5.3` and `glm-5-3` are spelled alike. */
+function simple(name: string): string {
+  return name
+    .slice(name.lastIndexOf('/') + 1)
+    .toLowerCase()
+    .replace(/(\d)p(?=\d)/g, '$1.')
+    .replace(/[._]/g, '-');
+}
+
+/** Families together, by day; a row without a day keeps its place before the row that it stood before. */
+function newestFirst(rows: ModelFacts[]): ModelFacts[] {
+  const families = Map.groupBy(rows, ({ id, family }) =>
+    family === null ? id : `${id.slice(0, id.indexOf('/'))}/${family}`,
+  );
+  return [...families.values()].flatMap((family) => {
+    let day = 0;
+    const days = new Map<ModelFacts, number>();
+    for (const row of family.toReversed()) {
+      day = row.created ?? day;
+      days.set(row, day);
+    }
+    return family.toSorted((a, b) => days.get(b)! - days.get(a)!);
+  });
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
