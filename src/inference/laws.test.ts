@@ -16,11 +16,12 @@ import { readServerSentEvents } from '../testing/corpus.ts';
 import { readMessageStream } from '../testing/messages-client.ts';
 import { type PipelineAnswer, playThrough } from '../testing/pipeline.ts';
 import { exactText, parsedExactly, type RecordedAnswer } from '../testing/recorded-answer.ts';
-import { assertServed, readServedStream, readServedWhole, type ServedForm } from '../testing/served-answer.ts';
+import { assertServed, readServedStream, readServedWhole } from '../testing/served-answer.ts';
 import { cutBytes } from '../testing/upstream.ts';
 
 const FORMATS = { chat, messages };
 const FORMS = ['chat', 'messages'] as const;
+type ServedForm = (typeof FORMS)[number];
 /** A kind that can carry all of its form: signed and encrypted reasoning too. */
 const KIND = { chat: 'openrouter', messages: 'messages' };
 const RUNS = process.env['GATEHOUSE_TEST_EXHAUSTIVE'] === '1' ? 3000 : 150;

@@ -10,7 +10,7 @@ import { parsePrice } from '../base/money.ts';
 import { type Catalog, type Endpoint, NO_FIGURES } from '../catalog/index.ts';
 import { createEgress } from '../egress/index.ts';
 import type { FormatId } from '../formats/conversation/conversation.ts';
-import { chat, messages } from '../formats/index.ts';
+import { chat, messages, responses } from '../formats/index.ts';
 import { Concurrency } from '../inference/concurrency.ts';
 import {
   Credentials,
@@ -57,7 +57,7 @@ export interface PipelineRequest {
   stream: boolean;
   /** Further members of the request. */
   more?: Record<string, unknown>;
-  /** JSON text of the conversation's messages, instead of one greeting. */
+  /** JSON text of the conversation's messages (items of the input), instead of one greeting. */
   messages?: string;
 }
 
@@ -252,9 +252,10 @@ const CALLER: Caller = {
 };
 
 function requestOf({ served, stream, more, messages: given }: PipelineRequest, sink: Sink): InferenceRequest {
-  const format = served === 'chat' ? chat : messages;
-  const around = JSON.stringify({ model: MODEL, max_tokens: 4000, stream, ...more }).slice(0, -1);
-  const body = `${around},"messages":${given ?? '[{"role":"user","content":"hi"}]'}}`;
+  const format = { chat, messages, responses }[served];
+  const [cap, list] = served === 'responses' ? ['max_output_tokens', 'input'] : ['max_tokens', 'messages'];
+  const around = JSON.stringify({ model: MODEL, [cap]: 4000, stream, ...more }).slice(0, -1);
+  const body = `${around},"${list}":${given ?? '[{"role":"user","content":"hi"}]'}}`;
   const document = readDocument(Buffer.from(body));
   return {
     id: 'gen-recorded',

@@ -53,8 +53,11 @@ type Json = any;
 export type Ending = 'close' | 'break';
 
 export function readRecordedStream(form: SpokenForm, bytes: Buffer, ending: Ending = 'close'): RecordedAnswer {
+  return readStreamWith(form === 'chat' ? new ChatReading() : new MessagesReading(), bytes, ending);
+}
+
+export function readStreamWith(reader: Reading, bytes: Buffer, ending: Ending): RecordedAnswer {
   const { events, rest, stray } = eventsIn(bytes.toString('utf8'));
-  const reader = form === 'chat' ? new ChatReading() : new MessagesReading();
   for (const data of events) if (!reader.over) reader.read(data);
   if (ending === 'close' && rest !== '' && !reader.over) reader.read(rest);
   if (ending === 'close' && stray.includes('"error"') && !reader.over) reader.fail();
@@ -63,7 +66,10 @@ export function readRecordedStream(form: SpokenForm, bytes: Buffer, ending: Endi
 }
 
 export function readRecordedWhole(form: SpokenForm, text: string): RecordedAnswer {
-  const reader = form === 'chat' ? new ChatReading() : new MessagesReading();
+  return readWholeWith(form === 'chat' ? new ChatReading() : new MessagesReading(), text);
+}
+
+export function readWholeWith(reader: Reading, text: string): RecordedAnswer {
   const value = parsed(text);
   if (typeof value !== 'object' || value === null || value.error || value.type === 'error') reader.fail();
   else reader.readWhole(value, text);
@@ -92,7 +98,7 @@ function eventsIn(text: string): { events: string[]; rest: string; stray: string
   return { events, rest: data.join('\n'), stray: stray.join('\n') };
 }
 
-abstract class Reading {
+export abstract class Reading {
   over = false;
   finished = false;
   protected failed = false;

@@ -1,5 +1,5 @@
 /**
- * What a client of either form reads in an answer of the gateway's, by strict readers, in the shape in which recordings
+ * What a client of each form reads in an answer of the gateway's, by strict readers, in the shape in which recordings
  * are told (recorded-answer.ts); and how the two are compared. Every difference that a form makes stands here.
  */
 import assert from 'node:assert/strict';
@@ -13,8 +13,11 @@ import {
   type RecordedCall,
   type RecordedChoice,
 } from './recorded-answer.ts';
+import { type ReadResponse, readResponseStream, readWholeResponse } from './responses-client.ts';
 
-export type ServedForm = 'chat' | 'messages';
+/** Every form that clients speak. */
+export const SERVED_FORMS = ['chat', 'messages', 'responses'] as const;
+export type ServedForm = (typeof SERVED_FORMS)[number];
 
 export interface ServedCall {
   id: string | null;
@@ -48,6 +51,7 @@ export function readServedStream(form: ServedForm, text: string, usage: 'chunk' 
     const seen = readChatStream(text, usage);
     return fromChat(seen, seen.chunks[0]?.['id']);
   }
+  if (form === 'responses') return fromResponse(readResponseStream(text));
   const message = readMessageStream(text);
   const calls = message.content
     .filter((block) => block.type === 'tool_use')
@@ -67,6 +71,7 @@ export function readServedWhole(form: ServedForm, text: string): ServedAnswer {
     const seen = readWholeChat(text);
     return fromChat(seen, seen.reply['id']);
   }
+  if (form === 'responses') return fromResponse(readWholeResponse(text));
   const reply = JSON.parse(text);
   assert.equal(reply.type, 'message');
   assert.equal(reply.role, 'assistant');
@@ -85,6 +90,18 @@ export function readServedWhole(form: ServedForm, text: string): ServedAnswer {
     cost: reply.usage.cost,
     error: null,
   };
+}
+
+function fromResponse({ choice, response, error }: ReadResponse): ServedAnswer {
+  const usage = response['usage'] as Json;
+  const counts = usage && {
+    input: usage.input_tokens,
+    cacheRead: usage.input_tokens_details.cached_tokens,
+    cacheWrite: usage.input_tokens_details.cache_write_tokens ?? 0,
+    output: usage.output_tokens,
+    reasoning: usage.output_tokens_details.reasoning_tokens,
+  };
+  return { id: response['id'], choices: [choice], usage: counts ?? null, cost: usage?.cost, error: error ?? null };
 }
 
 function fromChat(seen: SeenAnswer, id: unknown): ServedAnswer {
@@ -138,15 +155,15 @@ export function assertServed(form: ServedForm, served: ServedAnswer, recorded: R
 /** Fails unless the client has the content, whatever the end was; of a broken answer the calls may lack what was held. */
 export function assertContent(form: ServedForm, served: ServedAnswer, recorded: RecordedAnswer, where: string): void {
   const broken = !recorded.complete;
-  // The messages form holds one answer.
-  const choices = form === 'messages' ? recorded.choices.slice(0, 1) : recorded.choices;
+  // Only the chat form holds several answers.
+  const choices = form === 'chat' ? recorded.choices : recorded.choices.slice(0, 1);
   if (!broken) assert.equal(served.choices.length, choices.length, `${where}: choices`);
   choices.forEach((want, at) => {
     const got = served.choices[at] ?? NOTHING;
     const inText = form === 'messages' ? want.text + want.refusal : want.text;
     assert.equal(got.text, inText, `${where}: text`);
     assert.equal(got.reasoning, want.reasoning, `${where}: reasoning`);
-    if (form === 'chat') assert.equal(got.refusal, want.refusal, `${where}: refusal`);
+    if (form !== 'messages') assert.equal(got.refusal, want.refusal, `${where}: refusal`);
     // Where one block follows the other, calls that came side by side wait for their turn, which a break takes away.
     const told = broken && form === 'messages' ? want.calls.slice(0, Math.max(1, got.calls.length)) : want.calls;
     assert.deepEqual(
@@ -201,6 +218,13 @@ const FINISHES: Record<ServedForm, Record<End, string[]>> = {
     length: ['max_tokens', 'model_context_window_exceeded'],
     calls: ['tool_use'],
     refusal: ['refusal'],
+  },
+  // The form has one word for every end of a whole answer; what it is shows in the output.
+  responses: {
+    stop: ['completed'],
+    length: ['max_output_tokens'],
+    calls: ['completed'],
+    refusal: ['content_filter', 'completed'],
   },
 };
 

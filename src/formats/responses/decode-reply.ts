@@ -36,7 +36,8 @@ export function decodeReply(value: unknown, dialect: Dialect): { turn: Turn } | 
   const model = textOrUndefined(value['model']);
   if (id !== undefined) turn.id = id;
   if (model !== undefined) turn.model = model;
-  if (typeof value['created_at'] === 'number') turn.created = Math.trunc(value['created_at']);
+  const created = timeOf(value['created_at']);
+  if (created !== undefined) turn.created = created;
   if (value['service_tier'] !== undefined) turn.serviceTier = textOrUndefined(value['service_tier']) ?? null;
   const usage = decodeUsage(value['usage']);
   if (usage !== undefined) turn.usage = usage;
@@ -60,6 +61,11 @@ function decodeChoice(response: Fields, output: unknown[], origin: ReasoningOrig
   );
   if (logprobs.length > 0) choice.logprobs = { content: logprobs };
   return choice;
+}
+
+/** Unix seconds; services write fractions, and 0 where they name none. */
+export function timeOf(value: unknown): number | undefined {
+  return typeof value === 'number' && value >= 1 && value <= Number.MAX_SAFE_INTEGER ? Math.trunc(value) : undefined;
 }
 
 /** An id for a call that came without one: the same for the same answer, distinct within and between answers. */

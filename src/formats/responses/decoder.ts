@@ -3,7 +3,7 @@ import type { Part, ReasoningOrigin, TurnEvent } from '../conversation/conversat
 import type { FailureKind, UpstreamFailure } from '../conversation/failure.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf, textOrUndefined } from '../conversation/fields.ts';
 import type { TurnDecoder } from '../conversation/format.ts';
-import { inventedCallId } from './decode-reply.ts';
+import { inventedCallId, timeOf } from './decode-reply.ts';
 import { failureFromError, failureOfResponse } from './failure.ts';
 import { decodeFinish } from './finish.ts';
 import { ItemDecoder, type Numbering } from './item.ts';
@@ -62,7 +62,7 @@ export class ResponsesDecoder implements TurnDecoder, Numbering {
         type: 'start',
         id: textOrUndefined(response['id']),
         model: textOrUndefined(response['model']),
-        created: typeof response['created_at'] === 'number' ? Math.trunc(response['created_at']) : undefined,
+        created: timeOf(response['created_at']),
         serviceTier: textOrUndefined(response['service_tier']),
       },
     ];

@@ -8,6 +8,7 @@ import { endedInError } from './encode-reply.ts';
 import { Output } from './output.ts';
 import { endOf, errorCode, isLimit, type ResponseState, responseOf } from './response.ts';
 
+/** Behind every terminal event, which says by itself whether the answer is whole. */
 export const DONE = 'data: [DONE]\n\n';
 
 /** One server-sent event. */
@@ -67,7 +68,7 @@ export class ResponsesEncoder implements StreamEncoder {
     this.open();
     if (this.finish.unified === 'error') {
       this.close('response.failed', { status: 'failed', error: endedInError(), output: this.output.broken() }, known);
-      return this.take();
+      return this.take() + DONE;
     }
     const output = this.output.end(this.finish.unified);
     const end = endOf(this.finish);
@@ -79,14 +80,14 @@ export class ResponsesEncoder implements StreamEncoder {
   failure(error: GatewayError, closing: Closing): string {
     if (!this.opened) {
       const { type, ...members } = errorEvent(error, this.sequence);
-      return frame(type, members);
+      return frame(type, members) + DONE;
     }
     const known = { ...closing, usage: closing.usage ?? this.usage };
     const output = this.output.broken();
     if (isLimit(error)) {
       this.close('response.incomplete', { status: 'incomplete', reason: 'max_output_tokens', output }, known);
     } else this.close('response.failed', { status: 'failed', error, output }, known);
-    return this.take();
+    return this.take() + DONE;
   }
 
   private tell(type: string, members: Fields): void {

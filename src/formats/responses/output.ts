@@ -93,9 +93,15 @@ export class Output {
     return this.items.map((item) => item.done!);
   }
 
-  /** What there is when the answer breaks off: nothing more is told of items that are not done. */
+  /**
+   * What there is when the answer breaks off: texts end where they are. An unfinished call stays open and is not among
+   * the output, since a client may run what was told as done.
+   */
   broken(): Fields[] {
-    return this.items.map((item) => item.done ?? item.render('incomplete'));
+    this.finish = 'error';
+    for (const part of this.parts.values()) if (!part.stopped && !(part instanceof CallItem)) part.stop();
+    this.closeOpen();
+    return this.items.flatMap((item): Fields[] => (item.done === undefined ? [] : [item.done]));
   }
 
   /** The part's item: the one before it where they belong together, else a new one. */
@@ -168,7 +174,7 @@ export class Output {
 
   private close(item: Item): void {
     item.closing();
-    const cut = this.finish === 'length' && item === this.items.at(-1);
+    const cut = this.finish === 'error' || (this.finish === 'length' && item === this.items.at(-1));
     item.done = item.render(cut ? 'incomplete' : 'completed');
     this.tell('response.output_item.done', { output_index: item.outputIndex, item: item.done });
   }

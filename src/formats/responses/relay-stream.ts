@@ -63,7 +63,7 @@ export class ResponsesRelayStream implements RelayStream {
     this.last += 1;
     if (!this.opened) {
       const { type, ...members } = errorEvent(error, this.last);
-      return frame(type, members);
+      return frame(type, members) + DONE;
     }
     const output = this.items.map(({ value }) => value['item']);
     const limit = isLimit(error);
@@ -71,7 +71,7 @@ export class ResponsesRelayStream implements RelayStream {
       ? { status: 'incomplete', reason: 'max_output_tokens', output, created: this.stamp.created }
       : { status: 'failed', error, output, created: this.stamp.created };
     const response = responseOf(this.stamp, state, closing);
-    return frame(limit ? 'response.incomplete' : 'response.failed', { response, sequence_number: this.last });
+    return frame(limit ? 'response.incomplete' : 'response.failed', { response, sequence_number: this.last }) + DONE;
   }
 
   /** The opening events, for an upstream that left them out. */
