@@ -1,0 +1,126 @@
+/** The binary framing of AWS event streams, against bytes that the tests write themselves. */
+import assert from 'node:assert/strict';
+import { before, test } from 'node:test';
+import fc from 'fast-check';
+import { awsMessage } from '../testing/corpus.ts';
+import { converseFraming, eventStreamReady, invokeFraming } from './bedrock-event-stream.ts';
+import type { Framing } from './framing.ts';
+
+before(() => eventStreamReady());
+
+const event = (type: string, payload: string) =>
+  awsMessage(
+    { ':event-type': type, ':content-type': 'application/json', ':message-type': 'event' },
+    Buffer.from(payload),
+  );
+const exception = (type: string, message: string) =>
+  awsMessage({ ':exception-type': type, ':message-type': 'exception' }, Buffer.from(JSON.stringify({ message })));
+
+/** What a reader tells of the pieces. */
+function told(framing: Framing, pieces: readonly Buffer[], limitBytes = 1024 * 1024): [string, string][] {
+  const events: [string, string][] = [];
+  const reader = framing((name, data) => events.push([name, data]), limitBytes);
+  for (const piece of pieces) reader.push(piece);
+  assert.equal(reader.end(), null);
+  assert.equal(reader.stray, '');
+  return events;
+}
+
+const STREAM = Buffer.concat([
+  event('messageStart', '{"role":"assistant"}'),
+  event('contentBlockDelta', '{"delta":{"text":"北京 🌤"}}'),
+  event('metadata', '{}'),
+  exception('throttlingException', 'wait'),
+]);
+const EVENTS = [
+  ['messageStart', '{"role":"assistant"}'],
+  ['contentBlockDelta', '{"delta":{"text":"北京 🌤"}}'],
+  ['metadata', '{}'],
+  [':exception:throttlingException', '{"message":"wait"}'],
+];
+
+test('events and exceptions are told with their types, cut at every position', () => {
+  assert.deepEqual(told(converseFraming, [STREAM]), EVENTS);
+  for (let at = 1; at < STREAM.length; at++) {
+    assert.deepEqual(told(converseFraming, [STREAM.subarray(0, at), STREAM.subarray(at)]), EVENTS, `cut at ${at}`);
+  }
+  const bytes = [...STREAM].map((byte) => Buffer.from([byte]));
+  assert.deepEqual(told(converseFraming, bytes), EVENTS);
+});
+
+test('any cutting of any stream tells the same events', () => {
+  const payloads = fc.array(fc.string({ unit: 'grapheme', maxLength: 2000 }), { maxLength: 12 });
+  fc.assert(
+    fc.property(payloads, fc.array(fc.nat(), { maxLength: 20 }), (texts, cuts) => {
+      const stream = Buffer.concat(texts.map((text) => event('x', JSON.stringify(text))));
+      const positions = [...new Set(cuts.map((at) => at % (stream.length + 1)))].sort((a, b) => a - b);
+      const pieces = [0, ...positions].map((at, index) => stream.subarray(at, positions[index] ?? stream.length));
+      assert.deepEqual(
+        told(converseFraming, pieces),
+        texts.map((text) => ['x', JSON.stringify(text)]),
+      );
+    }),
+    { numRuns: 200 },
+  );
+});
+
+test('a stream that ends in the middle of a message tells what came before it', () => {
+  const first = event('a', '{}').length;
+  const stream = Buffer.concat([event('a', '{}'), event('b', '{}')]);
+  for (let at = first; at < stream.length; at++) {
+    assert.deepEqual(told(converseFraming, [stream.subarray(0, at)]), [['a', '{}']]);
+  }
+});
+
+test('one damaged bit anywhere in a message is noticed, and nothing of the message is told', () => {
+  const whole = event('contentBlockDelta', '{"delta":{"text":"x"}}');
+  for (let bit = 0; bit < whole.length * 8; bit++) {
+    const damaged = Buffer.from(whole);
+    damaged[bit >> 3]! ^= 1 << (bit & 7);
+    const events: string[] = [];
+    const reader = converseFraming((name) => events.push(name), 1024);
+    assert.throws(() => reader.push(damaged), /damaged/, `bit ${bit}`);
+    assert.deepEqual(events, []);
+  }
+});
+
+test('a message past the limit is refused by its first bytes, before it is gathered', () => {
+  const huge = event('a', JSON.stringify('x'.repeat(400_000)));
+  const reader = converseFraming(() => assert.fail('told'), 1024);
+  assert.throws(() => reader.push(huge.subarray(0, 12)), /larger than 1024 bytes/);
+  assert.equal(told(converseFraming, [huge], 500_000).length, 1);
+});
+
+test('nothing is told after stop, not even of the chunk being read', () => {
+  const events: string[] = [];
+  const reader = converseFraming((name) => {
+    events.push(name);
+    reader.stop();
+  }, 1024);
+  reader.push(STREAM);
+  reader.push(STREAM);
+  assert.deepEqual(events, ['messageStart']);
+});
+
+test('an invoked stream tells the events of the model’s own form, and exceptions as its error events', () => {
+  const inner = '{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"é🌤"}}';
+  const chunk = (text: string) =>
+    event('chunk', JSON.stringify({ bytes: Buffer.from(text).toString('base64'), p: 'abc' }));
+  const stream = Buffer.concat([chunk(inner), chunk('{}'), exception('serviceUnavailableException', 'later')]);
+  const error = { type: 'error', error: { type: 'overloaded_error', message: 'later' } };
+  for (let at = 1; at < stream.length; at++) {
+    assert.deepEqual(told(invokeFraming, [stream.subarray(0, at), stream.subarray(at)]), [
+      ['content_block_delta', inner],
+      ['', '{}'],
+      ['error', JSON.stringify(error)],
+    ]);
+  }
+});
+
+test('an error in the headers of a message is an exception too', () => {
+  const error = awsMessage(
+    { ':message-type': 'error', ':error-code': 'InternalFailure', ':error-message': 'broken' },
+    Buffer.alloc(0),
+  );
+  assert.deepEqual(told(converseFraming, [error]), [[':exception:InternalFailure', '{"message":"broken"}']]);
+});
