@@ -64,7 +64,15 @@ export async function createApp({
 }: AppOptions): Promise<App> {
   const database = await openDatabase({ target, clock, log });
   const changes = await openChanges({ target, database, clock, log });
-  const spend = await createSpend({ database, changes, clock, log, dataDir: config.dataDir });
+  let settings = config;
+  const spend = await createSpend({
+    database,
+    changes,
+    clock,
+    log,
+    dataDir: config.dataDir,
+    retentionDays: () => settings.retention.generationsDays,
+  });
   const access = createAccess({ database, changes, clock });
   const transport = createTransport({ clock, log, ...outgoingOf(config) });
   const egress = createEgress({ clock, settings: () => settings.egress });
@@ -73,7 +81,6 @@ export async function createApp({
   const health = new Health(clock);
   const statistics = createStatistics({ database, clock, log });
   const running = new Running();
-  let settings = config;
   /** Providers of this machine that were found, beside the configured ones. */
   let local: Config['providers'] = [];
   let facts = loadFacts(config.dataDir, log);

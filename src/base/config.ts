@@ -24,6 +24,7 @@ import {
   hosts,
   limits,
   network,
+  retention,
 } from './config/section-readers.ts';
 import type { Config, TlsSettings } from './config/settings.ts';
 import { withEnvironment } from './config/with-environment.ts';
@@ -120,6 +121,7 @@ function readBody(field: Field | undefined, kinds: readonly KindFacts[], environ
       egress,
       limits,
       routing,
+      retention,
       providers: (list: Field) => readProviders(list, kinds),
     });
   return {
@@ -129,6 +131,7 @@ function readBody(field: Field | undefined, kinds: readonly KindFacts[], environ
     egress: read?.egress ?? DEFAULT_EGRESS,
     limits: read?.limits ?? DEFAULT_LIMITS,
     routing: read?.routing ?? DEFAULT_ROUTING,
+    retention: read?.retention ?? { generationsDays: null },
     providers: withEnvironment(read?.providers ?? [], kinds, environment),
   };
 }

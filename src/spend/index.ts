@@ -39,6 +39,8 @@ export interface SpendOptions {
   ledger?: Partial<LedgerLimits>;
   leases?: Partial<LeaseLimits>;
   maintainMs?: number;
+  /** Rows of generations are kept this long at least and a month longer at most; null: for ever. */
+  retentionDays?: () => number | null;
 }
 
 /** One dispatch to one endpoint, with what is needed to price it if this process dies. */

@@ -9,6 +9,7 @@ import type { Log } from '../base/log.ts';
 import type { Database } from '../storage/database.ts';
 import type { Journal, Segment } from './journal.ts';
 import type { Leases } from './leases.ts';
+import { addMonths, isMonthMissing } from './months/store.ts';
 import { decodeSettled, type Entry, encodeSettled } from './record.ts';
 import { scanSegment } from './scan.ts';
 import { enterGenerations } from './store.ts';
@@ -220,7 +221,7 @@ export async function enterBatch(
   log: Log,
 ): Promise<string[]> {
   try {
-    return await database.transaction((tx) => enterGenerations(tx, processId, entries));
+    return await enterOnce(database, processId, entries);
   } catch (error) {
     if (!isRowsFault(error)) throw error;
     if (entries.length === 1) {
@@ -231,6 +232,26 @@ export async function enterBatch(
     const first = await enterBatch(database, processId, entries.slice(0, half), log);
     return first.concat(await enterBatch(database, processId, entries.slice(half), log));
   }
+}
+
+/** The first row of a month finds no table for it. */
+async function enterOnce(database: Database, processId: string, entries: readonly Entry[]): Promise<string[]> {
+  const enter = () => database.transaction((tx) => enterGenerations(tx, processId, entries));
+  try {
+    return await enter();
+  } catch (error) {
+    if (!isMonthMissing(error)) throw error;
+    await addMonths(database, new Set(entries.map(({ row }) => monthOf(row))));
+    return enter();
+  }
+}
+
+const CREATED_AT = '"created_at":"';
+
+/** `2026-11` of the JSON of a row, whose time is in UTC. */
+function monthOf(row: string): string {
+  const at = row.indexOf(CREATED_AT) + CREATED_AT.length;
+  return row.slice(at, at + 7);
 }
 
 /** SQLSTATE classes 22 (data exception) and 23 (constraint violation). */

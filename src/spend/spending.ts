@@ -22,6 +22,7 @@ import type {
 import { Journal, type Segment } from './journal.ts';
 import { Leases } from './leases.ts';
 import { LEDGER_LIMITS, Ledger } from './ledger.ts';
+import { letGo, RETENTION_EVERY_MS } from './months/retention.ts';
 import { RENEW_MS, renewOwner, writeOwner } from './owner.ts';
 import { findGeneration, readBudgetStates, readUsage, releaseProcess } from './reading.ts';
 import { decodeRow, encodeAttempt, encodeIntent, encodeProgress, encodeRow, frame, type RowColumns } from './record.ts';
@@ -66,12 +67,14 @@ class Spending implements Spend {
   readonly #changes: Changes;
   readonly #clock: Clock;
   readonly #log: Log;
+  readonly #retentionDays: () => number | null;
   readonly #leases: Leases;
   readonly #processId: string;
   readonly #journalsDir: string;
   readonly #directory: string;
   #maintenance: Timer;
   #maintained = 0;
+  #letGoAt = 0;
   #maintaining: Promise<void> | undefined;
   #closed = false;
 
@@ -81,6 +84,7 @@ class Spending implements Spend {
     this.#changes = changes;
     this.#clock = clock;
     this.#log = log;
+    this.#retentionDays = options.retentionDays ?? (() => null);
     this.#processId = processId;
     this.#journalsDir = journalsDir;
     this.#directory = directory;
@@ -233,10 +237,18 @@ class Spending implements Spend {
         await this.ledger.inOrder(() => removeEmptyLeases(this.#database, this.#processId));
       }
       await replayDead(this.#journalsDir, this.#database, this.#clock, this.#log);
+      await this.#retain();
     } catch (error) {
       this.#log.warn('maintenance of the ledger failed and is tried again', { error });
     }
     if (!this.#closed) this.#maintenance.refresh();
+  }
+
+  async #retain(): Promise<void> {
+    const now = this.#clock.now();
+    if (now < this.#letGoAt) return;
+    this.#letGoAt = now + RETENTION_EVERY_MS;
+    await letGo(this.#database, now, this.#retentionDays(), this.#log);
   }
 
   #reconcile(): Promise<void> {

@@ -66,7 +66,7 @@ const INSERT_GENERATIONS = `
   WITH inserted AS (
     INSERT INTO generations (${NAMES})
     SELECT ${NAMES} FROM jsonb_to_recordset($1::jsonb) AS row(${TYPED})
-    ON CONFLICT (id) DO NOTHING
+    ON CONFLICT (id, created_at) DO NOTHING
     RETURNING id, created_at, key_id, workspace_id, organization_id, cost_nano, byok_nano
   )
   SELECT organization_id, workspace_id, key_id, min(created_at) AS created_at, array_agg(id) AS ids,

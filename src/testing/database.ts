@@ -56,6 +56,15 @@ export async function emptyDatabase(
   return targetFor(name);
 }
 
+/** A plain connection, closed when the test ends. */
+export async function connectOnce(test: Pick<TestContext, 'after'>, target: Target): Promise<pg.Client> {
+  const client = new pg.Client(clientConfig(target));
+  client.on('error', () => {});
+  await client.connect();
+  test.after(() => client.end());
+  return client;
+}
+
 const EXTERNAL_URL = process.env['GATEHOUSE_TEST_DATABASE_URL'];
 const PREFIX = 'gatehouse-test-';
 /** Nothing that a test writes has to survive a crash. */

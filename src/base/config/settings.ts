@@ -32,6 +32,7 @@ export interface Config {
   trustedProxies: readonly string[];
   egress: EgressSettings;
   limits: Limits;
+  retention: RetentionSettings;
   routing: RoutingSettings;
   providers: readonly ProviderSettings[];
 }
@@ -57,6 +58,12 @@ export interface HostSettings {
   global: readonly string[];
   europe: readonly string[];
   us: readonly string[];
+}
+
+/** How long what accumulates is kept; null: for ever. */
+export interface RetentionSettings {
+  /** Rows of generations, which go by whole months. Sums and budgets stay. */
+  generationsDays: number | null;
 }
 
 /** Where addresses that users give (images, documents) may lead, beyond the public internet. */

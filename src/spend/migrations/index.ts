@@ -1,5 +1,6 @@
 /** The tables of spend, for `storage/migrate.ts`. */
 import type { Migration } from '../../storage/migrate.ts';
 import { ledger } from './0020-ledger.ts';
+import { generationsByMonth } from './0021-generations-by-month.ts';
 
-export const spendMigrations: readonly Migration[] = [ledger];
+export const spendMigrations: readonly Migration[] = [ledger, generationsByMonth];

@@ -1,0 +1,30 @@
+import type { Migration } from '../../storage/migrate.ts';
+
+/**
+ * Rows by the month of their acceptance (UTC), so that old ones can be let go as whole tables. Months are made when a row
+ * of them comes (`months/store.ts`); a row is known by its id and its time, which one request never changes.
+ */
+export const generationsByMonth: Migration = {
+  name: '0021-generations-by-month',
+  sql: `
+    alter table generations rename to generations_before;
+    alter table generations_before rename constraint generations_pkey to generations_before_pkey;
+    create table generations (like generations_before) partition by range (created_at);
+    alter table generations add primary key (id, created_at);
+
+    do $$
+    declare
+      month timestamp;
+    begin
+      for month in select distinct date_trunc('month', created_at at time zone 'UTC') from generations_before loop
+        execute format(
+          'create table %I partition of generations for values from (%L) to (%L)',
+          'generations_' || to_char(month, 'YYYY_MM'), month::text || '+00', (month + interval '1 month')::text || '+00'
+        );
+      end loop;
+    end $$;
+
+    insert into generations select * from generations_before;
+    drop table generations_before;
+  `,
+};

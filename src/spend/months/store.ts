@@ -1,0 +1,76 @@
+/** The tables of single months behind `generations`: made when a row comes that has none, dropped as a whole when old. */
+import type { Database, Queryable } from '../../storage/database.ts';
+
+const PREFIX = 'generations_';
+/** Only one process makes or drops a month at a time. */
+const MONTHS_LOCK = 0x6d6f6e74;
+
+/** True for the refusal of a row whose month has no table; the server's message may be in any language. */
+export function isMonthMissing(error: unknown): boolean {
+  return (error as { routine?: unknown }).routine === 'ExecFindPartition';
+}
+
+/** @param months as `2026-11` */
+export async function addMonths(database: Database, months: Iterable<string>): Promise<void> {
+  await database.transaction(async (tx) => {
+    await tx.query('select pg_advisory_xact_lock($1)', [MONTHS_LOCK]);
+    for (const month of months) {
+      const from = monthStart(month);
+      await tx.query(
+        `create table if not exists ${PREFIX}${month.replace('-', '_')} partition of generations
+         for values from ('${timeText(from)}') to ('${timeText(nextMonth(from))}')`,
+      );
+    }
+  });
+}
+
+/**
+ * Drops the months that ended before `beforeMs`, a wall time. Their sums in counters stay. Waits for running statements
+ * for two seconds at most: a table that is being read is dropped another time.
+ * @returns the months that are gone
+ */
+export async function dropMonths(database: Database, beforeMs: number): Promise<string[]> {
+  const rows = await database.query<{ name: string }>(
+    `select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
+     where i.inhparent = 'generations'::regclass order by c.relname`,
+  );
+  const dropped: string[] = [];
+  for (const { name } of rows) {
+    const month = /^generations_(\d{4})_(\d{2})$/.exec(name);
+    if (month === null) continue;
+    const label = `${month[1]}-${month[2]}`;
+    if (nextMonth(monthStart(label)).getTime() > beforeMs) continue;
+    await database.transaction((tx) => dropMonth(tx, name));
+    dropped.push(label);
+  }
+  return dropped;
+}
+
+/** Counters of days, weeks and months that began before `beforeMs` and that nothing is leased from. */
+export async function dropWindows(database: Database, beforeMs: number): Promise<void> {
+  await database.query(
+    `delete from spend_windows where leased_nano = 0 and split_part(id, '/', 3) <> 'lifetime'
+       and split_part(id, '/', 4)::bigint < $1`,
+    [beforeMs],
+  );
+}
+
+async function dropMonth(tx: Queryable, table: string): Promise<void> {
+  await tx.query(`set local lock_timeout = '2s'`);
+  await tx.query('select pg_advisory_xact_lock($1)', [MONTHS_LOCK]);
+  await tx.query(`drop table if exists ${table}`);
+}
+
+function monthStart(month: string): Date {
+  const start = new Date(`${month}-01T00:00:00Z`);
+  if (!/^\d{4}-\d{2}$/.test(month) || Number.isNaN(start.getTime())) throw new RangeError('not a month');
+  return start;
+}
+
+function nextMonth(start: Date): Date {
+  return new Date(Date.UTC(start.getUTCFullYear(), start.getUTCMonth() + 1, 1));
+}
+
+function timeText(time: Date): string {
+  return `${time.toISOString().slice(0, 10)} 00:00:00+00`;
+}
