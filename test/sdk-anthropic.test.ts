@@ -93,7 +93,7 @@ cell('non-stream', async (form) => {
   script(form, false, { text: 'Bonjour, 北京 🌤' });
   const message = await anthropic.messages.create(request(form));
   assertMessage(message);
-  assert.deepEqual(message.content, [{ type: 'text', text: 'Bonjour, 北京 🌤', citations: null }]);
+  assert.deepEqual(message.content, [{ type: 'text', text: 'Bonjour, 北京 🌤', citations: [] }]);
   assert.deepEqual([message.stop_reason, message.stop_sequence], ['end_turn', null]);
 });
 

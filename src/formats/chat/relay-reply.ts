@@ -19,6 +19,8 @@ export function relayReply(text: string, value: unknown, turn: Turn, stamp: Stam
   ];
   const created = reply['created'];
   if (!isTime(created)) edits.push({ key: 'created', json: String(turn.created ?? stamp.created) });
+  // Promised to every client, if as null.
+  if (reply['system_fingerprint'] === undefined) edits.push({ key: 'system_fingerprint', json: 'null' });
   const usage = relayedUsage(closing);
   if (usage !== undefined) edits.push({ key: 'usage', json: stringifyJson(usage) });
   const choices = members.find((member) => member.key === 'choices');

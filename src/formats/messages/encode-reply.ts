@@ -44,7 +44,7 @@ export function encodeBlocks(part: Part): Fields[] {
     case 'text':
       return part.text === '' && part.citations === undefined ? [] : [textBlock(part)];
     case 'refusal':
-      return part.text === '' ? [] : [{ type: 'text', text: part.text, citations: null }];
+      return part.text === '' ? [] : [{ type: 'text', text: part.text, citations: [] }];
     case 'reasoning':
       return reasoningBlocks(part);
     case 'toolCall': {
@@ -63,7 +63,7 @@ export function encodeBlocks(part: Part): Fields[] {
 
 export function textBlock(part: TextPart): Fields {
   const citations = part.citations?.map(encodeCitation).filter((citation) => citation !== undefined) ?? [];
-  return { type: 'text', text: part.text, citations: citations.length > 0 ? citations : null };
+  return { type: 'text', text: part.text, citations };
 }
 
 /** The start of a call's block, its input not yet known. */

@@ -121,13 +121,13 @@ export class StreamedPart {
   private writeText(text: string, next: number): string {
     if (text === '') return '';
     // An empty block helps nobody and may not be sent back, so the start waits for something to show.
-    const start = this.opened ? '' : this.start({ type: 'text', text: '', citations: null }, next);
+    const start = this.opened ? '' : this.start({ type: 'text', text: '', citations: [] }, next);
     return start + this.delta({ type: 'text_delta', text });
   }
 
   private writeCitation(citation: unknown, next: number): string {
     if (citation === undefined) return '';
-    const start = this.opened ? '' : this.start({ type: 'text', text: '', citations: null }, next);
+    const start = this.opened ? '' : this.start({ type: 'text', text: '', citations: [] }, next);
     return start + this.delta({ type: 'citations_delta', citation });
   }
 

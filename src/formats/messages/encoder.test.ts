@@ -175,7 +175,7 @@ test('thinking without any signature has an empty one', () => {
 test('a refusal told as text is a text block and ends as a refusal', () => {
   const turn = turnOf([{ type: 'refusal', text: 'I cannot help with that.' }]);
   for (const answer of [whole(turn), { ...streamed(turn).stop, content: streamed(turn).content }] as Json[]) {
-    assert.deepEqual(answer.content, [{ type: 'text', text: 'I cannot help with that.', citations: null }]);
+    assert.deepEqual(answer.content, [{ type: 'text', text: 'I cannot help with that.', citations: [] }]);
     assert.equal(answer.stop_reason, 'refusal');
     assert.deepEqual(answer.stop_details, { type: 'refusal', category: null, explanation: null });
   }

@@ -16,7 +16,8 @@ export const DELTA: Promised = { stop_reason: 'null', stop_sequence: 'null', sto
 export const MESSAGE: Promised = { type: '"message"', role: '"assistant"', content: '[]', ...DELTA };
 
 const BLOCKS: Readonly<Record<string, Promised>> = {
-  text: { text: '""', citations: 'null' },
+  // An empty list, although null may stand there: some clients take only a list.
+  text: { text: '""', citations: '[]' },
   thinking: { thinking: '""', signature: '""' },
   // Not `caller`: a block's identity is the upstream's to tell, and it would have to be sent back to a service that may not know it.
   tool_use: { input: '{}' },
