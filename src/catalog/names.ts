@@ -7,13 +7,11 @@
 import type { Provider, ProviderKind } from '../providers/index.ts';
 import type { Endpoint, LatestModel, Model, RoutingVariant } from './catalog.ts';
 import type { Facts } from './facts.ts';
-import { nakedEndpoint, prefixed } from './offerings.ts';
+import { nakedEndpoint, prefixed, RESOURCE } from './offerings.ts';
 
 /** Suffixes that ask for a way of routing or a kind of endpoint; never part of an upstream's name. */
 const VARIANT = /:(free|nitro|floor|exacto|online|extended|thinking)$/;
 const OPEN_NAME = /^[A-Za-z0-9~._:@+-]{1,128}\/[A-Za-z0-9~._:@+/-]{1,200}$/;
-/** As Google's own clients write them. */
-const RESOURCE = 'models/';
 const LONGEST_NAME = 400;
 
 export interface NamedModels {

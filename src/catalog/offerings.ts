@@ -10,6 +10,9 @@ import type { Provider } from '../providers/index.ts';
 import type { Endpoint } from './catalog.ts';
 import { type Facts, type ModelFacts, type Offer, pricingFrom } from './facts.ts';
 
+/** As Google's own clients and lists write names. */
+export const RESOURCE = 'models/';
+
 /** The rows by every name of theirs that has an author in front. */
 export class FactsIndex {
   readonly facts: Facts;
@@ -44,20 +47,28 @@ export function offeringsOf(settings: ProviderSettings, provider: Provider, inde
       ...(model.serviceTiers ?? []).map((tier) => ({ ...listed, endpoint: inTier(listed.endpoint, tier) })),
     ];
   });
-  if (!settings.openEnded) return offered;
-  const upstream = new Set<string>();
+  return settings.openEnded ? [...offered, ...openOfferings(settings, provider, index)] : offered;
+}
+
+/** Of a provider that lists nothing in the yaml: what the facts say that it offers, then what it said itself. */
+function openOfferings(settings: ProviderSettings, provider: Provider, index: FactsIndex): Offering[] {
+  const offerings = new Map<string, Offering>();
   for (const facts of index.facts.models) {
     const offer = offerOf(facts, settings);
     if (offer === undefined) continue;
-    upstream.add(offer.upstream_id);
-    offered.push({ facts, name: null, endpoint: endpointFrom(facts, offer, settings, provider) });
+    offerings.set(facts.id, { facts, name: null, endpoint: endpointFrom(facts, offer, settings, provider) });
   }
-  for (const name of index.facts.listed[settings.id] ?? []) {
+  for (const listed of index.facts.listed[settings.id] ?? []) {
+    const name = listed.startsWith(RESOURCE) ? listed.slice(RESOURCE.length) : listed;
     const id = idOf(name, provider);
-    if (id === null || upstream.has(name)) continue;
-    offered.push({ facts: index.of(id), name: null, endpoint: nakedEndpoint(provider, id, name) });
+    if (id === null) continue;
+    const facts = index.of(id);
+    // Another name of what is there already, a dated one mostly, is found by the facts.
+    if (offerings.has(facts?.id ?? id)) continue;
+    const endpoint = facts === null ? nakedEndpoint(provider, id, name) : knownEndpoint(facts, provider, name);
+    offerings.set(endpoint.modelId, { facts, name: null, endpoint });
   }
-  return offered;
+  return [...offerings.values()];
 }
 
 export interface Offering {
@@ -107,10 +118,19 @@ function inTier(endpoint: Endpoint, { name, pricing }: ServiceTierSettings): End
 
 function endpointFrom(facts: ModelFacts, offer: Offer, settings: ProviderSettings, provider: Provider): Endpoint {
   return Object.freeze({
-    ...nakedEndpoint(provider, facts.id, offer.upstream_id),
+    ...knownEndpoint(facts, provider, offer.upstream_id),
     contextLength: offer.context_length ?? facts.context_length,
     maxCompletionTokens: offer.max_completion_tokens ?? facts.max_completion_tokens,
     pricing: priceAt(offer, settings),
+  });
+}
+
+/** What holds of the model wherever it is offered. */
+function knownEndpoint(facts: ModelFacts, provider: Provider, upstreamId: string): Endpoint {
+  return Object.freeze({
+    ...nakedEndpoint(provider, facts.id, upstreamId),
+    contextLength: facts.context_length,
+    maxCompletionTokens: facts.max_completion_tokens,
     inputModalities: facts.input_modalities,
     outputModalities: facts.output_modalities,
     supportedParameters: facts.supported_parameters,
@@ -144,9 +164,12 @@ function priceAt(offer: Offer | undefined, settings: ProviderSettings): Endpoint
   return offer?.pricing && settings.baseUrl === undefined ? pricingFrom(offer.pricing) : null;
 }
 
-/** The id of a model that a provider lists: its own name where that has an author already (routers), else its author's. */
+/**
+ * The id of a model that a provider lists: its own name where that has an author already (routers), else its author's. A
+ * router's names for the newest of a family are none.
+ */
 function idOf(name: string, provider: Provider): string | null {
-  const plain = name.startsWith('models/') ? name.slice('models/'.length) : name;
-  if (plain.includes('/')) return plain;
-  return provider.kind.author === undefined ? null : `${provider.kind.author}/${plain}`;
+  if (name.startsWith('~')) return null;
+  if (name.includes('/')) return name;
+  return provider.kind.author === undefined ? null : `${provider.kind.author}/${name}`;
 }

@@ -3,7 +3,17 @@
  * into place, so that a reader finds the old file or the new one; read with every row checked, and what cannot be used
  * is told and left alone.
  */
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, statSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
 import path from 'node:path';
 import { Compile } from 'typebox/compile';
 import type { Log } from '../../base/log.ts';
@@ -48,6 +58,7 @@ export function checkedFile(value: unknown): FactsFile {
 
 /** Replaces the file of the data folder. @throws what the file system throws; the old file is then still there */
 export function writeFacts(dataDir: string, facts: FactsFile): string {
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const file = path.join(dataDir, FILE);
   const draft = `${file}.${process.pid}.new`;
   try {
