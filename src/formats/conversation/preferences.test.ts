@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import Value from 'typebox/value';
 import { GatewayError } from '../../base/errors.ts';
-import { chat, messages } from '../index.ts';
+import { chat, messages, responses } from '../index.ts';
 import { checkPreferences, PreferencesSchema, readPreferences } from './preferences.ts';
 
 /** Path of the refusal, '' when there is none. */
@@ -53,8 +53,8 @@ test('each preference is taken as the wire has it, and a wrong one is refused by
 });
 
 test('every served form takes the same preferences', () => {
-  for (const { schema } of [chat, messages]) {
-    const body = { model: 'a/b', messages: [{ role: 'user', content: 'x' }], max_tokens: 5 };
+  for (const { schema } of [chat, messages, responses]) {
+    const body = { model: 'a/b', input: 'x', messages: [{ role: 'user', content: 'x' }], max_tokens: 5 };
     for (const [provider, path] of CASES) {
       assert.equal(Value.Check(schema, { ...body, provider }), path !== 'schema', JSON.stringify(provider));
     }

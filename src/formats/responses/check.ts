@@ -5,6 +5,7 @@
 import { invalidField } from '../../base/errors.ts';
 import { WIRE_ALIAS, WIRE_NAME } from '../../base/namespace.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
+import { checkPreferences } from '../conversation/preferences.ts';
 
 const NAME = /^[a-zA-Z0-9_-]{1,64}$/;
 const LONGEST_METADATA_KEY = 64;
@@ -53,11 +54,6 @@ function unbuilt(path: string): Error {
   return invalidField(path, 'asks for a feature that this gateway does not have yet');
 }
 
-/** Members of `provider` that the router follows. */
-const PREFERENCES = ['order', 'only', 'ignore', 'allow_fallbacks'];
-/** Values of the other ones that ask for nothing. */
-const HARMLESS: readonly unknown[] = [null, undefined, false, 'allow'];
-
 function refuseUnbuilt(request: Fields): void {
   listOf(request['plugins']).forEach((plugin, index) => {
     if (fieldsOf(plugin)['enabled'] !== false) throw unbuilt(`plugins[${index}]`);
@@ -66,10 +62,7 @@ function refuseUnbuilt(request: Fields): void {
     const value = request[field];
     if (value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0)) throw unbuilt(field);
   }
-  for (const [name, value] of Object.entries(fieldsOf(request['provider']))) {
-    if (!PREFERENCES.includes(name) && !HARMLESS.includes(value)) throw unbuilt(`provider.${name}`);
-  }
-  if (request['route'] === 'sort') throw unbuilt('route');
+  checkPreferences(request['provider']);
   if (fieldsOf(request['debug'])['echo_upstream_body'] === true) throw unbuilt('debug.echo_upstream_body');
 }
 

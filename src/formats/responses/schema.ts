@@ -4,6 +4,7 @@
  */
 import Type, { type TSchema } from 'typebox';
 import { EFFORTS } from '../conversation/effort.ts';
+import { PreferencesSchema } from '../conversation/preferences.ts';
 
 /** The same schema, null allowed. One schema with a list of types, so that a wrong value is told by its own rule. */
 function nullable(schema: TSchema): TSchema {
@@ -21,7 +22,6 @@ function optional(schema: TSchema) {
 }
 
 const range = (minimum: number, maximum: number) => Type.Number({ minimum, maximum });
-const names = Type.Array(Type.String({ minLength: 1 }));
 
 /** Every kind of item in one shape; `check.ts` asks for what each kind needs. */
 const Item = Type.Object({
@@ -63,14 +63,7 @@ export const schema: TSchema = Type.Object(
     prompt: optional(Type.Object({ id: Type.String({ minLength: 1 }) })),
     model: optional(Type.String({ minLength: 1 })),
     models: optional(Type.Array(Type.String({ minLength: 1 }), { minItems: 1 })),
-    provider: optional(
-      Type.Object({
-        order: optional(names),
-        only: optional(names),
-        ignore: optional(names),
-        allow_fallbacks: optional(Type.Boolean()),
-      }),
-    ),
+    provider: optional(PreferencesSchema),
     stream: optional(Type.Boolean()),
     max_output_tokens: optional(Type.Integer({ minimum: 1 })),
     max_tool_calls: optional(Type.Integer({ minimum: 0 })),

@@ -1,0 +1,49 @@
+/** What a request in the responses form needs of an endpoint, in the words of the catalog's `supported_parameters`. */
+import { type Fields, fieldsOf, listOf, textOrUndefined } from '../conversation/fields.ts';
+import type { Needs } from '../conversation/format.ts';
+
+/** Request fields and the catalog's names for them. */
+const PARAMETERS: Readonly<Record<string, readonly string[]>> = {
+  temperature: ['temperature'],
+  top_p: ['top_p'],
+  top_k: ['top_k'],
+  frequency_penalty: ['frequency_penalty'],
+  presence_penalty: ['presence_penalty'],
+  top_logprobs: ['top_logprobs', 'logprobs'],
+  max_output_tokens: ['max_tokens', 'max_completion_tokens'],
+  tools: ['tools'],
+  tool_choice: ['tool_choice'],
+  parallel_tool_calls: ['parallel_tool_calls'],
+  reasoning: ['reasoning', 'reasoning_effort', 'include_reasoning'],
+};
+
+const FORMAT_FEATURES: Readonly<Record<string, string>> = {
+  json_schema: 'structured_outputs',
+  json_object: 'response_format',
+};
+
+/** undefined: nothing but text. `inputs` was gathered while the media were counted. */
+export function needsOf(request: Fields, inputs: readonly string[], everyParameter: boolean): Needs | undefined {
+  const outputs = listOf(request['modalities']).flatMap((kind) =>
+    kind === 'text' ? [] : (textOrUndefined(kind) ?? []),
+  );
+  const features: string[] = [];
+  const tools = listOf(request['tools']);
+  if (tools.length > 0) features.push('tools');
+  const format = FORMAT_FEATURES[String(fieldsOf(fieldsOf(request['text'])['format'])['type'])];
+  if (format !== undefined) features.push(format);
+  const parameters = everyParameter ? parametersOf(request, features) : [];
+  if (inputs.length + outputs.length + features.length + parameters.length === 0) return undefined;
+  const names = tools.flatMap((tool) => textOrUndefined(fieldsOf(tool)['name']) ?? []);
+  return { inputs, outputs, features, parameters, ...(tools.length > 0 && { tools: names }) };
+}
+
+function parametersOf(request: Fields, features: readonly string[]): (readonly string[])[] {
+  const sent = Object.entries(PARAMETERS).flatMap(([field, names]) => {
+    const value = request[field];
+    return value === undefined || value === null || (Array.isArray(value) && value.length === 0) ? [] : [names];
+  });
+  if (textOrUndefined(fieldsOf(request['text'])['verbosity']) !== undefined) sent.push(['verbosity']);
+  for (const name of features) if (name !== 'tools') sent.push([name]);
+  return sent;
+}
