@@ -6,6 +6,7 @@ import { messages } from '../formats/index.ts';
 import type { ErrorContext, Exchange, Operation } from '../http/operation.ts';
 import type { Catalog, Endpoint, Model } from './catalog.ts';
 import { feedOf } from './feed.ts';
+import { imageOperations } from './images/index.ts';
 import {
   AnthropicModelListSchema,
   AnthropicModelSchema,
@@ -44,6 +45,7 @@ export function catalogOperations<C>(parts: CatalogOperationParts<C>): Operation
   return [
     ...listOperations(parts),
     ...modelOperations(parts),
+    ...imageOperations<C>(parts.catalog),
     {
       id: 'listZdrEndpoints',
       method: 'GET',

@@ -3,7 +3,7 @@
  * or written to one; an output token is thinking, sound, image or text), sums are exact integers of 10^-18 USD, and the
  * total is rounded once.
  */
-import type { Prices, Pricing } from '../base/config.ts';
+import type { ImagePrice, Prices, Pricing } from '../base/config.ts';
 import { type Nano, nanoFromPrice, type Price } from '../base/money.ts';
 import type { Usage } from '../formats/conversation/conversation.ts';
 
@@ -22,9 +22,11 @@ export interface Bill {
  * as the short one.
  *
  * @param inputImages images in the prompt, for models that charge them by the piece
+ * @param words quality and size of the pictures that were asked for, where their price depends on it
  */
-export function priceOf(usage: Usage, pricing: Pricing, inputImages = 0): Bill {
+export function priceOf(usage: Usage, pricing: Pricing, inputImages = 0, words: readonly string[] = []): Bill {
   const exact = exactPriceOf(chargedFor(usage), pricesFor(usage, pricing), inputImages);
+  exact.completion += picturesPriceOf(usage, pricing.outputImages, words);
   // Rounding the running sums, not the parts, keeps parts and total equal without rounding twice.
   const promptNano = nanoFromPrice(exact.prompt);
   const answeredNano = nanoFromPrice(exact.prompt + exact.completion);
@@ -45,6 +47,9 @@ export interface Ceiling {
   /** Each image of the prompt, on top of its tokens. */
   image: Price;
   webSearch: Price;
+  /** Each picture of the answer, on top of its tokens, and each begun million of its pixels. */
+  outputImage: Price;
+  outputMegapixel: Price;
 }
 
 export function ceilingOf(pricing: Pricing): Ceiling {
@@ -60,7 +65,29 @@ export function ceilingOf(pricing: Pricing): Ceiling {
     request: dearest('request'),
     image: dearest('image'),
     webSearch: dearest('webSearch'),
+    outputImage: dearestOf(pricing.outputImages, 'image'),
+    outputMegapixel: dearestOf(pricing.outputImages, 'megapixel'),
   };
+}
+
+function dearestOf(prices: readonly ImagePrice[] | undefined, per: ImagePrice['per']): Price {
+  return (prices ?? []).reduce((most, each) => (each.per === per && each.price > most ? each.price : most), 0n);
+}
+
+/**
+ * Pictures of the answer, for models that charge them by the piece or by their area. Of the prices whose variant fits the
+ * request, the one that says most about it holds; when none fits, the dearest does, since the bound covers no more.
+ */
+function picturesPriceOf(usage: Usage, prices: readonly ImagePrice[] | undefined, words: readonly string[]): bigint {
+  if (prices === undefined || prices.length === 0) return 0n;
+  const fitting = prices.filter(({ variant }) => variant.every((word) => words.includes(word)));
+  const candidates = fitting.length > 0 ? fitting : prices;
+  const chosen = candidates.reduce((best, each) => (isBetter(each, best, fitting.length > 0) ? each : best));
+  return times((chosen.per === 'image' ? usage.outputImages : usage.outputMegapixels) ?? 0, chosen.price);
+}
+
+function isBetter(one: ImagePrice, other: ImagePrice, byVariant: boolean): boolean {
+  return byVariant ? one.variant.length > other.variant.length : one.price > other.price;
 }
 
 /** How many tokens fall into each class; the classes of a side add up to the side. Exported for tests. */

@@ -43,12 +43,18 @@ export function meter(
 }
 
 /** What a usage costs at an endpoint. */
-export function metered(endpoint: Endpoint, usage: Usage, estimated: boolean, images = 0): Metered {
+export function metered(
+  endpoint: Endpoint,
+  usage: Usage,
+  estimated: boolean,
+  images = 0,
+  words: readonly string[] = [],
+): Metered {
   if (endpoint.pricing === null) {
     const cost = costView(null, 0n, 0n);
     return { usage, estimated, costNano: 0n, cacheDiscountNano: null, cost };
   }
-  const bill = priceOf(usage, endpoint.pricing, images);
+  const bill = priceOf(usage, endpoint.pricing, images, words);
   return {
     usage,
     estimated,

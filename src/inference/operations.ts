@@ -7,6 +7,7 @@ import type { JsonDocument } from '../base/json.ts';
 import { wireHeader } from '../base/namespace.ts';
 import type { ServedFormat } from '../formats/conversation/format.ts';
 import { EmbeddingsReply, embedding } from '../formats/embedding/index.ts';
+import { ImageReply, image } from '../formats/image/index.ts';
 import { chat, messages, responses } from '../formats/index.ts';
 import { RerankReply, rerank } from '../formats/rerank/index.ts';
 import type { SingleForm } from '../formats/single/index.ts';
@@ -54,6 +55,18 @@ export function inferenceOperations(parts: InferenceParts, limits: InferenceLimi
       path: '/rerank',
       summary: 'Order documents by their relevance to a query',
       reply: RerankReply,
+    }),
+    single(parts, limits, image, {
+      id: 'createImage',
+      path: '/images',
+      summary: 'Pictures from a prompt and reference images; partial ones as events where the provider streams',
+      reply: ImageReply,
+    }),
+    single(parts, limits, image, {
+      id: 'createImageGeneration',
+      path: '/images/generations',
+      summary: 'The same, where clients of another habit look for it',
+      reply: ImageReply,
     }),
     generation(parts),
   ];

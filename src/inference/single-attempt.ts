@@ -5,12 +5,21 @@
 import type { Clock, Timer } from '../base/clock.ts';
 import type { Limits } from '../base/config.ts';
 import type { GatewayError } from '../base/errors.ts';
+import type { Egress } from '../egress/index.ts';
 import type { Usage } from '../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { Closing, Stamp } from '../formats/conversation/format.ts';
-import { addUsage, type Course, type EventCourse, type SingleFormId } from '../formats/single/index.ts';
+import {
+  addUsage,
+  type Course,
+  type EventCourse,
+  type FetchedMedium,
+  type SingleFormId,
+  type Step,
+} from '../formats/single/index.ts';
 import { EventReader } from '../http/sse.ts';
 import type { FrameReader, Framing, UpstreamCall, UpstreamReceiver } from '../providers/index.ts';
+import { fetchResults } from './media/fetch-results.ts';
 import { isEventStream, retryAfter } from './reply-headers.ts';
 import type { AnswerEnd, Attempt, AttemptOwner, Send, WholeAnswer } from './task.ts';
 
@@ -27,6 +36,7 @@ export interface SingleAttemptSetup<Answer> {
   stream: boolean;
   owner: AttemptOwner;
   clock: Clock;
+  egress: Egress;
   limits: Limits;
   framing?: Framing | undefined;
   /** The provider's longest call, which all calls of one answer share. */
@@ -39,6 +49,8 @@ export class SingleAttempt<Answer> implements Attempt, UpstreamReceiver {
   #send: Send | undefined;
   #call: UpstreamCall | undefined;
   #wait: Timer | undefined;
+  /** Ends the fetching of results. */
+  #stop: AbortController | undefined;
   #startedAt = 0;
   #mode: 'head' | 'error' | 'whole' | 'stream' | 'waiting' | 'over' = 'head';
   #headers: Record<string, string> = {};
@@ -86,6 +98,7 @@ export class SingleAttempt<Answer> implements Attempt, UpstreamReceiver {
   abort(): void {
     this.#mode = 'over';
     this.#wait?.cancel();
+    this.#stop?.abort();
     this.#call?.abort();
   }
 
@@ -141,11 +154,14 @@ export class SingleAttempt<Answer> implements Attempt, UpstreamReceiver {
 
   #begin(): void {
     const { form, stream } = this.#setup;
-    const { path, body, method } = this.#course.call;
+    const { path, body, method, contentType, url } = this.#course.call;
     this.#mode = 'head';
     this.#chunks = [];
     this.#size = 0;
-    this.#call = this.#send!({ form, stream, path, body, ...(method && { method }) }, this);
+    this.#call = this.#send!(
+      { form, stream, path, body, ...(method && { method }), ...(contentType && { contentType }), ...(url && { url }) },
+      this,
+    );
   }
 
   #gather(chunk: Buffer): void {
@@ -161,8 +177,16 @@ export class SingleAttempt<Answer> implements Attempt, UpstreamReceiver {
     const body = this.#body();
     this.#chunks = [];
     const step = this.#course.read({ status: this.status, headers: this.#headers, body });
+    this.#take(step);
+  }
+
+  #take(step: Step<Answer>): void {
     if ('failure' in step) {
       this.#fail(step.failure);
+      return;
+    }
+    if ('fetch' in step) {
+      void this.#fetch(step.fetch, step.withMedia);
       return;
     }
     this.upstreamId ??= step.upstreamId;
@@ -170,12 +194,12 @@ export class SingleAttempt<Answer> implements Attempt, UpstreamReceiver {
     this.#earlier = addUsage(this.#earlier, step.usage);
     this.usage = this.#earlier;
     if ('answer' in step) this.#complete(step.answer);
-    else this.#follow(step.next, step.afterMs);
+    else this.#follow(step.next, step.afterMs, step.accepted === true);
   }
 
-  #follow(next: Course<Answer>, afterMs: number | undefined): void {
+  #follow(next: Course<Answer>, afterMs: number | undefined, accepted: boolean): void {
     const { clock, totalMs } = this.#setup;
-    this.paid = true;
+    if (!accepted) this.paid = true;
     this.#course = next;
     this.#mode = 'waiting';
     if (clock.monotonic() - this.#startedAt + (afterMs ?? 0) > totalMs) {
@@ -187,6 +211,22 @@ export class SingleAttempt<Answer> implements Attempt, UpstreamReceiver {
         if (this.#mode === 'waiting') this.#begin();
       });
     }
+  }
+
+  /** The upstream's work is done; its pictures are fetched from where it says they are. */
+  async #fetch(
+    urls: readonly string[],
+    withMedia: (media: ReadonlyMap<string, FetchedMedium>) => Step<Answer>,
+  ): Promise<void> {
+    const { egress, limits, clock, totalMs } = this.#setup;
+    this.#mode = 'waiting';
+    this.#stop = new AbortController();
+    const timeoutMs = Math.max(1, this.#startedAt + totalMs - clock.monotonic());
+    const options = { maxBytes: limits.upstreamReplyBytes, timeoutMs, signal: this.#stop.signal };
+    const media = await fetchResults(egress, urls, options);
+    if (media === undefined || this.#mode !== 'waiting') return;
+    if ('failure' in media) this.#fail(media.failure);
+    else this.#take(withMedia(media));
   }
 
   #startStream(): void {

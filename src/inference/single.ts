@@ -9,6 +9,7 @@ import type { Usage } from '../formats/conversation/conversation.ts';
 import type { Closing, FailureContext, Stamp } from '../formats/conversation/format.ts';
 import { type Adapter, addUsage, type SingleFormId } from '../formats/single/index.ts';
 import type { ApiType } from '../spend/index.ts';
+import { MediaFetcher } from './media/fetch-media.ts';
 import { type Metered, metered } from './meter.ts';
 import type { InferenceParts } from './parts.ts';
 import type { SingleRequest } from './request.ts';
@@ -25,6 +26,8 @@ export class SingleTask<Request, Answer> implements Task {
   readonly #request: SingleRequest<Request, Answer>;
   readonly #parts: InferenceParts;
   #decoded: Request | undefined;
+  /** What the request only names by address stands in `#decoded`. */
+  #fetched = false;
 
   constructor(request: SingleRequest<Request, Answer>, parts: InferenceParts) {
     this.apiType = API_TYPES[request.form.id];
@@ -52,13 +55,33 @@ export class SingleTask<Request, Answer> implements Task {
       BigInt(Math.ceil(most.promptTokens)) * dearest.prompt +
       BigInt(Math.ceil(most.outputTokens ?? 0)) * dearest.completion +
       BigInt(most.requests ?? 1) * dearest.request +
-      BigInt(most.inputImages ?? 0) * dearest.image;
+      BigInt(most.inputImages ?? 0) * dearest.image +
+      BigInt(most.outputImages ?? 0) * dearest.outputImage +
+      BigInt(most.outputMegapixels ?? 0) * dearest.outputMegapixel;
     return { nano: nanoFromPrice(price) + 1n, within: () => undefined };
   }
 
   estimate(endpoint: Endpoint): Estimate {
     const usage = this.#likely();
     return { promptTokens: usage.input, promptNano: this.#metered(endpoint, usage, true).costNano, outputPrice: 0n };
+  }
+
+  prepare(_endpoint: Endpoint, signal: () => AbortSignal): Promise<void> | undefined {
+    const { form, document } = this.#request;
+    if (form.remote === undefined || this.#fetched) return undefined;
+    const remote = form.remote(document);
+    return remote.size === 0 ? undefined : this.#fetch(remote, signal());
+  }
+
+  async #fetch(remote: ReadonlyMap<string, string>, signal: AbortSignal): Promise<void> {
+    const { egress, limits } = this.#parts;
+    const fetcher = new MediaFetcher(egress, limits, (url) => remote.get(url) ?? '');
+    const media = await fetcher.all(new Map([...remote.keys()].map((url) => [url, 'image'])), signal);
+    const given = [...media].map(
+      ([url, { mediaType, bytes }]) => [url, { mediaType, data: bytes.toString('base64') }] as const,
+    );
+    this.#decoded = this.#request.form.decode(this.#request.document, new Map(given));
+    this.#fetched = true;
   }
 
   attempt(endpoint: Endpoint, { stamp, owner, user }: AttemptAbout): Attempt {
@@ -71,6 +94,7 @@ export class SingleTask<Request, Answer> implements Task {
       stream: asked.stream,
       contextLength: endpoint.contextLength,
       providerId: endpoint.provider.id,
+      baseUrl: endpoint.provider.baseUrl,
     });
     return new SingleAttempt<Answer>({
       form: form.id,
@@ -86,6 +110,7 @@ export class SingleTask<Request, Answer> implements Task {
       stream: asked.stream,
       owner,
       clock: this.#parts.clock,
+      egress: this.#parts.egress,
       limits: this.#parts.limits,
       framing: endpoint.provider.kind.framing?.(form.id),
       totalMs: endpoint.provider.timeouts.total,
@@ -121,7 +146,8 @@ export class SingleTask<Request, Answer> implements Task {
 
   #metered(endpoint: Endpoint, usage: Usage, estimated: boolean): Metered {
     const charged = endpoint.pricing?.image === undefined ? 0 : this.#inputImages();
-    return metered(endpoint, usage, estimated, charged);
+    const words = endpoint.pricing?.outputImages && this.#request.form.priceWords?.(this.#decode());
+    return metered(endpoint, usage, estimated, charged, words);
   }
 
   #inputImages(): number {

@@ -63,7 +63,7 @@ export interface AttemptAbout {
 
 /** Sends one call to the endpoint of the attempt, signed as its provider wants it. */
 export type Send = (call: AttemptCall, receiver: UpstreamReceiver) => UpstreamCall;
-export type AttemptCall = Pick<Delivery, 'form' | 'stream' | 'path' | 'body' | 'method'>;
+export type AttemptCall = Pick<Delivery, 'form' | 'stream' | 'path' | 'body' | 'method' | 'contentType' | 'url'>;
 
 export interface AttemptOwner {
   /** Something visible is ready: `attempt.take()` has it. Called after each chunk that brought some. */

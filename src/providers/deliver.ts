@@ -24,6 +24,10 @@ export interface Delivery {
   body: Buffer | string;
   /** Default POST. */
   method?: 'GET';
+  /** Of the body; default JSON. */
+  contentType?: string;
+  /** Instead of base URL and path, for calls that the service itself told the address of; the caller has checked whose it is. */
+  url?: string;
   /** Headers of the client's request, lower case; only those that the kind forwards go along. */
   clientHeaders?: Readonly<Record<string, string | string[] | undefined>>;
 }
@@ -39,17 +43,18 @@ export interface DeliveryParts {
  * until then nothing is sent, and a sign-in that fails is the receiver's `failed`, with `sent` false.
  */
 export function deliver(delivery: Delivery, receiver: UpstreamReceiver, parts: DeliveryParts): UpstreamCall {
-  const { provider, credential, body, method } = delivery;
+  const { provider, credential, body, method, contentType } = delivery;
   const { kind } = provider;
   const path = kind.path?.(delivery) ?? delivery.path;
   const headers = kind.headers(credential);
+  if (contentType !== undefined) headers['content-type'] = contentType;
   for (const name of kind.forwards ?? []) {
     const value = delivery.clientHeaders?.[name];
     if (typeof value === 'string') headers[name] = value;
   }
   const transport = kind.transport ?? parts.transport;
   const request: UpstreamRequest = {
-    url: provider.baseUrl + path,
+    url: delivery.url ?? provider.baseUrl + path,
     headers,
     body,
     timeouts: provider.timeouts,

@@ -1,4 +1,5 @@
 import { geminiEmbedding } from '../formats/embedding/index.ts';
+import { googleImages } from '../formats/image/index.ts';
 import type { ProviderKind } from './provider.ts';
 
 /** Any service that speaks Gemini's form, without quirks. The key never stands in the address, where logs would show it. */
@@ -10,4 +11,5 @@ export const gemini: ProviderKind = {
   origin: 'google-gemini-v1',
   dialect: {},
   embedding: geminiEmbedding,
+  image: googleImages,
 };

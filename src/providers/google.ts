@@ -10,5 +10,5 @@ export const google: ProviderKind = {
   environment: 'GEMINI_API_KEY',
   alsoEnvironment: ['GOOGLE_API_KEY'],
   author: 'google',
-  bareModels: /^(gemini|gemma|learnlm)-/,
+  bareModels: /^(gemini|gemma|learnlm|imagen)-/,
 };

@@ -8,12 +8,14 @@ import { alibaba } from './alibaba.ts';
 import { anthropic } from './anthropic.ts';
 import { azure } from './azure.ts';
 import { bedrock } from './bedrock.ts';
+import { blackForest } from './black-forest.ts';
 import { cerebras } from './cerebras.ts';
 import { anyChat } from './chat.ts';
 import { cohere } from './cohere.ts';
 import { converse } from './converse.ts';
 import { deepinfra } from './deepinfra.ts';
 import { deepseek } from './deepseek.ts';
+import { fal } from './fal.ts';
 import { fireworks } from './fireworks.ts';
 import { gemini } from './gemini.ts';
 import { google } from './google.ts';
@@ -30,8 +32,10 @@ import { openai } from './openai.ts';
 import { openrouter } from './openrouter.ts';
 import { perplexity } from './perplexity.ts';
 import type { Provider, ProviderKind } from './provider.ts';
+import { recraft } from './recraft.ts';
 import { responses } from './responses.ts';
 import { simulated } from './simulated.ts';
+import { stability } from './stability.ts';
 import { together } from './together.ts';
 import { vertex } from './vertex.ts';
 import { vllm } from './vllm.ts';
@@ -42,9 +46,9 @@ import { zai } from './zai.ts';
 export { type Delivery, deliver } from './deliver.ts';
 export { Discovery, LOCAL_SERVERS, type LocalServer } from './discovery.ts';
 export type { FrameReader, Framing } from './framing.ts';
+export { outgoingOf } from './outgoing.ts';
 export { formsFor, type Provider, type ProviderKind, type Timeouts } from './provider.ts';
 export type { Transport, UpstreamCall, UpstreamReceiver, UpstreamRequest } from './send.ts';
-export { outgoingOf } from './outgoing.ts';
 export { createTransport } from './send.ts';
 export { type Signature, type Signer, SignInError, type UnsignedCall } from './sign.ts';
 
@@ -55,10 +59,12 @@ export const KINDS: readonly ProviderKind[] = [
   alibaba,
   azure,
   bedrock,
+  blackForest,
   cerebras,
   cohere,
   deepinfra,
   deepseek,
+  fal,
   fireworks,
   google,
   groq,
@@ -71,6 +77,8 @@ export const KINDS: readonly ProviderKind[] = [
   ollama,
   openrouter,
   perplexity,
+  recraft,
+  stability,
   together,
   vertex,
   vllm,

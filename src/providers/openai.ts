@@ -1,4 +1,5 @@
 import { openaiEmbedding } from '../formats/embedding/index.ts';
+import { openaiImages } from '../formats/image/index.ts';
 import { bearer } from './bearer.ts';
 import type { ProviderKind } from './provider.ts';
 import { openaiResponses } from './responses.ts';
@@ -15,7 +16,7 @@ export const openai: ProviderKind = {
   baseUrl: 'https://api.openai.com/v1',
   environment: 'OPENAI_API_KEY',
   author: 'openai',
-  bareModels: /^(ft:)?(gpt-|chatgpt-|codex-|o\d(-|$)|text-embedding-)/,
+  bareModels: /^(ft:)?(gpt-|chatgpt-|codex-|o\d(-|$)|text-embedding-|dall-e-)/,
   headers: bearer,
   origin: 'openai-responses-v1',
   dialect: {
@@ -23,4 +24,5 @@ export const openai: ProviderKind = {
     responses: openaiResponses,
   },
   embedding: openaiEmbedding(),
+  image: openaiImages,
 };

@@ -1,4 +1,5 @@
 import { openaiEmbedding } from '../formats/embedding/index.ts';
+import { publicImages } from '../formats/image/index.ts';
 import { rerankAdapter } from '../formats/rerank/index.ts';
 import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
@@ -17,4 +18,5 @@ export const openrouter: ProviderKind = {
   dialect: { chat: { reasoning: 'object', reasoningDetails: true, reasoningReplay: 'reasoning', cacheControl: true } },
   embedding: openaiEmbedding({ inputTypeMember: 'input_type', parts: 'public' }),
   rerank: rerankAdapter({ images: 'public' }),
+  image: publicImages,
 };

@@ -7,6 +7,7 @@ import type { FormatId, ReasoningOrigin } from '../formats/conversation/conversa
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { Dialect } from '../formats/conversation/format.ts';
 import type { EmbeddingAdapter } from '../formats/embedding/index.ts';
+import type { ImageAdapter } from '../formats/image/index.ts';
 import type { RerankAdapter } from '../formats/rerank/index.ts';
 import type { SingleFormId } from '../formats/single/index.ts';
 import type { Delivery } from './deliver.ts';
@@ -59,6 +60,8 @@ export interface ProviderKind {
   embedding?: EmbeddingAdapter;
   /** How it is asked to rank documents; absent: it does not. */
   rerank?: RerankAdapter;
+  /** How it is asked for pictures. */
+  image?: ImageAdapter;
   /** In-process providers (`simulated`) answer here instead of over the network. */
   transport?: Transport;
   /** Models that it brings along, for configurations that list none. */

@@ -1,3 +1,4 @@
+import { xaiImages } from '../formats/image/index.ts';
 import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
 import { openaiResponses } from './responses.ts';
@@ -18,6 +19,7 @@ export const xai: ProviderKind = {
   bareModels: /^grok-/,
   alsoSpeaks: ['responses'],
   origin: 'xai-responses-v1',
+  image: xaiImages,
   dialect: {
     responses: { ...openaiResponses, minOutputTokens: 1, userField: 'user', origin: 'xai-responses-v1' },
     chat: {

@@ -4,6 +4,7 @@ import type { Field, Reader } from './field.ts';
 import { kindNamed, type Options, optionReaders, optionsRead } from './kind-options.ts';
 import { distinct, duration, flag, integer, list, mapping, oneOf, price, text, textLike } from './readers.ts';
 import {
+  type ImagePrice,
   type ModelSettings,
   OVERRIDE_PRICE_NAMES,
   PRICE_NAMES,
@@ -263,11 +264,28 @@ function given(read: Record<string, unknown>, names: PriceNames): Prices {
 }
 
 function pricing(field: Field): Pricing | undefined {
-  const read = mapping(field, { ...shapeOf(PRICE_NAMES), overrides: list(override) }, ['prompt', 'completion']);
+  const shape = { ...shapeOf(PRICE_NAMES), overrides: list(override), output_images: list(imagePrice) };
+  const read = mapping(field, shape, ['prompt', 'completion']);
   const prices = given(read ?? {}, PRICE_NAMES);
   if (!read || prices.prompt === undefined || prices.completion === undefined) return undefined;
   const { prompt, completion } = prices;
-  return { ...prices, prompt, completion, ...(read.overrides !== undefined && { overrides: read.overrides }) };
+  return {
+    ...prices,
+    prompt,
+    completion,
+    ...(read.overrides !== undefined && { overrides: read.overrides }),
+    ...(read.output_images !== undefined && { outputImages: read.output_images }),
+  };
+}
+
+function imagePrice(field: Field): ImagePrice | undefined {
+  const variant = textLike(
+    /^\S+(?: \S+)*$/,
+    'qualities and sizes with one space between them, such as "high 1024x1024"',
+  );
+  const read = mapping(field, { price, per: oneOf(['image', 'megapixel'] as const), variant }, ['price']);
+  if (read?.price === undefined) return undefined;
+  return { price: read.price, per: read.per ?? 'image', variant: read.variant?.split(' ') ?? [] };
 }
 
 function override(field: Field): PriceOverride | undefined {

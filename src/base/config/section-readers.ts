@@ -97,10 +97,7 @@ export function network(field: Field): string | undefined {
 
 export const DEFAULT_EGRESS: EgressSettings = Object.freeze({
   networks: Object.freeze([]),
-  ports: Object.freeze([
-    { from: 80, to: 80 },
-    { from: 443, to: 443 },
-  ]),
+  ports: Object.freeze([80, 443].map((port) => Object.freeze({ from: port, to: port }))),
 });
 
 export function egress(field: Field): EgressSettings | undefined {

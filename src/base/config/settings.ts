@@ -218,6 +218,16 @@ export interface Pricing extends Prices {
   prompt: Price;
   completion: Price;
   overrides?: readonly PriceOverride[];
+  /** Pictures that the model makes, where they are charged by the piece or by their area. */
+  outputImages?: readonly ImagePrice[];
+}
+
+/** What one picture costs, or each begun million (1024 x 1024) of its pixels. */
+export interface ImagePrice {
+  per: 'image' | 'megapixel';
+  price: Price;
+  /** Qualities and sizes that the price is for, such as `high` and `1024x1024`; empty: for all that no other names. */
+  variant: readonly string[];
 }
 
 /** Prices that hold instead when a prompt, caches included, has more than `minPromptTokens`. */

@@ -293,6 +293,9 @@ export interface Usage {
   webFetches?: number;
   /** Rerank: what a request is charged by, one query with up to 100 documents each. */
   searchUnits?: number;
+  /** Pictures that were made, for models that charge them by the piece, and their area in begun millions of pixels. */
+  outputImages?: number;
+  outputMegapixels?: number;
   /** The upstream's record as it came, for the form that it belongs to. */
   native?: { origin: FormatId; value: Record<string, unknown> };
 }

@@ -38,10 +38,13 @@ export function mapCourse<From, To>(course: Course<From>, map: (answer: From) =>
   return {
     call,
     ...(share !== undefined && { share }),
-    read(reply) {
-      const step = course.read(reply);
-      if ('answer' in step) return { ...step, answer: map(step.answer) };
-      return 'next' in step ? { ...step, next: mapCourse(step.next, map) } : step;
-    },
+    read: (reply) => mapStep(course.read(reply), map),
   };
+}
+
+function mapStep<From, To>(step: Step<From>, map: (answer: From) => To): Step<To> {
+  if ('answer' in step) return { ...step, answer: map(step.answer) };
+  if ('next' in step) return { ...step, next: mapCourse(step.next, map) };
+  if ('fetch' in step) return { ...step, withMedia: (media) => mapStep(step.withMedia(media), map) };
+  return step;
 }

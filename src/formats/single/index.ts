@@ -20,7 +20,12 @@ export interface SingleForm<Request, Answer> {
   /** What the schema cannot say; throws GatewayError 400 with the path. */
   check(document: JsonDocument): void;
   asked(document: JsonDocument): Asked;
-  decode(document: JsonDocument): Request;
+  /** @param fetched what stands at the addresses of `remote`; what is missing there is left out */
+  decode(document: JsonDocument, fetched?: ReadonlyMap<string, FetchedMedium>): Request;
+  /** Pictures of the request that stand elsewhere and are fetched first: by address, the field that holds it. */
+  remote?(document: JsonDocument): ReadonlyMap<string, string>;
+  /** What a price list of pictures may tell apart in this request: its quality, its size. */
+  priceWords?(request: Request): readonly string[];
   /** An upper bound of what one answer can be charged for. Budgets reserve it. */
   most(request: Request, limits: EndpointLimits): Demand;
   /** The likely usage: what is entered when an upstream worked and reported nothing. */
@@ -53,11 +58,12 @@ export interface Demand {
   requests?: number;
   /** Images in the request. */
   inputImages?: number;
-  /** Images in the answer, for those that are charged by the piece. */
+  /** Images in the answer, for those that are charged by the piece, and their area. */
   outputImages?: number;
+  outputMegapixels?: number;
 }
 
-/** One HTTP call, below the provider's base URL and with its credential. Its body is JSON. */
+/** One HTTP call, below the provider's base URL and with its credential. */
 export interface Outgoing {
   /** Default POST. */
   method?: 'GET';
@@ -65,6 +71,16 @@ export interface Outgoing {
   path: string;
   /** '' for a GET. */
   body: Buffer | string;
+  /** Default JSON. */
+  contentType?: string;
+  /** Instead of base URL and path: an address that the service told and that `serviceUrl` has checked. */
+  url?: string;
+}
+
+/** Something that was fetched through the checked egress. `data` is base64. */
+export interface FetchedMedium {
+  mediaType: string;
+  data: string;
 }
 
 /** The answer to one call, with a status below 300. */
@@ -82,7 +98,16 @@ export interface Reply {
 export type Step<Answer> =
   | { answer: Answer; usage?: Usage; upstreamId?: string }
   | { failure: UpstreamFailure }
-  | { next: Course<Answer>; usage?: Usage; upstreamId?: string; afterMs?: number };
+  | {
+      next: Course<Answer>;
+      usage?: Usage;
+      upstreamId?: string;
+      afterMs?: number;
+      /** The reply only says that the work is under way: what follows may still cost nothing. */
+      accepted?: boolean;
+    }
+  /** Pictures that the service only names by address: they are fetched, and `withMedia` goes on. */
+  | { fetch: readonly string[]; withMedia(media: ReadonlyMap<string, FetchedMedium>): Step<Answer> };
 
 /** One call and how its reply is read. Holds whatever earlier calls of the same answer brought. */
 export interface Course<Answer> {
@@ -120,6 +145,8 @@ export interface SingleTarget {
   /** The client wants a stream. */
   stream: boolean;
   contextLength: number | null;
+  /** As configured, without a trailing slash. */
+  baseUrl: string;
   /** The provider's slug, for options that the client addresses to it. */
   providerId: string;
 }

@@ -1,0 +1,42 @@
+/** The operations that show the models which make pictures (wire/images.md). */
+import { GatewayError } from '../../base/errors.ts';
+import type { Operation } from '../../http/operation.ts';
+import type { Catalog } from '../catalog.ts';
+import { ModelParamsSchema } from '../schema.ts';
+import { ImageEndpointsSchema, ImageModelListSchema } from './schema.ts';
+import { imageEndpoints, viewImageEndpoints, viewImageModels } from './view.ts';
+
+const PATH = '/api/v1/images/models';
+
+/** @param catalog yields the current one: a reload replaces it */
+export function imageOperations<C>(catalog: () => Catalog): Operation<C>[] {
+  return [
+    {
+      id: 'listImageModels',
+      method: 'GET',
+      path: '/images/models',
+      summary: 'Models that make pictures, and what they take',
+      tag: 'Images',
+      access: 'any',
+      replies: { 200: { description: 'The models', schema: ImageModelListSchema } },
+      handle: (exchange) => exchange.reply(200, viewImageModels(catalog().models, PATH)),
+    },
+    {
+      id: 'listImageModelEndpoints',
+      method: 'GET',
+      path: '/images/models/{author}/{slug}/endpoints',
+      summary: 'The endpoints of one model that makes pictures, with their prices',
+      tag: 'Images',
+      access: 'any',
+      params: ModelParamsSchema,
+      replies: { 200: { description: 'The endpoints', schema: ImageEndpointsSchema } },
+      handle(exchange) {
+        const model = catalog().find(`${exchange.params['author']}/${exchange.params['slug']}`);
+        if (!model || imageEndpoints(model).length === 0) {
+          throw new GatewayError('not_found', 'there is no such model that makes pictures');
+        }
+        exchange.reply(200, viewImageEndpoints(model));
+      },
+    },
+  ];
+}

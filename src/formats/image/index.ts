@@ -1,0 +1,74 @@
+/** Images (spec.md, "POST /images"; wire/images.md): the public form, and how services are asked for pictures. */
+import { encodeFailure } from '../chat/encode-failure.ts';
+import { askedOf } from '../single/body.ts';
+import { inputUsage, type SingleForm } from '../single/index.ts';
+import { completedEvents, encodeReply, errorEvent, type ImageAnswer } from './reply.ts';
+import { check, decode, type ImageRequest, imagesIn, remoteReferences, schema } from './request.ts';
+import { mostMegapixels } from './size.ts';
+
+export type { ImageAbilities, ImageAdapter } from './adapter.ts';
+export { blackForestImages } from './black-forest.ts';
+export { falImages } from './fal.ts';
+export { googleImages } from './google.ts';
+export { openaiImages } from './openai.ts';
+export { publicImages } from './public.ts';
+export { recraftImages } from './recraft.ts';
+export { ImageReply } from './reply.ts';
+export { stabilityImages } from './stability.ts';
+export { xaiImages } from './xai.ts';
+
+/** The most that a service counts for one reference. */
+const REFERENCE_TOKENS = 8_192;
+/** What the dearest models write for a million pixels at their best quality, with thoughts and sketches beside it. */
+const TOKENS_PER_MEGAPIXEL = 6_500;
+const BESIDE_TOKENS = 8_192;
+/** Of an ordinary image, for what nobody reported. */
+const USUAL_TOKENS = 1_300;
+const BYTES_PER_TOKEN = 4;
+
+export const image: SingleForm<ImageRequest, ImageAnswer> = {
+  id: 'image',
+  schema,
+  check,
+  asked: (document) =>
+    askedOf(document, { images: imagesIn(document), documents: 0 }, document.structure['stream'] === true),
+  decode,
+  remote: remoteReferences,
+  most({ prompt, n, size, quality, referenceCount }) {
+    const megapixels = mostMegapixels(size);
+    const better = quality === 'xhigh' || quality === 'max' ? 2 : 1;
+    return {
+      promptTokens: Buffer.byteLength(prompt) + 256 + referenceCount * REFERENCE_TOKENS,
+      outputTokens: n * (Math.ceil(megapixels * TOKENS_PER_MEGAPIXEL) * better + BESIDE_TOKENS),
+      inputImages: referenceCount,
+      outputImages: n,
+      outputMegapixels: n * Math.ceil((megapixels * 1e6) / (1024 * 1024)),
+    };
+  },
+  likely({ prompt, n, size, referenceCount }) {
+    const output = n * USUAL_TOKENS;
+    return {
+      ...inputUsage(Math.ceil(Buffer.byteLength(prompt) / BYTES_PER_TOKEN) + referenceCount * 1_000),
+      output,
+      outputImage: output,
+      outputImages: n,
+      outputMegapixels:
+        n * Math.ceil((mostMegapixels({ ...size, tier: size.tier ?? '1K' }) * 1e6) / (1.2 * 1024 * 1024)),
+    };
+  },
+  /** What price lists tell apart. */
+  priceWords({ size, quality }) {
+    const { pixels, tier } = size;
+    return [
+      quality ?? 'auto',
+      ...(tier === undefined ? [] : [tier]),
+      ...(pixels === undefined ? [] : [`${pixels.width}x${pixels.height}`]),
+    ];
+  },
+  encodeReply: (answer, _request, stamp, closing) => encodeReply(answer, stamp, closing),
+  encodeFailure,
+  events: {
+    end: (answer, _request, stamp, closing) => completedEvents(answer, stamp, closing),
+    failure: errorEvent,
+  },
+};

@@ -1,0 +1,40 @@
+/** Bodies of the type `multipart/form-data`, for services that take files that way. */
+import { createHash } from 'node:crypto';
+
+export interface FilePart {
+  name: string;
+  filename: string;
+  mediaType: string;
+  bytes: Buffer;
+}
+
+/** Fields first, then files, as uploads usually are. Deterministic: the border is made of what it must not occur in. */
+export function encodeMultipart(
+  fields: Readonly<Record<string, string>>,
+  files: readonly FilePart[],
+): { contentType: string; body: Buffer } {
+  const hash = createHash('sha256');
+  for (const [name, value] of Object.entries(fields)) hash.update(`${name}\0${value}\0`);
+  for (const { bytes } of files) hash.update(bytes);
+  const boundary = `gatehouse-${hash.digest('hex').slice(0, 40)}`;
+  const chunks: Buffer[] = [];
+  const head = (lines: readonly string[]) => chunks.push(Buffer.from(`--${boundary}\r\n${lines.join('\r\n')}\r\n\r\n`));
+  for (const [name, value] of Object.entries(fields)) {
+    head([`Content-Disposition: form-data; name="${quoted(name)}"`]);
+    chunks.push(Buffer.from(`${value}\r\n`));
+  }
+  for (const { name, filename, mediaType, bytes } of files) {
+    head([
+      `Content-Disposition: form-data; name="${quoted(name)}"; filename="${quoted(filename)}"`,
+      `Content-Type: ${mediaType}`,
+    ]);
+    chunks.push(bytes, Buffer.from('\r\n'));
+  }
+  chunks.push(Buffer.from(`--${boundary}--\r\n`));
+  return { contentType: `multipart/form-data; boundary=${boundary}`, body: Buffer.concat(chunks) };
+}
+
+/** A name cannot end its own quotes or its line. */
+function quoted(text: string): string {
+  return text.replace(/["\r\n]/g, (found) => encodeURIComponent(found));
+}

@@ -1,0 +1,203 @@
+/** The request body of `POST /images` (spec.md; wire/images.md): its schema, its rules, and what adapters read of it. */
+import Type, { type TSchema } from 'typebox';
+import { invalidField } from '../../base/errors.ts';
+import type { JsonDocument } from '../../base/json.ts';
+import { sniffMediaType } from '../../base/media-type.ts';
+import { fieldsOf, listOf, textOf, textOrUndefined } from '../conversation/fields.ts';
+import { checkCommon, commonMembers } from '../single/body.ts';
+import { isOfRatio, isOfTier, pixelsOf, RATIOS, type Size, TIER_NAMES, type Tier, tierOf } from './size.ts';
+
+export const FORMATS = ['png', 'jpeg', 'webp', 'svg'] as const;
+export type OutputFormat = (typeof FORMATS)[number];
+export const QUALITIES = ['auto', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
+export type Quality = Exclude<(typeof QUALITIES)[number], 'auto'>;
+
+/** A reference image. Its bytes are fetched before an adapter sees it. */
+export interface Reference {
+  mediaType: string;
+  /** Base64. */
+  data: string;
+}
+
+export interface ImageRequest {
+  prompt: string;
+  n: number;
+  size: Size;
+  quality?: Quality;
+  background?: 'transparent' | 'opaque';
+  format?: OutputFormat;
+  compression?: number;
+  seed?: number;
+  references: readonly Reference[];
+  /** How many the client gave, also before they are fetched. */
+  referenceCount: number;
+  /** `provider.options`: free members by provider slug; only the serving one gets its own. */
+  options: Readonly<Record<string, unknown>>;
+}
+
+const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
+
+const MOST_REFERENCES = 16;
+
+export const schema: TSchema = Type.Object(
+  {
+    ...commonMembers,
+    prompt: Type.String({ minLength: 1 }),
+    n: optional(Type.Integer({ minimum: 1, maximum: 10, description: 'The most images; an answer may have fewer' })),
+    aspect_ratio: optional(Type.Enum([...RATIOS, 'auto'])),
+    resolution: optional(Type.Enum([...TIER_NAMES])),
+    size: optional(Type.String({ description: 'A resolution, or <width>x<height>, which wins' })),
+    quality: optional(Type.Enum([...QUALITIES])),
+    background: optional(Type.Enum(['auto', 'transparent', 'opaque'])),
+    output_format: optional(Type.Enum([...FORMATS])),
+    output_compression: optional(Type.Integer({ minimum: 0, maximum: 100 })),
+    seed: optional(Type.Integer()),
+    input_references: optional(
+      Type.Array(
+        Type.Object({
+          type: Type.Literal('image_url'),
+          image_url: Type.Object({ url: Type.String({ description: 'A data URL, or an http(s) address' }) }),
+        }),
+        { maxItems: MOST_REFERENCES },
+      ),
+    ),
+    stream: optional(Type.Boolean({ description: 'Partial images as events, where the provider streams' })),
+  },
+  { $id: 'ImageRequest' },
+);
+
+/** What the schema cannot say. */
+export function check(document: JsonDocument): void {
+  checkCommon(document);
+  const word = (name: string) => textOrUndefined(document.member(name));
+  checkSize(word('size'), word('resolution'), word('aspect_ratio'));
+  const format = word('output_format');
+  if (word('background') === 'transparent' && format !== undefined && format !== 'png' && format !== 'webp') {
+    throw invalidField('background', `cannot be transparent in ${format}: output_format must be png or webp`);
+  }
+  if (word('response_format') === 'url') {
+    throw invalidField('response_format', 'must be b64_json: images are not kept, so there is no address of them');
+  }
+  for (const name of ['mask', 'image']) {
+    const value = document.structure[name];
+    if (value !== undefined && value !== null) {
+      throw invalidField(name, 'is not a member of this form; reference images stand in input_references');
+    }
+  }
+  references(document).forEach((url, index) => {
+    checkReference(url, pathOf(index));
+  });
+  const options = fieldsOf(document.member('provider'))['options'];
+  if (options === undefined || options === null) return;
+  for (const [slug, value] of Object.entries(fieldsOf(options))) {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+      throw invalidField(`provider.options.${slug}`, 'must be an object');
+    }
+  }
+}
+
+function checkSize(size: string | undefined, resolution: string | undefined, ratio: string | undefined): void {
+  if (size === undefined || size === 'auto') return;
+  const tier = tierOf(size);
+  if (tier !== undefined) {
+    if (resolution !== undefined && resolution !== tier) {
+      throw invalidField('size', `is ${tier} and resolution is ${resolution}: they must agree`);
+    }
+    return;
+  }
+  const pixels = pixelsOf(size);
+  if (pixels === undefined) {
+    throw invalidField('size', `must be one of ${TIER_NAMES.join(', ')}, or <width>x<height> from 16 to 16384 each`);
+  }
+  if (ratio !== undefined && ratio !== 'auto' && !isOfRatio(pixels, ratio)) {
+    throw invalidField('aspect_ratio', `is ${ratio}, which ${size} is not: size has the explicit pixels`);
+  }
+  if (resolution !== undefined && !isOfTier(pixels, resolution as Tier)) {
+    throw invalidField('resolution', `is ${resolution}, which ${size} is not: size has the explicit pixels`);
+  }
+}
+
+function checkReference(url: string, path: string): void {
+  if (/^https?:\/\/[^\s]/i.test(url)) return;
+  const data = dataOf(url);
+  if (data === undefined) throw invalidField(path, 'must be a base64 data URL or an http(s) address');
+  if (typeOf(data) === undefined) throw invalidField(path, 'holds something that is not an image');
+}
+
+function pathOf(index: number): string {
+  return `input_references[${index}].image_url.url`;
+}
+
+function references(document: JsonDocument): string[] {
+  return listOf(document.member('input_references')).map((item) =>
+    textOf(fieldsOf(fieldsOf(item)['image_url'])['url']),
+  );
+}
+
+/** The base64 text of a data URL. */
+function dataOf(url: string): string | undefined {
+  const head = /^data:[\w.+-]*\/?[\w.+*-]*(?:;[\w=.-]+)*;base64,/i.exec(url.slice(0, 256));
+  const data = head === null ? undefined : url.slice(head[0].length);
+  return data !== undefined && /^[A-Za-z0-9+/]{8,}={0,2}$/.test(data) ? data : undefined;
+}
+
+/** The bytes tell the type; the label of a data URL may lie (bug 48). */
+function typeOf(data: string): string | undefined {
+  const type = sniffMediaType(Buffer.from(data.slice(0, 700), 'base64'));
+  return type?.startsWith('image/') ? type : undefined;
+}
+
+/** The addresses to fetch, with the fields that hold them. */
+export function remoteReferences(document: JsonDocument): Map<string, string> {
+  const remote = new Map<string, string>();
+  references(document).forEach((url, index) => {
+    if (/^https?:/i.test(url) && !remote.has(url)) remote.set(url, pathOf(index));
+  });
+  return remote;
+}
+
+export function imagesIn(document: JsonDocument): number {
+  return listOf(document.structure['input_references']).length;
+}
+
+/** @param fetched the references that stand elsewhere, by address; one that is not there is left out */
+export function decode(document: JsonDocument, fetched: ReadonlyMap<string, Reference> = new Map()): ImageRequest {
+  const word = (name: string) => {
+    const text = textOrUndefined(document.member(name));
+    return text === 'auto' ? undefined : text;
+  };
+  const number = (name: string) => {
+    const value = document.structure[name];
+    return typeof value === 'number' ? value : undefined;
+  };
+  const size = word('size');
+  const pixels = size === undefined ? undefined : pixelsOf(size);
+  const tier = (size === undefined ? undefined : tierOf(size)) ?? (word('resolution') as Tier | undefined);
+  const ratio = word('aspect_ratio');
+  const [quality, background, format] = [word('quality'), word('background'), word('output_format')];
+  const [compression, seed] = [number('output_compression'), number('seed')];
+  return {
+    prompt: textOf(document.member('prompt')),
+    n: number('n') ?? 1,
+    size:
+      pixels !== undefined
+        ? { pixels }
+        : { ...(ratio !== undefined && { ratio }), ...(tier !== undefined && { tier }) },
+    ...(quality !== undefined && { quality: quality as Quality }),
+    ...(background !== undefined && { background: background as 'transparent' | 'opaque' }),
+    ...(format !== undefined && { format: format as OutputFormat }),
+    ...(compression !== undefined && { compression }),
+    ...(seed !== undefined && { seed }),
+    references: references(document).flatMap((url) => {
+      const data = dataOf(url);
+      const given = data === undefined ? fetched.get(url) : { mediaType: typeOf(data) ?? 'image/png', data };
+      return given === undefined ? [] : [given];
+    }),
+    referenceCount: imagesIn(document),
+    options: fieldsOf(fieldsOf(document.member('provider'))['options']),
+  };
+}
+
+export function dataUrl({ mediaType, data }: Reference): string {
+  return `data:${mediaType};base64,${data}`;
+}

@@ -1,0 +1,16 @@
+import { stabilityImages } from '../formats/image/index.ts';
+import { bearer } from './bearer.ts';
+import type { ProviderKind } from './provider.ts';
+
+/** Stability AI: Stable Image and Stable Diffusion (platform.stability.ai/docs/api-reference). Without this `accept` it answers with bytes. */
+export const stability: ProviderKind = {
+  id: 'stability',
+  name: 'Stability AI',
+  baseUrl: 'https://api.stability.ai',
+  environment: 'STABILITY_API_KEY',
+  author: 'stabilityai',
+  headers: (credential) => ({ ...bearer(credential), accept: 'application/json' }),
+  origin: 'unknown',
+  dialect: {},
+  image: stabilityImages,
+};
