@@ -3,7 +3,14 @@ import { BlockList, isIP } from 'node:net';
 import { type Nano, nanoFromUsd } from '../money.ts';
 import type { Field, Reader } from './field.ts';
 import { distinct, duration, flag, integer, list, mapping, text, textLike } from './readers.ts';
-import type { AccountSettings, EgressSettings, HostSettings, Limits, PortRange } from './settings.ts';
+import type {
+  AccountSettings,
+  EgressSettings,
+  HostSettings,
+  Limits,
+  PortRange,
+  RetentionSettings,
+} from './settings.ts';
 
 export const DEFAULT_ACCOUNT: AccountSettings = Object.freeze({
   zdr: false,
@@ -113,6 +120,15 @@ function ports(field: Field): PortRange | undefined {
   const range = { from: Number(first), to: Number(last) };
   const known = range.from >= 1 && range.from <= range.to && range.to <= 65_535;
   return known ? range : field.fail('must be a port from 1 to 65535, or several such as 8000-8100');
+}
+
+export function retention(field: Field): RetentionSettings | undefined {
+  const read = mapping(field, { generations_days: days });
+  return read && { generationsDays: read.generations_days ?? null };
+}
+
+function days(field: Field): number | undefined {
+  return field.scalar()?.value === null ? undefined : integer(1, 36_500)(field);
 }
 
 export function limits(field: Field): Limits | undefined {
