@@ -20,6 +20,7 @@ const KNOWN: ReadonlySet<string> = new Set([
   'usage',
   'service_tier',
   'system_fingerprint',
+  'safeguard_results',
 ]);
 
 export function decodeReply(value: unknown, dialect: ChatDialect = {}): { turn: Turn } | { failure: UpstreamFailure } {
@@ -41,6 +42,7 @@ export function decodeReply(value: unknown, dialect: ChatDialect = {}): { turn: 
   turn.choices = choices.map((choice, index) => decodeChoice(object(choice) ?? {}, index, reply, dialect));
   const usage = decodeUsage(reply['usage']) ?? decodeUsage(object(reply['x_groq'])?.['usage']);
   if (usage !== undefined) turn.usage = usage;
+  if (Array.isArray(reply['safeguard_results'])) turn.safeguards = reply['safeguard_results'];
   const others = rest(reply, KNOWN);
   if (others !== undefined) turn.extras = { chat: others };
   return { turn };

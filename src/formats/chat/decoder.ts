@@ -52,6 +52,8 @@ export class ChatDecoder implements TurnDecoder {
       }
     }
     if (chunk['citations'] !== undefined) this.sources = sourceCitations(chunk, undefined);
+    const safeguards = chunk['safeguard_results'];
+    if (Array.isArray(safeguards)) events.push({ type: 'safeguards', results: safeguards });
     if (usage !== undefined) events.push({ type: 'usage', usage });
     const inChoice = choiceFailure(list(entries));
     return inChoice === undefined ? events : this.fail(events, inChoice);

@@ -22,6 +22,7 @@ export function encodeReply(turn: Turn, stamp: Stamp, closing: Closing): JsonObj
   reply['choices'] = turn.choices.map(encodeChoice);
   const usage = closingUsage(closing);
   if (usage !== undefined) reply['usage'] = usage;
+  if (turn.safeguards !== undefined) reply['safeguard_results'] = turn.safeguards;
   for (const [key, value] of Object.entries(turn.extras?.chat ?? {})) if (!(key in reply)) reply[key] = value;
   if (closing.metadata !== undefined) reply[closing.metadata.key] = closing.metadata.value;
   return reply;

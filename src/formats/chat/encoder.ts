@@ -10,6 +10,7 @@ import { closingUsage } from './usage.ts';
 export const DONE = 'data: [DONE]\n\n';
 
 export class ChatEncoder implements StreamEncoder {
+  private safeguards: JsonObject = {};
   private readonly stamp: Stamp;
   private readonly writer = new DeltaWriter();
   private readonly introduced = new Set<number>();
@@ -31,6 +32,9 @@ export class ChatEncoder implements StreamEncoder {
       case 'finish':
         // Held until the closing figures are known: usage may ride on it, and an error may still follow.
         this.finishes.set(event.choice, event.finish);
+        return '';
+      case 'safeguards':
+        this.safeguards = { safeguard_results: event.results };
         return '';
       case 'usage':
       case 'failure':
@@ -56,10 +60,11 @@ export class ChatEncoder implements StreamEncoder {
     for (const [choice, finish] of this.finishes) {
       text += this.introduction(choice);
       const choices = `{"index":${choice},"delta":{},"finish_reason":"${finish.unified}","native_finish_reason":${JSON.stringify(finish.native)}}`;
-      const extra: JsonObject = choice === last && !separate ? { ...(usage && { usage }), ...metadata } : {};
+      const extra: JsonObject =
+        choice === last && !separate ? { ...this.safeguards, ...(usage && { usage }), ...metadata } : {};
       text += this.whole(choices, extra);
     }
-    if (separate) text += this.whole('', { usage, ...metadata });
+    if (separate) text += this.whole('', { ...this.safeguards, usage, ...metadata });
     return text + DONE;
   }
 

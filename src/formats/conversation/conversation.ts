@@ -321,6 +321,8 @@ export interface Turn {
   fingerprint?: string | null;
   choices: Choice[];
   usage?: Usage;
+  /** What the upstream's safeguards say of the calls (spec.md, `safeguard_results`), as they came. */
+  safeguards?: unknown[];
   extras?: Extras;
 }
 
@@ -355,6 +357,8 @@ export type TurnEvent =
   | { type: 'partStop'; choice: number; index: number }
   | { type: 'logprobs'; choice: number; logprobs: Logprobs }
   | { type: 'finish'; choice: number; finish: Finish }
+  /** What the upstream's safeguards say of the calls; replaces what they said before. */
+  | { type: 'safeguards'; results: unknown[] }
   /** Replaces every earlier count of this answer. */
   | { type: 'usage'; usage: Usage }
   | { type: 'failure'; failure: import('./failure.ts').UpstreamFailure }

@@ -21,6 +21,7 @@ export function eventsOf(turn: Turn): TurnEvent[] {
     if (choice.logprobs) events.push({ type: 'logprobs', choice: number, logprobs: choice.logprobs });
     events.push({ type: 'finish', choice: number, finish: choice.finish });
   });
+  if (turn.safeguards) events.push({ type: 'safeguards', results: turn.safeguards });
   if (turn.usage) events.push({ type: 'usage', usage: turn.usage });
   events.push({ type: 'end' });
   return events;
@@ -35,6 +36,7 @@ export function collect(events: Iterable<TurnEvent>): Turn {
       const { type: _, ...head } = event;
       for (const [key, value] of Object.entries(head)) if (value !== undefined) Object.assign(turn, { [key]: value });
     } else if (event.type === 'usage') turn.usage = event.usage;
+    else if (event.type === 'safeguards') turn.safeguards = event.results;
     else gather(choiceAt(turn, event.choice), event);
   }
   return turn;

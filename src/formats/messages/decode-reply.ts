@@ -12,6 +12,7 @@ const NAMED_MEMBERS = [
   'id',
   'model',
   'role',
+  'safeguard_results',
   'stop_details',
   'stop_reason',
   'stop_sequence',
@@ -44,6 +45,7 @@ export function decodeReply(value: unknown): { turn: Turn } | { failure: Upstrea
   if (tier !== undefined) turn.serviceTier = tier;
   const usage = decodeUsage(value['usage']);
   if (usage !== undefined) turn.usage = usage;
+  if (Array.isArray(value['safeguard_results'])) turn.safeguards = value['safeguard_results'];
   const rest = restOf(value, NAMED_MEMBERS);
   if (rest !== undefined) turn.extras = { messages: rest };
   return { turn };

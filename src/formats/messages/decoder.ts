@@ -89,7 +89,7 @@ export class MessagesDecoder implements TurnDecoder {
     }
     if (typeof message['stop_reason'] === 'string') this.stop = message;
     // Behind the parts that it counts.
-    events.push(...usage);
+    events.push(...safeguardsOf(message), ...usage);
     return events;
   }
 
@@ -162,7 +162,7 @@ export class MessagesDecoder implements TurnDecoder {
   private readMessageDelta(value: Fields): TurnEvent[] {
     const delta = fieldsOf(value['delta']);
     if (typeof delta['stop_reason'] === 'string') this.stop = delta;
-    const events = this.readUsage(value['usage']);
+    const events = [...safeguardsOf(value), ...safeguardsOf(delta), ...this.readUsage(value['usage'])];
     return typeof this.stop['stop_reason'] === 'string' ? [...events, ...this.closeAnswer()] : events;
   }
 
@@ -199,6 +199,11 @@ export class MessagesDecoder implements TurnDecoder {
     this.over = true;
     return [{ type: 'failure', failure: { kind, status: null, message } }];
   }
+}
+
+function safeguardsOf(holder: Fields): TurnEvent[] {
+  const results = holder['safeguard_results'];
+  return Array.isArray(results) ? [{ type: 'safeguards', results }] : [];
 }
 
 type Delta = Extract<TurnEvent, { type: 'partDelta' }>['delta'];

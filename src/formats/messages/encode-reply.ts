@@ -26,6 +26,7 @@ export function encodeReply(turn: Turn, stamp: Stamp, closing: Closing): Fields 
     ...encodeFinish(choice.finish, answerOf(choice.parts)),
     container: null,
     ...native,
+    ...(turn.safeguards && { safeguard_results: turn.safeguards }),
     usage: { ...encodeUsage(closing.usage ?? turn.usage, turn.serviceTier), ...costMembers(closing.cost) },
     ...(closing.metadata && { [closing.metadata.key]: closing.metadata.value }),
   };

@@ -18,6 +18,7 @@ export class MessagesEncoder implements StreamEncoder {
   private serviceTier: string | null | undefined;
   private usage: Usage | undefined;
   private finish: Finish = { unified: 'stop', native: null };
+  private safeguards: unknown[] | undefined;
   private calls = false;
   private refused = false;
   /** Parts not closed on the wire, in order; the first is the live one. */
@@ -60,6 +61,9 @@ export class MessagesEncoder implements StreamEncoder {
         part.stopped = true;
         return part === this.waiting[0] ? this.advance() : '';
       }
+      case 'safeguards':
+        this.safeguards = event.results;
+        return '';
       case 'finish':
         if (event.choice === 0) this.finish = event.finish;
         return '';
@@ -73,7 +77,11 @@ export class MessagesEncoder implements StreamEncoder {
     const usage = closing.usage ?? this.usage;
     const delta: Fields = {
       type: 'message_delta',
-      delta: { ...encodeFinish(this.finish, { calls: this.calls, refused: this.refused }), container: null },
+      delta: {
+        ...encodeFinish(this.finish, { calls: this.calls, refused: this.refused }),
+        container: null,
+        ...(this.safeguards && { safeguard_results: this.safeguards }),
+      },
       usage: { ...encodeUsage(usage, this.serviceTier), ...costMembers(closing.cost) },
     };
     return (
