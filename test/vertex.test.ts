@@ -64,6 +64,7 @@ describe('Vertex AI', () => {
           open: named('open', 'meta/llama-4-maverick-17b-128e-instruct-maas'),
           broken: named('broken', 'gemini-2.5-flash', { id: 'test/shared' }),
           spare: { kind: 'chat', model: { id: 'test/shared' } },
+          tuned: named('gemini', 'endpoints/1234567890'),
           renewed: named('renewed', 'gemini-2.5-flash'),
           revoked: named('revoked', 'gemini-2.5-flash'),
           unreachable: { ...named('unreachable', 'gemini-2.5-flash'), sign_in_url: 'http://127.0.0.1:1' },
@@ -189,6 +190,13 @@ describe('Vertex AI', () => {
     const translated = gateway.upstream.requests('claude').at(-1)!.json as Json;
     assert.equal(translated.anthropic_version, 'vertex-2023-10-16');
     assert.ok(!('model' in translated));
+  });
+
+  test('a tuned model is asked at its endpoint', async () => {
+    gateway.upstream.script('tuned', GEMINI);
+    assert.equal((await ask('tuned')).status, 200);
+    const parent = '/projects/cloud-project/locations/global';
+    assert.equal(gateway.upstream.requests('tuned').at(-1)!.path, `${parent}/endpoints/1234567890:generateContent`);
   });
 
   test('models of other publishers are asked by chat completions', async () => {

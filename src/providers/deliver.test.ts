@@ -168,6 +168,19 @@ test('a token is renewed ahead of its end while calls go on with the old one; a 
   assert.equal(keeper.token(clock), 'two');
 });
 
+test('a fetch that does not come to an end is replaced, and what comes of it later counts no more', async () => {
+  const { keeper, fetches, clock } = keeperOf();
+  const lost = keeper.token(clock);
+  clock.advance(30_000);
+  const next = keeper.token(clock);
+  assert.equal(fetches.length, 2);
+  fetches[1]!.resolve({ value: 'second', expiresAt: clock.now() + 3_600_000 });
+  assert.equal(await next, 'second');
+  fetches[0]!.resolve({ value: 'first', expiresAt: clock.now() + 3_600_000 });
+  assert.equal(await lost, 'first');
+  assert.equal(keeper.token(clock), 'second');
+});
+
 test('a failed fetch is told to those who wait, the next call tries again; a refused token is not used twice', async () => {
   const { keeper, fetches, clock } = keeperOf();
   const waiting = [keeper.token(clock), keeper.token(clock)];

@@ -10,6 +10,8 @@ import { type Signer, SignInError, type Token, TokenKeeper } from './sign.ts';
 const SCOPE = 'https://www.googleapis.com/auth/cloud-platform';
 /** Where Google's library asks for tokens; `sign_in_url` replaces these hosts. */
 const SIGN_IN_HOSTS = /^https:\/\/(oauth2|sts|iamcredentials)\.googleapis\.com(?=\/)/;
+/** Of one request to the sign-in service. */
+const SIGN_IN_TIMEOUT_MS = 10_000;
 /** What a token lasts when its server does not say. */
 const USUAL_LIFE_MS = 3_600_000;
 
@@ -54,7 +56,7 @@ function isGoogle(baseUrl: string): boolean {
 
 async function fetchToken({ document, keyFile, signInUrl }: Account, clock: Clock): Promise<Token> {
   const { GoogleAuth, gaxios } = await import('google-auth-library');
-  const transporter = new gaxios.Gaxios();
+  const transporter = new gaxios.Gaxios({ timeout: SIGN_IN_TIMEOUT_MS });
   transporter.interceptors.request.add({
     resolved: async (options) => {
       // A failure is for the router to answer with the next endpoint, not to be waited for.

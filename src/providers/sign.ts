@@ -45,8 +45,10 @@ export interface Token<Value = string> {
 
 /** A token is renewed this long before it runs out: a call that begins with it should end with it. */
 const RENEW_AHEAD_MS = 5 * 60_000;
-/** After a renewal that failed while the token still holds: no further one for so long. */
+/** Between two renewals of a token that still holds, whether they fail or bring one that ends as early. */
 const RETRY_MS = 10_000;
+/** A fetch that takes longer has been forgotten by its service: the next call begins another. */
+const PATIENCE_MS = 30_000;
 
 /**
  * Keeps one token. Many may wait for it, one fetches it; near its end it is renewed while calls go on with the old one;
@@ -56,6 +58,7 @@ export class TokenKeeper<Value = string> {
   readonly #fetch: (clock: Clock) => Promise<Token<Value>>;
   #token: Token<Value> | undefined;
   #fetching: Promise<Value> | undefined;
+  #fetchedAt = 0;
   #notBefore = 0;
 
   constructor(fetch: (clock: Clock) => Promise<Token<Value>>) {
@@ -67,9 +70,9 @@ export class TokenKeeper<Value = string> {
     const token = this.#token;
     if (token === undefined || now >= token.expiresAt) return this.#renew(clock);
     if (now >= token.expiresAt - RENEW_AHEAD_MS && now >= this.#notBefore) {
-      this.#renew(clock).catch(() => {
-        this.#notBefore = clock.now() + RETRY_MS;
-      });
+      this.#notBefore = now + RETRY_MS;
+      // Nobody waits for it: calls go on with the old one, whatever becomes of it.
+      this.#renew(clock).catch(() => {});
     }
     return token.value;
   }
@@ -80,14 +83,18 @@ export class TokenKeeper<Value = string> {
   }
 
   #renew(clock: Clock): Promise<Value> {
-    this.#fetching ??= this.#fetch(clock)
+    const now = clock.monotonic();
+    if (this.#fetching !== undefined && now - this.#fetchedAt < PATIENCE_MS) return this.#fetching;
+    this.#fetchedAt = now;
+    const fetching = this.#fetch(clock)
       .then((token) => {
-        this.#token = token;
+        if (this.#fetching === fetching) this.#token = token;
         return token.value;
       })
       .finally(() => {
-        this.#fetching = undefined;
+        if (this.#fetching === fetching) this.#fetching = undefined;
       });
-    return this.#fetching;
+    this.#fetching = fetching;
+    return fetching;
   }
 }

@@ -1,18 +1,20 @@
-import { vertexEmbedding } from '../formats/embedding/index.ts';
 import type { FormatId } from '../formats/conversation/conversation.ts';
+import { vertexEmbedding } from '../formats/embedding/index.ts';
 import { geminiPath } from '../formats/gemini/index.ts';
 import type { Delivery } from './deliver.ts';
 import { googleSigner } from './google-sign-in.ts';
 import type { ProviderKind } from './provider.ts';
 
 const CLAUDE = /^(anthropic\/)?claude-/;
-/** `publisher/model`, and none of the two publishers that have a form of their own. */
-const OPEN = /^(?!google\/gemini|anthropic\/)[a-z0-9-]+\/./;
+/** `publisher/model`, and neither of the two publishers that have a form of their own nor a tuned model's endpoint. */
+const OPEN = /^(?!google\/gemini|anthropic\/|endpoints\/)[a-z0-9-]+\/./;
 
 function familyOf(model: string): 'claude' | 'open' | 'gemini' {
   if (CLAUDE.test(model)) return 'claude';
   return OPEN.test(model) ? 'open' : 'gemini';
 }
+
+const TUNED = /^endpoints\/[A-Za-z0-9-]+$/;
 
 const FORMS: Record<ReturnType<typeof familyOf>, readonly FormatId[]> = {
   claude: ['messages'],
@@ -86,6 +88,8 @@ function path({ provider, model, stream, form, path: usual }: Delivery): string 
   const name = encodeURIComponent(model.replace(/^(google|anthropic)\//, ''));
   switch (form) {
     case 'gemini':
+      // A tuned model is asked at the endpoint that it is deployed to.
+      if (TUNED.test(model)) return `${parent}/${model}${geminiPath('', stream).slice('/models/'.length)}`;
       return `${parent}/publishers/google${geminiPath(model.replace(/^google\//, ''), stream)}`;
     case 'messages':
       return `${parent}/publishers/anthropic/models/${name}:${stream ? 'streamRawPredict' : 'rawPredict'}`;
