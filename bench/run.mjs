@@ -2,7 +2,8 @@
  * `npm run bench`: what the gateway costs, as a ratio to nginx in front of the same upstream. Each case is run for every
  * subject in turn, several rounds, and the median is shown; a busy machine then shifts both sides. See README.md.
  *
- *   node bench/run.mjs [--rounds N] [--seconds S] [--warmup S] [--only TEXT] [--nginx PATH] [--portkey DIR] [--json]
+ *   node bench/run.mjs [--rounds N] [--seconds S] [--warmup S] [--only TEXT] [--endpoints N] [--nginx PATH]
+ *     [--portkey DIR] [--json]
  */
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -21,6 +22,7 @@ const { values: options } = parseArgs({
     seconds: { type: 'string', default: '3' },
     warmup: { type: 'string', default: '20' },
     only: { type: 'string', default: '' },
+    endpoints: { type: 'string' },
     nginx: { type: 'string' },
     portkey: { type: 'string' },
     json: { type: 'boolean', default: false },
@@ -58,6 +60,7 @@ async function main() {
     const mock = start(LOAD_CORE, path.join(folder, 'mock'), [upstreamPort, 1000, 250, 270, 5000].map(String));
     await listening(upstreamPort, mock, 'the mock upstream');
     const subjects = [await startNginx(folder, upstreamPort, options.nginx), await startGateway(folder, upstreamPort)];
+    if (options.endpoints) subjects.push(await startGateway(folder, upstreamPort, Number(options.endpoints)));
     if (options.portkey) subjects.push(await startPortkey(path.resolve(options.portkey), upstreamPort));
     await measureAll(folder, subjects);
   } finally {

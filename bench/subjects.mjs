@@ -40,9 +40,17 @@ export async function startNginx(folder, upstreamPort, program = 'nginx') {
   return subject('nginx', port, started, { chat: { path: '/v1/chat/completions', model: 'm' } });
 }
 
-export async function startGateway(folder, upstreamPort) {
+/** How many models each further provider of a large catalog has. */
+const MODELS_OF_A_PROVIDER = 10;
+
+/**
+ * @param endpoints of the whole catalog; all but one are of providers that nobody listens for, so that what they cost is
+ * what their being there costs
+ */
+export async function startGateway(folder, upstreamPort, endpoints = 1) {
+  const name = endpoints === 1 ? 'gateway' : `gateway-${endpoints}`;
   const port = await freePort();
-  const home = path.join(folder, 'gateway');
+  const home = path.join(folder, name);
   mkdirSync(home, { recursive: true });
   const provider = {
     id: 'mock',
@@ -60,7 +68,10 @@ export async function startGateway(folder, upstreamPort) {
     ],
   };
   // JSON is yaml.
-  writeFileSync(path.join(home, 'gatehouse.yaml'), JSON.stringify({ providers: [provider] }));
+  writeFileSync(
+    path.join(home, 'gatehouse.yaml'),
+    JSON.stringify({ providers: [provider, ...others(provider, endpoints - 1)] }),
+  );
   const env = {
     ...process.env,
     GATEHOUSE_HOST: '127.0.0.1',
@@ -76,12 +87,23 @@ export async function startGateway(folder, upstreamPort) {
     env,
   });
   await listening(port, started, 'the gateway');
-  const found = subject('gateway', port, started, {
+  const found = subject(name, port, started, {
     chat: { path: '/api/v1/chat/completions', model: 'mock/m' },
     messages: { path: '/api/v1/messages', model: 'mock/m' },
   });
   found.headers = [`Authorization: Bearer ${INFERENCE_KEY}`];
   return found;
+}
+
+function others(provider, count) {
+  const [model] = provider.models;
+  const models = Array.from({ length: count }, (_, index) => ({ ...model, id: `mock/other-${index}` }));
+  return Array.from({ length: Math.ceil(count / MODELS_OF_A_PROVIDER) }, (_, index) => ({
+    ...provider,
+    id: `other-${index}`,
+    base_url: 'http://127.0.0.1:9/v1',
+    models: models.slice(index * MODELS_OF_A_PROVIDER, (index + 1) * MODELS_OF_A_PROVIDER),
+  }));
 }
 
 /** `folder` is where `npm install @portkey-ai/gateway` was run; streams need the versions that `bench/README.md` names. */
