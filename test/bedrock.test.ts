@@ -4,10 +4,12 @@
  */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import { loadConfig } from '../src/base/config.ts';
+import { KINDS, providersFrom } from '../src/providers/index.ts';
 import { signatureFault } from '../src/testing/aws-signature.ts';
 import { awsMessage } from '../src/testing/corpus.ts';
 import { startGateway } from '../src/testing/gateway.ts';
-import { readServedStream, readServedWhole, type ServedForm } from '../src/testing/served-answer.ts';
+import { readServedStream, readServedWhole, SERVED_FORMS, type ServedForm } from '../src/testing/served-answer.ts';
 import type { Answer, ReceivedRequest } from '../src/testing/upstream.ts';
 
 const KEYS = {
@@ -18,7 +20,6 @@ const KEYS = {
 const SIGNED = { kind: 'bedrock', region: 'eu-west-1', api_key: JSON.stringify(KEYS) };
 const CLAUDE = 'eu.anthropic.claude-sonnet-4-5-20250929-v1:0';
 const ARN = 'arn:aws:bedrock:eu-west-1:123456789012:inference-profile/eu.amazon.nova-pro-v1:0';
-const SERVED: readonly ServedForm[] = ['chat', 'messages'];
 const PATHS = { chat: '/chat/completions', messages: '/messages', responses: '/responses' };
 
 const gateway = await startGateway(
@@ -83,13 +84,9 @@ function whole(text = TEXT): Answer {
 }
 
 async function ask(served: ServedForm, model: string, stream: boolean, more: object = {}, headers = {}) {
-  const body = {
-    model: `test/${model}`,
-    max_tokens: 500,
-    stream,
-    messages: [{ role: 'user', content: 'hi' }],
-    ...more,
-  };
+  const prompt =
+    served === 'responses' ? { input: 'hi' } : { max_tokens: 500, messages: [{ role: 'user', content: 'hi' }] };
+  const body = { model: `test/${model}`, stream, ...prompt, ...more };
   const response = await gateway.post(PATHS[served], body, headers);
   return { status: response.status, text: await response.text(), headers: response.headers };
 }
@@ -106,7 +103,7 @@ function assertSigned(request: ReceivedRequest, key: string): void {
 
 test('a signed call reaches the model that an ARN names, and its answer every form of client', async () => {
   const encoded = encodeURIComponent(ARN);
-  for (const served of SERVED) {
+  for (const served of SERVED_FORMS) {
     for (const stream of [false, true]) {
       gateway.upstream.script('nova', stream ? binary([STREAM]) : whole());
       const { status, text } = await ask(served, 'nova', stream);
@@ -132,10 +129,12 @@ test('a bearer key is sent as one, and nothing is signed', async () => {
 });
 
 test('a binary stream that the network cuts at any position reads as in one piece', async () => {
-  for (const served of SERVED) {
+  for (const served of SERVED_FORMS) {
     gateway.upstream.script('nova', binary([STREAM]));
     const one = readServedStream(served, (await ask(served, 'nova', true)).text, 'finish');
-    for (let at = served === 'chat' ? 1 : 7; at < STREAM.length; at += served === 'chat' ? 1 : 13) {
+    // Every position in one form; the others come behind the reading of the bytes.
+    const step = served === 'chat' ? 1 : 17;
+    for (let at = step; at < STREAM.length; at += step) {
       gateway.upstream.script('nova', binary([STREAM.subarray(0, at), STREAM.subarray(at)]));
       const { text } = await ask(served, 'nova', true);
       const cut = readServedStream(served, text, 'finish');
@@ -147,7 +146,7 @@ test('a binary stream that the network cuts at any position reads as in one piec
 test('a stream that ends before its stop, however its connection ends, is an error behind what was seen', async () => {
   const stop = Buffer.concat(EVENTS.slice(0, 5)).length;
   const firstText = Buffer.concat(EVENTS.slice(0, 2)).length;
-  for (const served of SERVED) {
+  for (const served of SERVED_FORMS) {
     for (const end of ['close', 'cut', 'reset'] as const) {
       for (const at of [firstText, firstText + 9, stop - EVENTS[4]!.length, stop - 1]) {
         gateway.upstream.script('nova', binary([STREAM.subarray(0, at)], { end }));
@@ -163,7 +162,7 @@ test('a stream that ends before its stop, however its connection ends, is an err
 });
 
 test('an exception in the middle of a stream is an error to the client, never a clean end', async () => {
-  for (const served of SERVED) {
+  for (const served of SERVED_FORMS) {
     const answer = [
       ...EVENTS.slice(0, 2),
       exception('throttlingException', 'Too many tokens, please wait.'),
@@ -174,7 +173,7 @@ test('an exception in the middle of a stream is an error to the client, never a 
     const seen = readServedStream(served, text, 'finish');
     assert.equal(seen.choices[0]!.text, 'Grüße ');
     assert.match(JSON.stringify(seen.error), /Too many tokens/);
-    assert.equal(text.includes('[DONE]') || text.includes('message_stop'), false);
+    assert.doesNotMatch(text, /"finish_reason":"stop"|message_stop|response\.completed/);
   }
 });
 
@@ -316,4 +315,37 @@ test('clients of other forms reach Claude in the converse form, with its thinkin
   const request = gateway.upstream.requests('claude').at(-1)!;
   assert.match(request.path, /\/converse$/);
   assert.deepEqual((request.json as { messages: { content: unknown }[] }).messages[1]!.content, content);
+});
+
+test('a picture by its address reaches the service as bytes, and never one that lies in the network of the gateway', async () => {
+  const picture = (url: string) => ({
+    chat: [{ type: 'image_url', image_url: { url } }],
+    messages: [{ type: 'image', source: { type: 'url', url } }],
+  });
+  for (const served of ['chat', 'messages'] as const) {
+    for (const model of ['nova', 'claude']) {
+      const before = gateway.upstream.requests(model).length;
+      const content = picture('http://169.254.169.254/latest/meta-data/')[served];
+      const { status, text } = await ask(served, model, false, { messages: [{ role: 'user', content }] });
+      assert.equal(status, 400, text);
+      assert.equal(gateway.upstream.requests(model).length, before);
+    }
+  }
+});
+
+test('a Bedrock key switches Bedrock on in the region that the environment names, keys of AWS alone do not', () => {
+  const load = (env: Record<string, string>, yaml = '{}') =>
+    providersFrom(loadConfig({ env, cwd: '/', kinds: KINDS, readFile: () => yaml }));
+  const listed = JSON.stringify({ providers: [{ id: 'aws', kind: 'bedrock' }] });
+  const [bearer] = load({ AWS_BEARER_TOKEN_BEDROCK: 'key', AWS_REGION: 'eu-west-1' });
+  assert.deepEqual([bearer!.id, bearer!.credentials], ['bedrock', ['key']]);
+  assert.equal(bearer!.baseUrl, 'https://bedrock-runtime.eu-west-1.amazonaws.com');
+  const keys = { AWS_ACCESS_KEY_ID: 'AKID', AWS_SECRET_ACCESS_KEY: 's', AWS_REGION: 'eu-west-1' };
+  assert.equal(
+    load(keys).some((provider) => provider.kind.id === 'bedrock'),
+    false,
+  );
+  const [aws] = load(keys, listed);
+  assert.deepEqual([aws!.id, aws!.credentials, aws!.options['region']], ['aws', [], 'eu-west-1']);
+  assert.throws(() => load({}, listed), /AWS_REGION is not set/);
 });

@@ -22,6 +22,7 @@ import {
   assertServed,
   readServedStream,
   readServedWhole,
+  SERVED_FORMS,
   type ServedAnswer,
   type ServedForm,
 } from '../testing/served-answer.ts';
@@ -37,7 +38,6 @@ const all = [
   ...recordings(['chat'], /^cohere$/).filter(({ text }) => !/"generation_id"/.test(text)),
 ];
 const streams = all.filter((one) => one.stream && one.status === 200);
-const SERVED: readonly ServedForm[] = ['chat', 'messages'];
 
 describe('recorded traffic of Bedrock and Cohere', { skip: corpusMissing }, () => {
   test('the corpus holds streams of both', () => {
@@ -46,7 +46,7 @@ describe('recorded traffic of Bedrock and Cohere', { skip: corpusMissing }, () =
 
   test('every stream reaches clients of every form with all that it says', async () => {
     for (const recording of streams) {
-      for (const served of SERVED) {
+      for (const served of SERVED_FORMS) {
         check(served, await play(recording, served, true, [recording.bytes]), read(recording), recording, '');
       }
     }
@@ -55,7 +55,7 @@ describe('recorded traffic of Bedrock and Cohere', { skip: corpusMissing }, () =
   test('every whole answer does, also told as a stream', async () => {
     for (const recording of all.filter((one) => !one.stream && one.status === 200)) {
       const whole = formOf(recording) === 'cohere' ? readCohereWhole : readConverseWhole;
-      for (const served of SERVED) {
+      for (const served of SERVED_FORMS) {
         const answer = await play(recording, served, false, [recording.bytes]);
         assert.equal(answer.status, 200, answer.text);
         const seen = readServedWhole(served, answer.text);
@@ -71,7 +71,7 @@ describe('recorded traffic of Bedrock and Cohere', { skip: corpusMissing }, () =
     for (const recording of streams) {
       const { bytes, id } = recording;
       const positions = exhaustive ? everyPosition(bytes) : sampleOf(hardPositions(recording), CUTS, id);
-      for (const served of SERVED) {
+      for (const served of SERVED_FORMS) {
         const { text } = await play(recording, served, true, [bytes]);
         assert.equal((await play(recording, served, true, cutBytes(bytes, 1))).text, text, id);
         for (const at of positions) {
@@ -89,7 +89,7 @@ describe('recorded traffic of Bedrock and Cohere', { skip: corpusMissing }, () =
         ? everyPosition(bytes)
         : [...sampleOf(hardPositions(recording), BREAKS, id), ...seeded(id, BREAKS, bytes.length)];
       for (const [turn, at] of positions.entries()) {
-        const served = SERVED[turn % SERVED.length]!;
+        const served = SERVED_FORMS[turn % SERVED_FORMS.length]!;
         for (const ending of ['close', 'break'] as const) {
           const kept = bytes.subarray(0, at);
           const answer = await play(recording, served, true, [kept], ending);
@@ -103,7 +103,7 @@ describe('recorded traffic of Bedrock and Cohere', { skip: corpusMissing }, () =
     const errors = all.filter(({ status }) => status >= 400);
     assert.ok(errors.length >= 3);
     for (const recording of errors) {
-      for (const served of SERVED) {
+      for (const served of SERVED_FORMS) {
         for (const stream of [false, true]) {
           assertRefused(await play(recording, served, stream, [recording.bytes]), `${recording.id} as ${served}`);
         }

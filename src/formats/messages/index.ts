@@ -34,4 +34,6 @@ export const messages: ServedFormat & SpokenFormat = {
   decodeReply: (value) => decodeReply(value),
   decoder: () => new MessagesDecoder(),
   decodeFailure,
+  // Cloud providers take bytes only (platform.claude.com, "Vision").
+  wantsBytes: (_kind, _url, dialect) => dialect.messages?.hosted !== undefined,
 };
