@@ -1,6 +1,6 @@
 /**
  * The catalog: models, the endpoints that serve them, and what they cost. In memory, made from the configuration. Not
- * here: how to reach a provider (`providers/`), and which endpoint a request gets (`inference/route.ts`).
+ * here: how to reach a provider (`providers/`), and which endpoint a request gets (`inference/routing`).
  */
 export {
   buildCatalog,
