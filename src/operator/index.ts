@@ -9,14 +9,16 @@ import type { Migration } from '../storage/migrate.ts';
 import { BACKUP_HELP, backupCommand, restoreCommand } from './backup.ts';
 import { CATALOG_HELP, catalogCommand } from './catalog.ts';
 import { type CommandParts, UsageError } from './command.ts';
+import { DOCTOR_HELP, doctorCommand } from './doctor.ts';
 import { KEYS_HELP, keysCommand } from './keys.ts';
 
-type Command = (args: readonly string[], parts: CommandParts) => Promise<number>;
+type Command = (args: readonly string[], parts: CommandParts, config: Machine['config']) => Promise<number>;
 
 const COMMANDS: Readonly<Record<string, { run: Command; help: string }>> = {
   keys: { run: keysCommand, help: KEYS_HELP },
   backup: { run: backupCommand, help: BACKUP_HELP },
   restore: { run: restoreCommand, help: BACKUP_HELP },
+  doctor: { run: doctorCommand, help: DOCTOR_HELP },
   catalog: { run: catalogCommand, help: CATALOG_HELP },
 };
 
@@ -46,8 +48,13 @@ export async function runCommand(name: string, args: readonly string[], machine:
     console.log(command.help);
     return 0;
   }
+  let config: Config | undefined;
   const parts: CommandParts = {
-    config: machine.config(),
+    // Read when a command first asks: the doctor tells what is wrong with them.
+    get config() {
+      config ??= machine.config();
+      return config;
+    },
     clock: systemClock,
     // Only what went wrong: the output is for people and scripts.
     log: createLog({ stream: process.stderr, level: 'error', clock: systemClock }),
@@ -56,7 +63,7 @@ export async function runCommand(name: string, args: readonly string[], machine:
     out: { isTTY: process.stdout.isTTY === true, print: (line) => console.log(line) },
   };
   try {
-    return await command.run(args, parts);
+    return await command.run(args, parts, machine.config);
   } catch (error) {
     if (error instanceof UsageError) {
       console.error(`${error.message}\n\n${command.help}`);

@@ -59,6 +59,19 @@ export async function migrate({ target, migrations, log }: MigrateOptions): Prom
   });
 }
 
+/** Names of those that have not run; rejects like `migrate`, and changes nothing. */
+export async function pendingMigrations({ target, migrations }: Omit<MigrateOptions, 'log'>): Promise<string[]> {
+  const client = new pg.Client(clientConfig(target));
+  client.on('error', () => {});
+  await client.connect();
+  try {
+    const ordered = migrations.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+    return pending(ordered, await readApplied(client)).map(({ name }) => name);
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
+
 /** What is wrong with a set of migration names; the project's tests keep it empty over the files of all folders. */
 export function migrationProblems(names: readonly string[]): string[] {
   const problems: string[] = [];

@@ -1,0 +1,79 @@
+/**
+ * `gatehouse doctor`: looks at everything that a gateway needs and says what is wrong, before or while it runs. Changes
+ * nothing; an embedded database that does not run is started for the look.
+ */
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { ConfigError } from '../base/config.ts';
+import { socketFolderOf } from '../storage/embedded.ts';
+import { type CommandParts, UsageError } from './command.ts';
+import { examineDatabase } from './doctor/database.ts';
+import { type Finding, fault, note, ok } from './doctor/finding.ts';
+import { examineAddress, examineCertificate, examineDataFolder, examineRuntime } from './doctor/machine.ts';
+import { examineModules } from './doctor/modules.ts';
+import { examineProviders } from './doctor/providers.ts';
+import { type Installation, withInstallation } from './installation.ts';
+
+export const DOCTOR_HELP = `gatehouse doctor [--json] [--offline]
+    looks at configuration, disk, database, keys, providers and modules, and names what is wrong; exits with 1 when
+    something is. --offline asks no provider`;
+
+export async function doctorCommand(
+  args: readonly string[],
+  parts: Omit<CommandParts, 'config'>,
+  config: () => CommandParts['config'],
+): Promise<number> {
+  const strange = args.find((arg) => arg !== '--json' && arg !== '--offline');
+  if (strange !== undefined) throw new UsageError(`unknown: ${strange}`);
+  const findings = await examine(parts, config, args.includes('--offline'));
+  if (args.includes('--json')) parts.out.print(JSON.stringify({ findings }, null, 2));
+  else for (const finding of findings) print(finding, parts.out.print);
+  return findings.some(({ level }) => level === 'fault') ? 1 : 0;
+}
+
+async function examine(
+  parts: Omit<CommandParts, 'config'>,
+  read: () => CommandParts['config'],
+  offline: boolean,
+): Promise<Finding[]> {
+  const findings = [examineRuntime()];
+  let config: CommandParts['config'];
+  try {
+    config = read();
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    // Without settings nobody knows where to look further.
+    return findings.concat(error.message.split('\n').map((problem) => fault('configuration', problem)));
+  }
+  findings.push(ok('configuration', `${config.file ?? 'no yaml file'}, ${config.providers.length} providers`));
+  findings.push(...examineDataFolder(config.dataDir), ...examineCertificate(config, parts.clock));
+  findings.push(...examineModules(config));
+  const blocked = findings.some(({ level, area }) => level === 'fault' && area !== 'network');
+  if (!blocked) findings.push(...(await examineInstallation({ ...parts, config })));
+  if (!offline) findings.push(...(await examineProviders(config, parts.clock, parts.log)));
+  return findings;
+}
+
+async function examineInstallation(parts: CommandParts): Promise<Finding[]> {
+  const { databaseUrl, dataDir } = parts.config;
+  if (databaseUrl === null && !existsSync(path.join(socketFolderOf(dataDir), 'PG_VERSION'))) {
+    return [note('database', 'there is none yet: the first start makes it'), await examineAddress(parts.config)];
+  }
+  const look = async (installation: Installation) => {
+    const { running } = installation;
+    const address = running ? ok('network', 'a gateway runs on this data folder') : await examineAddress(parts.config);
+    return [address, ...(await examineDatabase(parts, installation))];
+  };
+  try {
+    return await withInstallation(parts, look);
+  } catch (error) {
+    return [fault('database', (error as Error).message)];
+  }
+}
+
+const MARKS = { ok: 'ok   ', note: 'note ', fault: 'FAULT' };
+
+function print({ level, area, message, advice }: Finding, line: (text: string) => void): void {
+  line(`${MARKS[level]} ${area}: ${message}`);
+  if (advice !== undefined) line(`      ${advice}`);
+}

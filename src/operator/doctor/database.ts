@@ -1,0 +1,72 @@
+/** The database: reachable, of the right kind, with the schema of this version, and with keys in it. */
+import { type KeyKind, listOperatorKeys } from '../../access/index.ts';
+import { describeTarget } from '../../storage/connection.ts';
+import { type Database, openDatabase } from '../../storage/database.ts';
+import { databaseFacts } from '../../storage/facts.ts';
+import { pendingMigrations } from '../../storage/migrate.ts';
+import type { CommandParts } from '../command.ts';
+import type { Installation } from '../installation.ts';
+import { type Finding, fault, note, ok } from './finding.ts';
+
+const START_TIMEOUT_MS = 3_000;
+const SKEW_MS = 2_000;
+
+export async function examineDatabase(parts: CommandParts, { target }: Installation): Promise<Finding[]> {
+  const { clock, log, migrations } = parts;
+  let database: Database;
+  try {
+    database = await openDatabase({ target, clock, log, poolSize: 1, startTimeoutMs: START_TIMEOUT_MS });
+  } catch (error) {
+    return [
+      fault('database', (error as Error).message, 'see DATABASE_URL, the network between, and the server itself'),
+    ];
+  }
+  const findings: Finding[] = [];
+  try {
+    const facts = await databaseFacts(database);
+    findings.push(ok('database', `${describeTarget(target)}, version ${facts.version}`));
+    if (!facts.mayCreate) {
+      findings.push(
+        fault(
+          'database',
+          `the role ${facts.role} may not create tables in the schema ${facts.schema}`,
+          `grant create on schema ${facts.schema} to ${facts.role}`,
+        ),
+      );
+    }
+    const skewMs = Math.abs(facts.nowMs - clock.now());
+    if (skewMs > SKEW_MS) {
+      const seconds = Math.round(skewMs / 1000);
+      findings.push(
+        note('database', `its clock differs from this machine's by ${seconds} s`, 'let both keep time by NTP'),
+      );
+    }
+    const pending = await pendingMigrations({ target, migrations });
+    if (pending.length > 0) {
+      findings.push(note('database', `${pending.length} steps of the schema are to be done by the next start`));
+      return findings;
+    }
+    return findings.concat(await examineKeys(database, clock.now()));
+  } catch (error) {
+    return findings.concat(fault('database', (error as Error).message));
+  } finally {
+    await database.close();
+  }
+}
+
+async function examineKeys(database: Database, nowMs: number): Promise<Finding[]> {
+  const keys = await listOperatorKeys({ database }).catch(() => undefined);
+  if (keys === undefined) return [note('keys', 'there are none yet: the first start makes them')];
+  const usable = (kind: KeyKind) =>
+    keys.filter(
+      (key) => key.kind === kind && !key.disabled && (key.expiresAt === null || key.expiresAt.getTime() > nowMs),
+    ).length;
+  const findings = [
+    ok('keys', `${usable('management')} management keys and ${usable('inference')} inference keys work`),
+  ];
+  if (usable('management') === 0) {
+    findings.push(fault('keys', 'no management key works', 'gatehouse keys create --management'));
+  }
+  if (usable('inference') === 0) findings.push(note('keys', 'no inference key works', 'gatehouse keys create'));
+  return findings;
+}

@@ -1,0 +1,21 @@
+/** What the doctor says of one thing that it looked at. */
+export interface Finding {
+  /** `ok`; `note`: works, and is worth knowing; `fault`: the gateway will not start, or will not do what it is meant to. */
+  level: 'ok' | 'note' | 'fault';
+  area: 'configuration' | 'machine' | 'data folder' | 'database' | 'keys' | 'provider' | 'module' | 'network';
+  message: string;
+  /** What to do about it. */
+  advice?: string;
+}
+
+export function ok(area: Finding['area'], message: string): Finding {
+  return { level: 'ok', area, message };
+}
+
+export function note(area: Finding['area'], message: string, advice?: string): Finding {
+  return { level: 'note', area, message, ...(advice !== undefined && { advice }) };
+}
+
+export function fault(area: Finding['area'], message: string, advice?: string): Finding {
+  return { level: 'fault', area, message, ...(advice !== undefined && { advice }) };
+}

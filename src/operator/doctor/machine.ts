@@ -1,0 +1,107 @@
+/** The machine under the gateway: its runtime, its disk, its address, its certificate. */
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { accessSync, constants, mkdirSync, readdirSync, statfsSync, statSync } from 'node:fs';
+import { createServer } from 'node:net';
+import path from 'node:path';
+import type { Clock } from '../../base/clock.ts';
+import type { Config } from '../../base/config.ts';
+import { type Finding, fault, note, ok } from './finding.ts';
+
+const NEEDED_MAJOR = 26;
+const LITTLE_SPACE_BYTES = 1024 * 1024 * 1024;
+/** Below this the journal's own reserve is at stake. */
+const NO_SPACE_BYTES = 64 * 1024 * 1024;
+const EXPIRY_NOTE_MS = 14 * 86_400_000;
+
+export function examineRuntime(version: string = process.versions.node): Finding {
+  const major = Number(version.split('.')[0]);
+  if (major >= NEEDED_MAJOR) return ok('machine', `Node.js ${version} on ${process.platform} ${process.arch}`);
+  return fault(
+    'machine',
+    `Node.js ${version} is too old: ${NEEDED_MAJOR} is needed`,
+    'install without --omit=optional, so that the runtime package of this platform is there',
+  );
+}
+
+/** @param freeBytes of the file system that a folder is on; differs from the real one in tests */
+export function examineDataFolder(folder: string, freeBytes: (folder: string) => number = freeBytesOf): Finding[] {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? 'unknown error';
+    return [
+      fault(
+        'data folder',
+        `${folder} cannot be written (${code})`,
+        'give it to the account that runs the gateway, or set GATEHOUSE_DATA_DIR',
+      ),
+    ];
+  }
+  const findings: Finding[] = [];
+  if ((statSync(folder).mode & 0o077) !== 0) {
+    findings.push(note('data folder', `${folder} can be entered by other accounts`, `chmod 700 ${folder}`));
+  }
+  const free = freeBytes(folder);
+  const shown = `${Math.floor(free / (1024 * 1024))} MiB free`;
+  if (free < NO_SPACE_BYTES) {
+    findings.push(fault('data folder', `${shown} on the disk of ${folder}`, 'no request is accepted on a full disk'));
+  } else if (free < LITTLE_SPACE_BYTES) {
+    findings.push(note('data folder', `only ${shown} on the disk of ${folder}`));
+  } else {
+    findings.push(ok('data folder', `${folder}, ${shown}`));
+  }
+  return findings.concat(examineJournals(path.join(folder, 'journal')));
+}
+
+function freeBytesOf(folder: string): number {
+  const { bavail, bsize } = statfsSync(folder);
+  return bavail * bsize;
+}
+
+function examineJournals(folder: string): Finding[] {
+  let count = 0;
+  try {
+    count = readdirSync(folder).filter((name) => !name.startsWith('.')).length;
+  } catch {
+    return [];
+  }
+  if (count === 0) return [];
+  return [
+    note('data folder', `${count} journals of processes that run or were killed; the next start enters the latter`),
+  ];
+}
+
+/** Whether the address can be listened on; not to be asked while the gateway runs. */
+export function examineAddress({ host, port }: Pick<Config, 'host' | 'port'>): Promise<Finding> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      const advice =
+        error.code === 'EADDRINUSE'
+          ? 'another program listens there: stop it, or set GATEHOUSE_PORT'
+          : 'set GATEHOUSE_HOST and GATEHOUSE_PORT to an address of this machine';
+      resolve(fault('network', `${host}:${port} cannot be listened on (${error.code})`, advice));
+    });
+    server.listen({ host, port }, () => server.close(() => resolve(ok('network', `${host}:${port} is free`))));
+  });
+}
+
+export function examineCertificate({ tls }: Pick<Config, 'tls'>, clock: Clock): Finding[] {
+  if (tls === null) return [];
+  try {
+    const certificate = new X509Certificate(tls.certificate);
+    if (!certificate.checkPrivateKey(createPrivateKey(tls.key.reveal()))) {
+      return [fault('network', 'GATEHOUSE_TLS_KEY_FILE is not the key of the certificate')];
+    }
+    const untilMs = Date.parse(certificate.validTo);
+    if (untilMs <= clock.now()) return [fault('network', `the certificate has expired on ${certificate.validTo}`)];
+    if (Date.parse(certificate.validFrom) > clock.now()) {
+      return [fault('network', `the certificate is not valid before ${certificate.validFrom}`)];
+    }
+    const soon = untilMs - clock.now() < EXPIRY_NOTE_MS;
+    return [(soon ? note : ok)('network', `the certificate is valid until ${certificate.validTo}`)];
+  } catch (error) {
+    return [fault('network', `the certificate or its key cannot be read: ${(error as Error).message}`)];
+  }
+}

