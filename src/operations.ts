@@ -3,7 +3,7 @@ import { type AccessOperationParts, type Caller, keyOperations } from './access/
 import { catalogOperations } from './catalog/index.ts';
 import { healthOperations, type Readiness } from './health.ts';
 import type { Operation } from './http/operation.ts';
-import { type InferenceLimits, type InferenceParts, inferenceOperations } from './inference/index.ts';
+import { type InferenceLimits, type InferenceParts, inferenceOperations, leavesEndpoint } from './inference/index.ts';
 
 export interface OperationParts {
   access: AccessOperationParts;
@@ -20,6 +20,7 @@ export function operations(parts: OperationParts): Operation<Caller>[] {
     ...catalogOperations<Caller>({
       catalog: () => parts.inference.catalog(),
       statistics: () => parts.inference.statistics,
+      permits: (_caller, endpoint) => leavesEndpoint(parts.inference.policy(), endpoint),
     }),
     ...inferenceOperations(parts.inference, parts.limits),
   ];

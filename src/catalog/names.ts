@@ -25,6 +25,7 @@ export interface NamedModels {
 export class Names {
   readonly latest: readonly LatestModel[];
   readonly #byName = new Map<string, Model>();
+  readonly #free = new WeakMap<Model, Model>();
   readonly #open: readonly Provider[];
   readonly #vendors: readonly ProviderKind[];
 
@@ -54,11 +55,18 @@ export class Names {
     const base = name.slice(0, -variant.length - 1);
     const model = this.#whole(base) ?? this.#vendorsOwn(base);
     if (model === undefined) return undefined;
-    if (variant === 'free') {
-      return Object.freeze({ ...model, endpoints: Object.freeze(model.endpoints.filter(isFree)) });
-    }
+    if (variant === 'free') return this.#freeOf(model);
     // `extended` and `thinking` are models of their own where they exist, and `online` wants a search.
     return isRouting(variant) ? Object.freeze({ ...model, variant }) : undefined;
+  }
+
+  #freeOf(model: Model): Model {
+    let free = this.#free.get(model);
+    if (free === undefined) {
+      free = Object.freeze({ ...model, endpoints: Object.freeze(model.endpoints.filter(isFree)) });
+      this.#free.set(model, free);
+    }
+    return free;
   }
 
   #vendorsOwn(name: string): Model | undefined {

@@ -9,7 +9,7 @@ export { inferenceMigrations } from './migrations/index.ts';
 export { type InferenceLimits, inferenceOperations } from './operations.ts';
 export type { InferenceParts } from './parts.ts';
 export type { InferenceRequest, RequestAbout, SingleRequest } from './request.ts';
-export { Credentials, Health, type RoutingPolicy, Sessions } from './routing/index.ts';
+export { Credentials, Health, leavesEndpoint, type RoutingPolicy, Sessions } from './routing/index.ts';
 export { Running } from './running.ts';
 export { serve, serveSingle } from './serve.ts';
 export type { Sink } from './sink.ts';

@@ -222,6 +222,8 @@ interface Entry {
 function readEntry(value: unknown, upstreamId: string): Entry | undefined {
   if (!isRecord(value) || typeof value['name'] !== 'string') return undefined;
   const limit = isRecord(value['limit']) ? value['limit'] : {};
+  // The registry has no word for vectors, and their length stands where the tokens of an answer do.
+  const vectors = /embed/i.test(upstreamId);
   const modalities = isRecord(value['modalities']) ? value['modalities'] : {};
   return {
     name: value['name'].slice(0, 200),
@@ -229,10 +231,9 @@ function readEntry(value: unknown, upstreamId: string): Entry | undefined {
     created: dayOf(value['release_date']),
     knowledge: /^\d{4}-\d{2}(-\d{2})?$/.test(String(value['knowledge'])) ? String(value['knowledge']) : null,
     context: tokens(limit['context']),
-    output: tokens(limit['output']),
+    output: vectors ? null : tokens(limit['output']),
     input: words(modalities['input']),
-    // The registry has no word for vectors.
-    written: /embed/i.test(upstreamId) ? ['embeddings'] : words(modalities['output']),
+    written: vectors ? ['embeddings'] : words(modalities['output']),
     parameters: parametersOf(value),
     pricing: pricingOf(value['cost']),
   };
@@ -255,6 +256,7 @@ const COSTS: Readonly<Record<string, string>> = {
   cache_read: 'input_cache_read',
   cache_write: 'input_cache_write',
   input_audio: 'audio',
+  input_image: 'image_token',
   output_audio: 'audio_output',
 };
 /** Those that a longer prompt may change. */

@@ -68,7 +68,8 @@ test('rows of one family stand with the newest first, so that its latest is the 
 test('every kind of provider that an offer names exists, and every model is reached by every name of its', () => {
   const kinds = new Map(KINDS.map((kind) => [kind.id, kind]));
   for (const { offers } of models) for (const { provider } of offers) assert.ok(kinds.has(provider), provider);
-  const env = { OPENROUTER_API_KEY: 'k', PERPLEXITY_API_KEY: 'k' };
+  const names = ['OPENAI', 'GEMINI', 'MISTRAL', 'COHERE', 'VOYAGE', 'OPENROUTER', 'PERPLEXITY'];
+  const env = Object.fromEntries(names.map((name) => [`${name}_API_KEY`, 'k']));
   const config = loadConfig({
     env,
     cwd: '/',

@@ -30,7 +30,7 @@ export function prepare({ endpoints }: Model): readonly PreparedEndpoint[] {
   return found;
 }
 
-function prepareEndpoint(endpoint: Endpoint, index: number): PreparedEndpoint {
+export function prepareEndpoint(endpoint: Endpoint, index: number): PreparedEndpoint {
   const { provider, region, quantization, tier, supportedParameters, pricing } = endpoint;
   const variants = [region, quantization, tier?.name].filter((variant) => variant !== null && variant !== undefined);
   return {

@@ -4,9 +4,10 @@
  */
 import type { AccountSettings, Pricing } from '../../base/config.ts';
 import { type Price, parsePrice } from '../../base/money.ts';
+import type { Endpoint } from '../../catalog/index.ts';
 import type { Asked, Needs } from '../../formats/conversation/format.ts';
 import type { MaxPrice } from '../../formats/conversation/preferences.ts';
-import { isNamed, type PreparedEndpoint } from './prepared.ts';
+import { isNamed, type PreparedEndpoint, prepareEndpoint } from './prepared.ts';
 
 export interface Rule {
   /** As in `availability.excluded_by`. */
@@ -39,6 +40,13 @@ export function rulesFor(asked: Asked, promptBytes: number, policy: RoutingPolic
   return rules;
 }
 
+/** Whether the account's own settings leave an endpoint at all, for lists of what can be asked for. */
+export function leavesEndpoint(policy: RoutingPolicy, endpoint: Endpoint): boolean {
+  const rules: Rule[] = [];
+  addPrivacy(rules, { provider: {} }, policy);
+  return rules.every((rule) => rule.keeps(prepareEndpoint(endpoint, 0)));
+}
+
 function addLists(rules: Rule[], { provider: { only, ignore } }: Asked): void {
   const list = { name: 'allowed_providers', kind: 'list' } as const;
   if (only?.length) rules.push({ ...list, path: 'provider.only', keeps: (candidate) => isNamed(candidate, only) });
@@ -48,7 +56,7 @@ function addLists(rules: Rule[], { provider: { only, ignore } }: Asked): void {
 }
 
 /** What is not known of an endpoint counts as the worst (`UNKNOWN_DATA_POLICY`), so these rules fail closed. */
-function addPrivacy(rules: Rule[], { provider }: Asked, policy: RoutingPolicy): void {
+function addPrivacy(rules: Rule[], { provider }: Pick<Asked, 'provider'>, policy: RoutingPolicy): void {
   const privacy = (name: string, path: string | undefined, keeps: Rule['keeps']): void => {
     rules.push({ name: `data_policy:${name}`, kind: 'privacy', path, keeps });
   };
