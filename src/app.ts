@@ -173,7 +173,11 @@ export async function createApp({
 
 function catalogOf(config: Config, local: Config['providers'], facts: Facts) {
   const providers = [...config.providers, ...local];
-  for (const { credentials } of config.providers) for (const credential of credentials) redact(credential.reveal());
+  for (const { credentials, headers = {} } of config.providers) {
+    for (const credential of credentials) redact(credential.reveal());
+    // Short ones are words, such as a region, and no secrets.
+    for (const header of Object.values(headers)) if (header.reveal().length >= 16) redact(header.reveal());
+  }
   return buildCatalog(providers, providersFrom({ providers }), KINDS, facts);
 }
 

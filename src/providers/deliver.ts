@@ -52,6 +52,7 @@ export function deliver(delivery: Delivery, receiver: UpstreamReceiver, parts: D
     const value = delivery.clientHeaders?.[name];
     if (typeof value === 'string') headers[name] = value;
   }
+  if (provider.headers !== undefined) Object.assign(headers, provider.headers);
   const transport = kind.transport ?? parts.transport;
   const request: UpstreamRequest = {
     url: delivery.url ?? provider.baseUrl + path,

@@ -110,6 +110,7 @@ function providerFrom(settings: ProviderSettings): Provider {
     baseUrl: settings.baseUrl ?? addressOf(kind, settings.options),
     options: settings.options,
     credentials: Object.freeze(settings.credentials.map((credential) => credential.reveal())),
+    ...(settings.headers && { headers: revealed(settings.headers) }),
     timeouts: settings.timeouts,
     maxConcurrency: settings.maxConcurrency,
   };
@@ -117,17 +118,23 @@ function providerFrom(settings: ProviderSettings): Provider {
   return Object.freeze(signer === undefined ? provider : { ...provider, signer });
 }
 
+function revealed(headers: NonNullable<ProviderSettings['headers']>): Readonly<Record<string, string>> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, value.reveal()]));
+}
+
 function addressOf({ id, baseUrl }: ProviderKind, options: Readonly<Record<string, string>>): string {
   return (typeof baseUrl === 'function' ? baseUrl(options) : baseUrl) ?? `in-process:${id}`;
 }
 
 /** The kind with what belongs to one server rather than to its software: its forms, and the strictness of its template. */
-function configured(kind: ProviderKind, { speaks, strictTemplate }: ProviderSettings): ProviderKind {
+function configured(kind: ProviderKind, { speaks, strictTemplate, thinkTags }: ProviderSettings): ProviderKind {
   const [first, ...others] = (speaks ?? []) as readonly FormatId[];
-  if (first === undefined && !strictTemplate) return kind;
+  const chat = { ...(strictTemplate && { strictTemplate }), ...(thinkTags !== undefined && { thinkTags }) };
+  const quirky = Object.keys(chat).length > 0;
+  if (first === undefined && !quirky) return kind;
   const { speaksFor: _speaksFor, ...rest } = kind;
   return {
     ...(first === undefined ? kind : { ...rest, speaks: first, alsoSpeaks: others }),
-    ...(strictTemplate && { dialect: { ...kind.dialect, chat: { ...kind.dialect.chat, strictTemplate: true } } }),
+    ...(quirky && { dialect: { ...kind.dialect, chat: { ...kind.dialect.chat, ...chat } } }),
   };
 }

@@ -105,6 +105,8 @@ export interface Provider {
   options: Readonly<Record<string, string>>;
   /** Several are spread over and cooled one by one. Empty: calls carry no credential. */
   credentials: readonly string[];
+  /** Further headers of every call, as configured; names in lower case. */
+  headers?: Readonly<Record<string, string>>;
   timeouts: Timeouts;
   maxConcurrency: number;
   /** Absent: the headers of the kind are all that a call needs. */

@@ -1,6 +1,7 @@
 /** Readers of `providers` and what is below it. */
 import { Secret } from '../secret.ts';
 import type { Field, Reader } from './field.ts';
+import { headers } from './header-reader.ts';
 import { kindNamed, type Options, optionReaders, optionsRead } from './kind-options.ts';
 import { distinct, duration, flag, integer, list, mapping, oneOf, price, text, textLike } from './readers.ts';
 import {
@@ -82,7 +83,9 @@ function readProvider(field: Field, kinds: readonly KindFacts[]): ProviderSettin
       api_key: named?.credentialDocument ? documents : credentials,
       timeouts,
       max_concurrency: integer(1, 1_000_000),
+      headers,
       strict_template: flag,
+      think_tags: flag,
       speaks,
       models: models(speaks),
       ...(optionReaders(named?.options) as Record<never, never>),
@@ -109,6 +112,8 @@ function readProvider(field: Field, kinds: readonly KindFacts[]): ProviderSettin
     maxConcurrency: read.max_concurrency ?? DEFAULT_MAX_CONCURRENCY,
     options: optionsRead(kind.options, read),
     strictTemplate: read.strict_template ?? false,
+    ...(read.headers !== undefined && { headers: read.headers }),
+    ...(read.think_tags !== undefined && { thinkTags: read.think_tags }),
     speaks: read.speaks ?? null,
     models: listed ?? [],
     openEnded: listed === undefined,

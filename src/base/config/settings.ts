@@ -136,6 +136,10 @@ export interface ProviderSettings {
   speaks: readonly string[] | null;
   /** Its chat template takes one leading system message and strict alternation. */
   strictTemplate: boolean;
+  /** Its answers may begin with their thinking between `<think>` and `</think>`; absent: as its kind says. */
+  thinkTags?: boolean;
+  /** Further headers of its calls, names in lower case. */
+  headers?: Readonly<Record<string, Secret>>;
   models: readonly ModelSettings[];
   /** No models are listed: every name of the kind's author is served, without a price and with unknown limits. */
   openEnded: boolean;

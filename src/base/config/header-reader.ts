@@ -1,0 +1,30 @@
+/** Headers that an operator adds to the calls of a provider: an organization, a project, a tag for a proxy's bills. */
+import { Secret } from '../secret.ts';
+import type { Field } from './field.ts';
+import { textLike } from './readers.ts';
+
+/** Those that carry the call itself or its credential, which `api_key` is for. */
+const RESERVED =
+  /^(accept-encoding|api-key|authorization|connection|content-.*|cookie|expect|host|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|x-api-key|x-goog-api-key)$/;
+const VALUE = textLike(/^[\x20-\x7e]{1,4096}$/, 'a text that a header can carry');
+const MOST = 32;
+
+/** Names in lower case. The values may be secrets. */
+export function headers(field: Field): Readonly<Record<string, Secret>> | undefined {
+  const { items } = field.node as { items?: readonly { key?: { value?: unknown } | null }[] };
+  const names = Array.isArray(items) ? items.map(({ key }) => String(key?.value ?? '')) : [];
+  const members = field.members(names);
+  if (members === undefined) return undefined;
+  if (names.length > MOST) return field.fail(`must have ${MOST} members at most`);
+  const read: Record<string, Secret> = {};
+  for (const [name, member] of members) {
+    const lower = name.toLowerCase();
+    if (!/^[a-z0-9!#$%&'*+.^_`|~-]{1,128}$/.test(lower)) member.fail('must have a name that a header can have');
+    else if (RESERVED.test(lower)) member.fail('cannot be set: the call has a header of this name of its own');
+    else {
+      const value = VALUE(member);
+      if (value !== undefined) read[lower] = new Secret(value);
+    }
+  }
+  return read;
+}
