@@ -2,7 +2,6 @@
  * Where the keys that sign come from: a document that the configuration gives, or the chain that AWS's own tools search
  * (environment, profiles, single sign-on, the roles of containers and machines).
  */
-import type { Clock } from '../base/clock.ts';
 import { fieldsOf, textOrUndefined } from '../formats/conversation/fields.ts';
 import { SignInError, TokenKeeper } from './sign.ts';
 
@@ -36,17 +35,18 @@ export function readKeyDocument(credential: string): AwsKeys {
   return { accessKeyId, secretAccessKey, ...(sessionToken !== undefined && { sessionToken }) };
 }
 
-/** Keeps what the chain found until shortly before it runs out. Nothing is loaded or asked before the first call. */
+/**
+ * Keeps what the chain found until shortly before it runs out. Nothing is loaded or asked before the first call. The chain
+ * itself is made anew each time: the vendor's library would keep keys, and files, by a clock and a judgement of its own.
+ */
 export function chainKeeper(profile: string | undefined): TokenKeeper<AwsKeys> {
-  let provide: (() => Promise<AwsKeys & { expiration?: Date }>) | undefined;
-  return new TokenKeeper(async (_clock: Clock) => {
-    if (provide === undefined) {
-      const { fromNodeProviderChain } = await import('@aws-sdk/credential-provider-node').then((library) => ({
-        fromNodeProviderChain: library.defaultProvider,
-      }));
-      provide = fromNodeProviderChain(profile === undefined ? {} : { profile });
-    }
-    const { expiration, ...keys } = await provide();
-    return { value: keys, expiresAt: expiration?.getTime() ?? Number.POSITIVE_INFINITY };
+  return new TokenKeeper(async () => {
+    const { defaultProvider } = await import('@aws-sdk/credential-provider-node');
+    const found = await defaultProvider({ ignoreCache: true, ...(profile !== undefined && { profile }) })();
+    const { accessKeyId, secretAccessKey, sessionToken, expiration } = found;
+    return {
+      value: { accessKeyId, secretAccessKey, ...(sessionToken !== undefined && { sessionToken }) },
+      expiresAt: expiration?.getTime() ?? Number.POSITIVE_INFINITY,
+    };
   });
 }
