@@ -55,14 +55,14 @@ const PATIENCE_MS = 30_000;
  * a failure is told to those who wait and to nobody after them.
  */
 export class TokenKeeper<Value = string> {
-  readonly #fetch: (clock: Clock) => Promise<Token<Value>>;
+  readonly #obtain: (clock: Clock) => Promise<Token<Value>>;
   #token: Token<Value> | undefined;
   #fetching: Promise<Value> | undefined;
   #fetchedAt = 0;
   #notBefore = 0;
 
-  constructor(fetch: (clock: Clock) => Promise<Token<Value>>) {
-    this.#fetch = fetch;
+  constructor(obtain: (clock: Clock) => Promise<Token<Value>>) {
+    this.#obtain = obtain;
   }
 
   token(clock: Clock): Value | Promise<Value> {
@@ -86,7 +86,7 @@ export class TokenKeeper<Value = string> {
     const now = clock.monotonic();
     if (this.#fetching !== undefined && now - this.#fetchedAt < PATIENCE_MS) return this.#fetching;
     this.#fetchedAt = now;
-    const fetching = this.#fetch(clock)
+    const fetching = this.#obtain(clock)
       .then((token) => {
         if (this.#fetching === fetching) this.#token = token;
         return token.value;

@@ -65,13 +65,15 @@ function encodeFunction(tool: FunctionTool, losses: Losses): Fields {
   return declaration;
 }
 
-/** A tool of the service, given in its own spelling: `{"googleSearch": {}}`. */
+/** A tool of the service: `{"type": "google_search", ...settings}`, or in its own spelling, `{"googleSearch": {}}`. */
 function ownTool(tool: Exclude<Tool, FunctionTool>): Fields {
-  const value = fieldsOf(tool.value);
-  const names = Object.keys(value).filter((name) => name !== 'type');
-  if (names.length === 1 && OWN_TOOLS.has(names[0]!)) return { [names[0]!]: value[names[0]!] };
-  const kind = textOrUndefined(value['type']) ?? tool.origin;
-  throw new Uncarried(`tools of type ${kind}`, 'only that form knows them');
+  const { type, ...settings } = fieldsOf(tool.value);
+  const kind = textOrUndefined(type) ?? '';
+  const named = kind.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  if (OWN_TOOLS.has(named)) return { [named]: fieldsOf(settings[named] ?? settings) };
+  const [name, ...others] = Object.keys(settings);
+  if (type === undefined && name !== undefined && others.length === 0 && OWN_TOOLS.has(name)) return settings;
+  throw new Uncarried(`tools of type ${kind || tool.origin}`, 'only that form knows them');
 }
 
 /** The table of bug 40; absent when the client left it to the model and no function is strict. */

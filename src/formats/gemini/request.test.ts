@@ -289,6 +289,11 @@ test('the service’s own tools and settings pass as the client gave them', () =
   assert.deepEqual(body.safetySettings, safety);
   assert.equal(body.cachedContent, 'cachedContents/1');
   assert.deepEqual(body.generationConfig, { mediaResolution: 'MEDIA_RESOLUTION_LOW' });
+  const typed = [{ type: 'code_execution' }, { type: 'google_search', timeRangeFilter: { startTime: 't' } }];
+  assert.deepEqual(fromChat({ tools: typed }).tools, [
+    { codeExecution: {} },
+    { googleSearch: { timeRangeFilter: { startTime: 't' } } },
+  ]);
   assert.deepEqual(fromChat({ web_search_options: {} }).tools, [{ googleSearch: {} }]);
   assert.equal(refused({ tools: [WEATHER], web_search_options: {} }), 'tools');
   const mixed = fromChat({ tools: [WEATHER], web_search_options: {} }, target('gemini-3-pro-preview'));
