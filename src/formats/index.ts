@@ -15,6 +15,9 @@ export { chat, messages, responses };
 
 const SPOKEN: Partial<Record<FormatId, SpokenFormat>> = { chat, cohere, converse, gemini, messages, responses };
 
+/** Every form that upstreams are spoken to in. */
+export const SPOKEN_FORMS = Object.keys(SPOKEN) as readonly FormatId[];
+
 /** Throws for a form that no upstream is spoken to in; the list of provider kinds holds none. */
 export function spokenFormat(id: FormatId): SpokenFormat {
   const format = SPOKEN[id];
