@@ -3,6 +3,7 @@
  * upstream in the place of the service. The expectations are from the services' documentation.
  */
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { after, test } from 'node:test';
 import { KINDS } from '../src/providers/index.ts';
 import {
@@ -475,4 +476,14 @@ test('a server whose kind tells no thinking in the text may be marked as one tha
   gateway.upstream.script('team', wholeOf(chatReply({ text: TAGGED })));
   const { text } = await ask(gateway, 'messages', 'test/team', { messages: [USER] });
   assert.equal(readWhole('messages', text).reasoning, SEEN.reasoning);
+});
+
+test('the guide lists every compatible kind with its variable', () => {
+  const guide = readFileSync(new URL('../docs/guides/providers.md', import.meta.url), 'utf8');
+  for (const { id, environment } of NAMES) {
+    const row = guide.split('\n').find((line) => line.startsWith(`| \`${id}\``));
+    assert.ok(row !== undefined, `no row for ${id}`);
+    assert.ok(environment === undefined || row.includes(`\`${environment}\``), `${id}: no ${environment}`);
+    assert.match(row, /recording|documentation/, id);
+  }
 });
