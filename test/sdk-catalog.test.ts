@@ -204,6 +204,43 @@ for (const [provider, form, name, upstream, answered] of ASKED) {
   });
 }
 
+test('what the facts do not say of a model is not held against it', async () => {
+  gateway.upstream.script('anthropic', [answerOf('messages', false, { text: '{"a":1}' })]);
+  const schema = {
+    type: 'object',
+    properties: { a: { type: 'number' } },
+    required: ['a'],
+    additionalProperties: false,
+  };
+  const response = await gateway.post('/chat/completions', {
+    model: 'anthropic/claude-opus-5.5',
+    max_tokens: 16,
+    provider: { only: ['anthropic'] },
+    response_format: { type: 'json_schema', json_schema: { name: 'a', strict: true, schema } },
+    messages: [
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: 'hi' },
+          { type: 'file', file: { filename: 'a.pdf', file_data: 'data:application/pdf;base64,JVBERi0xLjQK' } },
+        ],
+      },
+    ],
+  });
+  assert.equal(response.status, 200, await response.text());
+});
+
+test("a chat request without an output cap is sent to Anthropic with the model's own limit", async () => {
+  gateway.upstream.script('anthropic', [answerOf('messages', false, { text: 'ok' })]);
+  const body = {
+    model: 'claude-haiku-4-5',
+    provider: { only: ['anthropic'] },
+    messages: [{ role: 'user', content: 'hi' }],
+  };
+  assert.equal((await gateway.post('/chat/completions', body)).status, 200);
+  assert.equal((gateway.upstream.requests('anthropic').at(-1)!.json as { max_tokens: number }).max_tokens, 64_000);
+});
+
 test('models/gemini-... reaches Google by the plain name', async () => {
   gateway.upstream.script('google', [{ status: 500, chunks: ['{}'] }]);
   await gateway.post('/chat/completions', {

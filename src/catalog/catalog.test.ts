@@ -146,6 +146,76 @@ test('a listed offering and an open one are endpoints of one model', () => {
   );
 });
 
+test('a listed model of a known id inherits what the yaml does not say; its price only from the very service', () => {
+  const stated = { id: 'anthropic/claude-haiku-4.5', context_length: 5, supported_parameters: ['seed'] };
+  const catalog = catalogOf({}, [
+    { id: 'public', kind: 'anthropic', api_key: 'k', models: [stated] },
+    { id: 'proxied', kind: 'anthropic', base_url: 'http://proxy.example', api_key: 'k', models: [{ id: stated.id }] },
+    chat('elsewhere', [{ id: stated.id }]),
+    {
+      id: 'own',
+      kind: 'anthropic',
+      api_key: 'k',
+      models: [{ ...stated, upstream_id: 'mine', pricing: { prompt: '1', completion: '1' } }],
+    },
+    chat('unknown', [{ id: 'anthropic/claude-nobody' }]),
+  ]);
+  const [atHome, proxied, elsewhere, own] = catalog.find(stated.id)!.endpoints;
+  assert.equal(catalog.find(stated.id)!.name, 'Claude Haiku 4.5');
+  assert.equal(atHome!.contextLength, 5);
+  assert.deepEqual(atHome!.supportedParameters, ['seed']);
+  assert.deepEqual(atHome!.partial, { parameters: false, inputs: false });
+  assert.equal(atHome!.maxCompletionTokens, 64_000);
+  assert.deepEqual(atHome!.inputModalities, ['text', 'image', 'file']);
+  assert.equal(atHome!.pricing!.prompt, 10n ** 12n);
+  assert.equal(atHome!.pricing!.inputCacheWrite1h, 2n * 10n ** 12n);
+  assert.deepEqual(
+    [atHome, proxied, elsewhere, own].map((one) => one!.upstreamId),
+    ['claude-haiku-4-5', 'claude-haiku-4-5', 'claude-haiku-4.5', 'mine'],
+  );
+  assert.deepEqual(
+    [proxied, elsewhere].map((one) => [one!.pricing, one!.contextLength]),
+    [
+      [null, 200_000],
+      [null, 200_000],
+    ],
+  );
+  assert.equal(proxied!.partial!.parameters, true);
+  assert.equal(own!.pricing!.prompt, 10n ** 18n);
+  assert.equal(catalog.find('anthropic/claude-nobody')!.facts, undefined);
+});
+
+test('a dated name asks the vendor for that version, and others for the model', () => {
+  const catalog = catalogOf({ OPENAI_API_KEY: 'k', OPENROUTER_API_KEY: 'k' });
+  for (const name of ['gpt-5.4-2026-03-05', 'openai/gpt-5.4-2026-03-05']) {
+    const model = catalog.find(name)!;
+    assert.equal(model.id, 'openai/gpt-5.4');
+    assert.deepEqual(
+      model.endpoints.map(({ id, upstreamId }) => [id, upstreamId]),
+      [
+        ['openai:openai/gpt-5.4', 'gpt-5.4-2026-03-05'],
+        ['openrouter:openai/gpt-5.4', 'openai/gpt-5.4'],
+      ],
+    );
+  }
+  const unlisted = catalog.find('gpt-5.4-2099-01-01')!;
+  assert.deepEqual([unlisted.endpoints.length, unlisted.endpoints[0]!.pricing], [1, null]);
+});
+
+test('the newest of a family is the newest that is offered', () => {
+  const row = (id: string) => ({ id, pricing: { prompt: '1', completion: '1' } });
+  const old = catalogOf({}, [chat('a', [row('anthropic/claude-opus-4.5'), row('anthropic/claude-opus-4.8')])]);
+  const latest = old.find('~anthropic/claude-opus-latest')!;
+  assert.deepEqual([latest.id, latest.latest], ['anthropic/claude-opus-4.8', true]);
+  assert.equal(old.find('anthropic/claude-opus-4.8')!.latest, undefined);
+  assert.equal(old.find('~anthropic/claude-haiku-latest'), undefined);
+  assert.equal(old.find('~anthropic/claude-opus-latest:nitro')!.variant, 'nitro');
+  assert.equal(
+    catalogOf({ ANTHROPIC_API_KEY: 'k' }).find('~anthropic/claude-opus-latest')!.id,
+    'anthropic/claude-opus-5.5',
+  );
+});
+
 test('without any provider the simulated models answer', () => {
   const catalog = catalogOf({});
   assert.deepEqual(

@@ -29,6 +29,8 @@ export interface Endpoint {
   outputModalities: readonly string[] | null;
   /** null: unknown. */
   supportedParameters: readonly string[] | null;
+  /** Which of the lists above hold only what is known to be there: what is missing in them may be there too. */
+  partial?: { parameters: boolean; inputs: boolean };
   dataPolicy: DataPolicy;
   region: string | null;
   quantization: string | null;

@@ -66,7 +66,10 @@ export const ModelFactsSchema = Type.Object(
     context_length: nullable(Tokens),
     max_completion_tokens: nullable(Tokens),
     input_modalities: nullable(Words),
+    /** The source says nothing of what is not among them. */
+    inputs_partial: Type.Optional(Type.Literal(true)),
     output_modalities: nullable(Words),
+    /** Those that a source names; it may leave others out, so one that is missing is not known. */
     supported_parameters: nullable(Words),
     tokenizer: nullable(Text(32)),
     reasoning: nullable(Type.Object({ mandatory: Type.Boolean(), supported_efforts: nullable(Words) }, closed)),

@@ -102,6 +102,12 @@ function listedOffering(
     inputModalities: stated.inputModalities ?? facts?.input_modalities ?? null,
     outputModalities: stated.outputModalities ?? facts?.output_modalities ?? null,
     supportedParameters: stated.supportedParameters ?? facts?.supported_parameters ?? null,
+    ...(facts !== null && {
+      partial: Object.freeze({
+        parameters: stated.supportedParameters === null,
+        inputs: stated.inputModalities === null && facts.inputs_partial === true,
+      }),
+    }),
   });
   return { facts, name, endpoint };
 }
@@ -134,6 +140,7 @@ function knownEndpoint(facts: ModelFacts, provider: Provider, upstreamId: string
     inputModalities: facts.input_modalities,
     outputModalities: facts.output_modalities,
     supportedParameters: facts.supported_parameters,
+    partial: Object.freeze({ parameters: true, inputs: facts.inputs_partial === true }),
   });
 }
 

@@ -168,9 +168,10 @@ class MergeState {
     };
   }
 
-  #withFacts(row: ModelFacts, read: Entry): ModelFacts {
+  #withFacts({ inputs_partial, ...row }: ModelFacts, read: Entry): ModelFacts {
     return {
       ...row,
+      ...(inputs_partial && read.input === null && { inputs_partial }),
       created: row.created ?? read.created,
       knowledge_cutoff: read.knowledge ?? row.knowledge_cutoff,
       context_length: read.context ?? row.context_length,

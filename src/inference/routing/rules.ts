@@ -134,7 +134,7 @@ function addNeeds(rules: Rule[], needs: Needs, requireParameters: boolean): void
     feature(
       `${kind}_input`,
       'messages',
-      ({ endpoint: { inputModalities } }) => inputModalities?.includes(kind) ?? true,
+      ({ endpoint: { inputModalities, partial } }) => partial?.inputs || (inputModalities?.includes(kind) ?? true),
     );
   }
   for (const kind of needs.outputs) {
@@ -143,7 +143,9 @@ function addNeeds(rules: Rule[], needs: Needs, requireParameters: boolean): void
     });
   }
   for (const name of needs.features) {
-    feature(name, PATHS[name] ?? name, ({ parameters }) => parameters?.has(name) ?? true);
+    feature(name, PATHS[name] ?? name, ({ parameters, endpoint }) => {
+      return endpoint.partial?.parameters || (parameters?.has(name) ?? true);
+    });
   }
   if (!requireParameters || needs.parameters.length === 0) return;
   rules.push({
