@@ -279,6 +279,54 @@ test('an error inside of a stream is told as one, bare or as an event', async ()
   }
 });
 
+test('an answer as a list, from a service that does not send events, reaches a client that asked for a stream', async () => {
+  const list = [piece({ text: 'Hel' }), piece({ text: 'lo' }, { finishReason: 'STOP' })];
+  gateway.upstream.script('flash', { headers: { 'content-type': 'application/json' }, chunks: [JSON.stringify(list)] });
+  const text = await streamed('/chat/completions', 'test/flash');
+  assert.equal(
+    chunksOf(text)
+      .map((chunk) => chunk.choices[0]?.delta?.content ?? '')
+      .join(''),
+    'Hello',
+  );
+  assert.ok(text.trimEnd().endsWith('[DONE]'));
+});
+
+test('several answers come side by side, whole and streamed', async () => {
+  const both = ['one', 'two'].map((text, index) => ({ content: { parts: [{ text }] }, finishReason: 'STOP', index }));
+  gateway.upstream.script('flash', whole([], { body: { candidates: both } }));
+  const { reply } = await chat('test/flash', { n: 2 });
+  assert.deepEqual(
+    reply.choices.map((choice: Json) => [choice.index, choice.message.content]),
+    [
+      [0, 'one'],
+      [1, 'two'],
+    ],
+  );
+  assert.equal((gateway.upstream.requests('flash').at(-1)!.json as Json).generationConfig.candidateCount, 2);
+  gateway.upstream.script(
+    'flash',
+    stream(both.map((candidate) => ({ candidates: [candidate], usageMetadata: USAGE }))),
+  );
+  const told: Record<number, string> = {};
+  for (const chunk of chunksOf(await streamed('/chat/completions', 'test/flash', { n: 2 }))) {
+    for (const choice of chunk.choices) told[choice.index] = (told[choice.index] ?? '') + (choice.delta.content ?? '');
+  }
+  assert.deepEqual(told, { 0: 'one', 1: 'two' });
+});
+
+test('sound in pieces reaches the client as one sound', async () => {
+  const sound = Buffer.from('0123456789');
+  const pieces = [sound.subarray(0, 4), sound.subarray(4, 5), sound.subarray(5)].map((bytes) =>
+    piece({ inlineData: { mimeType: 'audio/L16;codec=pcm;rate=24000', data: bytes.toString('base64') } }),
+  );
+  pieces.push({ candidates: [{ finishReason: 'STOP' }], usageMetadata: USAGE });
+  gateway.upstream.script('flash', stream(pieces));
+  const chunks = chunksOf(await streamed('/chat/completions', 'test/flash'));
+  const data = chunks.flatMap((chunk) => chunk.choices[0]?.delta?.audio?.data ?? []).join('');
+  assert.equal(Buffer.from(data, 'base64').toString(), '0123456789');
+});
+
 test('pictures of an answer reach the client; cached, searched and picture tokens are counted', async () => {
   const usageMetadata = {
     promptTokenCount: 100,

@@ -4,6 +4,8 @@ import { type Fields, isFields } from '../conversation/fields.ts';
 const STEP = /\.([^.[\]]+)|\[(\d+)\]|\['((?:[^'\\]|\\.)*)'\]|\["((?:[^"\\]|\\.)*)"\]/g;
 
 const LONGEST_LIST = 10_000;
+/** Deeper arguments are none; what reads them would run out of stack. */
+const DEEPEST_PATH = 100;
 
 /** Puts the piece `{ jsonPath, stringValue | numberValue | boolValue | nullValue }` into `root`; a text is appended. */
 export function setPath(root: Fields, piece: Fields): void {
@@ -13,7 +15,8 @@ export function setPath(root: Fields, piece: Fields): void {
   );
   const last = keys.pop();
   // A list with a hole of a billion entries is a trap, not an argument.
-  if (last === undefined || [...keys, last].some((key) => typeof key === 'number' && key > LONGEST_LIST)) return;
+  if (last === undefined || keys.length > DEEPEST_PATH) return;
+  if ([...keys, last].some((key) => typeof key === 'number' && key > LONGEST_LIST)) return;
   let parent: unknown = root;
   keys.forEach((key, depth) => {
     const empty = typeof (keys[depth + 1] ?? last) === 'number' ? [] : {};
