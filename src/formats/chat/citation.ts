@@ -40,17 +40,28 @@ export function encodeCitation(citation: Citation, offset: number, end: number):
 }
 
 /**
- * Sources that stand beside the answer instead of in it: Perplexity's `citations` (addresses) and `search_results`
- * (which have the titles). Where the message has annotations of its own, those count.
+ * Sources that stand beside the answer instead of in it: Perplexity's and xAI's `citations` (addresses), `search_results`
+ * (which have the titles), Z.AI's `web_search`. Where the message has annotations of its own, those count.
  */
 export function sourceCitations(reply: JsonObject, annotations: unknown): Citation[] {
   if (list(annotations).length > 0) return [];
-  const results = list(reply['search_results']).map((result) => object(result) ?? {});
-  return list(reply['citations']).flatMap((entry) => {
-    const url = text(entry) || text(object(entry)?.['url']);
+  const results = [...list(reply['search_results']), ...list(reply['web_search'])].map(
+    (result) => object(result) ?? {},
+  );
+  const cited = list(reply['citations']);
+  return (cited.length > 0 ? cited : results).flatMap((entry) => {
+    const url = text(entry) || addressOf(object(entry) ?? {});
     if (url === '') return [];
-    const found = results.find((result) => result['url'] === url) ?? object(entry);
+    const found = results.find((result) => addressOf(result) === url) ?? object(entry);
     const title = found?.['title'];
     return [{ url, ...(typeof title === 'string' && { title }) }];
   });
+}
+
+export function hasSources(reply: JsonObject): boolean {
+  return list(reply['citations'] ?? reply['search_results'] ?? reply['web_search']).length > 0;
+}
+
+function addressOf(source: JsonObject): string {
+  return text(source['url']) || text(source['link']);
 }

@@ -9,7 +9,7 @@ import type { Citation, TurnEvent, Usage } from '../conversation/conversation.ts
 import type { UpstreamFailure } from '../conversation/failure.ts';
 import type { TurnDecoder } from '../conversation/format.ts';
 import { ChoiceDecoder } from './choice-decoder.ts';
-import { sourceCitations } from './citation.ts';
+import { hasSources, sourceCitations } from './citation.ts';
 import { choiceFailure } from './decode-reply.ts';
 import type { ChatDialect } from './dialect.ts';
 import { cutFailure, decodeInBand, malformedFailure } from './failure.ts';
@@ -51,7 +51,7 @@ export class ChatDecoder implements TurnDecoder {
         if (choice !== undefined) this.choice(choice['index']).read(choice, events);
       }
     }
-    if (chunk['citations'] !== undefined) this.sources = sourceCitations(chunk, undefined);
+    if (hasSources(chunk)) this.sources = sourceCitations(chunk, undefined);
     const safeguards = chunk['safeguard_results'];
     if (Array.isArray(safeguards)) events.push({ type: 'safeguards', results: safeguards });
     if (usage !== undefined) events.push({ type: 'usage', usage });

@@ -81,22 +81,44 @@ function describe(status: number | null, error: ErrorText, raw: unknown, written
   return failure;
 }
 
-const FILTERED = /content_filter|content_policy|responsibleaipolicy|prompt_blocked|moderation|data_inspection_failed/;
-const TOO_LONG =
-  /context.?length|context.?window|maximum context|too many (input |prompt )?tokens|too_many_(prompt_)?tokens|prompt (is )?too long|messages is too long|exceeds? the (maximum|context|model's)|max context|string_above_max_length/;
-const NO_MONEY =
-  /insufficient_quota|insufficient (account )?balance|insufficient credits|exceeded your current quota|spend(ing)? limit|billing|arrearage|credit balance/;
+/** One of several wordings, as services were seen or are documented to use them. */
+function anyOf(...wordings: readonly RegExp[]): RegExp {
+  return new RegExp(wordings.map(({ source }) => source).join('|'));
+}
+
+const FILTERED = anyOf(
+  /content_filter|content_policy|responsibleaipolicy|prompt_blocked|moderation/,
+  // Alibaba, DeepSeek, Z.AI.
+  /data_?inspection_?failed|content exists risk|unsafe or sensitive content/,
+);
+const TOO_LONG = anyOf(
+  /context.?length|context.?window|context.?size|maximum context|max context|exceeds? the (maximum|context|model's)/,
+  /too many (input |prompt )?tokens|too_many_(prompt_)?tokens|prompt (is )?too long|messages is too long/,
+  /string_above_max_length|maximum prompt length|prompt exceeds max|range of input length/,
+  // Servers of Hugging Face's text generation.
+  /inputs?`? tokens \+ `?max_new_tokens/,
+);
+const NO_MONEY = anyOf(
+  /insufficient_quota|insufficient (account )?balance|insufficient credits|exceeded your current quota/,
+  /spend(ing)? limit|billing|arrearage|credit balance|(any|out of|no) credits|free ?tier ?only/,
+);
 const TOO_OFTEN =
   /rate.?limit|resource_exhausted|too many requests|throttl|tokens per (min|day)|requests per (min|day)/;
 const OVERLOADED = /overloaded|over.?capacity|no capacity|capacity_exceeded|unavailable/;
 const BAD_KEY = /invalid[ _]api[ _]?key|api key not valid|incorrect api key|unauthori[sz]ed|authentication/;
-const NO_MODEL = /model_not_found|model[^.]{0,80}(does not exist|not found|not exist)|unknown model|invalid model/;
+const NO_MODEL = anyOf(
+  /model_not_found|model[^.]{0,80}(does not exist|not found|not exist)|unknown model|invalid model/,
+  /model_not_supported|model_decommissioned|model_not_available|model_terms_required/,
+);
+
+/** Statuses with which services say that an account is spent. */
+const PAYABLE: ReadonlySet<number> = new Set([400, 403, 412, 429]);
 
 function kindOf(status: number, written: string): FailureKind {
   const body = written.toLowerCase();
   if (status < 500 && status !== 401 && status !== 429 && FILTERED.test(body)) return 'content_filter';
   if ((status === 400 || status === 413 || status === 422) && TOO_LONG.test(body)) return 'context_length';
-  if (status === 402 || ((status === 429 || status === 403 || status === 400) && NO_MONEY.test(body))) return 'quota';
+  if (status === 402 || (PAYABLE.has(status) && NO_MONEY.test(body))) return 'quota';
   // Groq says 413 for tokens per minute.
   if (status === 429 || (status < 500 && status !== 401 && TOO_OFTEN.test(body))) return 'rate_limit';
   if (status === 401) return 'auth';
