@@ -46,6 +46,14 @@ const EXPECTED: Record<string, Expectation | 'anybody'> = {
   createResponse: { inference: 200, management: 403, body: { model: 'simulated/echo', input: 'hi' } },
   createEmbeddings: { inference: 400, management: 403, body: { model: 'simulated/echo', input: 'hi' } },
   rerank: { inference: 400, management: 403, body: { model: 'simulated/echo', query: 'q', documents: ['d'] } },
+  createImage: { inference: 400, management: 403, body: { model: 'simulated/echo', prompt: 'p' } },
+  createImageGeneration: { inference: 400, management: 403, body: { model: 'simulated/echo', prompt: 'p' } },
+  listImageModels: { inference: 200, management: 200 },
+  listImageModelEndpoints: {
+    inference: 404,
+    management: 404,
+    path: () => '/images/models/simulated/echo/endpoints',
+  },
   getGeneration: { inference: 404, management: 404, path: () => `/generation?id=gen-${'0'.repeat(32)}` },
 };
 

@@ -76,10 +76,10 @@ export class ConversationTask implements Task {
     if (spoken?.wantsBytes === undefined) return undefined;
     const wants = (medium: MediumKind, url: string) => spoken.wantsBytes!(medium, url, kind.dialect);
     const remote = remoteMedia(this.#translation.conversation, wants);
-    return remote.size === 0 ? undefined : this.#fetch(remote, signal());
+    return remote.size === 0 ? undefined : this.#obtain(remote, signal());
   }
 
-  async #fetch(remote: ReadonlyMap<string, MediumKind>, signal: AbortSignal): Promise<void> {
+  async #obtain(remote: ReadonlyMap<string, MediumKind>, signal: AbortSignal): Promise<void> {
     const { egress, limits } = this.#parts;
     this.#fetcher ??= new MediaFetcher(egress, limits, (url) => pathOf(this.#request.document.exact, url) ?? '');
     const media = await this.#fetcher.all(remote, signal);
@@ -88,6 +88,10 @@ export class ConversationTask implements Task {
 
   attempt(endpoint: Endpoint, { stamp, owner, user, capOutputTokens }: AttemptAbout): Attempt {
     const { format, asked } = this.#request;
+    // Its clients could not be shown what such a model answers with, asked for or not.
+    if (format.id === 'messages' && endpoint.outputModalities?.includes('image')) {
+      throw new Uncarried('image', 'the messages form has no place for the pictures that the model makes');
+    }
     const { spoken, passage } = this.#passage(endpoint, user, capOutputTokens);
     return new ConversationAttempt({
       served: format,

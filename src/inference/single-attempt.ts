@@ -186,7 +186,7 @@ export class SingleAttempt<Answer> implements Attempt, UpstreamReceiver {
       return;
     }
     if ('fetch' in step) {
-      void this.#fetch(step.fetch, step.withMedia);
+      void this.#obtain(step.fetch, step.withMedia);
       return;
     }
     this.upstreamId ??= step.upstreamId;
@@ -214,7 +214,7 @@ export class SingleAttempt<Answer> implements Attempt, UpstreamReceiver {
   }
 
   /** The upstream's work is done; its pictures are fetched from where it says they are. */
-  async #fetch(
+  async #obtain(
     urls: readonly string[],
     withMedia: (media: ReadonlyMap<string, FetchedMedium>) => Step<Answer>,
   ): Promise<void> {

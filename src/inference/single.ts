@@ -70,10 +70,10 @@ export class SingleTask<Request, Answer> implements Task {
     const { form, document } = this.#request;
     if (form.remote === undefined || this.#fetched) return undefined;
     const remote = form.remote(document);
-    return remote.size === 0 ? undefined : this.#fetch(remote, signal());
+    return remote.size === 0 ? undefined : this.#obtain(remote, signal());
   }
 
-  async #fetch(remote: ReadonlyMap<string, string>, signal: AbortSignal): Promise<void> {
+  async #obtain(remote: ReadonlyMap<string, string>, signal: AbortSignal): Promise<void> {
     const { egress, limits } = this.#parts;
     const fetcher = new MediaFetcher(egress, limits, (url) => remote.get(url) ?? '');
     const media = await fetcher.all(new Map([...remote.keys()].map((url) => [url, 'image'])), signal);

@@ -56,7 +56,7 @@ export class MediaFetcher {
   #one(url: string, kind: MediumKind, signal: AbortSignal): Promise<Medium> {
     let pending = this.#fetched.get(url);
     if (pending === undefined) {
-      pending = this.#fetch(url, kind, signal);
+      pending = this.#obtain(url, kind, signal);
       this.#fetched.set(url, pending);
       // What failed is asked for again by the next endpoint that needs it, within the same limits.
       pending.catch(() => this.#fetched.delete(url));
@@ -64,7 +64,7 @@ export class MediaFetcher {
     return pending;
   }
 
-  async #fetch(url: string, kind: MediumKind, signal: AbortSignal): Promise<Medium> {
+  async #obtain(url: string, kind: MediumKind, signal: AbortSignal): Promise<Medium> {
     const { fetchedMediumBytes, mediaFetchMs } = this.#limits;
     let reply: EgressReply;
     try {
