@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import fc from 'fast-check';
-import { awsMessage } from '../testing/corpus.ts';
+import { awsMessage, corpusMissing, recordings } from '../testing/corpus.ts';
+import { awsBorders, readAwsMessages } from '../testing/recorded-families.ts';
 import { converseFraming, eventStreamReady, invokeFraming } from './bedrock-event-stream.ts';
 import type { Framing } from './framing.ts';
 
@@ -62,6 +63,28 @@ test('any cutting of any stream tells the same events', () => {
     }),
     { numRuns: 200 },
   );
+});
+
+test('every recorded stream, cut at every position, tells what it holds', { skip: corpusMissing }, () => {
+  const streams = recordings(['converse', 'converse-stream', 'invoke-stream'], /^bedrock$/).filter((one) =>
+    one.headers['content-type']?.includes('eventstream'),
+  );
+  assert.ok(streams.length >= 5);
+  for (const { id, bytes } of streams) {
+    const expected = readAwsMessages(bytes).map(({ headers, payload }): [string, string] => [
+      headers[':event-type'] ?? `:exception:${headers[':exception-type']}`,
+      payload,
+    ]);
+    const borders = [0, ...awsBorders(bytes)];
+    assert.deepEqual(told(converseFraming, [bytes]), expected, id);
+    // A border leaves nothing behind in the reader, so a cut is tried among the messages around it.
+    for (let at = 1, message = 0; at < bytes.length; at++) {
+      while (borders[message + 1]! <= at) message += 1;
+      const [from, to] = [borders[Math.max(0, message - 1)]!, borders[Math.min(borders.length - 1, message + 2)]!];
+      const cut = told(converseFraming, [bytes.subarray(from, at), bytes.subarray(at, to)]);
+      assert.deepEqual(cut, expected.slice(Math.max(0, message - 1), message + 2), `${id} cut at ${at}`);
+    }
+  }
 });
 
 test('a stream that ends in the middle of a message tells what came before it', () => {

@@ -300,6 +300,13 @@ test('one call at a time, a schema, a tier and the members of the form itself ha
   assert.deepEqual(dropped, ['seed']);
 });
 
+test('betas that a client opted into by header go to Claude, and to nobody else', () => {
+  const betas = ['context-1m-2025-08-07'];
+  const hello = { messages: [{ role: 'user', content: 'x' }] };
+  assert.deepEqual(asked(hello, CLAUDE, { betas }).body.additionalModelRequestFields, { anthropic_beta: betas });
+  assert.equal(asked(hello, NOVA, { betas }).body.additionalModelRequestFields, undefined);
+});
+
 test('the output cap is the client’s, never above the endpoint’s or the gateway’s', () => {
   const cap = (body: Json, more: Json) =>
     asked({ messages: [{ role: 'user', content: 'x' }], ...body }, CLAUDE, more).body.inferenceConfig?.maxTokens;

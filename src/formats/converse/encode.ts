@@ -48,6 +48,7 @@ export function encode(conversation: Conversation, target: EncodeTarget, losses:
       losses.drop('parallel_tool_calls', 'the model cannot be told to make one call at a time');
     else additional['tool_choice'] = { ...claudeChoice(choice), disable_parallel_tool_use: true };
   }
+  if (vendor === 'anthropic' && target.betas !== undefined) additional['anthropic_beta'] = target.betas;
   const outputConfig = encodeOutput(conversation.output);
   const own = ownMembers(conversation, losses);
   const additionalFields = { ...additional, ...fieldsOf(own['additionalModelRequestFields']) };
