@@ -1,13 +1,11 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import http from 'node:http';
-import https from 'node:https';
-import net, { type AddressInfo, type Socket } from 'node:net';
-import { after, afterEach, before, test } from 'node:test';
+import type { Socket } from 'node:net';
+import { after, afterEach, before, type TestContext, test } from 'node:test';
 import { createLog, silentLog } from '../base/log.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import { makeCertificate } from '../testing/certificate.ts';
 import { TestClock, until } from '../testing/clock.ts';
+import { startProxy as start } from '../testing/proxy.ts';
 import { startUpstream, type Upstream } from '../testing/upstream.ts';
 import { type ProxySettings, proxyFor } from './proxy.ts';
 import { createTransport, type Transport } from './send.ts';
@@ -19,7 +17,6 @@ const NAME = 'upstream.example';
 
 const certificate = makeCertificate(`DNS:${NAME},IP:127.0.0.1`);
 const options = { skip: certificate === null && 'the openssl program is missing' };
-const sockets = new Set<Socket>();
 let secure: Upstream;
 let plain: Upstream;
 let transport: Transport;
@@ -35,37 +32,11 @@ after(async () => {
 });
 afterEach(async () => {
   await transport.close();
-  for (const socket of sockets) socket.destroy();
 });
 
-interface Asked {
-  place: string;
-  authorization: string | undefined;
-}
-
-/** A proxy that leads every name to this machine; `answer` says something else than a connection. */
-async function startProxy(t: { after(close: () => void): void }, answer?: (socket: Socket) => void, tls = false) {
-  const asked: Asked[] = [];
-  const server = tls ? https.createServer({ ...certificate! }) : http.createServer();
-  server.on('connection', (socket: Socket) => sockets.add(socket));
-  server.on('connect', (request, socket: Socket, head: Buffer) => {
-    asked.push({ place: request.url!, authorization: request.headers['proxy-authorization'] });
-    socket.on('error', () => {});
-    if (answer) return answer(socket);
-    const behind = net.connect(Number(request.url!.split(':').at(-1)), '127.0.0.1', () => {
-      socket.write('HTTP/1.1 200 Connection Established\r\nVia: x\r\n\r\n');
-      behind.write(head);
-      behind.pipe(socket).pipe(behind);
-    });
-    sockets.add(behind);
-    behind.on('error', () => socket.destroy());
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.after(() => server.close());
-  const { port } = server.address() as AddressInfo;
-  const user = `ann:${encodeURIComponent(PASSWORD)}@`;
-  return { asked, url: `${tls ? 'https' : 'http'}://${user}127.0.0.1:${port}` };
+/** `answer` says something else than a connection. */
+function startProxy(t: TestContext, answer?: (socket: Socket) => void, tls = false) {
+  return start(t, { password: PASSWORD, answer, tls: tls ? certificate! : undefined });
 }
 
 interface Answered {

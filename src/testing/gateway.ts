@@ -34,6 +34,8 @@ export interface GatewayOptions {
   /** Further members of the yaml. */
   yaml?: Record<string, unknown>;
   env?: Record<string, string>;
+  /** Further files that the loader sees, by their names. */
+  files?: Record<string, string>;
   log?: Log;
   /** Default: always the same, so that endpoints of one price are asked as they are configured. */
   random?: () => number;
@@ -116,7 +118,7 @@ export async function startGateway(test: Pick<TestContext, 'after'>, options: Ga
 
 /** The yaml of the options as a file that only the loader sees. */
 function configOf(
-  { providers = {}, yaml = {}, env = {} }: GatewayOptions,
+  { providers = {}, yaml = {}, env = {}, files = {} }: GatewayOptions,
   upstream: Upstream,
   dataDir: string,
 ): Config {
@@ -139,7 +141,7 @@ function configOf(
     },
     cwd: dataDir,
     cores: 1,
-    readFile: () => file,
+    readFile: (name) => files[path.basename(name)] ?? file,
   });
 }
 
