@@ -26,6 +26,7 @@ const gateway = await startGateway(
       either: { kind: 'gemini', model: { id: 'test/either' } },
       draws: { kind: 'openrouter', model: mixed },
       gemdraws: { kind: 'gemini', model: mixed },
+      onlydraws: { kind: 'gemini', model: { output_modalities: ['image'] } },
       speaks: { kind: 'openai', model: { output_modalities: ['text', 'audio'] } },
     },
   },
@@ -314,9 +315,9 @@ test('a wish for pictures is refused by endpoints whose form has none, and by na
   assert.equal(upstream.requests('converse').length, before);
 });
 
-test('a client of the messages form, which shows no pictures, is not sent to a model that draws unasked', async () => {
-  const before = upstream.requests('gemdraws').length;
-  const body = { model: 'test/gemdraws', max_tokens: 10, messages: [{ role: 'user', content: 'hi' }] };
+test('a client of the messages form, which shows no pictures, is not sent to a model that only draws', async () => {
+  const before = upstream.requests('onlydraws').length;
+  const body = { model: 'test/onlydraws', max_tokens: 10, messages: [{ role: 'user', content: 'hi' }] };
   await refused(await gateway.post('/messages', body), 400, /no place for the pictures/);
-  assert.equal(upstream.requests('gemdraws').length, before);
+  assert.equal(upstream.requests('onlydraws').length, before);
 });

@@ -88,8 +88,9 @@ export class ConversationTask implements Task {
 
   attempt(endpoint: Endpoint, { stamp, owner, user, capOutputTokens }: AttemptAbout): Attempt {
     const { format, asked } = this.#request;
-    // Its clients could not be shown what such a model answers with, asked for or not.
-    if (format.id === 'messages' && endpoint.outputModalities?.includes('image')) {
+    // Its clients could not be shown what such a model answers with. One that writes as well is asked for words.
+    const makes = endpoint.outputModalities ?? [];
+    if (format.id === 'messages' && makes.includes('image') && !makes.includes('text')) {
       throw new Uncarried('image', 'the messages form has no place for the pictures that the model makes');
     }
     const { spoken, passage } = this.#passage(endpoint, user, capOutputTokens);
