@@ -170,6 +170,73 @@ test('28, 29 | calls without ids, or with one id for two, come out as different 
   }
 });
 
+test('23, 34 | a call without arguments has an empty object, and digits beyond a double survive both ways', async () => {
+  const digits = '7203685477580700123';
+  const text = `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f"}},{"functionCall":{"name":"f","args":{"n":${digits}}}}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":1}}`;
+  gateway.upstream.script('gemini', wholeOf(text));
+  const whole = await ask(gateway, 'chat', 'test/gemini');
+  const calls = whole.json.choices[0].message.tool_calls;
+  assert.deepEqual(
+    calls.map((call: Json) => call.function.arguments),
+    ['{}', `{"n":${digits}}`],
+  );
+  const native = await ask(gateway, 'messages', 'test/gemini');
+  assert.ok(native.text.includes(`"input":{"n":${digits}}`), native.text);
+
+  await sent('chat', {
+    messages: [
+      { role: 'user', content: 'x' },
+      whole.json.choices[0].message,
+      ...calls.map(({ id }: Json) => ({ role: 'tool', tool_call_id: id, content: 'ok' })),
+    ],
+  });
+  assert.ok(gateway.upstream.requests('gemini').at(-1)!.body.toString().includes(`"args":{"n":${digits}}`));
+});
+
+test('31, 30 | results of parallel calls are one turn, pictures of a result stay pictures', async () => {
+  const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'iVBORw0KGgo=' } };
+  const use = (id: string) => ({ type: 'tool_use', id, name: 'f', input: {} });
+  const result = (id: string, content: unknown) => ({ type: 'tool_result', tool_use_id: id, content });
+  const { contents } = await sent('messages', {
+    messages: [
+      { role: 'user', content: 'x' },
+      { role: 'assistant', content: [use('a'), use('b')] },
+      { role: 'user', content: [result('b', [image]), result('a', 'text'), { type: 'text', text: 'and now?' }] },
+    ],
+  });
+  assert.deepEqual(contents[2], {
+    role: 'user',
+    parts: [
+      { functionResponse: { id: 'a', name: 'f', response: { output: 'text' } } },
+      { functionResponse: { id: 'b', name: 'f', response: { output: '' } } },
+      { inlineData: { mimeType: 'image/png', data: 'iVBORw0KGgo=' } },
+    ],
+  });
+  assert.deepEqual(contents[3], { role: 'user', parts: [{ text: 'and now?' }] });
+});
+
+test('38, 39 | turns of one side and empty contents are no fault', async () => {
+  const { contents } = await sent('chat', {
+    messages: [
+      { role: 'user', content: 'a' },
+      { role: 'user', content: '' },
+      { role: 'user', content: 'b' },
+      {
+        role: 'assistant',
+        content: '',
+        tool_calls: [{ id: 't', type: 'function', function: { name: 'f', arguments: '' } }],
+      },
+      { role: 'tool', tool_call_id: 't', content: '' },
+    ],
+  });
+  assert.deepEqual(contents, [
+    { role: 'user', parts: [{ text: 'a' }] },
+    { role: 'user', parts: [{ text: 'b' }] },
+    { role: 'model', parts: [{ functionCall: { id: 't', name: 'f', args: {} } }] },
+    { role: 'user', parts: [{ functionResponse: { id: 't', name: 'f', response: { output: '' } } }] },
+  ]);
+});
+
 function assertNoKey(text: string): void {
   const base64 = Buffer.from(UPSTREAM_KEY).toString('base64').replace(/=+$/, '');
   for (const spelling of [UPSTREAM_KEY, encodeURIComponent(UPSTREAM_KEY), base64]) {

@@ -33,7 +33,7 @@ const TYPE_BY_ENDING: Record<string, string> = {
 
 type Medium = ImagePart | FilePart | AudioPart | VideoPart;
 
-/** What the type is where neither bytes nor address tell. */
+/** What a type is taken for where the address does not tell. */
 const USUAL: Record<Medium['type'], string> = {
   image: 'image/jpeg',
   file: 'application/pdf',
@@ -64,11 +64,21 @@ function typeOf(part: Medium, source: Extract<Source, { kind: 'bytes' }>): strin
   const sniffed = sniffImage(source.data);
   if (sniffed !== undefined) return sniffed;
   if (source.data.startsWith('JVBERi')) return 'application/pdf';
-  const type = source.mediaType.toLowerCase();
-  if (type === 'audio/mpeg') return 'audio/mp3';
-  if (type.includes('/') && !type.endsWith('/')) return type;
-  return byEnding(part) ?? USUAL[part.type];
+  const labelled = source.mediaType.toLowerCase();
+  const type = CONCRETE.test(labelled) ? (SPELLINGS[labelled] ?? labelled) : byEnding(part);
+  if (type === undefined) throw new Uncarried(part.type, 'neither its bytes nor its label tell what it is');
+  if (!READABLE.test(type)) throw new Uncarried(part.type, `the provider does not read the type ${type}`);
+  return type;
 }
+
+const CONCRETE = /^[a-z]+\/[a-z0-9][a-z0-9.+-]*$/;
+const SPELLINGS: Record<string, string> = {
+  'audio/mpeg': 'audio/mp3',
+  'audio/x-wav': 'audio/wav',
+  'image/jpg': 'image/jpeg',
+};
+const READABLE =
+  /^(image|audio|video|text)\/|^application\/(pdf|json|xml|rtf|yaml|x-yaml|javascript|x-javascript|x-python|typescript|x-typescript)$/;
 
 function typeByAddress(part: Medium, address: string): string {
   // A film of the service's own site has no ending.

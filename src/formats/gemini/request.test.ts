@@ -341,6 +341,13 @@ test('media go as bytes of the type that they are, or as the address that the se
     refused({ messages: [{ role: 'user', content: [{ type: 'file', file: { file_id: 'file-abc' } }] }] }),
     'file',
   );
+  const word = 'data:application/vnd.openxmlformats-officedocument.wordprocessingml.document;base64,UEsDBA==';
+  for (const part of [
+    { type: 'file', file: { filename: 'a.docx', file_data: word } },
+    { type: 'image_url', image_url: { url: 'data:image/*;base64,AAAA' } },
+  ]) {
+    assert.equal(refused({ messages: [{ role: 'user', content: [part] }] }), part.type.replace('_url', ''));
+  }
 });
 
 test('media of a result stand inside of it for models that read them there, beside it for the others', () => {
