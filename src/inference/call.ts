@@ -144,7 +144,7 @@ export class Call implements AttemptOwner, Interruptible {
     this.#race.won(attempt);
     dispatched.recovered();
     this.#responses.push(responseOf(dispatched, attempt.status, this.#parts));
-    observe(dispatched, 'answered', this.#firstOutputAt, this.#parts);
+    observe(dispatched, 'answered', this.#firstOutputAt, this.#parts, this.#task.answersWhole);
     keepSession(dispatched, this.#route, this.#parts);
     const metered = withLosses(this.#task.meter(dispatched.candidate.endpoint, attempt, true), this.#race.losses);
     const closing = this.#closing(metered);
@@ -174,7 +174,7 @@ export class Call implements AttemptOwner, Interruptible {
     });
     const verdict = verdictOf(failure);
     observe(dispatched, verdict.outcome, attempt.visible ? this.#firstOutputAt : null, this.#parts);
-    if (this.#route.session) this.#parts.sessions.letGo(this.#route.session, endpoint.id);
+    if (this.#route.session && verdict.outcome !== 'none') this.#parts.sessions.letGo(this.#route.session, endpoint.id);
     if (verdict.cools) dispatched.rest(failure, verdict.credential);
     this.#parts.log.warn('attempt failed', {
       generation: this.#request.id,

@@ -32,121 +32,38 @@ interface Verdict {
 
 /** wire/common.md "Typed error set"; an overloaded upstream is 529, our own account's trouble is a 502, never a false 401. */
 const VERDICTS: Record<FailureKind, Verdict> = {
-  invalid_request: {
-    next: 'answer',
-    cools: false,
-    outcome: 'none',
-    credential: false,
-    type: 'invalid_request',
-    status: 400,
-  },
-  too_large: {
-    next: 'answer',
-    cools: false,
-    outcome: 'none',
-    credential: false,
-    type: 'payload_too_large',
-    status: 413,
-  },
-  context_length: {
-    next: 'model',
-    cools: false,
-    outcome: 'none',
-    credential: false,
-    type: 'context_length_exceeded',
-    status: 400,
-  },
-  content_filter: {
-    next: 'model',
-    cools: false,
-    outcome: 'none',
-    credential: false,
-    type: 'content_policy_violation',
-    status: 400,
-  },
-  not_found: { next: 'endpoint', cools: false, outcome: 'none', credential: false, type: 'not_found', status: 404 },
-  auth: {
-    next: 'endpoint',
-    cools: true,
-    outcome: 'failed',
-    credential: true,
-    type: 'provider_unavailable',
-    status: 502,
-  },
-  permission: {
-    next: 'endpoint',
-    cools: true,
-    outcome: 'failed',
-    credential: true,
-    type: 'provider_unavailable',
-    status: 502,
-  },
-  quota: {
-    next: 'endpoint',
-    cools: true,
-    outcome: 'failed',
-    credential: true,
-    type: 'provider_unavailable',
-    status: 502,
-  },
-  rate_limit: {
-    next: 'endpoint',
-    cools: true,
-    outcome: 'rate_limited',
-    credential: true,
-    type: 'rate_limit_exceeded',
-    status: 429,
-  },
-  overloaded: {
-    next: 'endpoint',
-    cools: true,
-    outcome: 'failed',
-    credential: false,
-    type: 'provider_overloaded',
-    status: 529,
-  },
-  server: {
-    next: 'endpoint',
-    cools: true,
-    outcome: 'failed',
-    credential: false,
-    type: 'provider_unavailable',
-    status: 502,
-  },
-  timeout: { next: 'endpoint', cools: true, outcome: 'failed', credential: false, type: 'timeout', status: 504 },
-  refused: {
-    next: 'endpoint',
-    cools: true,
-    outcome: 'failed',
-    credential: false,
-    type: 'provider_unavailable',
-    status: 502,
-  },
-  cut: {
-    next: 'endpoint',
-    cools: true,
-    outcome: 'failed',
-    credential: false,
-    type: 'provider_unavailable',
-    status: 502,
-  },
-  malformed: {
-    next: 'endpoint',
-    cools: true,
-    outcome: 'failed',
-    credential: false,
-    type: 'provider_unavailable',
-    status: 502,
-  },
-  empty: {
-    next: 'endpoint',
-    cools: false,
-    outcome: 'failed',
-    credential: false,
-    type: 'provider_unavailable',
-    status: 502,
-  },
+  invalid_request: clients('answer', 'invalid_request', 400),
+  too_large: clients('answer', 'payload_too_large', 413),
+  context_length: clients('model', 'context_length_exceeded', 400),
+  content_filter: clients('model', 'content_policy_violation', 400),
+  not_found: clients('endpoint', 'not_found', 404),
+  auth: credentials('provider_unavailable', 502),
+  permission: credentials('provider_unavailable', 502),
+  quota: credentials('provider_unavailable', 502),
+  rate_limit: { ...credentials('rate_limit_exceeded', 429), outcome: 'rate_limited' },
+  overloaded: endpoints('provider_overloaded', 529),
+  server: endpoints('provider_unavailable', 502),
+  timeout: endpoints('timeout', 504),
+  refused: endpoints('provider_unavailable', 502),
+  cut: endpoints('provider_unavailable', 502),
+  malformed: endpoints('provider_unavailable', 502),
+  empty: { ...endpoints('provider_unavailable', 502), cools: false },
 };
+
+/** The request is at fault. */
+function clients(next: Verdict['next'], type: ErrorType, status: number): Verdict {
+  return { next, cools: false, outcome: 'none', credential: false, type, status };
+}
+
+/** The endpoint is at fault, or what is behind it. */
+function endpoints(type: ErrorType, status: number): Verdict {
+  return { next: 'endpoint', cools: true, outcome: 'failed', credential: false, type, status };
+}
+
+/** The account with the provider is at fault. */
+function credentials(type: ErrorType, status: number): Verdict {
+  return { ...endpoints(type, status), credential: true };
+}
 
 export function verdictOf(failure: UpstreamFailure): Verdict {
   return VERDICTS[failure.kind];
@@ -170,6 +87,9 @@ export function clientError(attempts: readonly FailedAttempt[]): GatewayError {
   return new GatewayError(verdict.type, describe(last), {
     status: statusFor(failure, verdict),
     ...(waits.length > 0 && verdict.status !== 400 && { retryAfterSeconds: Math.min(...waits) }),
+    ...(attempts.every((attempt) => attempt.failure.kind === 'rate_limit') && {
+      availability: capacityExhausted(attempts, waits),
+    }),
     metadata: {
       provider_name: last.providerName,
       ...(!hidden && failure.raw !== undefined && { raw: scrubbed(failure.raw) }),
@@ -184,6 +104,17 @@ export function clientError(attempts: readonly FailedAttempt[]): GatewayError {
       }),
     },
   });
+}
+
+/** wire/common.md, "Model availability": everybody who could answer is rate limited. */
+function capacityExhausted(attempts: readonly FailedAttempt[], waits: readonly number[]): Record<string, unknown> {
+  return {
+    code: 'capacity_exhausted',
+    retryable: true,
+    requested_models: [...new Set(attempts.map(({ modelId }) => modelId))],
+    ...(waits.length > 0 && { retry_after: Math.min(...waits) }),
+    affected_providers: [...new Set(attempts.map(({ providerName }) => providerName))],
+  };
 }
 
 function describe({ failure, providerName }: FailedAttempt): string {

@@ -315,7 +315,7 @@ class Ready implements Dispatched {
       return;
     }
     credentials.rest(this.#credential, endpoint, failure);
-    if (!credentials.allRest(endpoint)) this.#dispatcher.tryAgain(this.candidate);
+    if (credentials.restMs(endpoint) === 0) this.#dispatcher.tryAgain(this.candidate);
   }
 
   recovered(): void {

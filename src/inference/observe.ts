@@ -5,19 +5,25 @@ import type { Dispatched } from './dispatch.ts';
 import type { InferenceParts } from './parts.ts';
 import type { Route } from './routing/index.ts';
 
-/** @param firstOutputAt monotonic time at which a streamed answer showed something; null when it has not */
+/**
+ * @param firstOutputAt monotonic time at which a streamed answer showed something; null when it has not
+ * @param whole the answer comes as a whole in this operation (embeddings, images), so that its first token is its end
+ */
 export function observe(
   { candidate, attempt, startedAt }: Dispatched,
   outcome: Measured['outcome'],
   firstOutputAt: number | null,
   { clock, statistics }: InferenceParts,
+  whole = false,
 ): void {
   const { usage, toolCalls } = attempt;
-  const seconds = (clock.monotonic() - startedAt) / 1000;
+  const now = clock.monotonic();
+  const seconds = (now - startedAt) / 1000;
+  const firstAt = firstOutputAt ?? (whole && outcome === 'answered' ? now : null);
   const counted = outcome === 'answered' && usage !== undefined && usage.output > 0 && seconds > 0;
   statistics.record(candidate.endpoint.id, {
     outcome,
-    latencyMs: firstOutputAt === null ? null : firstOutputAt - startedAt,
+    latencyMs: firstAt === null ? null : firstAt - startedAt,
     throughput: counted ? usage.output / seconds : null,
     toolCalls: toolCalls?.made ?? 0,
     invalidToolCalls: toolCalls?.invalid ?? 0,

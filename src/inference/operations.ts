@@ -1,7 +1,7 @@
 /** The inference operations: from an HTTP exchange to `serve`, and the row of a generation. */
 import { type TSchema, Type } from 'typebox';
 import type { Caller } from '../access/index.ts';
-import { GatewayError } from '../base/errors.ts';
+import { GatewayError, invalidField } from '../base/errors.ts';
 import { generationId } from '../base/ids.ts';
 import type { JsonDocument } from '../base/json.ts';
 import { wireHeader } from '../base/namespace.ts';
@@ -193,10 +193,17 @@ function aboutOf({ headers, requestId }: Exchange<Caller>, parts: InferenceParts
     userAgent: headers['user-agent'] ?? null,
     origin: headers['referer'] ?? '',
     title: wireHeader(headers, 'title') ?? first(headers['x-title']) ?? null,
-    sessionId: first(headers['x-session-id']) ?? null,
+    sessionId: sessionIdOf(first(headers['x-session-id'])),
     metadata: metadata !== undefined && metadata.toLowerCase() === 'enabled',
     headers,
   };
+}
+
+/** As the body's `session_id` (wire/common.md). */
+function sessionIdOf(header: string | undefined): string | null {
+  if (header === undefined || header === '') return null;
+  if (header.length > 256) throw invalidField('x-session-id', 'must have at most 256 characters');
+  return header;
 }
 
 function first(value: string | string[] | undefined): string | undefined {

@@ -23,6 +23,7 @@ const OUTPUT: Record<SingleFormId, string> = { embedding: 'embeddings', rerank: 
 
 export class SingleTask<Request, Answer> implements Task {
   readonly apiType: ApiType;
+  readonly answersWhole = true;
   readonly #request: SingleRequest<Request, Answer>;
   readonly #parts: InferenceParts;
   #decoded: Request | undefined;

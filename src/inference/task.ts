@@ -16,6 +16,8 @@ import type { ToolCallCounts } from './tool-calls.ts';
 
 export interface Task {
   readonly apiType: ApiType;
+  /** Its answers have no first token: they come as a whole. */
+  readonly answersWhole?: boolean;
   /** Whether the endpoint has such an operation for its model; those that do not are no candidates. */
   servedBy(endpoint: Endpoint): boolean;
   /** Throws GatewayError for an endpoint that no limit could hold: without a price, without an output cap. */

@@ -34,7 +34,7 @@ export class Credentials {
     let index = start;
     for (let step = 0; step < credentials.length; step++) {
       index = (start + step) % credentials.length;
-      if (!this.#rests(endpoint, index)) break;
+      if (!this.#health.anyRests || this.#restOf(endpoint, index) === 0) break;
       if (step === credentials.length - 1) index = start;
     }
     return { id: idOf(provider.id, index), value: credentials[index]! };
@@ -51,12 +51,12 @@ export class Credentials {
     this.#health.recovered(`${id}:${endpoint.modelId}`);
   }
 
-  /** No credential is left that does not rest. */
-  allRest(endpoint: Endpoint): boolean {
-    if (!this.#health.anyRests) return false;
+  /** How long it takes until some credential does not rest; 0: one does not now. */
+  restMs(endpoint: Endpoint): number {
+    let least = Number.POSITIVE_INFINITY;
     const count = Math.max(endpoint.provider.credentials.length, 1);
-    for (let index = 0; index < count; index++) if (!this.#rests(endpoint, index)) return false;
-    return true;
+    for (let index = 0; index < count && least > 0; index++) least = Math.min(least, this.#restOf(endpoint, index));
+    return least;
   }
 
   #turn({ provider }: Endpoint): number {
@@ -65,10 +65,9 @@ export class Credentials {
     return turn % provider.credentials.length;
   }
 
-  #rests({ provider, modelId }: Endpoint, index: number): boolean {
-    if (!this.#health.anyRests) return false;
+  #restOf({ provider, modelId }: Endpoint, index: number): number {
     const id = idOf(provider.id, index);
-    return this.#health.resting(id) || this.#health.resting(`${id}:${modelId}`);
+    return Math.max(this.#health.restMs(id), this.#health.restMs(`${id}:${modelId}`));
   }
 }
 

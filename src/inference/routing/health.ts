@@ -28,14 +28,14 @@ export class Health {
     return this.#until.size > 0;
   }
 
-  /** True while `id` (an endpoint's, or a provider's credential's) should be tried after the others. */
-  resting(id: string): boolean {
-    if (this.#until.size === 0) return false;
+  /** For how long `id` (an endpoint's, or a provider's credential's) should be tried after the others; 0: it need not. */
+  restMs(id: string): number {
     const until = this.#until.get(id);
-    if (until === undefined) return false;
-    if (this.#clock.monotonic() < until) return true;
+    if (until === undefined) return 0;
+    const leftMs = until - this.#clock.monotonic();
+    if (leftMs > 0) return leftMs;
     this.#until.delete(id);
-    return false;
+    return 0;
   }
 
   rest(id: string, failure: UpstreamFailure): void {
@@ -55,12 +55,15 @@ export class Health {
 const AILING_UPTIME = 80;
 const AILING_TRIES = 10;
 
-/** 0 sound; 1 ailing by the statistics of all processes; 2 resting in this one, or without a credential that does not. */
-export function ailmentOf(
+export function isAiling({ uptime5m, requests5m }: EndpointFigures): boolean {
+  return requests5m >= AILING_TRIES && uptime5m! < AILING_UPTIME;
+}
+
+/** How long the endpoint rests in this process, or all credentials for it. */
+export function restOf(
   endpoint: Endpoint,
-  figures: EndpointFigures,
   { health, credentials }: { health: Health; credentials: Credentials },
-): 0 | 1 | 2 {
-  if (health.resting(endpoint.id) || credentials.allRest(endpoint)) return 2;
-  return figures.requests5m >= AILING_TRIES && figures.uptime5m! < AILING_UPTIME ? 1 : 0;
+): number {
+  if (!health.anyRests) return 0;
+  return Math.max(health.restMs(endpoint.id), credentials.restMs(endpoint));
 }

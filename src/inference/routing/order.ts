@@ -6,6 +6,7 @@
  */
 import type { EndpointFigures } from '../../catalog/index.ts';
 import { type Cutoffs, PERCENTILES, type SortMetric } from '../../formats/conversation/preferences.ts';
+import { isAiling } from './health.ts';
 import { type PreparedEndpoint, placeIn } from './prepared.ts';
 
 export interface Wanted {
@@ -24,12 +25,12 @@ export interface Wanted {
 /** What is known of the endpoints at this moment. */
 export interface Live {
   figures(endpointId: string): EndpointFigures;
-  /** 0 sound, 1 ailing, 2 resting after a failure. */
-  ailment(candidate: PreparedEndpoint, figures: EndpointFigures): number;
+  /** How long it rests after a failure, ms; 0: it does not. */
+  rest(candidate: PreparedEndpoint): number;
   /** Place of the endpoint's service tier; 0 is the best. */
   tier(candidate: PreparedEndpoint): number;
   /** From 0 to 1, neither of them: chance, or for a session always the same for this endpoint. */
-  fraction(candidate: PreparedEndpoint): number;
+  fraction(endpointId: string): number;
 }
 
 interface Ranked<T> {
@@ -48,25 +49,24 @@ export function inOrder<T extends PreparedEndpoint>(
   const dearest = dearestOf(candidates);
   const ranked = candidates.map((candidate): Ranked<T> => {
     const figures = live.figures(candidate.endpoint.id);
-    return {
-      candidate,
-      keys: [
-        live.ailment(candidate, figures) === 2 ? 1 : 0,
-        wanted.order.length === 0 ? 0 : placeIn(candidate.slugs, wanted.order),
-        live.ailment(candidate, figures),
-        live.tier(candidate),
-        isTight(candidate, wanted.promptTokens) ? 1 : 0,
-        preferencePlace(figures, wanted),
-        ...metricOf(candidate, figures, wanted, live, dearest),
-      ],
-    };
+    const keys = [
+      live.rest(candidate),
+      wanted.order.length === 0 ? 0 : placeIn(candidate.slugs, wanted.order),
+      isAiling(figures) ? 1 : 0,
+      live.tier(candidate),
+      isTight(candidate, wanted.promptTokens) ? 1 : 0,
+      preferencePlace(figures, wanted),
+    ];
+    addMetric(keys, candidate, figures, wanted, live, dearest);
+    return { candidate, keys };
   });
   return ranked.sort(compare).map(({ candidate }) => candidate);
 }
 
 function compare(a: Ranked<unknown>, b: Ranked<unknown>): number {
   for (let at = 0; at < a.keys.length; at++) {
-    const [left, right] = [a.keys[at]!, b.keys[at]!];
+    const left = a.keys[at]!;
+    const right = b.keys[at]!;
     // Infinity stands for what is not known, and two of it are equal.
     if (left !== right) return left < right ? -1 : 1;
   }
@@ -78,21 +78,23 @@ function isTight({ endpoint: { contextLength } }: PreparedEndpoint, promptTokens
   return contextLength !== null && promptTokens > contextLength;
 }
 
-function metricOf(
-  candidate: PreparedEndpoint,
+function addMetric(
+  keys: number[],
+  { endpoint, price }: PreparedEndpoint,
   figures: EndpointFigures,
   wanted: Wanted,
   live: Live,
   dearest: number,
-): number[] {
-  if (wanted.order.length === 0) {
-    if (wanted.sort === 'price') return [candidate.price];
-    if (wanted.sort === 'latency') return [figures.latencyMs?.p50 ?? Number.POSITIVE_INFINITY];
-    if (wanted.sort === 'throughput') return [-(figures.throughput?.p50 ?? Number.NEGATIVE_INFINITY)];
-    if (wanted.sort === 'exacto') return [-soundness(figures), -(figures.uptime30m ?? 100), candidate.price];
+): void {
+  const sort = wanted.order.length === 0 ? wanted.sort : undefined;
+  if (sort === 'price') keys.push(price);
+  else if (sort === 'latency') keys.push(figures.latencyMs?.p50 ?? Number.POSITIVE_INFINITY);
+  else if (sort === 'throughput') keys.push(-(figures.throughput?.p50 ?? Number.NEGATIVE_INFINITY));
+  else if (sort === 'exacto') keys.push(-soundness(figures), -(figures.uptime30m ?? 100), price);
+  else {
+    if (wanted.tools) keys.push(-soundness(figures));
+    keys.push(lot(Number.isFinite(price) ? price : dearest, live.fraction(endpoint.id)));
   }
-  const balanced = lot(Number.isFinite(candidate.price) ? candidate.price : dearest, live.fraction(candidate));
-  return wanted.tools ? [-soundness(figures), balanced] : [balanced];
 }
 
 /**
@@ -100,7 +102,7 @@ function metricOf(
  * the probability w / sum of all w, and so on among the rest. What is free is drawn before everything else.
  */
 export function lot(price: number, fraction: number): number {
-  return price === 0 ? fraction - 1 : -Math.log(fraction) * price * price;
+  return price === 0 ? fraction - 2 : -Math.log(fraction) * price * price;
 }
 
 /** What is not known is taken for as dear as the dearest; 1 when no price is known. */
@@ -124,6 +126,7 @@ export function soundness({ toolCalls1d, invalidToolCalls1d }: EndpointFigures):
 
 /** 0: known to be as fast as preferred, 1: not known, 2: known to be slower. */
 function preferencePlace(figures: EndpointFigures, { minThroughput, maxLatency }: Wanted): number {
+  if (minThroughput === undefined && maxLatency === undefined) return 0;
   const latency = cutoffsPlace(maxLatency, figures.latencyMs, (is, cutoff) => is <= cutoff * 1000);
   const throughput = cutoffsPlace(minThroughput, figures.throughput, (is, cutoff) => is >= cutoff);
   return Math.max(latency, throughput);

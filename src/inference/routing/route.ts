@@ -4,7 +4,7 @@ import type { Catalog, Endpoint, EndpointStatistics, Model, RoutingVariant } fro
 import type { Asked } from '../../formats/conversation/format.ts';
 import type { SortMetric } from '../../formats/conversation/preferences.ts';
 import type { Credentials } from './credentials.ts';
-import { ailmentOf, type Health } from './health.ts';
+import { type Health, restOf } from './health.ts';
 import { inOrder, type Live, type Wanted } from './order.ts';
 import { type PreparedEndpoint, placeIn, prepare } from './prepared.ts';
 import { noEndpoints, nothingLeft, unknownModel, wrongOperation } from './refusal.ts';
@@ -124,10 +124,9 @@ function ordered(
   const tiers = wantedTiers(serviceTier, variant);
   const live: Live = {
     figures: (id) => parts.statistics.of(id),
-    ailment: ({ endpoint }, figures) => ailmentOf(endpoint, figures, parts),
+    rest: ({ endpoint }) => restOf(endpoint, parts),
     tier: ({ endpoint }) => tierPlace(endpoint.tier?.name, tiers) ?? tiers.chain.length,
-    fraction: ({ endpoint }) =>
-      session?.named === true ? fractionOf(session, endpoint.id) : 1 - parts.random() || Number.MIN_VALUE,
+    fraction: (id) => (session?.named === true ? fractionOf(session, id) : 1 - parts.random() || Number.MIN_VALUE),
   };
   const groups = partition === 'none' ? [kept.flat()] : kept;
   return groups.flatMap((group) => first(inOrder(group, wanted, live), session, asked, parts));
@@ -143,7 +142,7 @@ function first(
   let result = choices;
   const home = session && !provider.order?.length ? parts.sessions.endpointOf(session) : undefined;
   const at = home === undefined ? -1 : choices.findIndex(({ endpoint }) => endpoint.id === home);
-  if (at > 0 && ailmentOf(choices[at]!.endpoint, parts.statistics.of(home!), parts) < 2) {
+  if (at > 0 && restOf(choices[at]!.endpoint, parts) === 0) {
     result = [choices[at]!, ...choices.slice(0, at), ...choices.slice(at + 1)];
   }
   if (provider.allow_fallbacks !== false) return result;
