@@ -3,11 +3,14 @@
  * answer against its own schemas. And the names that their users write, up to what the upstream is asked for.
  */
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { after, test } from 'node:test';
 import Anthropic from '@anthropic-ai/sdk';
 import { OpenRouter } from '@openrouter/sdk';
 import fc from 'fast-check';
 import OpenAI from 'openai';
+import { SHIPPED_FACTS } from '../src/catalog/snapshot/index.ts';
 import { answerOf, type Form } from '../src/testing/answers.ts';
 import { INFERENCE_KEY, startGateway, UPSTREAM_KEY } from '../src/testing/gateway.ts';
 
@@ -249,6 +252,32 @@ test('models/gemini-... reaches Google by the plain name', async () => {
     messages: [{ role: 'user', content: 'hi' }],
   });
   assert.match(gateway.upstream.requests('google').at(-1)!.path, /\/models\/gemini-2\.5-pro:generateContent/);
+});
+
+test('what a refresh has written is in use after a reload', async (t) => {
+  const fresh = await startGateway(t, { env: { OPENAI_API_KEY: 'k' } });
+  const known = SHIPPED_FACTS.models.find(({ id }) => id === 'openai/gpt-5.4')!;
+  const model = {
+    ...known,
+    id: 'openai/gpt-next',
+    canonical_slug: 'openai/gpt-next',
+    name: 'GPT Next',
+    aliases: [],
+    dated: [],
+  };
+  const offers = [{ ...known.offers[0]!, upstream_id: 'gpt-next' }];
+  const facts = { version: 1, date: '2099-01-01', source: 'a test', models: [{ ...model, offers }] };
+  assert.equal((await fresh.get('/model/openai/gpt-5.4')).status, 200);
+  writeFileSync(path.join(fresh.dataDir, 'catalog.json'), JSON.stringify(facts));
+  fresh.app.reload(fresh.config);
+  const { data } = (await (await fresh.get('/models')).json()) as { data: { id: string; name: string }[] };
+  assert.deepEqual(
+    data.map(({ id, name }) => [id, name]),
+    [
+      ['openai/gpt-next', 'GPT Next'],
+      ['~openai/gpt-latest', 'gpt (latest)'],
+    ],
+  );
 });
 
 test('a model that nobody has is refused by name; one that nobody offers for nothing says so', async () => {
