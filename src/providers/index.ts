@@ -24,6 +24,7 @@ import { huggingface } from './huggingface.ts';
 import { jina } from './jina.ts';
 import { llamacpp } from './llamacpp.ts';
 import { lmstudio } from './lmstudio.ts';
+import { local } from './local.ts';
 import { messages } from './messages.ts';
 import { mistral } from './mistral.ts';
 import { moonshot } from './moonshot.ts';
@@ -91,6 +92,7 @@ export const KINDS: readonly ProviderKind[] = [
   messages,
   responses,
   simulated,
+  local,
 ];
 
 const BY_ID = new Map(KINDS.map((kind) => [kind.id, kind]));

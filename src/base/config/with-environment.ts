@@ -33,8 +33,7 @@ export function withEnvironment(
     if (credentials.length > 0 || baseUrl !== undefined || variable === undefined) continue;
     environment.fail(variable, `is not set, and the provider ${id} has no api_key`);
   }
-  const standIn = kinds.find((kind) => kind.standIn === true);
-  if (providers.length === 0 && standIn) return [bare(standIn, [])];
+  if (providers.length === 0) return kinds.filter((kind) => kind.standIn === true).map((kind) => bare(kind, []));
   return providers.map((provider) =>
     completeOptions(provider, kinds.find(({ id }) => id === provider.kind)!, environment),
   );
