@@ -83,9 +83,8 @@ function reply(text: string, value: unknown, turn: Turn, stamp: Stamp, closing: 
   return patchResponse(text, fieldsOf(value), stamp, known);
 }
 
-/** Members that every response has (wire/responses.md), beside those that repeat the request. */
+/** Members that every response has that has ended (wire/responses.md), beside those that repeat the request. */
 const PROMISED: Readonly<Record<string, unknown>> = {
-  object: 'response',
   status: 'completed',
   completed_at: null,
   error: null,
@@ -121,8 +120,9 @@ export function patchResponse(text: string, value: Fields, stamp: Stamp, closing
   ];
   const asked = stamp.echo?.() ?? ECHOED;
   for (const key of REPLACED) if (key in value) list.push({ key, json: stringifyJson(asked[key]) });
+  if (value['object'] === undefined) list.push({ key: 'object', json: '"response"' });
+  if (value['created_at'] === undefined) list.push({ key: 'created_at', json: String(stamp.created) });
   if (closing !== undefined) {
-    if (value['created_at'] === undefined) list.push({ key: 'created_at', json: String(stamp.created) });
     for (const [key, member] of Object.entries(PROMISED)) {
       if (value[key] === undefined) list.push({ key, json: JSON.stringify(member) });
     }
