@@ -1,7 +1,7 @@
 /** The local model: true vectors and true ranking without any account, next to everything else that the gateway does. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { startGateway } from '../src/testing/gateway.ts';
+import { INFERENCE_KEY, startGateway } from '../src/testing/gateway.ts';
 
 const gateway = await startGateway({ after: (close) => after(close as () => Promise<void>) });
 
@@ -16,6 +16,8 @@ async function embed(input: unknown, more: Record<string, unknown> = {}): Promis
   assert.equal(response.status, 200, text);
   return JSON.parse(text) as Vectors;
 }
+
+const LONG = Array.from({ length: 64 }, () => 'some words of a longer text '.repeat(20));
 
 const product = (a: readonly number[], b: readonly number[]) =>
   a.reduce((sum, value, index) => sum + value * b[index]!, 0);
@@ -73,7 +75,7 @@ test('documents are ranked by what they say', async () => {
 });
 
 test('the gateway answers other requests while the model works', async () => {
-  const long = embed(Array.from({ length: 64 }, () => 'some words of a longer text '.repeat(20)));
+  const long = embed(LONG);
   const echoes = [];
   for (let round = 0; round < 20; round += 1) {
     const body = { model: 'simulated/echo', messages: [{ role: 'user', content: 'hi' }] };
@@ -109,10 +111,12 @@ test('a client that leaves takes its texts out of the line', async () => {
   const leave = new AbortController();
   const asked = fetch(`${gateway.api}/embeddings`, {
     method: 'POST',
-    headers: { authorization: `Bearer ${process.env['NONE'] ?? ''}` },
+    headers: { authorization: `Bearer ${INFERENCE_KEY}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'local/use-lite', input: LONG }),
     signal: leave.signal,
   });
-  leave.abort();
+  const next = embed('still here');
+  setImmediate(() => leave.abort());
   await assert.rejects(asked);
-  assert.equal((await embed('still here')).data.length, 1);
+  assert.equal((await next).data.length, 1);
 });

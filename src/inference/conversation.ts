@@ -32,7 +32,7 @@ export class ConversationTask implements Task {
   readonly #request: InferenceRequest;
   readonly #parts: InferenceParts;
   readonly #translation: Translation;
-  readonly #promptBytes: number;
+  readonly promptBytes: number;
   #fetcher: MediaFetcher | undefined;
   /** What was fetched for the endpoint that is tried next. */
   #media: Fetched | undefined;
@@ -41,7 +41,7 @@ export class ConversationTask implements Task {
     this.#request = request;
     this.#parts = parts;
     this.#translation = new Translation(request.format, request.document);
-    this.#promptBytes = request.document.bytes.length;
+    this.promptBytes = request.document.bytes.length;
     const { format, document } = request;
     this.echo = format.echo && (() => format.echo!(document));
   }
@@ -52,7 +52,7 @@ export class ConversationTask implements Task {
   }
 
   bound(endpoint: Endpoint): CostBound {
-    const bound = boundOf(endpoint, this.#request.asked, this.#promptBytes);
+    const bound = boundOf(endpoint, this.#request.asked, this.promptBytes);
     return {
       nano: boundNano(bound, bound.maxOutputTokens),
       within(leftNano) {
@@ -63,7 +63,7 @@ export class ConversationTask implements Task {
   }
 
   estimate(endpoint: Endpoint): Estimate {
-    return { ...promptEstimate(endpoint, this.#promptBytes), outputPrice: endpoint.pricing?.completion ?? 0n };
+    return { ...promptEstimate(endpoint, this.promptBytes), outputPrice: endpoint.pricing?.completion ?? 0n };
   }
 
   prepare(endpoint: Endpoint, signal: () => AbortSignal): Promise<void> | undefined {
@@ -110,7 +110,7 @@ export class ConversationTask implements Task {
   }
 
   meter(endpoint: Endpoint, attempt: Attempt, complete: boolean): Metered {
-    return meter(asServed(endpoint, attempt), attempt.usage, this.#promptBytes, attempt.outputBytes, {
+    return meter(asServed(endpoint, attempt), attempt.usage, this.promptBytes, attempt.outputBytes, {
       uncountedBytes: complete ? 0 : attempt.uncountedBytes,
       images: this.#request.asked.media.images,
     });

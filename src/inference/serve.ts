@@ -49,7 +49,7 @@ function routeOf(request: AcceptedRequest, task: Task, parts: InferenceParts): R
   return route(
     {
       asked,
-      promptBytes: document.bytes.length,
+      promptBytes: task.promptBytes,
       servedBy: (endpoint) => task.servedBy(endpoint),
       session: (model) =>
         sessionKey({

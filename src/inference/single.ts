@@ -24,6 +24,7 @@ const OUTPUT: Record<SingleFormId, string> = { embedding: 'embeddings', rerank: 
 export class SingleTask<Request, Answer> implements Task {
   readonly apiType: ApiType;
   readonly answersWhole = true;
+  readonly promptBytes: number;
   readonly #request: SingleRequest<Request, Answer>;
   readonly #parts: InferenceParts;
   #decoded: Request | undefined;
@@ -32,6 +33,7 @@ export class SingleTask<Request, Answer> implements Task {
 
   constructor(request: SingleRequest<Request, Answer>, parts: InferenceParts) {
     this.apiType = API_TYPES[request.form.id];
+    this.promptBytes = request.form.longest?.(request.document) ?? request.document.bytes.length;
     this.#request = request;
     this.#parts = parts;
   }

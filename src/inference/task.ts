@@ -18,6 +18,8 @@ export interface Task {
   readonly apiType: ApiType;
   /** Its answers have no first token: they come as a whole. */
   readonly answersWhole?: boolean;
+  /** Size of what has to fit into an endpoint's context. */
+  readonly promptBytes: number;
   /** Whether the endpoint has such an operation for its model; those that do not are no candidates. */
   servedBy(endpoint: Endpoint): boolean;
   /** Throws GatewayError for an endpoint that no limit could hold: without a price, without an output cap. */

@@ -6,7 +6,7 @@ import { encodeFailure } from '../chat/encode-failure.ts';
 import { askedOf } from '../single/body.ts';
 import { type Adapter, inputUsage, type SingleForm } from '../single/index.ts';
 import { type EmbeddingAnswer, encodeReply } from './reply.ts';
-import { check, decode, type EmbeddingRequest, mediaOf, schema, tokensGiven } from './request.ts';
+import { check, decode, type EmbeddingRequest, longestInput, mediaOf, schema, tokensGiven } from './request.ts';
 
 export type EmbeddingAdapter = Adapter<EmbeddingRequest, EmbeddingAnswer>;
 
@@ -31,6 +31,7 @@ export const embedding: SingleForm<EmbeddingRequest, EmbeddingAnswer> = {
   check,
   asked: (document) => askedOf(document, mediaOf(document)),
   decode,
+  longest: longestInput,
   most({ document, count }, { contextLength }) {
     const { images, documents } = mediaOf(document);
     // No token is shorter than a byte, and none of a list of ids has fewer than two characters.

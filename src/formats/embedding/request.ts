@@ -182,3 +182,14 @@ export function tokensGiven(document: JsonDocument): number | undefined {
   if (!Array.isArray(items[0])) return undefined;
   return items.reduce<number>((sum, item) => sum + (item as unknown[]).length, 0);
 }
+
+/** Of the longest input, in bytes of its text; a token id counts as one, since it is one token at least. */
+export function longestInput(document: JsonDocument): number {
+  const input = document.structure['input'];
+  if (!Array.isArray(input) || typeof input[0] === 'number') return sizeOf(input);
+  return input.reduce<number>((most, item) => Math.max(most, sizeOf(item)), 0);
+}
+
+function sizeOf(input: unknown): number {
+  return typeof input === 'string' || Array.isArray(input) ? input.length : 0;
+}

@@ -4,7 +4,7 @@ import { askedOf } from '../single/body.ts';
 import { type Adapter, inputUsage, type SingleForm } from '../single/index.ts';
 import { unitsFor } from './families.ts';
 import { encodeReply, type RerankAnswer } from './reply.ts';
-import { check, decode, imagesIn, type RerankRequest, schema } from './request.ts';
+import { check, decode, imagesIn, longestPair, type RerankRequest, schema } from './request.ts';
 
 export type RerankAdapter = Adapter<RerankRequest, RerankAnswer>;
 
@@ -25,6 +25,7 @@ export const rerank: SingleForm<RerankRequest, RerankAnswer> = {
   check,
   asked: (document) => askedOf(document, { images: imagesIn(document), documents: 0 }),
   decode,
+  longest: longestPair,
   most(request) {
     const queryBytes = Buffer.byteLength(request.query);
     const images = imagesIn(request.document);

@@ -82,3 +82,14 @@ export function imagesIn(document: JsonDocument): number {
   return listOf(document.structure['documents']).filter((item) => isFields(item) && textOf(item['image']) !== '')
     .length;
 }
+
+/** The query with the longest document, in bytes. */
+export function longestPair(document: JsonDocument): number {
+  const query = textOf(document.structure['query']).length;
+  const documents = listOf(document.structure['documents']);
+  const longest = documents.reduce<number>((most, item) => {
+    const text = isFields(item) ? textOf(item['text']) : textOf(item);
+    return Math.max(most, text.length);
+  }, 0);
+  return query + longest;
+}

@@ -22,6 +22,8 @@ export interface SingleForm<Request, Answer> {
   asked(document: JsonDocument): Asked;
   /** @param fetched what stands at the addresses of `remote`; what is missing there is left out */
   decode(document: JsonDocument, fetched?: ReadonlyMap<string, FetchedMedium>): Request;
+  /** Bytes that have to fit into a context at once, the longest of several inputs. Default: all of the body. */
+  longest?(document: JsonDocument): number;
   /** Pictures of the request that stand elsewhere and are fetched first: by address, the field that holds it. */
   remote?(document: JsonDocument): ReadonlyMap<string, string>;
   /** What a price list of pictures may tell apart in this request: its quality, its size. */
