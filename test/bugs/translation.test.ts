@@ -239,7 +239,7 @@ test('41 | thinking that only another vendor, or nobody, signed stays away from 
     { role: 'assistant', content: [unsigned] },
     USER,
   ];
-  const text = { type: 'text', text: 'hi', citations: null };
+  const text = { type: 'text', text: 'hi', citations: [] };
   const strict = await sent('messages', 'anthropic', { messages });
   assert.deepEqual(strict.messages, [USER, { role: 'assistant', content: [own, text] }, USER, USER]);
   // A server that signs nothing gets its unsigned thinking back.
