@@ -174,6 +174,7 @@ test('@openrouter/sdk | endpoints and providers', async () => {
     providers.data.map(({ slug }) => slug),
     ['openai', 'anthropic', 'google', 'mirror', 'openrouter'],
   );
+  // Behind another address it is another's word that counts.
   assert.equal(providers.data[0]!.privacyPolicyUrl, null);
 });
 
@@ -252,6 +253,16 @@ test('models/gemini-... reaches Google by the plain name', async () => {
     messages: [{ role: 'user', content: 'hi' }],
   });
   assert.match(gateway.upstream.requests('google').at(-1)!.path, /\/models\/gemini-2\.5-pro:generateContent/);
+});
+
+test('@openrouter/sdk | what is known of a service is said of it at its own address', async (t) => {
+  const own = await startGateway(t, { env: { OPENAI_API_KEY: 'k', GROQ_API_KEY: 'k' } });
+  const client = new OpenRouter({ apiKey: INFERENCE_KEY, serverURL: own.api, retryConfig: { strategy: 'none' } });
+  const { data } = await client.providers.list();
+  const openai = data.find(({ slug }) => slug === 'openai')!;
+  assert.equal(openai.privacyPolicyUrl, 'https://openai.com/policies/privacy-policy/');
+  assert.equal(openai.headquarters, 'US');
+  assert.equal(data.find(({ slug }) => slug === 'groq')!.privacyPolicyUrl, null);
 });
 
 test('what a refresh has written is in use after a reload', async (t) => {

@@ -4,6 +4,7 @@ import { textFromPrice } from '../base/money.ts';
 import type { Provider } from '../providers/index.ts';
 import type { Endpoint, LatestModel, Model } from './catalog.ts';
 import type { EndpointView, ModelEndpointsView, ModelView, PricingView, ProviderListView } from './schema.ts';
+import { SERVICES } from './snapshot/providers.ts';
 import { type EndpointFigures, type EndpointStatistics, NO_FIGURES } from './statistics/index.ts';
 
 /** Public meaning of the value: the price depends. */
@@ -111,19 +112,27 @@ export function viewEndpoint(
   };
 }
 
-/** Addresses and countries are nobody's to guess: they are null. */
+/** Addresses and countries are nobody's to guess: where they are not known, and behind other addresses, they are null. */
 export function viewProviders(providers: readonly Provider[]): ProviderListView {
   return {
-    data: providers.map(({ id, name }) => ({
-      name,
-      slug: id,
-      privacy_policy_url: null,
-      terms_of_service_url: null,
-      status_page_url: null,
-      headquarters: null,
-      datacenters: null,
-    })),
+    data: providers.map(({ id, name, kind, baseUrl }) => {
+      const service = isPublic(kind, baseUrl) ? SERVICES[kind.id] : undefined;
+      return {
+        name,
+        slug: id,
+        privacy_policy_url: service?.privacyPolicyUrl ?? null,
+        terms_of_service_url: service?.termsOfServiceUrl ?? null,
+        status_page_url: service?.statusPageUrl ?? null,
+        headquarters: service?.headquarters ?? null,
+        datacenters: null,
+      };
+    }),
   };
+}
+
+/** A kind whose address depends on its options has no other. */
+function isPublic({ baseUrl: own }: Provider['kind'], baseUrl: string): boolean {
+  return typeof own === 'function' || own === baseUrl;
 }
 
 /** The largest that an endpoint gives. */
