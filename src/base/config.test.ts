@@ -252,6 +252,11 @@ const REFUSED: [what: string, yaml: string, problem: RegExp][] = [
     /hosts\.us\[0\] is the same host as hosts\.europe\[0\]/,
   ],
   ['a network that is none', 'trusted_proxies: [10.0.0.0/33]', /trusted_proxies\[0\] must have from 0 to 32 bits/],
+  [
+    'a price of pictures without a price',
+    'providers: [{ id: a, kind: chat, base_url: "http://a", models: [{ id: a/b, pricing: { prompt: "0", completion: "0", output_images: [{ per: image }] } }] }]',
+    /output_images\[0\] needs the member price/,
+  ],
   ['an egress port that is none', 'egress: { ports: [80, 0] }', /egress\.ports\[1\] must be a port from 1 to 65535/],
   ['egress ports backwards', 'egress: { ports: ["90-80"] }', /egress\.ports\[0\] must be a port/],
   ['an egress network that is none', 'egress: { networks: [internal] }', /egress\.networks\[0\] must be an IP/],

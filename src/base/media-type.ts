@@ -35,7 +35,7 @@ export function sniffMediaType(bytes: Uint8Array): string | undefined {
   }
   if (head.startsWith('BM') && head.slice(6, 10) === '\0\0\0\0') return 'image/bmp';
   if (/^\xff[\xf1\xf9]/.test(head)) return 'audio/aac';
-  if (/^\xff[\xe2-\xf7]/.test(head)) return 'audio/mpeg';
+  if (/^\xff[\xe2\xe3\xf2\xf3\xfa\xfb]/.test(head)) return 'audio/mpeg';
   return isSvg(head) ? 'image/svg+xml' : undefined;
 }
 

@@ -181,3 +181,35 @@ test('no token costs more than the ceiling says', () => {
     }),
   );
 });
+
+const PICTURES: Pricing = {
+  prompt: 0n,
+  completion: 0n,
+  outputImages: [
+    { per: 'image', price: parsePrice('0.04'), variant: [] },
+    { per: 'image', price: parsePrice('0.08'), variant: ['high'] },
+    { per: 'image', price: parsePrice('0.12'), variant: ['high', '1536x1024'] },
+  ],
+};
+const NOTHING = { input: 0, cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0, output: 0, reasoning: 0 };
+
+test('a picture costs what the variant says that names most of its quality and size', () => {
+  const cost = (...words: string[]) => priceOf({ ...NOTHING, outputImages: 3 }, PICTURES, 0, words).totalNano;
+  assert.equal(cost('auto'), 120_000_000n);
+  assert.equal(cost('high', '1K'), 240_000_000n);
+  assert.equal(cost('1536x1024', 'high'), 360_000_000n);
+  assert.equal(cost('1536x1024', 'low'), 120_000_000n);
+});
+
+test('a picture that no variant fits costs the dearest, and never more than the ceiling', () => {
+  const [, , dear] = PICTURES.outputImages!;
+  const narrow = { ...PICTURES, outputImages: [{ ...dear!, variant: ['low'] }, dear!] };
+  assert.equal(priceOf({ ...NOTHING, outputImages: 1 }, narrow, 0, ['medium']).totalNano, 120_000_000n);
+  assert.equal(ceilingOf(PICTURES).outputImage, parsePrice('0.12'));
+  assert.equal(ceilingOf(PICTURES).outputMegapixel, 0n);
+});
+
+test('a picture that is charged by its area costs each begun million of pixels', () => {
+  const byArea: Pricing = { ...PICTURES, outputImages: [{ per: 'megapixel', price: parsePrice('0.03'), variant: [] }] };
+  assert.equal(priceOf({ ...NOTHING, outputImages: 2, outputMegapixels: 5 }, byArea).totalNano, 150_000_000n);
+});
