@@ -17,9 +17,12 @@ test('kinds have ids and variables of their own', () => {
   for (const list of [ids, variables, authors]) assert.equal(new Set(list).size, list.length);
 });
 
+/** Any service that speaks the form, wherever it is. */
+const BARE = new Set(['chat', 'converse', 'gemini', 'messages', 'responses']);
+
 test('every kind has an address, answers inside the process, or is a bare form', () => {
   for (const { id, speaks, baseUrl, transport } of KINDS) {
-    if (['chat', 'converse', 'messages', 'responses'].includes(id)) assert.equal(id === speaks && baseUrl, undefined);
+    if (BARE.has(id)) assert.deepEqual([speaks, baseUrl], [id, undefined]);
     else if (transport === undefined) {
       const address = typeof baseUrl === 'function' ? baseUrl({}) : baseUrl;
       assert.ok(address !== undefined && !address.endsWith('/'), id);
