@@ -60,7 +60,11 @@ export class Call implements AttemptOwner, Interruptible {
       hedgeAfterMs: request.asked.stream && route.candidates.length > 1 ? parts.hedgeAfterMs() : null,
       another: () => this.#dispatcher.next(this, this.#generation),
       meter: ({ candidate, attempt }) => task.meter(candidate.endpoint, attempt, false),
-      lost: (loser) => void this.#responses.push(responseOf(loser, loser.attempt.status, parts)),
+      lost: (loser) => {
+        this.#responses.push(responseOf(loser, loser.attempt.status, parts));
+        // Its first token would have come later still; without this the slow ones would look fast.
+        observe(loser, 'none', parts.clock.monotonic(), parts);
+      },
       stranded: (reason) => this.#stranded(reason),
     });
   }

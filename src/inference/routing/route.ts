@@ -176,8 +176,8 @@ function sortOf({ provider: { sort } }: Asked, variant: RoutingVariant | undefin
 function strategyOf(names: readonly string[], models: readonly Model[]): Route['strategy'] {
   if (names.length > 1) return 'fallback';
   const name = names[0]!;
-  const { id, variant } = models[0]!;
-  if (name.startsWith('~')) return 'latest';
+  const { id, variant, latest } = models[0]!;
+  if (latest) return 'latest';
   return name === id || name === `${id}:${variant}` ? 'direct' : 'alias';
 }
 

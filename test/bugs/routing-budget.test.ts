@@ -1,0 +1,69 @@
+/** A budget is asked where the endpoint is chosen, whatever way led to it; users of other gateways met ways around it. */
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { chatFailure, chatStream, chatWhole } from '../../src/testing/chat-upstream.ts';
+import { settle } from '../../src/testing/clock.ts';
+import { type Gateway, MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway.ts';
+
+const FREE = { pricing: { prompt: '0', completion: '0' } };
+const MESSAGES = [{ role: 'user', content: 'x' }];
+
+/** `free` and `paid` offer `test/both`; each has a model of its own too. The key has nothing left to spend. */
+async function spentOut(t: TestContext, yaml: Record<string, unknown> = {}) {
+  const own = (id: string, more: object = {}) => ({ id, upstream_id: id, max_completion_tokens: 8_000, ...more });
+  const paid = { pricing: { prompt: '0.000003', completion: '0.000015' } };
+  const gateway = await startGateway(t, {
+    yaml,
+    providers: {
+      free: { models: [own('test/both', FREE), own('test/free', FREE)] },
+      paid: { models: [own('test/both', paid), own('test/paid', paid)] },
+    },
+  });
+  const created = await fetch(`${gateway.api}/keys`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${MANAGEMENT_KEY}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ name: 'spent', limit: 0.000001 }),
+  });
+  const { key } = (await created.json()) as { key: string };
+  const ask = (body: object) =>
+    gateway.post('/chat/completions', { messages: MESSAGES, ...body }, { authorization: `Bearer ${key}` });
+  return { gateway, ask };
+}
+
+const paidCalls = (gateway: Gateway) => gateway.upstream.requests('paid').length;
+
+const WAYS: [string, object][] = [
+  ['as a fallback model', { models: ['test/free', 'test/paid'] }],
+  ['as another endpoint of the model', { model: 'test/both' }],
+  [
+    'sorted across models',
+    { models: ['test/free', 'test/paid'], provider: { sort: { by: 'price', partition: 'none' } } },
+  ],
+  ['by an order that has it last', { model: 'test/both', provider: { order: ['free', 'paid'] } }],
+];
+
+for (const [way, body] of WAYS) {
+  test(`57 | a free model is down, and what costs something is not asked without a budget: ${way}`, async (t) => {
+    const { gateway, ask } = await spentOut(t);
+    gateway.upstream.script('free', [chatFailure(503), { ...chatWhole('free'), repeat: true }]);
+    gateway.upstream.script('paid', chatWhole('paid'));
+    assert.equal((await ask(body)).status, 402);
+    assert.equal(paidCalls(gateway), 0);
+    gateway.clock.jump(60_000);
+    assert.equal((await ask(body)).status, 200);
+    assert.equal(paidCalls(gateway), 0);
+  });
+}
+
+test('57 and its kind | a silent free stream is not raced by an endpoint that nobody can pay', async (t) => {
+  const { gateway, ask } = await spentOut(t, { routing: { hedge_after: '1s' } });
+  gateway.upstream.script('free', chatStream('free', [{ gate: 'go' }]));
+  gateway.upstream.script('paid', chatStream('paid'));
+  const pending = ask({ model: 'test/both', stream: true });
+  await gateway.upstream.request('free');
+  gateway.clock.jump(2_000);
+  await settle(100);
+  assert.equal(paidCalls(gateway), 0);
+  gateway.upstream.open('go');
+  assert.match(await (await pending).text(), /free/);
+});
