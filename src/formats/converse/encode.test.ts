@@ -10,6 +10,8 @@ const NOVA = 'amazon.nova-pro-v1:0';
 const PNG = 'iVBORw0KGgoAAAANSUhEUg==';
 const PDF = 'JVBERi0xLjQKJcfs';
 
+const PDF_PART = { type: 'file', file: { file_data: `data:application/pdf;base64,${PDF}` } };
+
 function asked(body: Json, model = CLAUDE, more = {}) {
   return sent(converse, decodedChat(body), { model, ...more });
 }
@@ -141,7 +143,7 @@ test('images and documents are told by their bytes, and documents have names tha
           { type: 'file', file: { filename: '報告.pdf', file_data: `data:application/pdf;base64,${PDF}` } },
           {
             type: 'file',
-            file: { filename: 'Q3 report_(final).v2.pdf', file_data: `data:application/pdf;base64,${PDF}` },
+            file: { filename: 'q3 Report_(final).v2.pdf', file_data: `data:application/pdf;base64,${PDF}` },
           },
           { type: 'file', file: { filename: 'table.csv', file_data: 'data:text/plain;base64,YSxi' } },
         ],
@@ -152,7 +154,7 @@ test('images and documents are told by their bytes, and documents have names tha
     { image: { format: 'png', source: { bytes: PNG } } },
     { document: { format: 'pdf', name: 'Q3 report-(final)-v2', source: { bytes: PDF } } },
     { document: { format: 'pdf', name: 'document', source: { bytes: PDF } } },
-    { document: { format: 'pdf', name: 'Q3 report-(final)-v2 2', source: { bytes: PDF } } },
+    { document: { format: 'pdf', name: 'q3 Report-(final)-v2 2', source: { bytes: PDF } } },
     { document: { format: 'csv', name: 'table', source: { bytes: 'YSxi' } } },
   ]);
 });
@@ -172,6 +174,7 @@ test('what the form has no place for excludes the endpoint, and says what it was
       },
       'file',
     ],
+    [{ messages: [{ role: 'user', content: [{ type: 'text', text: 'x' }, ...Array(6).fill(PDF_PART)] }] }, 'file'],
     [{ ...hello, response_format: { type: 'json_object' } }, 'response_format'],
     [{ ...hello, n: 2 }, 'n'],
     [{ ...hello, modalities: ['text', 'audio'] }, 'modalities'],

@@ -17,7 +17,7 @@ const ABILITIES: Abilities = {
   origins: ['anthropic-claude-v1', 'openai-responses-v1'],
   sortedParts: false,
   refusals: true,
-  resultImages: true,
+  resultImages: false,
   resultErrors: true,
   groupedResults: true,
   names: true,
@@ -30,7 +30,11 @@ const ABILITIES: Abilities = {
 };
 
 /** Of the media some stand at addresses, which the form does not take: those conversations are no candidates. */
-const WITH_MEDIA: Abilities = { ...ABILITIES, userParts: ['text', 'text', 'text', 'image', 'file', 'audio'] };
+const WITH_MEDIA: Abilities = {
+  ...ABILITIES,
+  resultImages: true,
+  userParts: ['text', 'text', 'text', 'image', 'file', 'audio'],
+};
 
 /** Undefined where the endpoint is no candidate. */
 function carried(conversation: Conversation): SentRequest | undefined {
