@@ -142,7 +142,8 @@ function editedMessages(document: JsonDocument, dialect: ChatDialect, losses: Lo
     const fits = !changed && !adapts && same && merged.length === messages.length;
     return fits ? undefined : adaptMessages(merged, dialect, losses);
   }
-  const adapted = adapts ? adaptMessages(edited as JsonObject[], dialect, losses) : edited;
+  // What was edited may have become a message of another role, with other rules.
+  const adapted = adapts || changed ? adaptMessages(edited as JsonObject[], dialect, losses) : edited;
   return changed || adapted !== edited ? adapted : undefined;
 }
 
