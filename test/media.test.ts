@@ -27,6 +27,7 @@ const gateway = await startGateway(
       draws: { kind: 'openrouter', model: mixed },
       gemdraws: { kind: 'gemini', model: mixed },
       onlydraws: { kind: 'gemini', model: { output_modalities: ['image'] } },
+      ollama: { kind: 'ollama' },
       speaks: { kind: 'openai', model: { output_modalities: ['text', 'audio'] } },
     },
   },
@@ -126,6 +127,37 @@ test('an upstream that reads addresses gets the address, and nothing is fetched'
   assert.equal(response.status, 200);
   assert.match(sent('chat').body.toString(), /files\/b\.png/);
   assert.equal(upstream.requests('files').length, before);
+});
+
+test('a chat service that reads data URLs only gets one, and the rest of the request as the client wrote it', async () => {
+  upstream.script('ollama', [chatText]);
+  upstream.script('files', [bytes(PNG)]);
+  const response = await ask('ollama', [{ type: 'text', text: 'what?' }, image(at('files', '/c.png'))], { seed: 5 });
+  assert.equal(response.status, 200, await response.clone().text());
+  const { messages, seed } = sent('ollama').json as { messages: { content: unknown[] }[]; seed: number };
+  assert.equal(seed, 5);
+  assert.deepEqual(messages[0]!.content, [
+    { type: 'text', text: 'what?' },
+    image(`data:image/png;base64,${PNG.toString('base64')}`),
+  ]);
+});
+
+test('OpenAI gets a document as bytes and a picture by its address', async () => {
+  upstream.script('speaks', [chatText]);
+  upstream.script('files', [bytes(PDF)]);
+  const before = upstream.requests('files').length;
+  const file = { type: 'file', file: { filename: 'a.pdf', file_data: at('files', '/d.pdf') } };
+  const response = await ask('speaks', [image(at('files', '/d.png')), file]);
+  assert.equal(response.status, 200, await response.clone().text());
+  assert.equal(upstream.requests('files').length, before + 1);
+  const { messages } = sent('speaks').json as { messages: { content: unknown[] }[] };
+  assert.deepEqual(messages[0]!.content, [
+    image(at('files', '/d.png')),
+    {
+      type: 'file',
+      file: { filename: 'a.pdf', file_data: `data:application/pdf;base64,${PDF.toString('base64')}` },
+    },
+  ]);
 });
 
 const PRIVATE = [

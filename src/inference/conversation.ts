@@ -26,6 +26,8 @@ import { type Passage, Translation } from './translate.ts';
 /** What a model of these writes is nothing that a conversation could show. */
 const OTHER_OUTPUT: ReadonlySet<string> = new Set(['embeddings', 'rerank']);
 
+const MEDIA: readonly MediumKind[] = ['image', 'file', 'audio', 'video'];
+
 export class ConversationTask implements Task {
   readonly apiType = 'completions';
   readonly echo: Stamp['echo'];
@@ -73,7 +75,11 @@ export class ConversationTask implements Task {
     const { kind } = endpoint.provider;
     const [first] = formsFor(kind, endpoint.upstreamId, this.#request.format.id, endpoint.speaks);
     const spoken = first === undefined ? undefined : spokenFormat(first);
-    if (spoken?.wantsBytes === undefined) return undefined;
+    if (spoken?.wantsBytes === undefined || !MEDIA.some((medium) => spoken.wantsBytes!(medium, '', kind.dialect))) {
+      return undefined;
+    }
+    // A request that is relayed need not be decoded to see that all its media are in it.
+    if (!this.#request.document.bytes.includes('"http')) return undefined;
     const wants = (medium: MediumKind, url: string) => spoken.wantsBytes!(medium, url, kind.dialect);
     const remote = remoteMedia(this.#translation.conversation, wants);
     return remote.size === 0 ? undefined : this.#obtain(remote, signal());

@@ -13,7 +13,11 @@ export const ollama: ProviderKind = {
   baseUrl: 'http://127.0.0.1:11434/v1',
   author: 'ollama',
   dialect: {
-    chat: { reasoningRules: [{ words: { minimal: 'low', xhigh: 'high', max: 'high' } }], thinkTags: true },
+    chat: {
+      reasoningRules: [{ words: { minimal: 'low', xhigh: 'high', max: 'high' } }],
+      thinkTags: true,
+      mediaBytes: ['image'],
+    },
   },
   embedding: openaiEmbedding({ takesTokens: false, takesUser: false }),
 };

@@ -20,7 +20,12 @@ export const openai: ProviderKind = {
   headers: bearer,
   origin: 'openai-responses-v1',
   dialect: {
-    chat: { maxTokens: 'max_completion_tokens', developerRole: true, userField: 'safety_identifier' },
+    chat: {
+      maxTokens: 'max_completion_tokens',
+      developerRole: true,
+      userField: 'safety_identifier',
+      mediaBytes: ['file'],
+    },
     responses: openaiResponses,
   },
   embedding: openaiEmbedding(),

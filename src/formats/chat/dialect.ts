@@ -1,5 +1,6 @@
 /** Ways in which a service that speaks chat completions differs from the form's standard. Absent members mean the default. */
 import type { Effort } from '../conversation/conversation.ts';
+import type { MediumKind } from '../conversation/format.ts';
 
 export interface ChatDialect {
   /** The name of the output cap. Default `max_tokens`, which every compatible server knows. */
@@ -51,6 +52,8 @@ export interface ChatDialect {
   prefill?: 'prefix' | 'partial';
   /** A user's message must not follow a tool's: a short one of the assistant is put between. */
   answersTools?: boolean;
+  /** Kinds of media that are read as data URLs only; their addresses are fetched for it. Default: none. */
+  mediaBytes?: readonly MediumKind[];
   /** Documents stand in parts of the type `document_url`. Default `file`. */
   documentUrl?: boolean;
 }

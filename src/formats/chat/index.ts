@@ -33,4 +33,5 @@ export const chat: ServedFormat & SpokenFormat = {
   decodeReply: (value, dialect) => decodeReply(value, dialect.chat),
   decoder: (dialect) => new ChatDecoder(dialect.chat),
   decodeFailure,
+  wantsBytes: (kind, _url, dialect) => dialect.chat?.mediaBytes?.includes(kind) ?? false,
 };
