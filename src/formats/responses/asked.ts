@@ -2,6 +2,7 @@
 import { fieldsOf, listOf, textOrUndefined } from '../conversation/fields.ts';
 import type { Asked } from '../conversation/format.ts';
 import { readPreferences } from '../conversation/preferences.ts';
+import { decodeCache } from './decode-content.ts';
 import { needsOf } from './needs.ts';
 
 export function asked(body: unknown): Asked {
@@ -32,6 +33,7 @@ export function asked(body: unknown): Asked {
   if (tier !== undefined) result.serviceTier = tier;
   const cacheKey = textOrUndefined(request['prompt_cache_key']);
   if (cacheKey !== undefined && cacheKey !== '') result.cacheKey = cacheKey;
+  if (media.marked || (request['cache_control'] ?? null) !== null) result.marksCache = true;
   return result;
 }
 
@@ -39,11 +41,13 @@ interface Contents {
   images: number;
   documents: number;
   kinds: Set<string>;
+  /** Something is marked to be cached. */
+  marked: boolean;
 }
 
 /** Pictures and documents of messages, of the results of calls, and pictures made earlier. */
 function countMedia(input: unknown): Contents {
-  const media: Contents = { images: 0, documents: 0, kinds: new Set() };
+  const media: Contents = { images: 0, documents: 0, kinds: new Set(), marked: false };
   for (const entry of listOf(input)) {
     const item = fieldsOf(entry);
     if (item['type'] === 'image_generation_call') media.images += 1;
@@ -54,16 +58,18 @@ function countMedia(input: unknown): Contents {
   return media;
 }
 
-const KINDS: Readonly<Record<string, string>> = {
-  input_image: 'image',
-  input_file: 'file',
-  input_audio: 'audio',
-  input_video: 'video',
-};
+const KINDS = new Map<unknown, string>([
+  ['input_image', 'image'],
+  ['input_file', 'file'],
+  ['input_audio', 'audio'],
+  ['input_video', 'video'],
+]);
 
 function countIn(content: unknown, media: Contents): void {
   for (const entry of listOf(content)) {
-    const kind = KINDS[String(fieldsOf(entry)['type'])];
+    const part = fieldsOf(entry);
+    media.marked ||= decodeCache(part) !== undefined;
+    const kind = KINDS.get(part['type']);
     if (kind === undefined) continue;
     if (kind === 'image') media.images += 1;
     else media.documents += 1;

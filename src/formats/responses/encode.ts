@@ -29,7 +29,7 @@ export function encode(conversation: Conversation, target: EncodeTarget, losses:
   const reasoning = encodeReasoning(conversation.reasoning, cap ?? target.maxOutputTokens);
   if (reasoning !== undefined) body['reasoning'] = reasoning;
   encodeText(body, conversation);
-  encodeSettings(body, conversation, losses);
+  encodeSettings(body, conversation, target, losses);
   const include = new Set(listOf(conversation.extras?.responses?.['include']));
   if (conversation.settings.logprobs === true) include.add(INCLUDE_LOGPROBS);
   const thinks = reasoning !== undefined && reasoning['effort'] !== 'none';
@@ -207,7 +207,7 @@ const LACKING = [
   ['prediction', 'prediction'],
 ] as const;
 
-function encodeSettings(body: Fields, conversation: Conversation, losses: Losses): void {
+function encodeSettings(body: Fields, conversation: Conversation, target: EncodeTarget, losses: Losses): void {
   const { settings } = conversation;
   for (const [field, name] of PLAIN_SETTINGS) {
     if (settings[name] !== undefined && !(field in body) && name !== 'parallelToolCalls') body[field] = settings[name];
@@ -215,7 +215,8 @@ function encodeSettings(body: Fields, conversation: Conversation, losses: Losses
   for (const [name, field] of LACKING) {
     if (settings[name] !== undefined) losses.drop(field, 'the responses form has no such field');
   }
-  if (settings.serviceTier !== undefined) body['service_tier'] = settings.serviceTier;
+  const tier = target.serviceTier === undefined ? settings.serviceTier : target.serviceTier;
+  if (tier !== undefined && tier !== null) body['service_tier'] = tier;
   if (conversation.modalities?.includes('image')) body['modalities'] = conversation.modalities;
   if (conversation.imageConfig !== undefined) body['image_config'] = conversation.imageConfig;
 }

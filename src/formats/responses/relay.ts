@@ -34,8 +34,7 @@ function edits(document: JsonDocument, target: EncodeTarget, losses?: Losses): E
   if (cap !== undefined && cap !== asked) changes.set('max_output_tokens', String(cap));
   const reasoning = editedReasoning(document, cap ?? target.maxOutputTokens);
   if (reasoning !== undefined) changes.set('reasoning', stringifyJson(reasoning));
-  const tier = textOrUndefined(body['service_tier']);
-  if (tier !== undefined && serviceTier(tier) !== tier) changes.set('service_tier', JSON.stringify(serviceTier(tier)));
+  editTier(textOrUndefined(body['service_tier']), target.serviceTier, changes);
   const input = editedInput(document, target);
   if (input !== undefined) changes.set('input', stringifyJson(input));
   for (const field of dialect.refuses ?? []) {
@@ -44,6 +43,16 @@ function edits(document: JsonDocument, target: EncodeTarget, losses?: Losses): E
     losses?.drop(field, 'the upstream refuses it');
   }
   return [...changes].map(([key, json]) => ({ key, json }));
+}
+
+/** @param given what the endpoint is to be asked for instead; null for none, undefined for what the client wishes */
+function editTier(
+  wish: string | undefined,
+  given: string | null | undefined,
+  changes: Map<string, string | undefined>,
+) {
+  const tier = given === undefined ? wish && serviceTier(wish) : (given ?? undefined);
+  if (tier !== wish) changes.set('service_tier', tier === undefined ? undefined : JSON.stringify(tier));
 }
 
 /** Our own members of `reasoning` in the vendor's words; undefined where there are none. */
