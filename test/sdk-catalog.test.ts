@@ -71,6 +71,11 @@ test('anthropic | models.list pages forwards and backwards over the same models,
     page = await page.getNextPage();
   }
   assert.deepEqual(backwards, ids.slice(0, -1));
+  // A page that ends with the last model is the last one, also when it is full.
+  const full = await anthropic.models.list({ limit: 2, after_id: ids.at(-3)! });
+  assert.deepEqual([full.data.length, full.has_more, full.last_id], [2, false, ids.at(-1)]);
+  const first = await anthropic.models.list({ limit: 2, before_id: ids[2]! });
+  assert.deepEqual([first.data.length, first.has_more, first.first_id], [2, false, ids[0]]);
   assert.equal((await anthropic.models.list()).data.length, 20);
   assert.deepEqual((await anthropic.models.list({ after_id: ids.at(-1)! })).data, []);
   await assert.rejects(anthropic.models.list({ after_id: 'nobody/nothing' }), Anthropic.BadRequestError);

@@ -7,16 +7,19 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import fc from 'fast-check';
+import { Compile } from 'typebox/compile';
 import { systemClock } from '../../base/clock.ts';
 import { loadConfig } from '../../base/config.ts';
 import { createLog, silentLog } from '../../base/log.ts';
 import { parsePrice } from '../../base/money.ts';
 import { createTransport, KINDS, providersFrom } from '../../providers/index.ts';
+import { ModelFactsSchema } from '../facts.ts';
 import { buildCatalog } from '../index.ts';
 import { SHIPPED_FACTS } from '../snapshot/index.ts';
 import { loadFacts, runCatalogCommand } from './index.ts';
 import { priceText } from './millions.ts';
 import { listedNames } from './refresh.ts';
+import { mergeRegistry } from './registry.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: answers of every shape
 type Json = any;
@@ -301,6 +304,79 @@ test('lists of every shape are read, and what is none is refused', () => {
   assert.deepEqual(listedNames([{ id: 'a' }]), ['a']);
   assert.deepEqual(listedNames({ models: [{ name: 'models/gemini-x' }] }), ['models/gemini-x']);
   for (const wrong of [null, 7, {}, { data: {} }, 'x']) assert.throws(() => listedNames(wrong));
+});
+
+const COSTS: [string, Json, Json][] = [
+  [
+    'flat prices',
+    { input: 1, output: 2, reasoning: 3, input_audio: 4 },
+    { prompt: '0.000001', completion: '0.000002', internal_reasoning: '0.000003', audio: '0.000004' },
+  ],
+  [
+    'tiers by the prompt',
+    { input: 1, output: 2, tiers: [{ tier: { type: 'context', size: 7 }, input: 2, output: 3 }] },
+    {
+      prompt: '0.000001',
+      completion: '0.000002',
+      overrides: [{ min_prompt_tokens: 7, prompt: '0.000002', completion: '0.000003' }],
+    },
+  ],
+  [
+    'tiers of another kind',
+    { input: 1, output: 2, tiers: [{ tier: { type: 'hour', size: 7 }, input: 2, output: 3 }] },
+    null,
+  ],
+  ['something structured that is not known', { input: 1, output: 2, peak: { input: 3 } }, null],
+  ['only one price', { input: 1 }, null],
+  ['a price past what can be', { input: 1, output: 1e6 }, null],
+  ['prices of nothing, which may mean a subscription', { input: 0, output: 0 }, null],
+  ['no object', 'free', null],
+];
+
+for (const [what, cost, expected] of COSTS) {
+  test(`a new model with ${what} has exactly the price that is understood, or none`, () => {
+    const { models } = mergeRegistry({
+      known: [],
+      registry: { openai: { models: { new: { name: 'New', cost } } } },
+      authorOf: () => 'openai',
+      source: 'a test',
+      date: '2026-11-28',
+      isValid: Compile(ModelFactsSchema).Check.bind(Compile(ModelFactsSchema)),
+    });
+    assert.deepEqual(
+      models.map(({ id, offers }) => [id, offers[0]!.pricing]),
+      [['openai/new', expected]],
+    );
+  });
+}
+
+test('what a registry says of thinking, vectors and retired models is understood', () => {
+  const { models, added } = mergeRegistry({
+    known: [],
+    registry: {
+      openai: {
+        models: {
+          thinks: { name: 'T', reasoning: true, reasoning_options: [{ type: 'effort', values: ['none', 'low'] }] },
+          always: { name: 'A', reasoning: true, reasoning_options: [{ type: 'effort', values: ['high'] }] },
+          'text-embedding-9': {
+            name: 'E',
+            limit: { context: 10, output: 3072 },
+            modalities: { input: ['text'], output: ['text'] },
+          },
+          gone: { name: 'G', status: 'deprecated' },
+        },
+      },
+    },
+    authorOf: () => 'openai',
+    source: 'a test',
+    date: '2026-11-28',
+    isValid: () => true,
+  });
+  assert.deepEqual(added, ['openai/thinks', 'openai/always', 'openai/text-embedding-9']);
+  const [thinks, always, vectors] = models;
+  assert.deepEqual(thinks!.reasoning, { mandatory: false, supported_efforts: ['none', 'low'] });
+  assert.deepEqual(always!.reasoning, { mandatory: true, supported_efforts: ['high'] });
+  assert.deepEqual([vectors!.output_modalities, vectors!.max_completion_tokens], [['embeddings'], null]);
 });
 
 test('a price a million tokens is the exact price a token', () => {

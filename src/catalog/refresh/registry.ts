@@ -7,7 +7,7 @@
  * tells which known model it is, and is reached by its name otherwise.
  */
 import type { ModelFacts, Offer } from '../facts.ts';
-import { priceText } from './millions.ts';
+import { type Entry, isRecord, readEntry } from './registry-entry.ts';
 
 /** The registry's ids of providers, and the kinds of providers that they are. */
 export const REGISTRY_PROVIDERS: Readonly<Record<string, string>> = {
@@ -114,7 +114,7 @@ class MergeState {
       return;
     }
     const id = this.#offered.get(`${kind}:${upstreamId}`) ?? this.#idFor(kind, upstreamId);
-    if (id === undefined) return;
+    if (id === undefined || (read.retired && !this.#rows.has(id))) return;
     const row = this.#rows.get(id) ?? this.#newRow(id, read);
     const own = this.#options.authorOf(kind) === id.slice(0, id.indexOf('/'));
     const next = this.#withOffer(own ? this.#withFacts(row, read) : row, kind, upstreamId, read);
@@ -159,7 +159,7 @@ class MergeState {
       output_modalities: read.written,
       supported_parameters: read.parameters,
       tokenizer: null,
-      reasoning: null,
+      reasoning: read.reasoning,
       aliases: [],
       dated: [],
       offers: [],
@@ -179,6 +179,7 @@ class MergeState {
       input_modalities: read.input ?? row.input_modalities,
       output_modalities: read.written ?? row.output_modalities,
       supported_parameters: joined(row.supported_parameters, read.parameters),
+      reasoning: row.reasoning ?? read.reasoning,
       source: this.#options.source,
       date: this.#options.date,
     };
@@ -206,115 +207,8 @@ class MergeState {
   }
 }
 
-interface Entry {
-  name: string;
-  family: string | null;
-  created: number | null;
-  knowledge: string | null;
-  context: number | null;
-  output: number | null;
-  input: string[] | null;
-  written: string[] | null;
-  parameters: string[];
-  /** undefined: not stated, or in a way that is not understood. */
-  pricing: NonNullable<Offer['pricing']> | 'free' | undefined;
-}
-
-function readEntry(value: unknown, upstreamId: string): Entry | undefined {
-  if (!isRecord(value) || typeof value['name'] !== 'string') return undefined;
-  const limit = isRecord(value['limit']) ? value['limit'] : {};
-  // The registry has no word for vectors, and their length stands where the tokens of an answer do.
-  const vectors = /embed/i.test(upstreamId);
-  const modalities = isRecord(value['modalities']) ? value['modalities'] : {};
-  return {
-    name: value['name'].slice(0, 200),
-    family: typeof value['family'] === 'string' ? value['family'] : null,
-    created: dayOf(value['release_date']),
-    knowledge: /^\d{4}-\d{2}(-\d{2})?$/.test(String(value['knowledge'])) ? String(value['knowledge']) : null,
-    context: tokens(limit['context']),
-    output: vectors ? null : tokens(limit['output']),
-    input: words(modalities['input']),
-    written: vectors ? ['embeddings'] : words(modalities['output']),
-    parameters: parametersOf(value),
-    pricing: pricingOf(value['cost']),
-  };
-}
-
-function parametersOf(value: Record<string, unknown>): string[] {
-  return [
-    'max_tokens',
-    ...(value['tool_call'] ? ['tools', 'tool_choice'] : []),
-    ...(value['reasoning'] === true ? ['reasoning', 'include_reasoning'] : []),
-    ...(value['temperature'] === true ? ['temperature'] : []),
-    ...(value['structured_output'] === true ? ['response_format', 'structured_outputs'] : []),
-  ];
-}
-
-const COSTS: Readonly<Record<string, string>> = {
-  input: 'prompt',
-  output: 'completion',
-  reasoning: 'internal_reasoning',
-  cache_read: 'input_cache_read',
-  cache_write: 'input_cache_write',
-  input_audio: 'audio',
-  input_image: 'image_token',
-  output_audio: 'audio_output',
-};
-/** Those that a longer prompt may change. */
-const OVERRIDDEN = new Set(['input', 'output', 'cache_read', 'cache_write', 'input_audio']);
-const LONG_PROMPT = { key: 'context_over_200k', tokens: 200_000 };
-
-function pricingOf(cost: unknown): Entry['pricing'] {
-  if (!isRecord(cost)) return undefined;
-  const prices = textsOf(cost, (key) => COSTS[key]);
-  const over = cost[LONG_PROMPT.key];
-  const understood = Object.entries(cost).every(([key, value]) => !isStructured(value) || key === LONG_PROMPT.key);
-  if (prices?.['prompt'] === undefined || prices['completion'] === undefined || !understood) return undefined;
-  const { prompt, completion, ...rest } = prices;
-  if (over === undefined) {
-    return prompt === '0' && completion === '0' ? 'free' : { ...rest, prompt, completion };
-  }
-  const overrides = isRecord(over) ? textsOf(over, (key) => (OVERRIDDEN.has(key) ? COSTS[key] : undefined)) : undefined;
-  if (overrides === undefined) return undefined;
-  return { ...rest, prompt, completion, overrides: [{ min_prompt_tokens: LONG_PROMPT.tokens, ...overrides }] };
-}
-
-/** undefined when one of them is no price that can be. */
-function textsOf(cost: Record<string, unknown>, nameOf: (key: string) => string | undefined) {
-  const prices: Record<string, string> = {};
-  for (const [key, value] of Object.entries(cost)) {
-    const name = nameOf(key);
-    if (name === undefined || isStructured(value)) continue;
-    const text = priceText(value);
-    if (text === undefined) return undefined;
-    prices[name] = text;
-  }
-  return prices;
-}
-
-function isStructured(value: unknown): boolean {
-  return typeof value === 'object' && value !== null;
-}
-
 function joined(before: readonly string[] | null, now: readonly string[]): string[] {
   return [...new Set([...(before ?? []), ...now])].toSorted();
-}
-
-function tokens(value: unknown): number | null {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value > 0 ? value : null;
-}
-
-/** Documents have a name of their own here. */
-function words(value: unknown): string[] | null {
-  if (!Array.isArray(value) || !value.every((word) => typeof word === 'string')) return null;
-  return [...new Set(value.map((word) => (word === 'pdf' ? 'file' : word)))];
-}
-
-/** Unix seconds of a whole day; a month alone is no day. */
-function dayOf(value: unknown): number | null {
-  if (typeof value !== 'string' || !/^\d{4}-\d{2}-\d{2}$/.test(value)) return null;
-  const ms = Date.parse(`${value}T00:00:00Z`);
-  return Number.isNaN(ms) || ms <= 0 ? null : ms / 1000;
 }
 
 /** `accounts/fireworks/models/glm-5p3`, `zai-org/GLM-5.3` and `glm-5-3` are spelled alike. */
@@ -340,8 +234,4 @@ function newestFirst(rows: ModelFacts[]): ModelFacts[] {
     }
     return family.toSorted((a, b) => days.get(b)! - days.get(a)!);
   });
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
