@@ -44,6 +44,8 @@ const EXPECTED: Record<string, Expectation | 'anybody'> = {
   createChatCompletion: { inference: 200, management: 403, body: conversation },
   createMessage: { inference: 200, management: 403, body: conversation },
   createResponse: { inference: 200, management: 403, body: { model: 'simulated/echo', input: 'hi' } },
+  createCompletion: { inference: 200, management: 403, body: { model: 'simulated/echo', prompt: 'hi' } },
+  countMessageTokens: { inference: 200, management: 403, body: conversation },
   createEmbeddings: { inference: 400, management: 403, body: { model: 'simulated/echo', input: 'hi' } },
   rerank: { inference: 400, management: 403, body: { model: 'simulated/echo', query: 'q', documents: ['d'] } },
   createImage: { inference: 400, management: 403, body: { model: 'simulated/echo', prompt: 'p' } },

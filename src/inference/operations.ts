@@ -13,12 +13,14 @@ import { RerankReply, rerank } from '../formats/rerank/index.ts';
 import type { SingleForm } from '../formats/single/index.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import { encodeGeneration } from '../spend/index.ts';
+import { companionOperations } from './completions.ts';
 import { HttpSink } from './http-sink.ts';
 import type { InferenceParts } from './parts.ts';
 import { regionOf } from './region.ts';
-import type { RequestAbout } from './request.ts';
+import type { InferenceRequest, RequestAbout } from './request.ts';
 import { ChatReply, GenerationReply, MessagesReply, ResponsesReply } from './schema.ts';
 import { serve, serveSingle } from './serve.ts';
+import type { Sink } from './sink.ts';
 
 export interface InferenceLimits {
   inferenceBodyBytes: number;
@@ -67,6 +69,10 @@ export function inferenceOperations(parts: InferenceParts, limits: InferenceLimi
       path: '/images/generations',
       summary: 'The same, where clients of another habit look for it',
       reply: ImageReply,
+    }),
+    ...companionOperations(parts, limits, {
+      answer: (exchange, document, sink) => answer(exchange, chat, parts, document, sink),
+      asMessages: (exchange) => requestOf(exchange, messages, parts, exchange.document!, new HttpSink(exchange)),
     }),
     generation(parts),
   ];
@@ -139,22 +145,34 @@ function single<Request, Answer>(
   };
 }
 
-function answer(exchange: Exchange<Caller>, format: ServedFormat, parts: InferenceParts): Promise<void> {
-  const document = exchange.document!;
+function answer(
+  exchange: Exchange<Caller>,
+  format: ServedFormat,
+  parts: InferenceParts,
+  document = exchange.document!,
+  sink: Sink = new HttpSink(exchange),
+): Promise<void> {
+  return serve(requestOf(exchange, format, parts, document, sink), parts);
+}
+
+function requestOf(
+  exchange: Exchange<Caller>,
+  format: ServedFormat,
+  parts: InferenceParts,
+  document: JsonDocument,
+  sink: Sink,
+): InferenceRequest {
   check(format, document);
-  return serve(
-    {
-      id: generationId(exchange.startedAt),
-      format,
-      document,
-      asked: format.asked(askedView(document)),
-      caller: exchange.caller,
-      startedAt: exchange.startedAt,
-      sink: new HttpSink(exchange),
-      about: aboutOf(exchange, parts),
-    },
-    parts,
-  );
+  return {
+    id: generationId(exchange.startedAt),
+    format,
+    document,
+    asked: format.asked(askedView(document)),
+    caller: exchange.caller,
+    startedAt: exchange.startedAt,
+    sink,
+    about: aboutOf(exchange, parts),
+  };
 }
 
 /** On the cheap view first: texts in it are never shorter than the true ones, so only a refusal needs a second look. */

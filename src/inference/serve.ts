@@ -43,7 +43,8 @@ async function run(request: AcceptedRequest, task: Task, parts: InferenceParts):
   }
 }
 
-function routeOf(request: AcceptedRequest, task: Task, parts: InferenceParts): Route {
+/** Which endpoints may serve it, in order, by all that is set for its caller. */
+export function routeOf(request: AcceptedRequest, task: Task, parts: InferenceParts): Route {
   const { asked, caller, about, document } = request;
   const { health, credentials, statistics, sessions, random } = parts;
   return route(

@@ -18,4 +18,5 @@ export const messages: ProviderKind = {
   forwards: ['anthropic-beta'],
   origin: 'anthropic-claude-v1',
   dialect: { messages: { unsignedThinking: true } },
+  countsTokens: true,
 };

@@ -56,6 +56,8 @@ export interface ProviderKind {
   /** Where the origin depends on the model. Wins over `origin`. */
   originFor?(upstreamModel: string): ReasoningOrigin;
   dialect: Dialect;
+  /** It has the messages form's operation that counts tokens. */
+  countsTokens?: true;
   /** How it is asked for vectors; absent: it has none. */
   embedding?: EmbeddingAdapter;
   /** How it is asked to rank documents; absent: it does not. */

@@ -1,0 +1,189 @@
+/**
+ * The form of text completions that came before conversations (`POST /completions`; platform.openai.com/docs/api-reference/
+ * completions): a prompt in, its continuation out. It is a front of the chat form: the prompt becomes one user message,
+ * and answers, events and errors of the chat form are put back into the older shape. Pure.
+ */
+import Type, { type TSchema } from 'typebox';
+import { invalidField } from '../../base/errors.ts';
+import { chat } from '../chat/index.ts';
+import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
+
+/** What a client gets that names no cap. */
+const DEFAULT_MAX_TOKENS = 16;
+
+type Properties = Record<string, TSchema>;
+const {
+  messages: _m,
+  logprobs: _l,
+  top_logprobs: _t,
+  ...shared
+} = (chat.schema as TSchema & { properties: Properties }).properties;
+
+export const completionSchema: TSchema = Type.Object(
+  {
+    ...shared,
+    prompt: Type.Unsafe({ type: ['string', 'array'], description: 'A text, or a list of one' }),
+    suffix: Type.Optional(Type.Unsafe({ type: ['string', 'null'] })),
+    echo: Type.Optional(Type.Unsafe({ type: ['boolean', 'null'] })),
+    best_of: Type.Optional(Type.Unsafe({ type: ['integer', 'null'], minimum: 1, maximum: 20 })),
+    logprobs: Type.Optional(Type.Unsafe({ type: ['integer', 'null'], minimum: 0, maximum: 5 })),
+  },
+  { $id: 'CompletionRequest' },
+);
+
+/** How the answers of the chat form become those of a completion. */
+export interface CompletionShape {
+  /** Stands in front of every answer, when the client wants it back. */
+  echo: string;
+}
+
+/**
+ * The request in the chat form.
+ * @throws GatewayError 400 for what a conversation cannot do: several prompts, token ids, text behind the gap
+ */
+export function chatRequestOf(body: Fields): { body: Fields; shape: CompletionShape } {
+  const prompt = promptOf(body['prompt']);
+  const { prompt: _p, suffix, echo, best_of, logprobs, ...others } = body;
+  if (textOf(suffix) !== '')
+    throw invalidField('suffix', 'cannot be given: the models of this gateway write on, they fill no gaps');
+  if (typeof best_of === 'number' && best_of > 1) {
+    throw invalidField('best_of', 'must be 1: answers that nobody sees would be paid for');
+  }
+  const capped = typeof others['max_tokens'] === 'number' || typeof others['max_completion_tokens'] === 'number';
+  return {
+    body: {
+      ...others,
+      messages: [{ role: 'user', content: prompt }],
+      ...(!capped && { max_tokens: DEFAULT_MAX_TOKENS }),
+      ...(typeof logprobs === 'number' && { logprobs: true, top_logprobs: logprobs }),
+    },
+    shape: { echo: echo === true ? prompt : '' },
+  };
+}
+
+function promptOf(prompt: unknown): string {
+  if (typeof prompt === 'string') return prompt;
+  const items = listOf(prompt);
+  if (items.length === 1 && typeof items[0] === 'string') return items[0];
+  if (items.length === 0) throw invalidField('prompt', 'must not be empty');
+  if (typeof items[0] === 'string') throw invalidField('prompt', 'must hold one text; send one request for each');
+  throw invalidField('prompt', 'must be a text: token ids mean something else to every model');
+}
+
+/** A whole answer of the chat form as a completion; an error keeps its envelope, which both share. */
+export function completionOf(reply: Fields, { echo }: CompletionShape): Fields {
+  if (!('choices' in reply)) return reply;
+  return {
+    ...reply,
+    object: 'text_completion',
+    choices: listOf(reply['choices']).map((value) => {
+      const choice = fieldsOf(value);
+      const message = fieldsOf(choice['message']);
+      return choiceOf(choice, echo + (textOf(message['content']) || textOf(message['refusal'])), echo.length);
+    }),
+  };
+}
+
+/** Puts the events of one chat stream into the older shape. */
+export class CompletionStream {
+  readonly #echo: string;
+  readonly #begun = new Set<unknown>();
+  /** Characters written so far, by choice: where the next token's text begins. */
+  readonly #offsets = new Map<unknown, number>();
+
+  constructor({ echo }: CompletionShape) {
+    this.#echo = echo;
+  }
+
+  /** @param text whole events as the chat form writes them, comments among them */
+  rewrite(text: string): string {
+    return text
+      .split('\n\n')
+      .map((event) => this.#event(event))
+      .filter((event) => event !== undefined)
+      .join('\n\n');
+  }
+
+  #event(event: string): string | undefined {
+    if (!event.startsWith('data: {')) return event;
+    const chunk = JSON.parse(event.slice('data: '.length)) as Fields;
+    const choices = listOf(chunk['choices']).map((value) => this.#choice(fieldsOf(value)));
+    // Roles, thinking and calls have no place here; a chunk of nothing else says nothing.
+    const empty =
+      choices.length > 0 && choices.every(({ text, finish_reason }) => text === '' && finish_reason === null);
+    if (empty && !('usage' in chunk && chunk['usage'] !== null) && !('error' in chunk)) return undefined;
+    return `data: ${JSON.stringify({ ...chunk, object: 'text_completion', choices })}`;
+  }
+
+  #choice(choice: Fields): Fields {
+    const { index } = choice;
+    const delta = fieldsOf(choice['delta']);
+    const written = textOf(delta['content']) + textOf(delta['refusal']);
+    const first = written !== '' && !this.#begun.has(index);
+    if (first) this.#begun.add(index);
+    const offset = this.#offsets.get(index) ?? this.#echo.length;
+    this.#offsets.set(index, offset + written.length);
+    return choiceOf(choice, (first ? this.#echo : '') + written, offset);
+  }
+}
+
+/** @param offset of the answer's first character in the text that was written so far, the echo included */
+function choiceOf(choice: Fields, text: string, offset: number): Fields {
+  const finish = choice['finish_reason'] ?? null;
+  return {
+    text,
+    index: choice['index'],
+    logprobs: logprobsOf(choice['logprobs'], offset),
+    finish_reason: finish === 'tool_calls' ? 'stop' : finish,
+    ...('native_finish_reason' in choice && { native_finish_reason: choice['native_finish_reason'] }),
+  };
+}
+
+function logprobsOf(logprobs: unknown, offset: number): Fields | null {
+  const content = listOf(fieldsOf(logprobs)['content']).filter(isFields);
+  if (content.length === 0) return null;
+  let at = offset;
+  const offsets = content.map(({ token }) => {
+    const start = at;
+    at += textOf(token).length;
+    return start;
+  });
+  return {
+    tokens: content.map(({ token }) => token),
+    token_logprobs: content.map(({ logprob }) => logprob),
+    top_logprobs: content.map(({ top_logprobs }) =>
+      Object.fromEntries(
+        listOf(top_logprobs)
+          .filter(isFields)
+          .map(({ token, logprob }) => [textOf(token), logprob]),
+      ),
+    ),
+    text_offset: offsets,
+  };
+}
+
+const Count = Type.Integer({ minimum: 0 });
+const open = { additionalProperties: true } as const;
+
+/** For the OpenAPI document. */
+export const CompletionReply = Type.Object(
+  {
+    id: Type.String({ description: '`gen-...`' }),
+    object: Type.Literal('text_completion'),
+    created: Type.Integer({ description: 'Unix seconds' }),
+    model: Type.String(),
+    choices: Type.Array(
+      Type.Object(
+        {
+          text: Type.String(),
+          index: Count,
+          logprobs: Type.Union([Type.Object({}, open), Type.Null()]),
+          finish_reason: Type.Union([Type.String(), Type.Null()]),
+        },
+        open,
+      ),
+    ),
+    usage: Type.Object({ prompt_tokens: Count, completion_tokens: Count, total_tokens: Count }, open),
+  },
+  { ...open, $id: 'Completion' },
+);

@@ -1,0 +1,127 @@
+/** `POST /completions` and `POST /messages/count_tokens`: what tools of the two ecosystems call besides their main operation. */
+import { Type } from 'typebox';
+import type { Caller } from '../access/index.ts';
+import { type JsonDocument, readDocument, stringifyJson } from '../base/json.ts';
+import {
+  CompletionReply,
+  type CompletionShape,
+  CompletionStream,
+  chatRequestOf,
+  completionOf,
+  completionSchema,
+} from '../formats/completion/index.ts';
+import { chat, messages } from '../formats/index.ts';
+import type { Exchange, Operation } from '../http/operation.ts';
+import { countTokens } from './count-tokens.ts';
+import { HttpSink } from './http-sink.ts';
+import type { InferenceParts } from './parts.ts';
+import type { InferenceRequest } from './request.ts';
+import type { Sink } from './sink.ts';
+
+interface Ways {
+  /** Runs a conversation of the chat form to its end, with another sink than the exchange's own. */
+  answer(exchange: Exchange<Caller>, document: JsonDocument, sink: Sink): Promise<void>;
+  /** The exchange's body as a request of the messages form, checked. */
+  asMessages(exchange: Exchange<Caller>): InferenceRequest;
+}
+
+interface CompanionLimits {
+  inferenceBodyBytes: number;
+}
+
+export function companionOperations(
+  parts: InferenceParts,
+  limits: CompanionLimits,
+  { answer, asMessages }: Ways,
+): Operation<Caller>[] {
+  return [
+    {
+      id: 'createCompletion',
+      method: 'POST',
+      path: '/completions',
+      summary: 'Continue a text: the older form of chat completions, streamed or not',
+      tag: 'Inference',
+      access: 'inference',
+      body: { schema: completionSchema, maxBytes: limits.inferenceBodyBytes },
+      replies: { 200: { description: 'The text, or an event stream when `stream` is true', schema: CompletionReply } },
+      handle(exchange) {
+        const { body, shape } = chatRequestOf(exchange.document!.exact);
+        const document = readDocument(Buffer.from(stringifyJson(body)));
+        return answer(exchange, document, new CompletionSink(new HttpSink(exchange), shape));
+      },
+      encodeError: (error, { caller }) =>
+        chat.encodeFailure(error, { generationId: null, ...(caller && { userId: caller.organizationId }) }),
+    },
+    {
+      id: 'countMessageTokens',
+      method: 'POST',
+      path: '/messages/count_tokens',
+      summary: 'How many tokens a conversation of the messages form has, by its provider or as an estimate; free',
+      tag: 'Inference',
+      access: 'inference',
+      body: { schema: messages.schema, maxBytes: limits.inferenceBodyBytes },
+      replies: {
+        200: {
+          description: 'The count',
+          schema: Type.Object(
+            {
+              input_tokens: Type.Integer({ minimum: 0 }),
+              estimated: Type.Optional(
+                Type.Literal(true, { description: 'The provider counts nothing for us; taken from the length' }),
+              ),
+            },
+            { $id: 'MessageTokens' },
+          ),
+        },
+      },
+      async handle(exchange) {
+        exchange.reply(200, await countTokens(asMessages(exchange), exchange, parts));
+      },
+      encodeError: (error, { caller }) =>
+        messages.encodeFailure(error, { generationId: null, ...(caller && { userId: caller.organizationId }) }),
+    },
+  ];
+}
+
+/** Writes what the chat form says in the older one. */
+class CompletionSink implements Sink {
+  readonly #sink: Sink;
+  readonly #shape: CompletionShape;
+  readonly #stream: CompletionStream;
+
+  constructor(sink: Sink, shape: CompletionShape) {
+    this.#sink = sink;
+    this.#shape = shape;
+    this.#stream = new CompletionStream(shape);
+  }
+
+  get closed(): boolean {
+    return this.#sink.closed;
+  }
+
+  reply(status: number, headers: Record<string, string>, body: string | Buffer): void {
+    const reply = JSON.parse(body.toString()) as Record<string, unknown>;
+    this.#sink.reply(status, headers, stringifyJson(completionOf(reply, this.#shape)));
+  }
+
+  open(headers: Record<string, string>): void {
+    this.#sink.open(headers);
+  }
+
+  write(text: string): boolean {
+    const rewritten = this.#stream.rewrite(text);
+    return rewritten === '' || this.#sink.write(rewritten);
+  }
+
+  end(): void {
+    this.#sink.end();
+  }
+
+  onDrain(run: () => void): void {
+    this.#sink.onDrain(run);
+  }
+
+  onClose(run: () => void): void {
+    this.#sink.onClose(run);
+  }
+}
