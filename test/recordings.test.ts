@@ -11,12 +11,14 @@ import { seeded } from '../src/testing/cuts.ts';
 import { type Gateway, type ProviderOptions, startGateway } from '../src/testing/gateway.ts';
 import {
   type Counts,
+  type Ending,
   type RecordedAnswer,
   readRecordedStream,
   readRecordedWhole,
   type SpokenForm,
   saysSomething,
 } from '../src/testing/recorded-answer.ts';
+import { readGeminiStream, readGeminiWhole } from '../src/testing/recorded-gemini.ts';
 import { readResponsesStream, readResponsesWhole } from '../src/testing/recorded-responses.ts';
 import {
   assertContent,
@@ -36,10 +38,12 @@ const TRUNCATIONS = exhaustive ? 100 : 20;
 /** Recordings that are played at once. */
 const LANES = 4;
 
-const all = recordings(['chat', 'messages', 'responses'], /^(?!cohere$)/)
+const all = recordings(['chat', 'messages', 'responses', 'generate'], /^(?!cohere$)/)
   .filter(({ text }) => !/^\s*\{\s*"completion"/.test(text))
   // Shortened by hand: its deltas are another text than its end.
-  .filter(({ id }) => !id.includes('shell-container'));
+  .filter(({ id }) => !id.includes('shell-container'))
+  // The receipt of a batch, not an answer.
+  .filter(({ id }) => !id.includes('/generate-batch-'));
 const answered = all.filter(({ status }) => status === 200);
 const streams = answered.filter(({ stream }) => stream);
 const PATHS = { chat: '/chat/completions', messages: '/messages', responses: '/responses' } as const;
@@ -122,10 +126,7 @@ describe('recorded traffic through sockets', { skip: corpusMissing }, () => {
         const where = `${recording.id} as ${served} ended by ${end} at ${at}`;
         const kept = recording.bytes.subarray(0, at);
         const ending = end === 'close' ? 'close' : 'break';
-        const recorded =
-          recording.api === 'responses'
-            ? readResponsesStream(kept, ending)
-            : readRecordedStream(formOf(recording), kept, ending);
+        const recorded = readStream(recording, kept, ending);
         const seen = await ask(key, recording, served, true, { truncateAt: at, end });
         counted.truncations += 1;
         if (seen.status !== 200) {
@@ -202,8 +203,10 @@ const ENDS = ['close', 'cut', 'close', 'cut', 'reset'] as const;
 
 /** What clients may get for a service's status: its account is the gateway's own business, and 413 may mean a rate. */
 const STATUSES: Record<number, number[]> = {
-  400: [400],
+  // A key that is not valid is a bad request to some.
+  400: [400, 502],
   401: [502],
+  403: [502],
   404: [404],
   413: [413, 429],
   422: [422],
@@ -220,6 +223,7 @@ function keyOf(at: number): string {
 /** The vendor's own kind where there is one, so that its quirks are known; the bare form otherwise. */
 function providerOf({ provider, api }: Recording): ProviderOptions {
   const own = KINDS.find((kind) => kind.id === provider && kind.speaks === api);
+  if (api === 'generate') return { kind: 'gemini' };
   // Of those that speak several forms each recording is of one.
   return { kind: own === undefined || own.alsoSpeaks !== undefined ? api : own.id };
 }
@@ -240,11 +244,16 @@ function formOf(recording: Recording): SpokenForm {
 }
 
 function readRecording(recording: Recording): RecordedAnswer {
-  const form = formOf(recording);
-  if (recording.api === 'responses') {
-    return recording.stream ? readResponsesStream(recording.bytes) : readResponsesWhole(recording.text);
-  }
-  return recording.stream ? readRecordedStream(form, recording.bytes) : readRecordedWhole(form, recording.text);
+  if (recording.stream) return readStream(recording, recording.bytes);
+  if (recording.api === 'responses') return readResponsesWhole(recording.text);
+  if (recording.api === 'generate') return readGeminiWhole(recording.text);
+  return readRecordedWhole(formOf(recording), recording.text);
+}
+
+function readStream(recording: Recording, bytes: Buffer, ending: Ending = 'close'): RecordedAnswer {
+  if (recording.api === 'responses') return readResponsesStream(bytes, ending);
+  if (recording.api === 'generate') return readGeminiStream(bytes, ending);
+  return readRecordedStream(formOf(recording), bytes, ending);
 }
 
 /** An answer without what differs from request to request. */

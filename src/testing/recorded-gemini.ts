@@ -24,7 +24,7 @@ export function readGeminiStream(bytes: Buffer, ending: Ending = 'close'): Recor
   const reading = new Reading();
   const text = bytes.toString('utf8').replace(/^\ufeff/, '');
   // Behind a break the event that no blank line has ended is lost.
-  const end = Math.max(text.lastIndexOf('\n\n') + 2, text.lastIndexOf('\r\n\r\n') + 4, 0);
+  const end = Math.max(text.lastIndexOf('\n\n') + 2, text.lastIndexOf('\r\n\r') + 3);
   const told = ending === 'close' ? text : text.slice(0, end);
   for (const { data } of readServerSentEvents(told)) {
     if (reading.failed || data === '') continue;
