@@ -30,6 +30,7 @@ const MODELS: Record<string, string> = {
   fireworks: 'accounts/fireworks/models/gpt-oss-20b',
   groq: 'openai/gpt-oss-120b',
   mistral: 'mistral-small-latest',
+  openai: 'o4-mini',
   moonshot: 'kimi-k2.6',
   perplexity: 'sonar-reasoning-pro',
   together: 'zai-org/GLM-5',
@@ -128,6 +129,10 @@ const EFFORTS: Record<string, { asked: string; goes: Json }[]> = {
   perplexity: [{ asked: 'max', goes: { reasoning_effort: 'high' } }],
   ollama: [{ asked: 'max', goes: { reasoning_effort: 'high' } }],
   fireworks: [{ asked: 'minimal', goes: { reasoning_effort: 'low' } }],
+  openai: [
+    { asked: 'none', goes: { reasoning_effort: 'low' } },
+    { asked: 'medium', goes: { reasoning_effort: 'medium' } },
+  ],
   openrouter: [{ asked: 'low', goes: { reasoning: { effort: 'low' } } }],
   vllm: [{ asked: 'low', goes: { reasoning_effort: 'low' } }],
   azure: [{ asked: 'low', goes: { reasoning_effort: 'low' } }],
@@ -178,6 +183,8 @@ test('parameters that a service refuses are left out, others stay', async () => 
   assert.deepEqual([groq.seed, groq.logit_bias, groq.top_k, groq.service_tier], [7, undefined, undefined, undefined]);
   const xai = await sent('xai', all);
   assert.deepEqual([xai.stop, xai.frequency_penalty, xai.seed], [undefined, undefined, 7]);
+  const openai = await sent('openai', all);
+  assert.deepEqual([openai.temperature, openai.frequency_penalty, openai.seed], [undefined, undefined, 7]);
   const cerebras = await sent('cerebras', all);
   assert.deepEqual([cerebras.frequency_penalty, cerebras.top_k], [undefined, 3]);
   const zai = await sent('zai', { user: 'me' });

@@ -1,8 +1,33 @@
+import type { ReasoningRule } from '../formats/chat/dialect.ts';
 import { openaiEmbedding } from '../formats/embedding/index.ts';
 import { openaiImages } from '../formats/image/index.ts';
 import { bearer } from './bearer.ts';
 import type { ProviderKind } from './provider.ts';
 import { openaiResponses } from './responses.ts';
+
+/** Models that always think take no parameters of sampling, not even their defaults (platform.openai.com/docs/guides/reasoning). */
+const THINKING = /^(o\d|gpt-5(-mini|-nano|-pro|-codex)?(-\d{4}|$))/;
+const SAMPLING = [
+  'temperature',
+  'top_p',
+  'presence_penalty',
+  'frequency_penalty',
+  'logprobs',
+  'top_logprobs',
+  'logit_bias',
+];
+
+/** Which efforts a model knows; those that do not think refuse the parameter. */
+const RULES: readonly ReasoningRule[] = [
+  { models: /^o\d/, words: { none: 'low', minimal: 'low', xhigh: 'high', max: 'high' } },
+  {
+    models: /^(ft:)?(gpt-[34]|chatgpt-)|^gpt-5(\.\d)?-chat/,
+    words: { none: null, minimal: null, low: null, medium: null, high: null, xhigh: null, max: null },
+  },
+  { models: /^gpt-5\.1/, words: { minimal: 'low', xhigh: 'high', max: 'high' } },
+  { models: /^gpt-5\.\d/, words: { minimal: 'low' } },
+  { models: /^gpt-5/, words: { none: 'minimal', xhigh: 'high', max: 'high' } },
+];
 
 /**
  * OpenAI: chat completions, and responses for the clients of that form. Its reasoning models refuse `max_tokens` and want `developer` for `system`; every other
@@ -24,6 +49,8 @@ export const openai: ProviderKind = {
       maxTokens: 'max_completion_tokens',
       developerRole: true,
       userField: 'safety_identifier',
+      refusesFor: [{ models: THINKING, parameters: SAMPLING }],
+      reasoningRules: RULES,
       mediaBytes: ['file'],
     },
     responses: openaiResponses,
