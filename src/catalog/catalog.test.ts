@@ -198,6 +198,10 @@ test('a dated name asks the vendor for that version, and others for the model', 
       ],
     );
   }
+  const mapped = catalogOf({}, [
+    { id: 'openai', kind: 'openai', api_key: 'k', models: [{ id: 'openai/gpt-5.4', upstream_id: 'mine' }] },
+  ]);
+  assert.equal(mapped.find('gpt-5.4-2026-03-05')!.endpoints[0]!.upstreamId, 'mine');
   const unlisted = catalog.find('gpt-5.4-2099-01-01')!;
   assert.deepEqual([unlisted.endpoints.length, unlisted.endpoints[0]!.pricing], [1, null]);
 });

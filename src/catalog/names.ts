@@ -1,12 +1,12 @@
 /**
  * Which model a name means (wire/chat.md, "Model strings"). In this order: a listed id; a canonical slug, alias, dated
- * name or the name at a provider that has it, with or without its author; `~author/family-latest`; one of these with a
- * suffix; a name of an author whose provider lists none; a vendor's bare name; any of these behind `models/`. Nothing
+ * name or the name at a provider that has it, with or without its author; `~author/family-latest`; a name of an author
+ * whose provider lists none; one of these with a suffix; a vendor's bare name; any of these behind `models/`. Nothing
  * depends on how many models there are: everything that is listed stands in one map.
  */
 import type { Provider, ProviderKind } from '../providers/index.ts';
 import type { Endpoint, LatestModel, Model, RoutingVariant } from './catalog.ts';
-import type { Facts } from './facts.ts';
+import type { Facts, ModelFacts } from './facts.ts';
 import { nakedEndpoint, prefixed, RESOURCE } from './offerings.ts';
 
 /** Suffixes that ask for a way of routing or a kind of endpoint; never part of an upstream's name. */
@@ -91,7 +91,7 @@ export class Names {
     for (const name of [facts.id, slug, facts.canonical_slug, ...facts.aliases, ...elsewhere]) {
       this.#enter(author, name, model);
     }
-    for (const name of facts.dated) this.#enter(author, name, pinned(model, name, author));
+    for (const name of facts.dated) this.#enter(author, name, pinned(model, name, facts));
   }
 
   #enter(author: string, name: string, model: Model): void {
@@ -127,11 +127,15 @@ export function openEndpoints(open: readonly Provider[], id: string): Endpoint[]
     .map((provider) => nakedEndpoint(provider, id, id.slice(slash + 1)));
 }
 
-/** The model with its vendor asked for this version of it by name. */
-function pinned(model: Model, name: string, author: string): Model {
-  const endpoints = model.endpoints.map((endpoint) =>
-    endpoint.provider.kind.author === author ? Object.freeze({ ...endpoint, upstreamId: name }) : endpoint,
-  );
+/** The model with its vendor asked for this version of it by name, unless the yaml says by what name it is asked. */
+function pinned(model: Model, name: string, { id, offers }: ModelFacts): Model {
+  const author = id.slice(0, id.indexOf('/'));
+  const endpoints = model.endpoints.map((endpoint) => {
+    const usual = offers.some(({ upstream_id }) => upstream_id === endpoint.upstreamId);
+    return usual && endpoint.provider.kind.author === author
+      ? Object.freeze({ ...endpoint, upstreamId: name })
+      : endpoint;
+  });
   return Object.freeze({ ...model, endpoints: Object.freeze(endpoints) });
 }
 
