@@ -7,7 +7,7 @@ import type { Log } from '../base/log.ts';
 import type { FormatId } from '../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { SingleFormId } from '../formats/single/index.ts';
-import type { Provider } from './provider.ts';
+import type { Provider, Timeouts } from './provider.ts';
 import type { Transport, UpstreamCall, UpstreamReceiver, UpstreamRequest } from './send.ts';
 import { type Signature, SignInError } from './sign.ts';
 
@@ -58,7 +58,7 @@ export function deliver(delivery: Delivery, receiver: UpstreamReceiver, parts: D
     url: delivery.url ?? provider.baseUrl + path,
     headers,
     body,
-    timeouts: provider.timeouts,
+    timeouts: delivery.form === 'image' ? patient(provider.timeouts) : provider.timeouts,
     ...(method && { method }),
   };
   if (provider.signer === undefined) return transport.send(request, receiver);
@@ -70,6 +70,11 @@ export function deliver(delivery: Delivery, receiver: UpstreamReceiver, parts: D
   }
   if (!(signature instanceof Promise)) return transport.send(signed(request, signature), receiver);
   return new SignedCall(request, signature, transport, receiver, parts);
+}
+
+/** A picture comes after a silence that would be a fault anywhere else: only the whole call is bounded. */
+function patient(timeouts: Timeouts): Timeouts {
+  return { ...timeouts, firstByte: timeouts.total, idle: timeouts.total };
 }
 
 function signed(request: UpstreamRequest, signature: Signature): UpstreamRequest {

@@ -242,3 +242,21 @@ test('a result whose address leads inside is no answer, and what stands there is
   const { error } = await refused(await make('old'), 502, /not public/);
   assert.doesNotMatch(JSON.stringify(error), /secret/);
 });
+
+test('a picture may take minutes; a client that asked for a stream hears comments meanwhile and gets events', async () => {
+  upstream.script('xai', [{ ...drawn(PNG), chunks: [{ gate: 'slow picture' }, ...drawn(PNG).chunks!] }]);
+  const before = upstream.requests('xai').length;
+  const response = make('xai', { stream: true });
+  await upstream.request('xai', before + 1);
+  gateway.clock.jump(10_000);
+  const reader = (await response).body!.pipeThrough(new TextDecoderStream()).getReader();
+  assert.match((await reader.read()).value!, /^: .*\n\n$/);
+  gateway.clock.jump(240_000);
+  upstream.open('slow picture');
+  let rest = '';
+  for (let part = await reader.read(); !part.done; part = await reader.read()) rest += part.value;
+  const events = rest.split('\n\n').filter((line) => line.startsWith('data: '));
+  assert.equal(events.length, 2);
+  assert.equal((JSON.parse(events[0]!.slice(6)) as { b64_json: string }).b64_json, PNG);
+  assert.equal(events[1], 'data: [DONE]');
+});
