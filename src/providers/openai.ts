@@ -1,4 +1,4 @@
-import type { ReasoningRule } from '../formats/chat/dialect.ts';
+import type { ReasoningRule } from '../formats/chat/index.ts';
 import { openaiEmbedding } from '../formats/embedding/index.ts';
 import { openaiImages } from '../formats/image/index.ts';
 import { bearer } from './bearer.ts';

@@ -16,7 +16,7 @@ import { decodeFailure } from './failure.ts';
 import { relay } from './relay.ts';
 import { schema } from './schema.ts';
 
-export type { ChatDialect } from './dialect.ts';
+export type { ChatDialect, ReasoningRule } from './dialect.ts';
 
 export const chat: ServedFormat & SpokenFormat = {
   id: 'chat',
