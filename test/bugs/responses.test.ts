@@ -165,14 +165,28 @@ test('a whole answer that failed is an error with its status, never an empty ans
   assert.equal(JSON.parse(text).error_type, 'provider_unavailable');
 });
 
-test('an error behind a part of an answer keeps the part, and leaves an unfinished call out of the output', async () => {
-  const events = [CREATED, call(0, 'call_1'), piece(0, '{"t":'), { type: 'error', code: 'server_error', message: 'x' }];
+test('an error behind a part of an answer keeps the part, and tells what it cut off as incomplete', async () => {
+  const error = { type: 'error', code: 'server_error', message: 'x' };
+  const added = {
+    type: 'response.output_item.added',
+    output_index: 1,
+    item: { type: 'message', id: 'm', role: 'assistant' },
+  };
+  const text = { type: 'response.output_text.delta', item_id: 'm', output_index: 1, content_index: 0, delta: 'hal' };
+  const events = [CREATED, call(0, 'call_1'), piece(0, '{"t":'), added, text, error];
   gateway.upstream.script('responses', streamOf(events.map(responsesData)));
-  const { text } = await post('/responses', { model: 'test/responses', input: 'hi', stream: true });
-  const read = readServedStream('responses', text, 'finish');
+  const told = await post('/responses', { model: 'test/responses', input: 'hi', stream: true });
+  const read = readServedStream('responses', told.text, 'finish');
   assert.equal(read.error!['code'], 'server_error');
-  const last = JSON.parse(readServerSentEvents(text).at(-2)!.data);
-  assert.deepEqual([last.type, last.response.output], ['response.failed', []]);
+  const last = JSON.parse(readServerSentEvents(told.text).at(-2)!.data);
+  assert.equal(last.type, 'response.failed');
+  assert.deepEqual(
+    last.response.output.map((item: Json) => [item.type, item.status, item.arguments ?? item.content[0].text]),
+    [
+      ['function_call', 'incomplete', '{"t":'],
+      ['message', 'incomplete', 'hal'],
+    ],
+  );
 });
 
 test('a large number in the arguments keeps its digits on every way', async () => {

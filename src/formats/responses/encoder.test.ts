@@ -232,22 +232,31 @@ test('an end by the cap and one by a filter are incomplete, each with its reason
   }
 });
 
-test('a failure keeps what was told, leaves an unfinished call open, and has the code of the form', () => {
+test('a failure ends what was begun as incomplete, except for free text, and has the code of the form', () => {
   const events = streamed(
-    [start(0, { type: 'text', text: 'half' }), stop(0), start(1, call('c1')), delta(1, { arguments: '{"a"' })],
+    [
+      start(0, { type: 'text', text: 'half' }),
+      stop(0),
+      start(1, call('c1')),
+      delta(1, { arguments: '{"a"' }),
+      start(2, call('c2', { custom: true })),
+      delta(2, { arguments: 'rm -rf /' }),
+    ],
     new GatewayError('rate_limit_exceeded', 'too fast'),
   );
   const last = events.at(-1);
-  assert.deepEqual(
-    [last.type, last.response.error],
-    ['response.failed', { code: 'rate_limit_exceeded', message: 'too fast' }],
-  );
+  const error = { code: 'rate_limit_exceeded', message: 'too fast' };
+  assert.deepEqual([last.type, last.response.error], ['response.failed', error]);
   assert.equal(last.response.error_type, 'rate_limit_exceeded');
   assert.deepEqual(
-    last.response.output.map(({ type }: Json) => type),
-    ['message'],
+    last.response.output.map((item: Json) => [item.type, item.status, item.arguments]),
+    [
+      ['message', 'completed', undefined],
+      ['function_call', 'incomplete', '{"a"'],
+    ],
   );
-  assert.equal(events.filter(({ type }) => type === 'response.output_item.done').length, 1);
+  const done = events.filter(({ type }) => type.endsWith('arguments.done') || type.endsWith('input.done'));
+  assert.deepEqual(done, []);
   const limit = new GatewayError('context_length_exceeded', 'too long');
   assert.deepEqual(streamed([start(0, { type: 'text', text: 'half' })], limit).at(-1).response.incomplete_details, {
     reason: 'max_output_tokens',

@@ -40,6 +40,7 @@ export class CallItem implements Item, OutputPart {
   private readonly place: Place;
   private written = '';
   private late = '';
+  private broken = false;
 
   constructor(part: ToolCallPart, place: Place) {
     this.part = part;
@@ -78,7 +79,15 @@ export class CallItem implements Item, OutputPart {
     this.stopped = true;
   }
 
+  /** Half of a JSON text shows that it is not whole; nothing is told as its end. */
+  breakOff(): void {
+    if (this.stopped || this.part.custom) return;
+    this.stopped = true;
+    this.broken = true;
+  }
+
   closing(): void {
+    if (this.broken) return;
     if (this.part.custom) {
       this.place.tell('response.custom_tool_call_input.done', { ...this.where(), input: this.written });
     } else {

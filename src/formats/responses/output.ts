@@ -94,12 +94,15 @@ export class Output {
   }
 
   /**
-   * What there is when the answer breaks off: texts end where they are. An unfinished call stays open and is not among
-   * the output, since a client may run what was told as done.
+   * What there is when the answer breaks off: everything ends where it is, as incomplete. A call of free text stays open
+   * and is not among the output: half of it looks like the whole, and a client may run what was told as done.
    */
   broken(): Fields[] {
     this.finish = 'error';
-    for (const part of this.parts.values()) if (!part.stopped && !(part instanceof CallItem)) part.stop();
+    for (const part of this.parts.values()) {
+      if (part instanceof CallItem) part.breakOff();
+      else if (!part.stopped) part.stop();
+    }
     this.closeOpen();
     return this.items.flatMap((item): Fields[] => (item.done === undefined ? [] : [item.done]));
   }

@@ -19,6 +19,8 @@ export class ResponsesRelayStream implements RelayStream {
   private terminal: { type: string; data: string; value: Fields } | undefined;
   /** Events of finished items, for a terminal event that leaves the output out. */
   private readonly items: { data: string; value: Fields }[] = [];
+  /** Items that are not done, by their place in the output: what of them is known when the stream breaks off. */
+  private readonly unfinished = new Map<unknown, OpenItem>();
 
   constructor(stamp: Stamp) {
     this.stamp = stamp;
@@ -41,10 +43,15 @@ export class ResponsesRelayStream implements RelayStream {
       case 'response.failed':
       case 'error':
         return '';
+      case 'response.output_item.added':
+        this.unfinished.set(value['output_index'], new OpenItem(fieldsOf(value['item'])));
+        break;
       case 'response.output_item.done':
+        this.unfinished.delete(value['output_index']);
         this.items.push({ data, value });
         break;
       default:
+        if (typeof value['delta'] === 'string') this.unfinished.get(value['output_index'])?.add(value, value['delta']);
     }
     if (events.some((event) => event.type === 'failure')) return '';
     return this.open() + this.forward(type, data, value);
@@ -60,18 +67,35 @@ export class ResponsesRelayStream implements RelayStream {
 
   /** Where nothing was told yet, the error stands alone. */
   failure(error: GatewayError, closing: Closing): string {
-    this.last += 1;
     if (!this.opened) {
+      this.last += 1;
       const { type, ...members } = errorEvent(error, this.last);
       return frame(type, members) + DONE;
     }
+    const closed = this.closeItems();
     const output = this.items.map(({ value }) => value['item']);
     const limit = isLimit(error);
     const state: ResponseState = limit
       ? { status: 'incomplete', reason: 'max_output_tokens', output, created: this.stamp.created }
       : { status: 'failed', error, output, created: this.stamp.created };
     const response = responseOf(this.stamp, state, closing);
-    return frame(limit ? 'response.incomplete' : 'response.failed', { response, sequence_number: this.last }) + DONE;
+    this.last += 1;
+    const end = frame(limit ? 'response.incomplete' : 'response.failed', { response, sequence_number: this.last });
+    return closed + end + DONE;
+  }
+
+  /** Items that the break left open end where they are. */
+  private closeItems(): string {
+    let text = '';
+    for (const [index, open] of this.unfinished) {
+      const item = open.broken();
+      if (item === undefined) continue;
+      const value = { type: 'response.output_item.done', output_index: index, item };
+      this.items.push({ data: '', value });
+      this.last += 1;
+      text += frame(value.type, { ...value, sequence_number: this.last });
+    }
+    return text;
   }
 
   /** The opening events, for an upstream that left them out. */
@@ -117,5 +141,51 @@ export class ResponsesRelayStream implements RelayStream {
     const output = this.items.map(({ value: told }) => told['item']);
     const json = stringifyJson({ ...response, output });
     return patchMembers(data, scanMembers(data), [{ key: 'response', json }]);
+  }
+}
+
+/** An item that was begun: what its deltas have told so far. */
+class OpenItem {
+  private readonly item: Fields;
+  /** By the type of the deltas and the number of their part. */
+  private readonly told = new Map<string, { type: string; text: string }>();
+
+  constructor(item: Fields) {
+    this.item = item;
+  }
+
+  add(event: Fields, delta: string): void {
+    const type = textOf(event['type']);
+    const key = `${type} ${event['summary_index'] ?? event['content_index']}`;
+    const known = this.told.get(key);
+    if (known !== undefined) known.text += delta;
+    else this.told.set(key, { type, text: delta });
+  }
+
+  /** Undefined for what must not be told as done: half of a free text looks like the whole. */
+  broken(): Fields | undefined {
+    const { item } = this;
+    const texts = (type: string, make: (text: string) => Fields) =>
+      [...this.told.values()].filter((one) => one.type === type).map(({ text }) => make(text));
+    switch (item['type']) {
+      case 'custom_tool_call':
+        return undefined;
+      case 'function_call': {
+        const [written] = texts('response.function_call_arguments.delta', (text) => ({ text }));
+        return { ...item, status: 'incomplete', arguments: written?.['text'] ?? '' };
+      }
+      case 'message': {
+        const said = texts('response.output_text.delta', (text) => ({ type: 'output_text', text, annotations: [] }));
+        const refused = texts('response.refusal.delta', (refusal) => ({ type: 'refusal', refusal }));
+        return { ...item, status: 'incomplete', content: [...said, ...refused] };
+      }
+      case 'reasoning': {
+        const summary = texts('response.reasoning_summary_text.delta', (text) => ({ type: 'summary_text', text }));
+        const content = texts('response.reasoning_text.delta', (text) => ({ type: 'reasoning_text', text }));
+        return { ...item, summary, ...(content.length > 0 && { content }) };
+      }
+      default:
+        return { ...item, status: 'failed' };
+    }
   }
 }
