@@ -1,10 +1,10 @@
 /** The machine under the gateway: its runtime, its disk, its address, its certificate. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { accessSync, constants, mkdirSync, readdirSync, statfsSync, statSync } from 'node:fs';
-import { createServer } from 'node:net';
 import path from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import type { Config } from '../../base/config.ts';
+import { refusalToListen } from '../../http/address.ts';
 import { type Finding, fault, note, ok } from './finding.ts';
 
 const NEEDED_MAJOR = 26;
@@ -73,18 +73,14 @@ function examineJournals(folder: string): Finding[] {
 }
 
 /** Whether the address can be listened on; not to be asked while the gateway runs. */
-export function examineAddress({ host, port }: Pick<Config, 'host' | 'port'>): Promise<Finding> {
-  return new Promise((resolve) => {
-    const server = createServer();
-    server.once('error', (error: NodeJS.ErrnoException) => {
-      const advice =
-        error.code === 'EADDRINUSE'
-          ? 'another program listens there: stop it, or set GATEHOUSE_PORT'
-          : 'set GATEHOUSE_HOST and GATEHOUSE_PORT to an address of this machine';
-      resolve(fault('network', `${host}:${port} cannot be listened on (${error.code})`, advice));
-    });
-    server.listen({ host, port }, () => server.close(() => resolve(ok('network', `${host}:${port} is free`))));
-  });
+export async function examineAddress({ host, port }: Pick<Config, 'host' | 'port'>): Promise<Finding> {
+  const code = await refusalToListen(host, port);
+  if (code === undefined) return ok('network', `${host}:${port} is free`);
+  const advice =
+    code === 'EADDRINUSE'
+      ? 'another program listens there: stop it, or set GATEHOUSE_PORT'
+      : 'set GATEHOUSE_HOST and GATEHOUSE_PORT to an address of this machine';
+  return fault('network', `${host}:${port} cannot be listened on (${code})`, advice);
 }
 
 export function examineCertificate({ tls }: Pick<Config, 'tls'>, clock: Clock): Finding[] {
