@@ -265,6 +265,14 @@ test('a failure ends what was begun as incomplete, except for free text, and has
   assert.deepEqual([alone.type, alone.code, alone.message, others], ['error', 'server_error', 'gone', []]);
 });
 
+test('an answer without end does not stay in memory: it is told as too large', () => {
+  const piece = 'x'.repeat(8 * 1024 * 1024);
+  const pieces = Array.from({ length: 6 }, () => delta(0, { text: piece }));
+  const last = streamed([start(0, { type: 'text', text: 'half' }), ...pieces, stop(0), finish()]).at(-1);
+  assert.deepEqual([last.type, last.response.error.code], ['response.failed', 'server_error']);
+  assert.ok(last.response.output[0].content[0].text.length < 48 * 1024 * 1024);
+});
+
 test('an answer repeats what was asked, and defaults for the rest', () => {
   const body = {
     input: 'hi',

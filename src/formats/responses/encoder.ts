@@ -1,5 +1,5 @@
 /** A streamed answer for a client of the responses form (wire/responses.md, "SSE events"). */
-import type { GatewayError } from '../../base/errors.ts';
+import { GatewayError } from '../../base/errors.ts';
 import { stringifyJson } from '../../base/json.ts';
 import type { Finish, TurnEvent, Usage } from '../conversation/conversation.ts';
 import type { Fields } from '../conversation/fields.ts';
@@ -10,6 +10,11 @@ import { endOf, errorCode, isLimit, type ResponseState, responseOf } from './res
 
 /** Behind every terminal event, which says by itself whether the answer is whole. */
 export const DONE = 'data: [DONE]\n\n';
+
+/**
+ * The form ends with the whole answer once more, so all of it is kept; more than this, in UTF-16 units, no model writes.
+ */
+export const LARGEST_ANSWER = 32 * 1024 * 1024;
 
 /** One server-sent event. */
 export function frame(type: string, members: Fields): string {
@@ -23,6 +28,8 @@ export class ResponsesEncoder implements StreamEncoder {
   private sequence = 0;
   private text = '';
   private opened = false;
+  /** How much was told so far. */
+  private size = 0;
   private created: number;
   private serviceTier: string | null | undefined;
   private usage: Usage | undefined;
@@ -35,6 +42,7 @@ export class ResponsesEncoder implements StreamEncoder {
   }
 
   event(event: TurnEvent): string {
+    if (this.size > LARGEST_ANSWER && (event.type === 'partStart' || event.type === 'partDelta')) return '';
     switch (event.type) {
       case 'start':
         this.created = event.created ?? this.created;
@@ -66,8 +74,9 @@ export class ResponsesEncoder implements StreamEncoder {
   end(closing: Closing): string {
     const known = { ...closing, usage: closing.usage ?? this.usage };
     this.open();
-    if (this.finish.unified === 'error') {
-      this.close('response.failed', { status: 'failed', error: endedInError(), output: this.output.broken() }, known);
+    if (this.finish.unified === 'error' || this.size > LARGEST_ANSWER) {
+      const error = this.size > LARGEST_ANSWER ? tooLarge() : endedInError();
+      this.close('response.failed', { status: 'failed', error, output: this.output.broken() }, known);
       return this.take() + DONE;
     }
     const output = this.output.end(this.finish.unified);
@@ -119,8 +128,13 @@ export class ResponsesEncoder implements StreamEncoder {
   private take(): string {
     const { text } = this;
     this.text = '';
+    this.size += text.length;
     return text;
   }
+}
+
+function tooLarge(): GatewayError {
+  return new GatewayError('provider_unavailable', "the provider's answer is too large for the responses form");
 }
 
 /** The plain error event (wire/responses.md, ErrorEvent). */

@@ -11,14 +11,18 @@ import { DONE, errorEvent, frame } from './encoder.ts';
 import { patchResponse } from './relay.ts';
 import { isLimit, type ResponseState, responseOf } from './response.ts';
 
+/** Of finished items no more is kept, in UTF-16 units: what they are kept for is a courtesy. */
+const LARGEST_KEPT = 8 * 1024 * 1024;
+
 export class ResponsesRelayStream implements RelayStream {
   private readonly stamp: Stamp;
   /** Number of the last event that was told. */
   private last = -1;
   private opened = false;
   private terminal: { type: string; data: string; value: Fields } | undefined;
-  /** Events of finished items, for a terminal event that leaves the output out. */
-  private readonly items: { data: string; value: Fields }[] = [];
+  /** Events of finished items, for a terminal event that leaves the output out, or a failure. */
+  private items: { value: Fields }[] = [];
+  private kept = 0;
   /** Items that are not done, by their place in the output: what of them is known when the stream breaks off. */
   private readonly unfinished = new Map<unknown, OpenItem>();
 
@@ -48,7 +52,7 @@ export class ResponsesRelayStream implements RelayStream {
         break;
       case 'response.output_item.done':
         this.unfinished.delete(value['output_index']);
-        this.items.push({ data, value });
+        this.keep(value, data.length);
         break;
       default:
         if (typeof value['delta'] === 'string') this.unfinished.get(value['output_index'])?.add(value, value['delta']);
@@ -91,7 +95,7 @@ export class ResponsesRelayStream implements RelayStream {
       const item = open.broken();
       if (item === undefined) continue;
       const value = { type: 'response.output_item.done', output_index: index, item };
-      this.items.push({ data: '', value });
+      this.items.push({ value });
       this.last += 1;
       text += frame(value.type, { ...value, sequence_number: this.last });
     }
@@ -124,6 +128,12 @@ export class ResponsesRelayStream implements RelayStream {
     return `event: ${type}\ndata: ${text}\n\n`;
   }
 
+  private keep(value: Fields, size: number): void {
+    this.kept += size;
+    if (this.kept > LARGEST_KEPT) this.items = [];
+    else this.items.push({ value });
+  }
+
   /** The event with our members in its response. */
   private patched(data: string, value: Fields, closing?: Closing): string {
     const members = scanMembers(data);
@@ -149,6 +159,7 @@ class OpenItem {
   private readonly item: Fields;
   /** By the type of the deltas and the number of their part. */
   private readonly told = new Map<string, { type: string; text: string }>();
+  private size = 0;
 
   constructor(item: Fields) {
     this.item = item;
@@ -158,6 +169,8 @@ class OpenItem {
     const type = textOf(event['type']);
     const key = `${type} ${event['summary_index'] ?? event['content_index']}`;
     const known = this.told.get(key);
+    this.size += delta.length;
+    if (this.size > LARGEST_KEPT) return;
     if (known !== undefined) known.text += delta;
     else this.told.set(key, { type, text: delta });
   }
