@@ -47,6 +47,7 @@ const CASES = [
     form: 'messages',
     load: ['50', 'stagger=20000'],
   },
+  { name: '100 vectors of 1,536', unit: 'requests', bytes: 6000, form: 'embeddings', load: ['8'] },
   { name: 'overload, 1000 connections', unit: 'requests', bytes: 1000, load: ['1000'] },
 ];
 
@@ -76,7 +77,7 @@ async function measureAll(folder, subjects) {
   const results = [];
   for (const testCase of cases) {
     const able = subjects.filter(({ forms }) => forms[testCase.form ?? 'chat'] !== undefined);
-    const stand = testCase.form ? [{ subject: subjects[0], form: 'chat' }] : [];
+    const stand = able.includes(subjects[0]) ? [] : [{ subject: subjects[0], form: 'chat' }];
     const runs = [...stand, ...able.map((subject) => ({ subject, form: testCase.form ?? 'chat' }))];
     const rounds = new Map(runs.map(({ subject }) => [subject.name, []]));
     for (const { subject, form } of runs) {
@@ -150,6 +151,10 @@ function writeBody(folder, subject, form, testCase) {
 /** About `bytes` of JSON, in messages of at most 2 KB. A body with `nodelay` in it would get an answer without pauses. */
 function requestBody(subject, form, { bytes, stream = false }) {
   const words = 'the quick brown fox jumps over the lazy dog ';
+  if (form === 'embeddings') {
+    const input = Array.from({ length: 100 }, (_, index) => `${index} ${words}`);
+    return JSON.stringify({ model: subject.forms[form].model, input });
+  }
   const messages = [];
   for (let left = bytes - 150; left > 0; left -= 2000) {
     const content = words.repeat(50).slice(0, Math.min(left, 1950));

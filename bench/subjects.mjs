@@ -37,7 +37,10 @@ export async function startNginx(folder, upstreamPort, program = 'nginx') {
     path.join(home, 'logs/error.log'),
   ]);
   await listening(port, started, 'nginx');
-  return subject('nginx', port, started, { chat: { path: '/v1/chat/completions', model: 'm' } });
+  return subject('nginx', port, started, {
+    chat: { path: '/v1/chat/completions', model: 'm' },
+    embeddings: { path: '/v1/embeddings', model: 'm' },
+  });
 }
 
 /** How many models each further provider of a large catalog has. */
@@ -90,6 +93,7 @@ export async function startGateway(folder, upstreamPort, endpoints = 1) {
   const found = subject(name, port, started, {
     chat: { path: '/api/v1/chat/completions', model: 'mock/m' },
     messages: { path: '/api/v1/messages', model: 'mock/m' },
+    embeddings: { path: '/api/v1/embeddings', model: 'mock/m' },
   });
   found.headers = [`Authorization: Bearer ${INFERENCE_KEY}`];
   return found;

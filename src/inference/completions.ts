@@ -11,6 +11,7 @@ import {
   completionSchema,
 } from '../formats/completion/index.ts';
 import { chat, messages } from '../formats/index.ts';
+import type { WholeBody } from '../formats/single/index.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import { countTokens } from './count-tokens.ts';
 import { HttpSink } from './http-sink.ts';
@@ -99,8 +100,8 @@ class CompletionSink implements Sink {
     return this.#sink.closed;
   }
 
-  reply(status: number, headers: Record<string, string>, body: string | Buffer): void {
-    const reply = JSON.parse(body.toString()) as Record<string, unknown>;
+  reply(status: number, headers: Record<string, string>, body: WholeBody): void {
+    const reply = JSON.parse(String(body)) as Record<string, unknown>;
     this.#sink.reply(status, headers, stringifyJson(completionOf(reply, this.#shape)));
   }
 

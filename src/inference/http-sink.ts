@@ -1,5 +1,6 @@
 /** The answer of an HTTP exchange as the pipeline writes it: batched text, back-pressure, the client's leaving. */
 import type { ServerResponse } from 'node:http';
+import type { WholeBody } from '../formats/single/index.ts';
 import type { Exchange } from '../http/operation.ts';
 import type { Sink } from './sink.ts';
 
@@ -23,14 +24,19 @@ export class HttpSink implements Sink {
     return this.#exchange.closed;
   }
 
-  reply(status: number, headers: Record<string, string>, body: string | Buffer): void {
+  reply(status: number, headers: Record<string, string>, body: WholeBody): void {
     if (this.closed) return;
+    const pieces = Array.isArray(body) ? (body as readonly Buffer[]) : [body as string | Buffer];
+    let length = 0;
+    for (const piece of pieces) length += Buffer.byteLength(piece);
     this.#response.writeHead(status, {
       ...headers,
       'content-type': 'application/json; charset=utf-8',
-      'content-length': Buffer.byteLength(body),
+      'content-length': length,
     });
-    this.#response.end(body);
+    const last = pieces.length - 1;
+    for (let index = 0; index < last; index += 1) this.#response.write(pieces[index]);
+    this.#response.end(pieces[last]);
   }
 
   open(headers: Record<string, string>): void {

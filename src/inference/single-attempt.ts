@@ -16,6 +16,7 @@ import {
   type FetchedMedium,
   type SingleFormId,
   type Step,
+  type WholeBody,
 } from '../formats/single/index.ts';
 import { EventReader } from '../http/sse.ts';
 import type { FrameReader, Framing, UpstreamCall, UpstreamReceiver } from '../providers/index.ts';
@@ -30,7 +31,7 @@ export interface SingleAttemptSetup<Answer> {
   form: SingleFormId;
   course: Course<Answer>;
   decodeFailure(status: number, body: string, headers: Readonly<Record<string, string>>): UpstreamFailure;
-  encodeReply(answer: Answer, closing: Closing): string | Buffer;
+  encodeReply(answer: Answer, closing: Closing): WholeBody;
   events?: { end(answer: Answer, closing: Closing): string; failure(error: GatewayError): string };
   /** The client wants a stream. */
   stream: boolean;

@@ -1,7 +1,9 @@
+import type { WholeBody } from '../formats/single/index.ts';
+
 /** Where an answer goes: an HTTP response, or a batch's result. Nothing below `operations.ts` knows which. */
 export interface Sink {
   /** The whole answer at once, an error's too. */
-  reply(status: number, headers: Record<string, string>, body: string | Buffer): void;
+  reply(status: number, headers: Record<string, string>, body: WholeBody): void;
   /** Begins an event stream with status 200. */
   open(headers: Record<string, string>): void;
   /** Sends text of the stream; false when the reader is slow: stop until `onDrain`. */

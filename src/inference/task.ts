@@ -9,6 +9,7 @@ import type { Endpoint } from '../catalog/index.ts';
 import type { Finish, Usage } from '../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { Closing, FailureContext, Stamp } from '../formats/conversation/format.ts';
+import type { WholeBody } from '../formats/single/index.ts';
 import type { Delivery, UpstreamCall, UpstreamReceiver } from '../providers/index.ts';
 import type { ApiType } from '../spend/index.ts';
 import type { Metered } from './meter.ts';
@@ -114,7 +115,7 @@ export interface Attempt {
 
 /** A whole answer as read; `write` renders it for the client once its figures are known. */
 export interface WholeAnswer {
-  write(stamp: Stamp, closing: Closing): string | Buffer;
+  write(stamp: Stamp, closing: Closing): WholeBody;
 }
 
 export interface AnswerEnd {

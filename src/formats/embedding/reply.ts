@@ -19,7 +19,7 @@ export function encodeReply(
   request: EmbeddingRequest,
   stamp: Stamp,
   closing: Closing,
-): Buffer {
+): Buffer | Buffer[] {
   const own = ownMembers(stamp, closing);
   if (relay !== undefined && relay.encoding === request.encoding) return patched(relay.body, relay.members, own);
   const pieces: Buffer[] = [Buffer.from('{"object":"list","data":[')];
@@ -66,8 +66,8 @@ function usageView(usage: Usage): Record<string, unknown> {
   };
 }
 
-/** The reply's bytes with our members in place of its own, and those that it lacks at its end. */
-function patched(body: Buffer, members: ScannedReply['members'], own: Map<string, string>): Buffer {
+/** The reply's bytes, not copied, with our members in place of its own, and those that it lacks at its end. */
+function patched(body: Buffer, members: ScannedReply['members'], own: Map<string, string>): Buffer[] {
   const pieces: Buffer[] = [];
   let from = 0;
   let last = 0;
@@ -83,7 +83,7 @@ function patched(body: Buffer, members: ScannedReply['members'], own: Map<string
   pieces.push(body.subarray(from, last));
   for (const [key, json] of own) pieces.push(Buffer.from(`,${JSON.stringify(key)}:${json}`));
   pieces.push(body.subarray(last));
-  return Buffer.concat(pieces);
+  return pieces;
 }
 
 const Count = Type.Integer({ minimum: 0 });

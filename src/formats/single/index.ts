@@ -33,10 +33,10 @@ export interface SingleForm<Request, Answer> {
   /** The likely usage: what is entered when an upstream worked and reported nothing. */
   likely(request: Request): Usage;
   /**
-   * The body of the whole answer, JSON. A buffer where the upstream's own bytes are the answer.
+   * The body of the whole answer, JSON.
    * @param closing has the final usage, and its cost
    */
-  encodeReply(answer: Answer, request: Request, stamp: Stamp, closing: Closing): string | Buffer;
+  encodeReply(answer: Answer, request: Request, stamp: Stamp, closing: Closing): WholeBody;
   encodeFailure(error: GatewayError, about: FailureContext): unknown;
   /** How an answer is streamed, framing included. Absent: it never is. */
   readonly events?: {
@@ -46,6 +46,9 @@ export interface SingleForm<Request, Answer> {
     failure(error: GatewayError): string;
   };
 }
+
+/** A body in one piece or in several, which are written one after the other without being copied together. */
+export type WholeBody = string | Buffer | readonly Buffer[];
 
 export interface EndpointLimits {
   /** Longest input in tokens, null when unknown. */
