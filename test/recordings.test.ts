@@ -268,7 +268,12 @@ function assertRefused(
   recorded: RecordedAnswer,
   where: string,
 ): void {
-  assert.ok(!recorded.complete && !saysSomething(recorded), `${where}: ${seen.status} ${seen.text.slice(0, 300)}`);
+  // What may become a tag of thinking is held back, and nobody has seen it then.
+  const held = /^<(t(h(i(nk?)?)?)?)?$/.test(recorded.choices[0]?.text ?? '');
+  assert.ok(
+    !recorded.complete && (held || !saysSomething(recorded)),
+    `${where}: ${seen.status} ${seen.text.slice(0, 300)}`,
+  );
   assertEnvelope(served, seen, where);
 }
 
