@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { readDocument } from '../../base/json.ts';
+import type { Course, Reply, SingleTarget } from '../single/index.ts';
+import { bedrockEmbedding, type EmbeddingAdapter, embedding, openaiEmbedding, vertexEmbedding } from './index.ts';
+import type { EmbeddingAnswer } from './reply.ts';
+import { scanReply } from './scan-reply.ts';
+
+const target = (model: string): SingleTarget => ({
+  model,
+  user: 'u',
+  stream: false,
+  contextLength: null,
+  providerId: 'p',
+  baseUrl: 'http://upstream',
+});
+
+function start(adapter: EmbeddingAdapter, model: string, body: Record<string, unknown>): Course<EmbeddingAnswer> {
+  const document = readDocument(Buffer.from(JSON.stringify({ model: 'a/b', ...body })));
+  embedding.check(document);
+  return adapter.start(embedding.decode(document), target(model));
+}
+
+const replyOf = (value: unknown, headers: Record<string, string> = {}): Reply => ({
+  status: 200,
+  headers,
+  body: Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)),
+});
+
+const sent = ({ call }: Course<EmbeddingAnswer>): unknown => JSON.parse(call.body.toString());
+
+test('Vertex is asked by predict, in Google’s words, and tells its tokens for each input', () => {
+  const body = { input: ['a', 'b'], dimensions: 256, input_type: 'query' };
+  const course = start(vertexEmbedding, 'google/text-embedding-005', body);
+  assert.equal(course.call.path, '/publishers/google/models/text-embedding-005:predict');
+  assert.deepEqual(sent(course), {
+    instances: [
+      { content: 'a', task_type: 'RETRIEVAL_QUERY' },
+      { content: 'b', task_type: 'RETRIEVAL_QUERY' },
+    ],
+    parameters: { autoTruncate: false, outputDimensionality: 256 },
+  });
+  const prediction = (values: number[], token_count: number) => ({
+    embeddings: { values, statistics: { token_count, truncated: false } },
+  });
+  const step = course.read(replyOf({ predictions: [prediction([1, 2], 5), prediction([3, 4], 6)] }));
+  assert.ok('answer' in step);
+  assert.deepEqual(step.answer.vectors, [
+    [1, 2],
+    [3, 4],
+  ]);
+  assert.equal(step.usage?.input, 11);
+});
+
+test('models that take one input a call are asked once for each', () => {
+  let course = start(bedrockEmbedding, 'amazon.titan-embed-text-v2:0', { input: ['a', 'b', 'c'], dimensions: 512 });
+  const texts: unknown[] = [];
+  for (let round = 1; ; round += 1) {
+    assert.equal(course.call.path, '/model/amazon.titan-embed-text-v2%3A0/invoke');
+    texts.push(sent(course));
+    const step = course.read(replyOf({ embedding: [round], inputTextTokenCount: round }));
+    if ('next' in step) {
+      assert.equal(step.usage?.input, round);
+      course = step.next;
+      continue;
+    }
+    assert.ok('answer' in step);
+    assert.deepEqual(step.answer.vectors, [[1], [2], [3]]);
+    break;
+  }
+  assert.deepEqual(texts, [
+    { inputText: 'a', dimensions: 512 },
+    { inputText: 'b', dimensions: 512 },
+    { inputText: 'c', dimensions: 512 },
+  ]);
+});
+
+test('Cohere on Bedrock has no model in its body, and its tokens in a header', () => {
+  const course = start(bedrockEmbedding, 'cohere.embed-english-v3', { input: 'a' });
+  assert.deepEqual(sent(course), { texts: ['a'], input_type: 'search_document', embedding_types: ['float'] });
+  const headers = { 'x-amzn-bedrock-input-token-count': '4' };
+  const step = course.read(replyOf({ id: 'x', embeddings: { float: [[1, 2]] } }, headers));
+  assert.ok('answer' in step);
+  assert.equal(step.usage?.input, 4);
+  assert.throws(
+    () => start(bedrockEmbedding, 'cohere.embed-english-v3', { input: 'a', dimensions: 256 }),
+    /dimensions/,
+  );
+  assert.throws(() => start(bedrockEmbedding, 'cohere.embed-english-v3', { input: [1, 2] }), /token ids/);
+});
+
+const vector = fc.array(fc.float({ noNaN: true, noDefaultInfinity: true }), { minLength: 1, maxLength: 5 });
+
+test('the quick look at a reply finds what parsing it finds, whatever stands around the vectors', () => {
+  fc.assert(
+    fc.property(
+      fc.array(vector, { minLength: 1, maxLength: 4 }),
+      fc.dictionary(fc.string(), fc.jsonValue()),
+      fc.dictionary(fc.string(), fc.jsonValue()),
+      fc.constantFrom(undefined, 1, '\t'),
+      (vectors, around, within, space) => {
+        const { embedding: _embedding, index: _index, object: _object, ...more } = within;
+        const { data: _data, ...rest } = around;
+        const data = vectors.map((embedding, index) => ({ ...more, object: 'embedding', embedding, index }));
+        const text = JSON.stringify({ ...rest, data, usage: { total_tokens: 1 } }, null, space);
+        const body = Buffer.from(text);
+        const scanned = scanReply(body);
+        // It may decline, and then the reply is parsed; it may not be wrong.
+        if (scanned === undefined) return;
+        assert.deepEqual(
+          scanned.vectors.map(({ start: from, end }) => JSON.parse(body.toString('utf8', from, end))),
+          JSON.parse(text).data.map((item: { embedding: number[] }) => item.embedding),
+        );
+      },
+    ),
+  );
+});
+
+test('a reply that breaks off anywhere is no answer', () => {
+  const data = [0, 1].map((index) => ({ object: 'embedding', index, embedding: [0.5, -1e-3] }));
+  const whole = JSON.stringify({ object: 'list', data, model: 'm', usage: { prompt_tokens: 1, total_tokens: 1 } });
+  for (let length = 0; length < whole.length; length += 1) {
+    const step = start(openaiEmbedding(), 'm', { input: ['a', 'b'] }).read(replyOf(whole.slice(0, length)));
+    assert.ok('failure' in step, whole.slice(0, length));
+  }
+});
