@@ -4,7 +4,7 @@ import type { Clock } from '../base/clock.ts';
 import type { GatewayError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import type { HttpLimits } from './limits.ts';
-import type { Access } from './operation.ts';
+import type { Access, FinishedExchange } from './operation.ts';
 import type { Router } from './router.ts';
 
 /** What all exchanges of a server share. */
@@ -13,6 +13,7 @@ export interface Core<C> {
   readonly authenticate: (headers: IncomingHttpHeaders) => C | Promise<C>;
   readonly admit: (caller: C, access: Access) => void;
   readonly userId: (caller: C) => string | null | undefined;
+  readonly observe: ((exchange: FinishedExchange<C>) => void) | undefined;
   readonly clock: Clock;
   readonly log: Log;
   readonly limits: Readonly<HttpLimits>;

@@ -11,13 +11,13 @@ import { announcesBody, BodyBuffer, checkBodyHeaders, tooLarge } from './body.ts
 import type { Connection, Core, GatewayRequest, Late } from './core.ts';
 import { allowOrigin, preflightHeaders } from './cors.ts';
 import { encodeEnvelope, errorHeaders, presentableError } from './envelope.ts';
-import type { Exchange, Operation } from './operation.ts';
+import type { Exchange, FinishedExchange, Operation } from './operation.ts';
 import { checksOf } from './validate.ts';
 
 const SANE_REQUEST_ID = /^[\w.:-]{1,128}$/;
 const NO_QUERY: Record<string, unknown> = Object.freeze({});
 
-export class ServerExchange<C> implements Exchange<C>, Late {
+export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late {
   readonly requestId: string;
   readonly startedAt: number;
   readonly headers: IncomingHttpHeaders;
@@ -27,9 +27,11 @@ export class ServerExchange<C> implements Exchange<C>, Late {
   query: Record<string, unknown> = NO_QUERY;
   document: JsonDocument | undefined = undefined;
   closed = false;
+  record: unknown = undefined;
   readonly #core: Core<C>;
   readonly #connection: Connection;
   readonly #request: GatewayRequest;
+  readonly #beganAt: number;
   #operation: Operation<C> | undefined = undefined;
   #phase: 'head' | 'body' | 'handling' | 'discarding' = 'head';
   #body: BodyBuffer | undefined = undefined;
@@ -48,6 +50,7 @@ export class ServerExchange<C> implements Exchange<C>, Late {
     this.response = response;
     this.headers = request.headers;
     this.startedAt = core.clock.now();
+    this.#beganAt = core.clock.monotonic();
     const given = request.headers['x-request-id'];
     this.requestId = typeof given === 'string' && SANE_REQUEST_ID.test(given) ? given : uuidv7(this.startedAt);
     request.exchange = this;
@@ -58,6 +61,26 @@ export class ServerExchange<C> implements Exchange<C>, Late {
 
   get body(): unknown {
     return this.document?.value;
+  }
+
+  get operation(): Operation<C> | undefined {
+    return this.#operation;
+  }
+
+  get method(): string {
+    return this.#request.method ?? '';
+  }
+
+  get path(): string {
+    return pathOf((this.#request.url ?? '/').split('?', 1)[0]!);
+  }
+
+  get status(): number {
+    return this.response.headersSent ? this.response.statusCode : 0;
+  }
+
+  get durationMs(): number {
+    return this.#core.clock.monotonic() - this.#beganAt;
   }
 
   /** Starts the exchange. @param expectation the Expect header was given: 'continue', or something that nobody knows */
@@ -76,7 +99,8 @@ export class ServerExchange<C> implements Exchange<C>, Late {
       if (this.headers.host === undefined && this.#request.httpVersion === '1.1') {
         throw new GatewayError('invalid_request', 'the header host is missing');
       }
-      const caller = operation.access === 'none' ? this.caller : this.#core.authenticate(this.headers);
+      const open = operation.access === 'none' || operation.opens?.(this.headers) === true;
+      const caller = open ? this.caller : this.#core.authenticate(this.headers);
       if (caller instanceof Promise) {
         this.#awaitCaller(caller, operation);
       } else {
@@ -170,6 +194,7 @@ export class ServerExchange<C> implements Exchange<C>, Late {
     if (!this.response.writableFinished) this.#tellClosed();
     this.#closeListeners = undefined;
     if (this.#phase !== 'discarding') this.#core.owing.delete(this);
+    this.#tellObserver();
     if (this.#core.draining && this.#connection.open.size === 0) this.#request.socket.destroySoon();
   }
 
@@ -247,7 +272,7 @@ export class ServerExchange<C> implements Exchange<C>, Late {
   }
 
   #authenticated(operation: Operation<C>): void {
-    if (operation.access !== 'none') this.#core.admit(this.caller, operation.access);
+    if (this.caller !== undefined) this.#core.admit(this.caller, operation.access);
     const checks = checksOf(operation);
     checks.params?.(this.params);
     if (checks.query) this.query = checks.query(this.#search);
@@ -315,6 +340,14 @@ export class ServerExchange<C> implements Exchange<C>, Late {
       this.#core.log.error('error encoder failed', { request_id: this.requestId, error: failure });
     }
     return encodeEnvelope(error, this.caller === undefined ? undefined : this.#core.userId(this.caller));
+  }
+
+  #tellObserver(): void {
+    try {
+      this.#core.observe?.(this);
+    } catch (error) {
+      this.#core.log.error('observer of exchanges failed', { request_id: this.requestId, error });
+    }
   }
 
   #tellClosed(): void {

@@ -29,6 +29,8 @@ export interface Operation<C = unknown> {
   summary: string;
   tag: string;
   access: Access;
+  /** True for a request that needs no key for this operation: it brought another credential, or everybody may. */
+  opens?(headers: IncomingHttpHeaders): boolean;
   params?: TObject;
   /** Every query value arrives as text; numbers and booleans are converted as the schema says before the check. */
   query?: TObject;
@@ -72,4 +74,24 @@ export interface Exchange<C = unknown> {
   reply(status: number, value: unknown, headers?: Record<string, string>): void;
   /** For streams: the raw response; the server has set nothing on it but the common headers (request id, CORS). */
   readonly response: ServerResponse;
+  /** What the handler leaves for who observes finished exchanges, such as the row of a generation. */
+  record: unknown;
+}
+
+/** An exchange that is over, for metrics and the log. Valid during the call only. */
+export interface FinishedExchange<C = unknown> {
+  readonly requestId: string;
+  readonly method: string;
+  /** As it was asked for, without the query; not checked in any way. */
+  readonly path: string;
+  /** undefined where there is none. */
+  readonly operation: Operation<C> | undefined;
+  /** undefined before authentication. */
+  readonly caller: C | undefined;
+  /** HTTP status of the answer; 0 when the client left before it had one. */
+  readonly status: number;
+  /** The client left before the answer was complete. */
+  readonly closed: boolean;
+  readonly durationMs: number;
+  readonly record: unknown;
 }

@@ -12,7 +12,7 @@ import type { Log } from '../base/log.ts';
 import { Connection, type Core, GatewayRequest, type Late } from './core.ts';
 import { ServerExchange } from './exchange.ts';
 import { DEFAULT_LIMITS, type HttpLimits } from './limits.ts';
-import type { Access, Operation } from './operation.ts';
+import type { Access, FinishedExchange, Operation } from './operation.ts';
 import { answerParserError, parserError } from './parser-error.ts';
 import { Router } from './router.ts';
 
@@ -24,6 +24,8 @@ export interface HttpServerOptions<C> {
   admit?: (caller: C, access: Access) => void;
   /** `user_id` of error envelopes; undefined leaves it out. */
   userId?: (caller: C) => string | null | undefined;
+  /** Called once for each exchange that is over. */
+  observe?: (exchange: FinishedExchange<C>) => void;
   clock: Clock;
   log: Log;
   limits?: Partial<HttpLimits>;
@@ -69,6 +71,7 @@ class OperationServer<C> implements HttpServer {
       authenticate: options.authenticate,
       admit: options.admit ?? (() => {}),
       userId: options.userId ?? (() => undefined),
+      observe: options.observe,
       clock: options.clock,
       log: options.log,
       limits,

@@ -64,6 +64,7 @@ export class Call implements AttemptOwner, Interruptible {
         this.#responses.push(responseOf(loser, loser.attempt.status, parts));
         // Its first token would have come later still; without this the slow ones would look fast.
         observe(loser, 'none', parts.clock.monotonic(), parts);
+        parts.attempted?.(loser.candidate.endpoint, 'given_up');
       },
       stranded: (reason) => this.#stranded(reason),
     });
@@ -128,6 +129,7 @@ export class Call implements AttemptOwner, Interruptible {
     this.#race.won(attempt);
     if (this.#firstOutputAt === null) {
       this.#firstOutputAt = this.#parts.clock.monotonic();
+      this.#request.debug?.happened('first_token_received');
       this.#current!.recovered();
     }
     this.#generation!.seen(attempt.outputBytes);
@@ -149,6 +151,7 @@ export class Call implements AttemptOwner, Interruptible {
     dispatched.recovered();
     this.#responses.push(responseOf(dispatched, attempt.status, this.#parts));
     observe(dispatched, 'answered', this.#firstOutputAt, this.#parts, this.#task.answersWhole);
+    this.#parts.attempted?.(dispatched.candidate.endpoint, 'answered');
     keepSession(dispatched, this.#route, this.#parts);
     const metered = withLosses(this.#task.meter(dispatched.candidate.endpoint, attempt, true), this.#race.losses);
     const closing = this.#closing(metered);
@@ -156,6 +159,7 @@ export class Call implements AttemptOwner, Interruptible {
     if (attempt.whole && !this.#opened) {
       request.sink.reply(200, this.#headers(), attempt.whole.write(dispatched.stamp, closing));
     } else {
+      request.debug?.happened('upstream_body_ended');
       this.#write(attempt.take() + attempt.writer!.end(closing));
       request.sink.end();
     }
@@ -178,6 +182,7 @@ export class Call implements AttemptOwner, Interruptible {
     });
     const verdict = verdictOf(failure);
     observe(dispatched, verdict.outcome, attempt.visible ? this.#firstOutputAt : null, this.#parts);
+    this.#parts.attempted?.(endpoint, failure.kind);
     if (this.#route.session && verdict.outcome !== 'none') this.#parts.sessions.letGo(this.#route.session, endpoint.id);
     if (verdict.cools) dispatched.rest(failure, verdict.credential);
     this.#parts.log.warn('attempt failed', {
@@ -249,6 +254,7 @@ export class Call implements AttemptOwner, Interruptible {
     if (this.#generation === undefined || current === undefined) return;
     this.#responses.push(responseOf(current, current.attempt.status, this.#parts));
     observe(current, 'none', this.#firstOutputAt, this.#parts);
+    this.#parts.attempted?.(current.candidate.endpoint, 'given_up');
     this.#settle({ status: this.#opened ? 200 : null, error: null, cancelled: true, metered }, current.attempt);
     this.#done();
   }
@@ -310,16 +316,18 @@ export class Call implements AttemptOwner, Interruptible {
       generationMs: this.#parts.clock.monotonic() - startedAt,
     });
     this.#generation!.settle(row);
+    this.#request.sink.entered?.(row);
   }
 
   // Writing.
 
   #write(text: string): void {
     if (text === '') return;
-    const { sink } = this.#request;
+    const { sink, debug } = this.#request;
     if (!this.#opened) this.#open();
     this.#keepAlive?.refresh();
-    if (!sink.write(text)) this.#current?.attempt.pause();
+    if (!sink.write(debug === undefined ? text : debug.take(this.#current!.stamp) + text))
+      this.#current?.attempt.pause();
   }
 
   #open(): void {

@@ -13,6 +13,7 @@ import {
 import { chat, messages } from '../formats/index.ts';
 import type { WholeBody } from '../formats/single/index.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
+import type { Generation } from '../spend/index.ts';
 import { countTokens } from './count-tokens.ts';
 import { HttpSink } from './http-sink.ts';
 import type { InferenceParts } from './parts.ts';
@@ -116,6 +117,10 @@ class CompletionSink implements Sink {
 
   end(): void {
     this.#sink.end();
+  }
+
+  entered(row: Generation): void {
+    this.#sink.entered?.(row);
   }
 
   onDrain(run: () => void): void {

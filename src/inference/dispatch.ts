@@ -288,7 +288,11 @@ class Ready implements Dispatched {
       model: upstreamId,
       clientHeaders: this.#request.about.headers,
     };
-    this.attempt.start((call, receiver) => deliver({ ...way, ...call }, receiver, this.#parts));
+    const { debug } = this.#request;
+    this.attempt.start((call, receiver) => {
+      const heard = debug === undefined ? receiver : debug.watch(call.body, receiver);
+      return deliver({ ...way, ...call }, heard, this.#parts);
+    });
   }
 
   keep(): void {

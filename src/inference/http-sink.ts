@@ -2,6 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import type { WholeBody } from '../formats/single/index.ts';
 import type { Exchange } from '../http/operation.ts';
+import type { Generation } from '../spend/index.ts';
 import type { Sink } from './sink.ts';
 
 const STREAM_HEADERS = {
@@ -50,6 +51,10 @@ export class HttpSink implements Sink {
 
   end(): void {
     this.#response.end();
+  }
+
+  entered(row: Generation): void {
+    this.#exchange.record = row;
   }
 
   onDrain(run: () => void): void {

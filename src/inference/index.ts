@@ -7,7 +7,7 @@ export { Concurrency } from './concurrency.ts';
 export { Identities } from './identity.ts';
 export { inferenceMigrations } from './migrations/index.ts';
 export { type InferenceLimits, inferenceOperations } from './operations.ts';
-export type { InferenceParts } from './parts.ts';
+export type { AttemptOutcome, InferenceParts } from './parts.ts';
 export type { InferenceRequest, RequestAbout, SingleRequest } from './request.ts';
 export { Credentials, Health, leavesEndpoint, type RoutingPolicy, Sessions } from './routing/index.ts';
 export { Running } from './running.ts';

@@ -14,6 +14,7 @@ import type { SingleForm } from '../formats/single/index.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import { encodeGeneration } from '../spend/index.ts';
 import { companionOperations } from './completions.ts';
+import { debugTrail } from './debug.ts';
 import { HttpSink } from './http-sink.ts';
 import type { InferenceParts } from './parts.ts';
 import { regionOf } from './region.ts';
@@ -163,11 +164,13 @@ function requestOf(
   sink: Sink,
 ): InferenceRequest {
   check(format, document);
+  const asked = format.asked(askedView(document));
   return {
     id: generationId(exchange.startedAt),
     format,
     document,
-    asked: format.asked(askedView(document)),
+    asked,
+    debug: debugTrail(asked, format, exchange.startedAt, parts.clock),
     caller: exchange.caller,
     startedAt: exchange.startedAt,
     sink,

@@ -4,19 +4,27 @@ import type { Clock } from '../base/clock.ts';
 import type { HostSettings, Limits } from '../base/config.ts';
 import type { Log } from '../base/log.ts';
 import type { Nano } from '../base/money.ts';
-import type { Catalog, Statistics } from '../catalog/index.ts';
+import type { Catalog, Endpoint, Statistics } from '../catalog/index.ts';
 import type { Egress } from '../egress/index.ts';
+import type { FailureKind } from '../formats/conversation/failure.ts';
 import type { Transport } from '../providers/index.ts';
 import type { Spend } from '../spend/index.ts';
 import type { Concurrency } from './concurrency.ts';
 import type { Credentials, Health, RoutingPolicy, Sessions } from './routing/index.ts';
 import type { Running } from './running.ts';
 
+export type AttemptOutcome = FailureKind | 'answered' | 'given_up';
+
 export interface InferenceParts {
   /** The catalog as it is now; a reload of the configuration replaces it. */
   catalog(): Catalog;
   spend: Spend;
   statistics: Statistics;
+  /**
+   * Hears how each call to an upstream ended: `answered`, `given_up` (the client left, or another one was faster) or the
+   * kind of its failure. Absent: nobody counts.
+   */
+  attempted?(endpoint: Endpoint, outcome: AttemptOutcome): void;
   health: Health;
   concurrency: Concurrency;
   running: Running;

@@ -4,6 +4,7 @@ import type { JsonDocument } from '../base/json.ts';
 import type { Asked, ServedFormat } from '../formats/conversation/format.ts';
 import type { SingleForm } from '../formats/single/index.ts';
 import type { DataRegion } from '../spend/index.ts';
+import type { DebugTrail } from './debug.ts';
 import type { Sink } from './sink.ts';
 
 /** A conversation. */
@@ -27,6 +28,8 @@ export interface AcceptedRequest {
   /** Wall time in ms at which the request's head arrived: the moment of acceptance. */
   startedAt: number;
   sink: Sink;
+  /** Of a stream whose client wants to see how it comes about. */
+  debug?: DebugTrail | undefined;
   about: RequestAbout;
 }
 

@@ -1,5 +1,7 @@
 import type { WholeBody } from '../formats/single/index.ts';
 
+import type { Generation } from '../spend/index.ts';
+
 /** Where an answer goes: an HTTP response, or a batch's result. Nothing below `operations.ts` knows which. */
 export interface Sink {
   /** The whole answer at once, an error's too. */
@@ -14,5 +16,7 @@ export interface Sink {
   onDrain(run: () => void): void;
   /** Called at most once, when the reader is gone before the end. Set once. */
   onClose(run: () => void): void;
+  /** The request's row, before the last of the answer. Absent: nobody wants it. */
+  entered?(row: Generation): void;
   readonly closed: boolean;
 }

@@ -116,6 +116,15 @@ export interface Viewer {
   workspaceId?: string;
 }
 
+/** What is on its way into the database. */
+export interface Backlog {
+  /** Accepted requests that have no row yet. */
+  open: number;
+  /** Rows in memory; further ones may be in the journal only. */
+  rows: number;
+  journalBytes: number;
+}
+
 export interface Spend {
   /**
    * Holds `bound` in every budget or in none. Synchronous while the leases of this process cover it. Rejects with
@@ -136,6 +145,8 @@ export interface Spend {
   stateOf(budgets: readonly Budget[]): Promise<BudgetState[]>;
   /** Gives back the leases of a process that will never come back. For operators. */
   releaseProcess(processId: string): Promise<void>;
+  /** As it is now. */
+  readonly backlog: Backlog;
   /** Resolves when everything settled so far is in the database. */
   flush(): Promise<void>;
   /** Flushes, returns the leases, removes the journal. With the database down it keeps the journal and resolves. */

@@ -75,6 +75,11 @@ export class Ledger {
     return this.#queue.length === 0 && this.#spilled === undefined;
   }
 
+  /** Rows in memory that are not in the database. */
+  get waiting(): number {
+    return this.#queue.length;
+  }
+
   /** Throws GatewayError 503 when so much waits for the database that nothing more may be accepted. */
   checkRoom(): void {
     const { journal, limits } = this.#parts;

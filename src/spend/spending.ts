@@ -11,6 +11,7 @@ import type { Budget, Charge, Refusal } from './budget.ts';
 import type { Accepted, Generation } from './generation.ts';
 import type {
   Attempt,
+  Backlog,
   BudgetState,
   KeyUsage,
   OpenGeneration,
@@ -157,6 +158,10 @@ class Spending implements Spend {
 
   releaseProcess(processId: string): Promise<void> {
     return releaseProcess(this.#database, processId, this.#clock.now());
+  }
+
+  get backlog(): Backlog {
+    return { open: this.open, rows: this.ledger.waiting, journalBytes: this.journal.bytes };
   }
 
   async flush(): Promise<void> {

@@ -35,6 +35,7 @@ export function asked(value: unknown): Asked {
   if (user !== undefined) result.user = user;
   const session = someText(body['session_id']);
   if (session !== undefined) result.sessionId = session;
+  if (object(body['debug'])?.['echo_upstream_body'] === true) result.echoUpstreamBody = true;
   const metadata = object(body['metadata']);
   if (metadata !== undefined) result.metadata = metadata as Record<string, string>;
   return result;

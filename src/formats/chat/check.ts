@@ -37,7 +37,6 @@ function refuseUnbuilt(body: JsonObject): void {
     const value = body[field];
     if (value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0)) throw unbuilt(field);
   }
-  if (object(body['debug'])?.['echo_upstream_body'] === true) throw unbuilt('debug.echo_upstream_body');
 }
 
 function checkModels(body: JsonObject): void {

@@ -5,6 +5,7 @@
 import type { ServedFormat, SpokenFormat } from '../conversation/format.ts';
 import { asked } from './asked.ts';
 import { check } from './check.ts';
+import { debugEvent } from './debug-event.ts';
 import { decode } from './decode.ts';
 import { decodeReply } from './decode-reply.ts';
 import { ChatDecoder } from './decoder.ts';
@@ -27,6 +28,7 @@ export const chat: ServedFormat & SpokenFormat = {
   decode,
   encodeReply,
   encoder: (stamp) => new ChatEncoder(stamp),
+  debugEvent,
   encodeFailure,
   relay,
   encode,

@@ -94,7 +94,6 @@ test('a feature that is not built is refused by name, and passes where it asks f
     [{ transforms: [] }, ''],
     [{ route: 'sort' }, ''],
     [{ route: 'fallback' }, ''],
-    [{ debug: { echo_upstream_body: true } }, 'debug.echo_upstream_body'],
     [{ provider: { enforce_distillable_text: true } }, 'provider.enforce_distillable_text'],
     [{ provider: { zdr: true, sort: 'price' } }, ''],
     [{ provider: { zdr: false, data_collection: 'allow', order: ['x'] } }, ''],

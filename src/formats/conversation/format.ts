@@ -23,6 +23,8 @@ export interface Asked {
   stream: boolean;
   /** Chat `stream_options.include_usage`; undefined when absent. */
   includeUsage?: boolean;
+  /** Chat `debug.echo_upstream_body`; means something for streams only. */
+  echoUpstreamBody?: boolean;
   /** The output cap that the client gave. */
   maxOutputTokens?: number;
   /** How many answers are asked for; 1 when absent. */
@@ -169,6 +171,11 @@ export interface ServedFormat {
   /** The JSON value of a whole answer. */
   encodeReply(turn: Turn, stamp: Stamp, closing: Closing): unknown;
   encoder(stamp: Stamp): StreamEncoder;
+  /**
+   * One event of a stream that shows what was asked for with `debug`, framing included. Absent: the form has none.
+   * @param debug JSON without line breaks
+   */
+  debugEvent?(stamp: Stamp, debug: string): string;
   /** The error envelope of this form (wire/common.md, wire/messages.md "Errors"). */
   encodeFailure(error: GatewayError, about: FailureContext): unknown;
   readonly relay: Relay;
