@@ -82,9 +82,9 @@ test('every attempted provider is echoed before anything of the answer', async (
   upstream.script('one', [chatFailure(500)]);
   upstream.script('two', [chatStream('from two')]);
   const { chunks } = await stream({ ...BODY, model: 'test/one', models: ['test/two'], stream: true });
-  const echoes = debugOf(chunks).flatMap(({ echo_upstream_body }) => echo_upstream_body ?? []);
+  const echoes = debugOf(chunks).flatMap(({ echo_upstream_body }) => (echo_upstream_body ? [echo_upstream_body] : []));
   assert.deepEqual(
-    echoes.map(({ model }) => model),
+    echoes.map((echo) => echo['model']),
     ['upstream-one', 'upstream-two'],
   );
   const firstContent = chunks.findIndex(({ choices }) => choices.length > 0);
