@@ -6,14 +6,18 @@ import type { Access as RequiredAccess } from '../http/operation.ts';
 import type { Changes, Database } from '../storage/database.ts';
 import { Authenticator } from './authenticator.ts';
 import { bootstrap, type ChosenTokens, type FirstKey } from './bootstrap.ts';
-import type { Caller } from './caller.ts';
+import { type Caller, NO_TERMS, type WorkspaceTerms } from './caller.ts';
 import { keysByHash } from './store.ts';
 
 export interface AccessParts {
   database: Database;
   changes: Changes;
   clock: Clock;
+  /** By workspace id; whose id is missing in the answer prescribes nothing. Who changes them announces WORKSPACES_TOPIC. */
+  termsOf?: TermsOf;
 }
+
+export type TermsOf = (workspaceIds: readonly string[]) => Promise<ReadonlyMap<string, WorkspaceTerms>>;
 
 export interface Access {
   /**
@@ -30,8 +34,18 @@ export interface Access {
 }
 
 export function createAccess(parts: AccessParts): Access {
-  const { database, changes, clock } = parts;
-  const load = (hashes: string[]) => keysByHash(database, hashes);
+  const { database, changes, clock, termsOf } = parts;
+  const load = async (hashes: string[]) => {
+    const keys = await keysByHash(database, hashes);
+    // A management key runs nothing, so nothing is prescribed to it.
+    const inference = keys.filter(({ caller }) => caller.kind === 'inference');
+    const ids = new Set(inference.map(({ caller }) => caller.workspaceId));
+    const terms = ids.size === 0 ? undefined : await termsOf?.([...ids]);
+    return keys.map((key) => {
+      const prescribed = key.caller.kind === 'inference' ? terms?.get(key.caller.workspaceId) : undefined;
+      return { ...key, caller: Object.freeze({ ...key.caller, workspace: prescribed ?? NO_TERMS }) };
+    });
+  };
   const authenticator = new Authenticator({ database, changes, clock, load });
   return {
     authenticate: (headers) => authenticator.authenticate(headers),

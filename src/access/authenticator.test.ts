@@ -13,8 +13,9 @@ import {
   MAX_UNKNOWN_KEYS,
   MEMBERS_TOPIC,
   OUTAGE_GRACE_MS,
+  WORKSPACES_TOPIC,
 } from './authenticator.ts';
-import type { Caller } from './caller.ts';
+import { type Caller, NO_TERMS } from './caller.ts';
 import { hashToken } from './token.ts';
 
 /** An authenticator whose database is a map that answers when the test says so. */
@@ -84,6 +85,7 @@ const CALLER: Caller = {
   includeByokInLimit: false,
   externalUser: null,
   expiresAt: null,
+  workspace: NO_TERMS,
 };
 
 const status =
@@ -221,6 +223,19 @@ test('when a member leaves, the keys the member made are read again, and no othe
   scene.add('theirs', { caller: { userId: 'user_2' }, creatorIsMember: false });
   scene.change(MEMBERS_TOPIC, 'user_2');
   await assert.rejects(outcome(scene, 'theirs'), status(403));
+  assert.ok(!(scene.present('other') instanceof Promise));
+});
+
+test('what a workspace prescribes is asked for again when it changes, for the keys of that workspace only', async () => {
+  const scene = new Scene();
+  scene.add('theirs', { caller: { workspaceId: 'w1' } });
+  scene.add('other', { caller: { workspaceId: 'w2' } });
+  await scene.present('theirs');
+  await scene.present('other');
+  const workspace = { ...NO_TERMS, defaultTextModel: 'author/model' };
+  scene.add('theirs', { caller: { workspaceId: 'w1', workspace } });
+  scene.change(WORKSPACES_TOPIC, 'w1');
+  assert.equal((await scene.present('theirs')).workspace, workspace);
   assert.ok(!(scene.present('other') instanceof Promise));
 });
 

@@ -16,6 +16,8 @@ import { hashToken, presentedToken, unauthorized } from './token.ts';
 export const KEYS_TOPIC = 'access.keys';
 /** Announced with a user's id when the user joins or leaves an organization. */
 export const MEMBERS_TOPIC = 'access.members';
+/** Announced with a workspace's id when anything that it prescribes changes (`WorkspaceTerms`). */
+export const WORKSPACES_TOPIC = 'access.workspaces';
 
 /**
  * How long after losing sight of the database a key that was known still works: long enough for a failover or a
@@ -79,7 +81,12 @@ export class Authenticator {
     this.#clock = clock;
     this.#load = load;
     changes.subscribe(KEYS_TOPIC, (hash) => (hash === null ? this.#distrustAll() : this.#forgetKey(hash)));
-    changes.subscribe(MEMBERS_TOPIC, (userId) => (userId === null ? this.#distrustAll() : this.#forgetCreator(userId)));
+    changes.subscribe(MEMBERS_TOPIC, (userId) =>
+      userId === null ? this.#distrustAll() : this.#forgetWhere('userId', userId),
+    );
+    changes.subscribe(WORKSPACES_TOPIC, (id) => {
+      return id === null ? this.#distrustAll() : this.#forgetWhere('workspaceId', id);
+    });
   }
 
   /** See `Access.authenticate`. */
@@ -213,8 +220,8 @@ export class Authenticator {
     if (lookup !== undefined) lookup.outdated = true;
   }
 
-  #forgetCreator(userId: string): void {
-    for (const [index, entry] of this.#known) if (entry.caller.userId === userId) this.#known.delete(index);
+  #forgetWhere(member: 'userId' | 'workspaceId', id: string): void {
+    for (const [index, entry] of this.#known) if (entry.caller[member] === id) this.#known.delete(index);
     this.#outdateLookups();
   }
 

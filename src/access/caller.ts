@@ -3,6 +3,7 @@
  * that presents the key until something about it changes.
  */
 import type { Nano } from '../base/money.ts';
+import type { Budget } from '../spend/index.ts';
 
 /** Inference keys run models; management keys run the control plane. Neither does the other's work. */
 export type KeyKind = 'inference' | 'management';
@@ -10,7 +11,8 @@ export type KeyKind = 'inference' | 'management';
 /** When a key's limit starts anew: midnight UTC, Monday, the first of the month; null never (spec "Spend windows"). */
 export type LimitReset = 'daily' | 'weekly' | 'monthly';
 
-export interface Caller {
+/** What the key's own row says. */
+export interface KeyFacts {
   /** UUID of the key's row; what other rows refer to. */
   readonly keyId: string;
   /** SHA-256 of the token in hexadecimal: the key's public id on the wire. */
@@ -23,7 +25,10 @@ export interface Caller {
   readonly userId: string | null;
   /** `org_...` */
   readonly organizationId: string;
-  /** UUID. A management key stands in no workspace of its own: here it is the organization's default one. */
+  /**
+   * UUID. A management key stands in no workspace of its own: here it is the organization's default one, or '' when that
+   * was deleted.
+   */
   readonly workspaceId: string;
   /** What the key may spend in one window of `limitReset`; null is no limit. */
   readonly limitNano: Nano | null;
@@ -34,4 +39,41 @@ export interface Caller {
   readonly externalUser: string | null;
   /** Wall time in ms; null is never. Already checked when a caller is handed out. */
   readonly expiresAt: number | null;
+}
+
+/** What a workspace prescribes to every request of its keys; compiled by `workspaces/` when it changes, shared, frozen. */
+export interface WorkspaceTerms {
+  /** Models that are asked when a request names none. */
+  readonly defaultTextModel: string | null;
+  readonly defaultImageModel: string | null;
+  /** `price`, `throughput`, `latency` or `exacto`, for requests that say nothing about it. */
+  readonly defaultProviderSort: string | null;
+  /** `svc:...`; empty for most. */
+  readonly disabledServerTools: ReadonlySet<string>;
+  /** The same objects until something about them changes. */
+  readonly budgets: readonly Budget[];
+  /** Whose inputs and outputs are kept; null: nobody's. */
+  readonly ioLogging: IoLoggingTerms | null;
+}
+
+export interface IoLoggingTerms {
+  /** The share of requests that is kept, above 0 and up to 1. */
+  readonly samplingRate: number;
+  /** Numbers of keys (`keyNumber`); null: every key. */
+  readonly keyNumbers: ReadonlySet<number> | null;
+}
+
+/** Of a key whose workspace prescribes nothing. */
+export const NO_TERMS: WorkspaceTerms = Object.freeze({
+  defaultTextModel: null,
+  defaultImageModel: null,
+  defaultProviderSort: null,
+  disabledServerTools: new Set<string>(),
+  budgets: Object.freeze([]),
+  ioLogging: null,
+});
+
+/** A key with everything that other resources prescribe to it. */
+export interface Caller extends KeyFacts {
+  readonly workspace: WorkspaceTerms;
 }

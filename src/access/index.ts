@@ -3,10 +3,18 @@
  * else hangs on; `authenticate` turns a request's headers into a `Caller` from memory. What a caller may spend is the
  * business of `spend/`, which models and filters apply to it that of the guardrails.
  */
-export { type Access, type AccessParts, createAccess, permit } from './access.ts';
-export { KEYS_TOPIC, MEMBERS_TOPIC, OUTAGE_GRACE_MS } from './authenticator.ts';
+export { type Access, type AccessParts, createAccess, permit, type TermsOf } from './access.ts';
+export { KEYS_TOPIC, MEMBERS_TOPIC, OUTAGE_GRACE_MS, WORKSPACES_TOPIC } from './authenticator.ts';
 export type { ChosenTokens, FirstKey } from './bootstrap.ts';
-export type { Caller, KeyKind, LimitReset } from './caller.ts';
+export {
+  type Caller,
+  type IoLoggingTerms,
+  type KeyFacts,
+  type KeyKind,
+  type LimitReset,
+  NO_TERMS,
+  type WorkspaceTerms,
+} from './caller.ts';
 export { accessMigrations } from './migrations/index.ts';
 export { keyOperations, type OperationParts as AccessOperationParts } from './operations.ts';
 export {
@@ -17,5 +25,6 @@ export {
   type OperatorKeysParts,
   revokeOperatorKey,
 } from './operator-keys.ts';
-export { hashToken } from './token.ts';
+export { hashToken, keyNumber } from './token.ts';
 export { type KeyUsage, NO_USAGE, type Spent, type UsageOf } from './usage.ts';
+export { chosenWorkspace } from './workspace-choice.ts';

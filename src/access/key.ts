@@ -1,10 +1,10 @@
 /** Keys without I/O: reading what a management client asks for, and showing a key on the wire (wire/keys.md). */
 import { invalidField } from '../base/errors.ts';
 import { type Nano, nanoFromUsd, usdFromNano } from '../base/money.ts';
-import type { Caller, LimitReset } from './caller.ts';
+import type { KeyFacts, LimitReset } from './caller.ts';
 import type { CreateKeyBody, CurrentKeyReply, KeyReply, UpdateKeyBody } from './schema.ts';
 import type { KeyTerms, StoredKey } from './store.ts';
-import { hashToken } from './token.ts';
+import { hashToken, keyNumber } from './token.ts';
 import { type KeyUsage, NO_USAGE, type Spent } from './usage.ts';
 
 /** What a client may set when it makes a key. */
@@ -49,7 +49,7 @@ export function changedTerms(key: StoredKey, body: UpdateKeyBody): KeyTerms {
 }
 
 /** What a limit leaves in its present window, in nano-dollars and never below zero; null when there is no limit. */
-export function limitRemaining(key: Caller, usage: KeyUsage): Nano | null {
+export function limitRemaining(key: KeyFacts, usage: KeyUsage): Nano | null {
   if (key.limitNano === null) return null;
   const window = key.limitReset ?? 'lifetime';
   const spent = usage.usage[window] + (key.includeByokInLimit ? usage.byok[window] : 0n);
@@ -57,7 +57,7 @@ export function limitRemaining(key: Caller, usage: KeyUsage): Nano | null {
 }
 
 /** The members that `GET /key` and the operations on `/keys` share. */
-export function keyFigures(key: Caller, usage: KeyUsage = NO_USAGE) {
+export function keyFigures(key: KeyFacts, usage: KeyUsage = NO_USAGE) {
   const remaining = limitRemaining(key, usage);
   return {
     label: key.label,
@@ -77,6 +77,7 @@ export function keyReply(key: StoredKey, usage?: KeyUsage): KeyReply {
   const { caller } = key;
   return {
     hash: caller.keyHash,
+    id: keyNumber(caller.keyHash),
     name: caller.name,
     disabled: key.disabled,
     external_user: caller.externalUser,
@@ -88,7 +89,7 @@ export function keyReply(key: StoredKey, usage?: KeyUsage): KeyReply {
 }
 
 /** `GetCurrentKeyData` of wire/keys.md. */
-export function currentKeyReply(caller: Caller, usage?: KeyUsage): CurrentKeyReply {
+export function currentKeyReply(caller: KeyFacts, usage?: KeyUsage): CurrentKeyReply {
   const isManagementKey = caller.kind === 'management';
   return {
     ...keyFigures(caller, usage),

@@ -15,6 +15,7 @@ import * as schema from './schema.ts';
 import * as store from './store.ts';
 import { createToken, hashToken, maskToken } from './token.ts';
 import type { UsageOf } from './usage.ts';
+import { chosenWorkspace } from './workspace-choice.ts';
 
 export interface OperationParts {
   database: Database;
@@ -148,6 +149,9 @@ function updateKey(parts: OperationParts): Operation<Caller> {
       const { key, change } = await database.transaction(async (tx) => {
         const before = await lockedKey(tx, organizationId, hash);
         const terms = changedTerms(before, exchange.body as schema.UpdateKeyBody);
+        if (!terms.disabled && !(await store.hasWorkspace(tx, organizationId, before.caller.workspaceId))) {
+          throw invalidField('disabled', 'cannot be false: the workspace of the key was deleted');
+        }
         await store.updateKey(tx, before.caller.keyId, terms, new Date(clock.now()));
         return {
           key: await existingKey(tx, organizationId, hash),
@@ -203,15 +207,4 @@ async function existingKey(db: Queryable, organizationId: string, hash: string):
 async function lockedKey(tx: Queryable, organizationId: string, hash: string): Promise<store.StoredKey> {
   if (HASH.test(hash)) await store.lockKey(tx, organizationId, hash);
   return existingKey(tx, organizationId, hash);
-}
-
-/** The named workspace, or the organization's default one when none is named. */
-async function chosenWorkspace(db: Queryable, organizationId: string, named: string | undefined): Promise<string> {
-  if (named !== undefined) {
-    if (await store.hasWorkspace(db, organizationId, named)) return named;
-    throw invalidField('workspace_id', 'names no workspace of the organization');
-  }
-  const workspaceId = await store.defaultWorkspaceId(db, organizationId);
-  if (workspaceId === undefined) throw invalidField('workspace_id', 'is needed: there is no default workspace');
-  return workspaceId;
 }

@@ -48,7 +48,8 @@ export async function createOperatorKey(
   const hash = hashToken(token);
   const change = await database.transaction(async (tx) => {
     const organizationId = await theOrganization(tx);
-    const workspaceId = kind === 'inference' ? ((await store.defaultWorkspaceId(tx, organizationId)) ?? null) : null;
+    const workspaceId = kind === 'inference' ? await store.defaultWorkspaceId(tx, organizationId) : null;
+    if (workspaceId === undefined) throw new Error('the default workspace was deleted; make the key with POST /keys');
     const createdAt = new Date(clock.now());
     const identity = { id: uuidv7(createdAt.getTime()), hash, kind, label: maskToken(token) };
     await store.insertKey(tx, {

@@ -71,6 +71,7 @@ const figures = {
 
 export const KeySchema = Type.Object({
   hash: Type.String(),
+  id: Type.Integer({ description: 'The number by which `io_logging_api_key_ids` names the key' }),
   name: Type.String(),
   disabled: Type.Boolean(),
   external_user: nullable(Type.String()),

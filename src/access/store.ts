@@ -1,10 +1,14 @@
 /** The SQL of access. Callers open the transactions; ids, hashes and times are made above. */
 import type { Queryable } from '../storage/database.ts';
-import type { KeyState } from './authenticator.ts';
-import type { Caller, KeyKind, LimitReset } from './caller.ts';
+import type { KeyFacts, KeyKind, LimitReset } from './caller.ts';
 
 /** A key as it is stored, with what its organization and creator say about it. */
-export interface StoredKey extends KeyState {
+export interface StoredKey {
+  readonly caller: KeyFacts;
+  /** Also when its workspace was deleted. */
+  readonly disabled: boolean;
+  /** False when the member who made the key has left the organization. */
+  readonly creatorIsMember: boolean;
   readonly createdAt: Date;
   readonly updatedAt: Date | null;
 }
@@ -45,7 +49,7 @@ export interface KeyPage {
   limit: number;
 }
 
-interface KeyRow extends Omit<Caller, 'expiresAt'> {
+interface KeyRow extends Omit<KeyFacts, 'expiresAt'> {
   expiresAt: Date | null;
   disabled: boolean;
   creatorIsMember: boolean;
@@ -55,13 +59,16 @@ interface KeyRow extends Omit<Caller, 'expiresAt'> {
 
 const SELECT_KEYS = `
   select k.id as "keyId", k.hash as "keyHash", k.kind, k.name, k.label, k.creator_user_id as "userId",
-         k.organization_id as "organizationId", coalesce(k.workspace_id, o.default_workspace_id) as "workspaceId",
+         k.organization_id as "organizationId",
+         coalesce(k.workspace_id::text, o.default_workspace_id::text, '') as "workspaceId",
          k.limit_nano as "limitNano", k.limit_reset as "limitReset", k.include_byok_in_limit as "includeByokInLimit",
-         k.external_user as "externalUser", k.expires_at as "expiresAt", k.disabled,
+         k.external_user as "externalUser", k.expires_at as "expiresAt",
+         k.disabled or w.deleted_at is not null as disabled,
          k.creator_user_id is null or m.user_id is not null as "creatorIsMember",
          k.created_at as "createdAt", k.updated_at as "updatedAt"
     from api_keys k
     join organizations o on o.id = k.organization_id
+    left join workspaces w on w.id = k.workspace_id
     left join members m on m.organization_id = k.organization_id and m.user_id = k.creator_user_id
    where k.deleted_at is null`;
 
@@ -152,14 +159,15 @@ export async function markHashDeleted(
   await tx.query(sql, [organizationId, hash, deletedAt]);
 }
 
+/** undefined when it was deleted. */
 export async function defaultWorkspaceId(db: Queryable, organizationId: string): Promise<string | undefined> {
   const sql = 'select default_workspace_id as "workspaceId" from organizations where id = $1';
-  const [row] = await db.query<{ workspaceId: string }>(sql, [organizationId]);
-  return row?.workspaceId;
+  const [row] = await db.query<{ workspaceId: string | null }>(sql, [organizationId]);
+  return row?.workspaceId ?? undefined;
 }
 
 export async function hasWorkspace(db: Queryable, organizationId: string, workspaceId: string): Promise<boolean> {
-  const sql = 'select 1 from workspaces where organization_id = $1 and id = $2';
+  const sql = 'select 1 from workspaces where organization_id = $1 and id = $2 and deleted_at is null';
   return (await db.query(sql, [organizationId, workspaceId])).length > 0;
 }
 
@@ -217,6 +225,6 @@ export async function insertOrganization(tx: Queryable, rows: FirstRows): Promis
 
 function storedKey(row: KeyRow): StoredKey {
   const { expiresAt, disabled, creatorIsMember, createdAt, updatedAt, ...rest } = row;
-  const caller: Caller = Object.freeze({ ...rest, expiresAt: expiresAt?.getTime() ?? null });
+  const caller: KeyFacts = Object.freeze({ ...rest, expiresAt: expiresAt?.getTime() ?? null });
   return { caller, disabled, creatorIsMember, createdAt, updatedAt };
 }

@@ -33,6 +33,14 @@ export function hashToken(token: string): string {
   return hash('sha256', token);
 }
 
+/** Hexadecimal digits that a number which every JSON reader holds exactly has room for. */
+const NUMBER_DIGITS = 13;
+
+/** The key as a number, for the fields of the wire that name keys by one (wire/workspaces.md, `io_logging_api_key_ids`). */
+export function keyNumber(keyHash: string): number {
+  return Number.parseInt(keyHash.slice(0, NUMBER_DIGITS), 16);
+}
+
 /** The token with all but its ends left out, e.g. `sk-svc-v1-abc...xyz`. */
 export function maskToken(token: string): string {
   const prefix = OWN_PREFIX.exec(token)?.[0] ?? '';

@@ -2,7 +2,7 @@
  * The inference pipeline in the test's process, without sockets and without a database: `serve` with a transport that
  * plays bytes and a spend that keeps the row. For what has to be tried thousands of times.
  */
-import type { Caller } from '../access/index.ts';
+import { type Caller, NO_TERMS } from '../access/index.ts';
 import { DEFAULT_ACCOUNT, DEFAULT_EGRESS, DEFAULT_LIMITS } from '../base/config/section-readers.ts';
 import { readDocument } from '../base/json.ts';
 import { silentLog } from '../base/log.ts';
@@ -249,6 +249,7 @@ const CALLER: Caller = {
   includeByokInLimit: true,
   externalUser: null,
   expiresAt: null,
+  workspace: NO_TERMS,
 };
 
 function requestOf({ served, stream, more, messages: given }: PipelineRequest, sink: Sink): InferenceRequest {

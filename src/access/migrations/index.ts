@@ -2,5 +2,6 @@
 import type { Migration } from '../../storage/migrate.ts';
 import { organizations } from './0010-organizations.ts';
 import { apiKeys } from './0011-api-keys.ts';
+import { workspacesEnd } from './0012-workspaces-end.ts';
 
-export const accessMigrations: readonly Migration[] = [organizations, apiKeys];
+export const accessMigrations: readonly Migration[] = [organizations, apiKeys, workspacesEnd];
