@@ -7,6 +7,7 @@ import type { Timer } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { Closing, Stamp } from '../formats/conversation/format.ts';
+import type { WholeBody } from '../formats/single/index.ts';
 import type { OpenGeneration, ProviderResponse } from '../spend/index.ts';
 import { answerError, asGatewayError } from './answer.ts';
 import { clientError, type FailedAttempt, verdictOf } from './decide.ts';
@@ -155,15 +156,32 @@ export class Call implements AttemptOwner, Interruptible {
     keepSession(dispatched, this.#route, this.#parts);
     const metered = withLosses(this.#task.meter(dispatched.candidate.endpoint, attempt, true), this.#race.losses);
     const closing = this.#closing(metered);
+    const whole = this.#opened ? undefined : attempt.whole;
+    if (!whole) request.debug?.happened('upstream_body_ended');
+    let answer: WholeBody;
+    try {
+      answer = whole ? whole.write(dispatched.stamp, closing) : attempt.take() + attempt.writer!.end(closing);
+    } catch (cause) {
+      this.#unwritable(cause, attempt, metered);
+      return;
+    }
     this.#settle({ status: 200, error: null, cancelled: false, metered }, attempt);
-    if (attempt.whole && !this.#opened) {
-      request.sink.reply(200, this.#headers(), attempt.whole.write(dispatched.stamp, closing));
+    if (whole) {
+      request.sink.reply(200, this.#headers(), answer);
     } else {
-      request.debug?.happened('upstream_body_ended');
-      this.#write(attempt.take() + attempt.writer!.end(closing));
+      this.#write(answer as string);
       request.sink.end();
     }
     this.#finish();
+  }
+
+  /** A bug of ours in the face of an answer that nobody has seen the like of: the client is told, and nothing hangs. */
+  #unwritable(cause: unknown, attempt: Attempt, metered: Metered): void {
+    this.#parts.log.error('an answer could not be written', { generation: this.#request.id, cause });
+    const message = 'the answer of the upstream could not be read';
+    const error = new GatewayError('provider_unavailable', message, { status: 502 });
+    if (attempt.visible) this.#breakOff(attempt, error);
+    else this.#giveUp(error, metered);
   }
 
   attemptFailed(attempt: Attempt, failure: UpstreamFailure, sent: boolean): void {

@@ -124,9 +124,10 @@ function describe({ failure, providerName }: FailedAttempt): string {
   return withoutAccount(scrub(failure.message)) || `${providerName} failed`;
 }
 
-/** A client's own fault keeps the upstream's finer status (422), everything else has the table's. */
-function statusFor(failure: UpstreamFailure, verdict: Verdict): number {
-  return failure.kind === 'invalid_request' && failure.status === 422 ? 422 : verdict.status;
+/** What the request names keeps the upstream's own status for it (422; 400 for a model), everything else has the table's. */
+function statusFor({ kind, status }: UpstreamFailure, verdict: Verdict): number {
+  if (kind === 'invalid_request' && status === 422) return 422;
+  return kind === 'not_found' && status === 400 ? 400 : verdict.status;
 }
 
 function scrubbed(raw: unknown): unknown {

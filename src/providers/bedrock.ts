@@ -1,6 +1,4 @@
 import { converse as converseForm, vendorOf } from '../formats/converse/index.ts';
-import { bedrockEmbedding } from '../formats/embedding/index.ts';
-import { rerankAdapter } from '../formats/rerank/index.ts';
 import { bearer } from './bearer.ts';
 import { isKeyDocument } from './bedrock-credentials.ts';
 import { converseFraming, invokeFraming } from './bedrock-event-stream.ts';
@@ -53,14 +51,6 @@ export const bedrock: ProviderKind = {
       refuses: ['service_tier', 'inference_geo'],
     },
   },
-  embedding: bedrockEmbedding,
-  // By `invoke`, which takes the body of the model's own vendor.
-  rerank: rerankAdapter({
-    path: (model) => `/model/${encodeURIComponent(model)}/invoke`,
-    namesModel: false,
-    maxDocuments: 1000,
-    constants: (model) => (/\bcohere\./.test(model) ? { api_version: 2 } : {}),
-  }),
 };
 
 function path({ form, model, stream, path: usual }: Delivery): string {

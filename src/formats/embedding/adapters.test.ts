@@ -3,9 +3,18 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { readDocument } from '../../base/json.ts';
 import type { Course, Reply, SingleTarget } from '../single/index.ts';
-import { bedrockEmbedding, type EmbeddingAdapter, embedding, openaiEmbedding, vertexEmbedding } from './index.ts';
+import {
+  bedrockEmbedding,
+  cohereEmbedding,
+  type EmbeddingAdapter,
+  embedding,
+  geminiEmbedding,
+  openaiEmbedding,
+  vertexEmbedding,
+} from './index.ts';
 import type { EmbeddingAnswer } from './reply.ts';
 import { scanReply } from './scan-reply.ts';
+import { vectorJson } from './vectors.ts';
 
 const target = (model: string): SingleTarget => ({
   model,
@@ -123,5 +132,27 @@ test('a reply that breaks off anywhere is no answer', () => {
   for (let length = 0; length < whole.length; length += 1) {
     const step = start(openaiEmbedding(), 'm', { input: ['a', 'b'] }).read(replyOf(whole.slice(0, length)));
     assert.ok('failure' in step, whole.slice(0, length));
+  }
+});
+
+test('vectors are found in the shape that the service settled on, whatever was asked of it', () => {
+  const vectors = (adapter: EmbeddingAdapter, model: string, reply: unknown): unknown => {
+    const step = start(adapter, model, { input: 'a' }).read(replyOf(reply));
+    assert.ok('answer' in step, JSON.stringify(step));
+    return step.answer.vectors;
+  };
+  assert.deepEqual(vectors(geminiEmbedding, 'm', { embedding: { values: [1, 2] } }), [[1, 2]]);
+  const predicted = { predictions: [{ embeddings: { values: [3], statistics: { token_count: 1 } } }] };
+  assert.deepEqual(vectors(geminiEmbedding, 'm', predicted), [[3]]);
+  assert.deepEqual(vectors(cohereEmbedding(), 'm', { embeddings: { int8: [[-5, 6]] } }), [[-5, 6]]);
+});
+
+test('base64 that holds no float32 is an encoding of the service’s own and reaches its clients as it came', () => {
+  // 0xffffffff is not a number as float32, and three bytes are none at all.
+  for (const own of ['/////w==', 'AAEC']) {
+    const course = start(openaiEmbedding(), 'm', { input: 'a' });
+    const step = course.read(replyOf({ data: [{ index: 0, embedding: own }] }));
+    assert.ok('answer' in step);
+    assert.equal(vectorJson(step.answer.vectors[0]!, 'float').toString(), JSON.stringify(own));
   }
 });

@@ -79,7 +79,7 @@ function readReply(reply: Reply, from: number, to: number): Step<Vector[]> {
   const read = readObject(reply);
   if ('failure' in read) return read;
   const { embeddings, id, meta } = read.value;
-  const list = listOf(Array.isArray(embeddings) ? embeddings : fieldsOf(embeddings)['float']);
+  const list = listOf(Array.isArray(embeddings) ? embeddings : ofOneType(fieldsOf(embeddings)));
   if (list.length !== to - from) return { failure: wrongCount(list.length, to - from) };
   let vectors: Vector[];
   try {
@@ -90,6 +90,11 @@ function readReply(reply: Reply, from: number, to: number): Step<Vector[]> {
   const usage = usageOf(fieldsOf(meta), reply);
   const upstreamId = textOrUndefined(id);
   return { answer: vectors, ...(usage && { usage }), ...(upstreamId !== undefined && { upstreamId }) };
+}
+
+/** Floats as asked for; what stands in front of the service may have settled on another type. */
+function ofOneType(embeddings: Fields): unknown {
+  return embeddings['float'] ?? Object.values(embeddings).find((list) => Array.isArray(list) && Array.isArray(list[0]));
 }
 
 function usageOf(meta: Fields, { headers }: Reply): Usage | undefined {

@@ -111,7 +111,10 @@ function encodeInstances({ inputs, inputType }: EmbeddingRequest): Fields[] {
 function readGemini(reply: Reply, from: number, to: number): Step<Vector[]> {
   const read = readObject(reply);
   if ('failure' in read) return read;
-  const items = listOf(read.value['embeddings']);
+  const { embedding, embeddings, predictions } = read.value;
+  // `embedContent` and services in front of Vertex answer in shapes of their own.
+  if (predictions !== undefined) return readVertex(reply, from, to);
+  const items = embeddings === undefined && embedding !== undefined ? [embedding] : listOf(embeddings);
   const step = vectorsOf(
     items.map((item) => fieldsOf(item)['values']),
     to - from,

@@ -7,12 +7,17 @@ import type { Encoding } from './request.ts';
 /** `json`: the vector as JSON text, a list of numbers or a string of base64. */
 export type Vector = { encoding: Encoding; json: Buffer | string } | number[];
 
-/** The vector as JSON text in the encoding that is wanted. Throws for text that is no vector. */
+/**
+ * The vector as JSON text in the encoding that is wanted. Base64 that holds no float32 is a service's own encoding, which
+ * only its clients can read: it stays as it came. Throws for other text that is no vector.
+ */
 export function vectorJson(vector: Vector, wanted: Encoding): Buffer | string {
   if (Array.isArray(vector)) return wanted === 'base64' ? base64Json(vector) : JSON.stringify(vector);
   if (vector.encoding === wanted) return vector.json;
   const value: unknown = JSON.parse(vector.json.toString());
-  return wanted === 'base64' ? base64Json(numbersOf(value)) : JSON.stringify(floatsOf(String(value)));
+  if (wanted === 'base64') return base64Json(numbersOf(value));
+  const floats = floatsOf(String(value));
+  return floats === undefined ? vector.json : JSON.stringify(floats);
 }
 
 /** The list, if it is one of finite numbers; throws otherwise. */
@@ -31,12 +36,13 @@ function base64Json(numbers: readonly number[]): string {
   return `"${bytes.toString('base64')}"`;
 }
 
-function floatsOf(base64: string): number[] {
+/** Undefined when it holds something else than finite float32. */
+function floatsOf(base64: string): number[] | undefined {
   const bytes = Buffer.from(base64, 'base64');
-  if (bytes.length === 0 || bytes.length % 4 !== 0) throw new TypeError('not a vector');
+  if (bytes.length === 0 || bytes.length % 4 !== 0) return undefined;
   const numbers = new Array<number>(bytes.length / 4);
   for (let index = 0; index < numbers.length; index += 1) numbers[index] = shortest(bytes.readFloatLE(index * 4));
-  return numbersOf(numbers);
+  return numbers.every(Number.isFinite) ? numbers : undefined;
 }
 
 /** The double with the fewest digits that is this float32, so that no digits are shown which the vector does not have. */
