@@ -6,7 +6,14 @@ import type { Access as RequiredAccess } from '../http/operation.ts';
 import type { Changes, Database } from '../storage/database.ts';
 import { Authenticator } from './authenticator.ts';
 import { bootstrap, type ChosenTokens, type FirstKey } from './bootstrap.ts';
-import { type Caller, NO_TERMS, type WorkspaceTerms } from './caller.ts';
+import {
+  type Caller,
+  type GuardrailTerms,
+  type KeyFacts,
+  NO_GUARDRAILS,
+  NO_TERMS,
+  type WorkspaceTerms,
+} from './caller.ts';
 import { keysByHash } from './store.ts';
 
 export interface AccessParts {
@@ -15,7 +22,14 @@ export interface AccessParts {
   clock: Clock;
   /** By workspace id; whose id is missing in the answer prescribes nothing. Who changes them announces WORKSPACES_TOPIC. */
   termsOf?: TermsOf;
+  /**
+   * By key id; whose id is missing in the answer is governed by none. Who changes a guardrail announces GUARDRAILS_TOPIC,
+   * who gives or takes one that of the keys, the members or the workspace.
+   */
+  guardrailsOf?: GuardrailsOf;
 }
+
+export type GuardrailsOf = (keys: readonly KeyFacts[]) => Promise<ReadonlyMap<string, GuardrailTerms>>;
 
 export type TermsOf = (workspaceIds: readonly string[]) => Promise<ReadonlyMap<string, WorkspaceTerms>>;
 
@@ -34,16 +48,18 @@ export interface Access {
 }
 
 export function createAccess(parts: AccessParts): Access {
-  const { database, changes, clock, termsOf } = parts;
+  const { database, changes, clock, termsOf, guardrailsOf } = parts;
   const load = async (hashes: string[]) => {
     const keys = await keysByHash(database, hashes);
     // A management key runs nothing, so nothing is prescribed to it.
     const inference = keys.filter(({ caller }) => caller.kind === 'inference');
     const ids = new Set(inference.map(({ caller }) => caller.workspaceId));
     const terms = ids.size === 0 ? undefined : await termsOf?.([...ids]);
+    const guarded = ids.size === 0 ? undefined : await guardrailsOf?.(inference.map(({ caller }) => caller));
     return keys.map((key) => {
       const prescribed = key.caller.kind === 'inference' ? terms?.get(key.caller.workspaceId) : undefined;
-      return { ...key, caller: Object.freeze({ ...key.caller, workspace: prescribed ?? NO_TERMS }) };
+      const guardrails = guarded?.get(key.caller.keyId) ?? NO_GUARDRAILS;
+      return { ...key, caller: Object.freeze({ ...key.caller, workspace: prescribed ?? NO_TERMS, guardrails }) };
     });
   };
   const authenticator = new Authenticator({ database, changes, clock, load });

@@ -6,6 +6,7 @@ import type { Changes } from '../storage/database.ts';
 import { TestClock } from '../testing/clock.ts';
 import {
   Authenticator,
+  GUARDRAILS_TOPIC,
   KEYS_TOPIC,
   type KeyState,
   LOOKUP_TIMEOUT_MS,
@@ -15,7 +16,7 @@ import {
   OUTAGE_GRACE_MS,
   WORKSPACES_TOPIC,
 } from './authenticator.ts';
-import { type Caller, NO_TERMS } from './caller.ts';
+import { type Caller, NO_GUARDRAILS, NO_TERMS } from './caller.ts';
 import { hashToken } from './token.ts';
 
 /** An authenticator whose database is a map that answers when the test says so. */
@@ -86,6 +87,7 @@ const CALLER: Caller = {
   externalUser: null,
   expiresAt: null,
   workspace: NO_TERMS,
+  guardrails: NO_GUARDRAILS,
 };
 
 const status =
@@ -236,6 +238,19 @@ test('what a workspace prescribes is asked for again when it changes, for the ke
   scene.add('theirs', { caller: { workspaceId: 'w1', workspace } });
   scene.change(WORKSPACES_TOPIC, 'w1');
   assert.equal((await scene.present('theirs')).workspace, workspace);
+  assert.ok(!(scene.present('other') instanceof Promise));
+});
+
+test('a guardrail that changes is asked for again for the keys that it applies to, and for no other', async () => {
+  const scene = new Scene();
+  const guardrails = { ids: ['g1'] };
+  scene.add('guarded', { caller: { guardrails } });
+  scene.add('other', { caller: { guardrails: { ids: ['g2'] } } });
+  assert.equal((await scene.present('guarded')).guardrails, guardrails);
+  await scene.present('other');
+  scene.add('guarded', { caller: {} });
+  scene.change(GUARDRAILS_TOPIC, 'g1');
+  assert.equal((await scene.present('guarded')).guardrails, NO_GUARDRAILS);
   assert.ok(!(scene.present('other') instanceof Promise));
 });
 

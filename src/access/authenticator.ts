@@ -18,6 +18,8 @@ export const KEYS_TOPIC = 'access.keys';
 export const MEMBERS_TOPIC = 'access.members';
 /** Announced with a workspace's id when anything that it prescribes changes (`WorkspaceTerms`). */
 export const WORKSPACES_TOPIC = 'access.workspaces';
+/** Announced with a guardrail's id when anything about it changes. */
+export const GUARDRAILS_TOPIC = 'access.guardrails';
 
 /**
  * How long after losing sight of the database a key that was known still works: long enough for a failover or a
@@ -81,12 +83,15 @@ export class Authenticator {
     this.#clock = clock;
     this.#load = load;
     changes.subscribe(KEYS_TOPIC, (hash) => (hash === null ? this.#distrustAll() : this.#forgetKey(hash)));
-    changes.subscribe(MEMBERS_TOPIC, (userId) =>
-      userId === null ? this.#distrustAll() : this.#forgetWhere('userId', userId),
-    );
-    changes.subscribe(WORKSPACES_TOPIC, (id) => {
-      return id === null ? this.#distrustAll() : this.#forgetWhere('workspaceId', id);
-    });
+    const forgets = (topic: string, concerns: (caller: Caller, id: string) => boolean): void => {
+      changes.subscribe(topic, (id) => {
+        if (id === null) this.#distrustAll();
+        else this.#forgetWhere((caller) => concerns(caller, id));
+      });
+    };
+    forgets(MEMBERS_TOPIC, ({ userId }, id) => userId === id);
+    forgets(WORKSPACES_TOPIC, ({ workspaceId }, id) => workspaceId === id);
+    forgets(GUARDRAILS_TOPIC, ({ guardrails }, id) => guardrails.ids.includes(id));
   }
 
   /** See `Access.authenticate`. */
@@ -220,8 +225,8 @@ export class Authenticator {
     if (lookup !== undefined) lookup.outdated = true;
   }
 
-  #forgetWhere(member: 'userId' | 'workspaceId', id: string): void {
-    for (const [index, entry] of this.#known) if (entry.caller[member] === id) this.#known.delete(index);
+  #forgetWhere(concerned: (caller: Caller) => boolean): void {
+    for (const [index, entry] of this.#known) if (concerned(entry.caller)) this.#known.delete(index);
     this.#outdateLookups();
   }
 

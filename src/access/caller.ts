@@ -73,7 +73,17 @@ export const NO_TERMS: WorkspaceTerms = Object.freeze({
   ioLogging: null,
 });
 
+/** What guardrails prescribe to one key; compiled and read by `guardrails/`, opaque to everybody else. Shared, frozen. */
+export interface GuardrailTerms {
+  /** Those that apply. */
+  readonly ids: readonly string[];
+}
+
+/** Of a key that no guardrail applies to. */
+export const NO_GUARDRAILS: GuardrailTerms = Object.freeze({ ids: Object.freeze([]) });
+
 /** A key with everything that other resources prescribe to it. */
 export interface Caller extends KeyFacts {
   readonly workspace: WorkspaceTerms;
+  readonly guardrails: GuardrailTerms;
 }

@@ -3,15 +3,17 @@
  * else hangs on; `authenticate` turns a request's headers into a `Caller` from memory. What a caller may spend is the
  * business of `spend/`, which models and filters apply to it that of the guardrails.
  */
-export { type Access, type AccessParts, createAccess, permit, type TermsOf } from './access.ts';
-export { KEYS_TOPIC, MEMBERS_TOPIC, OUTAGE_GRACE_MS, WORKSPACES_TOPIC } from './authenticator.ts';
+export { type Access, type AccessParts, createAccess, type GuardrailsOf, permit, type TermsOf } from './access.ts';
+export { GUARDRAILS_TOPIC, KEYS_TOPIC, MEMBERS_TOPIC, OUTAGE_GRACE_MS, WORKSPACES_TOPIC } from './authenticator.ts';
 export type { ChosenTokens, FirstKey } from './bootstrap.ts';
 export {
   type Caller,
+  type GuardrailTerms,
   type IoLoggingTerms,
   type KeyFacts,
   type KeyKind,
   type LimitReset,
+  NO_GUARDRAILS,
   NO_TERMS,
   type WorkspaceTerms,
 } from './caller.ts';

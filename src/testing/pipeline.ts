@@ -2,7 +2,7 @@
  * The inference pipeline in the test's process, without sockets and without a database: `serve` with a transport that
  * plays bytes and a spend that keeps the row. For what has to be tried thousands of times.
  */
-import { type Caller, NO_TERMS } from '../access/index.ts';
+import { type Caller, NO_GUARDRAILS, NO_TERMS } from '../access/index.ts';
 import { DEFAULT_ACCOUNT, DEFAULT_EGRESS, DEFAULT_LIMITS } from '../base/config/section-readers.ts';
 import { readDocument } from '../base/json.ts';
 import { silentLog } from '../base/log.ts';
@@ -250,6 +250,7 @@ const CALLER: Caller = {
   externalUser: null,
   expiresAt: null,
   workspace: NO_TERMS,
+  guardrails: NO_GUARDRAILS,
 };
 
 function requestOf({ served, stream, more, messages: given }: PipelineRequest, sink: Sink): InferenceRequest {
