@@ -7,6 +7,7 @@ import type { Clock } from './base/clock.ts';
 import type { Config, Limits } from './base/config.ts';
 import { type Log, redact } from './base/log.ts';
 import { createNamespace } from './base/namespace.ts';
+import { createResponseCache } from './cache/index.ts';
 import { buildCatalog, createStatistics, type Facts, loadFacts } from './catalog/index.ts';
 import { createEgress } from './egress/index.ts';
 import type { HttpLimits } from './http/limits.ts';
@@ -27,6 +28,7 @@ import { createSpend } from './spend/index.ts';
 import { openChanges } from './storage/changes.ts';
 import type { Target } from './storage/connection.ts';
 import { openDatabase } from './storage/database.ts';
+import { createTranscripts } from './transcripts/index.ts';
 
 /** How long a client is given to read that its answer ends here. */
 const LAST_WORDS_MS = 1_000;
@@ -80,6 +82,16 @@ export async function createApp({
   const identities = new Identities(await userHashSecret(database));
   const health = new Health(clock);
   const statistics = createStatistics({ database, clock, log });
+  const cache = createResponseCache({
+    ...{ database, clock, log },
+    mostBytes: config.limits.responseCacheBytes,
+    answerBytes: config.limits.responseCacheAnswerBytes,
+  });
+  const transcripts = createTranscripts({
+    ...{ database, clock, log, random },
+    settings: () => settings.ioLogging,
+    feedbackDays: () => settings.retention.generationsDays,
+  });
   const running = new Running();
   /** Providers of this machine that were found, beside the configured ones. */
   let local: Config['providers'] = [];
@@ -89,6 +101,8 @@ export async function createApp({
     catalog: () => catalog,
     spend,
     statistics,
+    cached: { answers: cache, headerPrefix: namespace.headerPrefix },
+    transcripts,
     health,
     concurrency: new Concurrency(),
     running,
@@ -126,6 +140,10 @@ export async function createApp({
     operations: operations({
       access: { database, changes, clock, usageOf: (keyIds) => spend.usageOf(keyIds) },
       inference,
+      transcripts: {
+        ...{ transcripts, database, clock },
+        hasGeneration: async (id, organizationId) => (await spend.findGeneration(id, { organizationId })) !== undefined,
+      },
       limits: config.limits,
       readiness,
     }),
@@ -165,6 +183,8 @@ export async function createApp({
       await egress.close();
       await spend.close();
       await statistics.close();
+      await cache.close();
+      await transcripts.close();
       await changes.close();
       await database.close();
     },

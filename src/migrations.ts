@@ -1,13 +1,17 @@
 /** Every step of the schema, one line a folder; the numbers in their names give the order. */
 import { accessMigrations } from './access/index.ts';
+import { cacheMigrations } from './cache/index.ts';
 import { statisticsMigrations } from './catalog/index.ts';
 import { inferenceMigrations } from './inference/index.ts';
 import { spendMigrations } from './spend/index.ts';
 import type { Migration } from './storage/migrate.ts';
+import { transcriptMigrations } from './transcripts/index.ts';
 
 export const migrations: readonly Migration[] = [
   ...accessMigrations,
   ...spendMigrations,
   ...inferenceMigrations,
   ...statisticsMigrations,
+  ...cacheMigrations,
+  ...transcriptMigrations,
 ];

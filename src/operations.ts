@@ -4,10 +4,12 @@ import { catalogOperations } from './catalog/index.ts';
 import { healthOperations, type Readiness } from './health.ts';
 import type { Operation } from './http/operation.ts';
 import { type InferenceLimits, type InferenceParts, inferenceOperations, leavesEndpoint } from './inference/index.ts';
+import { type TranscriptOperationParts, transcriptOperations } from './transcripts/index.ts';
 
 export interface OperationParts {
   access: AccessOperationParts;
   inference: InferenceParts;
+  transcripts: TranscriptOperationParts;
   limits: InferenceLimits;
   readiness: Readiness;
 }
@@ -23,5 +25,6 @@ export function operations(parts: OperationParts): Operation<Caller>[] {
       permits: (_caller, endpoint) => leavesEndpoint(parts.inference.policy(), endpoint),
     }),
     ...inferenceOperations(parts.inference, parts.limits),
+    ...transcriptOperations(parts.transcripts),
   ];
 }

@@ -56,6 +56,12 @@ const EXPECTED: Record<string, Expectation | 'anybody'> = {
     management: 404,
     path: () => '/images/models/simulated/echo/endpoints',
   },
+  getGenerationContent: { inference: 404, management: 404, path: () => `/generation/content?id=gen-${'0'.repeat(32)}` },
+  submitGenerationFeedback: {
+    inference: 403,
+    management: 404,
+    body: { generation_id: `gen-${'0'.repeat(32)}`, category: 'other' },
+  },
   getGeneration: { inference: 404, management: 404, path: () => `/generation?id=gen-${'0'.repeat(32)}` },
 };
 

@@ -20,7 +20,19 @@ const LAYERS: readonly (readonly string[])[] = [
   ['base'],
   ['http', 'storage', 'formats', 'egress'],
   ['providers'],
-  ['access', 'catalog', 'spend', 'workspaces', 'guardrails', 'files', 'scim', 'vault', 'observability'],
+  [
+    'access',
+    'cache',
+    'catalog',
+    'spend',
+    'transcripts',
+    'workspaces',
+    'guardrails',
+    'files',
+    'scim',
+    'vault',
+    'observability',
+  ],
   ['inference'],
   ['batches', 'interns'],
   ['operator'],
@@ -196,6 +208,8 @@ test('migrations have unique numbers, ascending, each in the range of its folder
     spend: [20, 39],
     inference: [40, 49],
     catalog: [60, 69],
+    cache: [70, 79],
+    transcripts: [70, 79],
   };
   const migrations = files.filter((file) => /\/migrations\/\d/.test(file.path) && !isTest(file));
   const seen = new Map<number, string>();

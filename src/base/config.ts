@@ -10,6 +10,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { Environment, errorCode, type Inputs } from './config/environment.ts';
 import type { Field } from './config/field.ts';
+import { DEFAULT_IO_LOGGING, ioLogging } from './config/io-logging.ts';
 import { readOutgoing } from './config/outgoing.ts';
 import { ConfigError, type Problem } from './config/problems.ts';
 import { type KindFacts, readProviders } from './config/provider-readers.ts';
@@ -32,6 +33,7 @@ import { parseYaml } from './config/yaml.ts';
 import { Secret } from './secret.ts';
 
 export { type Inputs, VARIABLES, type Variable, variableTable } from './config/environment.ts';
+export type { IoLoggingSettings } from './config/io-logging.ts';
 export type { OptionFacts } from './config/kind-options.ts';
 export type { OutgoingSettings } from './config/outgoing.ts';
 export { ConfigError, type Problem } from './config/problems.ts';
@@ -122,6 +124,7 @@ function readBody(field: Field | undefined, kinds: readonly KindFacts[], environ
       limits,
       routing,
       retention,
+      io_logging: ioLogging,
       providers: (list: Field) => readProviders(list, kinds),
     });
   return {
@@ -131,6 +134,7 @@ function readBody(field: Field | undefined, kinds: readonly KindFacts[], environ
     egress: read?.egress ?? DEFAULT_EGRESS,
     limits: read?.limits ?? DEFAULT_LIMITS,
     routing: read?.routing ?? DEFAULT_ROUTING,
+    ioLogging: read?.io_logging ?? DEFAULT_IO_LOGGING,
     retention: read?.retention ?? { generationsDays: null },
     providers: withEnvironment(read?.providers ?? [], kinds, environment),
   };

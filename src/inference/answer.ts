@@ -29,3 +29,11 @@ export function answerError(
 export function asGatewayError(error: unknown): GatewayError {
   return error instanceof GatewayError ? error : new GatewayError('server', 'internal error', { cause: error });
 }
+
+/** For what runs when the gateway ends: another process, or the next start, can answer it. */
+export function shuttingDown(): GatewayError {
+  return new GatewayError('provider_overloaded', 'the gateway is shutting down', {
+    retryAfterSeconds: 1,
+    metadata: { retryable: true },
+  });
+}

@@ -12,6 +12,7 @@ import type { FrameReader, Framing, UpstreamCall, UpstreamReceiver } from '../pr
 import { isEventStream, isJson, retryAfter } from './reply-headers.ts';
 import type { Attempt, AttemptOwner, Send } from './task.ts';
 import { type ToolCallCounts, ToolCallJudge } from './tool-calls.ts';
+import type { Transcript } from './transcript.ts';
 import { gatherWhole, type Passage, type StreamWriter, streamWhole, type WholeReply } from './translate.ts';
 import { isVisible, visibleSize } from './visible.ts';
 
@@ -28,6 +29,8 @@ export interface AttemptSetup {
   stream: boolean;
   /** Names of the declared tools; absent: there are none. */
   tools?: readonly string[] | undefined;
+  /** Writes down what the answer says; absent: nobody wants it. */
+  transcript?: Transcript;
   owner: AttemptOwner;
   limits: Limits;
   /** How the provider cuts its streams into events; absent: server-sent events. */
@@ -86,6 +89,10 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
 
   resume(): void {
     this.#call?.resume();
+  }
+
+  get transcript(): Transcript | undefined {
+    return this.#setup.transcript;
   }
 
   get toolCalls(): ToolCallCounts | undefined {
@@ -230,6 +237,7 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
     this.upstreamId = turn.id;
     this.serviceTier = turn.serviceTier;
     this.#judge?.turn(turn);
+    this.#setup.transcript?.turn(turn);
     for (const choice of turn.choices) for (const part of choice.parts) this.outputBytes += visibleSize(part);
   }
 
@@ -278,6 +286,7 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
 
   #observe(event: TurnEvent): void {
     this.#judge?.event(event);
+    this.#setup.transcript?.event(event);
     switch (event.type) {
       case 'partDelta': {
         const size = visibleSize(event.delta);

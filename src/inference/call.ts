@@ -9,9 +9,10 @@ import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { Closing, Stamp } from '../formats/conversation/format.ts';
 import type { WholeBody } from '../formats/single/index.ts';
 import type { OpenGeneration, ProviderResponse } from '../spend/index.ts';
-import { answerError, asGatewayError } from './answer.ts';
+import { answerError, asGatewayError, shuttingDown } from './answer.ts';
 import { clientError, type FailedAttempt, verdictOf } from './decide.ts';
 import { type Dispatched, Dispatcher } from './dispatch.ts';
+import { type Ended, tellEnded } from './listener.ts';
 import { routingMetadata } from './metadata.ts';
 import { type Metered, withLosses } from './meter.ts';
 import { keepSession, observe, responseOf } from './observe.ts';
@@ -49,6 +50,7 @@ export class Call implements AttemptOwner, Interruptible {
   #firstOutputAt: number | null = null;
   /** What the last attempt that failed has cost; null when it cost nothing. */
   #lastCost: Metered | null = null;
+  #ended: Ended | undefined;
 
   constructor(request: AcceptedRequest, task: Task, route: Route, parts: InferenceParts) {
     this.#request = request;
@@ -167,6 +169,7 @@ export class Call implements AttemptOwner, Interruptible {
     }
     this.#settle({ status: 200, error: null, cancelled: false, metered }, attempt);
     if (whole) {
+      for (const listener of request.listeners ?? []) listener.wrote?.(answer);
       request.sink.reply(200, this.#headers(), answer);
     } else {
       this.#write(answer as string);
@@ -274,16 +277,13 @@ export class Call implements AttemptOwner, Interruptible {
     observe(current, 'none', this.#firstOutputAt, this.#parts);
     this.#parts.attempted?.(current.candidate.endpoint, 'given_up');
     this.#settle({ status: this.#opened ? 200 : null, error: null, cancelled: true, metered }, current.attempt);
-    this.#done();
+    this.#release();
   }
 
   /** The gateway ends: what the upstream wrote is paid for, and the client hears that there is no more to come. */
   interrupt(): void {
     if (this.#over) return;
-    const error = new GatewayError('provider_overloaded', 'the gateway is shutting down', {
-      retryAfterSeconds: 1,
-      metadata: { retryable: true },
-    });
+    const error = shuttingDown();
     const metered = this.#stop() ?? this.#lastCost;
     const current = this.#current;
     if (this.#generation === undefined || current === undefined) {
@@ -318,7 +318,7 @@ export class Call implements AttemptOwner, Interruptible {
     this.#dispatcher.cancel();
     this.#race.stop();
     this.#keepAlive?.cancel();
-    this.#done();
+    this.#release();
   }
 
   #settle(outcome: Outcome, attempt: Attempt | undefined): void {
@@ -335,14 +335,23 @@ export class Call implements AttemptOwner, Interruptible {
     });
     this.#generation!.settle(row);
     this.#request.sink.entered?.(row);
+    this.#ended = { row, said: attempt?.transcript, error: outcome.error };
+  }
+
+  /** The request is over: whoever waits for it and whoever listens hears of it. */
+  #release(): void {
+    this.#done();
+    const { listeners } = this.#request;
+    if (listeners !== undefined && this.#ended !== undefined) tellEnded(listeners, this.#ended, this.#parts.log);
   }
 
   // Writing.
 
   #write(text: string): void {
     if (text === '') return;
-    const { sink, debug } = this.#request;
+    const { sink, debug, listeners } = this.#request;
     if (!this.#opened) this.#open();
+    if (listeners !== undefined) for (const listener of listeners) listener.wrote?.(text);
     this.#keepAlive?.refresh();
     if (!sink.write(debug === undefined ? text : debug.take(this.#current!.stamp) + text))
       this.#current?.attempt.pause();
@@ -362,7 +371,8 @@ export class Call implements AttemptOwner, Interruptible {
   }
 
   #headers(): Record<string, string> {
-    return { 'x-generation-id': this.#request.id };
+    const { id, answerHeaders } = this.#request;
+    return answerHeaders === undefined ? { 'x-generation-id': id } : { 'x-generation-id': id, ...answerHeaders };
   }
 
   #closing(metered: Metered): Closing {

@@ -21,6 +21,7 @@ import type { InferenceParts } from './parts.ts';
 import type { InferenceRequest } from './request.ts';
 import { isPricedTier } from './routing/index.ts';
 import type { Attempt, AttemptAbout, CostBound, Estimate, Task } from './task.ts';
+import { Transcript } from './transcript.ts';
 import { type Passage, Translation } from './translate.ts';
 
 /** What a model of these writes is nothing that a conversation could show. */
@@ -30,6 +31,8 @@ const MEDIA: readonly MediumKind[] = ['image', 'file', 'audio', 'video'];
 
 export class ConversationTask implements Task {
   readonly apiType = 'completions';
+  readonly form: string;
+  readonly renew: Task['renew'];
   readonly echo: Stamp['echo'];
   readonly #request: InferenceRequest;
   readonly #parts: InferenceParts;
@@ -45,6 +48,8 @@ export class ConversationTask implements Task {
     this.#translation = new Translation(request.format, request.document);
     this.promptBytes = request.document.bytes.length;
     const { format, document } = request;
+    this.form = format.id;
+    this.renew = format.renew;
     this.echo = format.echo && (() => format.echo!(document));
   }
 
@@ -108,6 +113,7 @@ export class ConversationTask implements Task {
       stamp,
       stream: asked.stream,
       tools: asked.needs?.tools,
+      ...(this.#request.logged && { transcript: new Transcript(this.#request.logged.maxBytes) }),
       owner,
       limits: this.#parts.limits,
       framing: endpoint.provider.kind.framing?.(spoken.id),

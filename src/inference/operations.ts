@@ -13,6 +13,7 @@ import { RerankReply, rerank } from '../formats/rerank/index.ts';
 import type { SingleForm } from '../formats/single/index.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import { encodeGeneration } from '../spend/index.ts';
+import { cacheWishOf } from './cached/wish.ts';
 import { companionOperations } from './completions.ts';
 import { debugTrail } from './debug.ts';
 import { HttpSink } from './http-sink.ts';
@@ -216,6 +217,7 @@ function aboutOf({ headers, requestId }: Exchange<Caller>, parts: InferenceParts
     title: wireHeader(headers, 'title') ?? first(headers['x-title']) ?? null,
     sessionId: sessionIdOf(first(headers['x-session-id'])),
     metadata: metadata !== undefined && metadata.toLowerCase() === 'enabled',
+    cache: cacheWishOf(headers),
     headers,
   };
 }

@@ -4,11 +4,13 @@ import type { Clock } from '../base/clock.ts';
 import type { HostSettings, Limits } from '../base/config.ts';
 import type { Log } from '../base/log.ts';
 import type { Nano } from '../base/money.ts';
+import type { ResponseCache } from '../cache/index.ts';
 import type { Catalog, Endpoint, Statistics } from '../catalog/index.ts';
 import type { Egress } from '../egress/index.ts';
 import type { FailureKind } from '../formats/conversation/failure.ts';
 import type { Transport } from '../providers/index.ts';
 import type { Spend } from '../spend/index.ts';
+import type { Transcripts } from '../transcripts/index.ts';
 import type { Concurrency } from './concurrency.ts';
 import type { Credentials, Health, RoutingPolicy, Sessions } from './routing/index.ts';
 import type { Running } from './running.ts';
@@ -25,6 +27,10 @@ export interface InferenceParts {
    * kind of its failure. Absent: nobody counts.
    */
   attempted?(endpoint: Endpoint, outcome: AttemptOutcome): void;
+  /** The response cache, and how its headers begin (`X-Svc-`). Absent: requests that ask for it are answered without. */
+  cached?: { answers: ResponseCache; headerPrefix: string };
+  /** The log of inputs and outputs. Absent: nobody's are kept. */
+  transcripts?: Transcripts;
   health: Health;
   concurrency: Concurrency;
   running: Running;

@@ -1,5 +1,6 @@
 /** The row of one request (wire/generations.md): what was known at acceptance, and how it ended. Pure. */
 import type { GatewayError } from '../base/errors.ts';
+import type { CachedAnswer } from '../cache/index.ts';
 import type { Accepted, ApiType, Generation, ProviderResponse } from '../spend/index.ts';
 import type { Metered } from './meter.ts';
 import type { AcceptedRequest } from './request.ts';
@@ -72,5 +73,48 @@ export function rowOf(request: AcceptedRequest, apiType: ApiType, route: Route, 
     presetId: null,
     webSearchEngine: null,
     responseCacheSourceId: null,
+  };
+}
+
+/** Everything of an answer that was given before costs nothing. */
+const NO_USAGE = { input: 0, cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0, output: 0, reasoning: 0 };
+
+/** The row of a request that the response cache answered. */
+export function cachedRowOf(
+  request: AcceptedRequest,
+  apiType: ApiType,
+  answer: CachedAnswer,
+  { error, cancelled, generationMs }: Pick<Ending, 'error' | 'cancelled' | 'generationMs'>,
+): Generation {
+  const ended = error === null && !cancelled;
+  return {
+    ...acceptedOf(request, apiType),
+    model: answer.model,
+    endpointId: answer.endpointId,
+    providerName: answer.providerName,
+    upstreamId: null,
+    isByok: false,
+    status: 200,
+    error: error === null ? null : { type: error.type, message: error.message },
+    cancelled,
+    estimated: false,
+    unconfirmed: false,
+    finishReason: ended ? answer.finishReason : error === null ? null : 'error',
+    nativeFinishReason: ended ? answer.nativeFinishReason : null,
+    usage: NO_USAGE,
+    media: {},
+    costNano: 0n,
+    byokNano: 0n,
+    upstreamCostNano: null,
+    cacheDiscountNano: null,
+    latencyMs: Math.round(generationMs),
+    generationMs: Math.round(generationMs),
+    moderationMs: null,
+    providerResponses: [],
+    serviceTier: null,
+    router: null,
+    presetId: null,
+    webSearchEngine: null,
+    responseCacheSourceId: answer.sourceId,
   };
 }

@@ -4,7 +4,9 @@ import type { JsonDocument } from '../base/json.ts';
 import type { Asked, ServedFormat } from '../formats/conversation/format.ts';
 import type { SingleForm } from '../formats/single/index.ts';
 import type { DataRegion } from '../spend/index.ts';
+import type { CacheWish } from './cached/wish.ts';
 import type { DebugTrail } from './debug.ts';
+import type { AnswerListener } from './listener.ts';
 import type { Sink } from './sink.ts';
 
 /** A conversation. */
@@ -30,6 +32,12 @@ export interface AcceptedRequest {
   sink: Sink;
   /** Of a stream whose client wants to see how it comes about. */
   debug?: DebugTrail | undefined;
+  /** Its contents are kept, at most so much of the input and of the output. */
+  logged?: { maxBytes: number } | undefined;
+  /** Who hears what is answered; absent for most requests. */
+  listeners?: readonly AnswerListener[];
+  /** Headers of the answer beside those that all have. */
+  answerHeaders?: Readonly<Record<string, string>>;
   about: RequestAbout;
 }
 
@@ -43,6 +51,8 @@ export interface RequestAbout {
   sessionId: string | null;
   /** `X-Svc-Metadata: enabled`. */
   metadata: boolean;
+  /** `X-Svc-Cache: true`; absent: the response cache is neither asked nor filled. */
+  cache?: CacheWish | undefined;
   /** Client headers, lower case; a provider's `forwards` picks from them. */
   headers: Readonly<Record<string, string | string[] | undefined>>;
 }

@@ -4,9 +4,12 @@
  * and `record` enter what it cost.
  */
 import { answerError, asGatewayError } from './answer.ts';
+import { findCached, wantsCache } from './cached/lookup.ts';
+import { Replay } from './cached/replay.ts';
 import { Call } from './call.ts';
 import { ConversationTask } from './conversation.ts';
 import { Abandoned } from './dispatch.ts';
+import { listen } from './log-contents.ts';
 import type { InferenceParts } from './parts.ts';
 import type { AcceptedRequest, InferenceRequest, SingleRequest } from './request.ts';
 import { type Route, route, sessionKey } from './routing/index.ts';
@@ -15,6 +18,7 @@ import type { Task } from './task.ts';
 
 /** A conversation. Resolves when it is answered and entered. Never rejects: whatever goes wrong is told to the client. */
 export function serve(request: InferenceRequest, parts: InferenceParts): Promise<void> {
+  listen(request, request.format.id, parts);
   return run(request, new ConversationTask(request, parts), parts);
 }
 
@@ -23,12 +27,15 @@ export function serveSingle<Request, Answer>(
   request: SingleRequest<Request, Answer>,
   parts: InferenceParts,
 ): Promise<void> {
+  listen(request, request.form.id, parts);
   return run(request, new SingleTask(request, parts), parts);
 }
 
 async function run(request: AcceptedRequest, task: Task, parts: InferenceParts): Promise<void> {
   try {
-    const call = new Call(request, task, routeOf(request, task, parts), parts);
+    const route = routeOf(request, task, parts);
+    const answer = wantsCache(request, task, parts) ? await findCached(request, task, parts) : undefined;
+    const call = answer ? new Replay(request, task, answer, parts) : new Call(request, task, route, parts);
     parts.running.add(call);
     try {
       await call.run();

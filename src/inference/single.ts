@@ -23,6 +23,8 @@ const OUTPUT: Record<SingleFormId, string> = { embedding: 'embeddings', rerank: 
 
 export class SingleTask<Request, Answer> implements Task {
   readonly apiType: ApiType;
+  readonly form: string;
+  readonly renew: Task['renew'];
   readonly answersWhole = true;
   readonly promptBytes: number;
   readonly #request: SingleRequest<Request, Answer>;
@@ -33,6 +35,8 @@ export class SingleTask<Request, Answer> implements Task {
 
   constructor(request: SingleRequest<Request, Answer>, parts: InferenceParts) {
     this.apiType = API_TYPES[request.form.id];
+    this.form = request.form.id;
+    this.renew = request.form.renew;
     this.promptBytes = request.form.longest?.(request.document) ?? request.document.bytes.length;
     this.#request = request;
     this.#parts = parts;

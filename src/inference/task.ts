@@ -9,14 +9,18 @@ import type { Endpoint } from '../catalog/index.ts';
 import type { Finish, Usage } from '../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { Closing, FailureContext, Stamp } from '../formats/conversation/format.ts';
+import type { Renewal } from '../formats/conversation/renewal.ts';
 import type { WholeBody } from '../formats/single/index.ts';
 import type { Delivery, UpstreamCall, UpstreamReceiver } from '../providers/index.ts';
 import type { ApiType } from '../spend/index.ts';
 import type { Metered } from './meter.ts';
 import type { ToolCallCounts } from './tool-calls.ts';
+import type { Transcript } from './transcript.ts';
 
 export interface Task {
   readonly apiType: ApiType;
+  /** Id of the public form. */
+  readonly form: string;
   /** Its answers have no first token: they come as a whole. */
   readonly answersWhole?: boolean;
   /** Size of what has to fit into an endpoint's context. */
@@ -39,6 +43,8 @@ export interface Task {
   /** What the answers repeat of the request, for forms that do. */
   readonly echo?: Stamp['echo'];
   encodeFailure(error: GatewayError, about: FailureContext): unknown;
+  /** An answer that was given before as that of this request. Absent: such answers are not given twice. */
+  readonly renew?: ((json: string, renewal: Renewal) => string) | undefined;
   /** The text that ends a stream of which only comments have been sent. */
   failureEvent(error: GatewayError, stamp: Stamp, closing: Closing): string;
 }
@@ -111,6 +117,8 @@ export interface Attempt {
   readonly serviceTier: string | null | undefined;
   /** Absent: no tools were declared. */
   readonly toolCalls?: ToolCallCounts | undefined;
+  /** What it said, when that is kept. */
+  readonly transcript?: Transcript | undefined;
 }
 
 /** A whole answer as read; `write` renders it for the client once its figures are known. */

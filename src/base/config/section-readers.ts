@@ -37,6 +37,8 @@ export const DEFAULT_LIMITS: Limits = Object.freeze({
   fetchedMediumBytes: 20 * 1024 * 1024,
   fetchedMediaBytes: 48 * 1024 * 1024,
   mediaFetchMs: 30_000,
+  responseCacheBytes: 1024 * 1024 * 1024,
+  responseCacheAnswerBytes: 4 * 1024 * 1024,
   candidates: 16,
   connections: 10_000,
 });
@@ -151,6 +153,8 @@ export function limits(field: Field): Limits | undefined {
     fetched_medium_bytes: bytes,
     fetched_media_bytes: bytes,
     media_fetch: duration,
+    response_cache_bytes: integer(0, 2 ** 40),
+    response_cache_answer_bytes: bytes,
     candidates: count,
     connections: count,
   });
@@ -172,6 +176,8 @@ export function limits(field: Field): Limits | undefined {
     fetchedMediumBytes: read.fetched_medium_bytes ?? DEFAULT_LIMITS.fetchedMediumBytes,
     fetchedMediaBytes: read.fetched_media_bytes ?? DEFAULT_LIMITS.fetchedMediaBytes,
     mediaFetchMs: read.media_fetch ?? DEFAULT_LIMITS.mediaFetchMs,
+    responseCacheBytes: read.response_cache_bytes ?? DEFAULT_LIMITS.responseCacheBytes,
+    responseCacheAnswerBytes: read.response_cache_answer_bytes ?? DEFAULT_LIMITS.responseCacheAnswerBytes,
     candidates: read.candidates ?? DEFAULT_LIMITS.candidates,
     connections: read.connections ?? DEFAULT_LIMITS.connections,
   };

@@ -1,6 +1,7 @@
 /** The configuration as the program sees it: complete, typed, frozen. Units stand in the names; `Secret` members never print. */
 import type { Nano, Price } from '../money.ts';
 import type { Secret } from '../secret.ts';
+import type { IoLoggingSettings } from './io-logging.ts';
 import type { OutgoingSettings } from './outgoing.ts';
 import type { RoutingSettings } from './routing.ts';
 
@@ -33,6 +34,7 @@ export interface Config {
   egress: EgressSettings;
   limits: Limits;
   retention: RetentionSettings;
+  ioLogging: IoLoggingSettings;
   routing: RoutingSettings;
   providers: readonly ProviderSettings[];
 }
@@ -112,6 +114,10 @@ export interface Limits {
   fetchedMediaBytes: number;
   /** How long fetching all of them may take. */
   mediaFetchMs: number;
+  /** Answers of the response cache, all together and over all processes; 0 turns it off. */
+  responseCacheBytes: number;
+  /** Largest of them. */
+  responseCacheAnswerBytes: number;
   /** Endpoints that are tried for one request. */
   candidates: number;
   /** Open client connections of one process. */

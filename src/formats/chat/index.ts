@@ -3,6 +3,7 @@
  * each in a dialect of its own. Both halves and the relay between them; pure functions only.
  */
 import type { ServedFormat, SpokenFormat } from '../conversation/format.ts';
+import { renewed } from '../conversation/renewal.ts';
 import { asked } from './asked.ts';
 import { check } from './check.ts';
 import { debugEvent } from './debug-event.ts';
@@ -30,6 +31,8 @@ export const chat: ServedFormat & SpokenFormat = {
   encoder: (stamp) => new ChatEncoder(stamp),
   debugEvent,
   encodeFailure,
+  renew: (json, { id, created, metadataKey }) =>
+    renewed(json, { members: { id: () => JSON.stringify(id), created: () => String(created) }, metadataKey }),
   relay,
   encode,
   decodeReply: (value, dialect) => decodeReply(value, dialect.chat),

@@ -9,6 +9,7 @@ import type { Conversation, FormatId, ReasoningOrigin, Turn, TurnEvent, Usage } 
 import type { UpstreamFailure } from './failure.ts';
 import type { Losses } from './losses.ts';
 import type { ProviderPreferences } from './preferences.ts';
+import type { Renewal } from './renewal.ts';
 
 export type { ProviderPreferences } from './preferences.ts';
 
@@ -178,6 +179,8 @@ export interface ServedFormat {
   debugEvent?(stamp: Stamp, debug: string): string;
   /** The error envelope of this form (wire/common.md, wire/messages.md "Errors"). */
   encodeFailure(error: GatewayError, about: FailureContext): unknown;
+  /** An answer that was given before, or one event of it, as that of another request. @param json as it was written */
+  renew(json: string, renewal: Renewal): string;
   readonly relay: Relay;
 }
 

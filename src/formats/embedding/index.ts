@@ -3,6 +3,7 @@
  * those that speak the public form, in dialects; every other family has a file of its own.
  */
 import { encodeFailure } from '../chat/encode-failure.ts';
+import { renewed } from '../conversation/renewal.ts';
 import { askedOf } from '../single/body.ts';
 import { type Adapter, inputUsage, type SingleForm } from '../single/index.ts';
 import { type EmbeddingAnswer, encodeReply } from './reply.ts';
@@ -45,4 +46,5 @@ export const embedding: SingleForm<EmbeddingRequest, EmbeddingAnswer> = {
   likely: ({ document }) => inputUsage(tokensGiven(document) ?? Math.ceil(document.bytes.length / BYTES_PER_TOKEN)),
   encodeReply,
   encodeFailure,
+  renew: (json, { id, metadataKey }) => renewed(json, { members: { id: () => JSON.stringify(id) }, metadataKey }),
 };

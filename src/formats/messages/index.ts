@@ -3,6 +3,7 @@
  * upstream. Both halves and the relay between them; pure functions only.
  */
 import type { ServedFormat, SpokenFormat } from '../conversation/format.ts';
+import { renewed } from '../conversation/renewal.ts';
 import { asked } from './asked.ts';
 import { check } from './check.ts';
 import { decode } from './decode.ts';
@@ -29,6 +30,8 @@ export const messages: ServedFormat & SpokenFormat = {
   encodeReply,
   encoder: (stamp) => new MessagesEncoder(stamp),
   encodeFailure,
+  renew: (json, { id, metadataKey }) =>
+    renewed(json, { members: { id: () => JSON.stringify(id) }, nested: 'message', metadataKey }),
   relay,
   encode,
   decodeReply: (value) => decodeReply(value),

@@ -13,7 +13,7 @@ import { encodeFailure, encodeReply } from './encode-reply.ts';
 import { ResponsesEncoder } from './encoder.ts';
 import { decodeFailure } from './failure.ts';
 import { relay } from './relay.ts';
-import { echo } from './response.ts';
+import { echo, renew } from './response.ts';
 import { schema } from './schema.ts';
 
 export type { ResponsesDialect } from './dialect.ts';
@@ -29,6 +29,7 @@ export const responses: ServedFormat & SpokenFormat = {
   encodeReply,
   encoder: (stamp) => new ResponsesEncoder(stamp),
   encodeFailure,
+  renew,
   relay,
   encode,
   decodeReply,

@@ -4,6 +4,7 @@ import type { JsonDocument } from '../../base/json.ts';
 import type { Finish } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf } from '../conversation/fields.ts';
 import type { Closing, Stamp } from '../conversation/format.ts';
+import { type Renewal, renewed } from '../conversation/renewal.ts';
 import { encodeUsage } from './usage.ts';
 
 /** Members of the request that the response repeats, with what stands for those that the client left out. */
@@ -48,6 +49,17 @@ export function echo(document: JsonDocument): Record<string, unknown> {
 /** The form's own ids, from the answer's. */
 export function responseId(generation: string): string {
   return `resp_${generation.replace(/^gen-/, '')}`;
+}
+
+/** A response, or an event around one. Ids of its items are part of what was answered: events refer to them. */
+export function renew(json: string, { id, created, metadataKey }: Renewal): string {
+  const time = String(created);
+  const members = {
+    id: () => JSON.stringify(responseId(id)),
+    created_at: () => time,
+    completed_at: (before: string) => (before === 'null' ? before : time),
+  };
+  return renewed(json, { members, nested: 'response', metadataKey });
 }
 
 export interface ResponseState {

@@ -9,6 +9,7 @@ import type { JsonDocument } from '../../base/json.ts';
 import type { Usage } from '../conversation/conversation.ts';
 import type { UpstreamFailure } from '../conversation/failure.ts';
 import type { Asked, Closing, FailureContext, Stamp } from '../conversation/format.ts';
+import type { Renewal } from '../conversation/renewal.ts';
 
 export type SingleFormId = 'embedding' | 'rerank' | 'image';
 
@@ -38,6 +39,8 @@ export interface SingleForm<Request, Answer> {
    */
   encodeReply(answer: Answer, request: Request, stamp: Stamp, closing: Closing): WholeBody;
   encodeFailure(error: GatewayError, about: FailureContext): unknown;
+  /** An answer that was given before as that of another request. Absent: answers of this form are not given twice. */
+  renew?(json: string, renewal: Renewal): string;
   /** How an answer is streamed, framing included. Absent: it never is. */
   readonly events?: {
     /** Everything that closes the stream of a complete answer: the last events and the end marker. */

@@ -1,0 +1,207 @@
+/**
+ * The response cache of one process. Look-ups that come while one is on its way share the next statement, so that they
+ * hold one connection however many they are; answers are written one after the other, behind the request's back.
+ */
+import type { Clock, Timer } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import type { Database } from '../storage/database.ts';
+import type { CachedAnswer } from './answer.ts';
+import { findAnswers, keepAnswer, makeRoom } from './store.ts';
+
+/** How long a request waits to learn whether its answer is there; then it is asked for anew. */
+const PATIENCE_MS = 1_000;
+/** Keys of one statement, and requests that may wait for one. */
+const KEYS_AT_ONCE = 16;
+const MOST_WAITING = 1_000;
+/** Answers that are not written yet, in bytes; what comes beyond is not kept. */
+const UNWRITTEN_BYTES = 64 * 1024 * 1024;
+const CLEAN_MS = 60_000;
+/** Room is made earlier when this part of the whole has been written since. */
+const CLEAN_SHARE = 1 / 16;
+/** How long the end waits for what is not written yet. */
+const LAST_WRITES_MS = 2_000;
+
+export interface CacheOptions {
+  database: Database;
+  clock: Clock;
+  log: Log;
+  /** Of all answers together, over all processes; 0 turns the cache off. */
+  mostBytes: number;
+  /** Of one answer. */
+  answerBytes: number;
+}
+
+export interface ResponseCache {
+  /** False: nobody's answers are kept. */
+  readonly on: boolean;
+  /** The largest answer that is kept. */
+  readonly answerBytes: number;
+  /** The answer under the key; undefined when there is none, or none could be had in time. Never rejects. */
+  find(key: Buffer): Promise<CachedAnswer | undefined>;
+  /** Keeps an answer; this process finds it at once, others some milliseconds later. Returns at once, never throws. */
+  keep(answer: CachedAnswer): void;
+  /** Answers that were not kept because too many were waiting or the database failed. */
+  readonly dropped: number;
+  /** Removes what has expired or is too much, now. Resolves also when the database is away. */
+  clean(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export function createResponseCache(options: CacheOptions): ResponseCache {
+  return new DatabaseCache(options);
+}
+
+interface Waiting {
+  key: Buffer;
+  /** Nobody waits any more. */
+  late: boolean;
+  resolve(answer: CachedAnswer | undefined): void;
+}
+
+class DatabaseCache implements ResponseCache {
+  readonly on: boolean;
+  readonly answerBytes: number;
+  dropped = 0;
+  readonly #options: CacheOptions;
+  readonly #waiting: Waiting[] = [];
+  #asking = false;
+  /** By key in hexadecimal; in the order in which they are written. */
+  readonly #unwritten = new Map<string, CachedAnswer>();
+  #unwrittenBytes = 0;
+  #writing: Promise<void> | undefined;
+  #writtenBytes = 0;
+  readonly #timer: Timer;
+  #cleaning: Promise<void> | undefined;
+  #closed = false;
+  #failing = false;
+
+  constructor(options: CacheOptions) {
+    this.#options = options;
+    this.on = options.mostBytes > 0;
+    this.answerBytes = Math.min(options.answerBytes, options.mostBytes);
+    this.#timer = options.clock.timer(CLEAN_MS, () => void this.#tick());
+  }
+
+  find(key: Buffer): Promise<CachedAnswer | undefined> {
+    const { clock } = this.#options;
+    const own = this.#unwritten.get(key.toString('hex'));
+    if (own !== undefined && own.expiresAt > clock.now()) return Promise.resolve(own);
+    if (this.#closed || this.#waiting.length >= MOST_WAITING) return Promise.resolve(undefined);
+    return new Promise((resolve) => {
+      const patience = clock.timer(PATIENCE_MS, () => {
+        waiting.late = true;
+        resolve(undefined);
+      });
+      const waiting: Waiting = {
+        key,
+        late: false,
+        resolve(answer) {
+          patience.cancel();
+          resolve(answer);
+        },
+      };
+      this.#waiting.push(waiting);
+      if (!this.#asking) void this.#ask();
+    });
+  }
+
+  async #ask(): Promise<void> {
+    this.#asking = true;
+    while (this.#waiting.length > 0) {
+      const asked = this.#waiting.splice(0, KEYS_AT_ONCE).filter(({ late }) => !late);
+      if (asked.length === 0) continue;
+      const found = new Map<string, CachedAnswer>();
+      try {
+        const { database, clock } = this.#options;
+        const keys = asked.map(({ key }) => key);
+        for (const answer of await findAnswers(database, keys, clock.now()))
+          found.set(answer.key.toString('hex'), answer);
+        this.#failing = false;
+      } catch (cause) {
+        this.#failed('answers are not looked up for now', cause);
+      }
+      for (const { key, resolve } of asked) resolve(found.get(key.toString('hex')));
+    }
+    this.#asking = false;
+  }
+
+  keep(answer: CachedAnswer): void {
+    const size = answer.body.length;
+    if (!this.on || this.#closed || size > this.answerBytes) return;
+    const name = answer.key.toString('hex');
+    const before = this.#unwritten.get(name);
+    if (before !== undefined) this.#forget(name, before);
+    if (this.#unwrittenBytes + size > UNWRITTEN_BYTES) {
+      this.dropped += 1;
+      return;
+    }
+    this.#unwritten.set(name, answer);
+    this.#unwrittenBytes += size;
+    this.#writing ??= this.#write();
+  }
+
+  async #write(): Promise<void> {
+    for (;;) {
+      const next = this.#unwritten.entries().next();
+      if (next.done) break;
+      const [name, answer] = next.value;
+      try {
+        await keepAnswer(this.#options.database, answer);
+        this.#writtenBytes += answer.body.length;
+        this.#failing = false;
+      } catch (cause) {
+        this.dropped += 1;
+        this.#failed('answers are not kept for now', cause);
+      }
+      // A younger one for the same key may have taken its place.
+      if (this.#unwritten.get(name) === answer) this.#forget(name, answer);
+      if (this.#writtenBytes > this.#options.mostBytes * CLEAN_SHARE) await this.clean();
+    }
+    this.#writing = undefined;
+  }
+
+  #forget(name: string, answer: CachedAnswer): void {
+    this.#unwritten.delete(name);
+    this.#unwrittenBytes -= answer.body.length;
+  }
+
+  clean(): Promise<void> {
+    this.#cleaning ??= this.#clean().finally(() => {
+      this.#cleaning = undefined;
+    });
+    return this.#cleaning;
+  }
+
+  async #clean(): Promise<void> {
+    const { database, clock, mostBytes } = this.#options;
+    this.#writtenBytes = 0;
+    try {
+      await makeRoom(database, clock.now(), mostBytes);
+    } catch (cause) {
+      this.#failed('the response cache is not cleaned for now', cause);
+    }
+  }
+
+  async #tick(): Promise<void> {
+    await this.clean();
+    if (!this.#closed) this.#timer.refresh();
+  }
+
+  /** Once an outage; the request path tells more of it than this. */
+  #failed(event: string, cause: unknown): void {
+    if (!this.#failing && !this.#closed) this.#options.log.warn(event, { cause });
+    this.#failing = true;
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#timer.cancel();
+    if (this.#writing === undefined) return;
+    let late: Timer | undefined;
+    const patience = new Promise<void>((resolve) => {
+      late = this.#options.clock.timer(LAST_WRITES_MS, resolve);
+    });
+    await Promise.race([this.#writing, patience]);
+    late?.cancel();
+  }
+}

@@ -1,0 +1,97 @@
+/** The SQL of the response cache. */
+import type { Database } from '../storage/database.ts';
+import type { CachedAnswer } from './answer.ts';
+
+/** Only one process makes room at a time. */
+const ROOM_LOCK = 0x63616368;
+/** Rows that one statement removes, so that none holds others up for long. */
+const REMOVED_AT_ONCE = 500;
+
+interface Row {
+  key: Buffer;
+  source_id: string;
+  created_at: Date;
+  expires_at: Date;
+  model: string;
+  endpoint_id: string | null;
+  provider_name: string | null;
+  finish_reason: string | null;
+  native_finish_reason: string | null;
+  body: Buffer;
+}
+
+/** Those of the keys that have an answer which has not expired. */
+export async function findAnswers(database: Database, keys: readonly Buffer[], nowMs: number): Promise<CachedAnswer[]> {
+  const rows = await database.query<Row>(
+    `select key, source_id, created_at, expires_at, model, endpoint_id, provider_name, finish_reason,
+       native_finish_reason, body
+     from cached_answers where key = any($1::bytea[]) and expires_at > $2`,
+    [keys, new Date(nowMs)],
+  );
+  return rows.map((row) => ({
+    key: row.key,
+    sourceId: row.source_id,
+    createdAt: row.created_at.getTime(),
+    expiresAt: row.expires_at.getTime(),
+    model: row.model,
+    endpointId: row.endpoint_id,
+    providerName: row.provider_name,
+    finishReason: row.finish_reason,
+    nativeFinishReason: row.native_finish_reason,
+    body: row.body,
+  }));
+}
+
+/** Keeps an answer; of two for one key the younger stays. */
+export async function keepAnswer(database: Database, answer: CachedAnswer): Promise<void> {
+  await database.query(
+    `insert into cached_answers as held (key, source_id, created_at, expires_at, model, endpoint_id, provider_name,
+       finish_reason, native_finish_reason, size, body)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+     on conflict (key) do update set source_id = excluded.source_id, created_at = excluded.created_at,
+       expires_at = excluded.expires_at, model = excluded.model, endpoint_id = excluded.endpoint_id,
+       provider_name = excluded.provider_name, finish_reason = excluded.finish_reason,
+       native_finish_reason = excluded.native_finish_reason, size = excluded.size, body = excluded.body
+     where held.created_at <= excluded.created_at`,
+    [
+      answer.key,
+      answer.sourceId,
+      new Date(answer.createdAt),
+      new Date(answer.expiresAt),
+      answer.model,
+      answer.endpointId,
+      answer.providerName,
+      answer.finishReason,
+      answer.nativeFinishReason,
+      answer.body.length,
+      answer.body,
+    ],
+  );
+}
+
+/** Removes what has expired, then the oldest until the rest has at most `mostBytes`. Leaves it to another that is at it. */
+export async function makeRoom(database: Database, nowMs: number, mostBytes: number): Promise<void> {
+  for (;;) {
+    const removed = await database.transaction(async (tx) => {
+      const [lock] = await tx.query<{ held: boolean }>('select pg_try_advisory_xact_lock($1) as held', [ROOM_LOCK]);
+      if (!lock!.held) return 0;
+      const rows = await tx.query(
+        `delete from cached_answers where key in
+           (select key from cached_answers where expires_at <= $1 limit ${REMOVED_AT_ONCE}) returning 1`,
+        [new Date(nowMs)],
+      );
+      if (rows.length > 0) return rows.length;
+      const [all] = await tx.query<{ size: bigint | null }>('select sum(size)::bigint as size from cached_answers');
+      if ((all!.size ?? 0n) <= BigInt(mostBytes)) return 0;
+      const old = await tx.query(
+        `delete from cached_answers where key in (
+           select key from (
+             select key, created_at, sum(size) over (order by created_at desc, key) as total from cached_answers
+           ) as aged where total > $1 order by created_at limit ${REMOVED_AT_ONCE}) returning 1`,
+        [mostBytes],
+      );
+      return old.length;
+    });
+    if (removed < REMOVED_AT_ONCE) return;
+  }
+}

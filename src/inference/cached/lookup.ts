@@ -1,0 +1,62 @@
+/**
+ * Requests that ask for the response cache (wire/common.md, "Response cache"): the answer of an earlier one where there
+ * is one, otherwise one that is kept. Such a request is routed first, so that a model which its caller may no longer use
+ * is refused as ever.
+ */
+import { createHash } from 'node:crypto';
+import type { CachedAnswer } from '../../cache/index.ts';
+import type { InferenceParts } from '../parts.ts';
+import type { AcceptedRequest } from '../request.ts';
+import type { Task } from '../task.ts';
+import { AnswerGatherer } from './gather.ts';
+
+/** The request asks for it, and this installation and its operation have a cache. */
+export function wantsCache(request: AcceptedRequest, task: Task, { cached }: InferenceParts): boolean {
+  return request.about.cache !== undefined && task.renew !== undefined && cached?.answers.on === true;
+}
+
+/**
+ * The earlier answer to be given; otherwise undefined, and the request is set up so that its own is kept. The answer's
+ * headers are told in either case.
+ */
+export async function findCached(
+  request: AcceptedRequest,
+  task: Task,
+  parts: InferenceParts,
+): Promise<CachedAnswer | undefined> {
+  const { clock } = parts;
+  const { answers, headerPrefix } = parts.cached!;
+  const { ttlSeconds, refresh } = request.about.cache!;
+  const key = keyOf(request, task);
+  const found = refresh ? undefined : await answers.find(key);
+  const header = (name: string) => `${headerPrefix}Cache-${name}`;
+  if (found === undefined) {
+    request.answerHeaders = { [header('Status')]: 'MISS', [header('TTL')]: String(ttlSeconds) };
+    const gatherer = new AnswerGatherer(answers, key, ttlSeconds * 1000, () => clock.now());
+    request.listeners = [...(request.listeners ?? []), gatherer];
+    return undefined;
+  }
+  request.answerHeaders = {
+    [header('Status')]: 'HIT',
+    [header('Age')]: String(Math.max(0, Math.floor((clock.now() - found.createdAt) / 1000))),
+    [header('TTL')]: String(Math.round((found.expiresAt - found.createdAt) / 1000)),
+    [header('Source-Id')]: found.sourceId,
+  };
+  return found;
+}
+
+/** Headers that change what an upstream answers. */
+const TELLING_HEADERS = ['anthropic-version', 'anthropic-beta', 'x-anthropic-beta'] as const;
+
+/**
+ * Two requests are the same when the same key sent the same bytes to the same operation of the same regional root. Model
+ * and streaming stand in the bytes.
+ */
+function keyOf({ caller, about, asked, document }: AcceptedRequest, task: Task): Buffer {
+  const told = TELLING_HEADERS.map((name) => about.headers[name] ?? null);
+  const scope = [1, caller.keyId, task.form, asked.stream, about.region, told];
+  return createHash('sha256')
+    .update(`${JSON.stringify(scope)}\n`)
+    .update(document.bytes)
+    .digest();
+}

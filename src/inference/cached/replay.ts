@@ -1,0 +1,149 @@
+/**
+ * A cached answer given to another request: with an id of its own, a row of its own that costs nothing, and as a stream
+ * where a stream was asked for. It goes out as fast as the client reads.
+ */
+import type { GatewayError } from '../../base/errors.ts';
+import type { CachedAnswer } from '../../cache/index.ts';
+import { type Renewal, renewedEvents } from '../../formats/conversation/renewal.ts';
+import type { OpenGeneration } from '../../spend/index.ts';
+import { shuttingDown } from '../answer.ts';
+import { type Ended, tellEnded } from '../listener.ts';
+import type { InferenceParts } from '../parts.ts';
+import { acceptedOf, cachedRowOf } from '../record.ts';
+import type { AcceptedRequest } from '../request.ts';
+import type { Interruptible } from '../running.ts';
+import type { Task } from '../task.ts';
+import { transcriptOf } from '../transcript.ts';
+
+/** Text that is renewed and written at once, at least; the rest of the event that it ends in goes with it. */
+const PIECE_LENGTH = 32 * 1024;
+const NOTHING = { creditNano: 0n, byokNano: 0n };
+
+export class Replay implements Interruptible {
+  readonly #request: AcceptedRequest;
+  readonly #task: Task;
+  readonly #answer: CachedAnswer;
+  readonly #parts: InferenceParts;
+  readonly #renewal: Renewal;
+  readonly #startedAt: number;
+  #generation: OpenGeneration | undefined;
+  #ended: Omit<Ended, 'said'> | undefined;
+  /** Of a stream: what has not been written yet begins here. */
+  #text = '';
+  #at = 0;
+  #over = false;
+  #done: () => void = () => {};
+
+  constructor(request: AcceptedRequest, task: Task, answer: CachedAnswer, parts: InferenceParts) {
+    this.#request = request;
+    this.#task = task;
+    this.#answer = answer;
+    this.#parts = parts;
+    this.#startedAt = parts.clock.monotonic();
+    const created = Math.floor(request.startedAt / 1000);
+    this.#renewal = { id: request.id, created, metadataKey: parts.metadataKey };
+  }
+
+  /** Resolves once the client has its answer, or is gone, and the row is entered. Rejects when it cannot be journalled. */
+  run(): Promise<void> {
+    const { sink, asked, answerHeaders } = this.#request;
+    const finished = new Promise<void>((resolve) => {
+      this.#done = resolve;
+    });
+    this.#begin();
+    sink.onClose(() => this.#abandoned());
+    if (this.#over) return finished;
+    const headers = { 'x-generation-id': this.#request.id, ...answerHeaders };
+    const text = this.#answer.body.toString('utf8');
+    if (asked.stream) {
+      sink.onDrain(() => this.#flow());
+      this.#text = text;
+      sink.open(headers);
+      this.#flow();
+    } else {
+      const body = this.#task.renew!(text, this.#renewal);
+      this.#settle(null, false);
+      sink.reply(200, headers, body);
+      this.#finish();
+    }
+    return finished;
+  }
+
+  /** Costs nothing, but there is one row for every accepted request. */
+  #begin(): void {
+    const { spend } = this.#parts;
+    const { model, endpointId, providerName } = this.#answer;
+    const reservation = spend.reserve([], NOTHING, this.#request.startedAt);
+    if (reservation instanceof Promise || reservation.refused) throw new Error('nothing was asked of any budget');
+    const served = { model, endpointId, providerName, isByok: false };
+    const free = { promptTokens: 0, promptNano: 0n, outputPrice: 0n, earlierNano: 0n };
+    this.#generation = spend.begin(acceptedOf(this.#request, this.#task.apiType), { ...served, ...free }, reservation);
+  }
+
+  #flow(): void {
+    const { sink } = this.#request;
+    const renew = (json: string) => this.#task.renew!(json, this.#renewal);
+    while (!this.#over) {
+      const end = eventEnd(this.#text, this.#at + PIECE_LENGTH);
+      const piece = renewedEvents(this.#text.slice(this.#at, end), renew);
+      this.#at = end;
+      if (end === this.#text.length) {
+        this.#settle(null, false);
+        sink.write(piece);
+        sink.end();
+        this.#finish();
+        return;
+      }
+      if (!sink.write(piece)) return;
+    }
+  }
+
+  #abandoned(): void {
+    if (this.#over) return;
+    this.#settle(null, true);
+    this.#finish();
+  }
+
+  interrupt(): void {
+    if (this.#over) return;
+    const error = shuttingDown();
+    const { id, startedAt, sink } = this.#request;
+    this.#settle(error, false);
+    const stamp = {
+      id,
+      model: this.#answer.model,
+      provider: this.#answer.providerName ?? '',
+      created: Math.floor(startedAt / 1000),
+      usage: 'none' as const,
+    };
+    sink.write(this.#task.failureEvent(error, stamp, {}));
+    sink.end();
+    this.#finish();
+  }
+
+  #finish(): void {
+    this.#done();
+    const { listeners, logged, asked } = this.#request;
+    if (listeners === undefined || this.#ended === undefined) return;
+    // What it said is read from what was kept, which is only asked for where contents are logged.
+    const text = () => this.#answer.body.toString('utf8');
+    const said = logged && transcriptOf(this.#task.form, text(), asked.stream, logged.maxBytes);
+    tellEnded(listeners, { ...this.#ended, said }, this.#parts.log);
+  }
+
+  #settle(error: GatewayError | null, cancelled: boolean): void {
+    this.#over = true;
+    const generationMs = this.#parts.clock.monotonic() - this.#startedAt;
+    const row = cachedRowOf(this.#request, this.#task.apiType, this.#answer, { error, cancelled, generationMs });
+    this.#generation!.settle(row);
+    this.#request.sink.entered?.(row);
+    this.#ended = { row, error };
+  }
+}
+
+/** Where the first event ends that reaches `from`. */
+function eventEnd(text: string, from: number): number {
+  if (from >= text.length) return text.length;
+  const found = text.indexOf('\n\n', from);
+  return found === -1 ? text.length : found + 2;
+}

@@ -1,0 +1,117 @@
+/** Which requests' inputs and outputs are kept, and what of an input is (wire/generations.md, GET /generation/content). */
+import { type JsonDocument, stringifyJson } from '../base/json.ts';
+import type { Transcripts } from '../transcripts/index.ts';
+import type { AnswerListener, Ended } from './listener.ts';
+import type { InferenceParts } from './parts.ts';
+import type { AcceptedRequest } from './request.ts';
+import { shortened } from './shorten.ts';
+
+/** Sets the request up so that its contents are kept, where they shall be. One question for most requests. */
+export function listen(request: AcceptedRequest, form: string, { transcripts }: InferenceParts): void {
+  const rule = transcripts?.ruleFor(request.caller);
+  if (rule === undefined) return;
+  request.logged = rule;
+  request.listeners = [...(request.listeners ?? []), new ContentListener(request, form, transcripts!)];
+}
+
+class ContentListener implements AnswerListener {
+  readonly #request: AcceptedRequest;
+  readonly #form: string;
+  readonly #transcripts: Transcripts;
+
+  constructor(request: AcceptedRequest, form: string, transcripts: Transcripts) {
+    this.#request = request;
+    this.#form = form;
+    this.#transcripts = transcripts;
+  }
+
+  ended({ row, said, error }: Ended): void {
+    const { document, logged } = this.#request;
+    if (!this.#transcripts.hasRoom(document.bytes.length)) return;
+    this.#transcripts.keep({
+      id: row.id,
+      createdAt: row.createdAt,
+      keyId: row.keyId,
+      workspaceId: row.workspaceId,
+      organizationId: row.organizationId,
+      input: inputOf(this.#form, document, logged!.maxBytes),
+      output: stringifyJson({
+        completion: said?.completion || null,
+        reasoning: said?.reasoning || null,
+        ...(said && said.calls.length > 0 && { tool_calls: said.calls }),
+        ...(said?.truncated && { truncated: true }),
+      }),
+      error: error === null ? null : stringifyJson(errorOf(error.message, error.status, error.details.metadata ?? {})),
+    });
+  }
+}
+
+/** GenerationContentError. */
+function errorOf(message: string, status: number, metadata: Readonly<Record<string, unknown>>) {
+  const earlier = Array.isArray(metadata['previous_errors']) ? (metadata['previous_errors'] as unknown[]) : [];
+  return {
+    message,
+    status,
+    provider_name: textOrNull(metadata['provider_name']),
+    raw: rawText(metadata['raw']),
+    previous_errors: earlier.map((entry) => {
+      const { code, message: said, provider_name: provider, raw } = entry as Record<string, unknown>;
+      return { code, message: said, provider_name: textOrNull(provider), raw: rawText(raw) };
+    }),
+  };
+}
+
+function textOrNull(value: unknown): string | null {
+  return typeof value === 'string' ? value : null;
+}
+
+function rawText(value: unknown): string | null {
+  return value === undefined || value === null ? null : typeof value === 'string' ? value : stringifyJson(value);
+}
+
+/**
+ * JSON of `{messages}`, or `{prompt}` where the form has no messages. What stands outside of the messages (a system
+ * prompt, instructions) leads them as one of the role system.
+ */
+function inputOf(form: string, document: JsonDocument, most: number): string {
+  const member = (key: string) => rawMember(document, key);
+  switch (form) {
+    case 'chat':
+      return messagesOf(document, undefined, 'messages', most);
+    case 'messages':
+      return messagesOf(document, member('system'), 'messages', most);
+    case 'responses':
+      return messagesOf(document, member('instructions'), 'input', most);
+    default: {
+      const key = ['prompt', 'input', 'query'].find((name) => name in document.structure);
+      const value = key === undefined ? undefined : document.member(key);
+      const documents = form === 'rerank' ? member('documents') : undefined;
+      const text = typeof value === 'string' ? value : stringifyJson(value ?? null);
+      return promptOf(documents === undefined ? text : `${text}\n${documents}`, most);
+    }
+  }
+}
+
+function promptOf(text: string, most: number): string {
+  return stringifyJson({ prompt: shortened(text, most) });
+}
+
+function messagesOf(document: JsonDocument, system: string | undefined, key: string, most: number): string {
+  const raw = rawMember(document, key) ?? '[]';
+  if (raw.length + (system?.length ?? 0) > most) {
+    const value = document.member(key);
+    const listed: unknown[] = Array.isArray(value) ? value : [{ role: 'user', content: value }];
+    const led = system === undefined ? listed : [{ role: 'system', content: JSON.parse(system) as unknown }, ...listed];
+    return stringifyJson({ messages: shortened(led, most) });
+  }
+  const list = raw.startsWith('[') ? raw : `[{"role":"user","content":${raw}}]`;
+  if (system === undefined || system === 'null') return `{"messages":${list}}`;
+  const rest = list.slice(1).trimStart();
+  return `{"messages":[{"role":"system","content":${system}}${rest.startsWith(']') ? '' : ','}${rest}}`;
+}
+
+/** The text of a member as it was sent; undefined when absent. */
+function rawMember({ bytes, members }: JsonDocument, key: string): string | undefined {
+  const found = members.find((one) => one.key === key);
+  return found && bytes.toString('utf8', found.valueStart, found.valueEnd);
+}

@@ -1,0 +1,105 @@
+/** What an answer says in words, for the log of contents: the text of its first choice, its thinking, its calls. */
+import type { FormatId, Part, Turn, TurnEvent } from '../formats/conversation/conversation.ts';
+import { spokenFormat } from '../formats/index.ts';
+import { EventReader } from '../http/sse.ts';
+
+export interface TranscribedCall {
+  id: string;
+  name: string;
+  arguments: string;
+}
+
+type Kind = 'completion' | 'reasoning' | TranscribedCall | undefined;
+
+/** Calls of one answer that are kept. */
+const MOST_CALLS = 1_000;
+
+export class Transcript {
+  completion = '';
+  reasoning = '';
+  readonly calls: TranscribedCall[] = [];
+  /** The answer said more than may be kept. */
+  truncated = false;
+  #left: number;
+  /** By the index of the part. */
+  readonly #open = new Map<number, Kind>();
+
+  /** @param most UTF-16 units of everything together */
+  constructor(most: number) {
+    this.#left = most;
+  }
+
+  event(event: TurnEvent): void {
+    if (event.type === 'partDelta') {
+      if (event.choice !== 0) return;
+      const kind = this.#open.get(event.index);
+      const { text, arguments: more, transcript } = event.delta;
+      if (kind !== undefined) this.#add(kind, text ?? more ?? transcript);
+    } else if (event.type === 'partStart' && event.choice === 0) this.#open.set(event.index, this.#begin(event.part));
+    else if (event.type === 'partStop' && event.choice === 0) this.#open.delete(event.index);
+  }
+
+  turn({ choices }: Turn): void {
+    for (const part of choices[0]?.parts ?? []) this.#begin(part);
+  }
+
+  #begin(part: Part): Kind {
+    switch (part.type) {
+      case 'text':
+      case 'refusal':
+        return this.#add('completion', part.text);
+      case 'audio':
+        return this.#add('completion', part.transcript);
+      case 'reasoning':
+        return this.#add('reasoning', part.text);
+      case 'toolCall': {
+        const { id, name } = part;
+        if (this.calls.length >= MOST_CALLS) {
+          this.truncated = true;
+          return undefined;
+        }
+        const call = { id: this.#fitting(id), name: this.#fitting(name), arguments: '' };
+        this.calls.push(call);
+        return this.#add(call, part.arguments);
+      }
+      default:
+        return undefined;
+    }
+  }
+
+  #add(kind: NonNullable<Kind>, text: string | undefined): Kind {
+    if (text === undefined || text === '') return kind;
+    const fitting = this.#fitting(text);
+    if (typeof kind === 'object') kind.arguments += fitting;
+    else this[kind] += fitting;
+    return kind;
+  }
+
+  #fitting(text: string): string {
+    if (text.length > this.#left) this.truncated = true;
+    const fitting = text.length > this.#left ? text.slice(0, this.#left) : text;
+    this.#left -= fitting.length;
+    return fitting;
+  }
+}
+
+const READ_FORMS: ReadonlySet<string> = new Set<FormatId>(['chat', 'messages', 'responses']);
+
+/** What a text says that was written to a client. Undefined for forms whose answers are no words. */
+export function transcriptOf(form: string, text: string, streamed: boolean, most: number): Transcript | undefined {
+  if (!READ_FORMS.has(form)) return undefined;
+  const format = spokenFormat(form as FormatId);
+  const transcript = new Transcript(most);
+  if (!streamed) {
+    const reply = format.decodeReply(JSON.parse(text), {});
+    if ('turn' in reply) transcript.turn(reply.turn);
+    return transcript;
+  }
+  const decoder = format.decoder({});
+  const reader = new EventReader((name, data) => {
+    const value: unknown = data.startsWith('{') ? JSON.parse(data) : undefined;
+    for (const event of decoder.read(name, data, value)) transcript.event(event);
+  });
+  reader.push(Buffer.from(text));
+  return transcript;
+}

@@ -1,0 +1,89 @@
+/** `GET /generation/content` and `POST /generation/feedback` (wire/generations.md). */
+import { type Static, Type } from 'typebox';
+import type { Caller } from '../access/index.ts';
+import type { Clock } from '../base/clock.ts';
+import { GatewayError, invalidField } from '../base/errors.ts';
+import { parseJson } from '../base/json.ts';
+import type { Operation } from '../http/operation.ts';
+import type { Database } from '../storage/database.ts';
+import { FeedbackBody, FeedbackReply, GenerationContent } from './schema.ts';
+import { keepFeedback } from './store.ts';
+import type { Transcripts } from './transcripts.ts';
+
+export interface TranscriptOperationParts {
+  transcripts: Transcripts;
+  database: Database;
+  clock: Clock;
+  /** Whether the organization has such a generation. */
+  hasGeneration(id: string, organizationId: string): Promise<boolean>;
+}
+
+export function transcriptOperations(parts: TranscriptOperationParts): Operation<Caller>[] {
+  return [content(parts), feedback(parts)];
+}
+
+function content(parts: TranscriptOperationParts): Operation<Caller> {
+  return {
+    id: 'getGenerationContent',
+    method: 'GET',
+    path: '/generation/content',
+    summary: 'What one generation was asked and what it answered, where that is logged',
+    tag: 'Generations',
+    access: 'any',
+    query: Type.Object({
+      id: Type.String({ minLength: 1, description: 'The id of the answer, `gen-...` or `resp_...`' }),
+    }),
+    replies: { 200: { description: 'Input and output', schema: GenerationContent } },
+    async handle(exchange) {
+      const { caller } = exchange;
+      const found = await parts.transcripts.find(generationOf(exchange.query['id'] as string));
+      if (found === undefined || found.organizationId !== caller.organizationId) {
+        throw new GatewayError('not_found', 'nothing is stored of such a generation', { path: 'id' });
+      }
+      if (caller.kind === 'inference' && found.keyId !== caller.keyId) {
+        throw new GatewayError('permission_denied', 'this generation is of another key', { path: 'id' });
+      }
+      exchange.reply(200, {
+        data: {
+          input: parseJson(found.input, Number.POSITIVE_INFINITY),
+          output: parseJson(found.output),
+          error: found.error === null ? null : parseJson(found.error),
+        },
+      });
+    },
+  };
+}
+
+function feedback(parts: TranscriptOperationParts): Operation<Caller> {
+  return {
+    id: 'submitGenerationFeedback',
+    method: 'POST',
+    path: '/generation/feedback',
+    summary: 'Say what is wrong with a generation; the last word in a category stands',
+    tag: 'Generations',
+    access: 'management',
+    body: { schema: FeedbackBody },
+    replies: { 200: { description: 'It is noted', schema: FeedbackReply } },
+    async handle(exchange) {
+      const { organizationId } = exchange.caller;
+      const given = exchange.body as Static<typeof FeedbackBody>;
+      if (given.comment?.includes('\u0000')) throw invalidField('comment', 'must not hold the character U+0000');
+      const generationId = generationOf(given.generation_id);
+      if (!(await parts.hasGeneration(generationId, organizationId))) {
+        throw new GatewayError('not_found', 'no such generation', { path: 'generation_id' });
+      }
+      await keepFeedback(parts.database, {
+        generationId,
+        organizationId,
+        category: given.category,
+        comment: given.comment ?? null,
+        createdAt: parts.clock.now(),
+      });
+      exchange.reply(200, { data: { success: true } });
+    },
+  };
+}
+
+function generationOf(id: string): string {
+  return id.replace(/^resp_/, 'gen-');
+}
