@@ -34,7 +34,7 @@ export function serveSingle<Request, Answer>(
 async function run(request: AcceptedRequest, task: Task, parts: InferenceParts): Promise<void> {
   try {
     const route = routeOf(request, task, parts);
-    const answer = wantsCache(request, task, parts) ? await findCached(request, task, parts) : undefined;
+    const answer = wantsCache(request, task, parts) ? await findCached(request, task, route, parts) : undefined;
     const call = answer ? new Replay(request, task, answer, parts) : new Call(request, task, route, parts);
     parts.running.add(call);
     try {

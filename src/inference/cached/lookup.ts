@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto';
 import type { CachedAnswer } from '../../cache/index.ts';
 import type { InferenceParts } from '../parts.ts';
 import type { AcceptedRequest } from '../request.ts';
+import type { Route } from '../routing/index.ts';
 import type { Task } from '../task.ts';
 import { AnswerGatherer } from './gather.ts';
 
@@ -22,12 +23,13 @@ export function wantsCache(request: AcceptedRequest, task: Task, { cached }: Inf
 export async function findCached(
   request: AcceptedRequest,
   task: Task,
+  route: Route,
   parts: InferenceParts,
 ): Promise<CachedAnswer | undefined> {
   const { clock } = parts;
   const { answers, headerPrefix } = parts.cached!;
   const { ttlSeconds, refresh } = request.about.cache!;
-  const key = keyOf(request, task);
+  const key = keyOf(request, task, route);
   const found = refresh ? undefined : await answers.find(key);
   const header = (name: string) => `${headerPrefix}Cache-${name}`;
   if (found === undefined) {
@@ -48,13 +50,10 @@ export async function findCached(
 /** Headers that change what an upstream answers. */
 const TELLING_HEADERS = ['anthropic-version', 'anthropic-beta', 'x-anthropic-beta'] as const;
 
-/**
- * Two requests are the same when the same key sent the same bytes to the same operation of the same regional root. Model
- * and streaming stand in the bytes.
- */
-function keyOf({ caller, about, asked, document }: AcceptedRequest, task: Task): Buffer {
+/** Two requests are the same when the same key sent the same bytes for the same model to the same operation and region. */
+function keyOf({ caller, about, asked, document }: AcceptedRequest, task: Task, { requested }: Route): Buffer {
   const told = TELLING_HEADERS.map((name) => about.headers[name] ?? null);
-  const scope = [1, caller.keyId, task.form, asked.stream, about.region, told];
+  const scope = [1, caller.keyId, requested, task.form, asked.stream, about.region, told];
   return createHash('sha256')
     .update(`${JSON.stringify(scope)}\n`)
     .update(document.bytes)
