@@ -6,7 +6,7 @@ import { type Caller, createAccess, type FirstKey } from './access/index.ts';
 import type { Clock } from './base/clock.ts';
 import type { Config, Limits } from './base/config.ts';
 import { type Log, redact } from './base/log.ts';
-import { createNamespace } from './base/namespace.ts';
+import { createNamespace, fromWireName } from './base/namespace.ts';
 import { createResponseCache } from './cache/index.ts';
 import { buildCatalog, createStatistics, type Facts, loadFacts } from './catalog/index.ts';
 import { createEgress } from './egress/index.ts';
@@ -29,6 +29,7 @@ import { openChanges } from './storage/changes.ts';
 import type { Target } from './storage/connection.ts';
 import { openDatabase } from './storage/database.ts';
 import { createTranscripts } from './transcripts/index.ts';
+import { createTerms } from './workspaces/index.ts';
 
 /** How long a client is given to read that its answer ends here. */
 const LAST_WORDS_MS = 1_000;
@@ -75,7 +76,7 @@ export async function createApp({
     dataDir: config.dataDir,
     retentionDays: () => settings.retention.generationsDays,
   });
-  const access = createAccess({ database, changes, clock });
+  const access = createAccess({ database, changes, clock, termsOf: createTerms(database) });
   const transport = createTransport({ clock, log, ...outgoingOf(config) });
   const egress = createEgress({ clock, settings: () => settings.egress });
   const namespace = createNamespace(config.namespace);
@@ -138,6 +139,14 @@ export async function createApp({
   const readiness = { ready: false };
   const server: HttpServer = createHttpServer<Caller>({
     operations: operations({
+      workspaces: {
+        database,
+        changes,
+        clock,
+        knowsModel: (name) => catalog.find(name) !== undefined,
+        toolName: (name) => fromWireName(name, namespace),
+        ended: [],
+      },
       access: { database, changes, clock, usageOf: (keyIds) => spend.usageOf(keyIds) },
       inference,
       transcripts: {

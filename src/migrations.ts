@@ -6,11 +6,13 @@ import { inferenceMigrations } from './inference/index.ts';
 import { spendMigrations } from './spend/index.ts';
 import type { Migration } from './storage/migrate.ts';
 import { transcriptMigrations } from './transcripts/index.ts';
+import { workspaceMigrations } from './workspaces/index.ts';
 
 export const migrations: readonly Migration[] = [
   ...accessMigrations,
   ...spendMigrations,
   ...inferenceMigrations,
+  ...workspaceMigrations,
   ...statisticsMigrations,
   ...cacheMigrations,
   ...transcriptMigrations,

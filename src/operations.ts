@@ -3,11 +3,20 @@ import { type AccessOperationParts, type Caller, keyOperations } from './access/
 import { catalogOperations } from './catalog/index.ts';
 import { healthOperations, type Readiness } from './health.ts';
 import type { Operation } from './http/operation.ts';
-import { type InferenceLimits, type InferenceParts, inferenceOperations, leavesEndpoint } from './inference/index.ts';
+import {
+  budgetsOf,
+  type InferenceLimits,
+  type InferenceParts,
+  inferenceOperations,
+  leavesEndpoint,
+} from './inference/index.ts';
+import { spendOperations } from './spend/index.ts';
 import { type TranscriptOperationParts, transcriptOperations } from './transcripts/index.ts';
+import { type WorkspaceOperationParts, workspaceOperations } from './workspaces/index.ts';
 
 export interface OperationParts {
   access: AccessOperationParts;
+  workspaces: WorkspaceOperationParts;
   inference: InferenceParts;
   transcripts: TranscriptOperationParts;
   limits: InferenceLimits;
@@ -19,6 +28,12 @@ export function operations(parts: OperationParts): Operation<Caller>[] {
   return [
     ...healthOperations(parts.readiness),
     ...keyOperations(parts.access),
+    ...workspaceOperations(parts.workspaces),
+    ...spendOperations<Caller>({
+      spend: () => parts.inference.spend,
+      budgetsOf: (caller) => budgetsOf(caller, parts.inference.accountBalanceNano()),
+      balanceNano: () => parts.inference.accountBalanceNano(),
+    }),
     ...catalogOperations<Caller>({
       catalog: () => parts.inference.catalog(),
       statistics: () => parts.inference.statistics,

@@ -32,6 +32,35 @@ const EXPECTED: Record<string, Expectation | 'anybody'> = {
   getKey: { inference: 403, management: 200, path: (hash) => `/keys/${hash}` },
   updateKey: { inference: 403, management: 200, path: (hash) => `/keys/${hash}`, body: {} },
   deleteKey: { inference: 403, management: 200, path: (hash) => `/keys/${hash}` },
+  listWorkspaces: { inference: 403, management: 200 },
+  createWorkspace: { inference: 403, management: 201, body: { name: 'made', slug: 'made' } },
+  getWorkspace: { inference: 403, management: 200, path: () => '/workspaces/kept' },
+  updateWorkspace: { inference: 403, management: 200, path: () => '/workspaces/kept', body: {} },
+  deleteWorkspace: { inference: 403, management: 200, path: () => '/workspaces/to-be-deleted' },
+  listWorkspaceMembers: { inference: 403, management: 200, path: () => '/workspaces/kept/members' },
+  addWorkspaceMembers: {
+    inference: 403,
+    management: 400,
+    path: () => '/workspaces/kept/members/add',
+    body: { user_ids: ['user_nobody'] },
+  },
+  removeWorkspaceMembers: {
+    inference: 403,
+    management: 200,
+    path: () => '/workspaces/kept/members/remove',
+    body: { user_ids: ['user_nobody'] },
+  },
+  listWorkspaceBudgets: { inference: 403, management: 200, path: () => '/workspaces/kept/budgets' },
+  upsertWorkspaceBudget: {
+    inference: 403,
+    management: 200,
+    path: () => '/workspaces/kept/budgets/daily',
+    body: { limit_usd: 1 },
+  },
+  getWorkspaceBudget: { inference: 403, management: 404, path: () => '/workspaces/kept/budgets/daily' },
+  deleteWorkspaceBudget: { inference: 403, management: 200, path: () => '/workspaces/kept/budgets/weekly' },
+  listBudgets: { inference: 200, management: 200 },
+  getCredits: { inference: 403, management: 200 },
   listModels: { inference: 200, management: 200 },
   countModels: { inference: 200, management: 200 },
   listUserModels: { inference: 200, management: 200 },
@@ -115,6 +144,10 @@ async function installation(t: TestContext): Promise<Installation> {
     const { key, data } = JSON.parse(text) as { key: string; data: { hash: string } };
     return { token: key, hash: data.hash };
   };
+  for (const slug of ['kept', 'to-be-deleted']) {
+    const body = { name: slug, slug };
+    await ask(gateway.url, { method: 'POST', path: '/api/v1/workspaces', token: MANAGEMENT_KEY, body });
+  }
   const disabled = await make({ name: 'disabled' });
   const path = `/api/v1/keys/${disabled.hash}`;
   await ask(gateway.url, { method: 'PATCH', path, token: MANAGEMENT_KEY, body: { disabled: true } });

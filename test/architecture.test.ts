@@ -207,6 +207,7 @@ test('migrations have unique numbers, ascending, each in the range of its folder
     access: [10, 19],
     spend: [20, 39],
     inference: [40, 49],
+    workspaces: [50, 59],
     catalog: [60, 69],
     cache: [70, 79],
     transcripts: [70, 79],

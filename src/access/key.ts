@@ -1,6 +1,7 @@
 /** Keys without I/O: reading what a management client asks for, and showing a key on the wire (wire/keys.md). */
 import { invalidField } from '../base/errors.ts';
-import { type Nano, nanoFromUsd, usdFromNano } from '../base/money.ts';
+import { type Nano, usdFromNano } from '../base/money.ts';
+import { limitFromUsd } from '../spend/index.ts';
 import type { KeyFacts, LimitReset } from './caller.ts';
 import type { CreateKeyBody, CurrentKeyReply, KeyReply, UpdateKeyBody } from './schema.ts';
 import type { KeyTerms, StoredKey } from './store.ts';
@@ -18,7 +19,6 @@ export interface NewKeySettings {
   externalKeyHash: string | null;
 }
 
-const MAX_LIMIT_USD = 1_000_000_000;
 const MAX_INT32 = 2_147_483_647;
 const TIMESTAMP = /^(\d{4}-\d{2}-(\d{2}))[Tt]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:[Zz]|[+-]\d{2}:\d{2})$/;
 
@@ -27,7 +27,7 @@ export function newKeySettings(body: CreateKeyBody, nowMs: number): NewKeySettin
   const { external } = body;
   return {
     name: keyName(body.name),
-    limitNano: body.limit == null ? null : limitNano(body.limit),
+    limitNano: body.limit == null ? null : limitFromUsd('limit', body.limit),
     limitReset: body.limit_reset ?? null,
     includeByokInLimit: body.include_byok_in_limit ?? false,
     expiresAt: body.expires_at == null ? null : futureTime(body.expires_at, nowMs),
@@ -42,7 +42,8 @@ export function changedTerms(key: StoredKey, body: UpdateKeyBody): KeyTerms {
   return {
     name: body.name === undefined ? caller.name : keyName(body.name),
     disabled: body.disabled ?? key.disabled,
-    limitNano: body.limit === undefined ? caller.limitNano : body.limit === null ? null : limitNano(body.limit),
+    limitNano:
+      body.limit === undefined ? caller.limitNano : body.limit === null ? null : limitFromUsd('limit', body.limit),
     limitReset: body.limit_reset === undefined ? caller.limitReset : body.limit_reset,
     includeByokInLimit: body.include_byok_in_limit ?? caller.includeByokInLimit,
   };
@@ -124,14 +125,6 @@ function keyName(name: string): string {
 function storable(path: string, text: string): string {
   if (text.includes('\0')) throw invalidField(path, 'must not contain the character U+0000');
   return text;
-}
-
-/** To the nearest nano-dollar: a sum that a client made of floats must not be refused for its 17th digit. */
-function limitNano(usd: number): Nano {
-  if (usd > MAX_LIMIT_USD) throw invalidField('limit', `must be at most ${MAX_LIMIT_USD}`);
-  const nano = nanoFromUsd(usd.toFixed(9));
-  if (nano === 0n) throw invalidField('limit', 'must be at least 0.000000001');
-  return nano;
 }
 
 /** Reads a time with at least seconds precision; a day that the month lacks is refused and not moved to the next. */

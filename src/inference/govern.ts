@@ -18,18 +18,25 @@ const UNKNOWN_CONTEXT_TOKENS = 1_000_000;
 /** The least output that is worth a call when a budget's remainder decides (promise 2). */
 export const MIN_AFFORDABLE_TOKENS = 1024;
 
-/** The budgets that this caller's spend counts in; none means that it may spend without limit. */
-export function budgetsOf(caller: Caller, accountBalanceNano: Nano | null): Budget[] {
+interface CompiledBudgets {
+  accountBalanceNano: Nano | null;
+  budgets: readonly Budget[];
+}
+
+/** A caller is made anew when anything about it changes. */
+const compiled = new WeakMap<Caller, CompiledBudgets>();
+
+/**
+ * The budgets that this caller's spend counts in, the account's first and the key's own last; none means that it may spend
+ * without limit. The same objects for each of its requests, which is how spend knows them again at once.
+ */
+export function budgetsOf(caller: Caller, accountBalanceNano: Nano | null): readonly Budget[] {
+  const known = compiled.get(caller);
+  if (known !== undefined && known.accountBalanceNano === accountBalanceNano) return known.budgets;
   const budgets: Budget[] = [];
-  if (accountBalanceNano !== null) {
-    budgets.push({
-      scope: 'account',
-      scopeId: caller.organizationId,
-      interval: 'lifetime',
-      limitNano: accountBalanceNano,
-      includeByok: false,
-    });
-  }
+  if (accountBalanceNano !== null) budgets.push(accountBudget(caller.organizationId, accountBalanceNano));
+  // A management key spends nothing, so no workspace limits it.
+  if (caller.kind === 'inference') budgets.push(...caller.workspace.budgets);
   if (caller.limitNano !== null) {
     budgets.push({
       scope: 'key',
@@ -39,7 +46,18 @@ export function budgetsOf(caller: Caller, accountBalanceNano: Nano | null): Budg
       includeByok: caller.includeByokInLimit,
     });
   }
+  compiled.set(caller, { accountBalanceNano, budgets });
   return budgets;
+}
+
+let lastAccount: Budget | undefined;
+
+/** All keys of an account come with one object. */
+function accountBudget(organizationId: string, limitNano: Nano): Budget {
+  if (lastAccount?.scopeId !== organizationId || lastAccount.limitNano !== limitNano) {
+    lastAccount = { scope: 'account', scopeId: organizationId, interval: 'lifetime', limitNano, includeByok: false };
+  }
+  return lastAccount;
 }
 
 /** The most that one attempt can cost, as a function of the output cap. */
@@ -63,7 +81,7 @@ export function boundOf(endpoint: Endpoint, asked: Asked, promptBytes: number): 
   if (pricing === null) {
     throw new GatewayError(
       'permission_denied',
-      `${endpoint.modelId} has no price, so a key with a limit may not use it`,
+      `${endpoint.modelId} has no price, so no budget can hold what it costs, and this key has one`,
     );
   }
   const { images } = asked.media;
@@ -75,7 +93,7 @@ export function boundOf(endpoint: Endpoint, asked: Asked, promptBytes: number): 
   if (wanted === undefined && own === null) {
     throw new GatewayError(
       'invalid_request',
-      'max_tokens is required: the output limit of this model is unknown and the key has a limit',
+      'max_tokens is required: the output limit of this model is unknown and the key has a budget',
       { path: 'max_tokens' },
     );
   }

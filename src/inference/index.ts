@@ -4,6 +4,7 @@
  * was spent (`spend/`).
  */
 export { Concurrency } from './concurrency.ts';
+export { budgetsOf } from './govern.ts';
 export { Identities } from './identity.ts';
 export { inferenceMigrations } from './migrations/index.ts';
 export { type InferenceLimits, inferenceOperations } from './operations.ts';

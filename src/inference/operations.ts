@@ -18,6 +18,7 @@ import { companionOperations } from './completions.ts';
 import { debugTrail } from './debug.ts';
 import { HttpSink } from './http-sink.ts';
 import type { InferenceParts } from './parts.ts';
+import { refuseDisabledTools } from './prescribed.ts';
 import { regionOf } from './region.ts';
 import type { InferenceRequest, RequestAbout } from './request.ts';
 import { ChatReply, GenerationReply, MessagesReply, ResponsesReply } from './schema.ts';
@@ -164,6 +165,8 @@ function requestOf(
   document: JsonDocument,
   sink: Sink,
 ): InferenceRequest {
+  // Before what is not built is refused, which would say nothing of the workspace.
+  refuseDisabledTools(exchange.caller, document);
   check(format, document);
   const asked = format.asked(askedView(document));
   return {

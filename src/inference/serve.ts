@@ -3,6 +3,7 @@
  * (reserves, journals) and sends to one candidate after the other, `call` answers from the first that does, `meter`
  * and `record` enter what it cost.
  */
+import type { SortMetric } from '../formats/conversation/preferences.ts';
 import { answerError, asGatewayError } from './answer.ts';
 import { findCached, wantsCache } from './cached/lookup.ts';
 import { Replay } from './cached/replay.ts';
@@ -11,6 +12,7 @@ import { ConversationTask } from './conversation.ts';
 import { Abandoned } from './dispatch.ts';
 import { listen } from './log-contents.ts';
 import type { InferenceParts } from './parts.ts';
+import { refuseDisabledTools, withDefaultModel } from './prescribed.ts';
 import type { AcceptedRequest, InferenceRequest, SingleRequest } from './request.ts';
 import { type Route, route, sessionKey } from './routing/index.ts';
 import { SingleTask } from './single.ts';
@@ -33,6 +35,7 @@ export function serveSingle<Request, Answer>(
 
 async function run(request: AcceptedRequest, task: Task, parts: InferenceParts): Promise<void> {
   try {
+    refuseDisabledTools(request.caller, request.document);
     const route = routeOf(request, task, parts);
     const answer = wantsCache(request, task, parts) ? await findCached(request, task, route, parts) : undefined;
     const call = answer ? new Replay(request, task, answer, parts) : new Call(request, task, route, parts);
@@ -52,7 +55,8 @@ async function run(request: AcceptedRequest, task: Task, parts: InferenceParts):
 
 /** Which endpoints may serve it, in order, by all that is set for its caller. */
 export function routeOf(request: AcceptedRequest, task: Task, parts: InferenceParts): Route {
-  const { asked, caller, about, document } = request;
+  const { caller, about, document } = request;
+  const asked = withDefaultModel(request.asked, caller, task.apiType);
   const { health, credentials, statistics, sessions, random } = parts;
   return route(
     {
@@ -72,6 +76,7 @@ export function routeOf(request: AcceptedRequest, task: Task, parts: InferencePa
       ...{ health, credentials, statistics, sessions, random },
       catalog: parts.catalog(),
       policy: parts.policy(),
+      defaultSort: caller.workspace.defaultProviderSort as SortMetric | null,
       maxCandidates: parts.limits.candidates,
     },
   );

@@ -53,7 +53,7 @@ export class SingleTask<Request, Answer> implements Task {
     if (pricing === null) {
       throw new GatewayError(
         'permission_denied',
-        `${endpoint.modelId} has no price, so a key with a limit may not use it`,
+        `${endpoint.modelId} has no price, so no budget can hold what it costs, and this key has one`,
       );
     }
     const most = this.#request.form.most(this.#decode(), { contextLength });

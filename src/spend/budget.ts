@@ -1,7 +1,6 @@
 /** What a budget is, its windows, and how a refusal reads. Rules only, no I/O. */
-import { GatewayError } from '../base/errors.ts';
-import type { Nano } from '../base/money.ts';
-import { usdFromNano } from '../base/money.ts';
+import { GatewayError, invalidField } from '../base/errors.ts';
+import { type Nano, nanoFromUsd, usdFromNano } from '../base/money.ts';
 
 export type Interval = 'lifetime' | 'daily' | 'weekly' | 'monthly';
 
@@ -21,6 +20,11 @@ export interface Budget {
   limitNano: Nano;
   /** Spend through keys of the customer's own counts too. */
   includeByok: boolean;
+  /**
+   * Counts the changes of a budget. A request that was accepted before a change and comes after it is held to the newer
+   * form. Default 0.
+   */
+  version?: number;
 }
 
 /** The most that a request could cost, or what it did cost: in credits, and through a key of the customer's own. */
@@ -100,4 +104,18 @@ export function windowId(scope: Scope, scopeId: string, interval: Interval, time
 
 export function chargeIn(budget: { includeByok: boolean }, charge: Charge): Nano {
   return budget.includeByok ? charge.creditNano + charge.byokNano : charge.creditNano;
+}
+
+/** The largest limit that can be set; what has no limit at all is shown as this where the wire asks for a number. */
+export const MAX_LIMIT_USD = 1_000_000_000;
+
+/**
+ * A limit that a client gave, to the nearest nano-dollar: a sum that was made of floats must not be refused for its 17th
+ * digit. Throws GatewayError 400 with `path` where it is too large or rounds to nothing.
+ */
+export function limitFromUsd(path: string, usd: number): Nano {
+  if (usd > MAX_LIMIT_USD) throw invalidField(path, `must be at most ${MAX_LIMIT_USD}`);
+  const nano = nanoFromUsd(usd.toFixed(9));
+  if (nano === 0n) throw invalidField(path, 'must be at least 0.000000001');
+  return nano;
 }

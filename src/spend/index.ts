@@ -18,11 +18,12 @@ import type { LedgerLimits } from './ledger.ts';
 import type { LeaseLimits } from './waiting-line.ts';
 
 export type { Budget, Charge, Interval, Refusal, Scope } from './budget.ts';
-export { INTERVALS, refusalError, windowEnd, windowStart } from './budget.ts';
+export { INTERVALS, limitFromUsd, refusalError, windowEnd, windowStart } from './budget.ts';
 export { tokensOfBytes } from './estimate.ts';
 export type { Accepted, ApiType, DataRegion, Generation, MediaCounts, ProviderResponse } from './generation.ts';
 export { encodeGeneration } from './generation.ts';
 export { spendMigrations } from './migrations/index.ts';
+export { type SpendOperationParts, spendOperations } from './operations.ts';
 export { type FolderLock, lockDataFolder } from './owner.ts';
 export { createSpend } from './spending.ts';
 export { forgetEveryProcess } from './store.ts';

@@ -58,9 +58,10 @@ export class BudgetWindow {
     return this.holders === 0 && this.lease === 0n && this.unflushed === 0n && this.leaving === 0n && !this.blocked;
   }
 
+  /** Also where the request that comes with it was accepted before a later change: that one stands. */
   adopt(budget: Budget): void {
     const before = this.budget;
-    if (before === budget) return;
+    if (before === budget || (budget.version ?? 0) < (before.version ?? 0)) return;
     this.budget = budget;
     if (budget.includeByok !== before.includeByok) this.known = false;
     if (budget.includeByok !== before.includeByok || budget.limitNano < before.limitNano) this.stale = true;

@@ -42,6 +42,7 @@ const MOST_REFERENCES = 16;
 export const schema: TSchema = Type.Object(
   {
     ...commonMembers,
+    model: optional(Type.String({ minLength: 1, description: "Without it the workspace's default is asked" })),
     prompt: Type.String({ minLength: 1 }),
     n: optional(Type.Integer({ minimum: 1, maximum: 10, description: 'The most images; an answer may have fewer' })),
     aspect_ratio: optional(Type.Enum([...RATIOS, 'auto'])),

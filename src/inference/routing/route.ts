@@ -44,6 +44,8 @@ export interface RoutingParts {
   statistics: EndpointStatistics;
   sessions: Sessions;
   policy: RoutingPolicy;
+  /** What endpoints are sorted by when the request does not say it. */
+  defaultSort?: SortMetric | null;
   /** At least 0 and below 1, as Math.random. */
   random(): number;
   maxCandidates: number;
@@ -112,7 +114,7 @@ function ordered(
   // Most requests: one model with one endpoint.
   if (kept.length === 1 && kept[0]!.length === 1) return kept[0]!;
   const { provider, serviceTier, needs } = asked;
-  const { by, partition } = sortOf(asked, variant);
+  const { by, partition } = sortOf(asked, variant, parts.defaultSort ?? undefined);
   const wanted: Wanted = {
     order: provider.order ?? [],
     sort: by,
@@ -165,10 +167,10 @@ const BY_VARIANT: Readonly<Record<RoutingVariant, SortMetric>> = {
   exacto: 'exacto',
 };
 
-function sortOf({ provider: { sort } }: Asked, variant: RoutingVariant | undefined) {
+function sortOf({ provider: { sort } }: Asked, variant: RoutingVariant | undefined, otherwise: SortMetric | undefined) {
   const given = typeof sort === 'string' ? { by: sort } : (sort ?? {});
   return {
-    by: given.by ?? (variant === undefined ? undefined : BY_VARIANT[variant]),
+    by: given.by ?? (variant === undefined ? otherwise : BY_VARIANT[variant]),
     partition: ('partition' in given ? given.partition : null) ?? 'model',
   };
 }

@@ -1,0 +1,85 @@
+/** What is left to be spent: the budgets of the calling key, and the account's balance (wire/keys.md). */
+import { type Nano, usdFromNano } from '../base/money.ts';
+import type { Operation } from '../http/operation.ts';
+import { type Budget, MAX_LIMIT_USD, windowStart } from './budget.ts';
+import type { BudgetState, Spend } from './index.ts';
+import { BudgetsEnvelope, CreditsEnvelope } from './schema.ts';
+
+export interface SpendOperationParts<C> {
+  /** Asked when a request comes. */
+  spend(): Spend;
+  /** Every budget that a request of this caller would be held to. */
+  budgetsOf(caller: C): readonly Budget[];
+  /** null is unlimited. */
+  balanceNano(): Nano | null;
+}
+
+export function spendOperations<C extends { organizationId: string }>(parts: SpendOperationParts<C>): Operation<C>[] {
+  return [listBudgets(parts), getCredits(parts)];
+}
+
+function listBudgets<C>(parts: SpendOperationParts<C>): Operation<C> {
+  return {
+    id: 'listBudgets',
+    method: 'GET',
+    path: '/budget',
+    summary: 'Every budget that limits the calling key, with what is spent and reserved of it',
+    tag: 'Budgets',
+    access: 'any',
+    replies: { 200: { description: 'The account first, the key last', schema: BudgetsEnvelope } },
+    async handle(exchange) {
+      const states = await parts.spend().stateOf(parts.budgetsOf(exchange.caller));
+      exchange.reply(200, { data: states.map(stateReply) });
+    },
+  };
+}
+
+function stateReply(state: BudgetState) {
+  const { budget, spentNano, leasedNano, unreturnedNano, remainingNano, resetsAt } = state;
+  const start = resetsAt === null ? null : windowStart(budget.interval, resetsAt - 1);
+  return {
+    scope: budget.scope,
+    id: budget.scopeId,
+    reset_interval: budget.interval,
+    limit_usd: usdFromNano(budget.limitNano),
+    spent_usd: usdFromNano(spentNano),
+    reserved_usd: usdFromNano(leasedNano),
+    unreturned_usd: usdFromNano(unreturnedNano),
+    remaining_usd: usdFromNano(remainingNano),
+    available_usd: usdFromNano(leasedNano < remainingNano ? remainingNano - leasedNano : 0n),
+    include_byok: budget.includeByok,
+    window_start: start === null ? null : new Date(start).toISOString(),
+    resets_at: resetsAt === null ? null : new Date(resetsAt).toISOString(),
+  };
+}
+
+function getCredits<C extends { organizationId: string }>(parts: SpendOperationParts<C>): Operation<C> {
+  return {
+    id: 'getCredits',
+    method: 'GET',
+    path: '/credits',
+    summary: "The account's balance and all that was ever spent of it",
+    tag: 'Budgets',
+    access: 'management',
+    replies: { 200: { description: 'US dollars', schema: CreditsEnvelope } },
+    async handle(exchange) {
+      const balanceNano = parts.balanceNano();
+      const [state] = await parts.spend().stateOf([
+        {
+          scope: 'account',
+          scopeId: exchange.caller.organizationId,
+          interval: 'lifetime',
+          limitNano: balanceNano ?? 0n,
+          includeByok: false,
+        },
+      ]);
+      exchange.reply(200, {
+        data: {
+          total_credits: balanceNano === null ? MAX_LIMIT_USD : usdFromNano(balanceNano),
+          total_usage: usdFromNano(state!.spentNano),
+          unlimited: balanceNano === null,
+        },
+      });
+    },
+  };
+}

@@ -1,0 +1,126 @@
+/** The operations on budgets of workspaces (wire/workspaces.md). What is spent is never theirs to change. */
+import { type Caller, WORKSPACES_TOPIC } from '../access/index.ts';
+import { GatewayError } from '../base/errors.ts';
+import { uuidv7 } from '../base/ids.ts';
+import type { Exchange, Operation } from '../http/operation.ts';
+import { type Interval, limitFromUsd } from '../spend/index.ts';
+import { BY_WIDTH, budgetReply, checkDecreasing } from './budget.ts';
+import { existing, type WorkspaceOperationParts } from './operations.ts';
+import * as schema from './schema.ts';
+import * as store from './store.ts';
+
+type Parts = Pick<WorkspaceOperationParts, 'database' | 'changes' | 'clock'>;
+
+export function budgetOperations(parts: Parts): Operation<Caller>[] {
+  return [listBudgets(parts), getBudget(parts), putBudget(parts), deleteBudget(parts)];
+}
+
+function listBudgets(parts: Parts): Operation<Caller> {
+  return {
+    id: 'listWorkspaceBudgets',
+    method: 'GET',
+    path: '/workspaces/{workspace_ref}/budgets',
+    summary: 'Budgets of a workspace, the widest interval first',
+    tag: 'Workspaces',
+    access: 'management',
+    params: schema.BudgetsParams,
+    replies: { 200: { description: 'At most one for each interval', schema: schema.BudgetListEnvelope } },
+    async handle(exchange) {
+      const workspace = await existing(parts.database, exchange.caller.organizationId, referenceOf(exchange));
+      const budgets = await store.budgetsOfWorkspace(parts.database, workspace.id);
+      budgets.sort((a, b) => BY_WIDTH.indexOf(a.interval) - BY_WIDTH.indexOf(b.interval));
+      exchange.reply(200, {
+        data: budgets.map(budgetReply),
+        include_byok_in_budgets: workspace.includeByokInBudgets,
+      });
+    },
+  };
+}
+
+function getBudget(parts: Parts): Operation<Caller> {
+  return {
+    id: 'getWorkspaceBudget',
+    method: 'GET',
+    path: '/workspaces/{workspace_ref}/budgets/{interval}',
+    summary: 'The budget of one interval',
+    tag: 'Workspaces',
+    access: 'management',
+    params: schema.BudgetParams,
+    replies: { 200: { description: 'The budget', schema: schema.BudgetEnvelope } },
+    async handle(exchange) {
+      const workspace = await existing(parts.database, exchange.caller.organizationId, referenceOf(exchange));
+      const interval = intervalOf(exchange);
+      const budgets = await store.budgetsOfWorkspace(parts.database, workspace.id);
+      const budget = budgets.find((one) => one.interval === interval);
+      if (budget === undefined) throw new GatewayError('not_found', `The workspace has no ${interval} budget.`);
+      exchange.reply(200, { data: budgetReply(budget), include_byok_in_budgets: workspace.includeByokInBudgets });
+    },
+  };
+}
+
+function putBudget(parts: Parts): Operation<Caller> {
+  return {
+    id: 'upsertWorkspaceBudget',
+    method: 'PUT',
+    path: '/workspaces/{workspace_ref}/budgets/{interval}',
+    summary: 'Set the budget of one interval; limits decrease from lifetime over monthly and weekly to daily',
+    tag: 'Workspaces',
+    access: 'management',
+    params: schema.BudgetParams,
+    body: { schema: schema.UpsertBudgetSchema },
+    replies: { 200: { description: 'The budget, enforced in every process', schema: schema.BudgetEnvelope } },
+    async handle(exchange) {
+      const body = exchange.body as schema.UpsertBudgetBody;
+      const interval = intervalOf(exchange);
+      const limitNano = limitFromUsd('limit_usd', body.limit_usd);
+      const { budget, includeByok, change } = await parts.database.transaction(async (tx) => {
+        const workspace = await existing(tx, exchange.caller.organizationId, referenceOf(exchange), true);
+        checkDecreasing(interval, limitNano, await store.budgetsOfWorkspace(tx, workspace.id));
+        const updatedAt = new Date(parts.clock.now());
+        const id = uuidv7(updatedAt.getTime());
+        await store.putBudget(tx, { id, workspaceId: workspace.id, interval, limitNano, updatedAt });
+        await store.bumpVersion(tx, workspace.id, body.include_byok_in_budgets);
+        const budgets = await store.budgetsOfWorkspace(tx, workspace.id);
+        return {
+          budget: budgets.find((one) => one.interval === interval)!,
+          includeByok: body.include_byok_in_budgets ?? workspace.includeByokInBudgets,
+          change: await parts.changes.announce(tx, WORKSPACES_TOPIC, workspace.id),
+        };
+      });
+      await change.settled();
+      exchange.reply(200, { data: budgetReply(budget), include_byok_in_budgets: includeByok });
+    },
+  };
+}
+
+function deleteBudget(parts: Parts): Operation<Caller> {
+  return {
+    id: 'deleteWorkspaceBudget',
+    method: 'DELETE',
+    path: '/workspaces/{workspace_ref}/budgets/{interval}',
+    summary: 'Remove the budget of one interval, if there is one',
+    tag: 'Workspaces',
+    access: 'management',
+    params: schema.BudgetParams,
+    replies: { 200: { description: 'There is no such budget any more', schema: schema.DeletedEnvelope } },
+    async handle(exchange) {
+      const change = await parts.database.transaction(async (tx) => {
+        const workspace = await existing(tx, exchange.caller.organizationId, referenceOf(exchange), true);
+        await store.deleteBudget(tx, workspace.id, intervalOf(exchange));
+        await store.bumpVersion(tx, workspace.id, undefined);
+        return parts.changes.announce(tx, WORKSPACES_TOPIC, workspace.id);
+      });
+      await change.settled();
+      exchange.reply(200, { deleted: true });
+    },
+  };
+}
+
+function referenceOf(exchange: Exchange<Caller>): string {
+  return exchange.params['workspace_ref']!;
+}
+
+/** The schema has seen to it that it is one. */
+function intervalOf(exchange: Exchange<Caller>): Interval {
+  return exchange.params['interval'] as Interval;
+}

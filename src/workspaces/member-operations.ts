@@ -1,0 +1,130 @@
+/** The operations on members of workspaces (wire/workspaces.md). Roles are those of the organization. */
+import type { Caller } from '../access/index.ts';
+import { GatewayError, invalidField } from '../base/errors.ts';
+import { uuidv7 } from '../base/ids.ts';
+import type { Exchange, Operation } from '../http/operation.ts';
+import type { Queryable } from '../storage/database.ts';
+import { impliedMembershipId } from './derived-id.ts';
+import { existing, sliceOf, type WorkspaceOperationParts } from './operations.ts';
+import * as schema from './schema.ts';
+import * as store from './store.ts';
+
+type Parts = Pick<WorkspaceOperationParts, 'database' | 'clock'>;
+
+export function memberOperations(parts: Parts): Operation<Caller>[] {
+  return [listMembers(parts), addMembers(parts), removeMembers(parts)];
+}
+
+function listMembers(parts: Parts): Operation<Caller> {
+  return {
+    id: 'listWorkspaceMembers',
+    method: 'GET',
+    path: '/workspaces/{id}/members',
+    summary: 'Members of a workspace; to the default one belongs every member of the organization',
+    tag: 'Workspaces',
+    access: 'management',
+    params: schema.WorkspaceParams,
+    query: schema.PageQuery,
+    replies: { 200: { description: 'One page', schema: schema.MemberListEnvelope } },
+    async handle(exchange) {
+      const workspace = await existing(parts.database, exchange.caller.organizationId, exchange.params['id']!);
+      const members = await store.listMembers(parts.database, workspace, sliceOf(exchange.query));
+      exchange.reply(200, {
+        data: members.map(memberReply),
+        total_count: await store.countMembers(parts.database, workspace),
+      });
+    },
+  };
+}
+
+function addMembers(parts: Parts): Operation<Caller> {
+  return {
+    id: 'addWorkspaceMembers',
+    method: 'POST',
+    path: '/workspaces/{id}/members/add',
+    summary: 'Add members of the organization, with the roles that they have there',
+    tag: 'Workspaces',
+    access: 'management',
+    params: schema.WorkspaceParams,
+    body: { schema: schema.UserIdsSchema },
+    replies: { 200: { description: 'The named members', schema: schema.AddedMembersEnvelope } },
+    async handle(exchange) {
+      const { organizationId } = exchange.caller;
+      const userIds = userIdsOf(exchange);
+      const members = await parts.database.transaction(async (tx) => {
+        const workspace = await existing(tx, organizationId, exchange.params['id']!, true);
+        await checkBelong(tx, organizationId, userIds);
+        if (!workspace.isDefault) {
+          const now = parts.clock.now();
+          const added = userIds.map((userId) => ({ id: uuidv7(now), userId }));
+          await store.insertMembers(tx, workspace, added, new Date(now));
+        }
+        return store.findMembers(tx, workspace, userIds);
+      });
+      exchange.reply(200, { added_count: members.length, data: members.map(memberReply) });
+    },
+  };
+}
+
+function removeMembers(parts: Parts): Operation<Caller> {
+  return {
+    id: 'removeWorkspaceMembers',
+    method: 'POST',
+    path: '/workspaces/{id}/members/remove',
+    summary: 'Remove members that have no active key in the workspace: all of them or none',
+    tag: 'Workspaces',
+    access: 'management',
+    params: schema.WorkspaceParams,
+    body: { schema: schema.UserIdsSchema },
+    replies: { 200: { description: 'How many were members', schema: schema.RemovedMembersEnvelope } },
+    async handle(exchange) {
+      const { organizationId } = exchange.caller;
+      const userIds = userIdsOf(exchange);
+      const removed = await parts.database.transaction(async (tx) => {
+        const workspace = await existing(tx, organizationId, exchange.params['id']!, true);
+        if (workspace.isDefault) {
+          throw new GatewayError(
+            'invalid_request',
+            'every member of the organization belongs to its default workspace, so nobody can be removed from it',
+          );
+        }
+        const held = await store.heldMembers(tx, workspace, userIds, new Date(parts.clock.now()));
+        if (held.byScim.length > 0) {
+          throw new GatewayError(
+            'permission_denied',
+            `managed by the identity provider, which alone can remove them: ${held.byScim.join(', ')}`,
+          );
+        }
+        if (held.byKeys.length > 0) {
+          throw invalidField(
+            'user_ids',
+            `names members with active API keys in the workspace: ${held.byKeys.join(', ')}`,
+          );
+        }
+        return store.deleteMembers(tx, workspace, userIds);
+      });
+      exchange.reply(200, { removed_count: removed });
+    },
+  };
+}
+
+function userIdsOf(exchange: Exchange<Caller>): string[] {
+  return [...new Set((exchange.body as { user_ids: string[] }).user_ids)];
+}
+
+async function checkBelong(tx: Queryable, organizationId: string, userIds: readonly string[]): Promise<void> {
+  const known = await store.membersOfOrganization(tx, organizationId, userIds);
+  const strangers = userIds.filter((userId) => !known.has(userId));
+  if (strangers.length === 0) return;
+  throw invalidField('user_ids', `names no members of the organization: ${strangers.join(', ')}`);
+}
+
+function memberReply(member: store.StoredMember): schema.MemberReply {
+  return {
+    id: member.id ?? impliedMembershipId(member.workspaceId, member.userId),
+    workspace_id: member.workspaceId,
+    user_id: member.userId,
+    role: member.role,
+    created_at: member.createdAt.toISOString(),
+  };
+}

@@ -1,0 +1,7 @@
+/** The tables of workspaces, for `storage/migrate.ts`. */
+import type { Migration } from '../../storage/migrate.ts';
+import { workspaceSettings } from './0050-workspace-settings.ts';
+import { workspaceMembers } from './0051-workspace-members.ts';
+import { workspaceBudgets } from './0052-workspace-budgets.ts';
+
+export const workspaceMigrations: readonly Migration[] = [workspaceSettings, workspaceMembers, workspaceBudgets];

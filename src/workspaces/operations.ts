@@ -1,0 +1,219 @@
+/** The operations on workspaces themselves (wire/workspaces.md). */
+import { type Caller, WORKSPACES_TOPIC } from '../access/index.ts';
+import type { Clock } from '../base/clock.ts';
+import { GatewayError, invalidField } from '../base/errors.ts';
+import { uuidv7 } from '../base/ids.ts';
+import type { Operation } from '../http/operation.ts';
+import type { Changes, Database, Queryable } from '../storage/database.ts';
+import { budgetOperations } from './budget-operations.ts';
+import { memberOperations } from './member-operations.ts';
+import * as schema from './schema.ts';
+import * as store from './store.ts';
+import { changedSettings, newSettings, readReference, workspaceReply } from './workspace.ts';
+
+export interface WorkspaceOperationParts {
+  database: Database;
+  changes: Changes;
+  clock: Clock;
+  /** Whether the catalog has a model of this name now. */
+  knowsModel(name: string): boolean;
+  /** A server tool (`svc:...`) as the configured namespace spells it. */
+  toolName(name: string): string;
+  /** Takes away what other folders keep of a workspace that ends, in the same transaction. */
+  ended: readonly ((tx: Queryable, workspaceId: string) => Promise<void>)[];
+}
+
+const DEFAULT_PAGE = 50;
+const MAX_WORKSPACES = 10_000;
+
+/** Looks into `parts` only when a request comes, so that the contract can be read without a database. */
+export function workspaceOperations(parts: WorkspaceOperationParts): Operation<Caller>[] {
+  return [
+    listWorkspaces(parts),
+    createWorkspace(parts),
+    getWorkspace(parts),
+    updateWorkspace(parts),
+    deleteWorkspace(parts),
+    ...memberOperations(parts),
+    ...budgetOperations(parts),
+  ];
+}
+
+function listWorkspaces(parts: WorkspaceOperationParts): Operation<Caller> {
+  return {
+    id: 'listWorkspaces',
+    method: 'GET',
+    path: '/workspaces',
+    summary: 'Workspaces of the organization, oldest first',
+    tag: 'Workspaces',
+    access: 'management',
+    query: schema.PageQuery,
+    replies: { 200: { description: 'One page', schema: schema.WorkspaceListEnvelope } },
+    async handle(exchange) {
+      const { organizationId } = exchange.caller;
+      const slice = sliceOf(exchange.query);
+      const workspaces = await store.listWorkspaces(parts.database, organizationId, slice);
+      exchange.reply(200, {
+        data: workspaces.map((workspace) => workspaceReply(workspace, parts.toolName)),
+        total_count: await store.countWorkspaces(parts.database, organizationId),
+      });
+    },
+  };
+}
+
+function createWorkspace(parts: WorkspaceOperationParts): Operation<Caller> {
+  return {
+    id: 'createWorkspace',
+    method: 'POST',
+    path: '/workspaces',
+    summary: 'Make a workspace; who makes it is its first member',
+    tag: 'Workspaces',
+    access: 'management',
+    body: { schema: schema.CreateWorkspaceSchema },
+    replies: { 201: { description: 'The workspace', schema: schema.WorkspaceEnvelope } },
+    async handle(exchange) {
+      const { organizationId, userId } = exchange.caller;
+      const settings = newSettings(exchange.body as schema.CreateWorkspaceBody, parts.knowsModel);
+      const workspace = await parts.database.transaction(async (tx) => {
+        await takeSlug(tx, organizationId, settings.slug);
+        if ((await store.countWorkspaces(tx, organizationId)) >= MAX_WORKSPACES) {
+          throw new GatewayError('invalid_request', `an organization has at most ${MAX_WORKSPACES} workspaces`);
+        }
+        const createdAt = new Date(parts.clock.now());
+        const id = uuidv7(createdAt.getTime());
+        await store.insertWorkspace(tx, { id, organizationId, settings, createdAt, createdBy: userId });
+        const made = await existing(tx, organizationId, id);
+        if (userId !== null && (await store.membersOfOrganization(tx, organizationId, [userId])).has(userId)) {
+          await store.insertMembers(tx, made, [{ id: uuidv7(createdAt.getTime()), userId }], createdAt);
+        }
+        return made;
+      });
+      // No process can hold anything of it yet, so nobody is told.
+      exchange.reply(201, { data: workspaceReply(workspace, parts.toolName) });
+    },
+  };
+}
+
+function getWorkspace(parts: WorkspaceOperationParts): Operation<Caller> {
+  return {
+    id: 'getWorkspace',
+    method: 'GET',
+    path: '/workspaces/{id}',
+    summary: 'One workspace',
+    tag: 'Workspaces',
+    access: 'management',
+    params: schema.WorkspaceParams,
+    replies: { 200: { description: 'The workspace', schema: schema.WorkspaceEnvelope } },
+    async handle(exchange) {
+      const workspace = await existing(parts.database, exchange.caller.organizationId, exchange.params['id']!);
+      exchange.reply(200, { data: workspaceReply(workspace, parts.toolName) });
+    },
+  };
+}
+
+function updateWorkspace(parts: WorkspaceOperationParts): Operation<Caller> {
+  return {
+    id: 'updateWorkspace',
+    method: 'PATCH',
+    path: '/workspaces/{id}',
+    summary: 'Change a workspace',
+    tag: 'Workspaces',
+    access: 'management',
+    params: schema.WorkspaceParams,
+    body: { schema: schema.UpdateWorkspaceSchema },
+    replies: {
+      200: { description: 'The workspace as it is now, in every process', schema: schema.WorkspaceEnvelope },
+    },
+    async handle(exchange) {
+      const { organizationId } = exchange.caller;
+      const body = exchange.body as schema.UpdateWorkspaceBody;
+      const { workspace, change } = await parts.database.transaction(async (tx) => {
+        // Always the organization first and the workspace second, so that no two changes wait for each other.
+        if (body.slug !== undefined) await store.lockOrganization(tx, organizationId);
+        const before = await existing(tx, organizationId, exchange.params['id']!, true);
+        const settings = changedSettings(before.settings, body, parts.knowsModel);
+        if (settings.slug !== before.settings.slug) await takeSlug(tx, organizationId, settings.slug);
+        await store.updateWorkspace(tx, before.id, settings, new Date(parts.clock.now()));
+        return {
+          workspace: await existing(tx, organizationId, before.id),
+          change: await parts.changes.announce(tx, WORKSPACES_TOPIC, before.id),
+        };
+      });
+      await change.settled();
+      exchange.reply(200, { data: workspaceReply(workspace, parts.toolName) });
+    },
+  };
+}
+
+function deleteWorkspace(parts: WorkspaceOperationParts): Operation<Caller> {
+  return {
+    id: 'deleteWorkspace',
+    method: 'DELETE',
+    path: '/workspaces/{id}',
+    summary: 'Delete a workspace without active keys, with its budgets, members and guardrails',
+    tag: 'Workspaces',
+    access: 'management',
+    params: schema.WorkspaceParams,
+    query: schema.DeleteWorkspaceQuery,
+    replies: { 200: { description: 'The workspace is gone', schema: schema.DeletedEnvelope } },
+    async handle(exchange) {
+      const { organizationId } = exchange.caller;
+      const confirmed = exchange.query['confirm_default_workspace_deletion'] === true;
+      const change = await parts.database.transaction(async (tx) => {
+        await store.lockOrganization(tx, organizationId);
+        const workspace = await existing(tx, organizationId, exchange.params['id']!, true);
+        const now = new Date(parts.clock.now());
+        await checkMayEnd(tx, workspace, confirmed, now);
+        for (const end of parts.ended) await end(tx, workspace.id);
+        await store.endWorkspace(tx, workspace, now);
+        return parts.changes.announce(tx, WORKSPACES_TOPIC, workspace.id);
+      });
+      await change.settled();
+      exchange.reply(200, { deleted: true });
+    },
+  };
+}
+
+async function checkMayEnd(
+  tx: Queryable,
+  workspace: store.StoredWorkspace,
+  confirmed: boolean,
+  now: Date,
+): Promise<void> {
+  if (workspace.isDefault) {
+    if (confirmed) return;
+    throw invalidField(
+      'confirm_default_workspace_deletion',
+      'must be true: this is the default workspace, and the keys in it will be disabled',
+    );
+  }
+  const keys = await store.countActiveKeys(tx, workspace.id, now);
+  if (keys === 0) return;
+  throw new GatewayError(
+    'invalid_request',
+    `the workspace has ${keys} active API key${keys === 1 ? '' : 's'}: delete or disable them first`,
+  );
+}
+
+async function takeSlug(tx: Queryable, organizationId: string, slug: string): Promise<void> {
+  await store.lockOrganization(tx, organizationId);
+  if (await store.isSlugTaken(tx, organizationId, slug)) {
+    throw invalidField('slug', `is taken by another workspace: ${slug}`);
+  }
+}
+
+/** @param hold keeps the workspace as it is until the transaction ends */
+export async function existing(
+  db: Queryable,
+  organizationId: string,
+  reference: string,
+  hold = false,
+): Promise<store.StoredWorkspace> {
+  const workspace = await store.findWorkspace(db, organizationId, readReference(reference), hold);
+  if (workspace === undefined) throw new GatewayError('not_found', 'There is no workspace with this id or slug.');
+  return workspace;
+}
+
+export function sliceOf({ offset = 0, limit = DEFAULT_PAGE }: schema.Page): store.Slice {
+  return { offset, limit };
+}

@@ -1,0 +1,166 @@
+/** Wire schemas of workspaces, their members and their budgets (wire/workspaces.md). */
+import { type Static, Type } from 'typebox';
+import { INTERVALS } from '../spend/index.ts';
+
+const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
+const closed = { additionalProperties: false };
+
+export const MAX_LISTED_KEYS = 1_000;
+const MAX_LISTED_TOOLS = 100;
+
+const NameSchema = Type.String({ minLength: 1, maxLength: 100 });
+const SlugSchema = Type.String({ minLength: 1, maxLength: 50, pattern: '^[a-z0-9]+(?:-[a-z0-9]+)*$' });
+
+const settings = {
+  description: Type.Optional(nullable(Type.String({ maxLength: 500 }))),
+  default_text_model: Type.Optional(
+    nullable(Type.String({ minLength: 1, maxLength: 300, description: 'Asked when a request names no model' })),
+  ),
+  default_image_model: Type.Optional(
+    nullable(Type.String({ minLength: 1, maxLength: 300, description: 'The same for `POST /images`' })),
+  ),
+  default_provider_sort: Type.Optional(
+    nullable(
+      Type.Union([Type.Literal('price'), Type.Literal('throughput'), Type.Literal('latency'), Type.Literal('exacto')]),
+    ),
+  ),
+  disabled_server_tools: Type.Optional(
+    nullable(
+      Type.Array(Type.String({ maxLength: 100 }), {
+        maxItems: MAX_LISTED_TOOLS,
+        description: 'Requests that name one of these server tools are refused with 403',
+      }),
+    ),
+  ),
+  io_logging_api_key_ids: Type.Optional(
+    nullable(
+      Type.Array(Type.Unsafe<number | string>({ type: ['integer', 'string'], maxLength: 64 }), {
+        maxItems: MAX_LISTED_KEYS,
+        description: 'Keys whose inputs and outputs are kept, by number (`id` of a key) or hash; null for every key',
+      }),
+    ),
+  ),
+  io_logging_sampling_rate: Type.Optional(Type.Number({ minimum: 0.0001, maximum: 1 })),
+  is_data_discount_logging_enabled: Type.Optional(Type.Boolean()),
+  is_observability_broadcast_enabled: Type.Optional(Type.Boolean()),
+  is_observability_io_logging_enabled: Type.Optional(Type.Boolean()),
+};
+
+export const CreateWorkspaceSchema = Type.Object({ name: NameSchema, slug: SlugSchema, ...settings }, closed);
+
+export const UpdateWorkspaceSchema = Type.Object(
+  { name: Type.Optional(NameSchema), slug: Type.Optional(SlugSchema), ...settings },
+  closed,
+);
+
+export const WorkspaceParams = Type.Object({ id: Type.String({ minLength: 1, description: 'UUID or slug' }) });
+
+export const PageQuery = Type.Object(
+  {
+    offset: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 50 })),
+  },
+  closed,
+);
+
+export const DeleteWorkspaceQuery = Type.Object(
+  {
+    confirm_default_workspace_deletion: Type.Optional(
+      Type.Boolean({ description: 'Must be true for the default workspace, whose keys are then disabled' }),
+    ),
+  },
+  closed,
+);
+
+export const WorkspaceSchema = Type.Object(
+  {
+    id: Type.String(),
+    name: Type.String(),
+    slug: Type.String(),
+    description: nullable(Type.String()),
+    created_at: Type.String(),
+    created_by: nullable(Type.String()),
+    updated_at: nullable(Type.String()),
+    default_guardrail_id: Type.String({ description: 'Made from the id of the workspace' }),
+    default_image_model: nullable(Type.String()),
+    default_text_model: nullable(Type.String()),
+    default_provider_sort: nullable(Type.String()),
+    disabled_server_tools: nullable(Type.Array(Type.String())),
+    include_byok_in_budgets: Type.Boolean(),
+    io_logging_api_key_ids: nullable(Type.Array(Type.Integer())),
+    io_logging_sampling_rate: Type.Number(),
+    is_data_discount_logging_enabled: Type.Boolean(),
+    is_observability_broadcast_enabled: Type.Boolean(),
+    is_observability_io_logging_enabled: Type.Boolean(),
+  },
+  { $id: 'Workspace' },
+);
+
+export const WorkspaceEnvelope = Type.Object({ data: WorkspaceSchema });
+export const WorkspaceListEnvelope = Type.Object({
+  data: Type.Array(WorkspaceSchema),
+  total_count: Type.Integer({ description: 'Over all pages' }),
+});
+export const DeletedEnvelope = Type.Object({ deleted: Type.Literal(true) });
+
+export const UserIdsSchema = Type.Object(
+  { user_ids: Type.Array(Type.String({ minLength: 1, maxLength: 100 }), { minItems: 1, maxItems: 100 }) },
+  closed,
+);
+
+export const MemberSchema = Type.Object(
+  {
+    id: Type.String(),
+    workspace_id: Type.String(),
+    user_id: Type.String(),
+    role: Type.String({ description: "`admin` or `member`: the member's role in the organization" }),
+    created_at: Type.String(),
+  },
+  { $id: 'WorkspaceMember' },
+);
+
+export const MemberListEnvelope = Type.Object({ data: Type.Array(MemberSchema), total_count: Type.Integer() });
+export const AddedMembersEnvelope = Type.Object({ added_count: Type.Integer(), data: Type.Array(MemberSchema) });
+export const RemovedMembersEnvelope = Type.Object({ removed_count: Type.Integer() });
+
+export const BudgetsParams = Type.Object({ workspace_ref: Type.String({ minLength: 1, description: 'UUID or slug' }) });
+export const BudgetParams = Type.Object({
+  workspace_ref: Type.String({ minLength: 1, description: 'UUID or slug' }),
+  interval: Type.Enum([...INTERVALS]),
+});
+
+export const UpsertBudgetSchema = Type.Object(
+  {
+    limit_usd: Type.Number({ exclusiveMinimum: 0, description: 'US dollars' }),
+    include_byok_in_budgets: Type.Optional(
+      Type.Boolean({ description: 'For every interval of the workspace; absent: unchanged' }),
+    ),
+  },
+  closed,
+);
+
+export const BudgetSchema = Type.Object(
+  {
+    id: Type.String(),
+    workspace_id: Type.String(),
+    limit_usd: Type.Number(),
+    reset_interval: Type.String({ description: '`daily`, `weekly`, `monthly` or `lifetime`' }),
+    created_at: Type.String(),
+    updated_at: Type.String(),
+  },
+  { $id: 'WorkspaceBudget' },
+);
+
+export const BudgetEnvelope = Type.Object({ data: BudgetSchema, include_byok_in_budgets: Type.Boolean() });
+export const BudgetListEnvelope = Type.Object({
+  data: Type.Array(BudgetSchema),
+  include_byok_in_budgets: Type.Boolean(),
+});
+
+export type CreateWorkspaceBody = Static<typeof CreateWorkspaceSchema>;
+export type UpdateWorkspaceBody = Static<typeof UpdateWorkspaceSchema>;
+export type Page = Static<typeof PageQuery>;
+export type WorkspaceReply = Static<typeof WorkspaceSchema>;
+export type MemberReply = Static<typeof MemberSchema>;
+export type UpsertBudgetBody = Static<typeof UpsertBudgetSchema>;
+export type BudgetReply = Static<typeof BudgetSchema>;

@@ -1,0 +1,376 @@
+/** The SQL of workspaces. Callers open the transactions; ids and times are made above. */
+
+import type { Interval } from '../spend/index.ts';
+import type { Queryable } from '../storage/database.ts';
+
+/** What a client may set. */
+export interface WorkspaceSettings {
+  name: string;
+  slug: string;
+  description: string | null;
+  defaultTextModel: string | null;
+  defaultImageModel: string | null;
+  defaultProviderSort: string | null;
+  /** `svc:...`, never empty. */
+  disabledServerTools: readonly string[] | null;
+  /** null is every key. */
+  ioLoggingKeyNumbers: readonly number[] | null;
+  ioLoggingSamplingRate: number;
+  dataDiscountLogging: boolean;
+  broadcast: boolean;
+  ioLogging: boolean;
+}
+
+export interface StoredWorkspace {
+  id: string;
+  organizationId: string;
+  isDefault: boolean;
+  settings: WorkspaceSettings;
+  includeByokInBudgets: boolean;
+  createdAt: Date;
+  createdBy: string | null;
+  updatedAt: Date | null;
+}
+
+export interface NewWorkspace {
+  id: string;
+  organizationId: string;
+  settings: WorkspaceSettings;
+  createdAt: Date;
+  createdBy: string | null;
+}
+
+export interface Slice {
+  offset: number;
+  limit: number;
+}
+
+interface WorkspaceRow extends Omit<WorkspaceSettings, 'ioLoggingKeyNumbers'> {
+  id: string;
+  organizationId: string;
+  isDefault: boolean;
+  ioLoggingKeyNumbers: string[] | null;
+  includeByokInBudgets: boolean;
+  createdAt: Date;
+  createdBy: string | null;
+  updatedAt: Date | null;
+}
+
+const SELECT_WORKSPACES = `
+  select w.id, w.organization_id as "organizationId",
+         w.id is not distinct from o.default_workspace_id as "isDefault", w.name, w.slug, w.description,
+         w.default_text_model as "defaultTextModel", w.default_image_model as "defaultImageModel",
+         w.default_provider_sort as "defaultProviderSort", w.disabled_server_tools as "disabledServerTools",
+         w.io_logging_api_key_ids::text[] as "ioLoggingKeyNumbers",
+         w.io_logging_sampling_rate as "ioLoggingSamplingRate",
+         w.is_data_discount_logging_enabled as "dataDiscountLogging",
+         w.is_observability_broadcast_enabled as "broadcast", w.is_observability_io_logging_enabled as "ioLogging",
+         w.include_byok_in_budgets as "includeByokInBudgets", w.created_at as "createdAt",
+         w.created_by as "createdBy", w.updated_at as "updatedAt"
+    from workspaces w
+    join organizations o on o.id = w.organization_id
+   where w.deleted_at is null and w.organization_id = $1`;
+
+/** Oldest first. */
+export async function listWorkspaces(db: Queryable, organizationId: string, slice: Slice): Promise<StoredWorkspace[]> {
+  const sql = `${SELECT_WORKSPACES} order by w.created_at, w.id offset $2 limit $3`;
+  const rows = await db.query<WorkspaceRow>(sql, [organizationId, slice.offset, slice.limit]);
+  return rows.map(stored);
+}
+
+export async function countWorkspaces(db: Queryable, organizationId: string): Promise<number> {
+  const sql = 'select count(*)::int as count from workspaces where organization_id = $1 and deleted_at is null';
+  const [row] = await db.query<{ count: number }>(sql, [organizationId]);
+  return row?.count ?? 0;
+}
+
+/** @param hold keeps the row for the transaction: of two changes one waits for the other */
+export async function findWorkspace(
+  db: Queryable,
+  organizationId: string,
+  reference: { id: string } | { slug: string },
+  hold = false,
+): Promise<StoredWorkspace | undefined> {
+  const [column, value] = 'id' in reference ? ['id', reference.id] : ['slug', reference.slug];
+  const sql = `${SELECT_WORKSPACES} and w.${column} = $2${hold ? ' for update of w' : ''}`;
+  const [row] = await db.query<WorkspaceRow>(sql, [organizationId, value]);
+  return row && stored(row);
+}
+
+/** Until the transaction ends nobody else takes a slug or ends a default workspace; keys and members go on. */
+export async function lockOrganization(tx: Queryable, organizationId: string): Promise<void> {
+  await tx.query('select 1 from organizations where id = $1 for no key update', [organizationId]);
+}
+
+export async function isSlugTaken(tx: Queryable, organizationId: string, slug: string): Promise<boolean> {
+  const sql = 'select 1 from workspaces where organization_id = $1 and slug = $2 and deleted_at is null';
+  return (await tx.query(sql, [organizationId, slug])).length > 0;
+}
+
+export async function insertWorkspace(tx: Queryable, workspace: NewWorkspace): Promise<void> {
+  const { id, organizationId, createdAt, createdBy, settings } = workspace;
+  await tx.query(
+    `insert into workspaces (id, organization_id, created_at, created_by, name, slug, description, default_text_model,
+       default_image_model, default_provider_sort, disabled_server_tools, io_logging_api_key_ids,
+       io_logging_sampling_rate, is_data_discount_logging_enabled, is_observability_broadcast_enabled,
+       is_observability_io_logging_enabled)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::bigint[], $13, $14, $15, $16)`,
+    [id, organizationId, createdAt, createdBy, ...columnsOf(settings)],
+  );
+}
+
+export async function updateWorkspace(
+  tx: Queryable,
+  id: string,
+  settings: WorkspaceSettings,
+  updatedAt: Date,
+): Promise<void> {
+  await tx.query(
+    `update workspaces set version = version + 1, updated_at = $2, name = $3, slug = $4, description = $5,
+       default_text_model = $6, default_image_model = $7, default_provider_sort = $8, disabled_server_tools = $9,
+       io_logging_api_key_ids = $10::bigint[], io_logging_sampling_rate = $11,
+       is_data_discount_logging_enabled = $12, is_observability_broadcast_enabled = $13,
+       is_observability_io_logging_enabled = $14
+     where id = $1`,
+    [id, updatedAt, ...columnsOf(settings)],
+  );
+}
+
+function columnsOf(settings: WorkspaceSettings): unknown[] {
+  return [
+    settings.name,
+    settings.slug,
+    settings.description,
+    settings.defaultTextModel,
+    settings.defaultImageModel,
+    settings.defaultProviderSort,
+    settings.disabledServerTools,
+    settings.ioLoggingKeyNumbers,
+    settings.ioLoggingSamplingRate,
+    settings.dataDiscountLogging,
+    settings.broadcast,
+    settings.ioLogging,
+  ];
+}
+
+export async function countActiveKeys(tx: Queryable, workspaceId: string, now: Date): Promise<number> {
+  const [row] = await tx.query<{ count: number }>(
+    `select count(*)::int as count from api_keys where workspace_id = $1 and deleted_at is null and not disabled
+       and (expires_at is null or expires_at > $2)`,
+    [workspaceId, now],
+  );
+  return row?.count ?? 0;
+}
+
+/** The row stays for the keys and the ledger that refer to it; budgets and members go. */
+export async function endWorkspace(tx: Queryable, { id, organizationId }: StoredWorkspace, now: Date): Promise<void> {
+  await tx.query('delete from workspace_budgets where workspace_id = $1', [id]);
+  await tx.query('delete from workspace_members where workspace_id = $1', [id]);
+  await tx.query('update workspaces set deleted_at = $2, version = version + 1 where id = $1', [id, now]);
+  await tx.query('update organizations set default_workspace_id = null where id = $1 and default_workspace_id = $2', [
+    organizationId,
+    id,
+  ]);
+  await tx.query(
+    'update api_keys set disabled = true, updated_at = $2 where workspace_id = $1 and deleted_at is null and not disabled',
+    [id, now],
+  );
+}
+
+export interface StoredMember {
+  /** null for one who belongs to the default workspace as a member of the organization. */
+  id: string | null;
+  workspaceId: string;
+  userId: string;
+  role: string;
+  createdAt: Date;
+}
+
+const SELECT_MEMBERS = {
+  own: `
+    select wm.id, wm.workspace_id as "workspaceId", wm.user_id as "userId", m.role, wm.created_at as "createdAt"
+      from workspace_members wm
+      join members m on m.organization_id = wm.organization_id and m.user_id = wm.user_id
+     where wm.organization_id = $1 and wm.workspace_id = $2`,
+  implied: `
+    select null::uuid as id, $2::uuid as "workspaceId", m.user_id as "userId", m.role, m.created_at as "createdAt"
+      from members m where m.organization_id = $1`,
+};
+
+type Place = Pick<StoredWorkspace, 'id' | 'organizationId' | 'isDefault'>;
+
+/** In the order in which they came. */
+export function listMembers(db: Queryable, place: Place, { offset, limit }: Slice): Promise<StoredMember[]> {
+  const select = place.isDefault ? SELECT_MEMBERS.implied : SELECT_MEMBERS.own;
+  const sql = `select * from (${select}) listed order by "createdAt", "userId" offset $3 limit $4`;
+  return db.query<StoredMember>(sql, [place.organizationId, place.id, offset, limit]);
+}
+
+export function findMembers(db: Queryable, place: Place, userIds: readonly string[]): Promise<StoredMember[]> {
+  const select = place.isDefault ? SELECT_MEMBERS.implied : SELECT_MEMBERS.own;
+  const sql = `select * from (${select}) listed where "userId" = any($3) order by "createdAt", "userId"`;
+  return db.query<StoredMember>(sql, [place.organizationId, place.id, userIds]);
+}
+
+export async function countMembers(db: Queryable, place: Place): Promise<number> {
+  const select = place.isDefault ? SELECT_MEMBERS.implied : SELECT_MEMBERS.own;
+  const sql = `select count(*)::int as count from (${select}) listed`;
+  const [row] = await db.query<{ count: number }>(sql, [place.organizationId, place.id]);
+  return row?.count ?? 0;
+}
+
+/** Those of `userIds` who belong to the organization; holds the memberships for the transaction. */
+export async function membersOfOrganization(
+  tx: Queryable,
+  organizationId: string,
+  userIds: readonly string[],
+): Promise<Set<string>> {
+  const sql = 'select user_id as "userId" from members where organization_id = $1 and user_id = any($2) for key share';
+  const rows = await tx.query<{ userId: string }>(sql, [organizationId, userIds]);
+  return new Set(rows.map(({ userId }) => userId));
+}
+
+/** Who is a member already stays as it is. */
+export async function insertMembers(
+  tx: Queryable,
+  place: Place,
+  members: readonly { id: string; userId: string }[],
+  createdAt: Date,
+): Promise<void> {
+  await tx.query(
+    `insert into workspace_members (id, organization_id, workspace_id, user_id, created_at)
+     select id, $1, $2, user_id, $3 from jsonb_to_recordset($4::jsonb) as added(id uuid, user_id text)
+     on conflict (workspace_id, user_id) do nothing`,
+    [
+      place.organizationId,
+      place.id,
+      createdAt,
+      JSON.stringify(members.map(({ id, userId }) => ({ id, user_id: userId }))),
+    ],
+  );
+}
+
+/** Why some of `userIds` must stay. */
+export interface HeldMembers {
+  byScim: string[];
+  byKeys: string[];
+}
+
+export async function heldMembers(
+  tx: Queryable,
+  place: Place,
+  userIds: readonly string[],
+  now: Date,
+): Promise<HeldMembers> {
+  const rows = await tx.query<{ userId: string; scim: boolean; keys: boolean }>(
+    `select wm.user_id as "userId", wm.scim_managed as scim, exists (
+       select 1 from api_keys k where k.workspace_id = wm.workspace_id and k.creator_user_id = wm.user_id
+         and k.deleted_at is null and not k.disabled and (k.expires_at is null or k.expires_at > $3)
+     ) as keys
+     from workspace_members wm where wm.workspace_id = $1 and wm.user_id = any($2)
+     order by wm.user_id for update of wm`,
+    [place.id, userIds, now],
+  );
+  return {
+    byScim: rows.filter(({ scim }) => scim).map(({ userId }) => userId),
+    byKeys: rows.filter(({ keys }) => keys).map(({ userId }) => userId),
+  };
+}
+
+export async function deleteMembers(tx: Queryable, place: Place, userIds: readonly string[]): Promise<number> {
+  const sql = 'delete from workspace_members where workspace_id = $1 and user_id = any($2) returning user_id';
+  return (await tx.query(sql, [place.id, userIds])).length;
+}
+
+export interface StoredBudget {
+  id: string;
+  workspaceId: string;
+  interval: Interval;
+  limitNano: bigint;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+const SELECT_BUDGETS = `
+  select id, workspace_id as "workspaceId", interval, limit_nano as "limitNano", created_at as "createdAt",
+         updated_at as "updatedAt"
+    from workspace_budgets where workspace_id = $1`;
+
+export function budgetsOfWorkspace(db: Queryable, workspaceId: string): Promise<StoredBudget[]> {
+  return db.query<StoredBudget>(SELECT_BUDGETS, [workspaceId]);
+}
+
+export async function putBudget(tx: Queryable, budget: Omit<StoredBudget, 'createdAt'>): Promise<void> {
+  const { id, workspaceId, interval, limitNano, updatedAt } = budget;
+  await tx.query(
+    `insert into workspace_budgets (id, workspace_id, interval, limit_nano, created_at, updated_at)
+     values ($1, $2, $3, $4, $5, $5)
+     on conflict (workspace_id, interval) do update set limit_nano = excluded.limit_nano, updated_at = excluded.updated_at`,
+    [id, workspaceId, interval, limitNano, updatedAt],
+  );
+}
+
+export async function deleteBudget(tx: Queryable, workspaceId: string, interval: Interval): Promise<boolean> {
+  const sql = 'delete from workspace_budgets where workspace_id = $1 and interval = $2 returning id';
+  return (await tx.query(sql, [workspaceId, interval])).length > 0;
+}
+
+/** What the workspace prescribes has changed, though none of its own settings. */
+export async function bumpVersion(tx: Queryable, workspaceId: string, includeByok: boolean | undefined): Promise<void> {
+  await tx.query(
+    `update workspaces set version = version + 1, include_byok_in_budgets = coalesce($2, include_byok_in_budgets)
+     where id = $1`,
+    [workspaceId, includeByok ?? null],
+  );
+}
+
+export interface TermsRow {
+  id: string;
+  version: number;
+  settings: Pick<
+    WorkspaceSettings,
+    | 'defaultTextModel'
+    | 'defaultImageModel'
+    | 'defaultProviderSort'
+    | 'disabledServerTools'
+    | 'ioLoggingKeyNumbers'
+    | 'ioLoggingSamplingRate'
+    | 'ioLogging'
+  >;
+  includeByok: boolean;
+  budgets: { interval: Interval; limitNano: bigint }[];
+}
+
+interface RawTerms extends Omit<WorkspaceRow, 'id'> {
+  id: string;
+  version: string;
+  budgets: { interval: Interval; limit: string }[];
+}
+
+/** In one statement, so that a version and what it counts are of one moment. */
+export async function termsRows(db: Queryable, workspaceIds: readonly string[]): Promise<TermsRow[]> {
+  const rows = await db.query<RawTerms>(
+    `select w.id, w.version::text as version, w.default_text_model as "defaultTextModel",
+            w.default_image_model as "defaultImageModel", w.default_provider_sort as "defaultProviderSort",
+            w.disabled_server_tools as "disabledServerTools", w.io_logging_api_key_ids::text[] as "ioLoggingKeyNumbers",
+            w.io_logging_sampling_rate as "ioLoggingSamplingRate",
+            w.is_observability_io_logging_enabled as "ioLogging", w.include_byok_in_budgets as "includeByokInBudgets",
+            coalesce((select jsonb_agg(jsonb_build_object('interval', b.interval, 'limit', b.limit_nano::text))
+                        from workspace_budgets b where b.workspace_id = w.id), '[]') as budgets
+       from workspaces w where w.id = any($1::uuid[])`,
+    [workspaceIds],
+  );
+  return rows.map((row) => ({
+    id: row.id,
+    version: Number(row.version),
+    settings: { ...row, ioLoggingKeyNumbers: row.ioLoggingKeyNumbers?.map(Number) ?? null },
+    includeByok: row.includeByokInBudgets,
+    budgets: row.budgets.map(({ interval, limit }) => ({ interval, limitNano: BigInt(limit) })),
+  }));
+}
+
+function stored(row: WorkspaceRow): StoredWorkspace {
+  const { id, organizationId, isDefault, includeByokInBudgets, createdAt, createdBy, updatedAt, ...rest } = row;
+  const settings = { ...rest, ioLoggingKeyNumbers: rest.ioLoggingKeyNumbers?.map(Number) ?? null };
+  return { id, organizationId, isDefault, includeByokInBudgets, createdAt, createdBy, updatedAt, settings };
+}

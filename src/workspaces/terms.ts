@@ -1,0 +1,72 @@
+/** What workspaces prescribe to the requests of their keys, ready to be looked at without the database. */
+import type { Caller, TermsOf, WorkspaceTerms } from '../access/index.ts';
+import { keyNumber } from '../access/index.ts';
+import type { Budget } from '../spend/index.ts';
+import type { Database } from '../storage/database.ts';
+import { BY_WIDTH } from './budget.ts';
+import { type TermsRow, termsRows } from './store.ts';
+
+/** Past these the one that was read first is compiled anew when it is needed. */
+const MAX_COMPILED = 10_000;
+
+interface Compiled {
+  version: number;
+  terms: WorkspaceTerms;
+}
+
+/**
+ * For `createAccess`: reads and compiles. All keys of a workspace share one object for each version of it, so that spend
+ * sees one budget and not as many as there are keys.
+ */
+export function createTerms(database: Pick<Database, 'query' | 'kysely'>): TermsOf {
+  const compiled = new Map<string, Compiled>();
+  return async (workspaceIds) => {
+    const terms = new Map<string, WorkspaceTerms>();
+    for (const row of await termsRows(database, workspaceIds)) {
+      let known = compiled.get(row.id);
+      if (known?.version !== row.version) {
+        // An answer that was overtaken by a newer one must not take its place; who asked will ask again.
+        const fresh = { version: row.version, terms: compile(row) };
+        if (known === undefined || known.version < row.version) {
+          compiled.delete(row.id);
+          compiled.set(row.id, fresh);
+        }
+        known = fresh;
+      }
+      terms.set(row.id, known.terms);
+    }
+    for (const id of compiled.keys()) {
+      if (compiled.size <= MAX_COMPILED) break;
+      compiled.delete(id);
+    }
+    return terms;
+  };
+}
+
+export function compile({ id, version, settings, includeByok, budgets }: TermsRow): WorkspaceTerms {
+  const keyNumbers = settings.ioLoggingKeyNumbers;
+  return Object.freeze({
+    defaultTextModel: settings.defaultTextModel,
+    defaultImageModel: settings.defaultImageModel,
+    defaultProviderSort: settings.defaultProviderSort,
+    disabledServerTools: new Set(settings.disabledServerTools ?? []),
+    budgets: budgets
+      .toSorted((a, b) => BY_WIDTH.indexOf(a.interval) - BY_WIDTH.indexOf(b.interval))
+      .map(
+        ({ interval, limitNano }): Budget =>
+          Object.freeze({ scope: 'workspace', scopeId: id, interval, limitNano, includeByok, version }),
+      ),
+    ioLogging: settings.ioLogging
+      ? {
+          samplingRate: settings.ioLoggingSamplingRate,
+          keyNumbers: keyNumbers === null ? null : new Set(keyNumbers),
+        }
+      : null,
+  });
+}
+
+/** The share of this key's requests whose input and output its workspace wants kept; 0: none. */
+export function ioLoggingRate({ keyHash, workspace: { ioLogging } }: Caller): number {
+  if (ioLogging === null) return 0;
+  return ioLogging.keyNumbers?.has(keyNumber(keyHash)) === false ? 0 : ioLogging.samplingRate;
+}

@@ -1,0 +1,148 @@
+/** Workspaces without I/O: reading what a management client sets, and showing a workspace on the wire. */
+import { keyNumber } from '../access/index.ts';
+import { invalidField } from '../base/errors.ts';
+import { toWireName } from '../base/namespace.ts';
+import { defaultGuardrailId } from './derived-id.ts';
+import type { CreateWorkspaceBody, UpdateWorkspaceBody, WorkspaceReply } from './schema.ts';
+import type { StoredWorkspace, WorkspaceSettings } from './store.ts';
+
+/** Server tools that a workspace may switch off (spec.md, `PATCH /workspaces/{id}`). */
+export const SERVER_TOOLS = [
+  'svc:advisor',
+  'svc:apply_patch',
+  'svc:bash',
+  'svc:datetime',
+  'svc:fusion',
+  'svc:image_generation',
+  'svc:experimental__search_models',
+  'svc:shell',
+  'svc:subagent',
+  'svc:tool_search',
+  'svc:web_fetch',
+  'svc:web_search',
+] as const;
+
+const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/;
+const KEY_HASH = /^[0-9a-f]{64}$/;
+const DIGITS = /^\d{1,16}$/;
+
+const FRESH: Omit<WorkspaceSettings, 'name' | 'slug'> = {
+  description: null,
+  defaultTextModel: null,
+  defaultImageModel: null,
+  defaultProviderSort: null,
+  disabledServerTools: null,
+  ioLoggingKeyNumbers: null,
+  ioLoggingSamplingRate: 1,
+  dataDiscountLogging: false,
+  broadcast: false,
+  ioLogging: false,
+};
+
+/** How a path names a workspace. */
+export function readReference(reference: string): { id: string } | { slug: string } {
+  const id = reference.toLowerCase();
+  return UUID.test(id) ? { id } : { slug: reference };
+}
+
+/** What the catalog says about a name. */
+export type KnowsModel = (name: string) => boolean;
+
+/** The settings of a new workspace. Throws GatewayError 400 with the field's path for what the schema cannot say. */
+export function newSettings(body: CreateWorkspaceBody, knowsModel: KnowsModel): WorkspaceSettings {
+  return changedSettings({ ...FRESH, name: '', slug: '' }, body, knowsModel);
+}
+
+/** The settings after a change: what the body does not name stays, null clears. Throws like `newSettings`. */
+export function changedSettings(
+  before: WorkspaceSettings,
+  body: UpdateWorkspaceBody,
+  knowsModel: KnowsModel,
+): WorkspaceSettings {
+  const model = (path: 'default_text_model' | 'default_image_model', present: string | null): string | null => {
+    const name = body[path];
+    if (name === undefined) return present;
+    if (name !== null && !knowsModel(name)) throw invalidField(path, `names no model of the catalog: ${name}`);
+    return name;
+  };
+  const { description, disabled_server_tools: tools, io_logging_api_key_ids: keys } = body;
+  return {
+    name: body.name === undefined ? before.name : shownName(body.name),
+    slug: body.slug === undefined ? before.slug : freeSlug(body.slug),
+    description: description === undefined ? before.description : storable('description', description),
+    defaultTextModel: model('default_text_model', before.defaultTextModel),
+    defaultImageModel: model('default_image_model', before.defaultImageModel),
+    defaultProviderSort:
+      body.default_provider_sort === undefined ? before.defaultProviderSort : body.default_provider_sort,
+    disabledServerTools: tools === undefined ? before.disabledServerTools : serverTools(tools),
+    ioLoggingKeyNumbers: keys === undefined ? before.ioLoggingKeyNumbers : keyNumbers(keys),
+    ioLoggingSamplingRate: body.io_logging_sampling_rate ?? before.ioLoggingSamplingRate,
+    dataDiscountLogging: body.is_data_discount_logging_enabled ?? before.dataDiscountLogging,
+    broadcast: body.is_observability_broadcast_enabled ?? before.broadcast,
+    ioLogging: body.is_observability_io_logging_enabled ?? before.ioLogging,
+  };
+}
+
+/** @param toolName a server tool as the configured namespace spells it */
+export function workspaceReply(workspace: StoredWorkspace, toolName: (name: string) => string): WorkspaceReply {
+  const { settings } = workspace;
+  return {
+    id: workspace.id,
+    name: settings.name,
+    slug: settings.slug,
+    description: settings.description,
+    created_at: workspace.createdAt.toISOString(),
+    created_by: workspace.createdBy,
+    updated_at: workspace.updatedAt?.toISOString() ?? null,
+    default_guardrail_id: defaultGuardrailId(workspace.id),
+    default_image_model: settings.defaultImageModel,
+    default_text_model: settings.defaultTextModel,
+    default_provider_sort: settings.defaultProviderSort,
+    disabled_server_tools: settings.disabledServerTools?.map(toolName) ?? null,
+    include_byok_in_budgets: workspace.includeByokInBudgets,
+    io_logging_api_key_ids: settings.ioLoggingKeyNumbers && [...settings.ioLoggingKeyNumbers],
+    io_logging_sampling_rate: settings.ioLoggingSamplingRate,
+    is_data_discount_logging_enabled: settings.dataDiscountLogging,
+    is_observability_broadcast_enabled: settings.broadcast,
+    is_observability_io_logging_enabled: settings.ioLogging,
+  };
+}
+
+function shownName(name: string): string {
+  const trimmed = name.trim();
+  if (trimmed === '') throw invalidField('name', 'must not be blank');
+  return storable('name', trimmed);
+}
+
+/** In a path an id and a slug must be told apart. */
+function freeSlug(slug: string): string {
+  if (UUID.test(slug)) throw invalidField('slug', 'must not have the form of a UUID');
+  return slug;
+}
+
+/** PostgreSQL's text holds every character but this one. */
+function storable<T extends string | null>(path: string, text: T): T {
+  if (text?.includes('\0')) throw invalidField(path, 'must not contain the character U+0000');
+  return text;
+}
+
+function serverTools(names: readonly string[] | null): string[] | null {
+  if (names === null || names.length === 0) return null;
+  const tools = names.map((name, index) => {
+    const tool = toWireName(name);
+    if ((SERVER_TOOLS as readonly string[]).includes(tool)) return tool;
+    throw invalidField(`disabled_server_tools[${index}]`, `must be one of ${SERVER_TOOLS.join(', ')}`);
+  });
+  return [...new Set(tools)];
+}
+
+/** Numbers, also as text, and hashes, which are how keys are known everywhere else. */
+function keyNumbers(ids: readonly (number | string)[] | null): number[] | null {
+  if (ids === null) return null;
+  const numbers = ids.map((id, index) => {
+    const number = typeof id === 'number' ? id : KEY_HASH.test(id) ? keyNumber(id) : DIGITS.test(id) ? Number(id) : -1;
+    if (Number.isSafeInteger(number) && number >= 0) return number;
+    throw invalidField(`io_logging_api_key_ids[${index}]`, 'must be the number or the hash of a key');
+  });
+  return [...new Set(numbers)];
+}
