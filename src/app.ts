@@ -10,6 +10,7 @@ import { createNamespace, fromWireName } from './base/namespace.ts';
 import { createResponseCache } from './cache/index.ts';
 import { buildCatalog, createStatistics, type Facts, loadFacts } from './catalog/index.ts';
 import { createEgress } from './egress/index.ts';
+import { TrustedProxies } from './http/forwarded.ts';
 import type { HttpLimits } from './http/limits.ts';
 import { createHttpServer, type HttpServer } from './http/server.ts';
 import {
@@ -123,6 +124,7 @@ export async function createApp({
     keepAliveComment: `: ${namespace.keepAlive}\n\n`,
     metadataKey: namespace.metadataKey,
   };
+  let proxies = new TrustedProxies(config.trustedProxies);
   let ownPort = config.port;
   const discovery = new Discovery({
     transport,
@@ -162,6 +164,7 @@ export async function createApp({
     clock,
     log,
     limits: httpLimits(config.limits),
+    proxies: () => proxies,
     ...(config.tls && { tls: { cert: config.tls.certificate, key: config.tls.key.reveal() } }),
   });
   return {
@@ -181,6 +184,7 @@ export async function createApp({
       facts = loadFacts(config.dataDir, log);
       catalog = catalogOf(next, local, facts);
       settings = next;
+      proxies = new TrustedProxies(next.trustedProxies);
     },
     async close() {
       readiness.ready = false;

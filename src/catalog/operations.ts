@@ -243,9 +243,8 @@ function encodeError(error: GatewayError, { headers }: ErrorContext): unknown {
   return isAnthropic(headers) ? messages.encodeFailure(error, { generationId: null }) : undefined;
 }
 
-function replyFeed<C>({ response, headers }: Exchange<C>, rows: readonly Row[]): void {
-  const host = headers.host ?? 'localhost';
-  const origin = /^[\w.:[\]-]{1,255}$/.test(host) ? `http://${host}` : 'http://localhost';
+function replyFeed<C>({ response, host = 'localhost', protocol }: Exchange<C>, rows: readonly Row[]): void {
+  const origin = /^[\w.:[\]-]{1,255}$/.test(host) ? `${protocol}://${host}` : `${protocol}://localhost`;
   response.writeHead(200, { 'Content-Type': 'application/rss+xml; charset=utf-8' });
   response.end(feedOf(rows, origin));
 }

@@ -3,6 +3,7 @@ import { type IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Clock } from '../base/clock.ts';
 import type { GatewayError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
+import type { TrustedProxies } from './forwarded.ts';
 import type { HttpLimits } from './limits.ts';
 import type { Access, FinishedExchange } from './operation.ts';
 import type { Router } from './router.ts';
@@ -17,6 +18,7 @@ export interface Core<C> {
   readonly clock: Clock;
   readonly log: Log;
   readonly limits: Readonly<HttpLimits>;
+  readonly proxies: () => TrustedProxies;
   /** Exchanges whose client owes bytes; they are looked at for lateness now and then. */
   readonly owing: { add(exchange: Late): void; delete(exchange: Late): void };
   /** Unfinished exchanges and the bytes of their bodies. */

@@ -12,6 +12,7 @@ import type { Connection, Core, GatewayRequest, Late } from './core.ts';
 import { allowOrigin, preflightHeaders } from './cors.ts';
 import { encodeEnvelope, errorHeaders, presentableError } from './envelope.ts';
 import type { Exchange, FinishedExchange, Operation } from './operation.ts';
+import { pathOf, shownPath } from './router.ts';
 import { checksOf } from './validate.ts';
 
 const SANE_REQUEST_ID = /^[\w.:-]{1,128}$/;
@@ -73,6 +74,19 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
 
   get path(): string {
     return pathOf((this.#request.url ?? '/').split('?', 1)[0]!);
+  }
+
+  get host(): string | undefined {
+    return this.#core.proxies().host(this.#request.socket.remoteAddress, this.headers);
+  }
+
+  get protocol(): 'http' | 'https' {
+    const { socket } = this.#request;
+    return this.#core.proxies().protocol(socket.remoteAddress, this.headers, 'encrypted' in socket);
+  }
+
+  get clientAddress(): string | undefined {
+    return this.#core.proxies().clientAddress(this.#request.socket.remoteAddress, this.headers);
   }
 
   get status(): number {
@@ -374,17 +388,6 @@ function onEnd(this: GatewayRequest): void {
 
 function onResponseClose(this: ServerResponse): void {
   (this.req as GatewayRequest).exchange?.finished();
-}
-
-/** The path of an origin-form or absolute-form request target. */
-function pathOf(target: string): string {
-  if (target.startsWith('/') || target === '*') return target;
-  const absolute = /^https?:\/\/[^/]*(.*)$/i.exec(target);
-  return absolute ? absolute[1] || '/' : target;
-}
-
-function shownPath(path: string): string {
-  return path.length > 200 ? `${path.slice(0, 200)}...` : path;
 }
 
 function busy(): GatewayError {

@@ -56,6 +56,10 @@ export interface Exchange<C = unknown> {
   /** Clock's wall time in ms when the request's head arrived. */
   readonly startedAt: number;
   readonly headers: IncomingHttpHeaders;
+  /** The host, with a port or not, that the client asked for; behind a trusted proxy what that proxy says. */
+  readonly host: string | undefined;
+  /** As the client sees it, in front of any trusted proxy. */
+  readonly protocol: 'http' | 'https';
   readonly caller: C;
   readonly params: Record<string, string>;
   readonly query: Record<string, unknown>;
@@ -84,6 +88,8 @@ export interface FinishedExchange<C = unknown> {
   readonly method: string;
   /** As it was asked for, without the query; not checked in any way. */
   readonly path: string;
+  /** Where the client is, as the trusted proxies say; undefined when the connection ended before anybody looked. */
+  readonly clientAddress: string | undefined;
   /** undefined where there is none. */
   readonly operation: Operation<C> | undefined;
   /** undefined before authentication. */

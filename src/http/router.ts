@@ -116,3 +116,15 @@ function allowHeader(operations: ReadonlyMap<string, unknown>): string {
   const methods = [...operations.keys()].flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
   return [...methods, 'OPTIONS'].join(', ');
 }
+
+/** The path of an origin-form or absolute-form request target. */
+export function pathOf(target: string): string {
+  if (target.startsWith('/') || target === '*') return target;
+  const absolute = /^https?:\/\/[^/]*(.*)$/i.exec(target);
+  return absolute ? absolute[1] || '/' : target;
+}
+
+/** A path as an error may name it. */
+export function shownPath(path: string): string {
+  return path.length > 200 ? `${path.slice(0, 200)}...` : path;
+}

@@ -11,6 +11,7 @@ import type { GatewayError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { Connection, type Core, GatewayRequest, type Late } from './core.ts';
 import { ServerExchange } from './exchange.ts';
+import { TrustedProxies } from './forwarded.ts';
 import { DEFAULT_LIMITS, type HttpLimits } from './limits.ts';
 import type { Access, FinishedExchange, Operation } from './operation.ts';
 import { answerParserError, parserError } from './parser-error.ts';
@@ -29,6 +30,8 @@ export interface HttpServerOptions<C> {
   clock: Clock;
   log: Log;
   limits?: Partial<HttpLimits>;
+  /** Whose `X-Forwarded-*` count; default nobody's. */
+  proxies?: () => TrustedProxies;
   /** PEM texts; with them the server speaks TLS. */
   tls?: { cert: string | Buffer; key: string | Buffer };
 }
@@ -55,6 +58,7 @@ export function createHttpServer<C>(options: HttpServerOptions<C>): HttpServer {
 /** How often late clients are looked for, as a share of the shortest limit. */
 const SWEEPS_PER_LIMIT = 4;
 const MAX_SWEEP_MS = 1_000;
+const NO_PROXIES = new TrustedProxies([]);
 
 class OperationServer<C> implements HttpServer {
   readonly #core: Core<C>;
@@ -75,6 +79,7 @@ class OperationServer<C> implements HttpServer {
       clock: options.clock,
       log: options.log,
       limits,
+      proxies: options.proxies ?? (() => NO_PROXIES),
       owing: new Sweeper(options.clock, Math.min(limits.bodyMs, limits.lingerMs)),
       exchanges: 0,
       bodyBytes: 0,

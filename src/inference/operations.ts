@@ -210,11 +210,11 @@ function askedView(document: JsonDocument): Record<string, unknown> {
   return view;
 }
 
-function aboutOf({ headers, requestId }: Exchange<Caller>, parts: InferenceParts): RequestAbout {
+function aboutOf({ headers, host, requestId }: Exchange<Caller>, parts: InferenceParts): RequestAbout {
   const metadata = wireHeader(headers, 'metadata') ?? wireHeader(headers, 'experimental-metadata');
   return {
     requestId,
-    region: regionOf(headers.host, parts.hosts()),
+    region: regionOf(host, parts.hosts()),
     userAgent: headers['user-agent'] ?? null,
     origin: headers['referer'] ?? '',
     title: wireHeader(headers, 'title') ?? first(headers['x-title']) ?? null,

@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { TrustedProxies } from './forwarded.ts';
+
+const proxies = new TrustedProxies(['10.0.0.0/8', '192.0.2.7', '2001:db8::/32']);
+
+const clients: [what: string, peer: string, forwarded: string | undefined, client: string][] = [
+  ['a peer that nobody trusts may say what it likes', '198.51.100.1', '203.0.113.9', '198.51.100.1'],
+  ['a trusted proxy names the client', '10.1.2.3', '203.0.113.9', '203.0.113.9'],
+  ['a network does not reach past its bits', '11.0.0.1', '203.0.113.9', '11.0.0.1'],
+  ['what stands before the first stranger is that stranger’s word', '10.1.2.3', '1.1.1.1, 203.0.113.9', '203.0.113.9'],
+  ['a chain of trusted proxies is followed', '10.1.2.3', '203.0.113.9, 192.0.2.7, 10.9.9.9', '203.0.113.9'],
+  ['all of a chain that is trusted: the farthest', '10.1.2.3', '10.0.0.1, 10.0.0.2', '10.0.0.1'],
+  ['a mapped address is the one it maps', '::ffff:10.1.2.3', '203.0.113.9', '203.0.113.9'],
+  ['version 6 with a port', '2001:db8::1', '[2001:4860::8]:443', '2001:4860::8'],
+  ['version 4 with a port', '10.1.2.3', '203.0.113.9:5000', '203.0.113.9'],
+  ['a word that is no address ends the chain', '10.1.2.3', '203.0.113.9, unknown', '10.1.2.3'],
+  ['nothing said', '10.1.2.3', undefined, '10.1.2.3'],
+];
+for (const [what, peer, forwarded, client] of clients) {
+  test(`address of the client: ${what}`, () => {
+    const headers = forwarded === undefined ? {} : { 'x-forwarded-for': forwarded };
+    assert.equal(proxies.clientAddress(peer, headers), client);
+  });
+}
+
+test('host and protocol are those of the trusted proxy, the last where several are given', () => {
+  const headers = { host: 'inner', 'x-forwarded-host': 'forged.test, outer.test', 'x-forwarded-proto': 'HTTPS' };
+  assert.equal(proxies.host('10.0.0.1', headers), 'outer.test');
+  assert.equal(proxies.protocol('10.0.0.1', headers, false), 'https');
+  assert.equal(proxies.host('198.51.100.1', headers), 'inner');
+  assert.equal(proxies.protocol('198.51.100.1', headers, false), 'http');
+  assert.equal(proxies.host(undefined, headers), 'inner');
+});
+
+test('a protocol that is none, and headers without values, change nothing', () => {
+  const headers = { host: 'inner', 'x-forwarded-host': ' , ', 'x-forwarded-proto': 'javascript' };
+  assert.equal(proxies.host('10.0.0.1', headers), 'inner');
+  assert.equal(proxies.protocol('10.0.0.1', headers, true), 'https');
+});
+
+test('without a list nobody is trusted', () => {
+  const none = new TrustedProxies([]);
+  assert.equal(none.clientAddress('127.0.0.1', { 'x-forwarded-for': '203.0.113.9' }), '127.0.0.1');
+  assert.equal(none.trusts('127.0.0.1'), false);
+});
+
+test('a chain without end is not followed to its end', () => {
+  const headers = { 'x-forwarded-for': Array.from({ length: 10_000 }, () => '10.0.0.9').join(',') };
+  assert.equal(proxies.clientAddress('10.0.0.1', headers), '10.0.0.9');
+});

@@ -1,0 +1,72 @@
+/**
+ * Who asks, where proxies stand in between: what `X-Forwarded-*` say counts only from addresses that the operator trusts.
+ * Of several values the last one counts, as it is what the trusted proxy itself has seen; whatever stands before it may
+ * have come from a client.
+ */
+import type { IncomingHttpHeaders } from 'node:http';
+import { BlockList, isIP } from 'node:net';
+
+const BITS = { 4: 32, 6: 128 } as const;
+/** A chain of proxies longer than this is nobody's. */
+const MOST_HOPS = 32;
+
+/** Addresses, and networks as `address/bits`. */
+export class TrustedProxies {
+  readonly #networks = new BlockList();
+  readonly #any: boolean;
+
+  constructor(networks: readonly string[]) {
+    this.#any = networks.length > 0;
+    for (const network of networks) {
+      const [address = '', bits] = network.split('/');
+      const version = isIP(address) === 6 ? 6 : 4;
+      this.#networks.addSubnet(address, bits === undefined ? BITS[version] : Number(bits), `ipv${version}`);
+    }
+  }
+
+  /** @param address of the connection's other end; undefined when it is gone */
+  trusts(address: string | undefined): boolean {
+    if (!this.#any || address === undefined) return false;
+    const version = isIP(address);
+    return version !== 0 && this.#networks.check(address, version === 6 ? 'ipv6' : 'ipv4');
+  }
+
+  /** The first address, seen from here, that is none of the proxies: `X-Forwarded-For` is read backwards. */
+  clientAddress(peer: string | undefined, headers: IncomingHttpHeaders): string | undefined {
+    let client = peer;
+    const hops = valuesOf(headers['x-forwarded-for']);
+    for (let at = hops.length - 1; at >= Math.max(0, hops.length - MOST_HOPS) && this.trusts(client); at--) {
+      const hop = addressOf(hops[at]!);
+      if (hop === undefined) break;
+      client = hop;
+    }
+    return client;
+  }
+
+  /** The host, with its port if there is one, that the client asked for. */
+  host(peer: string | undefined, headers: IncomingHttpHeaders): string | undefined {
+    const forwarded = this.trusts(peer) ? valuesOf(headers['x-forwarded-host']).at(-1) : undefined;
+    return forwarded ?? headers.host;
+  }
+
+  /** @param encrypted whether the connection to us is */
+  protocol(peer: string | undefined, headers: IncomingHttpHeaders, encrypted: boolean): 'http' | 'https' {
+    const forwarded = this.trusts(peer) ? valuesOf(headers['x-forwarded-proto']).at(-1)?.toLowerCase() : undefined;
+    if (forwarded === 'http' || forwarded === 'https') return forwarded;
+    return encrypted ? 'https' : 'http';
+  }
+}
+
+function valuesOf(header: string | string[] | undefined): string[] {
+  const text = Array.isArray(header) ? header.join(',') : (header ?? '');
+  return text
+    .split(',')
+    .map((value) => value.trim())
+    .filter((value) => value !== '');
+}
+
+/** Some proxies add a port, and brackets to version 6. */
+function addressOf(hop: string): string | undefined {
+  const bare = /^\[([^\]]*)\](?::\d+)?$/.exec(hop)?.[1] ?? /^([\d.]+):\d+$/.exec(hop)?.[1] ?? hop;
+  return isIP(bare) === 0 ? undefined : bare;
+}
