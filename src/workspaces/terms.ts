@@ -1,6 +1,5 @@
 /** What workspaces prescribe to the requests of their keys, ready to be looked at without the database. */
-import type { Caller, TermsOf, WorkspaceTerms } from '../access/index.ts';
-import { keyNumber } from '../access/index.ts';
+import type { TermsOf, WorkspaceTerms } from '../access/index.ts';
 import type { Budget } from '../spend/index.ts';
 import type { Database } from '../storage/database.ts';
 import { BY_WIDTH } from './budget.ts';
@@ -63,10 +62,4 @@ export function compile({ id, version, settings, includeByok, budgets }: TermsRo
         }
       : null,
   });
-}
-
-/** The share of this key's requests whose input and output its workspace wants kept; 0: none. */
-export function ioLoggingRate({ keyHash, workspace: { ioLogging } }: Caller): number {
-  if (ioLogging === null) return 0;
-  return ioLogging.keyNumbers?.has(keyNumber(keyHash)) === false ? 0 : ioLogging.samplingRate;
 }
