@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { GatewayError } from '../base/errors.ts';
+import { INTERVALS, type Interval } from '../spend/index.ts';
+import { checkDecreasing } from './budget.ts';
+
+const interval = fc.constantFrom(...INTERVALS);
+/** Few enough that equal ones are common. */
+const limit = fc.bigInt({ min: 1n, max: 12n });
+const step = fc.oneof(fc.record({ set: interval, limit }), fc.record({ removed: interval }));
+
+/** lifetime > monthly > weekly > daily, for those that are there; written without knowing how it is checked. */
+function decreases(limits: ReadonlyMap<Interval, bigint>): boolean {
+  const present = (['daily', 'weekly', 'monthly', 'lifetime'] as const).flatMap((name) => limits.get(name) ?? []);
+  return present.every((each, index) => index === 0 || each > present[index - 1]!);
+}
+
+test('after any changes the limits strictly decrease as the interval narrows, and no change is refused that keeps them so', () => {
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
+      const limits = new Map<Interval, bigint>();
+      for (const change of steps) {
+        if ('removed' in change) {
+          limits.delete(change.removed);
+          continue;
+        }
+        const others = [...limits].map(([name, limitNano]) => ({ interval: name, limitNano }));
+        const wanted = new Map(limits).set(change.set, change.limit);
+        let refusal: unknown;
+        try {
+          checkDecreasing(change.set, change.limit, others);
+        } catch (error) {
+          refusal = error;
+        }
+        assert.equal(refusal === undefined, decreases(wanted));
+        if (refusal === undefined) {
+          limits.set(change.set, change.limit);
+          continue;
+        }
+        assert.ok(refusal instanceof GatewayError && refusal.status === 400);
+        assert.match(refusal.message, new RegExp(`a ${change.set} limit of`));
+        const named = others.filter((other) => refusal.message.includes(`the ${other.interval} limit of`));
+        assert.equal(named.length, 1, refusal.message);
+        assert.equal(
+          decreases(
+            new Map([
+              [named[0]!.interval, named[0]!.limitNano],
+              [change.set, change.limit],
+            ]),
+          ),
+          false,
+        );
+      }
+      assert.ok(decreases(limits));
+    }),
+    { numRuns: 2_000 },
+  );
+});
