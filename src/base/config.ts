@@ -71,6 +71,8 @@ export function loadConfig({ kinds, ...inputs }: Inputs & { kinds: readonly Kind
     workers: environment.workers(),
     namespace: environment.namespace(),
     logLevel: environment.logLevel(),
+    requestLogShare: environment.requestLogShare(),
+    metrics: environment.metrics(),
     catalogUrl: environment.catalogUrl(),
     databaseUrl: environment.databaseUrl(),
     firstKeys: {

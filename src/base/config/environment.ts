@@ -31,6 +31,21 @@ export const VARIABLES: readonly Variable[] = [
   },
   { name: 'GATEHOUSE_LOG_LEVEL', fallback: 'info', meaning: '`debug`, `info`, `warn` or `error`.' },
   {
+    name: 'GATEHOUSE_LOG_REQUESTS',
+    fallback: 'on',
+    meaning: 'A log line for each request: `on`, `off`, or the share of those that went well (`0.01`).',
+  },
+  {
+    name: 'GATEHOUSE_METRICS',
+    fallback: 'key',
+    meaning: 'Who may read `/metrics`: `key` (a management key, or the token below), `open` (everybody) or `off`.',
+  },
+  {
+    name: 'GATEHOUSE_METRICS_TOKEN',
+    fallback: '',
+    meaning: 'A bearer token that reads `/metrics` and nothing else.',
+  },
+  {
     name: 'GATEHOUSE_CA_FILE',
     fallback: '',
     meaning: 'Authorities (PEM) that upstreams may be signed by, beside the usual ones.',
@@ -130,6 +145,26 @@ export class Environment {
     const value = this.text('GATEHOUSE_LOG_LEVEL');
     if (value === 'debug' || value === 'info' || value === 'warn' || value === 'error') return value;
     return this.fail('GATEHOUSE_LOG_LEVEL', 'must be debug, info, warn or error') ?? 'info';
+  }
+
+  /** Share of the requests that went well that the log has a line for; null: it has none for any request. */
+  requestLogShare(): number | null {
+    const value = this.text('GATEHOUSE_LOG_REQUESTS');
+    if (value === 'on') return 1;
+    if (value === 'off') return null;
+    if (/^(0?\.\d{1,9}|0|1)$/.test(value)) return Number(value);
+    return this.fail('GATEHOUSE_LOG_REQUESTS', 'must be on, off, or a share such as 0.01') ?? null;
+  }
+
+  metrics(): MetricsSettings {
+    const access = this.text('GATEHOUSE_METRICS');
+    const token = this.get('GATEHOUSE_METRICS_TOKEN');
+    if (token !== undefined && (!CREDENTIAL.test(token) || token.length < 24)) {
+      this.fail('GATEHOUSE_METRICS_TOKEN', 'must be 24 or more characters without spaces');
+    }
+    const secret = token === undefined ? null : new Secret(token);
+    if (access === 'key' || access === 'open' || access === 'off') return { access, token: secret };
+    return this.fail('GATEHOUSE_METRICS', 'must be key, open or off') ?? { access: 'off', token: secret };
   }
 
   catalogUrl(): string {

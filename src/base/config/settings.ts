@@ -20,6 +20,9 @@ export interface Config {
   /** Token that stands for our own name in what we emit. */
   namespace: string;
   logLevel: LogLevel;
+  /** Share of the requests that went well that the log has a line for; null: it has none for any request. */
+  requestLogShare: number | null;
+  metrics: MetricsSettings;
   /** Registry that `gatehouse catalog refresh` reads. */
   catalogUrl: string;
   /** null: the embedded PostgreSQL. */
@@ -37,6 +40,12 @@ export interface Config {
   ioLogging: IoLoggingSettings;
   routing: RoutingSettings;
   providers: readonly ProviderSettings[];
+}
+
+/** Who may read GET /metrics: who has a management key or the token, everybody, or nobody. */
+export interface MetricsSettings {
+  access: 'key' | 'open' | 'off';
+  token: Secret | null;
 }
 
 /** PEM texts. */

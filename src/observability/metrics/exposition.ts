@@ -1,0 +1,151 @@
+/**
+ * What a scrape reads: the counts of `recorder.ts`, gauges of this moment, and what Node.js says of its process, in
+ * Prometheus's text form. The library behind it is loaded by the first scrape; before that a process measures nothing of
+ * its event loop.
+ */
+import type { Registry } from 'prom-client';
+import type { Histogram } from './histogram.ts';
+import type { Recorder, Series } from './recorder.ts';
+
+type Labels = Record<string, string | number>;
+
+/** One metric as processes hand it to each other: plain data. */
+export interface Exposed {
+  name: string;
+  help: string;
+  type: 'counter' | 'gauge' | 'histogram' | 'summary';
+  /** How several processes make one. */
+  aggregator: 'sum' | 'min' | 'max' | 'first' | 'average' | 'omit';
+  values: { value: number; labels: Labels; metricName?: string }[];
+}
+
+/** Of this moment. */
+export interface Gauges {
+  databaseUp: boolean;
+  /** HTTP requests whose answer is not complete. */
+  openRequests: number;
+  /** Accepted generations without a row. */
+  openGenerations: number;
+  waitingRows: number;
+  journalBytes: number;
+}
+
+type PromClient = typeof import('prom-client');
+
+export class Exposition {
+  readonly #recorder: Recorder;
+  readonly #gauges: () => Gauges;
+  #process: Promise<{ client: PromClient; registry: Registry }> | undefined;
+
+  constructor(recorder: Recorder, gauges: () => Gauges) {
+    this.#recorder = recorder;
+    this.#gauges = gauges;
+  }
+
+  /** Of this process, for another one that makes the text. */
+  async report(): Promise<Exposed[]> {
+    const { registry } = await this.#started();
+    const ofProcess = (await registry.getMetricsAsJSON()) as unknown as Exposed[];
+    return [...this.#own(), ...ofProcess];
+  }
+
+  /** @param others the reports of the other processes of this gateway; undefined when there is only this one */
+  async text(others?: readonly Exposed[][]): Promise<{ text: string; contentType: string }> {
+    const { client, registry } = await this.#started();
+    const all = others === undefined ? registry : client.AggregatorRegistry.aggregate([await this.report(), ...others]);
+    if (others !== undefined) return { text: await all.metrics(), contentType: all.contentType };
+    const own = new client.Registry();
+    for (const metric of this.#own()) {
+      own.registerMetric({ ...metric, get: () => metric } as unknown as Parameters<Registry['registerMetric']>[0]);
+    }
+    return { text: `${await own.metrics()}\n${await all.metrics()}`, contentType: all.contentType };
+  }
+
+  #started() {
+    this.#process ??= import('prom-client').then((client) => {
+      const registry = new client.Registry();
+      client.collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 20 });
+      return { client, registry };
+    });
+    return this.#process;
+  }
+
+  #own(): Exposed[] {
+    return [...requestMetrics([...this.#recorder.series()]), ...this.#usageMetrics(), ...gaugeMetrics(this.#gauges())];
+  }
+
+  #usageMetrics(): Exposed[] {
+    const tokens = counter('gatehouse_tokens_total', 'Tokens by kind; the kinds add up to all tokens.');
+    const reasoning = counter('gatehouse_reasoning_tokens_total', 'The part of the output tokens that was reasoning.');
+    const cost = counter('gatehouse_cost_usd_total', 'What requests cost in credits, USD.');
+    const byok = counter('gatehouse_byok_cost_usd_total', 'What requests cost at providers by keys of their own, USD.');
+    const attempts = counter('gatehouse_upstream_attempts_total', 'Calls to upstreams by how they ended.');
+    for (const used of this.#recorder.consumption()) {
+      const labels = { provider: used.provider, model: used.model };
+      tokens.values.push(
+        { value: used.input, labels: { ...labels, kind: 'input' } },
+        { value: used.cacheRead, labels: { ...labels, kind: 'cache_read' } },
+        { value: used.cacheWrite, labels: { ...labels, kind: 'cache_write' } },
+        { value: used.output, labels: { ...labels, kind: 'output' } },
+      );
+      reasoning.values.push({ value: used.reasoning, labels });
+      cost.values.push({ value: used.costNano / 1e9, labels });
+      byok.values.push({ value: used.byokNano / 1e9, labels });
+    }
+    for (const { provider, model, outcomes } of this.#recorder.attempts()) {
+      for (const [outcome, value] of outcomes) attempts.values.push({ value, labels: { provider, model, outcome } });
+    }
+    return [tokens, reasoning, cost, byok, attempts];
+  }
+}
+
+function requestMetrics(series: readonly Series[]): Exposed[] {
+  const requests = counter('gatehouse_requests_total', 'Requests that are over; status 0 where the client left first.');
+  const cancelled = counter('gatehouse_requests_cancelled_total', 'Requests whose client left before the end.');
+  const durations = histogram('gatehouse_request_duration_seconds', 'From the head of a request to its end.');
+  const firstTokens = histogram(
+    'gatehouse_time_to_first_token_seconds',
+    'From the dispatch of a request to the first content of its answer.',
+  );
+  for (const one of series) {
+    const { operation, provider, model } = one;
+    const labels = { operation, ...(provider !== '' && { provider, model }) };
+    for (const [status, value] of one.statuses) requests.values.push({ value, labels: { ...labels, status } });
+    if (one.cancelled > 0) cancelled.values.push({ value: one.cancelled, labels });
+    addHistogram(durations, one.durations, labels);
+    if (one.firstTokens !== undefined) addHistogram(firstTokens, one.firstTokens, labels);
+  }
+  return [requests, cancelled, durations, firstTokens];
+}
+
+function gaugeMetrics(now: Gauges): Exposed[] {
+  return [
+    gauge('gatehouse_processes', 'Serving processes that this report is of.', 1),
+    gauge('gatehouse_open_requests', 'HTTP requests whose answer is not complete.', now.openRequests),
+    gauge('gatehouse_open_generations', 'Accepted generations that have no row yet.', now.openGenerations),
+    gauge('gatehouse_ledger_waiting_rows', 'Rows in memory on their way into the database.', now.waitingRows),
+    gauge('gatehouse_journal_bytes', 'Size of the journal of what the database does not have yet.', now.journalBytes),
+    gauge('gatehouse_database_up', '1 while every process reaches the database.', now.databaseUp ? 1 : 0, 'min'),
+  ];
+}
+
+function counter(name: string, help: string): Exposed {
+  return { name, help, type: 'counter', aggregator: 'sum', values: [] };
+}
+
+function histogram(name: string, help: string): Exposed {
+  return { name, help, type: 'histogram', aggregator: 'sum', values: [] };
+}
+
+function gauge(name: string, help: string, value: number, aggregator: Exposed['aggregator'] = 'sum'): Exposed {
+  return { name, help, type: 'gauge', aggregator, values: [{ value, labels: {} }] };
+}
+
+function addHistogram({ name, values }: Exposed, { bounds, counts, sum }: Histogram, labels: Labels): void {
+  let count = 0;
+  for (const [at, bound] of [...bounds, '+Inf'].entries()) {
+    count += counts[at]!;
+    values.push({ metricName: `${name}_bucket`, value: count, labels: { ...labels, le: bound } });
+  }
+  values.push({ metricName: `${name}_sum`, value: sum, labels }, { metricName: `${name}_count`, value: count, labels });
+}

@@ -1,0 +1,24 @@
+/** Counts of values by size, as Prometheus wants them: cumulative over the bounds, with sum and count. */
+export class Histogram {
+  readonly bounds: readonly number[];
+  /** One more than bounds: the last is of what lies above all of them. Not cumulative. */
+  readonly counts: Float64Array;
+  sum = 0;
+
+  constructor(bounds: readonly number[]) {
+    this.bounds = bounds;
+    this.counts = new Float64Array(bounds.length + 1);
+  }
+
+  observe(value: number): void {
+    const { bounds } = this;
+    let at = 0;
+    while (at < bounds.length && value > bounds[at]!) at += 1;
+    this.counts[at]! += 1;
+    this.sum += value;
+  }
+}
+
+/** Seconds. Answers of the control plane take milliseconds, those of models minutes. */
+export const DURATION_BOUNDS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600] as const;
+export const FIRST_TOKEN_BOUNDS = [0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 20, 30, 60] as const;

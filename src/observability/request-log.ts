@@ -1,0 +1,85 @@
+/**
+ * One line of the log for each request that is over: who asked for what, how it ended and what it cost. Nothing of a prompt
+ * or an answer, and no key but its label.
+ */
+import { type Level, type Log, scrub } from '../base/log.ts';
+import { usdFromNano } from '../base/money.ts';
+import type { FinishedExchange } from '../http/operation.ts';
+import type { Generation } from '../spend/index.ts';
+
+/** Machines ask for these all day long. */
+const PROBES: ReadonlySet<string> = new Set(['getHealth', 'getReadiness', 'getMetrics']);
+const MAX_PATH_LENGTH = 200;
+
+export class RequestLog {
+  readonly #log: Log;
+  readonly #share: number;
+  #due = 0;
+
+  /** @param share of the requests that went well that get a line; those that did not all do */
+  constructor(log: Log, share: number) {
+    this.#log = log;
+    this.#share = share;
+  }
+
+  /** @param keyLabel of the caller's key */
+  finished(exchange: FinishedExchange, row: Generation | undefined, keyLabel: string | undefined): void {
+    const { operation, status, closed } = exchange;
+    const failed = status >= 400 || closed || (row !== undefined && row.error !== null);
+    if (!failed && !this.#isDue()) return;
+    const probe = operation !== undefined && PROBES.has(operation.id);
+    this.#log.often(probe && !failed ? 'debug' : levelOf(status, row), 'request', {
+      method: exchange.method,
+      path: shownPath(exchange.path),
+      status,
+      duration_ms: tenths(exchange.durationMs),
+      cancelled: closed || undefined,
+      key: keyLabel,
+      ...(row !== undefined && generationFields(row)),
+      request_id: exchange.requestId,
+    });
+  }
+
+  /** Every so many requests, evenly. */
+  #isDue(): boolean {
+    this.#due += this.#share;
+    if (this.#due < 1) return false;
+    this.#due -= 1;
+    return true;
+  }
+}
+
+function levelOf(status: number, row: Generation | undefined): Level {
+  if (status >= 500) return 'error';
+  if (status >= 400) return 'warn';
+  // A stream that broke off behind its head.
+  return row !== undefined && row.error !== null ? 'error' : 'info';
+}
+
+function generationFields(row: Generation) {
+  const { usage, endpointId } = row;
+  return {
+    generation: row.id,
+    model: row.model,
+    provider: endpointId?.slice(0, endpointId.indexOf(':')),
+    streamed: row.streamed || undefined,
+    prompt_tokens: usage === null ? undefined : usage.input + usage.cacheRead + usage.cacheWrite5m + usage.cacheWrite1h,
+    completion_tokens: usage?.output,
+    cost_usd: usdFromNano(row.costNano),
+    estimated: row.estimated || undefined,
+    first_token_ms: row.latencyMs ?? undefined,
+    attempts: row.providerResponses.length,
+    error: row.error?.type,
+  };
+}
+
+/** A path is the caller's text: it may be long, and a key may have got into it. */
+function shownPath(path: string): string {
+  // No cut leaves half a secret.
+  const short = path.length > MAX_PATH_LENGTH ? `${scrub(path).slice(0, MAX_PATH_LENGTH)}...` : path;
+  return short.includes('sk-') ? short.replace(/sk-[\w%-]{8,}/g, '[redacted]') : short;
+}
+
+function tenths(ms: number): number {
+  return Math.round(ms * 10) / 10;
+}
