@@ -23,6 +23,7 @@ import {
   Sessions,
   userHashSecret,
 } from './inference/index.ts';
+import { createObservability, type Exposed } from './observability/index.ts';
 import { operations } from './operations.ts';
 import { createTransport, Discovery, KINDS, type LocalServer, outgoingOf, providersFrom } from './providers/index.ts';
 import { createSpend } from './spend/index.ts';
@@ -45,6 +46,8 @@ export interface AppOptions {
   log: Log;
   /** What endpoints are chosen with that are equally good; default Math.random. */
   random?: () => number;
+  /** What the other serving processes of this gateway report of themselves; absent: there are none. */
+  colleagues?: () => Promise<Exposed[][]>;
 }
 
 export interface App {
@@ -54,6 +57,8 @@ export interface App {
   listen(): Promise<string>;
   /** Providers, models and account settings of a new configuration, from the next request on. */
   reload(config: Config): void;
+  /** What this process counts, for a colleague that is asked for the figures of all. */
+  report(): Promise<Exposed[]>;
   /** Lets open answers end, `limits.drainMs` at most, tells those that have not that they end here, then closes everything. */
   close(): Promise<void>;
 }
@@ -65,6 +70,7 @@ export async function createApp({
   log,
   localServers,
   random = Math.random,
+  colleagues,
 }: AppOptions): Promise<App> {
   const database = await openDatabase({ target, clock, log });
   const changes = await openChanges({ target, database, clock, log });
@@ -99,12 +105,26 @@ export async function createApp({
   let local: Config['providers'] = [];
   let facts = loadFacts(config.dataDir, log);
   let catalog = catalogOf(config, local, facts);
+  const observability = createObservability({
+    config,
+    log,
+    catalog: () => catalog,
+    gauges: () => ({
+      databaseUp: database.up,
+      openRequests: server.exchanges,
+      openGenerations: spend.backlog.open,
+      waitingRows: spend.backlog.rows,
+      journalBytes: spend.backlog.journalBytes,
+    }),
+    colleagues,
+  });
   const inference: InferenceParts = {
     catalog: () => catalog,
     spend,
     statistics,
     cached: { answers: cache, headerPrefix: namespace.headerPrefix },
     transcripts,
+    attempted: ({ id }, outcome) => observability.attempted(id, outcome),
     health,
     concurrency: new Concurrency(),
     running,
@@ -156,11 +176,13 @@ export async function createApp({
         hasGeneration: async (id, organizationId) => (await spend.findGeneration(id, { organizationId })) !== undefined,
       },
       limits: config.limits,
+      observability: { metrics: observability.metrics, spend, database, clock, catalog: () => catalog },
       readiness,
     }),
     authenticate: (headers) => access.authenticate(headers),
     admit: (caller, required) => access.permit(caller, required),
     userId: (caller) => caller.organizationId,
+    observe: (exchange) => observability.finished(exchange),
     clock,
     log,
     limits: httpLimits(config.limits),
@@ -186,6 +208,7 @@ export async function createApp({
       settings = next;
       proxies = new TrustedProxies(next.trustedProxies);
     },
+    report: () => observability.report(),
     async close() {
       readiness.ready = false;
       discovery.close();
@@ -200,6 +223,7 @@ export async function createApp({
       await transcripts.close();
       await changes.close();
       await database.close();
+      log.flush();
     },
   };
 }

@@ -10,6 +10,7 @@ import {
   inferenceOperations,
   leavesEndpoint,
 } from './inference/index.ts';
+import { type ObservabilityOperationParts, observabilityOperations } from './observability/index.ts';
 import { spendOperations } from './spend/index.ts';
 import { type TranscriptOperationParts, transcriptOperations } from './transcripts/index.ts';
 import { type WorkspaceOperationParts, workspaceOperations } from './workspaces/index.ts';
@@ -20,6 +21,7 @@ export interface OperationParts {
   inference: InferenceParts;
   transcripts: TranscriptOperationParts;
   limits: InferenceLimits;
+  observability: ObservabilityOperationParts;
   readiness: Readiness;
 }
 
@@ -41,5 +43,6 @@ export function operations(parts: OperationParts): Operation<Caller>[] {
     }),
     ...inferenceOperations(parts.inference, parts.limits),
     ...transcriptOperations(parts.transcripts),
+    ...observabilityOperations(parts.observability),
   ];
 }

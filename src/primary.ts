@@ -10,6 +10,7 @@ import type { App, createApp } from './app.ts';
 import { systemClock as clock } from './base/clock.ts';
 import type { Config } from './base/config.ts';
 import type { Log } from './base/log.ts';
+import { type InquiryMessage, ReportDesk, type ReportMessage } from './between-processes.ts';
 import { openLog, readSettings, rereadSettings } from './settings.ts';
 import { lockDataFolder } from './spend/index.ts';
 import { StartError } from './start-error.ts';
@@ -109,14 +110,15 @@ class Single implements Serving {
 }
 
 /** What primary and workers tell each other. */
-export type WorkerMessage = { type: 'start'; target: Target } | { type: 'reload' } | { type: 'close' };
-export type PrimaryMessage = { type: 'listening'; address: string };
+export type WorkerMessage = { type: 'start'; target: Target } | { type: 'reload' } | { type: 'close' } | InquiryMessage;
+export type PrimaryMessage = { type: 'listening'; address: string } | ReportMessage;
 
 class Workers implements Serving {
   readonly started: Promise<void>;
   readonly #config: Config;
   readonly #target: Target;
   readonly #log: Log;
+  readonly #reports = new ReportDesk(clock);
   #closing = false;
 
   constructor(config: Config, target: Target, log: Log) {
@@ -131,10 +133,14 @@ class Workers implements Serving {
     const worker = cluster.fork();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     let listening = false;
-    worker.on('message', ({ type, address }: PrimaryMessage) => {
-      if (type !== 'listening') return;
+    worker.on('message', (message: PrimaryMessage) => {
+      if (message.type !== 'listening') {
+        const others = all().filter((other) => other !== worker);
+        this.#reports.heard(message, colleague(worker), others.map(colleague));
+        return;
+      }
       listening = true;
-      this.#log.info('listening', { address, worker: worker.id, pid: worker.process.pid });
+      this.#log.info('listening', { address: message.address, worker: worker.id, pid: worker.process.pid });
       resolve();
     });
     worker.on('exit', (code, signal) => {
@@ -174,6 +180,10 @@ class Workers implements Serving {
 
 function all(): Worker[] {
   return Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined);
+}
+
+function colleague(worker: Worker) {
+  return { id: worker.id, tell: (message: InquiryMessage) => tell(worker, message) };
 }
 
 function tell(worker: Worker, message: WorkerMessage): void {

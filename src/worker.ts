@@ -4,6 +4,7 @@
  */
 import { type App, createApp } from './app.ts';
 import { systemClock as clock } from './base/clock.ts';
+import { Colleagues } from './between-processes.ts';
 import { type PrimaryMessage, showFirstKeys, type WorkerMessage } from './primary.ts';
 import { openLog, readSettings, rereadSettings } from './settings.ts';
 import type { Target } from './storage/connection.ts';
@@ -12,11 +13,12 @@ export async function serveAsWorker(): Promise<void> {
   let config = readSettings();
   const log = openLog(config);
   let app: App | undefined;
+  const tell = (message: PrimaryMessage) => void process.send?.(message);
+  const colleagues = new Colleagues(tell, clock);
   const start = async (target: Target) => {
-    app = await createApp({ config, target, clock, log });
+    app = await createApp({ config, target, clock, log, colleagues: () => colleagues.reports() });
     await app.bootstrap((keys) => showFirstKeys(keys, config, log));
-    const message: PrimaryMessage = { type: 'listening', address: await app.listen() };
-    process.send?.(message);
+    tell({ type: 'listening', address: await app.listen() });
   };
   const close = async () => {
     await app?.close();
@@ -29,7 +31,11 @@ export async function serveAsWorker(): Promise<void> {
   process.on('message', (message: WorkerMessage) => {
     if (message.type === 'start') start(message.target).catch(fail);
     else if (message.type === 'close') close().catch(fail);
-    else {
+    else if (message.type !== 'reload') {
+      colleagues
+        .heard(message, async () => (await app?.report()) ?? [])
+        .catch((error: unknown) => log.warn('the figures of this process cannot be told', { error }));
+    } else {
       const next = rereadSettings(config, log);
       if (next === undefined) return;
       config = next;

@@ -26,6 +26,8 @@ const conversation = { model: 'simulated/echo', max_tokens: 16, messages: [{ rol
 const EXPECTED: Record<string, Expectation | 'anybody'> = {
   getHealth: 'anybody',
   getReadiness: 'anybody',
+  getMetrics: { inference: 403, management: 200 },
+  getActivity: { inference: 403, management: 200 },
   getCurrentKey: { inference: 200, management: 200 },
   listKeys: { inference: 403, management: 200 },
   createKey: { inference: 403, management: 201, body: { name: 'made' } },

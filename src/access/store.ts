@@ -171,6 +171,24 @@ export async function hasWorkspace(db: Queryable, organizationId: string, worksp
   return (await db.query(sql, [organizationId, workspaceId])).length > 0;
 }
 
+/** Whether the organization has it or once had. */
+export async function hadWorkspace(db: Queryable, organizationId: string, workspaceId: string): Promise<boolean> {
+  const sql = 'select 1 from workspaces where organization_id = $1 and id = $2';
+  return (await db.query(sql, [organizationId, workspaceId])).length > 0;
+}
+
+/** Ids of an organization's inference keys, deleted ones too, by hash or creator. */
+export async function pastKeyIds(
+  db: Queryable,
+  organizationId: string,
+  { hash, creatorUserId }: { hash?: string | undefined; creatorUserId?: string | undefined },
+): Promise<string[]> {
+  const sql = `select id from api_keys where organization_id = $1 and kind = 'inference'
+    and ($2::text is null or hash = $2) and ($3::text is null or creator_user_id = $3)`;
+  const rows = await db.query<{ id: string }>(sql, [organizationId, hash ?? null, creatorUserId ?? null]);
+  return rows.map(({ id }) => id);
+}
+
 /** Holds the membership until the transaction ends. */
 export async function hasMember(tx: Queryable, organizationId: string, userId: string): Promise<boolean> {
   const sql = 'select 1 from members where organization_id = $1 and user_id = $2 for key share';

@@ -208,3 +208,80 @@ describe('a registered secret', () => {
     assert.equal(scrub('a§§b'), 'a[redacted]b');
   });
 });
+
+describe('lines that come by the thousand', () => {
+  test('are written together a tenth of a second later, as JSON like all others', () => {
+    const clock = new TestClock(Date.UTC(2026, 1, 3, 4, 5, 6, 7));
+    const writes = logged(
+      (log) => {
+        const worker = log.with({ worker: 1 });
+        for (let count = 0; count < 3; count += 1) {
+          worker.often('info', 'request', { path: '/a"b', count, ok: true, none: undefined });
+        }
+        clock.advance(100);
+        worker.often('info', 'request', { count: 3 });
+        clock.advance(100);
+      },
+      { clock },
+    );
+    assert.deepEqual(
+      writes.map((text) => text.split('\n').length - 1),
+      [3, 1],
+    );
+    assert.deepEqual(JSON.parse(writes[0]!.split('\n')[2]!), {
+      ...{ time: '2026-02-03T04:05:06.007Z', level: 'info', event: 'request' },
+      ...{ worker: 1, path: '/a"b', count: 2, ok: true },
+    });
+  });
+
+  test('keep their place among the others, are not written below the level, and not later than a flush', () => {
+    const lines = logged((log) => {
+      log.often('info', 'first', {});
+      log.often('debug', 'never', {});
+      log.warn('second');
+      log.often('info', 'third', {});
+      log.flush();
+    });
+    const events = lines.join('').trim().split('\n');
+    assert.deepEqual(
+      events.map((line) => JSON.parse(line).event),
+      ['first', 'second', 'third'],
+    );
+  });
+
+  test('are written before they take much memory', () => {
+    const writes = logged((log) => {
+      for (let count = 0; count < 10_000; count += 1) log.often('info', 'request', { count });
+    });
+    assert.ok(writes.length > 5 && writes.every((text) => text.length < 70_000));
+  });
+
+  test('show no secret, not even in a text that was logged before it became one', () => {
+    const secret = 'often-told-secret-1234567890';
+    const lines = logged((log) => {
+      log.often('info', 'request', { path: `/${secret}` });
+      redact(secret);
+      log.often('info', 'request', { path: `/${secret}` });
+      log.flush();
+    });
+    const [before, after] = lines.join('').trim().split('\n');
+    assert.ok(before?.includes(secret));
+    assert.equal(JSON.parse(after!).path, '/[redacted]');
+  });
+
+  test('are readable at once on a terminal', () => {
+    const lines = logged((log) => log.often('info', 'request', { status: 200, path: '/a b' }), { isTTY: true });
+    assert.deepEqual(lines, ['04:05:06.007 info  request status=200 path="/a b"\n']);
+  });
+
+  test('are dropped and counted while nobody reads', () => {
+    const lines: string[] = [];
+    const stream = { write: (line: string) => lines.push(line), writableLength: 5_000_000 };
+    const log = createLog({ stream });
+    for (let count = 0; count < 5; count += 1) log.often('info', 'request', { count });
+    assert.deepEqual(lines, []);
+    stream.writableLength = 0;
+    log.often('info', 'request', { count: 5 });
+    assert.equal(JSON.parse(lines[0]!).dropped_lines, 5);
+  });
+});

@@ -2,6 +2,7 @@
  * One line of the log for each request that is over: who asked for what, how it ended and what it cost. Nothing of a prompt
  * or an answer, and no key but its label.
  */
+import type { Caller } from '../access/index.ts';
 import { type Level, type Log, scrub } from '../base/log.ts';
 import { usdFromNano } from '../base/money.ts';
 import type { FinishedExchange } from '../http/operation.ts';
@@ -10,6 +11,7 @@ import type { Generation } from '../spend/index.ts';
 /** Machines ask for these all day long. */
 const PROBES: ReadonlySet<string> = new Set(['getHealth', 'getReadiness', 'getMetrics']);
 const MAX_PATH_LENGTH = 200;
+const SHOWN_HASH_LENGTH = 12;
 
 export class RequestLog {
   readonly #log: Log;
@@ -22,9 +24,8 @@ export class RequestLog {
     this.#share = share;
   }
 
-  /** @param keyLabel of the caller's key */
-  finished(exchange: FinishedExchange, row: Generation | undefined, keyLabel: string | undefined): void {
-    const { operation, status, closed } = exchange;
+  finished(exchange: FinishedExchange<Caller>, row: Generation | undefined): void {
+    const { operation, status, closed, caller } = exchange;
     const failed = status >= 400 || closed || (row !== undefined && row.error !== null);
     if (!failed && !this.#isDue()) return;
     const probe = operation !== undefined && PROBES.has(operation.id);
@@ -34,7 +35,9 @@ export class RequestLog {
       status,
       duration_ms: tenths(exchange.durationMs),
       cancelled: closed || undefined,
-      key: keyLabel,
+      key: caller?.label,
+      // As `gatehouse keys list` shows it.
+      key_hash: caller?.keyHash.slice(0, SHOWN_HASH_LENGTH),
       ...(row !== undefined && generationFields(row)),
       request_id: exchange.requestId,
     });

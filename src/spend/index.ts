@@ -11,12 +11,14 @@ import type { Log } from '../base/log.ts';
 import type { Nano, Price } from '../base/money.ts';
 import type { Usage } from '../formats/conversation/conversation.ts';
 import type { Changes, Database } from '../storage/database.ts';
+import type { ActivityQuery, ActivitySum } from './activity/store.ts';
 import type { Budget, Charge, Interval, Refusal } from './budget.ts';
 import type { Accepted, Generation } from './generation.ts';
 import type { JournalOptions } from './journal.ts';
 import type { LedgerLimits } from './ledger.ts';
 import type { LeaseLimits } from './waiting-line.ts';
 
+export type { ActivityQuery, ActivitySum } from './activity/store.ts';
 export type { Budget, Charge, Interval, Refusal, Scope } from './budget.ts';
 export { INTERVALS, limitFromUsd, refusalError, windowEnd, windowStart } from './budget.ts';
 export { tokensOfBytes } from './estimate.ts';
@@ -143,6 +145,11 @@ export interface Spend {
   findGeneration(id: string, viewer: Viewer): Promise<Generation | undefined>;
   /** By key id, an entry for every asked key. */
   usageOf(keyIds: readonly string[]): Promise<Map<string, KeyUsage>>;
+  /**
+   * Sums by day, model and endpoint, what this process has settled included. Reads every row of its time, so one process
+   * asks for one such sum after the other; GatewayError 503 when too many wait.
+   */
+  activity(query: ActivityQuery): Promise<ActivitySum[]>;
   stateOf(budgets: readonly Budget[]): Promise<BudgetState[]>;
   /** Gives back the leases of a process that will never come back. For operators. */
   releaseProcess(processId: string): Promise<void>;

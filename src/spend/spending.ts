@@ -7,6 +7,8 @@ import { uuidv7 } from '../base/ids.ts';
 import type { Log } from '../base/log.ts';
 import type { Usage } from '../formats/conversation/conversation.ts';
 import type { Changes, Database } from '../storage/database.ts';
+import { Line } from './activity/line.ts';
+import { type ActivityQuery, type ActivitySum, sumActivity } from './activity/store.ts';
 import type { Budget, Charge, Refusal } from './budget.ts';
 import type { Accepted, Generation } from './generation.ts';
 import type {
@@ -78,6 +80,7 @@ class Spending implements Spend {
   #letGoAt = 0;
   #maintaining: Promise<void> | undefined;
   #closed = false;
+  readonly #activity = new Line();
 
   constructor(options: SpendOptions, processId: string, journalsDir: string, directory: string) {
     const { database, changes, clock, log } = options;
@@ -149,6 +152,13 @@ class Spending implements Spend {
   async usageOf(keyIds: readonly string[]): Promise<Map<string, KeyUsage>> {
     await this.ledger.flush();
     return readUsage(this.#database, keyIds, this.#clock.now());
+  }
+
+  activity(query: ActivityQuery): Promise<ActivitySum[]> {
+    return this.#activity.run(async () => {
+      await this.ledger.flush();
+      return sumActivity(this.#database, query);
+    });
   }
 
   async stateOf(budgets: readonly Budget[]): Promise<BudgetState[]> {

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { Secret } from '../secret.ts';
 import type { Problem } from './problems.ts';
 import { CREDENTIAL, type KindFacts } from './provider-readers.ts';
-import type { LogLevel } from './settings.ts';
+import type { LogLevel, MetricsSettings } from './settings.ts';
 
 export interface Variable {
   name: string;

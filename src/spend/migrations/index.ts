@@ -2,5 +2,6 @@
 import type { Migration } from '../../storage/migrate.ts';
 import { ledger } from './0020-ledger.ts';
 import { generationsByMonth } from './0021-generations-by-month.ts';
+import { generationsByTime } from './0022-generations-by-time.ts';
 
-export const spendMigrations: readonly Migration[] = [ledger, generationsByMonth];
+export const spendMigrations: readonly Migration[] = [ledger, generationsByMonth, generationsByTime];

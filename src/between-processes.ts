@@ -2,8 +2,8 @@
  * A scrape reaches one of several serving processes (GATEHOUSE_WORKERS) and is to tell of all of them: that process asks the
  * primary, which asks the others and sends back what they report.
  */
-import type { Clock } from '../../base/clock.ts';
-import type { Exposed } from './exposition.ts';
+import type { Clock } from './base/clock.ts';
+import type { Exposed } from './observability/index.ts';
 
 /** A process that does not report within it is left out: it may have just died. */
 const PATIENCE_MS = 1_000;

@@ -1,0 +1,82 @@
+/**
+ * Observability: what an operator sees of the gateway: figures for Prometheus (GET /metrics), a line of the log for each
+ * request, and sums of what was spent (GET /activity). It watches and never decides: nothing here holds up a request. Not
+ * here: statistics that routing reads (`catalog/statistics`), the rows themselves (`spend`).
+ */
+import type { Caller } from '../access/index.ts';
+import type { Config } from '../base/config.ts';
+import { type Log, redact } from '../base/log.ts';
+import type { Catalog } from '../catalog/index.ts';
+import type { FinishedExchange, Operation } from '../http/operation.ts';
+import type { Generation } from '../spend/index.ts';
+import { type ActivityParts, activityOperation } from './activity.ts';
+import { type Exposed, Exposition, type Gauges } from './metrics/exposition.ts';
+import { type MetricsOperationParts, metricsOperation } from './metrics/operation.ts';
+import { Recorder } from './metrics/recorder.ts';
+import { RequestLog } from './request-log.ts';
+
+export type { Exposed, Gauges } from './metrics/exposition.ts';
+
+export interface ObservabilityOptions {
+  config: Pick<Config, 'requestLogShare' | 'metrics'>;
+  log: Log;
+  catalog(): Catalog;
+  gauges(): Gauges;
+  /** The reports of the other processes of this gateway; absent: there are none. */
+  colleagues?: (() => Promise<Exposed[][]>) | undefined;
+}
+
+export interface Observability {
+  /** An HTTP exchange is over; its `record` is the row of its generation, if it has one. */
+  finished(exchange: FinishedExchange<Caller>): void;
+  /** A call to an upstream is over. */
+  attempted(endpointId: string, outcome: string): void;
+  /** The figures of this process. */
+  report(): Promise<Exposed[]>;
+  readonly metrics: MetricsOperationParts;
+}
+
+export function createObservability(options: ObservabilityOptions): Observability {
+  const { config, colleagues } = options;
+  const { token } = config.metrics;
+  if (token !== null) redact(token.reveal());
+  const recorder = new Recorder(listedIn(options.catalog));
+  const exposition = new Exposition(recorder, options.gauges);
+  const requestLog = config.requestLogShare === null ? undefined : new RequestLog(options.log, config.requestLogShare);
+  return {
+    finished(exchange) {
+      const row = exchange.record as Generation | undefined;
+      recorder.finished(exchange, row);
+      requestLog?.finished(exchange, row);
+    },
+    attempted: (endpointId, outcome) => recorder.attempted(endpointId, outcome),
+    report: () => exposition.report(),
+    metrics: {
+      settings: config.metrics,
+      read: async () => exposition.text(await colleagues?.()),
+    },
+  };
+}
+
+/** Whether the catalog as it is now lists an endpoint. */
+function listedIn(catalog: () => Catalog): (endpointId: string) => boolean {
+  let read: Catalog | undefined;
+  let ids = new Set<string>();
+  return (endpointId) => {
+    const now = catalog();
+    if (now !== read) {
+      ids = new Set(now.models.flatMap(({ endpoints }) => endpoints.map(({ id }) => id)));
+      read = now;
+    }
+    return ids.has(endpointId);
+  };
+}
+
+export interface ObservabilityOperationParts extends ActivityParts {
+  metrics: MetricsOperationParts;
+}
+
+/** @param parts read when a request comes */
+export function observabilityOperations(parts: ObservabilityOperationParts): Operation<Caller>[] {
+  return [metricsOperation(() => parts.metrics), activityOperation(parts)];
+}

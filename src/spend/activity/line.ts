@@ -1,0 +1,27 @@
+/** Work that is heavy for the database, one piece after the other, with a bounded number that wait. */
+import { GatewayError } from '../../base/errors.ts';
+
+const MAX_WAITING = 16;
+
+export class Line {
+  #last: Promise<unknown> = Promise.resolve();
+  #waiting = 0;
+
+  /** Rejects with GatewayError 503 (retryable) when too many wait already. */
+  async run<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#waiting >= MAX_WAITING) {
+      throw new GatewayError('provider_overloaded', 'too many such questions are being answered', {
+        retryAfterSeconds: 5,
+        metadata: { retryable: true },
+      });
+    }
+    this.#waiting += 1;
+    try {
+      const result = this.#last.then(work);
+      this.#last = result.catch(() => {});
+      return await result;
+    } finally {
+      this.#waiting -= 1;
+    }
+  }
+}
