@@ -66,6 +66,7 @@ test('a line of an answer tells model, provider, tokens, cost, attempts and the 
     method: 'POST',
     path: '/api/v1/chat/completions',
     status: 200,
+    client: '127.0.0.1',
     generation: answer.headers.get('x-generation-id'),
     model: 'test/two',
     provider: 'two',

@@ -35,6 +35,7 @@ export class RequestLog {
       status,
       duration_ms: tenths(exchange.durationMs),
       cancelled: closed || undefined,
+      client: exchange.clientAddress,
       key: caller?.label,
       // As `gatehouse keys list` shows it.
       key_hash: caller?.keyHash.slice(0, SHOWN_HASH_LENGTH),

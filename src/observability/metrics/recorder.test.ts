@@ -12,6 +12,7 @@ function exchange(change: Partial<FinishedExchange> = {}): FinishedExchange {
     method: 'POST',
     path: '/api/v1/chat/completions',
     operation,
+    clientAddress: undefined,
     caller: undefined,
     status: 200,
     closed: false,
