@@ -181,6 +181,6 @@ test('on a terminal a line is for people', async (t) => {
   await until(() => text().includes('request '), 'a line');
   assert.match(
     text(),
-    /\d\d:\d\d:\d\d\.\d{3} info {2}request method=GET path=\/api\/v1\/key status=200 duration_ms=[\d.]+ key=/,
+    /\d\d:\d\d:\d\d\.\d{3} info {2}request method=GET path=\/api\/v1\/key status=200 duration_ms=[\d.]+ client=127\.0\.0\.1 key=/,
   );
 });
