@@ -6,7 +6,7 @@ import { INFERENCE_KEY, startGateway } from '../src/testing/gateway.ts';
 
 const gateway = await startGateway(
   { after: (close) => after(close as () => Promise<void>) },
-  { providers: { talk: { kind: 'chat' }, claude: { kind: 'messages' } } },
+  { providers: { talk: { kind: 'chat' }, claude: { kind: 'messages' }, gemini: { kind: 'gemini' } } },
 );
 
 const openai = new OpenAI({ apiKey: INFERENCE_KEY, baseURL: gateway.api, maxRetries: 0 });
@@ -181,4 +181,21 @@ test('what the provider finds wrong with a conversation is told in the messages 
   const body = (await response.json()) as { type: string; error: { type: string; message: string } };
   assert.deepEqual([body.type, body.error.type], ['error', 'invalid_request_error']);
   assert.match(body.error.message, /odd/);
+});
+
+test('a service of another form that counts is asked in its own words', async () => {
+  gateway.upstream.script('gemini', [
+    { headers: { 'content-type': 'application/json' }, chunks: ['{"totalTokens":31}'] },
+  ]);
+  const tools = [{ name: 'look', description: 'Looks', input_schema: { type: 'object', properties: {} } }];
+  const response = await gateway.post('/messages/count_tokens', { ...conversation, model: 'test/gemini', tools });
+  assert.deepEqual(await response.json(), { input_tokens: 31 });
+  const { path, json } = gateway.upstream.requests('gemini').at(-1)!;
+  assert.equal(path, '/models/upstream-gemini:countTokens');
+  const asked = (json as { generateContentRequest: Record<string, unknown> }).generateContentRequest;
+  assert.equal(asked['model'], 'models/upstream-gemini');
+  assert.deepEqual(asked['contents'], [{ role: 'user', parts: [{ text: 'hello world' }] }]);
+  assert.deepEqual(asked['systemInstruction'], { parts: [{ text: 'be brief' }] });
+  assert.match(JSON.stringify(asked['tools']), /"name":"look"/);
+  assert.equal('generationConfig' in asked, false);
 });

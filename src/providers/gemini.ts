@@ -10,6 +10,7 @@ export const gemini: ProviderKind = {
   headers: (credential): Record<string, string> => (credential === null ? {} : { 'x-goog-api-key': credential }),
   origin: 'google-gemini-v1',
   dialect: {},
+  countsTokens: true,
   embedding: geminiEmbedding,
   image: googleImages,
 };

@@ -56,7 +56,7 @@ export interface ProviderKind {
   /** Where the origin depends on the model. Wins over `origin`. */
   originFor?(upstreamModel: string): ReasoningOrigin;
   dialect: Dialect;
-  /** It has the messages form's operation that counts tokens. */
+  /** It has the operation of its form that counts tokens (`SpokenFormat.tokenCount`). */
   countsTokens?: true;
   /** How it is asked for vectors; absent: it has none. */
   embedding?: EmbeddingAdapter;

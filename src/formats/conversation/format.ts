@@ -222,4 +222,15 @@ export interface SpokenFormat {
    * before `encode`, which gets its bytes. Absent: addresses are passed on.
    */
   wantsBytes?(kind: MediumKind, url: string, dialect: Dialect): boolean;
+  /** The form's operation that counts the tokens of a request; absent: it has none. */
+  readonly tokenCount?: TokenCount;
+}
+
+export interface TokenCount {
+  /** Below the provider's base URL. */
+  path(upstreamModel: string): string;
+  /** @param request as `encode` made it, or a client's own in this form */
+  body(request: unknown, upstreamModel: string): unknown;
+  /** The count as the answer has it, whatever that is. */
+  read(reply: unknown): unknown;
 }

@@ -8,8 +8,11 @@ import { GeminiDecoder } from './decoder.ts';
 import { encode } from './encode.ts';
 import { decodeFailure } from './failure.ts';
 import { wantsBytes } from './media.ts';
+import { geminiPath } from './path.ts';
+import { tokenCount } from './token-count.ts';
 
 export type { GeminiDialect } from './dialect.ts';
+export { geminiPath } from './path.ts';
 
 export const gemini: SpokenFormat = {
   id: 'gemini',
@@ -19,10 +22,5 @@ export const gemini: SpokenFormat = {
   decoder: (_dialect, seed) => new GeminiDecoder(seed),
   decodeFailure,
   wantsBytes: (_kind, url) => wantsBytes(url),
+  tokenCount,
 };
-
-/** The method of a model, `models/gemini-...` or the bare name. The name may be a client's: nothing in it leaves its place. */
-export function geminiPath(model: string, stream: boolean): string {
-  const name = encodeURIComponent(model.replace(/^models\//, ''));
-  return `/models/${name}:${stream ? 'streamGenerateContent?alt=sse' : 'generateContent'}`;
-}

@@ -15,6 +15,7 @@ import { MessagesEncoder } from './encoder.ts';
 import { decodeFailure, encodeFailure } from './failure.ts';
 import { relay } from './relay.ts';
 import { schema } from './schema.ts';
+import { tokenCount } from './token-count.ts';
 
 export type { MessagesDialect } from './dialect.ts';
 /** Claude's own members, which the converse form passes on. */
@@ -39,4 +40,5 @@ export const messages: ServedFormat & SpokenFormat = {
   decodeFailure,
   // Cloud providers take bytes only (platform.claude.com, "Vision").
   wantsBytes: (_kind, _url, dialect) => dialect.messages?.hosted !== undefined,
+  tokenCount,
 };
