@@ -91,6 +91,19 @@ test('a limit lowered below what is spent refuses at once, also within a lease t
   }
 });
 
+test('a request with an older form of a budget is held to the newer one, and loosens it for nobody', async (t) => {
+  const [a] = await started(t, await world(t), 1);
+  const older = sampleBudget(DOLLAR, { version: 1 });
+  const newer = sampleBudget(2n * CENT, { version: 2 });
+  assert.equal(await request(a!.spend, [older], CENT, CENT), true);
+  assert.equal(await request(a!.spend, [newer], CENT, CENT), true);
+  const late = await a!.spend.reserve([older], { creditNano: CENT, byokNano: 0n }, NOON);
+  assert.ok(late.refused);
+  assert.equal(late.budget, newer);
+  assert.ok((await a!.spend.reserve([newer], { creditNano: 1n, byokNano: 0n }, NOON)).refused);
+  assert.equal(await request(a!.spend, [sampleBudget(DOLLAR, { version: 3 })], CENT, CENT), true);
+});
+
 test('a free request passes an exhausted budget, and a paid fallback of it does not', async (t) => {
   const [a] = await started(t, await world(t), 1);
   const budgets = [sampleBudget(CENT)];
