@@ -1,4 +1,4 @@
-/** What breaks around a running gateway, and what its users and its books notice of it (design section 7). */
+/** What breaks around a running gateway, and what its users and its books notice of it. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, rmSync, statfsSync, statSync, writeFileSync } from 'node:fs';

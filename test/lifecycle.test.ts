@@ -1,4 +1,4 @@
-/** A gateway from its first start to its end, as a process: what issue 2 promises an operator. */
+/** A gateway from its first start to its end, as a process: what is promised to an operator. */
 import assert from 'node:assert/strict';
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';

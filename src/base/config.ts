@@ -53,7 +53,7 @@ export function machineInputs(): Inputs {
 }
 
 /**
- * Reads the whole configuration (issue 2, point 2).
+ * Reads the whole configuration: the environment, the yaml file and the files that they name.
  *
  * @param kinds the kinds of providers that exist; base knows none by itself
  * @throws ConfigError with every problem; no value of a variable or of the file stands in it

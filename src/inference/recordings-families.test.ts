@@ -1,6 +1,6 @@
 /**
  * Every recorded answer of Amazon Bedrock and Cohere, from its bytes through the whole pipeline to clients of every served
- * form: as it came, cut anywhere, and broken off anywhere, as design section 9 has it.
+ * form: as it came, cut anywhere, and broken off anywhere.
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';

@@ -1,7 +1,7 @@
 /**
  * Every recorded answer of a service that speaks the responses form, through the whole pipeline to clients of every served
  * form, and every recorded answer in the chat and messages forms to clients of the responses form: as it came, cut
- * anywhere, and broken off anywhere, as design section 9 has it.
+ * anywhere, and broken off anywhere.
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';

@@ -1,6 +1,6 @@
 /**
  * How one request goes to one endpoint and how the answer comes back: relayed where both sides are of one form (byte
- * edits, design section 3), translated through the conversation otherwise. Pure.
+ * edits, decision 001), translated through the conversation otherwise. Pure.
  */
 import type { GatewayError } from '../base/errors.ts';
 import { applyEdits, type Edit, type JsonDocument, parseJson, stringifyJson } from '../base/json.ts';

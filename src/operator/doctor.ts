@@ -45,7 +45,7 @@ async function examine(
     // Without settings nobody knows where to look further.
     return findings.concat(error.message.split('\n').map((problem) => fault('configuration', problem)));
   }
-  findings.push(ok('configuration', `${config.file ?? 'no yaml file'}, ${config.providers.length} providers`));
+  findings.push(ok('configuration', `${config.file ?? 'no yaml file'}, providers: ${config.providers.length}`));
   findings.push(...examineDataFolder(config.dataDir), ...examineCertificate(config, parts.clock));
   findings.push(...examineModules(config));
   const blocked = findings.some(({ level, area }) => level === 'fault' && area !== 'network');

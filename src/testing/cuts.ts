@@ -6,7 +6,7 @@ export const SHORT_STREAM_BYTES = 8 * 1024;
 const NEAR_BYTES = 32;
 const SEEDED = 500;
 
-/** The positions of design section 9: all of a short stream; of a longer one all near hard places and 500 others. */
+/** Where streams are cut: all of a short stream; of a longer one all near hard places and 500 others. */
 export function cutPositions(bytes: Buffer, seed: string): number[] {
   if (bytes.length <= SHORT_STREAM_BYTES) return everyPosition(bytes);
   const positions = new Set(seeded(seed, SEEDED, bytes.length));

@@ -155,7 +155,7 @@ for (const spoken of FORMS) {
     assert.ok(chunks.at(-2).choices[0].finish_reason === 'stop');
   });
 
-  // The reports want no usage at all here; issue 2 puts it on the finish chunk when the option is absent, and adds no chunk.
+  // The reports want no usage at all here; ours is on the finish chunk when the option is absent, and adds no chunk.
   test(`6, 7 | ${spoken} upstream | usage is always asked for and recorded; nobody gets a chunk that was not asked for`, async () => {
     const counts = { input: 20, output: 900, reasoning: 890 };
     for (const options of [undefined, null, {}, { include_usage: false }]) {

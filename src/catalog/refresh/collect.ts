@@ -30,7 +30,7 @@ export function collect(start: (receiver: UpstreamReceiver) => UpstreamCall, max
         call.abort();
       },
       end: () => resolve(Buffer.concat(chunks)),
-      failed: (failure) => reject(new FetchError(failure.message)),
+      failed: (failure) => reject(new FetchError(`could not be asked: ${failure.message}`)),
     });
   });
 }

@@ -210,6 +210,10 @@ for (const [what, answer] of WRONG) {
 test('a registry that cannot be reached, and a folder that cannot be written, change nothing and are told', async (t) => {
   const served = await serve(t, { '/api.json': registry() });
   const { run, lines, file, dataDir } = await installation(t, served);
+  served.answers = { '/api.json': (response: http.ServerResponse) => response.destroy() };
+  assert.equal(await run('refresh'), 1);
+  assert.match(lines.at(-1)!, /^The catalog is as it was: the registry http\S+ could not be asked: the \w/);
+  served.answers = { '/api.json': registry() };
   rmSync(dataDir, { recursive: true });
   writeFileSync(dataDir, 'a file where the folder was');
   assert.equal(await run('refresh'), 1);

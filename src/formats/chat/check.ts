@@ -1,6 +1,6 @@
 /**
  * Rules of a request that a schema cannot say, and the refusal of what is not built: a feature that the client asked for
- * is never ignored in silence (issue 2). Every refusal names the field.
+ * is never ignored in silence. Every refusal names the field.
  */
 import { invalidField } from '../../base/errors.ts';
 import { WIRE_ALIAS, WIRE_NAME } from '../../base/namespace.ts';

@@ -1,6 +1,6 @@
 /**
  * Token counts of chat completions, both ways. In this form `prompt_tokens` includes what was read from and written to a
- * cache, `completion_tokens` includes reasoning, and `total_tokens` is their sum (design section 3).
+ * cache, `completion_tokens` includes reasoning, and `total_tokens` is their sum.
  */
 import type { Usage } from '../conversation/conversation.ts';
 import { isImpossibleCount } from '../conversation/fields.ts';

@@ -1,5 +1,5 @@
 /**
- * Generators of conversations and answers for the laws of design section 3 (tests only). Options say what a form can
+ * Generators of conversations and answers for the laws of translation (tests only). Options say what a form can
  * hold; whatever is generated must come back from that form unchanged.
  */
 import fc, { type Arbitrary } from 'fast-check';

@@ -2,7 +2,7 @@
  * The middle of every translation: one conversation that holds what the richest wire form holds. A format decodes into
  * it and encodes from it; nothing here knows a wire name. Pure data: no clock, no network, no classes.
  *
- * Three rules keep it honest (design section 3):
+ * Three rules keep it honest (decision 001):
  *  - parts are ordered and stay apart (three text blocks are three parts);
  *  - what only one vendor can read (signatures, encrypted reasoning, server tool blocks) carries its origin, is kept
  *    byte for byte and returns only there;

@@ -61,9 +61,7 @@ async function examineKeys(database: Database, nowMs: number): Promise<Finding[]
     keys.filter(
       (key) => key.kind === kind && !key.disabled && (key.expiresAt === null || key.expiresAt.getTime() > nowMs),
     ).length;
-  const findings = [
-    ok('keys', `${usable('management')} management keys and ${usable('inference')} inference keys work`),
-  ];
+  const findings = [ok('keys', `working keys: ${usable('management')} management, ${usable('inference')} inference`)];
   if (usable('management') === 0) {
     findings.push(fault('keys', 'no management key works', 'gatehouse keys create --management'));
   }

@@ -68,7 +68,7 @@ function examineJournals(folder: string): Finding[] {
   }
   if (count === 0) return [];
   return [
-    note('data folder', `${count} journals of processes that run or were killed; the next start enters the latter`),
+    note('data folder', `journals of processes that run or were killed: ${count}; the next start enters the latter`),
   ];
 }
 
