@@ -11,7 +11,10 @@ interface TableRow {
   partitions: { name: string; bounds: string }[] | null;
 }
 
-/** Every table of ours with the columns that hold data, by name. Partitions belong to their table. */
+/**
+ * Every table of ours with the columns that hold data, by name. Partitions belong to their table; what is not logged ahead
+ * may be empty at any time, and is in no backup.
+ */
 export async function tablesOf(client: pg.ClientBase): Promise<ArchiveTable[]> {
   const { rows } = await client.query<TableRow>(
     `select c.relname as table,
@@ -21,6 +24,7 @@ export async function tablesOf(client: pg.ClientBase): Promise<ArchiveTable[]> {
          from pg_inherits i join pg_class p on p.oid = i.inhrelid where i.inhparent = c.oid) as partitions
      from pg_class c
      where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+       and c.relpersistence = 'p'
        and c.relname <> $1
      order by c.relname collate "C"`,
     [MIGRATIONS],
