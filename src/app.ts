@@ -10,6 +10,7 @@ import { createNamespace, fromWireName } from './base/namespace.ts';
 import { createResponseCache } from './cache/index.ts';
 import { buildCatalog, createStatistics, type Facts, loadFacts } from './catalog/index.ts';
 import { createEgress } from './egress/index.ts';
+import { guardrailsReader } from './guardrails/index.ts';
 import { TrustedProxies } from './http/forwarded.ts';
 import type { HttpLimits } from './http/limits.ts';
 import { createHttpServer, type HttpServer } from './http/server.ts';
@@ -83,7 +84,11 @@ export async function createApp({
     dataDir: config.dataDir,
     retentionDays: () => settings.retention.generationsDays,
   });
-  const access = createAccess({ database, changes, clock, termsOf: createTerms(database) });
+  const access = createAccess({
+    ...{ database, changes, clock },
+    termsOf: createTerms(database),
+    guardrailsOf: guardrailsReader(database),
+  });
   const transport = createTransport({ clock, log, ...outgoingOf(config) });
   const egress = createEgress({ clock, settings: () => settings.egress });
   const namespace = createNamespace(config.namespace);
@@ -170,6 +175,7 @@ export async function createApp({
         ended: [],
       },
       access: { database, changes, clock, usageOf: (keyIds) => spend.usageOf(keyIds) },
+      guardrails: { database, changes, clock },
       inference,
       transcripts: {
         ...{ transcripts, database, clock },

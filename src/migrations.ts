@@ -2,6 +2,7 @@
 import { accessMigrations } from './access/index.ts';
 import { cacheMigrations } from './cache/index.ts';
 import { statisticsMigrations } from './catalog/index.ts';
+import { guardrailMigrations } from './guardrails/index.ts';
 import { inferenceMigrations } from './inference/index.ts';
 import { spendMigrations } from './spend/index.ts';
 import type { Migration } from './storage/migrate.ts';
@@ -13,6 +14,7 @@ export const migrations: readonly Migration[] = [
   ...spendMigrations,
   ...inferenceMigrations,
   ...workspaceMigrations,
+  ...guardrailMigrations,
   ...statisticsMigrations,
   ...cacheMigrations,
   ...transcriptMigrations,

@@ -1,6 +1,7 @@
 /** Every HTTP operation of the service, one line a folder. */
 import { type AccessOperationParts, type Caller, keyOperations } from './access/index.ts';
 import { catalogOperations } from './catalog/index.ts';
+import { type GuardrailParts, guardrailOperations, policyOf } from './guardrails/index.ts';
 import { healthOperations, type Readiness } from './health.ts';
 import type { Operation } from './http/operation.ts';
 import {
@@ -18,6 +19,7 @@ import { type WorkspaceOperationParts, workspaceOperations } from './workspaces/
 export interface OperationParts {
   access: AccessOperationParts;
   workspaces: WorkspaceOperationParts;
+  guardrails: GuardrailParts;
   inference: InferenceParts;
   transcripts: TranscriptOperationParts;
   limits: InferenceLimits;
@@ -31,6 +33,7 @@ export function operations(parts: OperationParts): Operation<Caller>[] {
     ...healthOperations(parts.readiness),
     ...keyOperations(parts.access),
     ...workspaceOperations(parts.workspaces),
+    ...guardrailOperations(parts.guardrails),
     ...spendOperations<Caller>({
       spend: () => parts.inference.spend,
       budgetsOf: (caller) => budgetsOf(caller, parts.inference.accountBalanceNano()),
@@ -39,7 +42,10 @@ export function operations(parts: OperationParts): Operation<Caller>[] {
     ...catalogOperations<Caller>({
       catalog: () => parts.inference.catalog(),
       statistics: () => parts.inference.statistics,
-      permits: (_caller, endpoint) => leavesEndpoint(parts.inference.policy(), endpoint),
+      permits: (caller, endpoint) => {
+        const guarded = { guardrails: policyOf(caller), catalog: parts.inference.catalog() };
+        return leavesEndpoint(parts.inference.policy(), endpoint, guarded);
+      },
     }),
     ...inferenceOperations(parts.inference, parts.limits),
     ...transcriptOperations(parts.transcripts),

@@ -23,6 +23,16 @@ interface Expectation {
 
 const conversation = { model: 'simulated/echo', max_tokens: 16, messages: [{ role: 'user', content: 'hi' }] };
 
+const NO_GUARDRAIL = '/guardrails/00000000-0000-7000-8000-000000000000';
+
+function assignmentsOf(noun: string, body: unknown): Record<string, Expectation> {
+  const path = `${NO_GUARDRAIL}/assignments/${noun.toLowerCase()}`;
+  return {
+    [`assign${noun}`]: { inference: 403, management: 404, path: () => path, body },
+    [`unassign${noun}`]: { inference: 403, management: 404, path: () => `${path}/remove`, body },
+  };
+}
+
 const EXPECTED: Record<string, Expectation | 'anybody'> = {
   getHealth: 'anybody',
   getReadiness: 'anybody',
@@ -61,6 +71,21 @@ const EXPECTED: Record<string, Expectation | 'anybody'> = {
   },
   getWorkspaceBudget: { inference: 403, management: 404, path: () => '/workspaces/kept/budgets/daily' },
   deleteWorkspaceBudget: { inference: 403, management: 200, path: () => '/workspaces/kept/budgets/weekly' },
+  listGuardrails: { inference: 403, management: 200 },
+  createGuardrail: { inference: 403, management: 201, body: { name: 'made' } },
+  getGuardrail: { inference: 403, management: 404, path: () => NO_GUARDRAIL },
+  updateGuardrail: { inference: 403, management: 404, path: () => NO_GUARDRAIL, body: {} },
+  deleteGuardrail: { inference: 403, management: 404, path: () => NO_GUARDRAIL },
+  listKeyAssignments: { inference: 403, management: 200 },
+  listMemberAssignments: { inference: 403, management: 200 },
+  listGuardrailKeyAssignments: { inference: 403, management: 404, path: () => `${NO_GUARDRAIL}/assignments/keys` },
+  listGuardrailMemberAssignments: {
+    inference: 403,
+    management: 404,
+    path: () => `${NO_GUARDRAIL}/assignments/members`,
+  },
+  ...assignmentsOf('Keys', { key_hashes: ['f'.repeat(64)] }),
+  ...assignmentsOf('Members', { member_user_ids: ['user_nobody'] }),
   listBudgets: { inference: 200, management: 200 },
   getCredits: { inference: 403, management: 200 },
   listModels: { inference: 200, management: 200 },

@@ -208,6 +208,7 @@ test('migrations have unique numbers, ascending, each in the range of its folder
     spend: [20, 39],
     inference: [40, 49],
     workspaces: [50, 59],
+    guardrails: [80, 89],
     catalog: [60, 69],
     cache: [70, 79],
     transcripts: [70, 79],

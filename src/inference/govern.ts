@@ -7,6 +7,7 @@ import { GatewayError } from '../base/errors.ts';
 import { type Nano, nanoFromPrice, type Price } from '../base/money.ts';
 import { ceilingOf, type Endpoint } from '../catalog/index.ts';
 import type { Asked } from '../formats/conversation/format.ts';
+import { policyOf } from '../guardrails/index.ts';
 import type { Budget } from '../spend/index.ts';
 
 /** Template, role and tool system tokens that a provider adds to what the client wrote. */
@@ -36,7 +37,7 @@ export function budgetsOf(caller: Caller, accountBalanceNano: Nano | null): read
   const budgets: Budget[] = [];
   if (accountBalanceNano !== null) budgets.push(accountBudget(caller.organizationId, accountBalanceNano));
   // A management key spends nothing, so no workspace limits it.
-  if (caller.kind === 'inference') budgets.push(...caller.workspace.budgets);
+  if (caller.kind === 'inference') budgets.push(...caller.workspace.budgets, ...policyOf(caller).budgets);
   if (caller.limitNano !== null) {
     budgets.push({
       scope: 'key',

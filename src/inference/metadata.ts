@@ -1,5 +1,6 @@
 /** `svc_metadata`: how a request was routed (wire/chat.md, SvcMetadata). Pure. */
 import type { FailedAttempt } from './decide.ts';
+import { stagesOf } from './guard.ts';
 import type { AcceptedRequest } from './request.ts';
 import type { Candidate, Route } from './routing/index.ts';
 
@@ -36,6 +37,7 @@ export function routingMetadata(request: AcceptedRequest, route: Route, state: R
       })),
     }),
     ...(generationMs !== null && { generation_time: Math.round(generationMs) }),
+    ...(request.hits && { pipeline: stagesOf(request.hits) }),
     summary: summaryOf(route, served, failed.length),
   };
 }

@@ -2,6 +2,7 @@
 import type { GatewayError } from '../base/errors.ts';
 import type { CachedAnswer } from '../cache/index.ts';
 import type { Accepted, ApiType, Generation, ProviderResponse } from '../spend/index.ts';
+import { marksOf } from './guard.ts';
 import type { Metered } from './meter.ts';
 import type { AcceptedRequest } from './request.ts';
 import type { Candidate, Route } from './routing/index.ts';
@@ -25,6 +26,7 @@ export function acceptedOf(request: AcceptedRequest, apiType: ApiType): Accepted
     sessionId: asked.sessionId ?? about.sessionId,
     externalUser: asked.user ?? caller.externalUser,
     metadata: asked.metadata ?? null,
+    ...(request.hits && { guardrails: marksOf(request.hits) }),
   };
 }
 

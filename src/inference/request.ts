@@ -3,6 +3,7 @@ import type { Caller } from '../access/index.ts';
 import type { JsonDocument } from '../base/json.ts';
 import type { Asked, ServedFormat } from '../formats/conversation/format.ts';
 import type { SingleForm } from '../formats/single/index.ts';
+import type { Hit } from '../guardrails/index.ts';
 import type { DataRegion } from '../spend/index.ts';
 import type { CacheWish } from './cached/wish.ts';
 import type { DebugTrail } from './debug.ts';
@@ -38,6 +39,8 @@ export interface AcceptedRequest {
   listeners?: readonly AnswerListener[];
   /** Headers of the answer beside those that all have. */
   answerHeaders?: Readonly<Record<string, string>>;
+  /** What filters of guardrails found; absent: nothing. */
+  hits?: readonly Hit[];
   about: RequestAbout;
 }
 

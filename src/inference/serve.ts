@@ -3,13 +3,17 @@
  * (reserves, journals) and sends to one candidate after the other, `call` answers from the first that does, `meter`
  * and `record` enter what it cost.
  */
+import type { JsonDocument } from '../base/json.ts';
+import type { Asked } from '../formats/conversation/format.ts';
 import type { SortMetric } from '../formats/conversation/preferences.ts';
+import { policyOf } from '../guardrails/index.ts';
 import { answerError, asGatewayError } from './answer.ts';
 import { findCached, wantsCache } from './cached/lookup.ts';
 import { Replay } from './cached/replay.ts';
 import { Call } from './call.ts';
 import { ConversationTask } from './conversation.ts';
 import { Abandoned } from './dispatch.ts';
+import { guarded, metadataOfRefusal } from './guard.ts';
 import { listen } from './log-contents.ts';
 import type { InferenceParts } from './parts.ts';
 import { refuseDisabledTools, withDefaultModel } from './prescribed.ts';
@@ -20,8 +24,12 @@ import type { Task } from './task.ts';
 
 /** A conversation. Resolves when it is answered and entered. Never rejects: whatever goes wrong is told to the client. */
 export function serve(request: InferenceRequest, parts: InferenceParts): Promise<void> {
-  listen(request, request.format.id, parts);
-  return run(request, new ConversationTask(request, parts), parts);
+  const { format } = request;
+  const asked = (document: JsonDocument) => format.asked(document.value);
+  return behindGuardrails(request, format, asked, parts, (guarded) => {
+    listen(guarded, format.id, parts);
+    return run(guarded, new ConversationTask(guarded, parts), parts);
+  });
 }
 
 /** The same for an operation with one public form: embeddings, rerank, images. */
@@ -29,8 +37,40 @@ export function serveSingle<Request, Answer>(
   request: SingleRequest<Request, Answer>,
   parts: InferenceParts,
 ): Promise<void> {
-  listen(request, request.form.id, parts);
-  return run(request, new SingleTask(request, parts), parts);
+  const { form } = request;
+  return behindGuardrails(request, form, form.asked, parts, (guarded) => {
+    listen(guarded, form.id, parts);
+    return run(guarded, new SingleTask(guarded, parts), parts);
+  });
+}
+
+/** Nothing behind it sees a request that its key's guardrails refuse, or what they replace in it. */
+async function behindGuardrails<R extends AcceptedRequest>(
+  request: R,
+  form: Pick<Task, 'encodeFailure'>,
+  asked: (document: JsonDocument) => Asked,
+  parts: InferenceParts,
+  run: (request: R) => Promise<void>,
+): Promise<void> {
+  let admitted: R;
+  try {
+    admitted = guarded(request, asked, parts);
+  } catch (thrown) {
+    refuse(request, form, thrown, parts);
+    return;
+  }
+  return run(admitted);
+}
+
+function refuse(
+  request: AcceptedRequest,
+  form: Pick<Task, 'encodeFailure'>,
+  thrown: unknown,
+  parts: InferenceParts,
+): void {
+  const error = asGatewayError(thrown);
+  if (error.status === 500) parts.log.error('request failed', { generation: request.id, cause: thrown });
+  answerError(request, form, error, metadataOfRefusal(request, thrown, parts.metadataKey));
 }
 
 async function run(request: AcceptedRequest, task: Task, parts: InferenceParts): Promise<void> {
@@ -47,9 +87,7 @@ async function run(request: AcceptedRequest, task: Task, parts: InferenceParts):
     }
   } catch (thrown) {
     if (thrown instanceof Abandoned) return;
-    const error = asGatewayError(thrown);
-    if (error.status === 500) parts.log.error('request failed', { generation: request.id, cause: thrown });
-    answerError(request, task, error, undefined);
+    refuse(request, task, thrown, parts);
   }
 }
 
@@ -76,6 +114,7 @@ export function routeOf(request: AcceptedRequest, task: Task, parts: InferencePa
       ...{ health, credentials, statistics, sessions, random },
       catalog: parts.catalog(),
       policy: parts.policy(),
+      guardrails: policyOf(caller),
       defaultSort: caller.workspace.defaultProviderSort as SortMetric | null,
       maxCandidates: parts.limits.candidates,
     },

@@ -44,6 +44,18 @@ export interface Accepted {
   sessionId: string | null;
   externalUser: string | null;
   metadata: Record<string, string> | null;
+  /** What filters of guardrails found in the request; absent: nothing. */
+  guardrails?: readonly GuardrailMark[];
+}
+
+/** One filter that found something, never what. In the words of the wire; stored as it is. */
+export interface GuardrailMark {
+  guardrail_id: string;
+  guardrail_scope: string;
+  /** Slug of a built-in filter, or the pattern. */
+  filter: string;
+  action: string;
+  matches: number;
 }
 
 /** Counts that GET /generation shows beside the tokens; absent means none. */
@@ -112,8 +124,7 @@ export function encodeGeneration(row: Generation): Record<string, unknown> {
     external_user: row.externalUser,
     finish_reason: row.finishReason,
     generation_time: row.generationMs,
-    // Client libraries want the referer under this name as well.
-    http_referer: row.origin === '' ? null : row.origin,
+    guardrails: row.guardrails ?? [],
     is_byok: row.isByok,
     latency: row.latencyMs,
     model: row.model,

@@ -22,7 +22,15 @@ export type { ActivityQuery, ActivitySum } from './activity/store.ts';
 export type { Budget, Charge, Interval, Refusal, Scope } from './budget.ts';
 export { INTERVALS, limitFromUsd, refusalError, windowEnd, windowStart } from './budget.ts';
 export { tokensOfBytes } from './estimate.ts';
-export type { Accepted, ApiType, DataRegion, Generation, MediaCounts, ProviderResponse } from './generation.ts';
+export type {
+  Accepted,
+  ApiType,
+  DataRegion,
+  Generation,
+  GuardrailMark,
+  MediaCounts,
+  ProviderResponse,
+} from './generation.ts';
 export { encodeGeneration } from './generation.ts';
 export { spendMigrations } from './migrations/index.ts';
 export { type SpendOperationParts, spendOperations } from './operations.ts';

@@ -8,7 +8,7 @@
 import { crc32 } from 'node:zlib';
 import type { Usage } from '../formats/conversation/conversation.ts';
 import type { Charge } from './budget.ts';
-import type { Accepted, Generation } from './generation.ts';
+import type { Accepted, Generation, GuardrailMark } from './generation.ts';
 import type { Attempt } from './index.ts';
 
 /** I intent, A a further attempt, P progress of an open answer, S settled. */
@@ -178,6 +178,7 @@ export interface RowColumns {
   session_id?: string | null;
   external_user?: string | null;
   metadata?: Record<string, string> | null;
+  guardrails?: GuardrailMark[] | null;
   model: string;
   endpoint_id?: string | null;
   provider_name?: string | null;
@@ -257,6 +258,7 @@ function rowColumns(row: Generation): RowColumns {
     session_id: row.sessionId ?? undefined,
     external_user: row.externalUser ?? undefined,
     metadata: row.metadata ?? undefined,
+    guardrails: row.guardrails && [...row.guardrails],
     model: row.model,
     endpoint_id: row.endpointId ?? undefined,
     provider_name: row.providerName ?? undefined,
@@ -335,6 +337,7 @@ export function decodeRow(columns: RowColumns): Generation {
     sessionId: columns.session_id ?? null,
     externalUser: columns.external_user ?? null,
     metadata: columns.metadata ?? null,
+    ...(columns.guardrails && { guardrails: columns.guardrails }),
     model: columns.model,
     endpointId: columns.endpoint_id ?? null,
     providerName: columns.provider_name ?? null,

@@ -20,6 +20,7 @@ const COLUMNS: readonly [name: keyof RowColumns, type: string][] = [
   ['session_id', 'text'],
   ['external_user', 'text'],
   ['metadata', 'jsonb'],
+  ['guardrails', 'jsonb'],
   ['model', 'text'],
   ['endpoint_id', 'text'],
   ['provider_name', 'text'],

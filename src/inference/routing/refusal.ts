@@ -37,7 +37,7 @@ export function noEndpoints(requested: readonly string[]): GatewayError {
 
 const KINDS = ['list', 'privacy', 'constraint'] as const;
 const TEXTS: Record<Rule['kind'], string> = {
-  list: 'no allowed providers: the lists of providers leave none that serves the requested model',
+  list: 'no allowed providers: the lists of models and providers leave none that serves the requested model',
   privacy: 'no endpoint of the requested model handles data as the request or the account demands',
   constraint: 'no endpoint of the requested model satisfies the request',
 };
@@ -60,7 +60,7 @@ export function nothingLeft(
   const told = excluding.filter((rule) => rule.kind === kind);
   const { path } = told.find((rule) => rule.path !== undefined) ?? {};
   const names = unique(told.map(({ name }) => name));
-  const reason = kind === 'list' ? '' : `: ${names.join(', ')}`;
+  const reason = kind === 'list' ? byLists(told) : `: ${names.join(', ')}`;
   return new GatewayError(
     kind === 'list' ? 'permission_denied' : 'not_found',
     `${TEXTS[kind ?? 'constraint']}${reason}`,
@@ -83,6 +83,12 @@ export function nothingLeft(
       },
     },
   );
+}
+
+/** Lists of the request have a path; those without one stand in guardrails. */
+function byLists(told: readonly Rule[]): string {
+  const names = unique(told.filter(({ path }) => path === undefined).map(({ name }) => name));
+  return names.length === 0 ? '' : ` (${names.join(', ')} of the guardrails of this key)`;
 }
 
 function unique(names: readonly string[]): string[] {

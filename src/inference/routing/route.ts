@@ -3,6 +3,7 @@ import { GatewayError } from '../../base/errors.ts';
 import type { Catalog, Endpoint, EndpointStatistics, Model, RoutingVariant } from '../../catalog/index.ts';
 import type { Asked } from '../../formats/conversation/format.ts';
 import type { SortMetric } from '../../formats/conversation/preferences.ts';
+import type { Policy } from '../../guardrails/index.ts';
 import type { Credentials } from './credentials.ts';
 import { type Health, restOf } from './health.ts';
 import { inOrder, type Live, type Wanted } from './order.ts';
@@ -44,6 +45,8 @@ export interface RoutingParts {
   statistics: EndpointStatistics;
   sessions: Sessions;
   policy: RoutingPolicy;
+  /** Of the caller's key; absent: none. */
+  guardrails?: Policy;
   /** What endpoints are sorted by when the request does not say it. */
   defaultSort?: SortMetric | null;
   /** At least 0 and below 1, as Math.random. */
@@ -69,7 +72,7 @@ export function route(request: RoutingRequest, parts: RoutingParts): Route {
     if (model === undefined) throw unknownModel(name, names);
     return model;
   });
-  const rules = rulesFor(asked, request.promptBytes, parts.policy);
+  const rules = rulesFor(asked, request.promptBytes, parts.policy, parts);
   const kept = models.map((model, rank) => admitted(model, rank, rules, request));
   if (kept.every(({ length }) => length === 0)) throw refusal(names, models, rules, request);
   const session = kept.some(({ length }) => length > 1) ? request.session(names[0]!) : undefined;

@@ -4,9 +4,10 @@
  */
 import type { AccountSettings, Pricing } from '../../base/config.ts';
 import { type Price, parsePrice } from '../../base/money.ts';
-import type { Endpoint } from '../../catalog/index.ts';
+import type { Catalog, Endpoint } from '../../catalog/index.ts';
 import type { Asked, Needs } from '../../formats/conversation/format.ts';
 import type { MaxPrice } from '../../formats/conversation/preferences.ts';
+import { OPEN_POLICY, type Policy } from '../../guardrails/index.ts';
 import { isNamed, type PreparedEndpoint, prepareEndpoint } from './prepared.ts';
 
 export interface Rule {
@@ -30,20 +31,28 @@ const MOST_BYTES_PER_TOKEN = 10;
 export const USUAL_BYTES_PER_TOKEN = 4;
 const TOKENS_PER_LISTED_PRICE = 1_000_000n;
 
+/** The effective policy of the caller's guardrails, and the catalog in which their names mean something. */
+export interface Guarded {
+  guardrails?: Policy | undefined;
+  catalog: Catalog;
+}
+
 /** The rules that this request brings along; empty for most. */
-export function rulesFor(asked: Asked, promptBytes: number, policy: RoutingPolicy): readonly Rule[] {
+export function rulesFor(asked: Asked, promptBytes: number, policy: RoutingPolicy, guarded?: Guarded): readonly Rule[] {
   const rules: Rule[] = [];
   addLists(rules, asked);
-  addPrivacy(rules, asked, policy);
+  addPrivacy(rules, asked, policy, guarded?.guardrails);
+  if (guarded !== undefined) addGuardrails(rules, guarded);
   addConstraints(rules, asked, promptBytes);
   if (asked.needs !== undefined) addNeeds(rules, asked.needs, asked.provider.require_parameters === true);
   return rules;
 }
 
-/** Whether the account's own settings leave an endpoint at all, for lists of what can be asked for. */
-export function leavesEndpoint(policy: RoutingPolicy, endpoint: Endpoint): boolean {
+/** Whether the account's own settings and a key's guardrails leave an endpoint at all, for lists of what can be asked for. */
+export function leavesEndpoint(policy: RoutingPolicy, endpoint: Endpoint, guarded?: Guarded): boolean {
   const rules: Rule[] = [];
-  addPrivacy(rules, { provider: {} }, policy);
+  addPrivacy(rules, { provider: {} }, policy, guarded?.guardrails);
+  if (guarded !== undefined) addGuardrails(rules, guarded);
   return rules.every((rule) => rule.keeps(prepareEndpoint(endpoint, 0)));
 }
 
@@ -56,14 +65,23 @@ function addLists(rules: Rule[], { provider: { only, ignore } }: Asked): void {
 }
 
 /** What is not known of an endpoint counts as the worst (`UNKNOWN_DATA_POLICY`), so these rules fail closed. */
-function addPrivacy(rules: Rule[], { provider }: Pick<Asked, 'provider'>, policy: RoutingPolicy): void {
+function addPrivacy(
+  rules: Rule[],
+  { provider }: Pick<Asked, 'provider'>,
+  policy: RoutingPolicy,
+  guardrails: Policy = OPEN_POLICY,
+): void {
   const privacy = (name: string, path: string | undefined, keeps: Rule['keeps']): void => {
     rules.push({ name: `data_policy:${name}`, kind: 'privacy', path, keeps });
   };
-  if (provider.zdr === true || policy.zdr) {
+  const always = provider.zdr === true || policy.zdr;
+  if (always || guardrails.prescription.zdr.size > 0) {
     const { allowSafetyRetention } = policy;
-    privacy('zdr', policy.zdr ? undefined : 'provider.zdr', ({ endpoint: { dataPolicy } }) => {
-      return dataPolicy.zdr && (allowSafetyRetention || !dataPolicy.retainsForSafety);
+    const path = provider.zdr === true && !policy.zdr ? 'provider.zdr' : undefined;
+    privacy('zdr', path, ({ endpoint: { dataPolicy, modelId } }) => {
+      if (!always && !guardrails.wantsZdr(modelId)) return true;
+      if (!dataPolicy.zdr) return false;
+      return !dataPolicy.retainsForSafety || (allowSafetyRetention && guardrails.allowsSafetyRetention(modelId));
     });
   }
   if (provider.data_collection === 'deny') {
@@ -73,6 +91,13 @@ function addPrivacy(rules: Rule[], { provider }: Pick<Asked, 'provider'>, policy
   }
   if (!policy.allowTraining) privacy('training', undefined, ({ endpoint }) => !endpoint.dataPolicy.trains);
   if (!policy.allowPublication) privacy('publication', undefined, ({ endpoint }) => !endpoint.dataPolicy.publishes);
+}
+
+/** What the guardrails of the key say, whatever the request does. */
+function addGuardrails(rules: Rule[], { guardrails, catalog }: Guarded): void {
+  for (const { name, kind, keeps } of guardrails?.prescription.rules ?? []) {
+    rules.push({ name, kind, path: undefined, keeps: ({ endpoint }) => keeps(endpoint, catalog) });
+  }
 }
 
 function addConstraints(rules: Rule[], { provider, media }: Asked, promptBytes: number): void {

@@ -3,5 +3,6 @@ import type { Migration } from '../../storage/migrate.ts';
 import { ledger } from './0020-ledger.ts';
 import { generationsByMonth } from './0021-generations-by-month.ts';
 import { generationsByTime } from './0022-generations-by-time.ts';
+import { guardrailMarks } from './0023-guardrail-marks.ts';
 
-export const spendMigrations: readonly Migration[] = [ledger, generationsByMonth, generationsByTime];
+export const spendMigrations: readonly Migration[] = [ledger, generationsByMonth, generationsByTime, guardrailMarks];

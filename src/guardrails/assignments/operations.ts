@@ -1,0 +1,172 @@
+/** Giving guardrails to keys and members, in bulk, and taking them back (wire/guardrails.md). */
+import { type Caller, KEYS_TOPIC, MEMBERS_TOPIC } from '../../access/index.ts';
+import { GatewayError } from '../../base/errors.ts';
+import { uuidv7 } from '../../base/ids.ts';
+import type { Exchange, Operation } from '../../http/operation.ts';
+import type { Queryable } from '../../storage/database.ts';
+import { existingGuardrail, type GuardrailParts, idOf } from '../operations.ts';
+import * as schema from '../schema.ts';
+import * as store from './store.ts';
+
+const TAG = 'Guardrails';
+
+export function assignmentOperations(parts: GuardrailParts): Operation<Caller>[] {
+  return [
+    listing(parts, 'listKeyAssignments', '/guardrails/assignments/keys', keyPage),
+    listing(parts, 'listMemberAssignments', '/guardrails/assignments/members', memberPage),
+    listing(parts, 'listGuardrailKeyAssignments', '/guardrails/{id}/assignments/keys', keyPage),
+    listing(parts, 'listGuardrailMemberAssignments', '/guardrails/{id}/assignments/members', memberPage),
+    assignment(parts, KEYS, false),
+    assignment(parts, KEYS, true),
+    assignment(parts, MEMBERS, false),
+    assignment(parts, MEMBERS, true),
+  ];
+}
+
+interface Listed {
+  summary: string;
+  reply: typeof schema.KeyAssignmentsEnvelope | typeof schema.MemberAssignmentsEnvelope;
+  read(
+    db: Queryable,
+    organizationId: string,
+    guardrailId: string | null,
+    page: { offset: number; limit: number },
+  ): Promise<{ data: unknown[]; total_count: number }>;
+}
+
+const keyPage: Listed = {
+  summary: 'Which keys have guardrails, the newest assignment first',
+  reply: schema.KeyAssignmentsEnvelope,
+  async read(db, organizationId, guardrailId, page) {
+    const { assignments, total } = await store.listKeyAssignments(db, organizationId, guardrailId, page);
+    const data = assignments.map((one) => ({
+      ...shared(one),
+      key_hash: one.keyHash,
+      key_name: one.keyName,
+      key_label: one.keyLabel,
+    }));
+    return { data, total_count: total };
+  },
+};
+
+const memberPage: Listed = {
+  summary: 'Which members have guardrails, the newest assignment first',
+  reply: schema.MemberAssignmentsEnvelope,
+  async read(db, organizationId, guardrailId, page) {
+    const { assignments, total } = await store.listMemberAssignments(db, organizationId, guardrailId, page);
+    const data = assignments.map((one) => ({
+      ...shared(one),
+      user_id: one.userId,
+      organization_id: one.organizationId,
+    }));
+    return { data, total_count: total };
+  },
+};
+
+function shared({ id, guardrailId, assignedBy, createdAt }: store.KeyAssignment | store.MemberAssignment) {
+  return { id, guardrail_id: guardrailId, assigned_by: assignedBy, created_at: createdAt.toISOString() };
+}
+
+function listing(parts: GuardrailParts, id: string, path: string, { summary, reply, read }: Listed): Operation<Caller> {
+  const ofOne = path.includes('{id}');
+  return {
+    id,
+    method: 'GET',
+    path,
+    summary: ofOne ? `${summary}: of one guardrail` : summary,
+    tag: TAG,
+    access: 'management',
+    ...(ofOne && { params: schema.GuardrailParamsSchema }),
+    query: schema.PageQuerySchema,
+    replies: { 200: { description: 'One page', schema: reply } },
+    async handle(exchange) {
+      const { database } = parts;
+      const { organizationId } = exchange.caller;
+      const { offset = 0, limit = 50 } = exchange.query as schema.PageQuery;
+      const guardrail = ofOne ? await existingGuardrail(database, organizationId, idOf(exchange)) : null;
+      exchange.reply(200, await read(database, organizationId, guardrail?.id ?? null, { offset, limit }));
+    },
+  };
+}
+
+/** Keys or members. */
+interface Kind {
+  noun: 'keys' | 'members';
+  body: typeof schema.KeyHashesSchema | typeof schema.MemberIdsSchema;
+  named(exchange: Exchange<Caller>): string[];
+  /** What every process is told of each that changed. */
+  topic: string;
+  assign: typeof store.assignKeys;
+  unassign: typeof store.unassignKeys;
+}
+
+const KEYS: Kind = {
+  noun: 'keys',
+  body: schema.KeyHashesSchema,
+  named: (exchange) => (exchange.body as { key_hashes: string[] }).key_hashes.map((hash) => hash.toLowerCase()),
+  topic: KEYS_TOPIC,
+  assign: store.assignKeys,
+  unassign: store.unassignKeys,
+};
+
+const MEMBERS: Kind = {
+  noun: 'members',
+  body: schema.MemberIdsSchema,
+  named: (exchange) => (exchange.body as { member_user_ids: string[] }).member_user_ids,
+  topic: MEMBERS_TOPIC,
+  assign: store.assignMembers,
+  unassign: store.unassignMembers,
+};
+
+function assignment(
+  parts: GuardrailParts,
+  { noun, body, named, topic, assign, unassign }: Kind,
+  removes: boolean,
+): Operation<Caller> {
+  const Noun = noun === 'keys' ? 'Keys' : 'Members';
+  const member = removes ? 'unassigned_count' : 'assigned_count';
+  return {
+    id: removes ? `unassign${Noun}` : `assign${Noun}`,
+    method: 'POST',
+    path: `/guardrails/{id}/assignments/${noun}${removes ? '/remove' : ''}`,
+    summary: removes
+      ? `Take the guardrail from ${noun} that have it`
+      : `Give the guardrail to ${noun}, in place of the one that they have; unknown ones are not counted`,
+    tag: TAG,
+    access: 'management',
+    params: schema.GuardrailParamsSchema,
+    body: { schema: body },
+    replies: {
+      200: {
+        description: 'How many, in every process',
+        schema: removes ? schema.UnassignedEnvelope : schema.AssignedEnvelope,
+      },
+    },
+    async handle(exchange) {
+      const { database, changes, clock } = parts;
+      const { organizationId, userId } = exchange.caller;
+      const names = [...new Set(named(exchange))];
+      const { count, settled } = await database.transaction(async (tx) => {
+        const guardrail = await existingGuardrail(tx, organizationId, idOf(exchange));
+        if (guardrail.isDefault) {
+          throw new GatewayError(
+            'invalid_request',
+            'The default guardrail of a workspace governs all of it and is assigned to nobody.',
+            { path: 'id' },
+          );
+        }
+        const createdAt = new Date(clock.now());
+        const ids = names.map(() => uuidv7(createdAt.getTime()));
+        const by = { organizationId, guardrailId: guardrail.id, assignedBy: userId, createdAt };
+        const changed = removes
+          ? await unassign(tx, organizationId, guardrail.id, names)
+          : await assign(tx, names, ids, by);
+        let change: { settled(): Promise<void> } | undefined;
+        for (const name of changed) change = await changes.announce(tx, topic, name);
+        return { count: changed.length, settled: change };
+      });
+      await settled?.settled();
+      exchange.reply(200, { [member]: count });
+    },
+  };
+}

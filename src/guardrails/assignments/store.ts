@@ -1,0 +1,141 @@
+/** The SQL of assignments. Callers open the transactions and have made sure that the guardrail exists. */
+import type { Queryable } from '../../storage/database.ts';
+import { count, type Page } from '../store.ts';
+
+export interface KeyAssignment {
+  id: string;
+  guardrailId: string;
+  keyHash: string;
+  keyName: string;
+  keyLabel: string;
+  assignedBy: string | null;
+  createdAt: Date;
+}
+
+export interface MemberAssignment {
+  id: string;
+  guardrailId: string;
+  userId: string;
+  organizationId: string;
+  assignedBy: string | null;
+  createdAt: Date;
+}
+
+export interface AssignedBy {
+  organizationId: string;
+  guardrailId: string;
+  assignedBy: string | null;
+  createdAt: Date;
+}
+
+/** Of one guardrail, or of all that an organization has; the newest first. */
+export async function listKeyAssignments(
+  db: Queryable,
+  organizationId: string,
+  guardrailId: string | null,
+  { offset, limit }: Page,
+): Promise<{ assignments: KeyAssignment[]; total: number }> {
+  const from = `from guardrail_keys a join api_keys k on k.id = a.key_id
+    where a.organization_id = $1 and ($2::uuid is null or a.guardrail_id = $2) and k.deleted_at is null`;
+  const assignments = await db.query<KeyAssignment>(
+    `select a.id, a.guardrail_id as "guardrailId", k.hash as "keyHash", k.name as "keyName", k.label as "keyLabel",
+            a.assigned_by as "assignedBy", a.created_at as "createdAt"
+       ${from} order by a.created_at desc, a.id desc limit $3 offset $4`,
+    [organizationId, guardrailId, limit, offset],
+  );
+  const total = await count(db, `select count(*)::int as total ${from}`, [organizationId, guardrailId]);
+  return { assignments, total };
+}
+
+export async function listMemberAssignments(
+  db: Queryable,
+  organizationId: string,
+  guardrailId: string | null,
+  { offset, limit }: Page,
+): Promise<{ assignments: MemberAssignment[]; total: number }> {
+  const from = `from guardrail_members a where a.organization_id = $1 and ($2::uuid is null or a.guardrail_id = $2)`;
+  const assignments = await db.query<MemberAssignment>(
+    `select a.id, a.guardrail_id as "guardrailId", a.user_id as "userId", a.organization_id as "organizationId",
+            a.assigned_by as "assignedBy", a.created_at as "createdAt"
+       ${from} order by a.created_at desc, a.id desc limit $3 offset $4`,
+    [organizationId, guardrailId, limit, offset],
+  );
+  const total = await count(db, `select count(*)::int as total ${from}`, [organizationId, guardrailId]);
+  return { assignments, total };
+}
+
+/** Replaces what the keys had. Returns the hashes of the keys that exist. @param ids an id for each */
+export async function assignKeys(
+  tx: Queryable,
+  hashes: readonly string[],
+  ids: readonly string[],
+  { organizationId, guardrailId, assignedBy, createdAt }: AssignedBy,
+): Promise<string[]> {
+  const rows = await tx.query<{ hash: string }>(
+    `with wanted as (
+       select k.id as key_id, k.hash, w.id
+         from unnest($1::text[], $2::uuid[]) as w (hash, id)
+         join api_keys k on k.hash = w.hash
+        where k.organization_id = $3 and k.kind = 'inference' and k.deleted_at is null
+     ), placed as (
+       insert into guardrail_keys (key_id, id, organization_id, guardrail_id, assigned_by, created_at)
+       select key_id, id, $3, $4, $5, $6 from wanted order by key_id
+       on conflict (key_id) do update set id = excluded.id, guardrail_id = excluded.guardrail_id,
+         assigned_by = excluded.assigned_by, created_at = excluded.created_at
+     )
+     select hash from wanted`,
+    [hashes, ids, organizationId, guardrailId, assignedBy, createdAt],
+  );
+  return rows.map(({ hash }) => hash);
+}
+
+/** Returns the hashes of the keys that had this guardrail. */
+export async function unassignKeys(
+  tx: Queryable,
+  organizationId: string,
+  guardrailId: string,
+  hashes: readonly string[],
+): Promise<string[]> {
+  const rows = await tx.query<{ hash: string }>(
+    `delete from guardrail_keys a using api_keys k
+      where k.id = a.key_id and a.organization_id = $1 and a.guardrail_id = $2 and k.hash = any($3)
+      returning k.hash`,
+    [organizationId, guardrailId, hashes],
+  );
+  return rows.map(({ hash }) => hash);
+}
+
+/** Replaces what the members had. Returns those of the users that are members. */
+export async function assignMembers(
+  tx: Queryable,
+  userIds: readonly string[],
+  ids: readonly string[],
+  { organizationId, guardrailId, assignedBy, createdAt }: AssignedBy,
+): Promise<string[]> {
+  const rows = await tx.query<{ userId: string }>(
+    `insert into guardrail_members (organization_id, user_id, id, guardrail_id, assigned_by, created_at)
+     select $3, m.user_id, w.id, $4, $5, $6
+       from unnest($1::text[], $2::uuid[]) as w (user_id, id)
+       join members m on m.organization_id = $3 and m.user_id = w.user_id
+      order by m.user_id
+     on conflict (organization_id, user_id) do update set id = excluded.id, guardrail_id = excluded.guardrail_id,
+       assigned_by = excluded.assigned_by, created_at = excluded.created_at
+     returning user_id as "userId"`,
+    [userIds, ids, organizationId, guardrailId, assignedBy, createdAt],
+  );
+  return rows.map(({ userId }) => userId);
+}
+
+export async function unassignMembers(
+  tx: Queryable,
+  organizationId: string,
+  guardrailId: string,
+  userIds: readonly string[],
+): Promise<string[]> {
+  const rows = await tx.query<{ userId: string }>(
+    `delete from guardrail_members where organization_id = $1 and guardrail_id = $2 and user_id = any($3)
+      returning user_id as "userId"`,
+    [organizationId, guardrailId, userIds],
+  );
+  return rows.map(({ userId }) => userId);
+}

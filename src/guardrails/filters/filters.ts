@@ -1,0 +1,275 @@
+/**
+ * The filters that apply to a key, put together from all of its guardrails: what they find in a body, whether it may be
+ * sent, and the body with what was found replaced. Of a filter that stands in several guardrails the strictest action
+ * counts: block before redact before flag (wire/guardrails.md, "Combination").
+ */
+import type { Clock } from '../../base/clock.ts';
+import { GatewayError } from '../../base/errors.ts';
+import { applyEdits, type Edit, type JsonDocument, parseJson, readDocument, stringifyJson } from '../../base/json.ts';
+import type { FilterAction, Rules } from '../settings.ts';
+import type { Way } from '../store.ts';
+import { BUILTINS, type BuiltinSlug } from './builtins.ts';
+import { type TextVisitor, visitMember } from './document-texts.ts';
+import { Effort, MAX_MATCHES, PatternSet, tooMuch } from './patterns.ts';
+import { type Reading, Readings, type Span } from './reading.ts';
+
+/** Text that is looked through in one request, in characters; more is refused. */
+const MAX_TEXT = 16 * 1024 * 1024;
+/** Matches that a refusal quotes, and how much of each. */
+const QUOTED = 10;
+const QUOTED_LENGTH = 100;
+const DEFAULT_LABEL = '[REDACTED]';
+
+/** One filter as it applies. */
+export interface Filter {
+  readonly kind: 'builtin' | 'pattern';
+  /** Slug, or the pattern itself. */
+  readonly name: string;
+  readonly action: FilterAction;
+  readonly label: string;
+  /** Only in what users wrote. */
+  readonly userOnly: boolean;
+  /** The guardrail that asks for this action. */
+  readonly guardrailId: string;
+  readonly way: Way;
+}
+
+/** What a filter found in one request; the texts themselves are kept nowhere. */
+export interface Hit {
+  readonly filter: Filter;
+  readonly matches: number;
+}
+
+export interface Screened {
+  /** What may be sent: the same object when nothing was replaced. */
+  readonly document: JsonDocument;
+  readonly hits: readonly Hit[];
+}
+
+interface Match extends Span {
+  filter: Filter;
+}
+
+export interface FiltersOf {
+  guardrailId: string;
+  way: Way;
+  rules: Pick<Rules, 'builtins' | 'patterns'>;
+}
+
+export class Filters {
+  readonly #builtins: readonly Filter[];
+  readonly #patterns: readonly Filter[];
+  readonly #set: PatternSet | undefined;
+
+  private constructor(filters: readonly Filter[], set: PatternSet | undefined) {
+    this.#builtins = filters.filter(({ kind }) => kind === 'builtin');
+    this.#patterns = filters.filter(({ kind }) => kind === 'pattern');
+    this.#set = set;
+  }
+
+  /** undefined when no guardrail has any. */
+  static async of(guardrails: readonly FiltersOf[]): Promise<Filters | undefined> {
+    const filters = combined(guardrails);
+    if (filters.length === 0) return undefined;
+    const patterns = filters.filter(({ kind }) => kind === 'pattern').map(({ name }) => name);
+    return new Filters(filters, patterns.length === 0 ? undefined : await PatternSet.of(patterns));
+  }
+
+  /** @throws GatewayError 403 with the matches in its metadata, when a filter blocks; 413 for too much text */
+  screen(document: JsonDocument, clock: Clock): Screened {
+    const found = new Found(this, new Effort(clock));
+    const { exact } = document;
+    for (const { key } of document.members) visitMember(key, exact[key], found);
+    const hits = [...found.counts].map(([filter, matches]) => ({ filter, matches }));
+    if (hits.some(({ filter }) => filter.action === 'block')) throw new BlockedByFilter(hits, found.quotes);
+    if (!hits.some(({ filter }) => filter.action === 'redact')) return { document, hits };
+    return { document: this.#redacted(document, new Effort(clock)), hits };
+  }
+
+  #redacted(document: JsonDocument, effort: Effort): JsonDocument {
+    const visitor: TextVisitor = {
+      text: (text, byUser) => replaced(text, this.matches(text, byUser, effort)),
+      neighbours: (texts, byUser) => replacedAcross(texts, this.matches(texts.join(''), byUser, effort)),
+    };
+    const edits: Edit[] = [];
+    for (const { key, valueStart, valueEnd } of document.members) {
+      const before = document.bytes.toString('utf8', valueStart, valueEnd);
+      const value = parseJson(before);
+      const written = stringifyJson(value);
+      const json = stringifyJson(visitMember(key, value, visitor));
+      if (json !== written) edits.push({ key, json });
+    }
+    return edits.length === 0 ? document : readDocument(applyEdits(document, edits));
+  }
+
+  /** Where in a text the filters match. */
+  matches(text: string, byUser: boolean, effort: Effort): Match[] {
+    const matches: Match[] = [];
+    const readings = new Readings(text);
+    const { hidden } = readings;
+    for (const filter of this.#builtins) {
+      if (filter.userOnly && !byUser) continue;
+      const { find } = BUILTINS[filter.name as BuiltinSlug];
+      add(matches, filter, find(readings.skeleton.text), readings.skeleton);
+      if (hidden !== undefined) add(matches, filter, find(hidden.text), hidden);
+    }
+    if (this.#set === undefined) return matches;
+    this.#addPatterns(matches, { text, original: (span) => span }, effort);
+    if (!readings.ascii && readings.plain.text !== text) this.#addPatterns(matches, readings.plain, effort);
+    if (hidden !== undefined) this.#addPatterns(matches, hidden, effort);
+    return matches;
+  }
+
+  #addPatterns(matches: Match[], reading: Reading, effort: Effort): void {
+    for (const index of this.#set!.matching(reading.text, effort)) {
+      add(matches, this.#patterns[index]!, this.#set!.find(index, reading.text), reading);
+    }
+  }
+}
+
+function add(matches: Match[], filter: Filter, spans: readonly Span[], reading: Reading): void {
+  if (spans.length > MAX_MATCHES) throw tooMuch();
+  for (const span of spans) matches.push({ filter, ...reading.original(span) });
+}
+
+/** Looks, and changes nothing. */
+class Found implements TextVisitor {
+  readonly counts = new Map<Filter, number>();
+  readonly quotes: string[] = [];
+  readonly #filters: Filters;
+  readonly #effort: Effort;
+  #length = 0;
+
+  constructor(filters: Filters, effort: Effort) {
+    this.#filters = filters;
+    this.#effort = effort;
+  }
+
+  text(text: string, byUser: boolean): string {
+    this.#length += text.length;
+    if (this.#length > MAX_TEXT) throw tooMuch();
+    for (const match of this.#filters.matches(text, byUser, this.#effort)) this.#note(match, text);
+    return text;
+  }
+
+  neighbours(texts: readonly string[], byUser: boolean): readonly string[] {
+    const whole = texts.join('');
+    const borders = bordersOf(texts);
+    for (const match of this.#filters.matches(whole, byUser, this.#effort)) {
+      if (crosses(match, borders)) this.#note(match, whole);
+    }
+    return texts;
+  }
+
+  #note({ filter, start, end }: Match, text: string): void {
+    this.counts.set(filter, (this.counts.get(filter) ?? 0) + 1);
+    if (filter.action !== 'block') return;
+    const quote = text.slice(start, Math.min(end, start + QUOTED_LENGTH)).toWellFormed();
+    if (this.quotes.length < QUOTED && !this.quotes.includes(quote)) this.quotes.push(quote);
+  }
+}
+
+/** Filters refuse a request. The matched texts go to the client that sent them and nowhere else. */
+export class BlockedByFilter extends GatewayError {
+  readonly hits: readonly Hit[];
+
+  constructor(hits: readonly Hit[], quotes: readonly string[]) {
+    const filters = hits.map(({ filter }) => filter).filter(({ action }) => action === 'block');
+    const names = filters.map(({ kind, name, label }) => (kind === 'builtin' ? name : label)).join(', ');
+    super('permission_denied', `a guardrail of this key blocks the request: ${names}`, {
+      metadata: {
+        error_type: 'permission_denied',
+        patterns: quotes,
+        filters: filters.map(({ kind, name, guardrailId, way }) => ({
+          [kind === 'builtin' ? 'slug' : 'pattern']: name.slice(0, 1_000),
+          guardrail_id: guardrailId,
+          guardrail_scope: way,
+        })),
+      },
+    });
+    this.hits = hits;
+  }
+}
+
+function bordersOf(texts: readonly string[]): number[] {
+  const borders: number[] = [];
+  let at = 0;
+  for (const text of texts.slice(0, -1)) {
+    at += text.length;
+    borders.push(at);
+  }
+  return borders;
+}
+
+function crosses({ start, end }: Span, borders: readonly number[]): boolean {
+  return borders.some((border) => start < border && border < end);
+}
+
+/** Redacted places, none of which overlap, in order. */
+function places(matches: readonly Match[]): (Span & { label: string })[] {
+  const sorted = matches
+    .filter(({ filter }) => filter.action === 'redact')
+    .sort((a, b) => a.start - b.start || b.end - a.end);
+  const merged: (Span & { label: string })[] = [];
+  for (const { start, end, filter } of sorted) {
+    const last = merged.at(-1);
+    if (last !== undefined && start < last.end) last.end = Math.max(last.end, end);
+    else merged.push({ start, end, label: filter.label });
+  }
+  return merged;
+}
+
+function replaced(text: string, matches: readonly Match[]): string {
+  if (matches.length === 0) return text;
+  let result = '';
+  let from = 0;
+  for (const { start, end, label } of places(matches)) {
+    result += text.slice(from, start) + label;
+    from = end;
+  }
+  return from === 0 ? text : result + text.slice(from);
+}
+
+/** The label stands where the match begins; the parts stay parts. */
+function replacedAcross(texts: readonly string[], matches: readonly Match[]): readonly string[] {
+  const borders = bordersOf(texts);
+  const crossing = places(matches.filter((match) => crosses(match, borders)));
+  if (crossing.length === 0) return texts;
+  let offset = 0;
+  return texts.map((text) => {
+    let result = '';
+    let from = 0;
+    for (const { start, end, label } of crossing) {
+      const first = Math.max(start - offset, 0);
+      const last = Math.min(end - offset, text.length);
+      if (first >= last) continue;
+      result += text.slice(from, first) + (start >= offset ? label : '');
+      from = last;
+    }
+    offset += text.length;
+    return result + text.slice(from);
+  });
+}
+
+const STRICTNESS: Readonly<Record<FilterAction, number>> = { flag: 0, redact: 1, block: 2 };
+
+function combined(guardrails: readonly FiltersOf[]): Filter[] {
+  const byName = new Map<string, Filter>();
+  const offer = (filter: Filter): void => {
+    const id = `${filter.kind} ${filter.userOnly} ${filter.name}`;
+    const present = byName.get(id);
+    if (present === undefined || STRICTNESS[filter.action] > STRICTNESS[present.action]) byName.set(id, filter);
+  };
+  for (const { guardrailId, way, rules } of guardrails) {
+    for (const { slug, action, scanScope } of rules.builtins ?? []) {
+      const { label } = BUILTINS[slug as BuiltinSlug];
+      const userOnly = scanScope === 'user_only';
+      offer({ kind: 'builtin', name: slug, action, label, userOnly, guardrailId, way });
+    }
+    for (const { pattern, action, label } of rules.patterns ?? []) {
+      const shown = label ?? DEFAULT_LABEL;
+      offer({ kind: 'pattern', name: pattern, action, label: shown, userOnly: false, guardrailId, way });
+    }
+  }
+  return [...byName.values()];
+}

@@ -1,0 +1,121 @@
+/** Finders of numbers that mean somebody: telephone, social security and card numbers, internet addresses. */
+import { isIPv6 } from 'node:net';
+import type { Span } from './reading.ts';
+
+/** What stands shortly before a number says what it is. */
+const REACH = 40;
+const SPEAKS_OF_PHONES =
+  /\b(?:tel|telephone|telefon|téléphone|telefono|phone|call|fax|mobile|mobil|cell|handy|whatsapp|sms|text me|reach me|number is|ring)\b[^\n]{0,24}$/i;
+const SPEAKS_OF_SSN = /\b(?:ssn|social security|soc\.? sec)\b[^\n]{0,24}$/i;
+const SPEAKS_OF_VERSIONS = /(?:\bv|\bversion|\bver\.?|\brelease|\bsection|\bchapter|\bbuild|§)\s{0,2}$/i;
+
+const INTERNATIONAL = /(?<![\w+])\+[1-9](?:[ ().-]{0,3}\d){7,14}(?!\d)/g;
+const NORTH_AMERICAN = /(?<![\w.+-])(?:1[-. ])?(?:\([2-9]\d{2}\) ?|[2-9]\d{2}[-. ])[2-9]\d{2}[-. ]\d{4}(?![\w-]|\.\d)/g;
+const NATIONAL = /(?<![\w.+-])(?:\(0\d{1,4}\)|0\d{1,4}|\d{3,4})(?:[ /-]?\d){5,9}(?![\w-]|\.\d)/g;
+
+export function phones(text: string): Span[] {
+  const spans = [...all(INTERNATIONAL, text), ...all(NORTH_AMERICAN, text)];
+  for (const span of all(NATIONAL, text)) {
+    const digits = text.slice(span.start, span.end).replace(/\D/g, '').length;
+    if (digits >= 7 && digits <= 12 && SPEAKS_OF_PHONES.test(before(text, span))) spans.push(span);
+  }
+  return spans;
+}
+
+const SSN = /(?<![\d-])(?!000|666|9\d\d)\d{3}([- ])(?!00)\d{2}\1(?!0000)\d{4}(?![\d-])/g;
+const BARE_SSN = /(?<![\d-])(?!000|666|9\d\d)\d{3}(?!00)\d{2}(?!0000)\d{4}(?![\d-])/g;
+
+export function socialSecurityNumbers(text: string): Span[] {
+  const bare = all(BARE_SSN, text).filter((span) => SPEAKS_OF_SSN.test(before(text, span)));
+  return [...all(SSN, text), ...bare];
+}
+
+/** Digits with at most one separator between two of them. */
+const DIGIT_RUN = /\d(?:[ -]?\d){11,}/g;
+const CARD_LENGTHS = [19, 18, 17, 16, 15, 14, 13, 12];
+
+export function cardNumbers(text: string): Span[] {
+  const spans: Span[] = [];
+  for (const run of all(DIGIT_RUN, text)) cardsIn(text, run, spans);
+  return spans;
+}
+
+/** A card's number begins and ends where a group of digits does. */
+function cardsIn(text: string, { start, end }: Span, spans: Span[]): void {
+  const at: number[] = [];
+  for (let index = start; index < end; index++) if (isDigit(text.charCodeAt(index))) at.push(index);
+  const isBorder = (place: number) => place === 0 || place === at.length || at[place]! - at[place - 1]! > 1;
+  for (let first = 0; first + 12 <= at.length; first++) {
+    if (!isBorder(first)) continue;
+    const length = CARD_LENGTHS.find((count) => {
+      if (first + count > at.length || !isBorder(first + count)) return false;
+      let digits = '';
+      for (let index = first; index < first + count; index++) digits += text[at[index]!];
+      return isIssued(digits) && passesLuhn(digits);
+    });
+    if (length === undefined) continue;
+    spans.push({ start: at[first]!, end: at[first + length - 1]! + 1 });
+    first += length - 1;
+  }
+}
+
+/** Whether a card network gives numbers with this beginning and length. */
+function isIssued(digits: string): boolean {
+  const { length } = digits;
+  const two = Number(digits.slice(0, 2));
+  const three = Number(digits.slice(0, 3));
+  const four = Number(digits.slice(0, 4));
+  if (digits[0] === '4') return length === 13 || length === 16 || length === 19;
+  if ((two >= 51 && two <= 55) || (four >= 2221 && four <= 2720)) return length === 16;
+  if (two === 34 || two === 37) return length === 15;
+  if (four === 6011 || two === 65 || (three >= 644 && three <= 649) || two === 62) return length >= 16;
+  if (two === 36 || two === 38 || two === 39 || (three >= 300 && three <= 305)) return length === 14;
+  if (four >= 3528 && four <= 3589) return length >= 16;
+  return (two === 50 || (two >= 56 && two <= 58) || two === 63 || two === 67) && length >= 16;
+}
+
+function passesLuhn(digits: string): boolean {
+  let sum = 0;
+  for (let index = 0; index < digits.length; index++) {
+    const digit = digits.charCodeAt(digits.length - 1 - index) - 48;
+    const doubled = index % 2 === 1 ? digit * 2 : digit;
+    sum += doubled > 9 ? doubled - 9 : doubled;
+  }
+  return sum % 10 === 0;
+}
+
+const OCTET = '(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)';
+const IPV4 = new RegExp(`(?<![\\w.-])(?:${OCTET}\\.){3}${OCTET}(?![\\w-]|\\.\\d)`, 'g');
+/** Nobody's: this machine, none, everybody. */
+const NOBODYS_IPV4 = /^(?:127\.|0\.0\.0\.0$|255\.255\.255\.255$)/;
+const IPV6 = /(?<![\w:.])[0-9a-f]{0,4}(?::[0-9a-f]{0,4}){2,7}(?::(?:\d{1,3}\.){3}\d{1,3})?(?![\w:])/gi;
+
+export function internetAddresses(text: string): Span[] {
+  const spans = all(IPV4, text).filter((span) => {
+    return !NOBODYS_IPV4.test(text.slice(span.start, span.end)) && !SPEAKS_OF_VERSIONS.test(before(text, span));
+  });
+  if (!text.includes(':')) return spans;
+  for (const span of all(IPV6, text)) {
+    const address = text.slice(span.start, span.end);
+    if (address.length > 3 && /\d/.test(address) && isIPv6(address)) spans.push(span);
+  }
+  return spans;
+}
+
+function before(text: string, { start }: Span): string {
+  return text.slice(Math.max(0, start - REACH), start);
+}
+
+function isDigit(code: number): boolean {
+  return code >= 48 && code <= 57;
+}
+
+/** Every place where a pattern matches. @param pattern global */
+export function all(pattern: RegExp, text: string): Span[] {
+  const spans: Span[] = [];
+  pattern.lastIndex = 0;
+  for (let match = pattern.exec(text); match !== null; match = pattern.exec(text)) {
+    spans.push({ start: match.index, end: match.index + match[0].length });
+  }
+  return spans;
+}

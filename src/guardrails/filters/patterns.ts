@@ -1,0 +1,148 @@
+/**
+ * Regular expressions that users write, matched in linear time by RE2's rules (re2js). One automaton tells which of many
+ * match at all, so that a text in which none does is gone through once however many there are.
+ */
+import type { Clock } from '../../base/clock.ts';
+import { GatewayError } from '../../base/errors.ts';
+import type { PatternFilter } from '../settings.ts';
+import { forbiddenIn } from './dialect.ts';
+import type { Span } from './reading.ts';
+
+type Engine = typeof import('re2js');
+type Expression = ReturnType<Engine['RE2JS']['compile']>;
+
+/** Places that one text may be matched at before it is refused as too much to look through. */
+export const MAX_MATCHES = 20_000;
+
+/** Characters of a long text that are looked at between two looks at the clock. */
+const PIECE = 32_768;
+/** How long the patterns of one request may take. RE2 is linear in the text, and in the pattern as well. */
+const MOST_EFFORT_MS = 1_000;
+
+/** What one request's patterns have cost so far. */
+export class Effort {
+  readonly #clock: Clock;
+  readonly #startedAt: number;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#startedAt = clock.monotonic();
+  }
+
+  check(): void {
+    if (this.#clock.monotonic() - this.#startedAt > MOST_EFFORT_MS) throw tooMuch();
+  }
+}
+
+let engine: Promise<Engine> | undefined;
+
+/** Only installations that use patterns load it. */
+function loadEngine(): Promise<Engine> {
+  engine ??= import('re2js');
+  return engine;
+}
+
+/**
+ * @param path of the list, for messages
+ * @throws GatewayError 400 `invalid_regex_pattern` with the position, for a pattern that cannot be taken
+ */
+export async function checkPatterns(path: string, filters: readonly PatternFilter[]): Promise<void> {
+  if (filters.length === 0) return;
+  const { RE2JS } = await loadEngine();
+  filters.forEach(({ pattern }, index) => {
+    const where = `${path}[${index}].pattern`;
+    const forbidden = forbiddenIn(pattern);
+    if (forbidden !== undefined) throw invalidPattern(where, forbidden.problem, forbidden.position);
+    let expression: Expression;
+    try {
+      expression = compile(RE2JS, pattern);
+    } catch (error) {
+      throw invalidPattern(where, problemOf(error), positionOf(error, pattern));
+    }
+    if (expression.matcher('').find()) {
+      throw invalidPattern(where, 'it matches the empty text, so it would match everywhere', 0);
+    }
+  });
+}
+
+function invalidPattern(path: string, problem: string, position: number | undefined): GatewayError {
+  const at = position === undefined ? '' : ` at position ${position}`;
+  return new GatewayError('invalid_request', `${path}: invalid_regex_pattern: ${problem}${at}`, {
+    path,
+    metadata: { reason: 'invalid_regex_pattern', ...(position !== undefined && { position }) },
+  });
+}
+
+function compile(RE2JS: Engine['RE2JS'], pattern: string): Expression {
+  return RE2JS.compile(RE2JS.translateRegExp(pattern));
+}
+
+/** What the engine says, without the pattern in it. */
+function problemOf(error: unknown): string {
+  const { error: problem } = error as { error?: unknown };
+  return typeof problem === 'string' ? problem : 'it cannot be read';
+}
+
+/** The engine tells the piece that is wrong; where that stands only once, its place is known. */
+function positionOf(error: unknown, pattern: string): number | undefined {
+  const { input: piece } = error as { input?: unknown };
+  if (typeof piece !== 'string' || piece === '') return undefined;
+  const at = pattern.indexOf(piece);
+  return at === -1 ? undefined : at;
+}
+
+/** Compiled patterns that are asked together; the index is that of the list they were made from. */
+export class PatternSet {
+  readonly #set: InstanceType<Engine['RE2Set']>;
+  readonly #expressions: readonly Expression[];
+
+  private constructor(set: InstanceType<Engine['RE2Set']>, expressions: readonly Expression[]) {
+    this.#set = set;
+    this.#expressions = expressions;
+  }
+
+  static async of(patterns: readonly string[]): Promise<PatternSet> {
+    const { RE2JS, RE2Set } = await loadEngine();
+    const set = new RE2Set();
+    for (const pattern of patterns) set.add(RE2JS.translateRegExp(pattern));
+    set.compile();
+    return new PatternSet(
+      set,
+      patterns.map((pattern) => compile(RE2JS, pattern)),
+    );
+  }
+
+  /**
+   * Which patterns match somewhere in the text. A long one is first gone through in pieces, so that patterns that are slow
+   * on it are noticed before all of it was read.
+   */
+  matching(text: string, effort: Effort): readonly number[] {
+    if (text.length > 2 * PIECE) {
+      for (let at = 0; at < text.length; at += PIECE) {
+        this.#set.match(text.slice(at, at + PIECE));
+        effort.check();
+      }
+    }
+    const found = this.#set.match(text);
+    effort.check();
+    return found;
+  }
+
+  /** Where one of them does; empty matches are none. */
+  find(index: number, text: string): Span[] {
+    const spans: Span[] = [];
+    const matcher = this.#expressions[index]!.matcher(text);
+    while (matcher.find()) {
+      if (matcher.end() > matcher.start()) spans.push({ start: matcher.start(), end: matcher.end() });
+      if (spans.length > MAX_MATCHES) throw tooMuch();
+    }
+    return spans;
+  }
+}
+
+export function tooMuch(): GatewayError {
+  return new GatewayError(
+    'payload_too_large',
+    'the body holds more text than the filters of this key can look through',
+  );
+}

@@ -1,0 +1,91 @@
+/** Finders of e-mail addresses and of secrets. */
+import { all } from './numbers.ts';
+import type { Span } from './reading.ts';
+
+const LOCAL_PART = /[\p{L}\p{N}._%+'-]/u;
+const DOMAIN = /(?:[\p{L}\p{N}](?:[\p{L}\p{N}-]{0,61}[\p{L}\p{N}])?\.){1,10}\p{L}{2,24}/uy;
+const LONGEST_LOCAL = 64;
+/** What stands behind the last dot of a file's name and of no domain. */
+const FILE_ENDINGS = /\.(?:png|jpe?g|gif|webp|svg|[jt]sx?|mjs|css|json|html)$/i;
+/** The user's part of an address, as in `postgres://user:password@host`. */
+const AUTHORITY = /:\/\/[^\s/?#]*$/;
+
+export function emails(text: string): Span[] {
+  const spans: Span[] = [];
+  for (let at = text.indexOf('@'); at !== -1; at = text.indexOf('@', at + 1)) {
+    let start = at;
+    while (start > 0 && at - start < LONGEST_LOCAL && LOCAL_PART.test(text[start - 1]!)) start -= 1;
+    while (start < at && /[.'-]/.test(text[start]!)) start += 1;
+    DOMAIN.lastIndex = at + 1;
+    const domain = DOMAIN.exec(text)?.[0];
+    if (start === at || domain === undefined || FILE_ENDINGS.test(domain)) continue;
+    if (AUTHORITY.test(text.slice(Math.max(0, start - 100), start))) continue;
+    const end = at + 1 + domain.length;
+    // git@github.com:owner/name
+    if (text.slice(start, at) === 'git' && text[end] === ':') continue;
+    spans.push({ start, end });
+  }
+  return spans;
+}
+
+/** Each begins where a word does, so that a text is gone through once. */
+const TOKENS = new RegExp(
+  [
+    '(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}(?![0-9A-Za-z])',
+    'gh[pousr]_[0-9A-Za-z]{30,255}',
+    'github_pat_[0-9A-Za-z_]{22,255}',
+    'gl(?:pat|dt|rt)-[0-9A-Za-z_-]{20,}',
+    'sk-(?!svc-)[0-9A-Za-z_-]*[0-9][0-9A-Za-z_-]{19,}',
+    'sk-svc-[0-9A-Za-z_-]{20,}',
+    '(?:sk|rk|pk)_(?:live|test)_[0-9A-Za-z]{16,}',
+    'whsec_[0-9A-Za-z+/=]{20,}',
+    'xox[abeprs]-[0-9A-Za-z-]{10,}',
+    'xapp-\\d-[0-9A-Za-z-]{10,}',
+    'AIza[0-9A-Za-z_-]{35}',
+    'ya29\\.[0-9A-Za-z_-]{20,}',
+    'GOCSPX-[0-9A-Za-z_-]{20,}',
+    'eyJ[0-9A-Za-z_-]{10,}\\.eyJ[0-9A-Za-z_-]{10,}\\.[0-9A-Za-z_-]{10,}',
+    'SG\\.[0-9A-Za-z_-]{16,}\\.[0-9A-Za-z_-]{16,}',
+    'npm_[0-9A-Za-z]{36}',
+    'pypi-[0-9A-Za-z_-]{50,}',
+    'hf_[0-9A-Za-z]{30,}',
+    'dop_v1_[0-9a-f]{64}',
+    'shpat_[0-9a-f]{32}',
+    'AGE-SECRET-KEY-1[0-9A-Z]{50,}',
+  ]
+    .map((token) => `(?<![0-9A-Za-z_-])${token}`)
+    .join('|'),
+  'g',
+);
+const PRIVATE_KEY =
+  /-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----|$)/g;
+const PASSWORD_IN_ADDRESS = /(?<![0-9A-Za-z+.-])[a-z][a-z0-9+.-]{1,20}:\/\/[^\s:/?#@]{1,100}:([^\s/?#@]{3,200})@/dg;
+const ASSIGNED =
+  /(?<![0-9A-Za-z])(?:[a-z0-9]{1,20}[_-]){0,3}(?:password|passwd|passphrase|pwd|secret|api[_-]?key|apikey|access[_-]?key|auth[_-]?token|access[_-]?token|private[_-]?key|client[_-]?secret)["']?\s{0,5}(?:[:=]|=>|:=)\s{0,5}["']?([^\s"',;)}\]]{8,200})/dgi;
+/** Stands where a secret will be put, or where it comes from. */
+const PLACEHOLDER =
+  /^(?:<|\$|\{|%|\*+|x{4,}|\.{3}|your|my|example|changeme|placeholder|redacted|process\.|os\.|env|getenv|null|none|undefined|true|false|string|required)|[([]|\*{4}|\.{3}/i;
+
+export function secrets(text: string): Span[] {
+  const spans = all(TOKENS, text);
+  if (text.includes('-----BEGIN')) spans.push(...all(PRIVATE_KEY, text));
+  if (text.includes('://')) spans.push(...groups(PASSWORD_IN_ADDRESS, text, (value) => !PLACEHOLDER.test(value)));
+  spans.push(...groups(ASSIGNED, text, (value) => !PLACEHOLDER.test(value) && isMixed(value)));
+  return spans;
+}
+
+/** Words are no secrets; what mixes letters with digits or signs may be one. */
+function isMixed(value: string): boolean {
+  return /[A-Za-z]/.test(value) && /[0-9!#$%^&*+/@=]/.test(value);
+}
+
+/** Where the first group of a pattern matches. */
+function groups(pattern: RegExp, text: string, keeps: (value: string) => boolean): Span[] {
+  const spans: Span[] = [];
+  pattern.lastIndex = 0;
+  for (let match = pattern.exec(text); match !== null; match = pattern.exec(text)) {
+    const place = match.indices?.[1];
+    if (place !== undefined && keeps(match[1]!)) spans.push({ start: place[0], end: place[1] });
+  }
+  return spans;
+}

@@ -1,0 +1,191 @@
+/** Guardrails without I/O: reading what a management client sets, and showing a guardrail on the wire. */
+import { invalidField } from '../base/errors.ts';
+import { type Nano, nanoFromUsd, usdFromNano } from '../base/money.ts';
+import { BUILTINS, type BuiltinSlug, NEEDS_LANGUAGE_MODEL } from './filters/builtins.ts';
+import type { GuardrailBody, GuardrailReply } from './schema.ts';
+import type { BuiltinFilter, GuardrailSettings, PatternFilter, Rules } from './settings.ts';
+import type { StoredGuardrail } from './store.ts';
+import { VENDORS, type Vendor } from './vendors.ts';
+
+/**
+ * The settings after a change: what the body does not name stays, a list replaces the one before, null clears. Patterns
+ * are checked apart (`filters/patterns.ts`). Throws GatewayError 400 with the field's path for what the schema cannot say.
+ */
+export function changedSettings(before: GuardrailSettings, body: GuardrailBody): GuardrailSettings {
+  const { limitNano, resetInterval } = changedLimit(before, body);
+  return {
+    name: body.name === undefined ? before.name : shownName(body.name),
+    description: body.description === undefined ? before.description : storable('description', body.description),
+    rules: changedRules(before.rules, body),
+    limitNano,
+    resetInterval,
+    includeByok: body.include_byok_in_budgets ?? before.includeByok,
+  };
+}
+
+function changedRules(before: Rules, body: GuardrailBody): Rules {
+  const kept = <T>(given: T | undefined, present: T): T => (given === undefined ? present : given);
+  const regions = body.allowed_data_regions;
+  return {
+    allowedRegions: kept(regions && [...new Set(regions)], before.allowedRegions),
+    allowedModels: kept(names('allowed_models', body.allowed_models), before.allowedModels),
+    ignoredModels: kept(names('ignored_models', body.ignored_models), before.ignoredModels),
+    allowedProviders: kept(names('allowed_providers', body.allowed_providers), before.allowedProviders),
+    ignoredProviders: kept(names('ignored_providers', body.ignored_providers), before.ignoredProviders),
+    builtins: kept(builtins(body), before.builtins),
+    patterns: kept(patterns(body), before.patterns),
+    freePublication: kept(body.enable_free_model_publication, before.freePublication),
+    freeTraining: kept(body.enable_free_model_training, before.freeTraining),
+    paidTraining: kept(body.enable_paid_model_training, before.paidTraining),
+    zdrWritten: kept(body.enforce_zdr, before.zdrWritten),
+    zdr: changedZdr(before.zdr, body),
+    safetyRetention: {
+      vendor_c: kept(aliased(body, 'allow_safety_retention_', 'vendor_c', 'google'), before.safetyRetention.vendor_c),
+      other: kept(body.allow_safety_retention_other, before.safetyRetention.other),
+    },
+  };
+}
+
+/** spec.md: the deprecated member is copied into every one by vendor that the request does not name. */
+function changedZdr(before: Rules['zdr'], body: GuardrailBody): Rules['zdr'] {
+  const zdr: Record<Vendor, boolean | null> = { ...before };
+  const set = (vendor: Vendor, given: boolean | null | undefined): void => {
+    const value = given === undefined ? body.enforce_zdr : given;
+    if (value !== undefined) zdr[vendor] = value;
+  };
+  for (const { token, alias } of VENDORS) set(token, aliased(body, 'enforce_zdr_', token, alias));
+  set('other', body.enforce_zdr_other);
+  return zdr;
+}
+
+/** A member that has two names. */
+function aliased(body: GuardrailBody, prefix: string, token: string, alias: string): boolean | null | undefined {
+  const own = body[prefix + token] as boolean | null | undefined;
+  const other = body[prefix + alias] as boolean | null | undefined;
+  if (own !== undefined && other !== undefined && own !== other) {
+    throw invalidField(prefix + alias, `says something else than ${prefix}${token}, which is the same`);
+  }
+  return own === undefined ? other : own;
+}
+
+function changedLimit(
+  before: GuardrailSettings,
+  { limit_usd: limit, reset_interval: interval }: GuardrailBody,
+): Pick<GuardrailSettings, 'limitNano' | 'resetInterval'> {
+  if (limit === undefined && interval === undefined) return before;
+  if (limit === undefined || interval === undefined || (limit === null) !== (interval === null)) {
+    const missing = limit === undefined || limit === null ? 'limit_usd' : 'reset_interval';
+    throw invalidField(missing, 'is needed: limit_usd and reset_interval stand together or not at all');
+  }
+  return { limitNano: limit === null ? null : limitNano(limit), resetInterval: interval };
+}
+
+/** To the nearest nano-dollar. */
+function limitNano(usd: number): Nano {
+  const nano = nanoFromUsd(usd.toFixed(9));
+  if (nano === 0n) throw invalidField('limit_usd', 'must be at least 0.000000001');
+  return nano;
+}
+
+function names(path: string, list: readonly string[] | null | undefined): string[] | null | undefined {
+  if (list === undefined || list === null) return list;
+  return [
+    ...new Set(
+      list.map((name, index) => {
+        const trimmed = name.trim();
+        if (trimmed === '') throw invalidField(`${path}[${index}]`, 'must not be blank');
+        return storable(`${path}[${index}]`, trimmed);
+      }),
+    ),
+  ];
+}
+
+function builtins({ content_filter_builtins: list }: GuardrailBody): BuiltinFilter[] | null | undefined {
+  if (list === undefined || list === null) return list;
+  const seen = new Set<string>();
+  const filters = list.map(({ slug, action, scan_scope: scanScope }, index): BuiltinFilter => {
+    const path = `content_filter_builtins[${index}]`;
+    if (NEEDS_LANGUAGE_MODEL.has(slug)) {
+      throw invalidField(`${path}.slug`, `"${slug}" is not built: no pattern finds it reliably`);
+    }
+    if (!Object.hasOwn(BUILTINS, slug)) {
+      throw invalidField(`${path}.slug`, `must be one of ${Object.keys(BUILTINS).join(', ')}`);
+    }
+    if (scanScope !== undefined && slug !== 'regex-prompt-injection') {
+      throw invalidField(`${path}.scan_scope`, 'is a setting of regex-prompt-injection only');
+    }
+    if (seen.has(slug)) throw invalidField(`${path}.slug`, `"${slug}" stands twice`);
+    seen.add(slug);
+    return { slug, action, ...(slug === 'regex-prompt-injection' && { scanScope: scanScope ?? 'all_messages' }) };
+  });
+  return filters.length === 0 ? null : filters;
+}
+
+function patterns({ content_filters: list }: GuardrailBody): PatternFilter[] | null | undefined {
+  if (list === undefined || list === null) return list;
+  const filters = list.map(({ pattern, action, label }, index) => ({
+    pattern: storable(`content_filters[${index}].pattern`, pattern),
+    action,
+    label: storable(`content_filters[${index}].label`, label ?? null),
+  }));
+  return filters.length === 0 ? null : filters;
+}
+
+/** `Guardrail` of wire/guardrails.md; the members by vendor under both of their names. */
+export function guardrailReply(guardrail: StoredGuardrail): GuardrailReply {
+  const { rules } = guardrail;
+  const byVendor: Record<string, boolean | null> = {};
+  for (const { token, alias } of VENDORS) {
+    byVendor[`enforce_zdr_${token}`] = rules.zdr[token];
+    byVendor[`enforce_zdr_${alias}`] = rules.zdr[token];
+  }
+  return {
+    id: guardrail.id,
+    name: guardrail.name,
+    description: guardrail.description,
+    workspace_id: guardrail.workspaceId,
+    allowed_data_regions: list(rules.allowedRegions),
+    allowed_models: list(rules.allowedModels),
+    allowed_providers: list(rules.allowedProviders),
+    ignored_models: list(rules.ignoredModels),
+    ignored_providers: list(rules.ignoredProviders),
+    content_filter_builtins:
+      rules.builtins?.map(({ slug, action, scanScope }) => ({
+        slug,
+        action,
+        label: BUILTINS[slug as BuiltinSlug].label,
+        ...(scanScope !== undefined && { scan_scope: scanScope }),
+      })) ?? null,
+    content_filters: rules.patterns?.map((filter) => ({ ...filter })) ?? null,
+    enable_free_model_publication: rules.freePublication,
+    enable_free_model_training: rules.freeTraining,
+    enable_paid_model_training: rules.paidTraining,
+    enforce_zdr: rules.zdrWritten,
+    ...byVendor,
+    enforce_zdr_other: rules.zdr.other,
+    allow_safety_retention_vendor_c: rules.safetyRetention.vendor_c,
+    allow_safety_retention_google: rules.safetyRetention.vendor_c,
+    allow_safety_retention_other: rules.safetyRetention.other,
+    include_byok_in_budgets: guardrail.includeByok,
+    limit_usd: guardrail.limitNano === null ? null : usdFromNano(guardrail.limitNano),
+    reset_interval: guardrail.resetInterval,
+    created_at: guardrail.createdAt.toISOString(),
+    updated_at: guardrail.updatedAt?.toISOString() ?? null,
+  } as GuardrailReply;
+}
+
+function list(names: readonly string[] | null): string[] | null {
+  return names && [...names];
+}
+
+function shownName(name: string): string {
+  const trimmed = name.trim();
+  if (trimmed === '') throw invalidField('name', 'must not be blank');
+  return storable('name', trimmed);
+}
+
+/** PostgreSQL's text and jsonb hold every character but this one. */
+function storable<T extends string | null>(path: string, text: T): T {
+  if (text?.includes('\0')) throw invalidField(path, 'must not contain the character U+0000');
+  return text;
+}

@@ -1,0 +1,252 @@
+/** The operations on guardrails (wire/guardrails.md). Those that give them to keys and members: `assignments/`. */
+import type { TSchema } from 'typebox';
+import { type Caller, GUARDRAILS_TOPIC, WORKSPACES_TOPIC } from '../access/index.ts';
+import type { Clock } from '../base/clock.ts';
+import { GatewayError, invalidField } from '../base/errors.ts';
+import { uuidv7 } from '../base/ids.ts';
+import type { Exchange, Operation } from '../http/operation.ts';
+import type { Changes, Database, Queryable } from '../storage/database.ts';
+import { defaultGuardrailId } from '../workspaces/index.ts';
+import { checkPatterns } from './filters/patterns.ts';
+import { changedSettings, guardrailReply } from './guardrail.ts';
+import * as schema from './schema.ts';
+import { type GuardrailSettings, NO_RULES } from './settings.ts';
+import * as store from './store.ts';
+
+export interface GuardrailParts {
+  database: Database;
+  changes: Changes;
+  clock: Clock;
+}
+
+/** Of one organization. */
+const MAX_GUARDRAILS = 10_000;
+const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
+const UNSET: Omit<GuardrailSettings, 'name'> = {
+  description: null,
+  rules: NO_RULES,
+  limitNano: null,
+  resetInterval: null,
+  includeByok: false,
+};
+/** A guardrail that is read as if it were there. */
+const UNWRITTEN = '00000000-0000-0000-0000-000000000000';
+
+const TAG = 'Guardrails';
+
+/** Looks into `parts` only when a request comes. */
+export function guardrailOperations(parts: GuardrailParts): Operation<Caller>[] {
+  return [
+    listGuardrails(parts),
+    createGuardrail(parts),
+    getGuardrail(parts),
+    updateGuardrail(parts),
+    deleteGuardrail(parts),
+  ];
+}
+
+function listGuardrails(parts: GuardrailParts): Operation<Caller> {
+  return {
+    id: 'listGuardrails',
+    method: 'GET',
+    path: '/guardrails',
+    summary: 'Guardrails of a workspace, its default one first, then the newest',
+    tag: TAG,
+    access: 'management',
+    query: schema.ListGuardrailsQuerySchema,
+    replies: ok('One page; the default workspace unless `workspace_id` names another', schema.GuardrailListEnvelope),
+    async handle(exchange) {
+      const { database } = parts;
+      const { organizationId } = exchange.caller;
+      const { workspace_id: named, offset = 0, limit = 50 } = exchange.query as schema.ListGuardrailsQuery;
+      const workspaceId = await chosenWorkspace(database, organizationId, named);
+      const { guardrails, total } = await store.listGuardrails(database, organizationId, workspaceId, {
+        offset,
+        limit,
+      });
+      exchange.reply(200, { data: guardrails.map(guardrailReply), total_count: total });
+    },
+  };
+}
+
+function createGuardrail(parts: GuardrailParts): Operation<Caller> {
+  return {
+    id: 'createGuardrail',
+    method: 'POST',
+    path: '/guardrails',
+    summary: 'Make a guardrail; it governs what it is assigned to',
+    tag: TAG,
+    access: 'management',
+    body: { schema: schema.CreateGuardrailSchema },
+    replies: { 201: { description: 'The guardrail', schema: schema.GuardrailEnvelope } },
+    async handle(exchange) {
+      const { database, clock } = parts;
+      const { organizationId } = exchange.caller;
+      const body = exchange.body as schema.CreateGuardrailBody;
+      const settings = changedSettings({ ...UNSET, name: body.name }, body);
+      await checkPatterns('content_filters', settings.rules.patterns ?? []);
+      const createdAt = new Date(clock.now());
+      const guardrail = await database.transaction(async (tx) => {
+        const workspaceId = await chosenWorkspace(tx, organizationId, body.workspace_id);
+        if ((await store.countGuardrails(tx, organizationId)) >= MAX_GUARDRAILS) {
+          throw new GatewayError(
+            'invalid_request',
+            `the organization has ${MAX_GUARDRAILS} guardrails, which is the most`,
+          );
+        }
+        const made: store.StoredGuardrail = {
+          ...settings,
+          id: uuidv7(createdAt.getTime()),
+          workspaceId,
+          isDefault: false,
+          revision: uuidv7(createdAt.getTime()),
+          createdAt,
+          updatedAt: null,
+        };
+        await store.insertGuardrail(tx, organizationId, made);
+        return made;
+      });
+      exchange.reply(201, { data: guardrailReply(guardrail) });
+    },
+  };
+}
+
+function getGuardrail(parts: GuardrailParts): Operation<Caller> {
+  return {
+    id: 'getGuardrail',
+    method: 'GET',
+    path: '/guardrails/{id}',
+    summary: 'One guardrail; the default one of a workspace is there before anybody set it',
+    tag: TAG,
+    access: 'management',
+    params: schema.GuardrailParamsSchema,
+    replies: ok('The guardrail', schema.GuardrailEnvelope),
+    async handle(exchange) {
+      const { organizationId } = exchange.caller;
+      exchange.reply(200, {
+        data: guardrailReply(await existingGuardrail(parts.database, organizationId, idOf(exchange))),
+      });
+    },
+  };
+}
+
+function updateGuardrail(parts: GuardrailParts): Operation<Caller> {
+  return {
+    id: 'updateGuardrail',
+    method: 'PATCH',
+    path: '/guardrails/{id}',
+    summary: 'Change a guardrail; lists are replaced, null clears, and setting a default one makes it',
+    tag: TAG,
+    access: 'management',
+    params: schema.GuardrailParamsSchema,
+    body: { schema: schema.UpdateGuardrailSchema },
+    replies: ok('The guardrail as it is now, in every process', schema.GuardrailEnvelope),
+    async handle(exchange) {
+      const { database, changes, clock } = parts;
+      const { organizationId } = exchange.caller;
+      const body = exchange.body as schema.GuardrailBody;
+      const id = idOf(exchange);
+      // Before the transaction: compiling takes its time.
+      const given = changedSettings(
+        { ...UNSET, name: 'x' },
+        { ...body, limit_usd: undefined, reset_interval: undefined },
+      );
+      await checkPatterns('content_filters', given.rules.patterns ?? []);
+      const { guardrail, change } = await database.transaction(async (tx) => {
+        const now = new Date(clock.now());
+        const locked = UUID.test(id) ? await store.lockGuardrail(tx, organizationId, id) : undefined;
+        const before = locked ?? (await existingGuardrail(tx, organizationId, id));
+        const settings = changedSettings(before, body);
+        const revision = uuidv7(now.getTime());
+        const guardrail: store.StoredGuardrail = { ...before, ...settings, revision, updatedAt: now };
+        if (locked !== undefined) await store.updateGuardrail(tx, id, settings, { revision, updatedAt: now });
+        else if (!(await store.insertGuardrail(tx, organizationId, guardrail))) throw conflict();
+        return { guardrail, change: await announce(changes, tx, guardrail) };
+      });
+      await change.settled();
+      exchange.reply(200, { data: guardrailReply(guardrail) });
+    },
+  };
+}
+
+function deleteGuardrail(parts: GuardrailParts): Operation<Caller> {
+  return {
+    id: 'deleteGuardrail',
+    method: 'DELETE',
+    path: '/guardrails/{id}',
+    summary: 'Delete a guardrail with its assignments; a default one is as if it had never been set',
+    tag: TAG,
+    access: 'management',
+    params: schema.GuardrailParamsSchema,
+    replies: ok('It governs nothing any more, in any process', schema.DeletedEnvelope),
+    async handle(exchange) {
+      const { database, changes } = parts;
+      const { organizationId } = exchange.caller;
+      const id = idOf(exchange);
+      const change = await database.transaction(async (tx) => {
+        const guardrail = await existingGuardrail(tx, organizationId, id);
+        await store.deleteGuardrail(tx, organizationId, id);
+        return announce(changes, tx, guardrail);
+      });
+      await change.settled();
+      exchange.reply(200, { deleted: true });
+    },
+  };
+}
+
+/** A key that no default guardrail applied to does not know its id. */
+function announce(changes: Changes, tx: Queryable, { id, isDefault, workspaceId }: store.StoredGuardrail) {
+  return isDefault ? changes.announce(tx, WORKSPACES_TOPIC, workspaceId) : changes.announce(tx, GUARDRAILS_TOPIC, id);
+}
+
+function ok(description: string, replySchema: TSchema): Operation['replies'] {
+  return { 200: { description, schema: replySchema } };
+}
+
+export function idOf(exchange: Exchange<Caller>): string {
+  return (exchange.params['id'] ?? '').toLowerCase();
+}
+
+function conflict(): GatewayError {
+  return new GatewayError('invalid_request', 'The guardrail was made by somebody else at this moment. Try again.', {
+    status: 409,
+  });
+}
+
+/** @throws GatewayError 404 */
+export async function existingGuardrail(
+  db: Queryable,
+  organizationId: string,
+  id: string,
+): Promise<store.StoredGuardrail> {
+  const found = UUID.test(id) ? await store.findGuardrail(db, organizationId, id) : undefined;
+  if (found !== undefined) return found;
+  const workspaces = await store.workspacesOf(db, organizationId);
+  const workspace = workspaces.find((one) => defaultGuardrailId(one.id) === id);
+  if (workspace === undefined) throw new GatewayError('not_found', 'There is no guardrail with this id.');
+  return {
+    ...UNSET,
+    id,
+    workspaceId: workspace.id,
+    isDefault: true,
+    name: `Workspace ${workspace.id} Default`,
+    revision: UNWRITTEN,
+    createdAt: workspace.createdAt,
+    updatedAt: null,
+  };
+}
+
+/** The named workspace, or the organization's default one when none is named. */
+async function chosenWorkspace(db: Queryable, organizationId: string, named: string | undefined): Promise<string> {
+  if (named === undefined) {
+    const workspaceId = await store.defaultWorkspaceId(db, organizationId);
+    if (workspaceId === null) throw invalidField('workspace_id', 'is needed: there is no default workspace');
+    return workspaceId;
+  }
+  const workspaces = await store.workspacesOf(db, organizationId);
+  const id = named.toLowerCase();
+  if (!workspaces.some((workspace) => workspace.id === id)) {
+    throw invalidField('workspace_id', 'names no workspace of the organization');
+  }
+  return id;
+}

@@ -1,0 +1,64 @@
+/** From the guardrails of the database to the policies of keys. What is compiled is shared and kept while it is current. */
+import type { GuardrailsOf, KeyFacts } from '../access/index.ts';
+import type { Budget } from '../spend/index.ts';
+import type { Database } from '../storage/database.ts';
+import { Filters } from './filters/filters.ts';
+import { Policy, type Prescription, prescriptionOf } from './policy.ts';
+import { type AppliedGuardrail, guardrailsOfKeys } from './store.ts';
+
+/** Different sets of guardrails that are kept compiled; the one that was used longest ago goes first. */
+const KEPT = 1_000;
+
+/** What `access` asks when it reads keys. */
+export function guardrailsReader(database: Database): GuardrailsOf {
+  const compiled = new Map<string, Promise<Prescription>>();
+
+  function prescription(applied: readonly AppliedGuardrail[]): Promise<Prescription> {
+    const id = applied.map(({ way, guardrail }) => `${way} ${guardrail.id} ${guardrail.revision}`).join('\n');
+    let found = compiled.get(id);
+    if (found === undefined) {
+      found = compile(applied);
+      found.catch(() => compiled.delete(id));
+    } else compiled.delete(id);
+    compiled.set(id, found);
+    if (compiled.size > KEPT) compiled.delete(compiled.keys().next().value!);
+    return found;
+  }
+
+  return async (keys) => {
+    const rows = await guardrailsOfKeys(
+      database,
+      keys.map(({ keyId }) => keyId),
+    );
+    const byKey = Map.groupBy(rows, ({ keyId }) => keyId);
+    const policies = new Map<string, Policy>();
+    for (const key of keys) {
+      const applied = byKey.get(key.keyId);
+      if (applied === undefined) continue;
+      const ids = Object.freeze(applied.map(({ guardrail }) => guardrail.id));
+      policies.set(key.keyId, new Policy(ids, await prescription(applied), budgetsOf(key, applied)));
+    }
+    return policies;
+  };
+}
+
+async function compile(applied: readonly AppliedGuardrail[]): Promise<Prescription> {
+  const filters = await Filters.of(
+    applied.map(({ way, guardrail }) => ({ guardrailId: guardrail.id, way, rules: guardrail.rules })),
+  );
+  return prescriptionOf(
+    applied.map(({ guardrail }) => guardrail.rules),
+    filters,
+  );
+}
+
+/** Each key has a limit of its own; what is assigned to a member counts all of the member's keys together. */
+function budgetsOf({ keyId, userId }: KeyFacts, applied: readonly AppliedGuardrail[]): readonly Budget[] {
+  return Object.freeze(
+    applied.flatMap(({ way, guardrail: { id, limitNano, resetInterval, includeByok } }): Budget[] => {
+      if (limitNano === null || resetInterval === null) return [];
+      const scopeId = way === 'member' ? `${id}:${userId}` : `${id}:${keyId}`;
+      return [{ scope: 'guardrail', scopeId, interval: resetInterval, limitNano, includeByok }];
+    }),
+  );
+}

@@ -1,0 +1,190 @@
+/** Wire schemas of guardrails (wire/guardrails.md): validation, static types and the OpenAPI document come from here. */
+import { type Static, Type } from 'typebox';
+import { VENDORS } from './vendors.ts';
+
+const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
+const closed = { additionalProperties: false };
+
+/** Past these a filter would cost every request of its key more than its answer is worth. */
+const MAX_FILTERS = 100;
+const MAX_LISTED = 1_000;
+const MAX_PATTERN_LENGTH = 100_000;
+const MAX_ASSIGNED = 500;
+
+const NameSchema = Type.String({ minLength: 1, maxLength: 200 });
+const ActionSchema = Type.Union([Type.Literal('block'), Type.Literal('redact'), Type.Literal('flag')]);
+const IntervalSchema = Type.Union([Type.Literal('daily'), Type.Literal('weekly'), Type.Literal('monthly')]);
+const RegionSchema = Type.Union([Type.Literal('global'), Type.Literal('europe'), Type.Literal('us')]);
+const NamesSchema = Type.Array(Type.String({ minLength: 1, maxLength: 200 }), { minItems: 1, maxItems: MAX_LISTED });
+const ScopeSchema = Type.Union([Type.Literal('user_only'), Type.Literal('all_messages')]);
+
+const BuiltinInputSchema = Type.Object(
+  {
+    slug: Type.String({ minLength: 1, maxLength: 100 }),
+    action: ActionSchema,
+    label: Type.Optional(Type.String({ maxLength: 100, description: 'Not read: each built-in filter has its own' })),
+    scan_scope: Type.Optional(ScopeSchema),
+  },
+  closed,
+);
+
+const PatternSchema = Type.Object(
+  {
+    pattern: Type.String({ minLength: 1, maxLength: MAX_PATTERN_LENGTH, description: 'Read by the rules of RE2' }),
+    action: ActionSchema,
+    label: Type.Optional(nullable(Type.String({ maxLength: 100, description: 'Stands in place of what is redacted' }))),
+  },
+  closed,
+);
+
+const flag = (description: string) => Type.Optional(nullable(Type.Boolean({ description })));
+
+/** Each vendor's member under our own token, and under the name that public clients have for it. */
+const vendorFlags = Object.fromEntries(
+  VENDORS.flatMap(({ token, alias }) => [
+    [`enforce_zdr_${token}`, flag(`Zero data retention for models of ${alias}`)],
+    [`enforce_zdr_${alias}`, flag(`The same as enforce_zdr_${token}`)],
+  ]),
+);
+
+const writable = {
+  description: Type.Optional(nullable(Type.String({ maxLength: 1000 }))),
+  allowed_data_regions: Type.Optional(nullable(Type.Array(RegionSchema, { minItems: 1, maxItems: 10 }))),
+  allowed_models: Type.Optional(nullable(NamesSchema)),
+  allowed_providers: Type.Optional(nullable(NamesSchema)),
+  ignored_models: Type.Optional(nullable(NamesSchema)),
+  ignored_providers: Type.Optional(nullable(NamesSchema)),
+  content_filter_builtins: Type.Optional(nullable(Type.Array(BuiltinInputSchema, { maxItems: MAX_FILTERS }))),
+  content_filters: Type.Optional(nullable(Type.Array(PatternSchema, { maxItems: MAX_FILTERS }))),
+  enable_free_model_publication: flag('False: no free endpoint that publishes prompts'),
+  enable_free_model_training: flag('False: no free endpoint that trains on prompts'),
+  enable_paid_model_training: flag('False: no paid endpoint that trains on prompts'),
+  enforce_zdr: Type.Optional(
+    nullable(Type.Boolean({ deprecated: true, description: 'Copied into every member by vendor that is not given' })),
+  ),
+  enforce_zdr_other: flag('Zero data retention for models of every other vendor'),
+  allow_safety_retention_vendor_c: flag('False: zero retention of models of google excludes retention for safety'),
+  allow_safety_retention_google: flag('The same as allow_safety_retention_vendor_c'),
+  allow_safety_retention_other: flag('False: the same for models outside of the named vendors'),
+  include_byok_in_budgets: Type.Optional(Type.Boolean()),
+  limit_usd: Type.Optional(
+    nullable(
+      Type.Number({ exclusiveMinimum: 0, maximum: 1e9, description: 'For each key or member, with reset_interval' }),
+    ),
+  ),
+  reset_interval: Type.Optional(nullable(IntervalSchema)),
+};
+
+export const CreateGuardrailSchema = Type.Object(
+  { name: NameSchema, workspace_id: Type.Optional(Type.String({ format: 'uuid' })), ...writable, ...vendorFlags },
+  closed,
+);
+export const UpdateGuardrailSchema = Type.Object(
+  { name: Type.Optional(NameSchema), ...writable, ...vendorFlags },
+  closed,
+);
+
+export const GuardrailParamsSchema = Type.Object({ id: Type.String({ description: 'UUID of the guardrail' }) });
+
+const page = {
+  offset: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),
+};
+export const PageQuerySchema = Type.Object(page, closed);
+export const ListGuardrailsQuerySchema = Type.Object(
+  { ...page, workspace_id: Type.Optional(Type.String({ format: 'uuid' })) },
+  closed,
+);
+
+const shownList = nullable(Type.Array(Type.String()));
+const shownFlag = nullable(Type.Boolean());
+
+export const GuardrailSchema = Type.Object({
+  id: Type.String(),
+  name: Type.String(),
+  description: nullable(Type.String()),
+  workspace_id: nullable(Type.String()),
+  allowed_data_regions: shownList,
+  allowed_models: shownList,
+  allowed_providers: shownList,
+  ignored_models: shownList,
+  ignored_providers: shownList,
+  content_filter_builtins: nullable(
+    Type.Array(
+      Type.Object({
+        slug: Type.String(),
+        action: Type.String(),
+        label: Type.String(),
+        scan_scope: Type.Optional(Type.String()),
+      }),
+    ),
+  ),
+  content_filters: nullable(
+    Type.Array(Type.Object({ pattern: Type.String(), action: Type.String(), label: nullable(Type.String()) })),
+  ),
+  enable_free_model_publication: shownFlag,
+  enable_free_model_training: shownFlag,
+  enable_paid_model_training: shownFlag,
+  enforce_zdr: shownFlag,
+  enforce_zdr_other: shownFlag,
+  ...(Object.fromEntries(
+    VENDORS.flatMap(({ token, alias }) => [
+      [`enforce_zdr_${token}`, shownFlag],
+      [`enforce_zdr_${alias}`, shownFlag],
+    ]),
+  ) as Record<string, typeof shownFlag>),
+  allow_safety_retention_vendor_c: shownFlag,
+  allow_safety_retention_google: shownFlag,
+  allow_safety_retention_other: shownFlag,
+  include_byok_in_budgets: Type.Boolean(),
+  limit_usd: nullable(Type.Number()),
+  reset_interval: nullable(Type.String()),
+  created_at: Type.String(),
+  updated_at: nullable(Type.String()),
+});
+
+export const GuardrailEnvelope = Type.Object({ data: GuardrailSchema });
+export const GuardrailListEnvelope = Type.Object({ data: Type.Array(GuardrailSchema), total_count: Type.Integer() });
+export const DeletedEnvelope = Type.Object({ deleted: Type.Literal(true) });
+
+export const KeyHashesSchema = Type.Object(
+  { key_hashes: Type.Array(Type.String({ minLength: 1, maxLength: 200 }), { minItems: 1, maxItems: MAX_ASSIGNED }) },
+  closed,
+);
+export const MemberIdsSchema = Type.Object(
+  {
+    member_user_ids: Type.Array(Type.String({ minLength: 1, maxLength: 200 }), {
+      minItems: 1,
+      maxItems: MAX_ASSIGNED,
+    }),
+  },
+  closed,
+);
+export const AssignedEnvelope = Type.Object({ assigned_count: Type.Integer() });
+export const UnassignedEnvelope = Type.Object({ unassigned_count: Type.Integer() });
+
+const assignment = {
+  id: Type.String(),
+  guardrail_id: Type.String(),
+  assigned_by: nullable(Type.String()),
+  created_at: Type.String(),
+};
+export const KeyAssignmentsEnvelope = Type.Object({
+  data: Type.Array(
+    Type.Object({ ...assignment, key_hash: Type.String(), key_name: Type.String(), key_label: Type.String() }),
+  ),
+  total_count: Type.Integer(),
+});
+export const MemberAssignmentsEnvelope = Type.Object({
+  data: Type.Array(Type.Object({ ...assignment, user_id: Type.String(), organization_id: Type.String() })),
+  total_count: Type.Integer(),
+});
+
+/** The members by vendor are read by name (`guardrail.ts`). */
+export type GuardrailBody = Omit<Static<typeof UpdateGuardrailSchema>, 'name'> & { name?: string } & {
+  [member: string]: unknown;
+};
+export type CreateGuardrailBody = GuardrailBody & { name: string; workspace_id?: string };
+export type GuardrailReply = Static<typeof GuardrailSchema>;
+export type ListGuardrailsQuery = Static<typeof ListGuardrailsQuerySchema>;
+export type PageQuery = Static<typeof PageQuerySchema>;

@@ -1,0 +1,190 @@
+/** The SQL of guardrails. Callers open the transactions; ids and times are made above. */
+import type { Queryable } from '../storage/database.ts';
+import type { GuardrailSettings, Rules } from './settings.ts';
+
+export interface StoredGuardrail extends GuardrailSettings {
+  readonly id: string;
+  readonly workspaceId: string;
+  readonly isDefault: boolean;
+  readonly revision: string;
+  readonly createdAt: Date;
+  readonly updatedAt: Date | null;
+}
+
+export interface Page {
+  offset: number;
+  limit: number;
+}
+
+interface GuardrailRow extends Omit<StoredGuardrail, 'rules'> {
+  settings: Rules;
+}
+
+const COLUMNS = `g.id, g.workspace_id as "workspaceId", g.is_default as "isDefault", g.name, g.description, g.settings,
+  g.limit_nano as "limitNano", g.reset_interval as "resetInterval", g.include_byok_in_budgets as "includeByok",
+  g.revision, g.created_at as "createdAt", g.updated_at as "updatedAt"`;
+
+export async function findGuardrail(
+  db: Queryable,
+  organizationId: string,
+  id: string,
+): Promise<StoredGuardrail | undefined> {
+  const sql = `select ${COLUMNS} from guardrails g where g.organization_id = $1 and g.id = $2`;
+  const [row] = await db.query<GuardrailRow>(sql, [organizationId, id]);
+  return row && stored(row);
+}
+
+/** Holds the row until the transaction ends. */
+export async function lockGuardrail(
+  tx: Queryable,
+  organizationId: string,
+  id: string,
+): Promise<StoredGuardrail | undefined> {
+  const sql = `select ${COLUMNS} from guardrails g where g.organization_id = $1 and g.id = $2 for update`;
+  const [row] = await tx.query<GuardrailRow>(sql, [organizationId, id]);
+  return row && stored(row);
+}
+
+/** The default one first, then the newest. */
+export async function listGuardrails(
+  db: Queryable,
+  organizationId: string,
+  workspaceId: string,
+  { offset, limit }: Page,
+): Promise<{ guardrails: StoredGuardrail[]; total: number }> {
+  const sql = `select ${COLUMNS} from guardrails g
+    where g.organization_id = $1 and g.workspace_id = $2
+    order by g.is_default desc, g.created_at desc, g.id desc
+    limit $3 offset $4`;
+  const rows = await db.query<GuardrailRow>(sql, [organizationId, workspaceId, limit, offset]);
+  const total = await count(
+    db,
+    'select count(*)::int as total from guardrails where organization_id = $1 and workspace_id = $2',
+    [organizationId, workspaceId],
+  );
+  return { guardrails: rows.map(stored), total };
+}
+
+export async function countGuardrails(db: Queryable, organizationId: string): Promise<number> {
+  return count(db, 'select count(*)::int as total from guardrails where organization_id = $1', [organizationId]);
+}
+
+/** False when there is one with this id, which only a default one can have. */
+export async function insertGuardrail(
+  tx: Queryable,
+  organizationId: string,
+  guardrail: StoredGuardrail,
+): Promise<boolean> {
+  const rows = await tx.query(
+    `insert into guardrails (id, organization_id, workspace_id, is_default, name, description, settings, limit_nano,
+       reset_interval, include_byok_in_budgets, revision, created_at, updated_at)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+     on conflict (id) do nothing returning id`,
+    [
+      guardrail.id,
+      organizationId,
+      guardrail.workspaceId,
+      guardrail.isDefault,
+      guardrail.name,
+      guardrail.description,
+      JSON.stringify(guardrail.rules),
+      guardrail.limitNano,
+      guardrail.resetInterval,
+      guardrail.includeByok,
+      guardrail.revision,
+      guardrail.createdAt,
+      guardrail.updatedAt,
+    ],
+  );
+  return rows.length > 0;
+}
+
+export async function updateGuardrail(
+  tx: Queryable,
+  id: string,
+  settings: GuardrailSettings,
+  { revision, updatedAt }: { revision: string; updatedAt: Date },
+): Promise<void> {
+  await tx.query(
+    `update guardrails set name = $2, description = $3, settings = $4, limit_nano = $5, reset_interval = $6,
+       include_byok_in_budgets = $7, revision = $8, updated_at = $9 where id = $1`,
+    [
+      id,
+      settings.name,
+      settings.description,
+      JSON.stringify(settings.rules),
+      settings.limitNano,
+      settings.resetInterval,
+      settings.includeByok,
+      revision,
+      updatedAt,
+    ],
+  );
+}
+
+/** Its assignments go with it. */
+export async function deleteGuardrail(tx: Queryable, organizationId: string, id: string): Promise<void> {
+  await tx.query('delete from guardrails where organization_id = $1 and id = $2', [organizationId, id]);
+}
+
+// Workspaces.
+
+export interface WorkspaceRow {
+  id: string;
+  createdAt: Date;
+}
+
+/** Every one that was not deleted. */
+export async function workspacesOf(db: Queryable, organizationId: string): Promise<WorkspaceRow[]> {
+  const sql =
+    'select id, created_at as "createdAt" from workspaces where organization_id = $1 and deleted_at is null order by id';
+  return db.query<WorkspaceRow>(sql, [organizationId]);
+}
+
+/** null when it was deleted. */
+export async function defaultWorkspaceId(db: Queryable, organizationId: string): Promise<string | null> {
+  const sql = 'select default_workspace_id as id from organizations where id = $1';
+  const [row] = await db.query<{ id: string | null }>(sql, [organizationId]);
+  return row?.id ?? null;
+}
+
+// What applies to keys.
+
+/** How a guardrail comes to apply to a key. */
+export type Way = 'workspace' | 'member' | 'api-key';
+
+export interface AppliedGuardrail {
+  keyId: string;
+  way: Way;
+  guardrail: StoredGuardrail;
+}
+
+/** The guardrails of keys, of their creators and of their workspaces, in one reading. */
+export async function guardrailsOfKeys(db: Queryable, keyIds: readonly string[]): Promise<AppliedGuardrail[]> {
+  const rows = await db.query<GuardrailRow & { keyId: string; way: Way }>(
+    `select k.id as "keyId", a.way, ${COLUMNS}
+       from api_keys k
+       cross join lateral (
+         select 'workspace' as way, 1 as place, d.id from guardrails d where d.is_default and d.workspace_id = k.workspace_id
+         union all
+         select 'member', 2, m.guardrail_id from guardrail_members m
+          where m.organization_id = k.organization_id and m.user_id = k.creator_user_id
+         union all
+         select 'api-key', 3, e.guardrail_id from guardrail_keys e where e.key_id = k.id
+       ) a
+       join guardrails g on g.id = a.id
+      where k.id = any($1)
+      order by a.place`,
+    [keyIds],
+  );
+  return rows.map(({ keyId, way, ...row }) => ({ keyId, way, guardrail: stored(row) }));
+}
+
+function stored({ settings, ...row }: GuardrailRow): StoredGuardrail {
+  return { ...row, rules: settings };
+}
+
+export async function count(db: Queryable, sql: string, values: unknown[]): Promise<number> {
+  const [row] = await db.query<{ total: number }>(sql, values);
+  return row?.total ?? 0;
+}

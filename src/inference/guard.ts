@@ -1,0 +1,70 @@
+/** What the guardrails of its key make of a request, before anything else looks at it: refused, changed, or noted. */
+import type { JsonDocument } from '../base/json.ts';
+import type { Asked } from '../formats/conversation/format.ts';
+import { BlockedByFilter, type Hit, policyOf } from '../guardrails/index.ts';
+import type { GuardrailMark } from '../spend/index.ts';
+import type { InferenceParts } from './parts.ts';
+import type { AcceptedRequest } from './request.ts';
+
+/**
+ * The request that may go on; the same one when nothing was found.
+ * @param asked reads a body that was changed
+ * @throws GatewayError 403 for a region that is not allowed and for what a filter blocks
+ */
+export function guarded<R extends AcceptedRequest>(
+  request: R,
+  asked: (document: JsonDocument) => Asked,
+  { clock }: Pick<InferenceParts, 'clock'>,
+): R {
+  const policy = policyOf(request.caller);
+  policy.admit(request.about.region);
+  const { filters } = policy.prescription;
+  if (filters === undefined) return request;
+  const { document, hits } = filters.screen(request.document, clock);
+  if (hits.length === 0) return request;
+  const changed = document === request.document ? request.asked : asked(document);
+  return { ...request, document, hits, asked: changed };
+}
+
+/** For the row: which filters found something, and never what. */
+export function marksOf(hits: readonly Hit[]): GuardrailMark[] {
+  return hits.map(({ filter, matches }) => ({
+    guardrail_id: filter.guardrailId,
+    guardrail_scope: filter.way,
+    filter: filter.name.slice(0, LONGEST_NAME),
+    action: filter.action,
+    matches,
+  }));
+}
+
+const LONGEST_NAME = 1_000;
+
+/** Stages of `svc_metadata.pipeline` (wire/chat.md, PipelineStage). */
+export function stagesOf(hits: readonly Hit[]): Record<string, unknown>[] {
+  return hits.map(({ filter, matches }) => {
+    const injection = filter.name === 'regex-prompt-injection';
+    return {
+      type: 'guardrail',
+      name: injection ? 'regex_pi_detection' : 'content-filter',
+      guardrail_id: filter.guardrailId,
+      guardrail_scope: filter.way,
+      data: {
+        action: filter.action,
+        detected: true,
+        engines: [filter.kind === 'builtin' ? 'builtin' : 'regex'],
+        patterns: [filter.name.slice(0, LONGEST_NAME)],
+        matches,
+      },
+    };
+  });
+}
+
+/** `svc_metadata` of a request that was refused before it was routed. */
+export function metadataOfRefusal(
+  { about }: AcceptedRequest,
+  thrown: unknown,
+  key: string,
+): { key: string; value: Record<string, unknown> } | undefined {
+  if (!about.metadata || !(thrown instanceof BlockedByFilter)) return undefined;
+  return { key, value: { pipeline: stagesOf(thrown.hits) } };
+}
