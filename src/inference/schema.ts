@@ -137,6 +137,7 @@ export const GenerationReply = Type.Object(
       external_user: text,
       finish_reason: text,
       generation_time: amount,
+      http_referer: text,
       guardrails: Type.Array(Type.Object({}), { description: 'What filters of guardrails found in the request' }),
       is_byok: Type.Boolean(),
       latency: amount,

@@ -124,6 +124,8 @@ export function encodeGeneration(row: Generation): Record<string, unknown> {
     external_user: row.externalUser,
     finish_reason: row.finishReason,
     generation_time: row.generationMs,
+    // Client libraries want the referer under this name as well.
+    http_referer: row.origin === '' ? null : row.origin,
     guardrails: row.guardrails ?? [],
     is_byok: row.isByok,
     latency: row.latencyMs,
