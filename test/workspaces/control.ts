@@ -19,7 +19,7 @@ export interface TeamKey {
   ask(body: Json): Promise<Answered>;
 }
 
-export function controlOf(gateway: Pick<Gateway, 'api' | 'post'>) {
+export function controlOf(gateway: Pick<Gateway, 'api'>) {
   const call = async (method: string, path: string, body?: Json, token = MANAGEMENT_KEY): Promise<Answered> => {
     const response = await fetch(gateway.api + path, {
       method,
