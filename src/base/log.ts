@@ -142,7 +142,7 @@ class LineWriter {
     const lines = this.#gathered;
     this.#gathered = '';
     try {
-      this.#stream.write(lines);
+      this.#stream.write(scrub(lines));
     } catch {
       // There is nowhere left to report it.
     }
@@ -188,7 +188,7 @@ function jsonLine(time: string, level: Level, event: string, fields: Fields): st
   return `${line}}`;
 }
 
-/** As `jsonLine`, of scalars. */
+/** As `jsonLine`, of scalars; secrets go when it is written. */
 function plainLine(time: string, level: Level, event: string, common: Fields, fields: Fields): string {
   let line = `{"time":"${time}","level":"${level}","event":${quoted(event)}`;
   for (const all of [common, fields]) {
@@ -201,21 +201,13 @@ function plainLine(time: string, level: Level, event: string, common: Fields, fi
   return `${line}}`;
 }
 
-/** Texts that lines repeat (names, paths), as JSON without secrets. Emptied when a secret is added. */
-const repeated = new Map<string, string>();
-const MAX_REPEATED = 1_000;
-const MAX_REPEATED_LENGTH = 200;
-
 function quoted(text: string): string {
-  const known = repeated.get(text);
-  if (known !== undefined) return known;
-  const json = JSON.stringify(bounded(text));
-  if (text.length <= MAX_REPEATED_LENGTH) {
-    if (repeated.size >= MAX_REPEATED) repeated.clear();
-    repeated.set(text, json);
-  }
-  return json;
+  if (text.length > MAX_FIELD_LENGTH) return JSON.stringify(bounded(text));
+  return PLAIN.test(text) ? `"${text}"` : JSON.stringify(text);
 }
+
+/** Printable ASCII without what JSON escapes. */
+const PLAIN = /^[ !#-[\]-~]*$/;
 
 function readableLine(time: string, level: Level, event: string, fields: Fields): string {
   let line = `${time.slice(11, 23)} ${level.padEnd(5)} ${printable(bounded(event))}`;
@@ -292,7 +284,6 @@ export function redact(secret: string): void {
   if (secret === '' || secrets.has(secret)) return;
   secrets.add(secret);
   for (const form of secretForms(secret)) forms.add(form);
-  repeated.clear();
   const longestFirst = [...forms].sort((a, b) => b.length - a.length);
   pattern = new RegExp(longestFirst.map((form) => RegExp.escape(form)).join('|'), 'g');
 }
