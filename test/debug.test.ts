@@ -1,6 +1,9 @@
 /** `debug: {echo_upstream_body: true}` of a chat stream (wire/chat.md): what was sent upstream and when things happened. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import { OpenRouter } from '@openrouter/sdk';
+import type { ChatStreamChunk } from '@openrouter/sdk/models';
+import OpenAI from 'openai';
 import { chatFailure, chatStream, chatWhole, shownText } from '../src/testing/chat-upstream.ts';
 import { INFERENCE_KEY, MANAGEMENT_KEY, startGateway, UPSTREAM_KEY } from '../src/testing/gateway.ts';
 
@@ -134,4 +137,29 @@ test('a body past a megabyte is not echoed but told by its size', async () => {
   const messages = [{ role: 'user', content: 'x'.repeat(1024 * 1024) }];
   const { chunks } = await stream({ ...BODY, model: 'test/one', stream: true, messages });
   assert.match(String(chunks[0]?.debug?.echo_upstream_body?.['omitted']), /has 10\d{5} bytes/);
+});
+
+test('@openrouter/sdk and openai read a stream with debug chunks', async () => {
+  upstream.script('one', [{ ...chatStream('hello'), repeat: true }]);
+  const client = new OpenRouter({ serverURL: gateway.api, apiKey: INFERENCE_KEY, retryConfig: { strategy: 'none' } });
+  const chatRequest = { model: 'test/one', messages: BODY.messages as never, debug: { echoUpstreamBody: true } };
+  const stream = await client.chat.send({ chatRequest: { ...chatRequest, stream: true } });
+  let text = '';
+  for await (const chunk of stream as AsyncIterable<ChatStreamChunk>) text += chunk.choices[0]?.delta.content ?? '';
+  assert.equal(text, 'hello');
+  const openai = new OpenAI({ baseURL: gateway.api, apiKey: INFERENCE_KEY, maxRetries: 0 });
+  const seen = await openai.chat.completions
+    .stream({ model: 'test/one', messages: [{ role: 'user', content: 'hi' }], ...{ debug: BODY.debug } })
+    .finalContent();
+  assert.equal(seen, 'hello');
+});
+
+test('a request that wants to see its way is not answered from the response cache', async () => {
+  upstream.script('one', [{ ...chatStream('hello'), repeat: true }]);
+  for (let count = 0; count < 2; count += 1) {
+    const body = { ...BODY, model: 'test/one', stream: true };
+    const response = await gateway.post('/chat/completions', body, { 'x-svc-cache': 'true' });
+    assert.match(await response.text(), /upstream_headers_received/);
+    assert.equal(response.headers.get('x-svc-cache-status'), null);
+  }
 });

@@ -124,6 +124,23 @@ test('a client that leaves is counted, and so is the call that was given up for 
   assert.equal(samples.get('gatehouse_open_requests'), 1);
 });
 
+test('an answer from the response cache is counted as one, and costs and uses nothing', async (t) => {
+  const gateway = await start(t);
+  gateway.upstream.script('one', [chatWhole('hello')]);
+  const body = { model: 'test/one', messages: [{ role: 'user', content: 'hi' }] };
+  for (const status of ['MISS', 'HIT']) {
+    const response = await gateway.post('/chat/completions', body, { 'x-svc-cache': 'true' });
+    assert.equal(response.headers.get('x-svc-cache-status'), status);
+    await response.text();
+  }
+  const samples = await read(gateway);
+  const chat = 'model="test/one",operation="createChatCompletion",provider="one"';
+  assert.equal(samples.get(`gatehouse_requests_total{${chat},status="200"}`), 2);
+  assert.equal(samples.get(`gatehouse_requests_cached_total{${chat}}`), 1);
+  assert.equal(samples.get('gatehouse_tokens_total{kind="output",model="test/one",provider="one"}'), 2);
+  assert.equal(samples.get('gatehouse_upstream_attempts_total{model="test/one",outcome="answered",provider="one"}'), 1);
+});
+
 test('the state of the process and of its database is told', async (t) => {
   const gateway = await start(t);
   const samples = await read(gateway);

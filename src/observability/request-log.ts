@@ -67,6 +67,7 @@ function generationFields(row: Generation) {
     model: row.model,
     provider: endpointId?.slice(0, endpointId.indexOf(':')),
     streamed: row.streamed || undefined,
+    cached: row.responseCacheSourceId === null ? undefined : true,
     prompt_tokens: usage === null ? undefined : usage.input + usage.cacheRead + usage.cacheWrite5m + usage.cacheWrite1h,
     completion_tokens: usage?.output,
     cost_usd: usdFromNano(row.costNano),

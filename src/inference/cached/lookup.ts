@@ -11,9 +11,17 @@ import type { Route } from '../routing/index.ts';
 import type { Task } from '../task.ts';
 import { AnswerGatherer } from './gather.ts';
 
-/** The request asks for it, and this installation and its operation have a cache. */
+/**
+ * The request asks for it, and this installation and its operation have a cache. A stream that is to show how it comes
+ * about (`debug`) has to come about.
+ */
 export function wantsCache(request: AcceptedRequest, task: Task, { cached }: InferenceParts): boolean {
-  return request.about.cache !== undefined && task.renew !== undefined && cached?.answers.on === true;
+  return (
+    request.about.cache !== undefined &&
+    request.debug === undefined &&
+    task.renew !== undefined &&
+    cached?.answers.on === true
+  );
 }
 
 /**

@@ -102,6 +102,7 @@ export class Exposition {
 function requestMetrics(series: readonly Series[]): Exposed[] {
   const requests = counter('gatehouse_requests_total', 'Requests that are over; status 0 where the client left first.');
   const cancelled = counter('gatehouse_requests_cancelled_total', 'Requests whose client left before the end.');
+  const cached = counter('gatehouse_requests_cached_total', 'Requests that the response cache answered.');
   const durations = histogram('gatehouse_request_duration_seconds', 'From the head of a request to its end.');
   const firstTokens = histogram(
     'gatehouse_time_to_first_token_seconds',
@@ -112,10 +113,11 @@ function requestMetrics(series: readonly Series[]): Exposed[] {
     const labels = { operation, ...(provider !== '' && { provider, model }) };
     for (const [status, value] of one.statuses) requests.values.push({ value, labels: { ...labels, status } });
     if (one.cancelled > 0) cancelled.values.push({ value: one.cancelled, labels });
+    if (one.cached > 0) cached.values.push({ value: one.cached, labels });
     addHistogram(durations, one.durations, labels);
     if (one.firstTokens !== undefined) addHistogram(firstTokens, one.firstTokens, labels);
   }
-  return [requests, cancelled, durations, firstTokens];
+  return [requests, cancelled, cached, durations, firstTokens];
 }
 
 function gaugeMetrics(now: Gauges): Exposed[] {

@@ -18,6 +18,8 @@ export interface Series {
   /** undefined before the first. */
   firstTokens: Histogram | undefined;
   cancelled: number;
+  /** Answered from the response cache. */
+  cached: number;
 }
 
 /** What a model at a provider has used. */
@@ -66,6 +68,7 @@ export class Recorder {
     series.durations.observe(exchange.durationMs / 1000);
     if (exchange.closed) series.cancelled += 1;
     if (row === undefined) return;
+    if (row.responseCacheSourceId !== null) series.cached += 1;
     if (row.latencyMs !== null) {
       series.firstTokens ??= new Histogram(FIRST_TOKEN_BOUNDS);
       series.firstTokens.observe(row.latencyMs / 1000);
@@ -110,7 +113,8 @@ export class Recorder {
     const make = (provider: string, model: string): Series => {
       this.#series += 1;
       const durations = new Histogram(DURATION_BOUNDS);
-      return { operation, provider, model, statuses: new Map(), durations, firstTokens: undefined, cancelled: 0 };
+      const counts = { statuses: new Map(), cancelled: 0, cached: 0 };
+      return { operation, provider, model, ...counts, durations, firstTokens: undefined };
     };
     if (endpointId === '') {
       const series = make('', '');
