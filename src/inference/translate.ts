@@ -86,7 +86,10 @@ class RelayPassage implements Passage {
     this.#format = format;
     this.#spoken = spoken;
     this.#dialect = target.dialect;
-    this.body = applyEdits(document, withTier(format.relay.edits(document, target, this.losses), document, target));
+    this.body = applyEdits(
+      document,
+      withTier(format, format.relay.edits(document, target, this.losses), document, target),
+    );
   }
 
   decoder(seed: string): TurnDecoder {
@@ -192,12 +195,21 @@ function notJson(text: string): UpstreamFailure {
   return { kind: 'malformed', status: null, message: 'the upstream answered something that is not JSON', raw: shown };
 }
 
-/** The tier of the endpoint in place of the one that the client wrote. */
-function withTier(edits: Edit[], document: JsonDocument, { serviceTier }: EncodeTarget): Edit[] {
+/** The tier of the endpoint in place of the one that the client wrote; a word of the form's own for it reaches the upstream. */
+function withTier(
+  { relay: { tierWord } }: ServedFormat,
+  edits: Edit[],
+  { structure }: JsonDocument,
+  { serviceTier }: EncodeTarget,
+): Edit[] {
   if (serviceTier === undefined) return edits;
-  const others = edits.filter(({ key }) => key !== TIER_MEMBER);
-  if (serviceTier !== null) return [...others, { key: TIER_MEMBER, json: JSON.stringify(serviceTier) }];
-  return TIER_MEMBER in document.structure ? [...others, { key: TIER_MEMBER, json: undefined }] : others;
+  const worded = tierWord !== undefined && structure[tierWord.key] === tierWord.value;
+  if (worded && serviceTier !== null && !(TIER_MEMBER in structure)) return edits;
+  const list = edits.filter(({ key }) => key !== TIER_MEMBER);
+  if (worded) list.push({ key: tierWord.key, json: undefined });
+  if (serviceTier !== null) list.push({ key: TIER_MEMBER, json: JSON.stringify(serviceTier) });
+  else if (TIER_MEMBER in structure) list.push({ key: TIER_MEMBER, json: undefined });
+  return list;
 }
 
 function inTier(conversation: Conversation, { serviceTier }: EncodeTarget): Conversation {

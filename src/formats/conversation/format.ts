@@ -157,6 +157,8 @@ export interface Relay {
    */
   reply(text: string, value: unknown, turn: Turn, stamp: Stamp, closing: Closing, dialect: Dialect): string;
   stream(stamp: Stamp, dialect: Dialect): RelayStream;
+  /** A member and its value by which the form's clients ask for a faster tier, beside `service_tier`. */
+  readonly tierWord?: { readonly key: string; readonly value: string };
 }
 
 export interface ServedFormat {

@@ -4,6 +4,7 @@ import { type Fields, fieldsOf, listOf, textOrUndefined } from '../conversation/
 import type { Asked } from '../conversation/format.ts';
 import { readPreferences } from '../conversation/preferences.ts';
 import { needsOf } from './needs.ts';
+import { wantedTier } from './tier.ts';
 
 export function asked(body: unknown): Asked {
   const request = fieldsOf(body);
@@ -28,7 +29,7 @@ export function asked(body: unknown): Asked {
   if (session !== undefined) result.sessionId = session;
   const needs = needsOf(request, [...media.kinds], provider.require_parameters === true);
   if (needs !== undefined) result.needs = needs;
-  const tier = textOrUndefined(request['service_tier']);
+  const tier = wantedTier(request);
   if (tier !== undefined) result.serviceTier = tier;
   if (media.marked || (request['cache_control'] ?? null) !== null) result.marksCache = true;
   return result;

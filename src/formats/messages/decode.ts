@@ -8,8 +8,9 @@ import type {
   Tool,
   ToolChoice,
 } from '../conversation/conversation.ts';
-import { type Fields, fieldsOf, isFields, listOf, restOf, textOf, textOrUndefined } from '../conversation/fields.ts';
+import { type Fields, fieldsOf, isFields, listOf, restOf, textOf } from '../conversation/fields.ts';
 import { decodeBlocks, decodeCache } from './decode-blocks.ts';
+import { wantedTier } from './tier.ts';
 
 /** Request members that are the gateway's own: no upstream gets them. The relay removes the same ones. */
 export const OWN_MEMBERS: readonly string[] = [
@@ -34,6 +35,7 @@ const NAMED_MEMBERS = [
   'model',
   'output_config',
   'service_tier',
+  'speed',
   'stop_sequences',
   'stream',
   'system',
@@ -130,7 +132,7 @@ function decodeSettings(request: Fields): Settings {
   }
   const stop = listOf(request['stop_sequences']).filter((text) => typeof text === 'string');
   if (stop.length > 0) settings.stop = stop;
-  const tier = textOrUndefined(request['service_tier']);
+  const tier = wantedTier(request);
   if (tier !== undefined) settings.serviceTier = tier;
   return settings;
 }

@@ -13,9 +13,10 @@ import { errorEvent } from './encoder.ts';
 import { relayedReason } from './finish.ts';
 import { completeBlock, completeContent, DELTA, isStrange, MESSAGE, missing, missingCounts } from './promised.ts';
 import { isSealed } from './sealed.ts';
+import { FAST } from './tier.ts';
 import { costMembers, encodeUsage, mergeUsage } from './usage.ts';
 
-export const relay: Relay = { edits, reply, stream: (stamp) => new MessagesRelayStream(stamp) };
+export const relay: Relay = { edits, reply, stream: (stamp) => new MessagesRelayStream(stamp), tierWord: FAST };
 
 /** Edits of the client's body. The output cap is added where it is missing, and lowered where the gateway caps it. */
 function edits(document: JsonDocument, target: EncodeTarget): Edit[] {

@@ -78,6 +78,7 @@ export function nothingLeft(
         excluded_endpoints: endpoints.slice(0, MOST_LISTED).map((prepared) => ({
           provider: prepared.endpoint.provider.id,
           model: prepared.endpoint.modelId,
+          ...(prepared.endpoint.tier && { service_tier: prepared.endpoint.tier.name }),
           excluded_by: unique(excluding.filter((rule) => !rule.keeps(prepared)).map(({ name }) => name)),
         })),
       },

@@ -153,6 +153,17 @@ for (const [name, asked, left, rule] of RULES) {
   });
 }
 
+test('a refusal tells the offerings of one endpoint apart', () => {
+  const pricing = { prompt: '0.000001', completion: '0.000001' };
+  const world = routingWorld([{ id: 'one', pricing, service_tiers: { priority: { pricing } } }]);
+  const error = refusalIn(world, { provider: { max_price: { prompt: 0.1 } } });
+  const excluded = { provider: 'one', model: 'a/m', excluded_by: ['max_price'] };
+  assert.deepEqual(error.details.metadata?.['excluded_endpoints'], [
+    excluded,
+    { ...excluded, service_tier: 'priority' },
+  ]);
+});
+
 test('a prompt that cannot fit excludes an endpoint; one that may not fit only moves it back', () => {
   const world = routingWorld([
     { id: 'small', context_length: 1_000 },
