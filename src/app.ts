@@ -120,6 +120,8 @@ export async function createApp({
       openGenerations: spend.backlog.open,
       waitingRows: spend.backlog.rows,
       journalBytes: spend.backlog.journalBytes,
+      droppedContents: transcripts.dropped,
+      droppedAnswers: cache.dropped,
     }),
     colleagues,
   });

@@ -149,6 +149,8 @@ test('the state of the process and of its database is told', async (t) => {
     gatehouse_processes: 1,
     gatehouse_open_generations: 0,
     gatehouse_ledger_waiting_rows: 0,
+    gatehouse_contents_dropped_total: 0,
+    gatehouse_cached_answers_dropped_total: 0,
   })) {
     assert.equal(samples.get(name), value, name);
   }

@@ -4,6 +4,7 @@
  */
 import type { Clock, Timer } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
+import { Room } from '../base/room.ts';
 import type { Database } from '../storage/database.ts';
 import type { CachedAnswer } from './answer.ts';
 import { findAnswers, keepAnswer, makeRoom } from './store.ts';
@@ -13,8 +14,9 @@ const PATIENCE_MS = 1_000;
 /** Keys of one statement, and requests that may wait for one. */
 const KEYS_AT_ONCE = 16;
 const MOST_WAITING = 1_000;
-/** Answers that are not written yet, in bytes; what comes beyond is not kept. */
+/** Answers that are not written yet, and those that are still being given, in bytes; what comes beyond is not kept. */
 const UNWRITTEN_BYTES = 64 * 1024 * 1024;
+const GATHERED_BYTES = 64 * 1024 * 1024;
 const CLEAN_MS = 60_000;
 /** Room is made earlier when this part of the whole has been written since. */
 const CLEAN_SHARE = 1 / 16;
@@ -36,6 +38,8 @@ export interface ResponseCache {
   readonly on: boolean;
   /** The largest answer that is kept. */
   readonly answerBytes: number;
+  /** For the answers that are still being given. */
+  readonly room: Room;
   /** The answer under the key; undefined when there is none, or none could be had in time. Never rejects. */
   find(key: Buffer): Promise<CachedAnswer | undefined>;
   /** Keeps an answer; this process finds it at once, others some milliseconds later. Returns at once, never throws. */
@@ -61,6 +65,7 @@ interface Waiting {
 class DatabaseCache implements ResponseCache {
   readonly on: boolean;
   readonly answerBytes: number;
+  readonly room = new Room(GATHERED_BYTES);
   dropped = 0;
   readonly #options: CacheOptions;
   readonly #waiting: Waiting[] = [];

@@ -113,7 +113,7 @@ export class ConversationTask implements Task {
       stamp,
       stream: asked.stream,
       tools: asked.needs?.tools,
-      ...(this.#request.logged && { transcript: new Transcript(this.#request.logged.maxBytes) }),
+      ...(this.#request.logged && { transcript: new Transcript(this.#request.logged) }),
       owner,
       limits: this.#parts.limits,
       framing: endpoint.provider.kind.framing?.(spoken.id),

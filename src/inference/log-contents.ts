@@ -10,14 +10,17 @@ import { shortened } from './shorten.ts';
 export function listen(request: AcceptedRequest, form: string, { transcripts }: InferenceParts): void {
   const rule = transcripts?.ruleFor(request.caller);
   if (rule === undefined) return;
-  request.logged = rule;
-  request.listeners = [...(request.listeners ?? []), new ContentListener(request, form, transcripts!)];
+  const listener = new ContentListener(request, form, transcripts!);
+  request.logged = { maxBytes: rule.maxBytes, take: (units) => listener.take(units) };
+  request.listeners = [...(request.listeners ?? []), listener];
 }
 
 class ContentListener implements AnswerListener {
   readonly #request: AcceptedRequest;
   readonly #form: string;
   readonly #transcripts: Transcripts;
+  /** What is taken of the room of answers that are being given. */
+  #taken = 0;
 
   constructor(request: AcceptedRequest, form: string, transcripts: Transcripts) {
     this.#request = request;
@@ -25,7 +28,15 @@ class ContentListener implements AnswerListener {
     this.#transcripts = transcripts;
   }
 
+  take(units: number): boolean {
+    if (!this.#transcripts.room.take(units)) return false;
+    this.#taken += units;
+    return true;
+  }
+
   ended({ row, said, error }: Ended): void {
+    this.#transcripts.room.give(this.#taken);
+    this.#taken = 0;
     const { document, logged } = this.#request;
     if (!this.#transcripts.hasRoom(document.bytes.length)) return;
     this.#transcripts.keep({

@@ -9,6 +9,7 @@ import type { CacheWish } from './cached/wish.ts';
 import type { DebugTrail } from './debug.ts';
 import type { AnswerListener } from './listener.ts';
 import type { Sink } from './sink.ts';
+import type { ContentBounds } from './transcript.ts';
 
 /** A conversation. */
 export interface InferenceRequest extends AcceptedRequest {
@@ -33,8 +34,8 @@ export interface AcceptedRequest {
   sink: Sink;
   /** Of a stream whose client wants to see how it comes about. */
   debug?: DebugTrail | undefined;
-  /** Its contents are kept, at most so much of the input and of the output. */
-  logged?: { maxBytes: number } | undefined;
+  /** Its contents are kept, as far as they are within this. */
+  logged?: ContentBounds | undefined;
   /** Who hears what is answered; absent for most requests. */
   listeners?: readonly AnswerListener[];
   /** Headers of the answer beside those that all have. */

@@ -9,6 +9,14 @@ export interface TranscribedCall {
   arguments: string;
 }
 
+/** How much may be kept of what a request asks and is answered. */
+export interface ContentBounds {
+  /** Of its input, and of each answer. */
+  maxBytes: number;
+  /** Takes room for so many UTF-16 units more, over all that is kept of the request; false: there is none. */
+  take(units: number): boolean;
+}
+
 type Kind = 'completion' | 'reasoning' | TranscribedCall | undefined;
 
 /** Calls of one answer that are kept. */
@@ -23,10 +31,11 @@ export class Transcript {
   #left: number;
   /** By the index of the part. */
   readonly #open = new Map<number, Kind>();
+  readonly #bounds: ContentBounds;
 
-  /** @param most UTF-16 units of everything together */
-  constructor(most: number) {
-    this.#left = most;
+  constructor(bounds: ContentBounds) {
+    this.#bounds = bounds;
+    this.#left = bounds.maxBytes;
   }
 
   event(event: TurnEvent): void {
@@ -76,8 +85,13 @@ export class Transcript {
   }
 
   #fitting(text: string): string {
-    if (text.length > this.#left) this.truncated = true;
     const fitting = text.length > this.#left ? text.slice(0, this.#left) : text;
+    if (fitting.length < text.length) this.truncated = true;
+    if (!this.#bounds.take(fitting.length)) {
+      this.truncated = true;
+      this.#left = 0;
+      return '';
+    }
     this.#left -= fitting.length;
     return fitting;
   }
@@ -86,10 +100,15 @@ export class Transcript {
 const READ_FORMS: ReadonlySet<string> = new Set<FormatId>(['chat', 'messages', 'responses']);
 
 /** What a text says that was written to a client. Undefined for forms whose answers are no words. */
-export function transcriptOf(form: string, text: string, streamed: boolean, most: number): Transcript | undefined {
+export function transcriptOf(
+  form: string,
+  text: string,
+  streamed: boolean,
+  bounds: ContentBounds,
+): Transcript | undefined {
   if (!READ_FORMS.has(form)) return undefined;
   const format = spokenFormat(form as FormatId);
-  const transcript = new Transcript(most);
+  const transcript = new Transcript(bounds);
   if (!streamed) {
     const reply = format.decodeReply(JSON.parse(text), {});
     if ('turn' in reply) transcript.turn(reply.turn);

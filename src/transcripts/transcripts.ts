@@ -6,6 +6,7 @@ import type { Caller } from '../access/index.ts';
 import type { Clock, Timer } from '../base/clock.ts';
 import type { IoLoggingSettings } from '../base/config.ts';
 import type { Log } from '../base/log.ts';
+import { Room } from '../base/room.ts';
 import type { Database } from '../storage/database.ts';
 import { findTranscript, insertTranscripts, removeFeedback, removeTranscripts } from './store.ts';
 import { type ContentRule, ruleOf, type Transcript } from './transcript.ts';
@@ -17,6 +18,8 @@ const UNITS_AT_ONCE = 4 * 1024 * 1024;
 /** Rows and UTF-16 units that may wait. */
 const MOST_ROWS = 10_000;
 const MOST_UNITS = 32 * 1024 * 1024;
+/** UTF-16 units of answers that are still being given. */
+const OPEN_UNITS = 32 * 1024 * 1024;
 const CLEAN_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 /** How often a backlog is told of. */
@@ -39,6 +42,8 @@ export interface TranscriptOptions {
 export interface Transcripts {
   /** Undefined: nothing of this request is kept. */
   ruleFor(caller: Caller): ContentRule | undefined;
+  /** For the answers that are still being given. */
+  readonly room: Room;
   /** False when so much waits that one of this size is dropped; it is counted. */
   hasRoom(size: number): boolean;
   /** Returns at once, never throws. */
@@ -58,6 +63,7 @@ export function createTranscripts(options: TranscriptOptions): Transcripts {
 }
 
 class StoredTranscripts implements Transcripts {
+  readonly room = new Room(OPEN_UNITS);
   dropped = 0;
   readonly #options: TranscriptOptions;
   readonly #waiting = new Map<string, Transcript>();

@@ -22,15 +22,20 @@ export class AnswerGatherer implements AnswerListener {
   wrote(piece: WholeBody): void {
     if (this.#pieces === undefined) return;
     for (const part of typeof piece === 'string' || Buffer.isBuffer(piece) ? [piece] : piece) {
+      if (this.#size + part.length > this.#cache.answerBytes || !this.#cache.room.take(part.length)) {
+        this.#release();
+        return;
+      }
       this.#size += part.length;
       this.#pieces.push(part);
     }
-    if (this.#size > this.#cache.answerBytes) this.#pieces = undefined;
   }
 
   /** Only what ended well is an answer: no error, none that was cut or left. */
   ended({ row }: Ended): void {
-    if (this.#pieces === undefined || row.status !== 200 || row.error !== null || row.cancelled) return;
+    const pieces = this.#pieces;
+    this.#release();
+    if (pieces === undefined || row.status !== 200 || row.error !== null || row.cancelled) return;
     const createdAt = this.#now();
     const answer: CachedAnswer = {
       key: this.#key,
@@ -42,10 +47,15 @@ export class AnswerGatherer implements AnswerListener {
       providerName: row.providerName,
       finishReason: row.finishReason,
       nativeFinishReason: row.nativeFinishReason,
-      body: bytesOf(this.#pieces),
+      body: bytesOf(pieces),
     };
-    this.#pieces = undefined;
     this.#cache.keep(answer);
+  }
+
+  #release(): void {
+    this.#pieces = undefined;
+    this.#cache.room.give(this.#size);
+    this.#size = 0;
   }
 }
 

@@ -127,7 +127,7 @@ export class Replay implements Interruptible {
     if (listeners === undefined || this.#ended === undefined) return;
     // What it said is read from what was kept, which is only asked for where contents are logged.
     const text = () => this.#answer.body.toString('utf8');
-    const said = logged && transcriptOf(this.#task.form, text(), asked.stream, logged.maxBytes);
+    const said = logged && transcriptOf(this.#task.form, text(), asked.stream, logged);
     tellEnded(listeners, { ...this.#ended, said }, this.#parts.log);
   }
 

@@ -28,6 +28,9 @@ export interface Gauges {
   openGenerations: number;
   waitingRows: number;
   journalBytes: number;
+  /** Since the start: inputs and outputs, and answers for the response cache, that the database was too slow for. */
+  droppedContents: number;
+  droppedAnswers: number;
 }
 
 type PromClient = typeof import('prom-client');
@@ -128,11 +131,17 @@ function gaugeMetrics(now: Gauges): Exposed[] {
     gauge('gatehouse_ledger_waiting_rows', 'Rows in memory on their way into the database.', now.waitingRows),
     gauge('gatehouse_journal_bytes', 'Size of the journal of what the database does not have yet.', now.journalBytes),
     gauge('gatehouse_database_up', '1 while every process reaches the database.', now.databaseUp ? 1 : 0, 'min'),
+    count('gatehouse_contents_dropped_total', 'Inputs and outputs that could not be logged.', now.droppedContents),
+    count('gatehouse_cached_answers_dropped_total', 'Answers that could not be kept.', now.droppedAnswers),
   ];
 }
 
 function counter(name: string, help: string): Exposed {
   return { name, help, type: 'counter', aggregator: 'sum', values: [] };
+}
+
+function count(name: string, help: string, value: number): Exposed {
+  return { ...counter(name, help), values: [{ value, labels: {} }] };
 }
 
 function histogram(name: string, help: string): Exposed {
