@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { type Gateway, type GatewayOptions, MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway.ts';
 import type { Answer } from '../../src/testing/upstream.ts';
-import { controlOf, type Json } from './control.ts';
+import { controlOf, inDatabase, type Json } from './control.ts';
 
 /** Nothing for the prompt and a cent for a thousand tokens of output, of which `test/m` may write as many. */
 const PRICES = { prompt: '0', completion: '0.00001' };
@@ -268,6 +268,25 @@ test('GET /budget has every budget of the calling key, with what is spent and wh
     ['account'],
     'a management key spends nothing in a workspace',
   );
+});
+
+test('what a process that is gone has not given back is shown, and counts as spent until it does', async (t) => {
+  const { gateway, workspace, ask, put, budgets } = await scene(t);
+  gateway.upstream.script('m', answer(1));
+  await put('lifetime', { limit_usd: 0.05 });
+  const window = `workspace/${workspace.id}/lifetime/0`;
+  await inDatabase(gateway, [
+    `insert into spend_processes values ('gone', 'elsewhere', now() - interval '1 hour')`,
+    `insert into spend_leases values ('gone', '${window}', 45000000)`,
+    `insert into spend_windows values ('${window}', 0, 0, 45000000)`,
+  ]);
+  const [state] = await budgets();
+  assert.deepEqual(
+    [state.spent_usd, state.reserved_usd, state.unreturned_usd, state.remaining_usd, state.available_usd],
+    [0, 0.045, 0.045, 0.05, 0.005],
+  );
+  assert.equal((await ask()).status, 402);
+  assert.equal((await ask(400)).status, 200);
 });
 
 test('GET /credits is the balance and all that was spent of it; without a balance it says that it is unlimited', async (t) => {

@@ -1,0 +1,69 @@
+/** Every inference operation is governed: a budget that has nothing left stops each of them, and one that is new is asked for. */
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { operations } from '../../src/operations.ts';
+import { startGateway } from '../../src/testing/gateway.ts';
+import { controlOf, type Json } from './control.ts';
+
+const PER_TOKEN = { prompt: '0.000003', completion: '0.000015' };
+const gateway = await startGateway(
+  { after: (close) => after(close as () => Promise<void>) },
+  {
+    providers: {
+      text: { model: { pricing: PER_TOKEN } },
+      vectors: { kind: 'openai', model: { pricing: PER_TOKEN, output_modalities: ['embeddings'] } },
+      ranker: { kind: 'cohere', model: { pricing: { ...PER_TOKEN, request: '0.002' }, output_modalities: ['rerank'] } },
+      painter: {
+        kind: 'openai',
+        model: {
+          upstream_id: 'gpt-image-1.5',
+          pricing: { prompt: '0', completion: '0', output_images: [{ price: '0.04' }] },
+          output_modalities: ['image'],
+        },
+      },
+    },
+  },
+);
+
+const messages = [{ role: 'user', content: 'hi' }];
+const BODIES: Record<string, Json | 'free'> = {
+  createChatCompletion: { model: 'test/text', messages },
+  createMessage: { model: 'test/text', max_tokens: 100, messages },
+  createResponse: { model: 'test/text', input: 'hi' },
+  createCompletion: { model: 'test/text', prompt: 'hi' },
+  createEmbeddings: { model: 'test/vectors', input: 'hi' },
+  rerank: { model: 'test/ranker', query: 'q', documents: ['d'] },
+  createImage: { model: 'test/painter', prompt: 'p' },
+  createImageGeneration: { model: 'test/painter', prompt: 'p' },
+  // Costs nothing.
+  countMessageTokens: 'free',
+};
+
+/** Only the contracts are read. */
+const contracts = operations({ limits: { inferenceBodyBytes: 1024 } } as Parameters<typeof operations>[0]);
+const inference = contracts.filter(({ access }) => access === 'inference');
+
+test('of every inference operation it is said here how it is asked', () => {
+  assert.deepEqual(inference.map(({ id }) => id).toSorted(), Object.keys(BODIES).toSorted());
+});
+
+test('a budget with nothing left refuses every inference operation with 402, and nothing is sent', async () => {
+  const { call, made, keyIn } = controlOf(gateway);
+  const { id } = await made({ name: 'Team', slug: 'team' });
+  const { token } = await keyIn(id, 'theirs');
+  for (const interval of ['lifetime', 'daily']) {
+    await call('PUT', `/workspaces/team/budgets/${interval}`, { limit_usd: 0.000001 });
+    for (const operation of inference) {
+      const body = BODIES[operation.id];
+      if (body === 'free') continue;
+      for (const stream of [undefined, true]) {
+        const answer = await call(operation.method, operation.path, { ...body, ...(stream && { stream }) }, token);
+        const told = `${operation.id}: ${JSON.stringify(answer.body)}`;
+        assert.equal(answer.status, 402, told);
+        assert.match(told, new RegExp(`${interval} budget of the workspace`));
+      }
+    }
+    await call('DELETE', `/workspaces/team/budgets/${interval}`);
+  }
+  for (const name of ['text', 'vectors', 'ranker', 'painter']) assert.equal(gateway.upstream.requests(name).length, 0);
+});
