@@ -18,6 +18,7 @@ import { isVisible, visibleSize } from './visible.ts';
 
 /** An error's body is read up to here; what vendors say in more is not worth the memory. */
 const ERROR_BODY_BYTES = 256 * 1024;
+const BYTE_ORDER_MARK = '\ufeff';
 
 export interface AttemptSetup {
   served: ServedFormat;
@@ -188,7 +189,9 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
   }
 
   #text(): string {
-    return (this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks)).toString('utf8');
+    const text = (this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks)).toString('utf8');
+    // Some servers begin JSON with a byte order mark, as an event stream may.
+    return text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
   }
 
   #refused(): void {

@@ -190,8 +190,8 @@ export class Call implements AttemptOwner, Interruptible {
   attemptFailed(attempt: Attempt, failure: UpstreamFailure, sent: boolean): void {
     const dispatched = this.#race.of(attempt);
     const { endpoint, rank } = dispatched.candidate;
-    // A refused connection and an error status cost nothing; a call that broke off may have.
-    const mayHaveCost = attempt.paid || (sent && (failure.status ?? 0) < 400);
+    // A refused connection, a redirect and an error status cost nothing; a call that broke off may have.
+    const mayHaveCost = attempt.paid || (sent && (failure.status ?? 0) < 300);
     dispatched.ended(mayHaveCost);
     this.#lastCost = mayHaveCost ? this.#task.meter(endpoint, attempt, false) : null;
     this.#responses.push(responseOf(dispatched, failure.status, this.#parts));

@@ -311,8 +311,8 @@ export class SingleAttempt<Answer> implements Attempt, UpstreamReceiver {
     this.#mode = 'over';
     this.#wait?.cancel();
     this.#call?.abort();
-    // A refusal and a call that never left cost nothing.
-    if (!sent || (failure.status ?? 0) >= 400) this.#call = undefined;
+    // A refusal, a redirect and a call that never left cost nothing.
+    if (!sent || (failure.status ?? 0) >= 300) this.#call = undefined;
     this.#setup.owner.attemptFailed(this, failure, sent);
   }
 }

@@ -16,7 +16,7 @@ import type {
   StreamEncoder,
   TurnDecoder,
 } from '../formats/conversation/format.ts';
-import { Losses } from '../formats/conversation/losses.ts';
+import { Losses, Uncarried } from '../formats/conversation/losses.ts';
 import { collect, eventsOf } from '../formats/conversation/replay.ts';
 import { type Fetched, withMedia } from './media/remote.ts';
 
@@ -68,10 +68,22 @@ export class Translation {
    * @throws Uncarried when the spoken form cannot hold the request.
    */
   toward(spoken: SpokenFormat, target: EncodeTarget, media: Fetched = NONE): Passage {
+    if (spoken.id !== this.format.id) this.#refuseOwnFeatures();
     return spoken.id === this.format.id && media.size === 0
       ? new RelayPassage(this.format, spoken, this.document, target)
       : new TranslatedPassage(this.format, spoken, withMedia(this.conversation, media), target);
   }
+
+  #refuseOwnFeatures(): void {
+    const { ownFeatures = [], id } = this.format;
+    const feature = ownFeatures.find((name) => isGiven(this.document.structure[name]));
+    if (feature !== undefined) throw new Uncarried(feature, `only the ${id} form has a place for it`);
+  }
+}
+
+/** Neither null nor an empty list. */
+function isGiven(value: unknown): boolean {
+  return value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0);
 }
 
 class RelayPassage implements Passage {

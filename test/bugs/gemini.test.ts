@@ -237,6 +237,14 @@ test('38, 39 | turns of one side and empty contents are no fault', async () => {
   ]);
 });
 
+test('a seed past what the service takes becomes one that it takes, the same each time', async () => {
+  assert.equal((await sent('chat', { seed: 7 })).generationConfig.seed, 7);
+  const seed = 2 ** 40 + 5;
+  const { generationConfig } = await sent('chat', { seed });
+  assert.ok(Math.abs(generationConfig.seed) < 2 ** 31);
+  assert.deepEqual((await sent('chat', { seed })).generationConfig, generationConfig);
+});
+
 function assertNoKey(text: string): void {
   const base64 = Buffer.from(UPSTREAM_KEY).toString('base64').replace(/=+$/, '');
   for (const spelling of [UPSTREAM_KEY, encodeURIComponent(UPSTREAM_KEY), base64]) {

@@ -169,6 +169,11 @@ export interface ServedFormat {
   check(body: unknown): void;
   asked(body: unknown): Asked;
   decode(body: unknown): Conversation;
+  /**
+   * Request members that no other form has a place for and that are no knobs: without them the answer would be another
+   * one. A request that has one goes to endpoints of this form only.
+   */
+  readonly ownFeatures?: readonly string[];
   /** What the answers of this form repeat of their request; asked for only when such an answer is made. */
   echo?(document: JsonDocument): Record<string, unknown>;
   /** The JSON value of a whole answer. */

@@ -10,6 +10,7 @@ import { geminiSchema } from './json-schema.ts';
 const MOST_STOPS = 5;
 const MOST_CANDIDATES = 8;
 const MOST_LOGPROBS = 20;
+const SEEDS = 2 ** 31;
 
 export function encodeGeneration(
   conversation: Conversation,
@@ -43,7 +44,6 @@ const PLAIN = [
   ['temperature', 'temperature'],
   ['topP', 'topP'],
   ['topK', 'topK'],
-  ['seed', 'seed'],
   ['presencePenalty', 'presencePenalty'],
   ['frequencyPenalty', 'frequencyPenalty'],
 ] as const;
@@ -60,6 +60,8 @@ const UNKNOWN_KNOBS: readonly (readonly [keyof Settings, string])[] = [
 
 function encodeSampling(config: Fields, settings: Settings, losses: Losses): void {
   for (const [name, wire] of PLAIN) if (settings[name] !== undefined) config[wire] = settings[name];
+  // Past 32 bits the service refuses it; what is left of it is the same each time.
+  if (settings.seed !== undefined) config['seed'] = settings.seed % SEEDS;
   const stop = settings.stop?.filter((text) => text !== '');
   if (stop !== undefined && stop.length > MOST_STOPS) {
     throw new Uncarried('stop', `the provider takes ${MOST_STOPS} stop texts at most`);

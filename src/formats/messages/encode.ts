@@ -32,12 +32,10 @@ export function encode(conversation: Conversation, target: EncodeTarget, losses:
   // The automatic mark first: it uses one of the breakpoints.
   const automatic = marks.member(conversation.cache);
   const tools = encodeTools(declaredTools(conversation), marks);
-  const { system, messages } = encodeMessages(
-    conversation.messages,
-    new BlockEncoder(target, marks, losses),
-    marks,
+  const { system, messages } = encodeMessages(conversation.messages, new BlockEncoder(target, marks, losses), marks, {
+    model: target.model,
     losses,
-  );
+  });
   if (!messages.some(({ role }) => role !== 'system')) {
     throw new Uncarried('messages', 'the messages form needs a message that is not empty beside the system prompt');
   }
@@ -110,25 +108,36 @@ function encodeOutput(conversation: Conversation): Fields | undefined {
   return { type: 'json_schema', schema: output.schema };
 }
 
-/** Leading system messages become the top-level prompt; later ones stay where they are, as the form allows. */
+/**
+ * Models that take a system message behind a turn of the user (platform.claude.com, "Mid-conversation system messages").
+ * Others refuse the whole request because of one.
+ */
+const LATE_SYSTEM = /claude-(?:opus-4[-.](?:[89]|[1-9]\d)(?!\d)|[a-z]+-(?:[5-9]|[1-9]\d)(?!\d))/;
+
+/**
+ * Leading system messages become the top-level prompt. Later ones stay where they are, with the role that the model
+ * takes there: a text of the user's turn where it takes no other.
+ */
 function encodeMessages(
   messages: readonly Message[],
   blocks: BlockEncoder,
   marks: CacheMarks,
-  losses: Losses,
+  { model, losses }: { model: string; losses: Losses },
 ): { system: Fields[]; messages: Row[] } {
   const system: Fields[] = [];
   const rows: Row[] = [];
   let named = false;
   for (const message of messages) {
     named ||= message.name !== undefined;
-    const role = roleOf(message);
+    const own = roleOf(message);
     const content =
-      role === 'system' ? blocks.encodeTexts(message.parts) : blocks.encode(message.parts, role === 'assistant');
+      own === 'system' ? blocks.encodeTexts(message.parts) : blocks.encode(message.parts, own === 'assistant');
     if (message.cache !== undefined) markLast(content, marks.member(message.cache));
     if (content.length === 0) continue;
     const extras = message.extras?.messages;
     const before = rows.at(-1);
+    const late = own === 'system' && rows.length > 0;
+    const role = late && !(before?.role === 'user' && LATE_SYSTEM.test(model)) ? 'user' : own;
     if (role === 'system' && rows.length === 0 && extras === undefined) system.push(...content);
     // Roles must alternate (bugs 30, 38): results and text of one user turn, or two turns of one side, are one message.
     else if (before?.role === role && extras === undefined) before.content.push(...content);

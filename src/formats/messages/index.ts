@@ -28,6 +28,7 @@ export const messages: ServedFormat & SpokenFormat = {
   check,
   asked,
   decode,
+  ownFeatures: ['mcp_servers', 'container'],
   encodeReply,
   encoder: (stamp) => new MessagesEncoder(stamp),
   encodeFailure,

@@ -1,0 +1,72 @@
+/** What came to light when forms, features and services were mixed: each asked of the ways through a whole gateway. */
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { answerOf, type Form } from '../../src/testing/answers.ts';
+import { startGateway } from '../../src/testing/gateway.ts';
+import { ask, readWhole, WAYS } from '../../src/testing/told.ts';
+
+const gateway = await startGateway(
+  { after: (close) => after(close as () => Promise<void>) },
+  {
+    providers: {
+      chat: {},
+      messages: { kind: 'messages' },
+      sonnet: { kind: 'anthropic', model: { upstream_id: 'claude-sonnet-4-5' } },
+      opus: { kind: 'anthropic', model: { upstream_id: 'claude-opus-4-8' } },
+    },
+  },
+);
+
+// biome-ignore lint/suspicious/noExplicitAny: bodies that upstreams received
+type Json = any;
+
+const USER = { role: 'user', content: 'x' };
+
+/** What the upstream got for a request that must succeed. */
+async function sent(served: Form, provider: string, body: Record<string, unknown>): Promise<Json> {
+  gateway.upstream.script(provider, answerOf(provider === 'chat' ? 'chat' : 'messages', false, { text: 'ok' }));
+  const { status, text } = await ask(gateway, served, `test/${provider}`, body);
+  assert.equal(status, 200, text);
+  return gateway.upstream.requests(provider).at(-1)!.json;
+}
+
+test('a system message in the middle reaches each model in a role that it takes there', async () => {
+  const system = (content: string) => ({ role: 'system', content });
+  const messages = [system('first'), USER, system('late'), { role: 'assistant', content: 'a' }, system('later'), USER];
+  const texts = (...words: string[]) => words.map((text) => ({ type: 'text', text }));
+  for (const provider of ['sonnet', 'messages']) {
+    const older = await sent('chat', provider, { messages });
+    assert.deepEqual(older.system, texts('first'));
+    assert.deepEqual(older.messages, [
+      { role: 'user', content: texts('x', 'late') },
+      { role: 'assistant', content: texts('a') },
+      { role: 'user', content: texts('later', 'x') },
+    ]);
+  }
+  assert.deepEqual((await sent('chat', 'opus', { messages })).messages, [
+    { role: 'user', content: texts('x') },
+    { role: 'system', content: texts('late') },
+    { role: 'assistant', content: texts('a') },
+    { role: 'user', content: texts('later', 'x') },
+  ]);
+});
+
+test('what only the messages form has a place for is never left out without a word', async () => {
+  const mcp_servers = [{ type: 'url', url: 'https://mcp.example/', name: 'm' }];
+  const { status, json } = await ask(gateway, 'messages', 'test/chat', { mcp_servers });
+  assert.equal(status, 400);
+  assert.match(json.error.message, /mcp_servers/);
+  assert.equal(gateway.upstream.requests('chat').length, 0);
+  assert.deepEqual((await sent('messages', 'sonnet', { mcp_servers })).mcp_servers, mcp_servers);
+  await sent('messages', 'chat', { mcp_servers: [], container: null });
+});
+
+for (const { name, served, spoken } of WAYS) {
+  test(`${name} | a byte order mark in front of a whole answer is no fault`, async () => {
+    const answer = answerOf(spoken, false, { text: 'ok' });
+    gateway.upstream.script(spoken, { ...answer, chunks: ['\ufeff', ...answer.chunks!] });
+    const { status, text } = await ask(gateway, served, `test/${spoken}`);
+    assert.equal(status, 200, text);
+    assert.equal(readWhole(served, text).text, 'ok');
+  });
+}
