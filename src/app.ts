@@ -10,7 +10,7 @@ import { createNamespace, fromWireName } from './base/namespace.ts';
 import { createResponseCache } from './cache/index.ts';
 import { buildCatalog, createStatistics, type Facts, loadFacts } from './catalog/index.ts';
 import { createEgress } from './egress/index.ts';
-import { guardrailsReader } from './guardrails/index.ts';
+import { endGuardrails, guardrailsReader } from './guardrails/index.ts';
 import { TrustedProxies } from './http/forwarded.ts';
 import type { HttpLimits } from './http/limits.ts';
 import { createHttpServer, type HttpServer } from './http/server.ts';
@@ -174,7 +174,7 @@ export async function createApp({
         clock,
         knowsModel: (name) => catalog.find(name) !== undefined,
         toolName: (name) => fromWireName(name, namespace),
-        ended: [],
+        ended: [endGuardrails(changes)],
       },
       access: { database, changes, clock, usageOf: (keyIds) => spend.usageOf(keyIds) },
       guardrails: { database, changes, clock },

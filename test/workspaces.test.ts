@@ -183,6 +183,21 @@ test('a workspace with an active key stays; without one it goes, and its disable
   assert.equal((await call('GET', `/keys/${key.hash}`)).body.data.disabled, true);
 });
 
+test('a workspace takes its guardrails with it, also from keys of other workspaces', async () => {
+  const workspace = await made({ name: 'Guarded', slug: 'guarded' });
+  const key = await keyIn(undefined, 'governed');
+  const rules = { name: 'Only b', workspace_id: workspace.id, allowed_models: ['test/b'] };
+  const { id } = (await call('POST', '/guardrails', rules)).body.data;
+  await call('POST', `/guardrails/${id}/assignments/keys`, { key_hashes: [key.hash] });
+  gateway.upstream.script('a', chatWhole('hello'));
+  assert.equal((await key.ask({ model: 'test/a' })).status, 403);
+  await call('PATCH', `/guardrails/${workspace.default_guardrail_id}`, { allowed_models: ['test/b'] });
+  assert.equal((await call('DELETE', '/workspaces/guarded')).status, 200);
+  assert.equal((await key.ask({ model: 'test/a' })).status, 200);
+  await refused(call('GET', `/guardrails/${id}`), 404, /./);
+  await refused(call('GET', `/guardrails/${workspace.default_guardrail_id}`), 404, /./);
+});
+
 test('members: those of the organization come and go, with its roles; who has an active key stays', async () => {
   const owner = (await call('GET', '/workspaces/default/members')).body.data[0].user_id;
   await inDatabase(gateway, [

@@ -19,6 +19,7 @@ export { guardrailMigrations } from './migrations/index.ts';
 export type { GuardrailParts } from './operations.ts';
 export { guardrailsReader } from './policies.ts';
 export { type EndpointRule, OPEN_POLICY, type Policy, policyOf } from './policy.ts';
+export { endGuardrails } from './workspace-end.ts';
 
 export function guardrailOperations(parts: GuardrailParts): Operation<Caller>[] {
   return [...ownOperations(parts), ...assignmentOperations(parts)];

@@ -122,6 +122,12 @@ export async function updateGuardrail(
   );
 }
 
+/** The ids of those that are gone, with their assignments. */
+export async function deleteGuardrailsIn(tx: Queryable, workspaceId: string): Promise<string[]> {
+  const sql = 'delete from guardrails where workspace_id = $1 returning id';
+  return (await tx.query<{ id: string }>(sql, [workspaceId])).map(({ id }) => id);
+}
+
 /** Its assignments go with it. */
 export async function deleteGuardrail(tx: Queryable, organizationId: string, id: string): Promise<void> {
   await tx.query('delete from guardrails where organization_id = $1 and id = $2', [organizationId, id]);
