@@ -265,6 +265,28 @@ test('the same key, bytes, streaming and betas, or it is another request', async
   assert.equal((await post('/chat/completions', text)).cache, 'HIT');
 });
 
+test('an answer that ended at a limit is kept where the client has set it, and one that ended in an error nowhere', async () => {
+  const asks = async (body: object, finish: 'length' | 'content_filter') => {
+    upstream.script('chat', [
+      answerOf('chat', true, { text: 'so far', finish }),
+      answerOf('chat', true, { text: 'more' }),
+    ]);
+    await post('/chat/completions', body);
+    return (await post('/chat/completions', body)).cache;
+  };
+  assert.equal(await asks(chatBody({ stream: true, max_tokens: 5 }), 'length'), 'HIT');
+  assert.equal(await asks(chatBody({ stream: true }), 'length'), 'MISS');
+  assert.equal(await asks(chatBody({ stream: true }), 'content_filter'), 'HIT');
+  const body = chatBody({ max_tokens: 9 });
+  const ended = answerOf('chat', true, { text: 'so far' });
+  const chunks = ended.chunks!.map((chunk) =>
+    String(chunk).replace('"finish_reason":"stop"', '"finish_reason":"error"'),
+  );
+  upstream.script('chat', [{ ...ended, chunks }, answerOf('chat', true, { text: 'well' })]);
+  assert.match((await post('/messages', { ...body, stream: true })).text, /event: error/);
+  assert.equal((await post('/messages', { ...body, stream: true })).cache, 'MISS');
+});
+
 test('routing metadata is told once, by the request that was routed', async () => {
   const body = chatBody();
   upstream.script('chat', [answerOf('chat', false, { text: 'routed' })]);

@@ -1,21 +1,34 @@
 /** Keeps an answer while it is given, and hands it to the cache once it is known to be whole. */
 import type { CachedAnswer, ResponseCache } from '../../cache/index.ts';
 import type { WholeBody } from '../../formats/single/index.ts';
+import type { Generation } from '../../spend/index.ts';
 import type { AnswerListener, Ended } from '../listener.ts';
+
+interface Gathering {
+  key: Buffer;
+  ttlMs: number;
+  /** The client itself said how long its answer may be. */
+  capped: boolean;
+  /** Wall time in ms. */
+  now(): number;
+}
 
 export class AnswerGatherer implements AnswerListener {
   readonly #cache: ResponseCache;
   readonly #key: Buffer;
   readonly #ttlMs: number;
+  /** The client itself said how long its answer may be. */
+  readonly #capped: boolean;
   readonly #now: () => number;
   #pieces: (string | Buffer)[] | undefined = [];
   /** UTF-16 units or bytes: never more than the bytes. */
   #size = 0;
 
-  constructor(cache: ResponseCache, key: Buffer, ttlMs: number, now: () => number) {
+  constructor(cache: ResponseCache, { key, ttlMs, capped, now }: Gathering) {
     this.#cache = cache;
     this.#key = key;
     this.#ttlMs = ttlMs;
+    this.#capped = capped;
     this.#now = now;
   }
 
@@ -31,11 +44,10 @@ export class AnswerGatherer implements AnswerListener {
     }
   }
 
-  /** Only what ended well is an answer: no error, none that was cut or left. */
   ended({ row }: Ended): void {
     const pieces = this.#pieces;
     this.#release();
-    if (pieces === undefined || row.status !== 200 || row.error !== null || row.cancelled) return;
+    if (pieces === undefined || !endedWell(row, this.#capped)) return;
     const createdAt = this.#now();
     const answer: CachedAnswer = {
       key: this.#key,
@@ -57,6 +69,15 @@ export class AnswerGatherer implements AnswerListener {
     this.#cache.room.give(this.#size);
     this.#size = 0;
   }
+}
+
+/**
+ * No error, also none that the provider ended its answer with; not cut and not left; and not ended by a limit that the
+ * client does not know: what was left of a budget may have set it.
+ */
+function endedWell(row: Generation, capped: boolean): boolean {
+  if (row.status !== 200 || row.error !== null || row.cancelled || row.finishReason === 'error') return false;
+  return capped || row.finishReason !== 'length';
 }
 
 function bytesOf(pieces: readonly (string | Buffer)[]): Buffer {

@@ -42,7 +42,8 @@ export async function findCached(
   const header = (name: string) => `${headerPrefix}Cache-${name}`;
   if (found === undefined) {
     request.answerHeaders = { [header('Status')]: 'MISS', [header('TTL')]: String(ttlSeconds) };
-    const gatherer = new AnswerGatherer(answers, key, ttlSeconds * 1000, () => clock.now());
+    const capped = request.asked.maxOutputTokens !== undefined;
+    const gatherer = new AnswerGatherer(answers, { key, ttlMs: ttlSeconds * 1000, capped, now: () => clock.now() });
     request.listeners = [...(request.listeners ?? []), gatherer];
     return undefined;
   }
