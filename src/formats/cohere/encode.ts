@@ -6,6 +6,7 @@ import type { Conversation, FunctionTool, OutputFormat, Settings, Tool } from '.
 import { budgetOf, effortOf } from '../conversation/effort.ts';
 import { type Fields, fieldsOf, listOf } from '../conversation/fields.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
+import { dropKnobs, type Knob } from '../conversation/knobs.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
 import { MessageEncoder } from './encode-messages.ts';
 
@@ -162,16 +163,16 @@ const RANGES: readonly (readonly [keyof Settings, string, string, number, number
   ['presencePenalty', 'presence_penalty', 'presence_penalty', 0, 1],
 ];
 
-const UNKNOWN_KNOBS: readonly (readonly [keyof Settings, string])[] = [
-  ['topA', 'top_a'],
-  ['minP', 'min_p'],
-  ['repetitionPenalty', 'repetition_penalty'],
-  ['topLogprobs', 'top_logprobs'],
-  ['logitBias', 'logit_bias'],
-  ['serviceTier', 'service_tier'],
-  ['verbosity', 'verbosity'],
-  ['prediction', 'prediction'],
-  ['promptCacheKey', 'prompt_cache_key'],
+const UNKNOWN_KNOBS: readonly Knob[] = [
+  'topA',
+  'minP',
+  'repetitionPenalty',
+  'topLogprobs',
+  'logitBias',
+  'serviceTier',
+  'verbosity',
+  'prediction',
+  'promptCacheKey',
 ];
 
 function encodeSampling(settings: Settings, losses: Losses): Fields {
@@ -190,9 +191,7 @@ function encodeSampling(settings: Settings, losses: Losses): Fields {
       throw new Uncarried('stop', `the cohere form takes ${MOST_STOPS} stop texts`);
     body['stop_sequences'] = settings.stop;
   }
-  for (const [name, wire] of UNKNOWN_KNOBS) {
-    if (settings[name] !== undefined) losses.drop(wire, 'the cohere form has no place for it');
-  }
+  dropKnobs(settings, UNKNOWN_KNOBS, 'cohere', losses);
   return body;
 }
 

@@ -27,7 +27,7 @@ export function sealBlock(part: OpaquePart): string {
 
 /** Undefined for anything that `sealBlock` did not make. */
 export function unsealBlock(text: string): OpaquePart | undefined {
-  if (!text.startsWith(PREFIX)) return undefined;
+  if (!isSealedBlock(text)) return undefined;
   let value: unknown;
   try {
     value = parseJson(text.slice(PREFIX.length));
@@ -37,4 +37,9 @@ export function unsealBlock(text: string): OpaquePart | undefined {
   if (!isFields(value)) return undefined;
   const origin = FORMATS.find((name) => name === value['origin']);
   return origin === undefined ? undefined : { type: 'opaque', origin, value: value['value'] };
+}
+
+/** Whether only this gateway can read it. */
+export function isSealedBlock(text: unknown): text is string {
+  return typeof text === 'string' && text.startsWith(PREFIX);
 }

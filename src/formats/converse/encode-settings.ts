@@ -4,6 +4,7 @@ import type { Conversation, OutputFormat, Settings, Tool } from '../conversation
 import { effortOf } from '../conversation/effort.ts';
 import { type Fields, fieldsOf } from '../conversation/fields.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
+import { dropKnobs, type Knob } from '../conversation/knobs.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
 import { encodeMaxTokens, encodeThinking } from '../messages/index.ts';
 import type { CachePoints } from './cache-points.ts';
@@ -107,7 +108,7 @@ export function encodeInference(
   const free = fixed === undefined || fixed === 'disabled';
   const sampling = encodeSampling(settings, claude, free, losses);
   encodeTopK(settings.topK, context.vendor, free, additional, losses);
-  reportKnobs(settings, losses);
+  dropKnobs(settings, UNKNOWN_KNOBS, 'converse', losses);
   return {
     inferenceConfig: { ...(maxTokens !== undefined && { maxTokens }), ...sampling },
     additional,
@@ -198,26 +199,20 @@ function encodeTopK(
   else losses.drop('top_k', vendor === 'anthropic' ? 'the provider takes none when it thinks' : 'the model takes none');
 }
 
-const UNKNOWN_KNOBS: readonly (readonly [keyof Settings, string])[] = [
-  ['topA', 'top_a'],
-  ['minP', 'min_p'],
-  ['frequencyPenalty', 'frequency_penalty'],
-  ['presencePenalty', 'presence_penalty'],
-  ['repetitionPenalty', 'repetition_penalty'],
-  ['seed', 'seed'],
-  ['logprobs', 'logprobs'],
-  ['topLogprobs', 'top_logprobs'],
-  ['logitBias', 'logit_bias'],
-  ['verbosity', 'verbosity'],
-  ['prediction', 'prediction'],
-  ['promptCacheKey', 'prompt_cache_key'],
+const UNKNOWN_KNOBS: readonly Knob[] = [
+  'topA',
+  'minP',
+  'frequencyPenalty',
+  'presencePenalty',
+  'repetitionPenalty',
+  'seed',
+  'logprobs',
+  'topLogprobs',
+  'logitBias',
+  'verbosity',
+  'prediction',
+  'promptCacheKey',
 ];
-
-function reportKnobs(settings: Settings, losses: Losses): void {
-  for (const [name, wire] of UNKNOWN_KNOBS) {
-    if (settings[name] !== undefined) losses.drop(wire, 'the converse form has no place for it');
-  }
-}
 
 /** The service's own tiers; `auto` leaves the choice to it. */
 export function encodeTier(tier: string | undefined, losses: Losses): Fields {

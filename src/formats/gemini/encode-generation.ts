@@ -3,6 +3,7 @@ import type { Conversation, Effort, Settings } from '../conversation/conversatio
 import { budgetOf, effortOf } from '../conversation/effort.ts';
 import { type Fields, fieldsOf, textOrUndefined } from '../conversation/fields.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
+import { dropKnobs, type Knob } from '../conversation/knobs.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
 import type { Family, Thinking } from './family.ts';
 import { geminiSchema } from './json-schema.ts';
@@ -48,14 +49,14 @@ const PLAIN = [
   ['frequencyPenalty', 'frequencyPenalty'],
 ] as const;
 
-const UNKNOWN_KNOBS: readonly (readonly [keyof Settings, string])[] = [
-  ['topA', 'top_a'],
-  ['minP', 'min_p'],
-  ['repetitionPenalty', 'repetition_penalty'],
-  ['logitBias', 'logit_bias'],
-  ['verbosity', 'verbosity'],
-  ['prediction', 'prediction'],
-  ['promptCacheKey', 'prompt_cache_key'],
+const UNKNOWN_KNOBS: readonly Knob[] = [
+  'topA',
+  'minP',
+  'repetitionPenalty',
+  'logitBias',
+  'verbosity',
+  'prediction',
+  'promptCacheKey',
 ];
 
 function encodeSampling(config: Fields, settings: Settings, losses: Losses): void {
@@ -74,9 +75,7 @@ function encodeSampling(config: Fields, settings: Settings, losses: Losses): voi
   if (settings.parallelToolCalls === false) {
     losses.drop('parallel_tool_calls', 'the provider calls as many functions at once as it likes');
   }
-  for (const [name, wire] of UNKNOWN_KNOBS) {
-    if (settings[name] !== undefined) losses.drop(wire, 'the gemini form has no place for it');
-  }
+  dropKnobs(settings, UNKNOWN_KNOBS, 'gemini', losses);
 }
 
 function encodeOutput(

@@ -14,8 +14,9 @@ import type {
   ToolResultPart,
 } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, isFields, listOf, restOf, textOf, textOrUndefined } from '../conversation/fields.ts';
+import { unsealBlock } from '../conversation/sealed-block.ts';
 import { decodeCitations } from './citations.ts';
-import { type Sealed, unseal, unsealBlock } from './sealed.ts';
+import { type Sealed, unseal } from './sealed.ts';
 
 /**
  * Who wrote the blocks: a `client` replays thinking of anyone, and without a signature it is plain text; of a `vendor` all

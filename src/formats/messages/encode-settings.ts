@@ -3,6 +3,7 @@ import type { Conversation, Effort, Settings, Tool } from '../conversation/conve
 import { budgetOf, effortOf } from '../conversation/effort.ts';
 import { type Fields, fieldsOf, listOf } from '../conversation/fields.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
+import { dropKnobs, type Knob } from '../conversation/knobs.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
 import type { CacheMarks } from './cache-marks.ts';
 
@@ -155,25 +156,23 @@ export function encodeSampling(settings: Settings, thinks: boolean, losses: Loss
   if (stop !== undefined && stop.length > 0) body['stop_sequences'] = stop;
   const tier = tierOf(settings.serviceTier, losses);
   if (tier !== undefined) body['service_tier'] = tier;
-  for (const [name, wire] of UNKNOWN_KNOBS) {
-    if (settings[name] !== undefined) losses.drop(wire, 'the messages form has no place for it');
-  }
+  dropKnobs(settings, UNKNOWN_KNOBS, 'messages', losses);
   return body;
 }
 
-const UNKNOWN_KNOBS: readonly (readonly [keyof Settings, string])[] = [
-  ['topA', 'top_a'],
-  ['minP', 'min_p'],
-  ['frequencyPenalty', 'frequency_penalty'],
-  ['presencePenalty', 'presence_penalty'],
-  ['repetitionPenalty', 'repetition_penalty'],
-  ['seed', 'seed'],
-  ['logprobs', 'logprobs'],
-  ['topLogprobs', 'top_logprobs'],
-  ['logitBias', 'logit_bias'],
-  ['verbosity', 'verbosity'],
-  ['prediction', 'prediction'],
-  ['promptCacheKey', 'prompt_cache_key'],
+const UNKNOWN_KNOBS: readonly Knob[] = [
+  'topA',
+  'minP',
+  'frequencyPenalty',
+  'presencePenalty',
+  'repetitionPenalty',
+  'seed',
+  'logprobs',
+  'topLogprobs',
+  'logitBias',
+  'verbosity',
+  'prediction',
+  'promptCacheKey',
 ];
 
 function tierOf(tier: string | undefined, losses: Losses): string | undefined {

@@ -4,15 +4,13 @@
  * encrypted, and its blocks without a name here, travel there together with the name of their origin, so that they can
  * return to that origin on the next turn.
  */
-import { parseJson, stringifyJson } from '../../base/json.ts';
-import type { FormatId, OpaquePart, ReasoningOrigin, ReasoningPart } from '../conversation/conversation.ts';
+import { parseJson } from '../../base/json.ts';
+import type { ReasoningOrigin, ReasoningPart } from '../conversation/conversation.ts';
 import { type Fields, isFields } from '../conversation/fields.ts';
+import { isSealedBlock } from '../conversation/sealed-block.ts';
 
 /** No signature of this form's own vendor can begin like this: they are base64. */
 const PREFIX = 'sealed-reasoning-1:';
-const BLOCK_PREFIX = 'sealed-block-1:';
-
-const FORMATS: readonly FormatId[] = ['chat', 'messages', 'responses', 'gemini', 'converse', 'cohere'];
 
 const ORIGINS: readonly ReasoningOrigin[] = [
   'unknown',
@@ -66,18 +64,7 @@ export function unseal(text: string): Sealed | undefined {
 
 /** Whether `seal` or `sealBlock` made it, so that only this gateway can read it. */
 export function isSealed(text: unknown): boolean {
-  return typeof text === 'string' && (text.startsWith(PREFIX) || text.startsWith(BLOCK_PREFIX));
-}
-
-/** A block of another form. */
-export function sealBlock(part: OpaquePart): string {
-  return BLOCK_PREFIX + stringifyJson({ origin: part.origin, value: part.value });
-}
-
-export function unsealBlock(text: string): OpaquePart | undefined {
-  const value = text.startsWith(BLOCK_PREFIX) ? parseObject(text.slice(BLOCK_PREFIX.length)) : undefined;
-  const origin = FORMATS.find((name) => name === value?.['origin']);
-  return value === undefined || origin === undefined ? undefined : { type: 'opaque', origin, value: value['value'] };
+  return isSealedBlock(text) || (typeof text === 'string' && text.startsWith(PREFIX));
 }
 
 function parseObject(text: string): Fields | undefined {

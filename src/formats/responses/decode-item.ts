@@ -2,8 +2,8 @@
 import { originOf } from '../chat/details.ts';
 import type { Part, ReasoningOrigin, ReasoningPart, ToolCallPart } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, listOf, restOf, textOf, textOrUndefined } from '../conversation/fields.ts';
+import { unsealBlock } from '../conversation/sealed-block.ts';
 import { decodeContent } from './decode-content.ts';
-import { unsealBlock } from './sealed.ts';
 
 /** Member of `extras.responses` of a text: what its message item says of itself (`id`, `phase`, `status`). */
 export const MESSAGE = 'message';

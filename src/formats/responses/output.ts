@@ -4,10 +4,10 @@
  */
 import type { FinishReason, OpaquePart, Part, PartDelta } from '../conversation/conversation.ts';
 import type { Fields } from '../conversation/fields.ts';
+import { sealBlock } from '../conversation/sealed-block.ts';
 import { CallItem, ImageItem, type Item, type OutputPart, WholeItem } from './output-item.ts';
 import { MessageItem } from './output-message.ts';
 import { ReasoningItem } from './output-reasoning.ts';
-import { sealBlock } from './sealed.ts';
 
 /** Where an event goes; the members that every event has (`type`, `sequence_number`) are the receiver's. */
 export type Tell = (type: string, members: Fields) => void;

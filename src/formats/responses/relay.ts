@@ -7,12 +7,12 @@ import type { Turn } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, listOf, textOrUndefined } from '../conversation/fields.ts';
 import type { Closing, EncodeTarget, Relay, Stamp } from '../conversation/format.ts';
 import type { Losses } from '../conversation/losses.ts';
+import { isSealedBlock } from '../conversation/sealed-block.ts';
 import { decodeReasoningSettings } from './decode.ts';
 import { encodeReasoning, outputCap } from './encode.ts';
 import { OWN_FIELDS, serviceTier } from './fields.ts';
 import { ResponsesRelayStream } from './relay-stream.ts';
 import { ECHOED, responseId } from './response.ts';
-import { isSealed } from './sealed.ts';
 import { encodeUsage } from './usage.ts';
 
 export const relay: Relay = { edits, reply, stream: (stamp) => new ResponsesRelayStream(stamp) };
@@ -70,7 +70,7 @@ function editedReasoning(document: JsonDocument, cap: number | null): Fields | u
 function editedInput(document: JsonDocument, target: EncodeTarget): unknown[] | undefined {
   const encryptedOnly = target.dialect.responses?.encryptedReasoningOnly === true;
   const isForeign = ({ encrypted_content: encrypted, format }: Fields): boolean => {
-    if (isSealed(encrypted)) return true;
+    if (isSealedBlock(encrypted)) return true;
     if (typeof format === 'string' && format !== target.origin) return true;
     return encryptedOnly && (typeof encrypted !== 'string' || encrypted === '');
   };

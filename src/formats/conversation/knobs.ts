@@ -1,0 +1,28 @@
+/** Settings that only tune an answer: a form without a place for one reports it and goes on. */
+import type { Settings } from './conversation.ts';
+import type { Losses } from './losses.ts';
+
+const WIRE_NAMES = {
+  topA: 'top_a',
+  minP: 'min_p',
+  frequencyPenalty: 'frequency_penalty',
+  presencePenalty: 'presence_penalty',
+  repetitionPenalty: 'repetition_penalty',
+  seed: 'seed',
+  logprobs: 'logprobs',
+  topLogprobs: 'top_logprobs',
+  logitBias: 'logit_bias',
+  serviceTier: 'service_tier',
+  verbosity: 'verbosity',
+  prediction: 'prediction',
+  promptCacheKey: 'prompt_cache_key',
+} as const satisfies Partial<Record<keyof Settings, string>>;
+
+export type Knob = keyof typeof WIRE_NAMES;
+
+/** Reports those of `knobs` that are set. @param form its name in the report */
+export function dropKnobs(settings: Settings, knobs: readonly Knob[], form: string, losses: Losses): void {
+  for (const knob of knobs) {
+    if (settings[knob] !== undefined) losses.drop(WIRE_NAMES[knob], `the ${form} form has no place for it`);
+  }
+}
