@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, type TestContext, test } from 'node:test';
 import { type Gateway, startGateway } from '../../src/testing/gateway.ts';
-import type { Answer } from '../../src/testing/upstream.ts';
+import { startGatewayProcess } from '../../src/testing/gateway-process.ts';
+import { type Answer, startUpstream } from '../../src/testing/upstream.ts';
 import { controlOf, type Json } from './control.ts';
 
 /** A request for a thousand tokens could cost exactly one cent, with what is added for rounding up. */
@@ -32,7 +33,7 @@ async function pair(t: Pick<TestContext, 'after'>, completion: number): Promise<
   return [a, b];
 }
 
-const status = async (gateway: Gateway, token: string, body: Json = BODY): Promise<number> =>
+const status = async (gateway: Pick<Gateway, 'api'>, token: string, body: Json = BODY): Promise<number> =>
   (await controlOf(gateway).call('POST', '/chat/completions', body, token)).status;
 
 test('what is written through one process holds for the next request of the other, every time', async () => {
@@ -69,16 +70,16 @@ test('what is written through one process holds for the next request of the othe
 });
 
 /** All at the same time, half of them through each process, and through several keys of the workspace. */
-async function flood(gateways: readonly Gateway[], tokens: readonly string[], count: number, body: Json) {
+async function flood(gateways: readonly Pick<Gateway, 'api'>[], tokens: readonly string[], count: number, body: Json) {
   const statuses = await Promise.all(
-    Array.from({ length: count }, (_, n) => status(gateways[n % 2]!, tokens[n % tokens.length]!, body)),
+    Array.from({ length: count }, (_, n) => status(gateways[n % gateways.length]!, tokens[n % tokens.length]!, body)),
   );
   const passed = statuses.filter((each) => each === 200).length;
   assert.equal(statuses.filter((each) => each === 402).length, count - passed, `${new Set(statuses)}`);
   return passed;
 }
 
-async function team(a: Gateway): Promise<{ tokens: string[]; spent(): Promise<number> }> {
+async function team(a: Pick<Gateway, 'api'>): Promise<{ tokens: string[]; spent(): Promise<number> }> {
   const { call, made, keyIn } = controlOf(a);
   const workspace = await made({ name: 'Team', slug: 'team' });
   const tokens: string[] = [];
@@ -117,5 +118,30 @@ test('with a worst case of ten cents and a real cost of one, 90 to 100 pass, and
   const passed = await flood([a, b], tokens, 200, { ...BODY, max_tokens: 10_000 });
   assert.ok(passed >= 90 && passed <= 100, `${passed} passed`);
   await b.app.close();
+  assert.ok((await spent()) <= 1);
+});
+
+test('the same through the workers of one installation, one of which is killed on the way', async (t) => {
+  const upstream = await startUpstream();
+  t.after(() => upstream.close());
+  upstream.script('m', answer(1000));
+  const model = { id: 'test/m', upstream_id: 'm', max_completion_tokens: 10_000, pricing: PRICES };
+  const gateway = await startGatewayProcess(t, {
+    env: { GATEHOUSE_WORKERS: '2' },
+    yaml: {
+      providers: [{ id: 'm', name: 'M', kind: 'chat', base_url: `${upstream.url}/m`, api_key: 'k', models: [model] }],
+    },
+  });
+  const place = { api: gateway.api };
+  const { tokens, spent } = await team(place);
+  assert.equal(await flood([place], tokens, 60, BODY), 60);
+  const workers = gateway.lines('listening').map(({ pid }) => Number(pid));
+  assert.equal(workers.length, 2);
+  process.kill(workers[0]!, 'SIGKILL');
+  // Whatever comes meanwhile may fail, but nothing may pass beyond the limit.
+  let last = 0;
+  for (let n = 0; n < 200 && last !== 402; n++) last = await status(place, tokens[n % 3]!).catch(() => 0);
+  assert.equal(last, 402);
+  assert.ok(upstream.requests('m').length <= 100, `${upstream.requests('m').length} were sent`);
   assert.ok((await spent()) <= 1);
 });
