@@ -43,6 +43,8 @@ export function createObservability(options: ObservabilityOptions): Observabilit
   const recorder = new Recorder(listedIn(options.catalog));
   const exposition = new Exposition(recorder, options.gauges);
   const requestLog = config.requestLogShare === null ? undefined : new RequestLog(options.log, config.requestLogShare);
+  const readAll = async () => exposition.text(await colleagues?.());
+  let reading: ReturnType<typeof readAll> | undefined;
   return {
     finished(exchange) {
       const row = exchange.record as Generation | undefined;
@@ -53,7 +55,13 @@ export function createObservability(options: ObservabilityOptions): Observabilit
     report: () => exposition.report(),
     metrics: {
       settings: config.metrics,
-      read: async () => exposition.text(await colleagues?.()),
+      // However many ask at once, it is made once.
+      read() {
+        reading ??= readAll().finally(() => {
+          reading = undefined;
+        });
+        return reading;
+      },
     },
   };
 }
