@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { answerOf, type Form } from '../../src/testing/answers.ts';
 import { startGateway } from '../../src/testing/gateway.ts';
-import { ask, readWhole, WAYS } from '../../src/testing/told.ts';
+import { ask, readWhole, rowOf, WAYS } from '../../src/testing/told.ts';
 
 const gateway = await startGateway(
   { after: (close) => after(close as () => Promise<void>) },
@@ -68,5 +68,21 @@ for (const { name, served, spoken } of WAYS) {
     const { status, text } = await ask(gateway, served, `test/${spoken}`);
     assert.equal(status, 200, text);
     assert.equal(readWhole(served, text).text, 'ok');
+  });
+}
+
+for (const { name, served, spoken } of WAYS) {
+  test(`6 and its kind | ${name} | counts that no answer can have are estimated, never free and never dear`, async () => {
+    const answer = answerOf(spoken, false, { text: 'ok', usage: { input: 777, output: 5 } });
+    for (const count of ['-10', '1e30', '99999999999999999999999']) {
+      const text = String(answer.chunks![0]);
+      assert.match(text, /:777,/);
+      gateway.upstream.script(spoken, { ...answer, chunks: [text.replace(':777,', `:${count},`)] });
+      const { status, headers } = await ask(gateway, served, `test/${spoken}`);
+      assert.equal(status, 200);
+      const row = (await rowOf(gateway, headers.get('x-generation-id')!)) as Json;
+      assert.ok(row.tokens_prompt > 0 && row.tokens_prompt < 100, `${count} became ${row.tokens_prompt}`);
+      assert.ok(row.total_cost > 0 && row.total_cost < 0.001, `${count} cost ${row.total_cost}`);
+    }
   });
 }

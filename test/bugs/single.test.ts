@@ -80,6 +80,12 @@ test('95 | the best document first, with its place and its text; nonsense from t
   gateway.clock.jump(600_000);
   gateway.upstream.script('cohere', ranked(2, 1, 0));
   assert.equal((await post('/rerank', request)).json.results.length, 2, 'more than was asked for');
+  for (const search_units of [-5, 1e30]) {
+    const told = { index: 1, relevance_score: 1 };
+    gateway.upstream.script('cohere', wholeOf({ results: [told], meta: { billed_units: { search_units } } }));
+    const { usage } = (await post('/rerank', request)).json;
+    assert.deepEqual([usage.search_units, usage.cost], [1, 0.002], 'units that no answer can have');
+  }
   for (const top_n of [0, -1, 1.5]) assert.equal((await post('/rerank', { ...request, top_n })).status, 400);
 });
 

@@ -31,9 +31,10 @@ export function countOf(value: unknown): number {
   return typeof value === 'number' && value > 0 && value <= MOST_TOKENS ? Math.round(value) : 0;
 }
 
-/** The value is a number that no answer can have: what it counts is better estimated. */
+/** The value is a number that no answer can have, also one of more digits than a double: what it counts is better estimated. */
 export function isImpossibleCount(value: unknown): boolean {
-  return typeof value === 'number' && value > MOST_TOKENS;
+  if (typeof value === 'number') return value < 0 || value > MOST_TOKENS;
+  return typeof value === 'object' && value !== null && isRawNumber(value);
 }
 
 export function listOf(value: unknown): unknown[] {

@@ -5,7 +5,7 @@
 import { stringifyJson } from '../../base/json.ts';
 import { decodeFailure } from '../chat/failure.ts';
 import type { Usage } from '../conversation/conversation.ts';
-import { countOf, type Fields, fieldsOf, textOrUndefined } from '../conversation/fields.ts';
+import { countOf, type Fields, fieldsOf, isImpossibleCount, textOrUndefined } from '../conversation/fields.ts';
 import { Uncarried } from '../conversation/losses.ts';
 import { inBatches, mapCourse } from '../single/batches.ts';
 import { inputUsage, type SingleTarget } from '../single/index.ts';
@@ -87,10 +87,11 @@ function figures(value: Fields): { usage?: Usage; upstreamId?: string } {
     countOf(usage['total_tokens']) ||
     countOf(usage['prompt_tokens']) ||
     countOf(fieldsOf(meta['tokens'])['input_tokens']);
-  const told = typeof units === 'number' || tokens > 0;
+  const counted = typeof units === 'number' && !isImpossibleCount(units);
+  const told = counted || tokens > 0;
   return {
     ...(told && {
-      usage: { ...inputUsage(tokens), ...(typeof units === 'number' && { searchUnits: countOf(units) }) },
+      usage: { ...inputUsage(tokens), ...(counted && { searchUnits: countOf(units) }) },
     }),
     ...(upstreamId !== undefined && { upstreamId }),
   };
