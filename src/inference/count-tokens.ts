@@ -3,11 +3,13 @@
  * key, else an estimate that says so. Nothing is generated, so nothing is reserved, charged or entered.
  */
 import type { Caller } from '../access/index.ts';
-import { applyEdits, type JsonDocument } from '../base/json.ts';
+import { type JsonDocument, stringifyJson } from '../base/json.ts';
 import type { Endpoint } from '../catalog/index.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
-import { fieldsOf, isFields } from '../formats/conversation/fields.ts';
-import { messages } from '../formats/index.ts';
+import { isFields } from '../formats/conversation/fields.ts';
+import type { TokenCount as Counting, SpokenFormat } from '../formats/conversation/format.ts';
+import { Losses, Uncarried } from '../formats/conversation/losses.ts';
+import { messages, spokenFormat } from '../formats/index.ts';
 import type { Exchange } from '../http/operation.ts';
 import { deliver, type UpstreamReceiver } from '../providers/index.ts';
 import { ConversationTask } from './conversation.ts';
@@ -18,16 +20,6 @@ import type { InferenceParts } from './parts.ts';
 import type { InferenceRequest } from './request.ts';
 import { routeOf } from './serve.ts';
 
-/** The members that the service's own operation takes; any other is an error there. */
-const COUNTED = new Set([
-  'messages',
-  'system',
-  'tools',
-  'tool_choice',
-  'thinking',
-  'mcp_servers',
-  'context_management',
-]);
 /** A picture of usual size. */
 const IMAGE_TOKENS = 1_600;
 /** Role and borders. */
@@ -41,19 +33,22 @@ export interface TokenCount {
 
 /** @throws GatewayError 400 for an unknown model, and what the provider finds wrong with the request */
 export async function countTokens(
-  counted: InferenceRequest,
+  asked: InferenceRequest,
   exchange: Pick<Exchange<Caller>, 'onClose'>,
   parts: InferenceParts,
 ): Promise<TokenCount> {
-  const request = guarded(counted, (document) => counted.format.asked(document.value), parts);
+  const request = guarded(asked, (document) => asked.format.asked(document.value), parts);
   const { document } = request;
   // What may not have the conversation may not count it either.
   const { candidates } = routeOf(request, new ConversationTask(request, parts), parts);
   for (const { endpoint } of candidates) {
-    if (endpoint.provider.kind.countsTokens !== true) continue;
-    const count = await askProvider(exchange, request, endpoint, parts);
-    if (typeof count === 'number') return { input_tokens: count };
-    const { failure } = count;
+    const { countsTokens, speaks } = endpoint.provider.kind;
+    const spoken = countsTokens && speaks !== undefined ? spokenFormat(speaks) : undefined;
+    const body = spoken?.tokenCount && bodyFor(spoken, spoken.tokenCount, endpoint, document);
+    if (body === undefined) continue;
+    const counted = await askProvider(exchange, request, { endpoint, spoken: spoken!, body }, parts);
+    if (typeof counted === 'number') return { input_tokens: counted };
+    const { failure } = counted;
     // What is wrong with the request is worth knowing; for any other trouble the estimate does.
     if (failure.kind === 'invalid_request' || failure.kind === 'context_length') {
       const { provider, modelId } = endpoint;
@@ -63,27 +58,55 @@ export async function countTokens(
   return { input_tokens: estimate(document), estimated: true };
 }
 
+/** What is counted, in the words of the service; undefined where its form cannot carry the conversation. */
+function bodyFor(
+  spoken: SpokenFormat,
+  counting: Counting,
+  { provider: { kind }, upstreamId, maxCompletionTokens }: Endpoint,
+  { exact }: JsonDocument,
+): string | undefined {
+  if (spoken.id === messages.id) return stringifyJson(counting.body(exact, upstreamId));
+  const target = {
+    model: upstreamId,
+    stream: false,
+    maxOutputTokens: maxCompletionTokens,
+    origin: kind.originFor?.(upstreamId) ?? kind.origin,
+    // Nobody is named to a service that only counts.
+    user: '',
+    dialect: kind.dialect,
+  };
+  try {
+    return stringifyJson(counting.body(spoken.encode(messages.decode(exact), target, new Losses()), upstreamId));
+  } catch (error) {
+    if (error instanceof Uncarried) return undefined;
+    throw error;
+  }
+}
+
+interface Asking {
+  endpoint: Endpoint;
+  spoken: SpokenFormat;
+  body: string;
+}
+
 function askProvider(
   exchange: Pick<Exchange<Caller>, 'onClose'>,
-  { document, about }: InferenceRequest,
-  endpoint: Endpoint,
+  { about }: InferenceRequest,
+  { endpoint, spoken, body }: Asking,
   parts: InferenceParts,
 ): Promise<number | { failure: UpstreamFailure }> {
   const { provider, upstreamId } = endpoint;
-  const edits = document.members
-    .filter(({ key }) => !COUNTED.has(key))
-    .map(({ key }) => ({ key, json: key === 'model' ? JSON.stringify(upstreamId) : undefined }));
   return new Promise((resolve) => {
-    const receiver = new CountReceiver((status, text) => resolve(readCount(status, text)));
+    const receiver = new CountReceiver((status, text) => resolve(readCount(spoken, status, text)));
     const call = deliver(
       {
         provider,
         credential: parts.credentials.choose(endpoint).value,
-        form: 'messages',
+        form: spoken.id,
         model: upstreamId,
         stream: false,
-        path: '/messages/count_tokens',
-        body: applyEdits(document, edits),
+        path: spoken.tokenCount!.path(upstreamId),
+        body,
         clientHeaders: about.headers,
       },
       receiver,
@@ -96,10 +119,10 @@ function askProvider(
   });
 }
 
-function readCount(status: number, text: string): number | { failure: UpstreamFailure } {
-  if (status >= 400) return { failure: messages.decodeFailure(status, text) };
+function readCount(spoken: SpokenFormat, status: number, text: string): number | { failure: UpstreamFailure } {
+  if (status >= 400) return { failure: spoken.decodeFailure(status, text) };
   try {
-    const count = fieldsOf(JSON.parse(text))['input_tokens'];
+    const count = spoken.tokenCount!.read(JSON.parse(text));
     if (Number.isSafeInteger(count) && (count as number) >= 0) return count as number;
   } catch {
     // Told below.
