@@ -78,8 +78,9 @@ for (const { name, served, spoken } of WAYS) {
       const text = String(answer.chunks![0]);
       assert.match(text, /:777,/);
       gateway.upstream.script(spoken, { ...answer, chunks: [text.replace(':777,', `:${count},`)] });
-      const { status, headers } = await ask(gateway, served, `test/${spoken}`);
+      const { status, headers, text: told } = await ask(gateway, served, `test/${spoken}`);
       assert.equal(status, 200);
+      assert.ok(!told.includes(count), `the client is shown ${count}`);
       const row = (await rowOf(gateway, headers.get('x-generation-id')!)) as Json;
       assert.ok(row.tokens_prompt > 0 && row.tokens_prompt < 100, `${count} became ${row.tokens_prompt}`);
       assert.ok(row.total_cost > 0 && row.total_cost < 0.001, `${count} cost ${row.total_cost}`);

@@ -5,7 +5,7 @@
 import { type Edit, patchMembers, scanMembers } from '../../base/json.ts';
 import { scanElements } from '../../base/json-list.ts';
 import type { Usage } from '../conversation/conversation.ts';
-import { type Fields, fieldsOf } from '../conversation/fields.ts';
+import { type Fields, fieldsOf, isImpossibleCount } from '../conversation/fields.ts';
 import { encodeUsage } from './usage.ts';
 
 /** JSON texts of what stands for an absent member. */
@@ -66,7 +66,8 @@ export function missingCounts(value: Fields, usage: Usage | undefined, opening: 
   if (usage?.webSearches === undefined && usage?.webFetches === undefined) known['server_tool_use'] = null;
   const edits: Edit[] = [];
   for (const key of COUNTS) {
-    if (typeof value[key] !== 'number') edits.push({ key, json: JSON.stringify(known[key]) });
+    const count = value[key];
+    if (typeof count !== 'number' || isImpossibleCount(count)) edits.push({ key, json: JSON.stringify(known[key]) });
   }
   for (const key of opening ? [...DETAILS, ...OPENING] : DETAILS) {
     if (value[key] === undefined) edits.push({ key, json: JSON.stringify(known[key] ?? null) });
