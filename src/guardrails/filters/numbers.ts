@@ -5,7 +5,7 @@ import type { Span } from './reading.ts';
 /** What stands shortly before a number says what it is. */
 const REACH = 40;
 const SPEAKS_OF_PHONES =
-  /\b(?:tel|telephone|telefon|téléphone|telefono|phone|call|fax|mobile|mobil|cell|handy|whatsapp|sms|text me|reach me|number is|ring)\b[^\n]{0,24}$/i;
+  /\b(?:tel|telephone|telefon|téléphone|telefono|phone|call|fax|mobile|mobil|cell|handy|whatsapp|sms|text me|reach me|ring)\b[^\n]{0,24}$/i;
 const SPEAKS_OF_SSN = /\b(?:ssn|social security|soc\.? sec)\b[^\n]{0,24}$/i;
 const SPEAKS_OF_VERSIONS = /(?:\bv|\bversion|\bver\.?|\brelease|\bsection|\bchapter|\bbuild|§)\s{0,2}$/i;
 
@@ -31,7 +31,7 @@ export function socialSecurityNumbers(text: string): Span[] {
 }
 
 /** Digits with at most one separator between two of them. */
-const DIGIT_RUN = /\d(?:[ -]?\d){11,}/g;
+const DIGIT_RUN = /(?<!\w)\d(?:[ .-]?\d){11,}(?!\w)/g;
 const CARD_LENGTHS = [19, 18, 17, 16, 15, 14, 13, 12];
 
 export function cardNumbers(text: string): Span[] {
