@@ -4,24 +4,8 @@
  */
 import Type, { type TSchema } from 'typebox';
 import { EFFORTS } from '../conversation/effort.ts';
+import { nullable, optional, range, word } from '../conversation/loose-schema.ts';
 import { PreferencesSchema } from '../conversation/preferences.ts';
-
-/** The same schema, null allowed. One schema with a list of types, so that a wrong value is told by its own rule. */
-function nullable(schema: TSchema): TSchema {
-  const { type, enum: values, ...others } = schema as TSchema & { type?: string; enum?: unknown[] };
-  if (values !== undefined) return Type.Unsafe({ ...others, enum: [...values, null] });
-  return Type.Unsafe({ ...others, type: [type, 'null'] });
-}
-
-function word(values: readonly string[]): TSchema {
-  return Type.Unsafe({ enum: [...values] });
-}
-
-function optional(schema: TSchema) {
-  return Type.Optional(nullable(schema));
-}
-
-const range = (minimum: number, maximum: number) => Type.Number({ minimum, maximum });
 
 const CacheControl = Type.Object({
   type: word(['ephemeral']),
