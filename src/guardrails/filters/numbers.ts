@@ -6,6 +6,7 @@ import type { Span } from './reading.ts';
 const REACH = 40;
 const SPEAKS_OF_PHONES =
   /\b(?:tel|telephone|telefon|téléphone|telefono|phone|call|fax|mobile|mobil|cell|handy|whatsapp|sms|text me|reach me|ring)\b[^\n]{0,24}$/i;
+const MAY_SPEAK_OF_PHONES = /tel|tél|phone|call|fax|mobil|cell|handy|whatsapp|sms|text me|reach me|ring/i;
 const SPEAKS_OF_SSN = /\b(?:ssn|social security|soc\.? sec)\b[^\n]{0,24}$/i;
 const SPEAKS_OF_VERSIONS = /(?:\bv|\bversion|\bver\.?|\brelease|\bsection|\bchapter|\bbuild|§)\s{0,2}$/i;
 
@@ -15,6 +16,7 @@ const NATIONAL = /(?<![\w.+-])(?:\(0\d{1,4}\)|0\d{1,4}|\d{3,4})(?:[ /-]?\d){5,9}
 
 export function phones(text: string): Span[] {
   const spans = [...all(INTERNATIONAL, text), ...all(NORTH_AMERICAN, text)];
+  if (!MAY_SPEAK_OF_PHONES.test(text)) return spans;
   for (const span of all(NATIONAL, text)) {
     const digits = text.slice(span.start, span.end).replace(/\D/g, '').length;
     if (digits >= 7 && digits <= 12 && SPEAKS_OF_PHONES.test(before(text, span))) spans.push(span);
@@ -32,6 +34,9 @@ export function socialSecurityNumbers(text: string): Span[] {
 
 /** Digits with at most one separator between two of them. */
 const DIGIT_RUN = /(?<!\w)\d(?:[ .-]?\d){11,}(?!\w)/g;
+/** No network's numbers begin with another. */
+const FIRST_DIGITS = new Set('23456');
+const SEPARATORS = /[ .-]/g;
 const CARD_LENGTHS = [19, 18, 17, 16, 15, 14, 13, 12];
 
 export function cardNumbers(text: string): Span[] {
@@ -45,13 +50,13 @@ function cardsIn(text: string, { start, end }: Span, spans: Span[]): void {
   const at: number[] = [];
   for (let index = start; index < end; index++) if (isDigit(text.charCodeAt(index))) at.push(index);
   const isBorder = (place: number) => place === 0 || place === at.length || at[place]! - at[place - 1]! > 1;
+  const digits = text.slice(start, end).replace(SEPARATORS, '');
   for (let first = 0; first + 12 <= at.length; first++) {
-    if (!isBorder(first)) continue;
+    if (!isBorder(first) || !FIRST_DIGITS.has(digits[first]!)) continue;
     const length = CARD_LENGTHS.find((count) => {
       if (first + count > at.length || !isBorder(first + count)) return false;
-      let digits = '';
-      for (let index = first; index < first + count; index++) digits += text[at[index]!];
-      return isIssued(digits) && passesLuhn(digits);
+      const number = digits.slice(first, first + count);
+      return isIssued(number) && passesLuhn(number);
     });
     if (length === undefined) continue;
     spans.push({ start: at[first]!, end: at[first + length - 1]! + 1 });

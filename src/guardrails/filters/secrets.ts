@@ -30,7 +30,7 @@ export function emails(text: string): Span[] {
 
 /** Each begins where a word does, so that a text is gone through once. */
 const TOKENS = new RegExp(
-  [
+  `(?<![0-9A-Za-z_-])(?:${[
     '(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}(?![0-9A-Za-z])',
     'gh[pousr]_[0-9A-Za-z]{30,255}',
     'github_pat_[0-9A-Za-z_]{22,255}',
@@ -52,9 +52,7 @@ const TOKENS = new RegExp(
     'dop_v1_[0-9a-f]{64}',
     'shpat_[0-9a-f]{32}',
     'AGE-SECRET-KEY-1[0-9A-Z]{50,}',
-  ]
-    .map((token) => `(?<![0-9A-Za-z_-])${token}`)
-    .join('|'),
+  ].join('|')})`,
   'g',
 );
 const PRIVATE_KEY =
@@ -62,6 +60,7 @@ const PRIVATE_KEY =
 const PASSWORD_IN_ADDRESS = /(?<![0-9A-Za-z+.-])[a-z][a-z0-9+.-]{1,20}:\/\/[^\s:/?#@]{1,100}:([^\s/?#@]{3,200})@/dg;
 const ASSIGNED =
   /(?<![0-9A-Za-z])(?:[a-z0-9]{1,20}[_-]){0,3}(?:password|passwd|passphrase|pwd|secret|api[_-]?key|apikey|access[_-]?key|auth[_-]?token|access[_-]?token|private[_-]?key|client[_-]?secret)["']?\s{0,5}(?:[:=]|=>|:=)\s{0,5}["']?([^\s"',;)}\]]{8,200})/dgi;
+const MAY_ASSIGN = /passw|passph|pwd|secret|key|token/i;
 /** Stands where a secret will be put, or where it comes from. */
 const PLACEHOLDER =
   /^(?:<|\$|\{|%|\*+|x{4,}|\.{3}|your|my|example|changeme|placeholder|redacted|process\.|os\.|env|getenv|null|none|undefined|true|false|string|required)|[([]|\*{4}|\.{3}/i;
@@ -70,7 +69,9 @@ export function secrets(text: string): Span[] {
   const spans = all(TOKENS, text);
   if (text.includes('-----BEGIN')) spans.push(...all(PRIVATE_KEY, text));
   if (text.includes('://')) spans.push(...groups(PASSWORD_IN_ADDRESS, text, (value) => !PLACEHOLDER.test(value)));
-  spans.push(...groups(ASSIGNED, text, (value) => !PLACEHOLDER.test(value) && isMixed(value)));
+  if (MAY_ASSIGN.test(text)) {
+    spans.push(...groups(ASSIGNED, text, (value) => !PLACEHOLDER.test(value) && isMixed(value)));
+  }
   return spans;
 }
 
