@@ -5,9 +5,8 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { BUILTINS, type BuiltinSlug } from '../../src/guardrails/filters/builtins.ts';
-import { Readings, type Span } from '../../src/guardrails/filters/reading.ts';
-import { ROOT } from '../source-files.ts';
+import { BUILTINS, type BuiltinSlug } from './builtins.ts';
+import { Readings, type Span } from './reading.ts';
 
 interface Sample {
   text: string;
@@ -16,7 +15,9 @@ interface Sample {
 
 /** `⟦` and `⟧` mark what should be found; `~` only keeps a sample from looking like a leaked key. */
 function samplesOf(file: string): Sample[] {
-  const lines = readFileSync(`${ROOT}/test/guardrails/samples/${file}.txt`, 'utf8').trimEnd().split('\n');
+  const lines = readFileSync(`${import.meta.dirname}/samples/${file}.txt`, 'utf8')
+    .trimEnd()
+    .split('\n');
   return lines.map((line) => {
     const marked: Span[] = [];
     let text = '';
