@@ -3,7 +3,7 @@
  * on the same database and port; the primary (`primary.ts`) has started the database and migrated it before.
  */
 import { type Caller, createAccess, type FirstKey } from './access/index.ts';
-import type { Clock } from './base/clock.ts';
+import { type Clock, sleep } from './base/clock.ts';
 import type { Config, Limits } from './base/config.ts';
 import { type Log, redact } from './base/log.ts';
 import { createNamespace, fromWireName } from './base/namespace.ts';
@@ -36,6 +36,8 @@ import { createTerms } from './workspaces/index.ts';
 
 /** How long a client is given to read that its answer ends here. */
 const LAST_WORDS_MS = 1_000;
+/** Within this other processes have entered what they had settled; they wait a tenth of a second for more. */
+const OTHERS_ENTER_MS = 200;
 
 export interface AppOptions {
   /** Where model servers of this machine are looked for; default their usual ports. */
@@ -174,6 +176,10 @@ export async function createApp({
         clock,
         knowsModel: (name) => catalog.find(name) !== undefined,
         toolName: (name) => fromWireName(name, namespace),
+        spendEntered: async () => {
+          await sleep(clock, OTHERS_ENTER_MS);
+          await spend.flush();
+        },
         ended: [endGuardrails(changes)],
       },
       access: { database, changes, clock, usageOf: (keyIds) => spend.usageOf(keyIds) },

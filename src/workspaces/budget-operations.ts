@@ -9,7 +9,7 @@ import { existing, type WorkspaceOperationParts } from './operations.ts';
 import * as schema from './schema.ts';
 import * as store from './store.ts';
 
-type Parts = Pick<WorkspaceOperationParts, 'database' | 'changes' | 'clock'>;
+type Parts = Pick<WorkspaceOperationParts, 'database' | 'changes' | 'clock' | 'spendEntered'>;
 
 export function budgetOperations(parts: Parts): Operation<Caller>[] {
   return [listBudgets(parts), getBudget(parts), putBudget(parts), deleteBudget(parts)];
@@ -73,9 +73,10 @@ function putBudget(parts: Parts): Operation<Caller> {
       const body = exchange.body as schema.UpsertBudgetBody;
       const interval = intervalOf(exchange);
       const limitNano = limitFromUsd('limit_usd', body.limit_usd);
-      const { budget, includeByok, change } = await parts.database.transaction(async (tx) => {
+      const { budget, isNew, includeByok, change } = await parts.database.transaction(async (tx) => {
         const workspace = await existing(tx, exchange.caller.organizationId, referenceOf(exchange), true);
-        checkDecreasing(interval, limitNano, await store.budgetsOfWorkspace(tx, workspace.id));
+        const before = await store.budgetsOfWorkspace(tx, workspace.id);
+        checkDecreasing(interval, limitNano, before);
         const updatedAt = new Date(parts.clock.now());
         const id = uuidv7(updatedAt.getTime());
         await store.putBudget(tx, { id, workspaceId: workspace.id, interval, limitNano, updatedAt });
@@ -83,11 +84,14 @@ function putBudget(parts: Parts): Operation<Caller> {
         const budgets = await store.budgetsOfWorkspace(tx, workspace.id);
         return {
           budget: budgets.find((one) => one.interval === interval)!,
+          isNew: before.every((one) => one.interval !== interval),
           includeByok: body.include_byok_in_budgets ?? workspace.includeByokInBudgets,
           change: await parts.changes.announce(tx, WORKSPACES_TOPIC, workspace.id),
         };
       });
       await change.settled();
+      // What was spent while nobody watched this window is in no lease.
+      if (isNew) await parts.spendEntered();
       exchange.reply(200, { data: budgetReply(budget), include_byok_in_budgets: includeByok });
     },
   };

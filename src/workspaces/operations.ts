@@ -19,6 +19,11 @@ export interface WorkspaceOperationParts {
   knowsModel(name: string): boolean;
   /** A server tool (`svc:...`) as the configured namespace spells it. */
   toolName(name: string): string;
+  /**
+   * Resolves when what any process had settled by now stands in the database, as long as that keeps up: a budget that is
+   * new counts from there.
+   */
+  spendEntered(): Promise<void>;
   /** Takes away what other folders keep of a workspace that ends, in the same transaction. */
   ended: readonly ((tx: Queryable, workspaceId: string) => Promise<void>)[];
 }
