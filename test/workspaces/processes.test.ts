@@ -69,6 +69,18 @@ test('what is written through one process holds for the next request of the othe
   assert.equal(await status(b, key.token), 401);
 });
 
+test('a budget that is set through one process counts what the other had settled right before', async (t) => {
+  const [a, b] = await pair(t, 1000);
+  const { call, made, keyIn } = controlOf(a);
+  const { token } = await keyIn((await made({ name: 'Team', slug: 'team' })).id, 'theirs');
+  for (let cents = 1; cents <= 5; cents++) {
+    assert.equal(await status(b, token), 200);
+    await call('PUT', '/workspaces/team/budgets/lifetime', { limit_usd: cents / 100 + 0.005 });
+    assert.equal(await status(b, token), 402, `after ${cents} cents`);
+    await call('DELETE', '/workspaces/team/budgets/lifetime');
+  }
+});
+
 /** All at the same time, half of them through each process, and through several keys of the workspace. */
 async function flood(gateways: readonly Pick<Gateway, 'api'>[], tokens: readonly string[], count: number, body: Json) {
   const statuses = await Promise.all(
