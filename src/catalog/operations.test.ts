@@ -127,9 +127,9 @@ before(async () => {
     operations: catalogOperations({
       catalog: () => catalog,
       statistics: () => ({ of: (id) => (id === 'acme:acme/large' ? FIGURES : NO_FIGURES) }),
-      permits: (_caller, { provider }) => provider.id === 'other',
+      permits: (caller, { provider }) => caller === 'anywhere' || provider.id === 'other',
     }),
-    authenticate: () => 'anybody',
+    authenticate: ({ authorization }) => authorization ?? 'anybody',
     clock,
     log: silentLog,
   });
@@ -319,8 +319,9 @@ test('the endpoints of a model are those of every provider, with what each says 
   assert.equal(second.status, 0);
   assert.deepEqual(second.pricing, { prompt: '-1', completion: '-1' });
   assert.deepEqual([second.latency_last_30m, second.throughput_last_30m, second.uptime_last_1d], [null, null, null]);
-  const zdr = (await get('/endpoints/zdr', schema.EndpointListSchema)).body.data;
-  assert.deepEqual(zdr, [first]);
+  const zdr = await get('/endpoints/zdr', schema.EndpointListSchema, { authorization: 'anywhere' });
+  assert.deepEqual(zdr.body.data, [first]);
+  assert.deepEqual((await get('/endpoints/zdr')).body.data, [], 'what is set for the caller leaves it none of them');
 });
 
 test('one model is found by id, slug, alias and in one segment; an unknown one is 404', async () => {

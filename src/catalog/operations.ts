@@ -50,7 +50,7 @@ export function catalogOperations<C>(parts: CatalogOperationParts<C>): Operation
       id: 'listZdrEndpoints',
       method: 'GET',
       path: '/endpoints/zdr',
-      summary: 'Endpoints that keep nothing of a request',
+      summary: 'Endpoints that keep nothing of a request, and that are left for the caller',
       tag: TAG,
       access: 'any',
       replies: { 200: { description: 'The endpoints', schema: schema.EndpointListSchema } },
@@ -59,7 +59,7 @@ export function catalogOperations<C>(parts: CatalogOperationParts<C>): Operation
           .catalog()
           .models.flatMap((model) =>
             model.endpoints
-              .filter(({ dataPolicy }) => dataPolicy.zdr)
+              .filter((each) => each.dataPolicy.zdr && (parts.permits?.(exchange.caller, each) ?? true))
               .map((endpoint) => viewEndpoint(model, endpoint, parts.statistics?.())),
           );
         exchange.reply(200, { data });

@@ -87,6 +87,14 @@ test('zero retention is demanded by the vendor of the model, with or without ret
   const refused = await anthropic.post(PATH, ask('anthropic/k'));
   assert.deepEqual([refused.status, refused.body.error.availability.code], [404, 'privacy_restricted']);
   assert.equal((await anthropic.post(PATH, ask('test/a'))).status, 200);
+  const listed = async (token: string) => {
+    const { data } = (await (await gateway.get('/endpoints/zdr', token)).json()) as Json;
+    return data.map(({ provider_name }: Json) => provider_name).toSorted();
+  };
+  const fewer = await guarded({ enforce_zdr_google: true, allow_safety_retention_google: false });
+  assert.ok((await listed(google.token)).includes('Provider kept'));
+  assert.ok(!(await listed(fewer.token)).includes('Provider kept'));
+  assert.ok((await listed(fewer.token)).includes('Provider zdr'));
   const strict = await guarded({ allow_safety_retention_google: false });
   const only = { provider: { only: ['kept'] } };
   assert.equal((await strict.post(PATH, ask('google/z', only))).status, 200, 'nobody asked for zero retention');
