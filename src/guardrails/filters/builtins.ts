@@ -1,6 +1,6 @@
 /**
  * The filters that come with the gateway, by their slug (wire/guardrails.md). Each finds what a text says in its skeleton
- * (`reading.ts`). How well they do is measured on samples (`test/guardrails/samples`) and told in docs/guides/guardrails.md.
+ * (`reading.ts`). How well they do is measured on the samples of `samples/` and told in docs/guides/guardrails.md.
  */
 import { cardNumbers, internetAddresses, phones, socialSecurityNumbers } from './numbers.ts';
 import { promptInjections } from './prompt-injection.ts';
