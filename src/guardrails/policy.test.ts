@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import { systemClock } from '../base/clock.ts';
 import { readDocument } from '../base/json.ts';
 import type { Catalog, Endpoint } from '../catalog/index.ts';
+import { BUILTINS } from './filters/builtins.ts';
 import { Filters, type FiltersOf } from './filters/filters.ts';
 import { OPEN_POLICY, Policy, prescriptionOf } from './policy.ts';
 import { NO_RULES, type Rules } from './settings.ts';
@@ -155,4 +156,21 @@ test('a further guardrail never lets a text out that was blocked, nor a match th
     }),
     { numRuns: 200 },
   );
+});
+
+test('a text that filters are slow on is refused before all of it was gone through, built-in filters too', async () => {
+  const name = Object.keys(BUILTINS)[0]!;
+  const rules: Rules = { ...NO_RULES, builtins: [{ slug: name as never, action: 'flag' }] };
+  const filters = await Filters.of([{ guardrailId: '1', way: 'api-key', rules }]);
+  // Whoever looks at this clock has taken a tenth of a second.
+  let looks = 0;
+  const slow = { ...systemClock, monotonic: () => 100 * looks++ };
+  const screen = (length: number) => {
+    looks = 0;
+    const content = '4111 '.repeat(length / 5);
+    return filters!.screen(readDocument(Buffer.from(JSON.stringify({ messages: [{ role: 'user', content }] }))), slow);
+  };
+  assert.ok(screen(1_000).hits.length <= 1);
+  assert.throws(() => screen(2_000_000), { status: 413 });
+  assert.ok(looks < 15, `${looks} looks`);
 });

@@ -110,8 +110,8 @@ export class Filters {
     for (const filter of this.#builtins) {
       if (filter.userOnly && !byUser) continue;
       const { find } = BUILTINS[filter.name as BuiltinSlug];
-      add(matches, filter, find(readings.skeleton.text), readings.skeleton);
-      if (hidden !== undefined) add(matches, filter, find(hidden.text), hidden);
+      add(matches, filter, effort.through(readings.skeleton.text, find), readings.skeleton);
+      if (hidden !== undefined) add(matches, filter, effort.through(hidden.text, find), hidden);
     }
     if (this.#set === undefined) return matches;
     this.#addPatterns(matches, { text, original: (span) => span }, effort);

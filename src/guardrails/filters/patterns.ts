@@ -16,10 +16,10 @@ export const MAX_MATCHES = 20_000;
 
 /** Characters of a long text that are looked at between two looks at the clock. */
 const PIECE = 32_768;
-/** How long the patterns of one request may take. RE2 is linear in the text, and in the pattern as well. */
+/** How long the filters of one request may take, which hold up every other request meanwhile. */
 const MOST_EFFORT_MS = 1_000;
 
-/** What one request's patterns have cost so far. */
+/** What one request's filters have cost so far. */
 export class Effort {
   readonly #clock: Clock;
   readonly #startedAt: number;
@@ -27,6 +27,23 @@ export class Effort {
   constructor(clock: Clock) {
     this.#clock = clock;
     this.#startedAt = clock.monotonic();
+  }
+
+  /**
+   * What `look` finds in the text. A long one is first gone through in pieces, so that filters that are slow on it are
+   * noticed before all of it was read.
+   * @throws GatewayError 413 when it takes too long
+   */
+  through<Found>(text: string, look: (text: string) => Found): Found {
+    if (text.length > 2 * PIECE) {
+      for (let at = 0; at < text.length; at += PIECE) {
+        look(text.slice(at, at + PIECE));
+        this.check();
+      }
+    }
+    const found = look(text);
+    this.check();
+    return found;
   }
 
   check(): void {
@@ -112,20 +129,9 @@ export class PatternSet {
     );
   }
 
-  /**
-   * Which patterns match somewhere in the text. A long one is first gone through in pieces, so that patterns that are slow
-   * on it are noticed before all of it was read.
-   */
+  /** Which patterns match somewhere in the text. RE2 is linear in the text, and in the pattern as well. */
   matching(text: string, effort: Effort): readonly number[] {
-    if (text.length > 2 * PIECE) {
-      for (let at = 0; at < text.length; at += PIECE) {
-        this.#set.match(text.slice(at, at + PIECE));
-        effort.check();
-      }
-    }
-    const found = this.#set.match(text);
-    effort.check();
-    return found;
+    return effort.through(text, (piece) => this.#set.match(piece));
   }
 
   /** Where one of them does; empty matches are none. */
