@@ -75,7 +75,7 @@ export interface Bound {
 
 /**
  * An upper bound without counting tokens. Throws GatewayError 403 for an endpoint
- * without a price, which no limit could hold (issue: "a model without a price is refused to any key with a limit").
+ * without a price, which no limit could hold.
  */
 export function boundOf(endpoint: Endpoint, asked: Asked, promptBytes: number): Bound {
   const { pricing } = endpoint;
