@@ -108,7 +108,10 @@ test('rows of the schema before months are all there afterwards, unchanged, each
   const before = await client.query('select * from generations order by id');
   await migrate({ target, migrations: spendMigrations, log: silentLog });
   const after = await client.query('select * from generations order by id');
-  assert.deepEqual(after.rows, before.rows);
+  // Later steps add columns.
+  const known = before.fields.map(({ name }) => name);
+  const kept = (row: Record<string, unknown>) => Object.fromEntries(known.map((name) => [name, row[name]]));
+  assert.deepEqual(after.rows.map(kept), before.rows.map(kept));
   const months = await client.query(`select distinct tableoid::regclass::text as name from generations order by 1`);
   assert.deepEqual(
     months.rows.map(({ name }: { name: string }) => name),
