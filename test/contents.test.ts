@@ -297,11 +297,11 @@ test('contents are let go when they are old', async (t) => {
   await until(async () => (await count()) === 1, 'the row is written');
   aging.clock.jump(47 * 3_600_000);
   assert.equal(await statusOf(id, INFERENCE_KEY, aging), 200);
+  // A jump in the middle of a write may have it written once more, and then the next hour removes it.
   await until(async () => {
     aging.clock.jump(3_600_001);
-    return (await count()) === 0;
+    return (await count()) === 0 && (await statusOf(id, INFERENCE_KEY, aging)) === 404;
   }, 'it is removed');
-  assert.equal(await statusOf(id, INFERENCE_KEY, aging), 404);
 });
 
 test('feedback is taken for generations of the organization, in the categories of the wire, the last word standing', async (t) => {
