@@ -3,13 +3,14 @@
  * (GATEHOUSE_WORKERS). Signals come to it: SIGINT and SIGTERM drain and end, SIGHUP reads the configuration again.
  */
 import cluster, { type Worker } from 'node:cluster';
-import { closeSync, fsyncSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs';
+import { mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import type { FirstKey } from './access/index.ts';
 import type { App, createApp } from './app.ts';
 import { systemClock as clock } from './base/clock.ts';
 import type { Config } from './base/config.ts';
 import type { Log } from './base/log.ts';
+import { writeSecretFile } from './base/secret-file.ts';
 import { type InquiryMessage, ReportDesk, type ReportMessage } from './between-processes.ts';
 import { openLog, readSettings, rereadSettings } from './settings.ts';
 import { lockDataFolder } from './spend/index.ts';
@@ -260,12 +261,6 @@ export function showFirstKeys(keys: readonly FirstKey[], config: Config, log: Lo
   const file = path.join(config.dataDir, 'first-keys.txt');
   // One that a start has left that was killed before its keys were kept: its keys do not exist.
   rmSync(file, { force: true });
-  const descriptor = openSync(file, 'wx', 0o600);
-  try {
-    writeSync(descriptor, `${lines}\n`);
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
+  writeSecretFile(file, lines);
   log.info('first keys written', { file });
 }

@@ -68,16 +68,7 @@ export async function createOperatorKey(
 
 /** Every key that has not been revoked, of both kinds, newest first. */
 export async function listOperatorKeys({ database }: Pick<OperatorKeysParts, 'database'>): Promise<OperatorKey[]> {
-  const keys = await store.allKeys(database, await theOrganization(database));
-  return keys.map(({ caller, disabled, createdAt }) => ({
-    hash: caller.keyHash,
-    kind: caller.kind,
-    name: caller.name,
-    label: caller.label,
-    disabled,
-    createdAt,
-    expiresAt: caller.expiresAt === null ? null : new Date(caller.expiresAt),
-  }));
+  return (await store.allKeys(database, await theOrganization(database))).map(operatorKey);
 }
 
 /**
@@ -89,19 +80,31 @@ export async function revokeOperatorKey(parts: OperatorKeysParts, hashPrefix: st
   if (!/^[0-9a-f]+$/.test(prefix) || prefix.length < SHORTEST_PREFIX) {
     throw new Error(`name the key by its hash, or by the first ${SHORTEST_PREFIX} characters of it or more`);
   }
-  const found = (await listOperatorKeys(parts)).filter(({ hash }) => hash.startsWith(prefix));
+  const { database, changes, clock } = parts;
+  const keys = await store.allKeys(database, await theOrganization(database));
+  const found = keys.filter(({ caller }) => caller.keyHash.startsWith(prefix));
   const [key] = found;
   if (key === undefined) throw new Error(`there is no key whose hash begins with ${prefix}`);
   if (found.length > 1) throw new Error(`${found.length} keys have a hash that begins with ${prefix}; give more of it`);
-  const { database, changes, clock } = parts;
+  const { keyId, keyHash } = key.caller;
   const change = await database.transaction(async (tx) => {
-    const organizationId = await theOrganization(tx);
-    await store.lockKey(tx, organizationId, key.hash);
-    await store.markHashDeleted(tx, organizationId, key.hash, new Date(clock.now()));
-    return changes.announce(tx, KEYS_TOPIC, key.hash);
+    await store.markKeyDeleted(tx, keyId, new Date(clock.now()));
+    return changes.announce(tx, KEYS_TOPIC, keyHash);
   });
   await change.settled();
-  return key;
+  return operatorKey(key);
+}
+
+function operatorKey({ caller, disabled, createdAt }: store.StoredKey): OperatorKey {
+  return {
+    hash: caller.keyHash,
+    kind: caller.kind,
+    name: caller.name,
+    label: caller.label,
+    disabled,
+    createdAt,
+    expiresAt: caller.expiresAt === null ? null : new Date(caller.expiresAt),
+  };
 }
 
 async function theOrganization(db: Queryable): Promise<string> {

@@ -149,16 +149,6 @@ export async function markKeyDeleted(tx: Queryable, keyId: string, deletedAt: Da
   await tx.query('update api_keys set deleted_at = $2 where id = $1', [keyId, deletedAt]);
 }
 
-export async function markHashDeleted(
-  tx: Queryable,
-  organizationId: string,
-  hash: string,
-  deletedAt: Date,
-): Promise<void> {
-  const sql = 'update api_keys set deleted_at = $3 where organization_id = $1 and hash = $2 and deleted_at is null';
-  await tx.query(sql, [organizationId, hash, deletedAt]);
-}
-
 /** undefined when it was deleted. */
 export async function defaultWorkspaceId(db: Queryable, organizationId: string): Promise<string | undefined> {
   const sql = 'select default_workspace_id as "workspaceId" from organizations where id = $1';

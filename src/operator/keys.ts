@@ -1,5 +1,4 @@
 /** `gatehouse keys`: the way in for an operator who has no key, or lost the management key. */
-import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import {
@@ -10,6 +9,7 @@ import {
   type OperatorKeyBody,
   revokeOperatorKey,
 } from '../access/index.ts';
+import { writeSecretFile } from '../base/secret-file.ts';
 import { type CommandParts, UsageError } from './command.ts';
 import { withDatabase } from './installation.ts';
 
@@ -57,7 +57,7 @@ async function create(args: readonly string[], parts: CommandParts): Promise<num
     return 0;
   }
   const file = path.join(parts.config.dataDir, `key-${hashToken(token).slice(0, HASH_SHOWN)}.txt`);
-  writeSecret(file, token);
+  writeSecretFile(file, token);
   parts.out.print(`${kind} key written to ${file}`);
   return 0;
 }
@@ -118,17 +118,6 @@ async function revoke(args: readonly string[], parts: CommandParts): Promise<num
   );
   parts.out.print(`revoked the ${key.kind} key ${key.hash.slice(0, HASH_SHOWN)} (${printable(key.name)})`);
   return 0;
-}
-
-/** In place before it is told of, and never readable by anybody else. */
-function writeSecret(file: string, token: string): void {
-  const descriptor = openSync(file, 'wx', 0o600);
-  try {
-    writeSync(descriptor, `${token}\n`);
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
 }
 
 type Options = NonNullable<Parameters<typeof parseArgs>[0]>['options'];

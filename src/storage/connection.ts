@@ -51,6 +51,29 @@ export function clientConfig(target: Target): pg.ClientConfig {
   };
 }
 
+/**
+ * Runs `work` on a connection of its own.
+ * @param patient for work that may take long, or wait long for somebody else's: no statement is taken for a hung one
+ */
+export async function withClient<T>(
+  target: Target,
+  work: (client: pg.Client) => Promise<T>,
+  { patient = false }: { patient?: boolean } = {},
+): Promise<T> {
+  const client = new pg.Client({
+    ...clientConfig(target),
+    ...(patient && { statement_timeout: 0, query_timeout: 0 }),
+  });
+  // The statement that meets a lost connection tells of it.
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    return await work(client);
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
+
 /** The target as it may be shown in a log: host and database, never a password. */
 export function describeTarget(target: Target): string {
   if ('socketFolder' in target) return `the embedded PostgreSQL in ${target.socketFolder}`;

@@ -6,7 +6,7 @@ import { Kysely, PostgresDialect, type PostgresPoolClient } from 'kysely';
 import pg from 'pg';
 import { type Clock, sleep } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
-import { clientConfig, describeTarget, type Target } from './connection.ts';
+import { clientConfig, describeTarget, type Target, withClient } from './connection.ts';
 import { holdProcess } from './hold.ts';
 import { Reach } from './reach.ts';
 import { errorCode, isConnectionLost, isNotRun, unavailable } from './unavailable.ts';
@@ -88,7 +88,7 @@ async function firstContact({ target, clock, startTimeoutMs = START_TIMEOUT_MS }
   const deadline = clock.monotonic() + startTimeoutMs;
   for (;;) {
     try {
-      return await askOnce(target, checkServer);
+      return await withClient(target, checkServer);
     } catch (error) {
       if (error instanceof Unusable) throw error;
       if (!isConnectionLost(error) || clock.monotonic() > deadline) {
@@ -120,18 +120,6 @@ async function checkServer(client: pg.Client): Promise<void> {
   }
 }
 
-/** Runs `ask` on a connection of its own. */
-async function askOnce(target: Target, ask: (client: pg.Client) => Promise<unknown>): Promise<void> {
-  const client = new pg.Client(clientConfig(target));
-  client.on('error', () => {});
-  try {
-    await client.connect();
-    await ask(client);
-  } finally {
-    await client.end().catch(() => {});
-  }
-}
-
 class PooledDatabase implements Database {
   readonly kysely: Kysely<Tables>;
   readonly #pool: pg.Pool;
@@ -141,7 +129,7 @@ class PooledDatabase implements Database {
 
   constructor({ target, clock, log, poolSize = DEFAULT_POOL_SIZE }: DatabaseOptions) {
     this.#clock = clock;
-    this.#reach = new Reach(() => askOnce(target, (client) => client.query('select 1')), clock, log);
+    this.#reach = new Reach(() => withClient(target, (client) => client.query('select 1')), clock, log);
     this.#pool = new pg.Pool({ ...clientConfig(target), max: poolSize, idleTimeoutMillis: IDLE_CONNECTION_MS });
     // A connection may die idle or while it is in use; without a listener either would end the process.
     this.#pool.on('error', (error) => this.#reach.lost(error));

@@ -1,8 +1,8 @@
 /** Brings a database to the schema that the code expects. */
 import { createHash } from 'node:crypto';
-import pg from 'pg';
+import type pg from 'pg';
 import type { Log } from '../base/log.ts';
-import { clientConfig, type Target } from './connection.ts';
+import { type Target, withClient } from './connection.ts';
 import { holdProcess } from './hold.ts';
 import { errorCode } from './unavailable.ts';
 
@@ -36,40 +36,31 @@ const UNDEFINED_TABLE = '42P01';
 export async function migrate({ target, migrations, log }: MigrateOptions): Promise<string[]> {
   const problems = migrationProblems(migrations.map(({ name }) => name));
   if (problems.length > 0) throw new Error(problems.join('; '));
-  const ordered = migrations.toSorted((a, b) => (a.name < b.name ? -1 : 1));
-  return holdProcess(async () => {
-    // A migration may take long, and so may the wait for another process's.
-    const client = new pg.Client({ ...clientConfig(target), statement_timeout: 0, query_timeout: 0 });
-    client.on('error', () => {});
-    await client.connect();
-    try {
-      const done: string[] = [];
-      for (;;) {
-        // Most starts have nothing to do, and learn it from one statement without a lock.
-        const next = pending(ordered, await readApplied(client))[0];
-        if (!next) return done;
-        const ran = await runNext(client, ordered);
-        if (!ran) continue;
-        log.info('migrated the database', { migration: ran });
-        done.push(ran);
-      }
-    } finally {
-      await client.end().catch(() => {});
+  const ordered = inOrder(migrations);
+  const run = async (client: pg.Client) => {
+    const done: string[] = [];
+    for (;;) {
+      // Most starts have nothing to do, and learn it from one statement without a lock.
+      const next = pending(ordered, await readApplied(client))[0];
+      if (!next) return done;
+      const ran = await runNext(client, ordered);
+      if (!ran) continue;
+      log.info('migrated the database', { migration: ran });
+      done.push(ran);
     }
-  });
+  };
+  // A migration may take long, and so may the wait for another process's.
+  return holdProcess(() => withClient(target, run, { patient: true }));
 }
 
 /** Names of those that have not run; rejects like `migrate`, and changes nothing. */
 export async function pendingMigrations({ target, migrations }: Omit<MigrateOptions, 'log'>): Promise<string[]> {
-  const client = new pg.Client(clientConfig(target));
-  client.on('error', () => {});
-  await client.connect();
-  try {
-    const ordered = migrations.toSorted((a, b) => (a.name < b.name ? -1 : 1));
-    return pending(ordered, await readApplied(client)).map(({ name }) => name);
-  } finally {
-    await client.end().catch(() => {});
-  }
+  const applied = await withClient(target, readApplied);
+  return pending(inOrder(migrations), applied).map(({ name }) => name);
+}
+
+function inOrder(migrations: readonly Migration[]): Migration[] {
+  return migrations.toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 /** What is wrong with a set of migration names; the project's tests keep it empty over the files of all folders. */

@@ -10,7 +10,7 @@ const PROBE_DELAY_MS = 20;
 const PROBE_DELAY_LIMIT_MS = 1_000;
 
 export class Reach {
-  readonly #probe: () => Promise<void>;
+  readonly #probe: () => Promise<unknown>;
   readonly #clock: Clock;
   readonly #log: Log;
   #downSinceMs: number | undefined;
@@ -19,7 +19,7 @@ export class Reach {
   #waiting: (() => void)[] = [];
 
   /** @param probe resolves when a new connection answers a statement */
-  constructor(probe: () => Promise<void>, clock: Clock, log: Log) {
+  constructor(probe: () => Promise<unknown>, clock: Clock, log: Log) {
     this.#probe = probe;
     this.#clock = clock;
     this.#log = log;

@@ -3,9 +3,9 @@ import { createWriteStream, renameSync, rmSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
-import pg from 'pg';
+import type pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
-import { clientConfig, type Target } from '../connection.ts';
+import { type Target, withClient } from '../connection.ts';
 import { ARCHIVE_FORMAT, type ArchiveFoot, type ArchiveHead, TABLE_END } from './archive.ts';
 import { appliedMigrations, columnList, quoted, tablesOf } from './tables.ts';
 
@@ -24,22 +24,19 @@ const LINE_FEED = 10;
  * wrote in names) appears under its name when it is whole. Returns the number of rows.
  */
 export async function backup({ target, file, version, now }: BackupOptions): Promise<number> {
-  // A long copy is no hung statement.
-  const client = new pg.Client({ ...clientConfig(target), statement_timeout: 0, query_timeout: 0 });
-  client.on('error', () => {});
-  await client.connect();
   const unfinished = `${file}.unfinished`;
   const count = { rows: 0 };
-  try {
+  const write = async (client: pg.Client) => {
     await client.query('begin isolation level repeatable read read only');
     const lines = Readable.from(archiveOf(client, version, now, count));
     await pipeline(lines, createGzip(), createWriteStream(unfinished, { mode: 0o600, flags: 'w', flush: true }));
+  };
+  try {
+    await withClient(target, write, { patient: true });
     renameSync(unfinished, file);
   } catch (error) {
     rmSync(unfinished, { force: true });
     throw error;
-  } finally {
-    await client.end().catch(() => {});
   }
   return count.rows;
 }

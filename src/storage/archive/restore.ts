@@ -3,10 +3,10 @@ import { createReadStream } from 'node:fs';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
-import pg from 'pg';
+import type pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import type { Log } from '../../base/log.ts';
-import { clientConfig, type Target } from '../connection.ts';
+import { type Target, withClient } from '../connection.ts';
 import { type Migration, migrate } from '../migrate.ts';
 import { ARCHIVE_FORMAT, type ArchiveFoot, type ArchiveHead, type ArchiveTable, TABLE_END } from './archive.ts';
 import { columnList, quoted, tablesOf } from './tables.ts';
@@ -36,10 +36,10 @@ export async function restore({ target, file, migrations, log }: RestoreOptions)
     if (unknown !== undefined) {
       throw new Error(`the backup comes from a newer version of Gatehouse (${head.version}); restore it with that one`);
     }
-    await refuseUsed(target);
+    await withClient(target, refuseUsed);
     const had = new Set(head.migrations);
     await migrate({ target, migrations: migrations.filter(({ name }) => had.has(name)), log });
-    const rows = await load(target, lines);
+    const rows = await withClient(target, (client) => load(client, lines), { patient: true });
     await migrate({ target, migrations, log });
     return rows;
   } finally {
@@ -47,24 +47,17 @@ export async function restore({ target, file, migrations, log }: RestoreOptions)
   }
 }
 
-async function load(target: Target, lines: AsyncGenerator<string, undefined>): Promise<number> {
-  const client = new pg.Client({ ...clientConfig(target), statement_timeout: 0, query_timeout: 0 });
-  client.on('error', () => {});
-  await client.connect();
-  try {
-    await client.query('begin');
-    const relations = await dropRelations(client);
-    const tables = new Map((await tablesOf(client)).map((table) => [table.table, table]));
-    // What the migrations put in is in the backup too.
-    if (tables.size > 0) await client.query(`truncate ${[...tables.keys()].map(quoted).join(', ')}`);
-    const rows = await loadTables(client, lines, tables);
-    await addRelations(client, relations);
-    await client.query('commit');
-    await client.query('analyze');
-    return rows;
-  } finally {
-    await client.end().catch(() => {});
-  }
+async function load(client: pg.Client, lines: AsyncGenerator<string, undefined>): Promise<number> {
+  await client.query('begin');
+  const relations = await dropRelations(client);
+  const tables = new Map((await tablesOf(client)).map((table) => [table.table, table]));
+  // What the migrations put in is in the backup too.
+  if (tables.size > 0) await client.query(`truncate ${[...tables.keys()].map(quoted).join(', ')}`);
+  const rows = await loadTables(client, lines, tables);
+  await addRelations(client, relations);
+  await client.query('commit');
+  await client.query('analyze');
+  return rows;
 }
 
 async function loadTables(
@@ -137,18 +130,11 @@ async function addRelations(client: pg.Client, relations: readonly Relation[]): 
 }
 
 /** A database whose gateway has started once has an organization. */
-async function refuseUsed(target: Target): Promise<void> {
-  const client = new pg.Client(clientConfig(target));
-  client.on('error', () => {});
-  await client.connect();
-  try {
-    const { rows } = await client.query<{ there: boolean }>(`select to_regclass('organizations') is not null as there`);
-    if (rows[0]?.there !== true) return;
-    const used = await client.query('select 1 from organizations limit 1');
-    if (used.rows.length > 0) throw new Error('the database is in use: a backup is restored into an empty one only');
-  } finally {
-    await client.end().catch(() => {});
-  }
+async function refuseUsed(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ there: boolean }>(`select to_regclass('organizations') is not null as there`);
+  if (rows[0]?.there !== true) return;
+  const used = await client.query('select 1 from organizations limit 1');
+  if (used.rows.length > 0) throw new Error('the database is in use: a backup is restored into an empty one only');
 }
 
 /** Split at line feeds alone: texts may hold what other readers take for the end of a line too. */
