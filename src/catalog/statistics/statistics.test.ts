@@ -177,6 +177,16 @@ test('merging sketches is the same as counting everything in one, whatever the v
   );
 });
 
+test('a sketch whose highest bin is the one with the key 0 is merged without loss', async () => {
+  const make = await loadSketches();
+  const [whole, low, high] = [make(), make(), make()];
+  for (const value of [0, 0.96, 0]) whole.add(value);
+  low.add(0);
+  for (const value of [0.96, 0]) high.add(value);
+  low.merge(high);
+  assert.deepEqual(low.bins(), whole.bins());
+});
+
 test('more calls than the ring holds cost no memory: the newest are not counted', () => {
   const ring = new Ring();
   for (let count = 0; count < 20_000; count++) ring.push('a:m', answered(count));
