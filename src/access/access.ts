@@ -54,8 +54,10 @@ export function createAccess(parts: AccessParts): Access {
     // A management key runs nothing, so nothing is prescribed to it.
     const inference = keys.filter(({ caller }) => caller.kind === 'inference');
     const ids = new Set(inference.map(({ caller }) => caller.workspaceId));
-    const terms = ids.size === 0 ? undefined : await termsOf?.([...ids]);
-    const guarded = ids.size === 0 ? undefined : await guardrailsOf?.(inference.map(({ caller }) => caller));
+    const [terms, guarded] =
+      ids.size === 0
+        ? []
+        : await Promise.all([termsOf?.([...ids]), guardrailsOf?.(inference.map(({ caller }) => caller))]);
     return keys.map((key) => {
       const prescribed = key.caller.kind === 'inference' ? terms?.get(key.caller.workspaceId) : undefined;
       const guardrails = guarded?.get(key.caller.keyId) ?? NO_GUARDRAILS;

@@ -1,6 +1,7 @@
 /** Keys without I/O: reading what a management client asks for, and showing a key on the wire (wire/keys.md). */
 import { invalidField } from '../base/errors.ts';
 import { type Nano, usdFromNano } from '../base/money.ts';
+import { shownName, storable } from '../base/storable.ts';
 import { limitFromUsd } from '../spend/index.ts';
 import type { KeyFacts, LimitReset } from './caller.ts';
 import type { CreateKeyBody, CurrentKeyReply, KeyReply, UpdateKeyBody } from './schema.ts';
@@ -26,7 +27,7 @@ const TIMESTAMP = /^(\d{4}-\d{2}-(\d{2}))[Tt]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:[Zz]|
 export function newKeySettings(body: CreateKeyBody, nowMs: number): NewKeySettings {
   const { external } = body;
   return {
-    name: keyName(body.name),
+    name: shownName(body.name),
     limitNano: body.limit == null ? null : limitFromUsd('limit', body.limit),
     limitReset: body.limit_reset ?? null,
     includeByokInLimit: body.include_byok_in_limit ?? false,
@@ -40,7 +41,7 @@ export function newKeySettings(body: CreateKeyBody, nowMs: number): NewKeySettin
 export function changedTerms(key: StoredKey, body: UpdateKeyBody): KeyTerms {
   const { caller } = key;
   return {
-    name: body.name === undefined ? caller.name : keyName(body.name),
+    name: body.name === undefined ? caller.name : shownName(body.name),
     disabled: body.disabled ?? key.disabled,
     limitNano:
       body.limit === undefined ? caller.limitNano : body.limit === null ? null : limitFromUsd('limit', body.limit),
@@ -113,18 +114,6 @@ function spendMembers<P extends string>(prefix: P, spent: Spent) {
     [`${prefix}_weekly`]: usdFromNano(spent.weekly),
     [`${prefix}_monthly`]: usdFromNano(spent.monthly),
   } as Record<P | `${P}_daily` | `${P}_weekly` | `${P}_monthly`, number>;
-}
-
-function keyName(name: string): string {
-  const trimmed = name.trim();
-  if (trimmed === '') throw invalidField('name', 'must not be blank');
-  return storable('name', trimmed);
-}
-
-/** PostgreSQL's text holds every character but this one. */
-function storable(path: string, text: string): string {
-  if (text.includes('\0')) throw invalidField(path, 'must not contain the character U+0000');
-  return text;
 }
 
 /** Reads a time with at least seconds precision; a day that the month lacks is refused and not moved to the next. */

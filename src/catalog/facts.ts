@@ -113,7 +113,7 @@ export interface Facts {
 }
 
 export function factsFrom({ date, models, listed = {} }: FactsFile): Facts {
-  return freeze({ date, models, listed });
+  return Object.freeze({ date, models, listed });
 }
 
 /** @throws RangeError for a text that is no price */
@@ -141,12 +141,4 @@ function pricesFrom(texts: object, names: Readonly<Record<string, keyof Prices>>
     if (own !== undefined && typeof text === 'string') prices[own] = parsePrice(text);
   }
   return prices;
-}
-
-function freeze<T>(value: T): T {
-  if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
-    Object.freeze(value);
-    for (const member of Object.values(value)) freeze(member);
-  }
-  return value;
 }

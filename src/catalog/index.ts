@@ -12,7 +12,7 @@ export {
 } from './catalog.ts';
 export type { Facts, ModelFacts } from './facts.ts';
 export { catalogOperations } from './operations.ts';
-export { type Bill, type Ceiling, ceilingOf, priceOf } from './pricing.ts';
+export { type Bill, type Ceiling, ceilingOf, costsNothing, priceOf } from './pricing.ts';
 export { CATALOG_HELP, type CatalogCommandParts, loadFacts, runCatalogCommand } from './refresh/index.ts';
 export {
   createStatistics,

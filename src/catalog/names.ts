@@ -8,6 +8,7 @@ import type { Provider, ProviderKind } from '../providers/index.ts';
 import type { Endpoint, LatestModel, Model, RoutingVariant } from './catalog.ts';
 import type { Facts, ModelFacts } from './facts.ts';
 import { nakedEndpoint, prefixed, RESOURCE } from './offerings.ts';
+import { costsNothing } from './pricing.ts';
 
 /** Suffixes that ask for a way of routing or a kind of endpoint; never part of an upstream's name. */
 const VARIANT = /:(free|nitro|floor|exacto|online|extended|thinking)$/;
@@ -63,7 +64,10 @@ export class Names {
   #freeOf(model: Model): Model {
     let free = this.#free.get(model);
     if (free === undefined) {
-      free = Object.freeze({ ...model, endpoints: Object.freeze(model.endpoints.filter(isFree)) });
+      free = Object.freeze({
+        ...model,
+        endpoints: Object.freeze(model.endpoints.filter(({ pricing }) => costsNothing(pricing))),
+      });
       this.#free.set(model, free);
     }
     return free;
@@ -137,14 +141,6 @@ function pinned(model: Model, name: string, { id, offers }: ModelFacts): Model {
       : endpoint;
   });
   return Object.freeze({ ...model, endpoints: Object.freeze(endpoints) });
-}
-
-function isFree({ pricing }: Endpoint): boolean {
-  if (pricing === null) return false;
-  const { overrides = [], ...plain } = pricing;
-  return [plain, ...overrides.map(({ prices }) => prices)].every((prices) =>
-    Object.values(prices).every((price) => price === 0n),
-  );
 }
 
 function isRouting(variant: string): variant is RoutingVariant {

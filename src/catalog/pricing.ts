@@ -74,6 +74,11 @@ function dearestOf(prices: readonly ImagePrice[] | undefined, per: ImagePrice['p
   return (prices ?? []).reduce((most, each) => (each.per === per && each.price > most ? each.price : most), 0n);
 }
 
+/** False where the price is not known. */
+export function costsNothing(pricing: Pricing | null): boolean {
+  return pricing !== null && Object.values(ceilingOf(pricing)).every((price) => price === 0n);
+}
+
 /**
  * Pictures of the answer, for models that charge them by the piece or by their area. Of the prices whose variant fits the
  * request, the one that says most about it holds; when none fits, the dearest does, since the bound covers no more.

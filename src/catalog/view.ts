@@ -190,7 +190,7 @@ export function viewPricing(pricing: Pricing | null): PricingView {
   };
 }
 
-function tagOf({ provider, quantization, tier }: Endpoint): string {
+export function tagOf({ provider, quantization, tier }: Endpoint): string {
   const variant = tier?.name ?? quantization;
   return variant === null ? provider.id : `${provider.id}/${variant}`;
 }

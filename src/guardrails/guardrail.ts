@@ -1,6 +1,8 @@
 /** Guardrails without I/O: reading what a management client sets, and showing a guardrail on the wire. */
 import { invalidField } from '../base/errors.ts';
-import { type Nano, nanoFromUsd, usdFromNano } from '../base/money.ts';
+import { usdFromNano } from '../base/money.ts';
+import { shownName, storable } from '../base/storable.ts';
+import { limitFromUsd } from '../spend/index.ts';
 import { BUILTINS, type BuiltinSlug, NEEDS_LANGUAGE_MODEL } from './filters/builtins.ts';
 import type { GuardrailBody, GuardrailReply } from './schema.ts';
 import type { BuiltinFilter, GuardrailSettings, PatternFilter, Rules } from './settings.ts';
@@ -77,14 +79,7 @@ function changedLimit(
     const missing = limit === undefined || limit === null ? 'limit_usd' : 'reset_interval';
     throw invalidField(missing, 'is needed: limit_usd and reset_interval stand together or not at all');
   }
-  return { limitNano: limit === null ? null : limitNano(limit), resetInterval: interval };
-}
-
-/** To the nearest nano-dollar. */
-function limitNano(usd: number): Nano {
-  const nano = nanoFromUsd(usd.toFixed(9));
-  if (nano === 0n) throw invalidField('limit_usd', 'must be at least 0.000000001');
-  return nano;
+  return { limitNano: limit === null ? null : limitFromUsd('limit_usd', limit), resetInterval: interval };
 }
 
 function names(path: string, list: readonly string[] | null | undefined): string[] | null | undefined {
@@ -176,16 +171,4 @@ export function guardrailReply(guardrail: StoredGuardrail): GuardrailReply {
 
 function list(names: readonly string[] | null): string[] | null {
   return names && [...names];
-}
-
-function shownName(name: string): string {
-  const trimmed = name.trim();
-  if (trimmed === '') throw invalidField('name', 'must not be blank');
-  return storable('name', trimmed);
-}
-
-/** PostgreSQL's text and jsonb hold every character but this one. */
-function storable<T extends string | null>(path: string, text: T): T {
-  if (text?.includes('\0')) throw invalidField(path, 'must not contain the character U+0000');
-  return text;
 }

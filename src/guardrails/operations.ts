@@ -1,8 +1,8 @@
 /** The operations on guardrails (wire/guardrails.md). Those that give them to keys and members: `assignments/`. */
 import type { TSchema } from 'typebox';
-import { type Caller, GUARDRAILS_TOPIC, WORKSPACES_TOPIC } from '../access/index.ts';
+import { type Caller, chosenWorkspace, GUARDRAILS_TOPIC, WORKSPACES_TOPIC } from '../access/index.ts';
 import type { Clock } from '../base/clock.ts';
-import { GatewayError, invalidField } from '../base/errors.ts';
+import { GatewayError } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import type { Changes, Database, Queryable } from '../storage/database.ts';
@@ -59,7 +59,7 @@ function listGuardrails(parts: GuardrailParts): Operation<Caller> {
       const { database } = parts;
       const { organizationId } = exchange.caller;
       const { workspace_id: named, offset = 0, limit = 50 } = exchange.query as schema.ListGuardrailsQuery;
-      const workspaceId = await chosenWorkspace(database, organizationId, named);
+      const workspaceId = await chosenWorkspace(database, organizationId, named?.toLowerCase());
       const { guardrails, total } = await store.listGuardrails(database, organizationId, workspaceId, {
         offset,
         limit,
@@ -87,7 +87,7 @@ function createGuardrail(parts: GuardrailParts): Operation<Caller> {
       await checkPatterns('content_filters', settings.rules.patterns ?? []);
       const createdAt = new Date(clock.now());
       const guardrail = await database.transaction(async (tx) => {
-        const workspaceId = await chosenWorkspace(tx, organizationId, body.workspace_id);
+        const workspaceId = await chosenWorkspace(tx, organizationId, body.workspace_id?.toLowerCase());
         if ((await store.countGuardrails(tx, organizationId)) >= MAX_GUARDRAILS) {
           throw new GatewayError(
             'invalid_request',
@@ -234,19 +234,4 @@ export async function existingGuardrail(
     createdAt: workspace.createdAt,
     updatedAt: null,
   };
-}
-
-/** The named workspace, or the organization's default one when none is named. */
-async function chosenWorkspace(db: Queryable, organizationId: string, named: string | undefined): Promise<string> {
-  if (named === undefined) {
-    const workspaceId = await store.defaultWorkspaceId(db, organizationId);
-    if (workspaceId === null) throw invalidField('workspace_id', 'is needed: there is no default workspace');
-    return workspaceId;
-  }
-  const workspaces = await store.workspacesOf(db, organizationId);
-  const id = named.toLowerCase();
-  if (!workspaces.some((workspace) => workspace.id === id)) {
-    throw invalidField('workspace_id', 'names no workspace of the organization');
-  }
-  return id;
 }

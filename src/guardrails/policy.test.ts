@@ -174,3 +174,17 @@ test('a text that filters are slow on is refused before all of it was gone throu
   assert.throws(() => screen(2_000_000), { status: 413 });
   assert.ok(looks < 15, `${looks} looks`);
 });
+
+test('a pattern that is slow between its matches is refused as well', async () => {
+  const rules: Rules = { ...NO_RULES, patterns: [{ pattern: 'x[^y]*y|x', action: 'flag', label: null }] };
+  const filters = await Filters.of([{ guardrailId: '1', way: 'api-key', rules }]);
+  let looks = 0;
+  const slow = { ...systemClock, monotonic: () => 100 * looks++ };
+  const screen = (length: number) => {
+    looks = 0;
+    const content = 'x'.repeat(length);
+    return filters!.screen(readDocument(Buffer.from(JSON.stringify({ messages: [{ role: 'user', content }] }))), slow);
+  };
+  assert.equal(screen(3).hits[0]?.matches, 3);
+  assert.throws(() => screen(1_000), { status: 413 });
+});

@@ -5,7 +5,7 @@
  */
 import type { Caller, GuardrailTerms } from '../access/index.ts';
 import { GatewayError } from '../base/errors.ts';
-import { type Catalog, ceilingOf, type Endpoint } from '../catalog/index.ts';
+import { type Catalog, costsNothing, type Endpoint } from '../catalog/index.ts';
 import type { Budget, DataRegion } from '../spend/index.ts';
 import type { Filters } from './filters/filters.ts';
 import { NameList } from './name-list.ts';
@@ -148,7 +148,7 @@ function trainingRules({ freePublication, freeTraining, paidTraining }: Rules): 
 
 function isFree({ modelId, pricing }: Endpoint): boolean {
   if (modelId.endsWith(':free')) return true;
-  return pricing !== null && Object.values(ceilingOf(pricing)).every((price) => price === 0n);
+  return costsNothing(pricing);
 }
 
 function isPaid(endpoint: Endpoint): boolean {

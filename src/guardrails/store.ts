@@ -147,13 +147,6 @@ export async function workspacesOf(db: Queryable, organizationId: string): Promi
   return db.query<WorkspaceRow>(sql, [organizationId]);
 }
 
-/** null when it was deleted. */
-export async function defaultWorkspaceId(db: Queryable, organizationId: string): Promise<string | null> {
-  const sql = 'select default_workspace_id as id from organizations where id = $1';
-  const [row] = await db.query<{ id: string | null }>(sql, [organizationId]);
-  return row?.id ?? null;
-}
-
 // What applies to keys.
 
 /** How a guardrail comes to apply to a key. */

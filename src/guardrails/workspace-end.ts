@@ -7,6 +7,6 @@ import { deleteGuardrailsIn } from './store.ts';
 export function endGuardrails(changes: Pick<Changes, 'announce'>) {
   return async (tx: Queryable, workspaceId: string): Promise<void> => {
     // Keys of other workspaces may have had them.
-    for (const id of await deleteGuardrailsIn(tx, workspaceId)) await changes.announce(tx, GUARDRAILS_TOPIC, id);
+    await changes.announce(tx, GUARDRAILS_TOPIC, ...(await deleteGuardrailsIn(tx, workspaceId)));
   };
 }

@@ -2,6 +2,7 @@
 import type { TObject } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { invalidField } from '../base/errors.ts';
+import { storable } from '../base/storable.ts';
 import { explainRefusal, type SchemaNode } from './explain.ts';
 
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d{1,3})?$/;
@@ -26,7 +27,7 @@ export function queryReader(schema: TObject): (search: string) => Record<string,
         throw invalidField(name.slice(0, 100), `is no parameter; there are ${Object.keys(properties).join(', ')}`);
       }
       // No stored text holds it, and the database refuses to look for it.
-      if (text.includes('\0')) throw invalidField(name, 'must not contain the character U+0000');
+      storable(name, text);
       const property = properties[name]!;
       const item = arrayItem(property);
       if (item) {

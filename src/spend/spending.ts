@@ -202,7 +202,7 @@ class Spending implements Spend {
   #desk(): LeaseDesk {
     const announce = (topic: string, ids: readonly string[]) =>
       this.#database.transaction(async (tx) => {
-        for (const id of ids) await this.#changes.announce(tx, topic, `${this.#processId} ${id}`);
+        await this.#changes.announce(tx, topic, ...ids.map((id) => `${this.#processId} ${id}`));
       });
     return {
       ask: (wishes) =>

@@ -94,9 +94,12 @@ class NotifiedChanges implements Changes {
     this.#subscribers.set(topic, subscribers);
   }
 
-  async announce(tx: Queryable, topic: string, id: string): Promise<{ settled(): Promise<void> }> {
-    if (id.length > MAX_ID_LENGTH) throw new RangeError(`an announced id has at most ${MAX_ID_LENGTH} characters`);
-    await tx.query('select pg_notify($1, $2)', [CHANNEL, encode(['change', topic, id])]);
+  async announce(tx: Queryable, topic: string, ...ids: readonly string[]): Promise<{ settled(): Promise<void> }> {
+    if (ids.some(({ length }) => length > MAX_ID_LENGTH)) {
+      throw new RangeError(`an announced id has at most ${MAX_ID_LENGTH} characters`);
+    }
+    const messages = ids.map((id) => encode(['change', topic, id]));
+    await tx.query('select pg_notify($1, message) from unnest($2::text[]) as message', [CHANNEL, messages]);
     return { settled: () => this.#settled() };
   }
 

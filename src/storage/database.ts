@@ -50,8 +50,8 @@ export interface Changes {
    * everything. It must be done with forgetting when it returns.
    */
   subscribe(topic: string, changed: (id: string | null) => void): void;
-  /** @param id at most 1000 characters */
-  announce(tx: Queryable, topic: string, id: string): Promise<{ settled(): Promise<void> }>;
+  /** @param ids at most 1000 characters each */
+  announce(tx: Queryable, topic: string, ...ids: readonly string[]): Promise<{ settled(): Promise<void> }>;
   close(): Promise<void>;
 }
 

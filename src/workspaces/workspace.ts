@@ -2,6 +2,7 @@
 import { keyNumber } from '../access/index.ts';
 import { invalidField } from '../base/errors.ts';
 import { toWireName } from '../base/namespace.ts';
+import { shownName, storable } from '../base/storable.ts';
 import { defaultGuardrailId } from './derived-id.ts';
 import type { CreateWorkspaceBody, UpdateWorkspaceBody, WorkspaceReply } from './schema.ts';
 import type { StoredWorkspace, WorkspaceSettings } from './store.ts';
@@ -108,22 +109,10 @@ export function workspaceReply(workspace: StoredWorkspace, toolName: (name: stri
   };
 }
 
-function shownName(name: string): string {
-  const trimmed = name.trim();
-  if (trimmed === '') throw invalidField('name', 'must not be blank');
-  return storable('name', trimmed);
-}
-
 /** In a path an id and a slug must be told apart. */
 function freeSlug(slug: string): string {
   if (UUID.test(slug)) throw invalidField('slug', 'must not have the form of a UUID');
   return slug;
-}
-
-/** PostgreSQL's text holds every character but this one. */
-function storable<T extends string | null>(path: string, text: T): T {
-  if (text?.includes('\0')) throw invalidField(path, 'must not contain the character U+0000');
-  return text;
 }
 
 function serverTools(names: readonly string[] | null): string[] | null {

@@ -3,6 +3,7 @@ import type { Pricing } from '../../base/config.ts';
 import { type Price, textFromPrice } from '../../base/money.ts';
 import type { ImageAbilities } from '../../formats/image/index.ts';
 import type { Endpoint, Model } from '../catalog.ts';
+import { tagOf } from '../view.ts';
 import type { CapabilityView, ImageEndpointsView, ImageModelListView } from './schema.ts';
 
 /** Endpoints of the model that `POST /images` can ask. What a model writes that is not known counts as no picture here. */
@@ -42,11 +43,11 @@ export function viewImageEndpoints(model: Model): ImageEndpointsView {
     id: model.id,
     endpoints: imageEndpoints(model).map((endpoint) => {
       const abilities = abilitiesOf(endpoint);
-      const { provider, quantization, pricing } = endpoint;
+      const { provider, pricing } = endpoint;
       return {
         provider_name: provider.name,
         provider_slug: provider.id,
-        provider_tag: quantization === null ? provider.id : `${provider.id}/${quantization}`,
+        provider_tag: tagOf(endpoint),
         supported_parameters: capabilitiesOf(abilities),
         supports_streaming: abilities.streams === true,
         allowed_passthrough_parameters: [...(abilities.passthrough ?? [])],

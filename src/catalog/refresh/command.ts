@@ -15,11 +15,6 @@ export interface CatalogCommandParts {
   print(line: string): void;
 }
 
-export const CATALOG_HELP = `gatehouse catalog refresh
-    fetches facts about models from the registry (GATEHOUSE_CATALOG_URL) and the lists of the configured providers
-gatehouse catalog show
-    says how many models are known, as of when`;
-
 const MOST_LINES = 20;
 
 /** @returns the exit code: 0, 1 when nothing could be refreshed, 2 for wrong arguments, with nothing said */

@@ -161,8 +161,7 @@ function assignment(
         const changed = removes
           ? await unassign(tx, organizationId, guardrail.id, names)
           : await assign(tx, names, ids, by);
-        let change: { settled(): Promise<void> } | undefined;
-        for (const name of changed) change = await changes.announce(tx, topic, name);
+        const change = changed.length === 0 ? undefined : await changes.announce(tx, topic, ...changed);
         return { count: changed.length, settled: change };
       });
       await settled?.settled();

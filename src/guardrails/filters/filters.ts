@@ -122,7 +122,7 @@ export class Filters {
 
   #addPatterns(matches: Match[], reading: Reading, effort: Effort): void {
     for (const index of this.#set!.matching(reading.text, effort)) {
-      add(matches, this.#patterns[index]!, this.#set!.find(index, reading.text), reading);
+      add(matches, this.#patterns[index]!, this.#set!.find(index, reading.text, effort), reading);
     }
   }
 }

@@ -134,11 +134,12 @@ export class PatternSet {
     return effort.through(text, (piece) => this.#set.match(piece));
   }
 
-  /** Where one of them does; empty matches are none. */
-  find(index: number, text: string): Span[] {
+  /** Where one of them does; empty matches are none. Each match may cost a walk to the end of the text. */
+  find(index: number, text: string, effort: Effort): Span[] {
     const spans: Span[] = [];
     const matcher = this.#expressions[index]!.matcher(text);
     while (matcher.find()) {
+      effort.check();
       if (matcher.end() > matcher.start()) spans.push({ start: matcher.start(), end: matcher.end() });
       if (spans.length > MAX_MATCHES) throw tooMuch();
     }

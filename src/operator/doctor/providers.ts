@@ -46,7 +46,7 @@ function ask(transport: Transport, provider: Provider, credential: string | null
   const name = `${provider.id}${place}`;
   // Signed calls have credentials of their own kind; that the address answers is what can be told without making one.
   const signed = provider.signer !== undefined;
-  const headers = signed ? {} : provider.kind.headers(credential);
+  const headers = { ...(signed ? {} : provider.kind.headers(credential)), ...provider.headers };
   return new Promise((resolve) => {
     let status = 0;
     transport.send(
