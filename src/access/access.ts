@@ -77,6 +77,11 @@ export function createAccess(parts: AccessParts): Access {
  * clients throw a key away on 401, which is kept for credentials that are really wrong.
  */
 export function permit(caller: Caller, required: RequiredAccess): void {
+  if ((required === 'scim') !== (caller.kind === 'scim')) {
+    const message =
+      required === 'scim' ? 'Only SCIM tokens can perform this operation.' : 'SCIM tokens serve /scim/v2 alone.';
+    throw new GatewayError('permission_denied', message);
+  }
   if (required === 'management' && caller.kind !== 'management') {
     throw new GatewayError('permission_denied', 'Only management keys can perform this operation.');
   }

@@ -5,8 +5,11 @@
 import type { Nano } from '../base/money.ts';
 import type { Budget } from '../spend/index.ts';
 
-/** Inference keys run models; management keys run the control plane. Neither does the other's work. */
-export type KeyKind = 'inference' | 'management';
+/**
+ * Inference keys run models, management keys run the control plane, SCIM tokens let an identity provider say who belongs
+ * to the organization. None does another's work.
+ */
+export type KeyKind = 'inference' | 'management' | 'scim';
 
 /** When a key's limit starts anew: midnight UTC, Monday, the first of the month; null never (spec "Spend windows"). */
 export type LimitReset = 'daily' | 'weekly' | 'monthly';

@@ -9,20 +9,21 @@ import type { KeyKind } from './caller.ts';
 export const MAX_TOKEN_LENGTH = 512;
 
 const RANDOM_BYTES = 32;
-const OWN_PREFIX = /^sk-[a-z]+(?:-mgmt)?-v1-/;
+const OWN_PREFIX = /^sk-[a-z]+(?:-mgmt|-scim)?-v1-/;
 const SHOWN_CHARACTERS = 3;
 /** Showing both ends of a shorter token would give too much of it away. */
 const MIN_MASKABLE_LENGTH = 24;
 const VISIBLE_ASCII = /^[\x21-\x7e]+$/;
 const BEARER = /^bearer +/i;
 
+const KIND_MARKS: Readonly<Record<KeyKind, string>> = { inference: '', management: '-mgmt', scim: '-scim' };
+
 /**
- * A new token with 256 bits of entropy. Management tokens have a prefix of their own, so that a person or a secret
+ * A new token with 256 bits of entropy. All but inference keys have a prefix of their own, so that a person or a secret
  * scanner sees at once which kind leaked; nothing else depends on it.
  */
 export function createToken(kind: KeyKind): string {
-  const prefix = kind === 'management' ? `sk-${WIRE_NAME}-mgmt-v1-` : `sk-${WIRE_NAME}-v1-`;
-  return prefix + randomBytes(RANDOM_BYTES).toString('hex');
+  return `sk-${WIRE_NAME}${KIND_MARKS[kind]}-v1-${randomBytes(RANDOM_BYTES).toString('hex')}`;
 }
 
 /**

@@ -144,7 +144,8 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
     } else {
       const text = stringifyJson(value);
       const length = Buffer.byteLength(text);
-      response.writeHead(status, { 'Content-Type': 'application/json', 'Content-Length': length, ...headers });
+      const type = this.#operation?.contentType ?? 'application/json';
+      response.writeHead(status, { 'Content-Type': type, 'Content-Length': length, ...headers });
       response.end(text);
     }
     if (this.#phase === 'head' || this.#phase === 'body') this.#discardRest();

@@ -1,7 +1,7 @@
 /** Operations as an OpenAPI 3.1 document. TypeBox schemas are JSON Schema and go in as they are. */
 import type { TSchema } from 'typebox';
 import type { SchemaNode } from './explain.ts';
-import type { Access, Operation, OperationReply } from './operation.ts';
+import type { Access, Operation } from './operation.ts';
 import { API_PREFIXES } from './router.ts';
 
 export interface OpenApiInfo {
@@ -17,6 +17,7 @@ const ACCESS_NOTES: Record<Access, string> = {
   any: 'Needs any valid key.',
   management: 'Needs a management key.',
   inference: 'Needs an inference key.',
+  scim: 'Needs a SCIM token.',
 };
 
 /** The error envelope of wire/common.md; inference operations of other forms describe theirs in `replies`. */
@@ -69,7 +70,7 @@ export function describeOperations<C>(operations: readonly Operation<C>[], info:
 }
 
 function describeOperation<C>(operation: Operation<C>): Record<string, unknown> {
-  const { id, summary, tag, access, body } = operation;
+  const { id, summary, tag, access, body, contentType = 'application/json' } = operation;
   const parameters = [...pathParameters(operation), ...queryParameters(operation)];
   return {
     operationId: id,
@@ -79,16 +80,16 @@ function describeOperation<C>(operation: Operation<C>): Record<string, unknown> 
     security: access === 'none' ? [] : [{ key: [] }],
     ...(parameters.length > 0 && { parameters }),
     ...(body && {
-      requestBody: { required: !body.optional, content: { 'application/json': { schema: body.schema } } },
+      requestBody: { required: !body.optional, content: { [contentType]: { schema: body.schema } } },
     }),
-    responses: { ...describeReplies(operation.replies), default: { $ref: '#/components/responses/Error' } },
+    responses: { ...describeReplies(operation), default: { $ref: '#/components/responses/Error' } },
   };
 }
 
-function describeReplies(replies: Record<number, OperationReply>): Record<string, unknown> {
+function describeReplies<C>({ replies, contentType: usual = 'application/json' }: Operation<C>) {
   const described: Record<string, unknown> = {};
   for (const [status, { description, schema, contentType }] of Object.entries(replies)) {
-    const content = (schema || contentType) && { [contentType ?? 'application/json']: schema ? { schema } : {} };
+    const content = (schema || contentType) && { [contentType ?? usual]: schema ? { schema } : {} };
     described[status] = { description, ...(content && { content }) };
   }
   return described;

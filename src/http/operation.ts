@@ -9,9 +9,9 @@ import type { JsonDocument } from '../base/json.ts';
 
 /**
  * Who may call: anybody; any valid key; management keys only (403 otherwise); inference keys only (a management key is
- * refused, wire/keys.md "Facts").
+ * refused, wire/keys.md "Facts"); tokens of identity providers only, which `any` does not mean.
  */
-export type Access = 'none' | 'any' | 'management' | 'inference';
+export type Access = 'none' | 'any' | 'management' | 'inference' | 'scim';
 
 export interface OperationReply {
   description: string;
@@ -36,6 +36,8 @@ export interface Operation<C = unknown> {
   query?: TObject;
   /** `maxBytes` overrides the server's limit for control-plane bodies; `optional` lets an empty body pass as undefined. */
   body?: { schema: TSchema; maxBytes?: number; optional?: boolean };
+  /** Of answers in JSON, errors too; default `application/json`. */
+  contentType?: string;
   /** By status. Errors that every operation may answer with need not be listed. */
   replies: Record<number, OperationReply>;
   handle(exchange: Exchange<C>): void | Promise<void>;
