@@ -1,8 +1,10 @@
 /** What the exchanges of one server have in common, and what ties them to their connections. */
+
 import { type IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Clock } from '../base/clock.ts';
 import type { GatewayError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
+import { Roster } from '../base/roster.ts';
 import type { TrustedProxies } from './forwarded.ts';
 import type { HttpLimits } from './limits.ts';
 import type { Access, FinishedExchange } from './operation.ts';
@@ -20,7 +22,7 @@ export interface Core<C> {
   readonly limits: Readonly<HttpLimits>;
   readonly proxies: () => TrustedProxies;
   /** Exchanges whose client owes bytes; they are looked at for lateness now and then. */
-  readonly owing: { add(exchange: Late): void; delete(exchange: Late): void };
+  readonly owing: { add(exchange: Late): number; delete(exchange: Late, seat: number): void };
   /** Unfinished exchanges and the bytes of their bodies. */
   exchanges: number;
   bodyBytes: number;
@@ -35,7 +37,7 @@ export interface Late {
 
 /** A client's connection and what is unfinished on it. */
 export class Connection {
-  readonly open = new Set<{ clientGone(): void; badBody(error: GatewayError): boolean }>();
+  readonly open = new Roster<{ clientGone(): void; badBody(error: GatewayError): boolean }>();
 }
 
 /** node's request with a way back to its exchange, so that its listeners can be shared functions. */

@@ -33,6 +33,8 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
   readonly #connection: Connection;
   readonly #request: GatewayRequest;
   readonly #beganAt: number;
+  readonly #connectionSeat: number;
+  #owingSeat = -1;
   #operation: Operation<C> | undefined = undefined;
   #phase: 'head' | 'body' | 'handling' | 'discarding' = 'head';
   #body: BodyBuffer | undefined = undefined;
@@ -55,7 +57,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
     const given = request.headers['x-request-id'];
     this.requestId = typeof given === 'string' && SANE_REQUEST_ID.test(given) ? given : uuidv7(this.startedAt);
     request.exchange = this;
-    connection.open.add(this);
+    this.#connectionSeat = connection.open.add(this);
     core.exchanges += 1;
     response.on('close', onResponseClose);
   }
@@ -196,25 +198,25 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
   /** The request has been read to its end. */
   received(): void {
     if (this.#phase === 'body') this.#bodyComplete();
-    else this.#core.owing.delete(this);
+    else this.#core.owing.delete(this, this.#owingSeat);
   }
 
   /** The answer is complete, or never will be. */
   finished(): void {
     if (this.#over) return;
     this.#over = true;
-    this.#connection.open.delete(this);
+    this.#connection.open.delete(this, this.#connectionSeat);
     this.#core.exchanges -= 1;
     this.#core.bodyBytes -= this.#body?.length ?? 0;
     if (!this.response.writableFinished) this.#tellClosed();
     this.#closeListeners = undefined;
-    if (this.#phase !== 'discarding') this.#core.owing.delete(this);
+    if (this.#phase !== 'discarding') this.#core.owing.delete(this, this.#owingSeat);
     this.#tellObserver();
     if (this.#core.draining && this.#connection.open.size === 0) this.#request.socket.destroySoon();
   }
 
   clientGone(): void {
-    this.#core.owing.delete(this);
+    this.#core.owing.delete(this, this.#owingSeat);
     this.finished();
   }
 
@@ -231,7 +233,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
     const waitedMs = nowMs - this.#owingSince;
     if (this.#phase === 'discarding') {
       if (waitedMs <= limits.lingerMs) return;
-      this.#core.owing.delete(this);
+      this.#core.owing.delete(this, this.#owingSeat);
       this.#request.socket.destroy();
     } else if (this.#phase === 'body') {
       const grantedMs = ((this.#body?.length ?? 0) * 1000) / limits.bodyBytesPerSecond;
@@ -312,7 +314,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
   /** Lets the body flow into `receive`. */
   #readOn(): void {
     this.#owingSince = this.#core.clock.monotonic();
-    this.#core.owing.add(this);
+    this.#owingSeat = this.#core.owing.add(this);
     this.#request.on('data', onData);
     this.#request.on('end', onEnd);
   }
@@ -328,7 +330,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
 
   #bodyComplete(): void {
     this.#phase = 'handling';
-    this.#core.owing.delete(this);
+    this.#core.owing.delete(this, this.#owingSeat);
     try {
       const operation = this.#operation!;
       const bytes = this.#body!.take();

@@ -9,6 +9,7 @@ import type { Duplex } from 'node:stream';
 import type { Clock, Timer } from '../base/clock.ts';
 import type { GatewayError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
+import { Roster } from '../base/roster.ts';
 import { Connection, type Core, GatewayRequest, type Late } from './core.ts';
 import { ServerExchange } from './exchange.ts';
 import { TrustedProxies } from './forwarded.ts';
@@ -188,7 +189,7 @@ function createNodeServer(limits: HttpLimits, tls: HttpServerOptions<unknown>['t
 
 /** Asks its members now and then whether they are late; runs a timer only while it has any. */
 class Sweeper {
-  readonly #members = new Set<Late>();
+  readonly #members = new Roster<Late>();
   readonly #clock: Clock;
   readonly #everyMs: number;
   #timer: Timer | undefined = undefined;
@@ -199,13 +200,13 @@ class Sweeper {
     this.#everyMs = Math.min(MAX_SWEEP_MS, shortestMs / SWEEPS_PER_LIMIT);
   }
 
-  add(member: Late): void {
-    this.#members.add(member);
+  add(member: Late): number {
     if (!this.#armed) this.#arm();
+    return this.#members.add(member);
   }
 
-  delete(member: Late): void {
-    this.#members.delete(member);
+  delete(member: Late, seat: number): void {
+    this.#members.delete(member, seat);
   }
 
   #arm(): void {

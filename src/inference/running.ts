@@ -1,3 +1,5 @@
+import { Roster } from '../base/roster.ts';
+
 /** The requests that run in this process, so that a shutdown can end them in words rather than with a cut. */
 export interface Interruptible {
   /** Ends the request now: its client is told, its row is entered. Does nothing to one that is over. */
@@ -5,14 +7,15 @@ export interface Interruptible {
 }
 
 export class Running {
-  readonly #requests = new Set<Interruptible>();
+  readonly #requests = new Roster<Interruptible>();
 
-  add(request: Interruptible): void {
-    this.#requests.add(request);
+  /** The request's seat, which `delete` wants to know. */
+  add(request: Interruptible): number {
+    return this.#requests.add(request);
   }
 
-  delete(request: Interruptible): void {
-    this.#requests.delete(request);
+  delete(request: Interruptible, seat: number): void {
+    this.#requests.delete(request, seat);
   }
 
   interrupt(): void {

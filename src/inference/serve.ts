@@ -79,11 +79,11 @@ async function run(request: AcceptedRequest, task: Task, parts: InferenceParts):
     const route = routeOf(request, task, parts);
     const answer = wantsCache(request, task, parts) ? await findCached(request, task, route, parts) : undefined;
     const call = answer ? new Replay(request, task, answer, parts) : new Call(request, task, route, parts);
-    parts.running.add(call);
+    const seat = parts.running.add(call);
     try {
       await call.run();
     } finally {
-      parts.running.delete(call);
+      parts.running.delete(call, seat);
     }
   } catch (thrown) {
     if (thrown instanceof Abandoned) return;
