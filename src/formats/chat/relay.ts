@@ -38,9 +38,8 @@ function edits(document: JsonDocument, target: EncodeTarget, losses: Losses = ne
   if (tier !== undefined && serviceTier(tier) !== tier) changes.set('service_tier', JSON.stringify(serviceTier(tier)));
   if (!dialect.cacheControl) {
     if ('cache_control' in body) changes.set('cache_control', undefined);
-    if (document.bytes.includes('"cache_control"')) {
-      const tools = list(document.exact['tools']);
-      if (tools.some(hasMark)) changes.set('tools', stringifyJson(tools.map(withoutMark)));
+    if (list(body['tools']).some(hasMark)) {
+      changes.set('tools', stringifyJson(list(document.exact['tools']).map(withoutMark)));
     }
   }
   const messages = editedMessages(document, dialect, losses);
@@ -115,12 +114,11 @@ function editParameters(document: JsonDocument, target: EncodeTarget, changes: C
 
 /** The messages as the upstream can take them; undefined when they need no change, which is the rule. */
 function editedMessages(document: JsonDocument, dialect: ChatDialect, losses: Losses): readonly unknown[] | undefined {
-  const { bytes } = document;
-  const developer = !dialect.developerRole && bytes.includes('"developer"');
-  const marks = !dialect.cacheControl && bytes.includes('"cache_control"');
-  const reasoning = !dialect.reasoningDetails && bytes.includes('"reasoning');
-  const plain = list(document.structure['messages']) as JsonObject[];
   // Asked of the view that costs nothing: only what stands in it decides.
+  const plain = list(document.structure['messages']) as JsonObject[];
+  const developer = !dialect.developerRole && plain.some((message) => object(message)?.['role'] === 'developer');
+  const marks = !dialect.cacheControl && plain.some((message) => list(object(message)?.['content']).some(hasMark));
+  const reasoning = !dialect.reasoningDetails && plain.some(replaysThinking);
   const adapts = adaptMessages(plain, dialect, new Losses()) !== plain;
   if (!developer && !marks && !reasoning && !adapts && !dialect.strictTemplate) return undefined;
   const messages = list(document.exact['messages']);
@@ -158,12 +156,17 @@ function withoutMark(value: unknown): unknown {
   return others;
 }
 
+function replaysThinking(value: unknown): boolean {
+  const message = object(value);
+  return message !== undefined && ('reasoning' in message || 'reasoning_details' in message);
+}
+
 /**
  * Thinking that we gave the client under our names goes back under the upstream's, or not at all. `reasoning_content`
  * is a vendor's own field and stays what the client made it.
  */
 function withReplay(message: JsonObject, dialect: ChatDialect): JsonObject {
-  if (!('reasoning' in message) && !('reasoning_details' in message)) return message;
+  if (!replaysThinking(message)) return message;
   const { reasoning, reasoning_details: _details, ...others } = message;
   const plain = someText(reasoning);
   if (dialect.reasoningReplay === 'reasoning') return 'reasoning' in message ? { ...others, reasoning } : others;
