@@ -29,6 +29,7 @@ export class RequestLog {
     const failed = status >= 400 || closed || (row !== undefined && row.error !== null);
     if (!failed && !this.#isDue()) return;
     const probe = operation !== undefined && PROBES.has(operation.id);
+    // One literal with all members, so that the log meets objects of one shape only.
     this.#log.often(probe && !failed ? 'debug' : levelOf(status, row), 'request', {
       method: exchange.method,
       path: shownPath(exchange.path),
@@ -39,7 +40,18 @@ export class RequestLog {
       key: caller?.label,
       // As `gatehouse keys list` shows it.
       key_hash: caller?.keyHash.slice(0, SHOWN_HASH_LENGTH),
-      ...(row !== undefined && generationFields(row)),
+      generation: row?.id,
+      model: row?.model,
+      provider: row?.endpointId?.slice(0, row.endpointId.indexOf(':')),
+      streamed: row?.streamed || undefined,
+      cached: row === undefined || row.responseCacheSourceId === null ? undefined : true,
+      prompt_tokens: row?.usage ? promptTokens(row.usage) : undefined,
+      completion_tokens: row?.usage?.output,
+      cost_usd: row === undefined ? undefined : usdFromNano(row.costNano),
+      estimated: row?.estimated || undefined,
+      first_token_ms: row?.latencyMs ?? undefined,
+      attempts: row?.providerResponses.length,
+      error: row?.error?.type,
       request_id: exchange.requestId,
     });
   }
@@ -60,22 +72,8 @@ function levelOf(status: number, row: Generation | undefined): Level {
   return row !== undefined && row.error !== null ? 'error' : 'info';
 }
 
-function generationFields(row: Generation) {
-  const { usage, endpointId } = row;
-  return {
-    generation: row.id,
-    model: row.model,
-    provider: endpointId?.slice(0, endpointId.indexOf(':')),
-    streamed: row.streamed || undefined,
-    cached: row.responseCacheSourceId === null ? undefined : true,
-    prompt_tokens: usage === null ? undefined : usage.input + usage.cacheRead + usage.cacheWrite5m + usage.cacheWrite1h,
-    completion_tokens: usage?.output,
-    cost_usd: usdFromNano(row.costNano),
-    estimated: row.estimated || undefined,
-    first_token_ms: row.latencyMs ?? undefined,
-    attempts: row.providerResponses.length,
-    error: row.error?.type,
-  };
+function promptTokens(usage: NonNullable<Generation['usage']>): number {
+  return usage.input + usage.cacheRead + usage.cacheWrite5m + usage.cacheWrite1h;
 }
 
 /** A path is the caller's text: it may be long, and a key may have got into it. */
