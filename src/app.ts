@@ -27,6 +27,7 @@ import {
 import { createObservability, type Exposed } from './observability/index.ts';
 import { operations } from './operations.ts';
 import { createTransport, Discovery, KINDS, type LocalServer, outgoingOf, providersFrom } from './providers/index.ts';
+import { endMappings } from './scim/index.ts';
 import { createSpend } from './spend/index.ts';
 import { openChanges } from './storage/changes.ts';
 import type { Target } from './storage/connection.ts';
@@ -180,10 +181,11 @@ export async function createApp({
           await sleep(clock, OTHERS_ENTER_MS);
           await spend.flush();
         },
-        ended: [endGuardrails(changes)],
+        ended: [endGuardrails(changes), endMappings],
       },
       access: { database, changes, clock, usageOf: (keyIds) => spend.usageOf(keyIds) },
       guardrails: { database, changes, clock },
+      scim: { database, changes, clock },
       inference,
       transcripts: {
         ...{ transcripts, database, clock },

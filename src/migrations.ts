@@ -4,6 +4,7 @@ import { cacheMigrations } from './cache/index.ts';
 import { statisticsMigrations } from './catalog/index.ts';
 import { guardrailMigrations } from './guardrails/index.ts';
 import { inferenceMigrations } from './inference/index.ts';
+import { scimMigrations } from './scim/index.ts';
 import { spendMigrations } from './spend/index.ts';
 import type { Migration } from './storage/migrate.ts';
 import { transcriptMigrations } from './transcripts/index.ts';
@@ -18,4 +19,5 @@ export const migrations: readonly Migration[] = [
   ...statisticsMigrations,
   ...cacheMigrations,
   ...transcriptMigrations,
+  ...scimMigrations,
 ];

@@ -12,6 +12,7 @@ import {
   leavesEndpoint,
 } from './inference/index.ts';
 import { type ObservabilityOperationParts, observabilityOperations } from './observability/index.ts';
+import { type ScimParts, scimOperations } from './scim/index.ts';
 import { spendOperations } from './spend/index.ts';
 import { type TranscriptOperationParts, transcriptOperations } from './transcripts/index.ts';
 import { type WorkspaceOperationParts, workspaceOperations } from './workspaces/index.ts';
@@ -20,6 +21,7 @@ export interface OperationParts {
   access: AccessOperationParts;
   workspaces: WorkspaceOperationParts;
   guardrails: GuardrailParts;
+  scim: ScimParts;
   inference: InferenceParts;
   transcripts: TranscriptOperationParts;
   limits: InferenceLimits;
@@ -34,6 +36,7 @@ export function operations(parts: OperationParts): Operation<Caller>[] {
     ...keyOperations(parts.access),
     ...workspaceOperations(parts.workspaces),
     ...guardrailOperations(parts.guardrails),
+    ...scimOperations(parts.scim),
     ...spendOperations<Caller>({
       spend: () => parts.inference.spend,
       budgetsOf: (caller) => budgetsOf(caller, parts.inference.accountBalanceNano()),

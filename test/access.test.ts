@@ -11,11 +11,14 @@ import type { Operation } from '../src/http/operation.ts';
 import { operations } from '../src/operations.ts';
 import { openDatabase } from '../src/storage/database.ts';
 import { INFERENCE_KEY, MANAGEMENT_KEY, startGateway } from '../src/testing/gateway.ts';
+import { scimToken } from './scim/directory.ts';
 
 /** What an operation answers to callers who get past authentication: the status for each kind of key. */
 interface Expectation {
   inference: number;
   management: number;
+  /** Default 403. */
+  scim?: number;
   /** Values for the path's parameters and the query, given the hash of a key that may be changed. */
   path?: (hash: string) => string;
   body?: unknown;
@@ -33,7 +36,59 @@ function assignmentsOf(noun: string, body: unknown): Record<string, Expectation>
   };
 }
 
+/** Of an identity provider alone. */
+const scimOnly = (scim: number, path?: string, body?: unknown): Expectation => ({
+  ...{ inference: 403, management: 403, scim, body },
+  ...(path !== undefined && { path: () => `/scim/v2${path}` }),
+});
+
+const NO_GROUP = '00000000-0000-7000-8000-000000000000';
+
+const SCIM: Record<string, Expectation> = {
+  getScimServiceProviderConfig: scimOnly(200),
+  listScimResourceTypes: scimOnly(200),
+  getScimResourceType: scimOnly(200, '/ResourceTypes/User'),
+  listScimSchemas: scimOnly(200),
+  getScimSchema: scimOnly(404, '/Schemas/none'),
+  scimMeGet: scimOnly(501),
+  scimMePost: scimOnly(501),
+  scimMePut: scimOnly(501),
+  scimMePatch: scimOnly(501),
+  scimMeDelete: scimOnly(501),
+  scimBulk: scimOnly(501),
+  scimSearch: scimOnly(400),
+  listScimUsers: scimOnly(200),
+  searchScimUsers: scimOnly(200, undefined, {}),
+  createScimUser: scimOnly(201, undefined, { userName: 'made' }),
+  getScimUser: scimOnly(404, '/Users/none'),
+  replaceScimUser: scimOnly(404, '/Users/none', { userName: 'made' }),
+  patchScimUser: scimOnly(404, '/Users/none', {}),
+  deleteScimUser: scimOnly(404, '/Users/none'),
+  listScimProtocolGroups: scimOnly(200),
+  searchScimGroups: scimOnly(200, undefined, {}),
+  createScimGroup: scimOnly(201, undefined, { displayName: 'made' }),
+  getScimGroup: scimOnly(404, '/Groups/none'),
+  replaceScimGroup: scimOnly(404, '/Groups/none', { displayName: 'made' }),
+  patchScimGroup: scimOnly(404, '/Groups/none', {}),
+  deleteScimGroup: scimOnly(404, '/Groups/none'),
+  listScimGroups: { inference: 403, management: 200 },
+  listScimGroupMappings: { inference: 403, management: 200 },
+  createScimGroupMapping: {
+    inference: 403,
+    management: 404,
+    body: { scim_group_id: NO_GROUP, workspace_id: NO_GROUP, role: 'member' },
+  },
+  getScimGroupMapping: { inference: 403, management: 404, path: () => '/scim/group-mappings/none' },
+  updateScimGroupMapping: { inference: 403, management: 404, path: () => '/scim/group-mappings/none', body: {} },
+  deleteScimGroupMapping: {
+    inference: 403,
+    management: 404,
+    path: () => '/scim/group-mappings/none?keep_members=true',
+  },
+};
+
 const EXPECTED: Record<string, Expectation | 'anybody'> = {
+  ...SCIM,
   getHealth: 'anybody',
   getReadiness: 'anybody',
   getMetrics: { inference: 403, management: 200 },
@@ -156,6 +211,8 @@ interface Installation {
   url: string;
   /** Makes an inference key. */
   make(body: Record<string, unknown>): Promise<{ token: string; hash: string }>;
+  /** Of an identity provider. */
+  scim: string;
   disabled: string;
   expired: string;
   /** The key of a member who is none any more. */
@@ -187,7 +244,8 @@ async function installation(t: TestContext): Promise<Installation> {
   await database.query(changed, [orphan.hash]);
   await database.query(`update api_keys set expires_at = now() - interval '1 day' where hash = $1`, [expired.hash]);
   await database.close();
-  return { url: gateway.url, make, disabled: disabled.token, expired: expired.token, orphan: orphan.token };
+  const scim = await scimToken(gateway.target);
+  return { url: gateway.url, make, scim, disabled: disabled.token, expired: expired.token, orphan: orphan.token };
 }
 
 function pathOf(operation: Operation, hash: string): string {
@@ -201,7 +259,7 @@ test('of every operation it is said who may call it, and of no other', () => {
 });
 
 test('every operation answers each kind of caller as it is said here', async (t) => {
-  const { url, make, disabled, expired, orphan } = await installation(t);
+  const { url, make, scim, disabled, expired, orphan } = await installation(t);
   for (const operation of contracts) {
     const expectation = EXPECTED[operation.id];
     if (expectation === undefined) continue;
@@ -214,6 +272,7 @@ test('every operation answers each kind of caller as it is said here', async (t)
       ['the key of one who left', orphan, open ? 200 : 403],
       ['an inference key', INFERENCE_KEY, open ? 200 : expectation.inference],
       ['a management key', MANAGEMENT_KEY, open ? 200 : expectation.management],
+      ['a SCIM token', scim, open ? 200 : (expectation.scim ?? 403)],
     ];
     for (const [who, token, status] of callers) {
       const { hash } = await make({ name: 'to be changed' });

@@ -212,6 +212,7 @@ test('migrations have unique numbers, ascending, each in the range of its folder
     catalog: [60, 69],
     cache: [70, 79],
     transcripts: [70, 79],
+    scim: [110, 119],
   };
   const migrations = files.filter((file) => /\/migrations\/\d/.test(file.path) && !isTest(file));
   const seen = new Map<number, string>();

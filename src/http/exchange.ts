@@ -145,9 +145,8 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
       response.end();
     } else {
       const text = stringifyJson(value);
-      const length = Buffer.byteLength(text);
       const type = this.#operation?.contentType ?? 'application/json';
-      response.writeHead(status, { 'Content-Type': type, 'Content-Length': length, ...headers });
+      response.writeHead(status, { 'Content-Type': type, 'Content-Length': Buffer.byteLength(text), ...headers });
       response.end(text);
     }
     if (this.#phase === 'head' || this.#phase === 'body') this.#discardRest();

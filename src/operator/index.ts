@@ -11,11 +11,13 @@ import { CATALOG_HELP, catalogCommand } from './catalog.ts';
 import { type CommandParts, UsageError } from './command.ts';
 import { DOCTOR_HELP, doctorCommand } from './doctor.ts';
 import { KEYS_HELP, keysCommand } from './keys.ts';
+import { SCIM_HELP, scimCommand } from './scim.ts';
 
 type Command = (args: readonly string[], parts: CommandParts, config: Machine['config']) => Promise<number>;
 
 const COMMANDS: Readonly<Record<string, { run: Command; help: string }>> = {
   keys: { run: keysCommand, help: KEYS_HELP },
+  scim: { run: scimCommand, help: SCIM_HELP },
   backup: { run: backupCommand, help: BACKUP_HELP },
   restore: { run: restoreCommand, help: BACKUP_HELP },
   doctor: { run: doctorCommand, help: DOCTOR_HELP },

@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util';
 import {
   createOperatorKey,
   hashToken,
+  type KeyKind,
   listOperatorKeys,
   type OperatorKey,
   type OperatorKeyBody,
@@ -30,9 +31,9 @@ export async function keysCommand(args: readonly string[], parts: CommandParts):
       return create(rest, parts);
     case 'list':
       parse(rest, {});
-      return list(parts);
+      return listKeys(parts, ['inference', 'management']);
     case 'revoke':
-      return revoke(rest, parts);
+      return revokeKey(rest, parts);
     default:
       throw new UsageError(action === undefined ? 'say what to do with keys' : `unknown: keys ${action}`);
   }
@@ -52,14 +53,19 @@ async function create(args: readonly string[], parts: CommandParts): Promise<num
   const token = await withDatabase(parts, parts.migrations, (opened) =>
     createOperatorKey({ ...opened, clock: parts.clock }, kind, body),
   );
-  if (values['print'] === true || parts.out.isTTY) {
+  showToken(parts, kind, token, values['print'] === true);
+  return 0;
+}
+
+/** Once, on a terminal or where it is asked for; else in a file that only its owner reads. */
+export function showToken(parts: CommandParts, kind: KeyKind, token: string, print: boolean): void {
+  if (print || parts.out.isTTY) {
     parts.out.print(token);
-    return 0;
+    return;
   }
   const file = path.join(parts.config.dataDir, `key-${hashToken(token).slice(0, HASH_SHOWN)}.txt`);
   writeSecretFile(file, token);
-  parts.out.print(`${kind} key written to ${file}`);
-  return 0;
+  parts.out.print(`${kind} ${kind === 'scim' ? 'token' : 'key'} written to ${file}`);
 }
 
 function keyBody(values: Record<string, string | boolean | undefined>, kind: string): OperatorKeyBody {
@@ -82,8 +88,9 @@ function keyBody(values: Record<string, string | boolean | undefined>, kind: str
   };
 }
 
-async function list(parts: CommandParts): Promise<number> {
-  const keys = await withDatabase(parts, parts.migrations, (opened) => listOperatorKeys(opened));
+export async function listKeys(parts: CommandParts, kinds: readonly KeyKind[]): Promise<number> {
+  const all = await withDatabase(parts, parts.migrations, (opened) => listOperatorKeys(opened));
+  const keys = all.filter(({ kind }) => kinds.includes(kind));
   const rows = keys.map((key) => [
     key.hash.slice(0, HASH_SHOWN),
     key.kind,
@@ -109,20 +116,22 @@ function printable(name: string): string {
   return name.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, '\ufffd');
 }
 
-async function revoke(args: readonly string[], parts: CommandParts): Promise<number> {
+export async function revokeKey(args: readonly string[], parts: CommandParts): Promise<number> {
   const { positionals } = parse(args, {}, true);
   const [hash] = positionals;
   if (hash === undefined || positionals.length > 1) throw new UsageError('name one key by its hash');
   const key = await withDatabase(parts, parts.migrations, (opened) =>
     revokeOperatorKey({ ...opened, clock: parts.clock }, hash),
   );
-  parts.out.print(`revoked the ${key.kind} key ${key.hash.slice(0, HASH_SHOWN)} (${printable(key.name)})`);
+  parts.out.print(
+    `revoked the ${key.kind} ${key.kind === 'scim' ? 'token' : 'key'} ${key.hash.slice(0, HASH_SHOWN)} (${printable(key.name)})`,
+  );
   return 0;
 }
 
 type Options = NonNullable<Parameters<typeof parseArgs>[0]>['options'];
 
-function parse(args: readonly string[], options: Options, allowPositionals = false) {
+export function parse(args: readonly string[], options: Options, allowPositionals = false) {
   try {
     return parseArgs({ args: [...args], options, allowPositionals, strict: true }) as {
       values: Record<string, string | boolean | undefined>;

@@ -186,15 +186,23 @@ export interface StoredMember {
   createdAt: Date;
 }
 
+/** Of the roles that one has by hand and by the groups of an identity provider the highest: `admin` comes before `member`. */
+const BY_HAND_ROLE = 'least(coalesce(wm.manual_role, m.role), wm.scim_role)';
+
 const SELECT_MEMBERS = {
   own: `
-    select wm.id, wm.workspace_id as "workspaceId", wm.user_id as "userId", m.role, wm.created_at as "createdAt"
+    select wm.id, wm.workspace_id as "workspaceId", wm.user_id as "userId",
+           case when wm.scim_managed then coalesce(wm.scim_role, m.role) else ${BY_HAND_ROLE} end as role,
+           wm.created_at as "createdAt"
       from workspace_members wm
       join members m on m.organization_id = wm.organization_id and m.user_id = wm.user_id
      where wm.organization_id = $1 and wm.workspace_id = $2`,
   implied: `
-    select null::uuid as id, $2::uuid as "workspaceId", m.user_id as "userId", m.role, m.created_at as "createdAt"
-      from members m where m.organization_id = $1`,
+    select null::uuid as id, $2::uuid as "workspaceId", m.user_id as "userId", ${BY_HAND_ROLE} as role,
+           m.created_at as "createdAt"
+      from members m
+      left join workspace_members wm on wm.workspace_id = $2 and wm.user_id = m.user_id
+     where m.organization_id = $1`,
 };
 
 type Place = Pick<StoredWorkspace, 'id' | 'organizationId' | 'isDefault'>;
@@ -230,7 +238,7 @@ export async function membersOfOrganization(
   return new Set(rows.map(({ userId }) => userId));
 }
 
-/** Who is a member already stays as it is. */
+/** Who is a member already stays one; what an identity provider had given is theirs from now on. */
 export async function insertMembers(
   tx: Queryable,
   place: Place,
@@ -240,7 +248,7 @@ export async function insertMembers(
   await tx.query(
     `insert into workspace_members (id, organization_id, workspace_id, user_id, created_at)
      select id, $1, $2, user_id, $3 from jsonb_to_recordset($4::jsonb) as added(id uuid, user_id text)
-     on conflict (workspace_id, user_id) do nothing`,
+     on conflict (workspace_id, user_id) do update set scim_managed = false where workspace_members.scim_managed`,
     [
       place.organizationId,
       place.id,
@@ -263,7 +271,7 @@ export async function heldMembers(
   now: Date,
 ): Promise<HeldMembers> {
   const rows = await tx.query<{ userId: string; scim: boolean; keys: boolean }>(
-    `select wm.user_id as "userId", wm.scim_managed as scim, exists (
+    `select wm.user_id as "userId", wm.scim_managed or wm.scim_role is not null as scim, exists (
        select 1 from api_keys k where k.workspace_id = wm.workspace_id and k.creator_user_id = wm.user_id
          and k.deleted_at is null and not k.disabled and (k.expires_at is null or k.expires_at > $3)
      ) as keys

@@ -1,0 +1,122 @@
+/** Conditions and orders of SCIM as SQL. Texts of a request reach the server as parameters only. */
+import type { Attribute, Place } from '../protocol/attributes.ts';
+import type { Comparison, Condition, Test } from '../protocol/condition.ts';
+import { refusal } from '../protocol/fault.ts';
+
+/** Where the attributes of a resource are. All of it is SQL of ours. */
+export interface Columns {
+  /** Single attributes that have an expression of their own, by name or `name.sub`. */
+  readonly single: Readonly<Record<string, string>>;
+  /** Lists that are rows of another table: what follows `from`, and the attributes of a row. */
+  readonly lists: Readonly<Record<string, { from: string; where: string; single: Readonly<Record<string, string>> }>>;
+  /** The jsonb with all others. */
+  readonly json: string;
+}
+
+/** SQL that is true or false, never null. Adds to `parameters`. Throws 400 invalidFilter for what is kept nowhere. */
+export function conditionSql(condition: Condition, columns: Columns, parameters: unknown[]): string {
+  switch (condition.op) {
+    case 'and':
+    case 'or': {
+      const parts = condition.parts.map((part) => conditionSql(part, columns, parameters));
+      return `(${parts.join(` ${condition.op} `)})`;
+    }
+    case 'not':
+      return `not (${conditionSql(condition.part, columns, parameters)})`;
+    case 'item': {
+      const { from, where, item } = listOf(condition.place, columns);
+      return `exists (select 1 from ${from} where ${where} and ${conditionSql(condition.part, item, parameters)})`;
+    }
+    case 'test': {
+      const { place, test } = condition;
+      const attribute = place.sub ?? place.attribute;
+      if (!place.attribute.multiValued || nameOf(place) in columns.single) {
+        return testSql(singleOf(place, columns), attribute, test, parameters);
+      }
+      const { from, where, item } = listOf(place, columns);
+      // Of an item as a whole it is only asked whether there is one.
+      const value = place.sub ? singleOf({ ...place, attribute: place.sub, sub: undefined }, item) : 'true';
+      return anySql(`from ${from} where ${where} and ${value} is not null`, value, attribute, test, parameters);
+    }
+  }
+}
+
+/** What follows `order by`, but for the last word. Lists are ordered by their first item. */
+export function orderSql(place: Place, columns: Columns): string {
+  const attribute = place.sub ?? place.attribute;
+  const list = place.attribute.multiValued && !(nameOf(place) in columns.single);
+  if (list && place.attribute.name in columns.lists) throw refusal('invalidValue', `${nameOf(place)} has no order`);
+  const { sub } = place;
+  const value = list
+    ? `${columns.json}${step(place.extension)}->'${place.attribute.name}'->0${sub ? `->>'${sub.name}'` : ''}`
+    : singleOf(place, columns);
+  return attribute.type === 'dateTime' || attribute.type === 'boolean' ? value : `lower(${value}) collate "C"`;
+}
+
+function nameOf({ attribute, sub }: Place): string {
+  return sub ? `${attribute.name}.${sub.name}` : attribute.name;
+}
+
+const step = (extension: string | undefined) => (extension === undefined ? '' : `->'${extension}'`);
+
+function singleOf(place: Place, columns: Columns): string {
+  const name = nameOf(place);
+  const own = place.extension === undefined || columns.json === '' ? columns.single[name] : undefined;
+  if (own !== undefined) return own;
+  if (columns.json === '' || place.attribute.mutability === 'readOnly') {
+    throw refusal('invalidFilter', `${name} cannot be asked for`);
+  }
+  const scope = `${columns.json}${step(place.extension)}`;
+  return place.sub
+    ? `(${scope}->'${place.attribute.name}'->>'${place.sub.name}')`
+    : `(${scope}->>'${place.attribute.name}')`;
+}
+
+function listOf({ attribute, extension }: Place, columns: Columns) {
+  const list = columns.lists[attribute.name];
+  if (list) return { from: list.from, where: list.where, item: { single: list.single, lists: {}, json: '' } };
+  const items = `coalesce(${columns.json}${step(extension)}->'${attribute.name}', '[]')`;
+  // Within the item its attributes are its own, whatever schema the list belongs to.
+  const single = Object.fromEntries((attribute.subAttributes ?? []).map(({ name }) => [name, `(item->>'${name}')`]));
+  return { from: `jsonb_array_elements(${items}) as item`, where: 'true', item: { single, lists: {}, json: '' } };
+}
+
+function testSql(value: string, attribute: Attribute, test: Test, parameters: unknown[]): string {
+  if (test.op === 'present') return `${value} is not null`;
+  if (test.value === null) return `${value} is ${test.operator === 'eq' ? '' : 'not '}null`;
+  // Of no value at all it is true that it is another.
+  return `coalesce(${comparisonSql(value, attribute, test, parameters)}, ${test.operator === 'ne'})`;
+}
+
+/** @param rows the rows of a list that have a value */
+function anySql(rows: string, value: string, attribute: Attribute, test: Test, parameters: unknown[]): string {
+  const some = `exists (select 1 ${rows})`;
+  if (test.op === 'present') return some;
+  if (test.value === null) return test.operator === 'eq' ? `not ${some}` : some;
+  const match = `exists (select 1 ${rows} and ${comparisonSql(value, attribute, test, parameters)})`;
+  return test.operator === 'ne' ? `(not ${some} or ${match})` : match;
+}
+
+const SYMBOLS = { eq: '=', ne: '<>', gt: '>', ge: '>=', lt: '<', le: '<=' } as const;
+
+function comparisonSql(value: string, attribute: Attribute, test: Comparison, parameters: unknown[]): string {
+  const { operator } = test;
+  const given = attribute.type === 'dateTime' ? new Date(String(test.value)).toISOString() : String(test.value);
+  const number = parameters.push(given);
+  if (attribute.type === 'dateTime') return `${value} ${SYMBOLS[operator as 'eq']} $${number}::timestamptz`;
+  if (attribute.type === 'boolean') return `${value}::text ${SYMBOLS[operator as 'eq']} $${number}`;
+  const [a, b] = attribute.caseExact ? [value, `$${number}::text`] : [`lower(${value})`, `lower($${number}::text)`];
+  switch (operator) {
+    case 'co':
+      return `strpos(${a}, ${b}) > 0`;
+    case 'sw':
+      return `starts_with(${a}, ${b})`;
+    case 'ew':
+      return `right(${a}, length(${b})) = ${b}`;
+    case 'eq':
+    case 'ne':
+      return `${a} ${SYMBOLS[operator]} ${b}`;
+    default:
+      return `${a} collate "C" ${SYMBOLS[operator]} ${b}`;
+  }
+}

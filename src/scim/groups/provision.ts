@@ -1,0 +1,105 @@
+/** Groups, who is in them, and what that grants. Within a transaction that holds the organization's lock. */
+import { uuidv7 } from '../../base/ids.ts';
+import type { Queryable } from '../../storage/database.ts';
+import { applyGrants } from '../mappings/grants.ts';
+import { workspacesOf } from '../mappings/store.ts';
+import { holds } from '../protocol/condition.ts';
+import { refusal } from '../protocol/fault.ts';
+import type { MemberStep } from '../protocol/member-steps.ts';
+import { sameAttributes } from '../protocol/resource.ts';
+import type { Source } from '../users/store.ts';
+import type { GroupFacts } from './group.ts';
+import * as store from './store.ts';
+
+export interface GroupWriting {
+  tx: Queryable;
+  organizationId: string;
+  source: Source;
+  nowMs: number;
+}
+
+const MAX_GROUPS = 10_000;
+const NAMED_IN_MESSAGE = 5;
+
+/** Throws 409 when the name is taken, 400 for members that there are not. */
+export async function createGroup(
+  writing: GroupWriting,
+  facts: GroupFacts,
+  userIds: readonly string[],
+): Promise<string> {
+  const { tx, organizationId, source, nowMs } = writing;
+  await takeName(tx, organizationId, facts.displayName);
+  if ((await store.countGroups(tx, organizationId, undefined)) >= MAX_GROUPS) {
+    throw refusal('tooMany', `there are at most ${MAX_GROUPS} groups`);
+  }
+  const id = uuidv7(nowMs);
+  await store.insertGroup(tx, { ...facts, id, organizationId, source, createdAt: new Date(nowMs) });
+  await takeStep(tx, organizationId, id, { verb: 'add', userIds });
+  return id;
+}
+
+/** Writes what is known of a group now. The version stays when nothing differs. Throws like `createGroup`. */
+export async function changeGroup(
+  { tx, organizationId, source, nowMs }: GroupWriting,
+  before: store.StoredGroup,
+  facts: GroupFacts,
+  steps: readonly MemberStep[],
+): Promise<void> {
+  const { id } = before;
+  let moved = 0;
+  for (const step of steps) moved += await takeStep(tx, organizationId, id, step);
+  const { displayName, attributes } = facts;
+  const renamed = displayName !== before.displayName;
+  if (renamed) await takeName(tx, organizationId, displayName, id);
+  const differs = moved > 0 || renamed || !sameAttributes(attributes, before.attributes);
+  if (differs || before.source !== source) await store.updateGroup(tx, { ...facts, id, source }, new Date(nowMs));
+  if (moved > 0) await applyGrants(tx, organizationId, { workspaceIds: await workspacesOf(tx, id) }, nowMs);
+}
+
+/** With its mappings, and with what they granted. */
+export async function removeGroup({ tx, organizationId, nowMs }: GroupWriting, id: string): Promise<void> {
+  const workspaceIds = await workspacesOf(tx, id);
+  await store.deleteGroup(tx, id);
+  await applyGrants(tx, organizationId, { workspaceIds }, nowMs);
+}
+
+/** How many came or went. */
+async function takeStep(tx: Queryable, organizationId: string, groupId: string, step: MemberStep): Promise<number> {
+  switch (step.verb) {
+    case 'add':
+      await checkKnown(tx, organizationId, step.userIds);
+      return store.addMembers(tx, groupId, step.userIds);
+    case 'replace': {
+      await checkKnown(tx, organizationId, step.userIds);
+      const gone = await store.keepMembers(tx, groupId, step.userIds);
+      return gone + (await store.addMembers(tx, groupId, step.userIds));
+    }
+    case 'remove':
+      return store.removeMembers(tx, groupId, step.userIds);
+    case 'removeWhere': {
+      const members = await store.membersOf(tx, [groupId]);
+      const matching = members.filter(({ userId, name }) =>
+        holds(step.condition, { value: userId, display: name, type: 'User' }),
+      );
+      return store.removeMembers(
+        tx,
+        groupId,
+        matching.map(({ userId }) => userId),
+      );
+    }
+  }
+}
+
+async function checkKnown(tx: Queryable, organizationId: string, userIds: readonly string[]): Promise<void> {
+  if (userIds.length === 0) return;
+  const unknown = await store.unknownUsers(tx, organizationId, userIds);
+  if (unknown.length === 0) return;
+  const shown = unknown.slice(0, NAMED_IN_MESSAGE).join(', ');
+  throw refusal('invalidValue', `members names ${unknown.length} that are no users: ${shown}`);
+}
+
+async function takeName(tx: Queryable, organizationId: string, displayName: string, id?: string): Promise<void> {
+  if (await store.isNameTaken(tx, organizationId, displayName, id)) {
+    throw refusal('uniqueness', `displayName is taken by another group: ${displayName}`);
+  }
+}

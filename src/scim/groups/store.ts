@@ -1,0 +1,169 @@
+/** The SQL of SCIM groups and who is in them. Callers hold the organization's lock for what they write. */
+import type { Queryable } from '../../storage/database.ts';
+import { type Columns, conditionSql, orderSql } from '../filter/store.ts';
+import type { Condition } from '../protocol/condition.ts';
+import type { Attributes } from '../protocol/resource.ts';
+import type { Question, Source } from '../users/store.ts';
+
+export interface StoredGroup {
+  id: string;
+  organizationId: string;
+  displayName: string;
+  externalId: string | null;
+  attributes: Attributes;
+  source: Source;
+  version: bigint;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+export interface GroupMember {
+  groupId: string;
+  userId: string;
+  name: string;
+}
+
+const FIELDS = `g.id, g.organization_id as "organizationId", g.display_name as "displayName",
+  g.external_id as "externalId", g.attributes, g.source, g.version, g.created_at as "createdAt",
+  g.updated_at as "updatedAt"`;
+
+const COLUMNS: Columns = {
+  single: {
+    schemas: `'urn:ietf:params:scim:schemas:core:2.0:Group'`,
+    id: 'g.id::text',
+    externalId: 'g.external_id',
+    displayName: 'g.display_name',
+    'meta.resourceType': `'Group'`,
+    'meta.created': 'g.created_at',
+    'meta.lastModified': 'g.updated_at',
+  },
+  lists: {
+    members: {
+      from: 'scim_group_members gm join users p on p.id = gm.user_id',
+      where: 'gm.group_id = g.id',
+      single: { value: 'gm.user_id', display: 'p.name', type: `'User'` },
+    },
+  },
+  json: 'g.attributes',
+};
+
+/** @param id a UUID */
+export async function findGroup(db: Queryable, organizationId: string, id: string): Promise<StoredGroup | undefined> {
+  const sql = `select ${FIELDS} from scim_groups g where g.organization_id = $1 and g.id = $2`;
+  const [group] = await db.query<StoredGroup>(sql, [organizationId, id]);
+  return group;
+}
+
+/** Oldest first unless ordered otherwise. */
+export async function listGroups(db: Queryable, organizationId: string, question: Question): Promise<StoredGroup[]> {
+  const { parameters, where } = asked(organizationId, question.condition);
+  const { order } = question;
+  const by = order ? `${orderSql(order.by, COLUMNS)} ${order.descending ? 'desc' : 'asc'} nulls last, ` : '';
+  const [limit, offset] = [parameters.push(question.limit), parameters.push(question.offset)];
+  return db.query<StoredGroup>(
+    `select ${FIELDS} from scim_groups g where ${where} order by ${by}g.created_at, g.id limit $${limit} offset $${offset}`,
+    parameters,
+  );
+}
+
+export async function countGroups(
+  db: Queryable,
+  organizationId: string,
+  condition: Condition | undefined,
+): Promise<number> {
+  const { parameters, where } = asked(organizationId, condition);
+  const sql = `select count(*)::int as count from scim_groups g where ${where}`;
+  const [row] = await db.query<{ count: number }>(sql, parameters);
+  return row?.count ?? 0;
+}
+
+function asked(organizationId: string, condition: Condition | undefined) {
+  const parameters: unknown[] = [organizationId];
+  const filter = condition ? ` and ${conditionSql(condition, COLUMNS, parameters)}` : '';
+  return { parameters, where: `g.organization_id = $1${filter}` };
+}
+
+export async function memberCounts(db: Queryable, groupIds: readonly string[]): Promise<Map<string, number>> {
+  const rows = await db.query<{ id: string; count: number }>(
+    'select group_id as id, count(*)::int as count from scim_group_members where group_id = any($1::uuid[]) group by 1',
+    [groupIds],
+  );
+  return new Map(rows.map(({ id, count }) => [id, count]));
+}
+
+export function membersOf(db: Queryable, groupIds: readonly string[]): Promise<GroupMember[]> {
+  return db.query<GroupMember>(
+    `select gm.group_id as "groupId", gm.user_id as "userId", p.name
+       from scim_group_members gm join users p on p.id = gm.user_id
+      where gm.group_id = any($1::uuid[]) order by gm.user_id`,
+    [groupIds],
+  );
+}
+
+/** Whether another group than `id` has the name. */
+export async function isNameTaken(tx: Queryable, organizationId: string, displayName: string, id?: string) {
+  const sql = `select 1 from scim_groups where organization_id = $1 and lower(display_name) = lower($2)
+                  and id is distinct from $3::uuid`;
+  return (await tx.query(sql, [organizationId, displayName, id ?? null])).length > 0;
+}
+
+export async function insertGroup(tx: Queryable, group: Omit<StoredGroup, 'version' | 'updatedAt'>): Promise<void> {
+  const { id, organizationId, displayName, externalId, attributes, source, createdAt } = group;
+  await tx.query(
+    `insert into scim_groups (id, organization_id, display_name, external_id, attributes, source, created_at, updated_at)
+     values ($1, $2, $3, $4, $5, $6, $7, $7)`,
+    [id, organizationId, displayName, externalId, JSON.stringify(attributes), source, createdAt],
+  );
+}
+
+export async function updateGroup(
+  tx: Queryable,
+  {
+    id,
+    displayName,
+    externalId,
+    attributes,
+    source,
+  }: Omit<StoredGroup, 'version' | 'createdAt' | 'updatedAt' | 'organizationId'>,
+  now: Date,
+): Promise<void> {
+  await tx.query(
+    `update scim_groups set display_name = $2, external_id = $3, attributes = $4, source = $5, updated_at = $6,
+       version = version + 1 where id = $1`,
+    [id, displayName, externalId, JSON.stringify(attributes), source, now],
+  );
+}
+
+/** With its members and mappings. */
+export async function deleteGroup(tx: Queryable, id: string): Promise<void> {
+  await tx.query('delete from scim_groups where id = $1', [id]);
+}
+
+/** Those of `userIds` whom no identity provider has told of. */
+export async function unknownUsers(tx: Queryable, organizationId: string, userIds: readonly string[]) {
+  const rows = await tx.query<{ id: string }>(
+    `select id from unnest($2::text[]) as id
+      where not exists (select 1 from scim_users u where u.organization_id = $1 and u.user_id = id)`,
+    [organizationId, userIds],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** How many were not in it yet. */
+export async function addMembers(tx: Queryable, groupId: string, userIds: readonly string[]): Promise<number> {
+  const sql = `insert into scim_group_members (group_id, user_id) select $1, id from unnest($2::text[]) as id
+               on conflict do nothing returning user_id`;
+  return (await tx.query(sql, [groupId, userIds])).length;
+}
+
+/** How many were in it. */
+export async function removeMembers(tx: Queryable, groupId: string, userIds: readonly string[]): Promise<number> {
+  const sql = 'delete from scim_group_members where group_id = $1 and user_id = any($2) returning user_id';
+  return (await tx.query(sql, [groupId, userIds])).length;
+}
+
+/** How many were in it and are not among `userIds`. */
+export async function keepMembers(tx: Queryable, groupId: string, userIds: readonly string[]): Promise<number> {
+  const sql = 'delete from scim_group_members where group_id = $1 and user_id <> all($2) returning user_id';
+  return (await tx.query(sql, [groupId, userIds])).length;
+}

@@ -1,0 +1,214 @@
+/** The control plane's view of groups, and what is granted to them (wire/scim.md). */
+import { type Caller, hasWorkspace } from '../../access/index.ts';
+import type { Clock } from '../../base/clock.ts';
+import { GatewayError } from '../../base/errors.ts';
+import { uuidv7 } from '../../base/ids.ts';
+import type { Operation } from '../../http/operation.ts';
+import type { Database, Queryable } from '../../storage/database.ts';
+import { countGroups, findGroup, listGroups, type StoredGroup } from '../groups/store.ts';
+import * as schema from '../schema.ts';
+import { lockOrganization } from '../store.ts';
+import { applyGrants } from './grants.ts';
+import * as store from './store.ts';
+
+export interface MappingParts {
+  database: Database;
+  clock: Clock;
+}
+
+const DEFAULT_PAGE = 50;
+const MAX_MAPPINGS = 10_000;
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+const common = { tag: 'SCIM groups', access: 'management' } as const;
+
+export function mappingOperations(parts: MappingParts): Operation<Caller>[] {
+  return [
+    listScimGroups(parts),
+    listMappings(parts),
+    createMapping(parts),
+    getMapping(parts),
+    updateMapping(parts),
+    deleteMapping(parts),
+  ];
+}
+
+function listScimGroups(parts: MappingParts): Operation<Caller> {
+  return {
+    ...common,
+    id: 'listScimGroups',
+    method: 'GET',
+    path: '/scim/groups',
+    summary: 'Groups that an identity provider has told of, oldest first',
+    query: schema.PageQuery,
+    replies: { 200: { description: 'One page', schema: schema.GroupListEnvelope } },
+    async handle(exchange) {
+      const { organizationId } = exchange.caller;
+      const question = { condition: undefined, order: undefined, ...sliceOf(exchange.query) };
+      const groups = await listGroups(parts.database, organizationId, question);
+      const total_count = await countGroups(parts.database, organizationId, undefined);
+      exchange.reply(200, { data: groups.map(groupReply), total_count });
+    },
+  };
+}
+
+function listMappings(parts: MappingParts): Operation<Caller> {
+  return {
+    ...common,
+    id: 'listScimGroupMappings',
+    method: 'GET',
+    path: '/scim/group-mappings',
+    summary: 'Which groups have which roles in which workspaces, oldest first',
+    query: schema.PageQuery,
+    replies: { 200: { description: 'One page', schema: schema.MappingListEnvelope } },
+    async handle(exchange) {
+      const { organizationId } = exchange.caller;
+      const mappings = await store.listMappings(parts.database, organizationId, sliceOf(exchange.query));
+      const total_count = await store.countMappings(parts.database, organizationId);
+      exchange.reply(200, { data: mappings.map(mappingReply), total_count });
+    },
+  };
+}
+
+function createMapping(parts: MappingParts): Operation<Caller> {
+  return {
+    ...common,
+    id: 'createScimGroupMapping',
+    method: 'POST',
+    path: '/scim/group-mappings',
+    summary: 'Give the members of a group a role in a workspace, for as long as they are in the group',
+    body: { schema: schema.CreateMappingSchema },
+    replies: { 201: { description: 'The mapping; what it grants holds by now', schema: schema.MappingEnvelope } },
+    async handle(exchange) {
+      const { organizationId } = exchange.caller;
+      const { role, ...body } = exchange.body as schema.CreateMappingBody;
+      const [groupId, workspaceId] = [body.scim_group_id.toLowerCase(), body.workspace_id.toLowerCase()];
+      const mapping = await parts.database.transaction(async (tx) => {
+        await lockOrganization(tx, organizationId);
+        if (!(await findGroup(tx, organizationId, groupId))) throw missing('scim_group_id names no group');
+        if (!(await hasWorkspace(tx, organizationId, workspaceId))) throw missing('workspace_id names no workspace');
+        if (await store.isMapped(tx, groupId, workspaceId)) {
+          throw new GatewayError('invalid_request', 'the group is mapped to this workspace already', { status: 409 });
+        }
+        if ((await store.countMappings(tx, organizationId)) >= MAX_MAPPINGS) {
+          throw new GatewayError('invalid_request', `an organization has at most ${MAX_MAPPINGS} group mappings`);
+        }
+        const now = parts.clock.now();
+        const id = uuidv7(now);
+        await store.insertMapping(tx, { id, organizationId, groupId, workspaceId, role, createdAt: new Date(now) });
+        await applyGrants(tx, organizationId, { workspaceIds: [workspaceId] }, now);
+        return existing(tx, organizationId, id);
+      });
+      exchange.reply(201, { data: mappingReply(mapping) });
+    },
+  };
+}
+
+function getMapping(parts: MappingParts): Operation<Caller> {
+  return {
+    ...common,
+    id: 'getScimGroupMapping',
+    method: 'GET',
+    path: '/scim/group-mappings/{id}',
+    summary: 'One mapping',
+    params: schema.IdParams,
+    replies: { 200: { description: 'The mapping', schema: schema.MappingEnvelope } },
+    async handle(exchange) {
+      const mapping = await existing(parts.database, exchange.caller.organizationId, exchange.params['id']!);
+      exchange.reply(200, { data: mappingReply(mapping) });
+    },
+  };
+}
+
+function updateMapping(parts: MappingParts): Operation<Caller> {
+  return {
+    ...common,
+    id: 'updateScimGroupMapping',
+    method: 'PATCH',
+    path: '/scim/group-mappings/{id}',
+    summary: 'Change the role of a mapping; an empty object changes nothing',
+    params: schema.IdParams,
+    body: { schema: schema.UpdateMappingSchema },
+    replies: { 200: { description: 'The mapping; what it grants holds by now', schema: schema.MappingEnvelope } },
+    async handle(exchange) {
+      const { organizationId } = exchange.caller;
+      const { role } = exchange.body as schema.UpdateMappingBody;
+      const mapping = await parts.database.transaction(async (tx) => {
+        await lockOrganization(tx, organizationId);
+        const before = await existing(tx, organizationId, exchange.params['id']!);
+        if (role === undefined || role === before.role) return before;
+        const now = parts.clock.now();
+        await store.updateRole(tx, before.id, role, new Date(now));
+        await applyGrants(tx, organizationId, { workspaceIds: [before.workspaceId] }, now);
+        return existing(tx, organizationId, before.id);
+      });
+      exchange.reply(200, { data: mappingReply(mapping) });
+    },
+  };
+}
+
+function deleteMapping(parts: MappingParts): Operation<Caller> {
+  return {
+    ...common,
+    id: 'deleteScimGroupMapping',
+    method: 'DELETE',
+    path: '/scim/group-mappings/{id}',
+    summary: 'End a mapping, and say what becomes of the members that it brought',
+    params: schema.IdParams,
+    query: schema.DeleteMappingQuery,
+    replies: { 200: { description: 'The mapping is gone', schema: schema.DeletedEnvelope } },
+    async handle(exchange) {
+      const { organizationId } = exchange.caller;
+      await parts.database.transaction(async (tx) => {
+        await lockOrganization(tx, organizationId);
+        const mapping = await existing(tx, organizationId, exchange.params['id']!);
+        if (exchange.query['keep_members'] === true) await store.keepByHand(tx, mapping);
+        await store.deleteMapping(tx, mapping.id);
+        await applyGrants(tx, organizationId, { workspaceIds: [mapping.workspaceId] }, parts.clock.now());
+      });
+      exchange.reply(200, { deleted: true });
+    },
+  };
+}
+
+/** For a workspace that ends: in the same transaction, which holds the organization's lock and ends the memberships. */
+export async function endMappings(tx: Queryable, workspaceId: string): Promise<void> {
+  await store.deleteMappingsOf(tx, workspaceId);
+}
+
+async function existing(db: Queryable, organizationId: string, id: string): Promise<store.StoredMapping> {
+  const mapping = UUID.test(id) ? await store.findMapping(db, organizationId, id) : undefined;
+  if (!mapping) throw missing('There is no group mapping with this id.');
+  return mapping;
+}
+
+function missing(message: string): GatewayError {
+  return new GatewayError('not_found', message);
+}
+
+export function sliceOf({ offset = 0, limit = DEFAULT_PAGE }: schema.Page): store.Slice {
+  return { offset, limit };
+}
+
+function groupReply(group: StoredGroup): schema.GroupReply {
+  return {
+    id: group.id,
+    organization_id: group.organizationId,
+    display_name: group.displayName,
+    external_id: group.externalId,
+    created_at: group.createdAt.toISOString(),
+    updated_at: group.updatedAt.toISOString(),
+  };
+}
+
+function mappingReply(mapping: store.StoredMapping): schema.MappingReply {
+  return {
+    id: mapping.id,
+    organization_id: mapping.organizationId,
+    scim_group_id: mapping.groupId,
+    workspace_id: mapping.workspaceId,
+    role: mapping.role,
+    created_at: mapping.createdAt.toISOString(),
+    updated_at: mapping.updatedAt.toISOString(),
+  };
+}

@@ -1,0 +1,167 @@
+/** The SQL of group mappings and of the memberships that they grant. Callers hold the organization's lock. */
+import type { Queryable } from '../../storage/database.ts';
+
+export type Role = 'admin' | 'member';
+
+export interface StoredMapping {
+  id: string;
+  organizationId: string;
+  groupId: string;
+  workspaceId: string;
+  role: Role;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+export interface Slice {
+  offset: number;
+  limit: number;
+}
+
+const SELECT_MAPPINGS = `
+  select id, organization_id as "organizationId", scim_group_id as "groupId", workspace_id as "workspaceId", role,
+         created_at as "createdAt", updated_at as "updatedAt"
+    from scim_group_mappings where organization_id = $1`;
+
+/** Oldest first. */
+export function listMappings(db: Queryable, organizationId: string, { offset, limit }: Slice) {
+  const sql = `${SELECT_MAPPINGS} order by created_at, id offset $2 limit $3`;
+  return db.query<StoredMapping>(sql, [organizationId, offset, limit]);
+}
+
+export async function countMappings(db: Queryable, organizationId: string): Promise<number> {
+  const sql = 'select count(*)::int as count from scim_group_mappings where organization_id = $1';
+  const [row] = await db.query<{ count: number }>(sql, [organizationId]);
+  return row?.count ?? 0;
+}
+
+export async function findMapping(db: Queryable, organizationId: string, id: string) {
+  const [mapping] = await db.query<StoredMapping>(`${SELECT_MAPPINGS} and id = $2`, [organizationId, id]);
+  return mapping;
+}
+
+export async function isMapped(tx: Queryable, groupId: string, workspaceId: string): Promise<boolean> {
+  const sql = 'select 1 from scim_group_mappings where scim_group_id = $1 and workspace_id = $2';
+  return (await tx.query(sql, [groupId, workspaceId])).length > 0;
+}
+
+export async function insertMapping(tx: Queryable, mapping: Omit<StoredMapping, 'updatedAt'>): Promise<void> {
+  const { id, organizationId, groupId, workspaceId, role, createdAt } = mapping;
+  await tx.query(
+    `insert into scim_group_mappings (id, organization_id, scim_group_id, workspace_id, role, created_at, updated_at)
+     values ($1, $2, $3, $4, $5, $6, $6)`,
+    [id, organizationId, groupId, workspaceId, role, createdAt],
+  );
+}
+
+export async function updateRole(tx: Queryable, id: string, role: Role, now: Date): Promise<void> {
+  await tx.query('update scim_group_mappings set role = $2, updated_at = $3 where id = $1', [id, role, now]);
+}
+
+export async function deleteMapping(tx: Queryable, id: string): Promise<void> {
+  await tx.query('delete from scim_group_mappings where id = $1', [id]);
+}
+
+export async function deleteMappingsOf(tx: Queryable, workspaceId: string): Promise<void> {
+  await tx.query('delete from scim_group_mappings where workspace_id = $1', [workspaceId]);
+}
+
+/** Workspaces that the group is mapped to. */
+export async function workspacesOf(tx: Queryable, groupId: string): Promise<string[]> {
+  const sql = 'select workspace_id as id from scim_group_mappings where scim_group_id = $1';
+  return (await tx.query<{ id: string }>(sql, [groupId])).map(({ id }) => id);
+}
+
+/** What members of the group have in the workspace is theirs from now on, with the higher of the two roles. */
+export async function keepByHand(tx: Queryable, { groupId, workspaceId, role }: StoredMapping): Promise<void> {
+  await tx.query(
+    `update workspace_members wm
+        set scim_managed = false,
+            manual_role = case when wm.scim_managed then $3 else least(coalesce(wm.manual_role, m.role), $3) end
+       from scim_group_members gm, members m
+      where wm.workspace_id = $2 and gm.group_id = $1 and gm.user_id = wm.user_id
+        and m.organization_id = wm.organization_id and m.user_id = wm.user_id`,
+    [groupId, workspaceId, role],
+  );
+}
+
+/** Which memberships are looked at; undefined is all of them. */
+export interface Scope {
+  workspaceIds?: readonly string[];
+  userIds?: readonly string[];
+}
+
+/** `admin` comes before `member`, so the least of several roles is the highest. */
+const WANTED = `
+  wanted as (
+    select mp.workspace_id, gm.user_id, min(mp.role) as role
+      from scim_group_mappings mp
+      join scim_group_members gm on gm.group_id = mp.scim_group_id
+      join members m on m.organization_id = mp.organization_id and m.user_id = gm.user_id
+     where mp.organization_id = $1 and ($2::uuid[] is null or mp.workspace_id = any($2))
+       and ($3::text[] is null or gm.user_id = any($3))
+     group by mp.workspace_id, gm.user_id
+  )`;
+const IN_SCOPE = `wm.organization_id = $1 and ($2::uuid[] is null or wm.workspace_id = any($2))
+       and ($3::text[] is null or wm.user_id = any($3))`;
+const UNWANTED = `not exists (select 1 from wanted w where w.workspace_id = wm.workspace_id and w.user_id = wm.user_id)`;
+
+const valuesOf = (organizationId: string, { workspaceIds, userIds }: Scope) => [
+  organizationId,
+  workspaceIds ?? null,
+  userIds ?? null,
+];
+
+/** Ends what no mapping grants any more; memberships by hand lose the granted role alone. */
+export async function takeBack(tx: Queryable, organizationId: string, scope: Scope): Promise<void> {
+  const values = valuesOf(organizationId, scope);
+  // Who is given a membership by hand in between keeps it: the second statement sees them, the first no more.
+  await tx.query(
+    `with ${WANTED} delete from workspace_members wm where ${IN_SCOPE} and wm.scim_managed and ${UNWANTED}`,
+    values,
+  );
+  await tx.query(
+    `with ${WANTED} update workspace_members wm set scim_role = null
+      where ${IN_SCOPE} and wm.scim_role is not null and ${UNWANTED}`,
+    values,
+  );
+}
+
+/** Writes the granted roles of who is a member already. */
+export async function updateGranted(tx: Queryable, organizationId: string, scope: Scope): Promise<void> {
+  await tx.query(
+    `with ${WANTED} update workspace_members wm set scim_role = w.role from wanted w
+      where w.workspace_id = wm.workspace_id and w.user_id = wm.user_id and wm.scim_role is distinct from w.role`,
+    valuesOf(organizationId, scope),
+  );
+}
+
+export interface Grant {
+  workspaceId: string;
+  userId: string;
+  role: Role;
+}
+
+export function missingGrants(tx: Queryable, organizationId: string, scope: Scope): Promise<Grant[]> {
+  return tx.query<Grant>(
+    `with ${WANTED} select w.workspace_id as "workspaceId", w.user_id as "userId", w.role from wanted w
+      where not exists (
+        select 1 from workspace_members wm where wm.workspace_id = w.workspace_id and wm.user_id = w.user_id)`,
+    valuesOf(organizationId, scope),
+  );
+}
+
+export async function insertGranted(
+  tx: Queryable,
+  organizationId: string,
+  grants: readonly (Grant & { id: string })[],
+  now: Date,
+): Promise<void> {
+  await tx.query(
+    `insert into workspace_members (id, organization_id, workspace_id, user_id, scim_managed, scim_role, created_at)
+     select id, $1, "workspaceId", "userId", true, role, $2
+       from jsonb_to_recordset($3::jsonb) as granted(id uuid, "workspaceId" uuid, "userId" text, role text)
+     on conflict (workspace_id, user_id) do update set scim_role = excluded.scim_role`,
+    [organizationId, now, JSON.stringify(grants)],
+  );
+}

@@ -1,0 +1,14 @@
+/** Every operation of SCIM: the protocol for identity providers, and the control plane's own of wire/scim.md. */
+import type { Caller } from '../access/index.ts';
+import type { Operation } from '../http/operation.ts';
+import { groupOperations } from './groups/operations.ts';
+import { mappingOperations } from './mappings/operations.ts';
+import { discoveryOperations } from './protocol/discovery.ts';
+import { type ProtocolParts, userOperations } from './users/operations.ts';
+
+export type ScimParts = ProtocolParts;
+
+/** Looks into `parts` only when a request comes, so that the contract can be read without a database. */
+export function scimOperations(parts: ScimParts): Operation<Caller>[] {
+  return [...mappingOperations(parts), ...discoveryOperations(), ...userOperations(parts), ...groupOperations(parts)];
+}

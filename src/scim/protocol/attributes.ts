@@ -1,0 +1,240 @@
+/** The attributes of users and groups (RFC 7643), as data: what is read, filtered, patched and described comes from here. */
+
+export interface Attribute {
+  readonly name: string;
+  readonly type: 'string' | 'boolean' | 'dateTime' | 'reference' | 'binary' | 'complex';
+  readonly multiValued: boolean;
+  readonly required: boolean;
+  readonly caseExact: boolean;
+  readonly mutability: 'readWrite' | 'readOnly' | 'writeOnly';
+  readonly returned: 'always' | 'default' | 'never';
+  readonly uniqueness: 'none' | 'server';
+  readonly description: string;
+  readonly referenceTypes?: readonly string[];
+  readonly subAttributes?: readonly Attribute[];
+}
+
+export interface Schema {
+  readonly id: string;
+  readonly name: string;
+  readonly description: string;
+  readonly attributes: readonly Attribute[];
+}
+
+export interface ResourceType {
+  readonly name: 'User' | 'Group';
+  readonly endpoint: string;
+  readonly description: string;
+  readonly schema: Schema;
+  readonly extensions: readonly Schema[];
+}
+
+type Options = Partial<Omit<Attribute, 'name' | 'description'>>;
+
+function attribute(name: string, description: string, options: Options = {}): Attribute {
+  return {
+    name,
+    type: options.subAttributes ? 'complex' : 'string',
+    multiValued: false,
+    required: false,
+    caseExact: false,
+    mutability: 'readWrite',
+    returned: 'default',
+    uniqueness: 'none',
+    description,
+    ...options,
+  };
+}
+
+/** A list with the usual members of one (RFC 7643, section 2.4). */
+function plural(name: string, description: string, value: Options = {}): Attribute {
+  return attribute(name, description, {
+    multiValued: true,
+    subAttributes: [
+      attribute('value', 'The value itself', value),
+      attribute('display', 'A name for people'),
+      attribute('type', 'What it is for, such as work or home'),
+      attribute('primary', 'Whether it is the preferred one', { type: 'boolean' }),
+    ],
+  });
+}
+
+const READ_ONLY: Options = { mutability: 'readOnly' };
+
+export const ENTERPRISE = 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User';
+
+const ADDRESS: readonly Attribute[] = [
+  attribute('formatted', 'The whole address'),
+  attribute('streetAddress', 'Street and number'),
+  attribute('locality', 'City'),
+  attribute('region', 'State or region'),
+  attribute('postalCode', 'Postal code'),
+  attribute('country', 'Country'),
+  attribute('type', 'What it is for, such as work or home'),
+  attribute('primary', 'Whether it is the preferred one', { type: 'boolean' }),
+];
+
+const NAME: readonly Attribute[] = [
+  attribute('formatted', 'The whole name'),
+  attribute('familyName', 'Family name'),
+  attribute('givenName', 'Given name'),
+  attribute('middleName', 'Middle name'),
+  attribute('honorificPrefix', 'Title before the name'),
+  attribute('honorificSuffix', 'Suffix behind the name'),
+];
+
+const USER_SCHEMA: Schema = {
+  id: 'urn:ietf:params:scim:schemas:core:2.0:User',
+  name: 'User',
+  description: 'A person',
+  attributes: [
+    attribute('userName', 'The name that the person signs in with', { required: true, uniqueness: 'server' }),
+    attribute('name', 'The parts of the name', { subAttributes: NAME }),
+    attribute('displayName', 'The name that is shown'),
+    attribute('nickName', 'The casual name'),
+    attribute('profileUrl', 'Address of a page about the person', { type: 'reference', referenceTypes: ['external'] }),
+    attribute('title', 'Position, such as Vice President'),
+    attribute('userType', 'Relation to the organization, such as Contractor'),
+    attribute('preferredLanguage', 'Language, as in Accept-Language'),
+    attribute('locale', 'Locale, for formats of numbers and dates'),
+    attribute('timezone', 'Time zone, such as Europe/Paris'),
+    attribute('active', 'Whether the person belongs to the organization; false ends it at once', { type: 'boolean' }),
+    attribute('password', 'Taken and not kept: nobody signs in here', {
+      mutability: 'writeOnly',
+      returned: 'never',
+      caseExact: true,
+    }),
+    plural('emails', 'E-mail addresses'),
+    plural('phoneNumbers', 'Phone numbers'),
+    plural('ims', 'Addresses for instant messages'),
+    plural('photos', 'Addresses of pictures', { type: 'reference', referenceTypes: ['external'], caseExact: true }),
+    attribute('addresses', 'Postal addresses', { multiValued: true, subAttributes: ADDRESS }),
+    attribute('groups', 'Groups that the person is in', {
+      ...READ_ONLY,
+      multiValued: true,
+      subAttributes: [
+        attribute('value', 'Id of the group', { ...READ_ONLY, caseExact: true }),
+        attribute('$ref', 'Its address', { ...READ_ONLY, type: 'reference', referenceTypes: ['Group'] }),
+        attribute('display', 'Its name', READ_ONLY),
+        attribute('type', 'Always direct', READ_ONLY),
+      ],
+    }),
+    plural('entitlements', 'What the person is entitled to'),
+    plural('roles', 'Roles; they are kept and give no access, group mappings do'),
+    plural('x509Certificates', 'Certificates', { type: 'binary', caseExact: true }),
+  ],
+};
+
+const ENTERPRISE_SCHEMA: Schema = {
+  id: ENTERPRISE,
+  name: 'EnterpriseUser',
+  description: 'What an employer knows of a person',
+  attributes: [
+    attribute('employeeNumber', 'Number of the employee'),
+    attribute('costCenter', 'Cost center'),
+    attribute('organization', 'Organization'),
+    attribute('division', 'Division'),
+    attribute('department', 'Department'),
+    attribute('manager', "The person's manager", {
+      subAttributes: [
+        attribute('value', 'Id of the manager', { caseExact: true }),
+        attribute('$ref', 'Address of the manager', { type: 'reference', referenceTypes: ['User'] }),
+        attribute('displayName', 'Name of the manager'),
+      ],
+    }),
+  ],
+};
+
+const GROUP_SCHEMA: Schema = {
+  id: 'urn:ietf:params:scim:schemas:core:2.0:Group',
+  name: 'Group',
+  description: 'Persons that an identity provider holds together',
+  attributes: [
+    attribute('displayName', 'The name of the group', { required: true, uniqueness: 'server' }),
+    attribute('members', 'Who is in it: persons, not groups', {
+      multiValued: true,
+      subAttributes: [
+        attribute('value', 'Id of the person', { caseExact: true }),
+        attribute('$ref', 'Address of the person', { type: 'reference', referenceTypes: ['User'] }),
+        attribute('display', 'Name of the person', READ_ONLY),
+        attribute('type', 'Always User'),
+      ],
+    }),
+  ],
+};
+
+/** Of every resource, in no schema (RFC 7643, section 3.1). */
+export const COMMON: readonly Attribute[] = [
+  attribute('schemas', 'Schemas that the resource follows', { multiValued: true, required: true, returned: 'always' }),
+  attribute('id', 'Id of the resource', { ...READ_ONLY, caseExact: true, returned: 'always', uniqueness: 'server' }),
+  attribute('externalId', 'Id at the identity provider', { caseExact: true }),
+  attribute('meta', 'About the resource', {
+    ...READ_ONLY,
+    subAttributes: [
+      attribute('resourceType', 'User or Group', { ...READ_ONLY, caseExact: true }),
+      attribute('created', 'When it came', { ...READ_ONLY, type: 'dateTime' }),
+      attribute('lastModified', 'When it last changed', { ...READ_ONLY, type: 'dateTime' }),
+      attribute('location', 'Its address', { ...READ_ONLY, type: 'reference', referenceTypes: ['uri'] }),
+      attribute('version', 'Its version, as in ETag', { ...READ_ONLY, caseExact: true }),
+    ],
+  }),
+];
+
+export const USER: ResourceType = {
+  name: 'User',
+  endpoint: '/Users',
+  description: 'Persons; the active ones are members of the organization',
+  schema: USER_SCHEMA,
+  extensions: [ENTERPRISE_SCHEMA],
+};
+
+export const GROUP: ResourceType = {
+  name: 'Group',
+  endpoint: '/Groups',
+  description: 'Groups, which mappings give roles in workspaces',
+  schema: GROUP_SCHEMA,
+  extensions: [],
+};
+
+export const SCHEMAS: readonly Schema[] = [USER_SCHEMA, ENTERPRISE_SCHEMA, GROUP_SCHEMA];
+
+/** An attribute where it stands. Names in SCIM mean the same in any case; here they are as the schemas write them. */
+export interface Place {
+  /** Id of the extension that it belongs to; undefined for the others. */
+  readonly extension: string | undefined;
+  readonly attribute: Attribute;
+  readonly sub: Attribute | undefined;
+}
+
+const same = (a: string, b: string) => a.toLowerCase() === b.toLowerCase();
+
+export function named(attributes: readonly Attribute[], name: string): Attribute | undefined {
+  return attributes.find((each) => same(each.name, name));
+}
+
+export function knownExtension(type: ResourceType, id: string): Schema | undefined {
+  return type.extensions.find((each) => same(each.id, id));
+}
+
+/** Splits `urn:...:name` at its last colon; no prefix where there is none. */
+export function splitPrefix(path: string): [prefix: string | undefined, rest: string] {
+  const end = /^urn:/i.test(path) ? path.lastIndexOf(':') : -1;
+  return end === -1 ? [undefined, path] : [path.slice(0, end), path.slice(end + 1)];
+}
+
+/** Finds `name`, `name.sub` or either behind the id of a schema; undefined for what no schema has. */
+export function placeOf(type: ResourceType, path: string): Place | undefined {
+  const [prefix, rest] = splitPrefix(path);
+  const [name = '', subName, ...more] = rest.split('.');
+  if (more.length > 0) return undefined;
+  const extension = prefix === undefined || same(prefix, type.schema.id) ? undefined : knownExtension(type, prefix);
+  if (prefix !== undefined && !same(prefix, type.schema.id) && !extension) return undefined;
+  const attribute = named(extension ? extension.attributes : [...COMMON, ...type.schema.attributes], name);
+  if (!attribute) return undefined;
+  const sub = subName === undefined ? undefined : named(attribute.subAttributes ?? [], subName);
+  return subName !== undefined && !sub ? undefined : { extension: extension?.id, attribute, sub };
+}
+
+export function isExtensionId(key: string): boolean {
+  return /^urn:[\x21-\x7e]{1,200}$/i.test(key);
+}

@@ -1,0 +1,212 @@
+/** Filters (RFC 7644, section 3.4.2.2): parsed by `scim2-parse-filter`, tied to the attributes that there are. */
+import { type Filter, parse } from 'scim2-parse-filter';
+import { type Attribute, named, type Place, placeOf, type ResourceType } from './attributes.ts';
+import { refusal } from './fault.ts';
+
+export type Operator = 'eq' | 'ne' | 'co' | 'sw' | 'ew' | 'gt' | 'ge' | 'lt' | 'le';
+
+export interface Comparison {
+  readonly op: 'compare';
+  readonly operator: Operator;
+  /** Of the last attribute on the way. */
+  readonly value: string | boolean | null;
+}
+
+/** What is asked of one attribute. */
+export type Test = Comparison | { readonly op: 'present' };
+
+export type Condition =
+  | { readonly op: 'and' | 'or'; readonly parts: readonly Condition[] }
+  | { readonly op: 'not'; readonly part: Condition }
+  | { readonly op: 'test'; readonly place: Place; readonly test: Test }
+  /** One item of a list fulfils all of it; the places within are of the item's own attributes. */
+  | { readonly op: 'item'; readonly place: Place; readonly part: Condition };
+
+const MAX_LENGTH = 4_096;
+const MAX_TERMS = 100;
+const MAX_DEPTH = 32;
+const ORDERED = new Set<Operator>(['gt', 'ge', 'lt', 'le']);
+
+/** Throws 400 invalidFilter, with what is wrong, for anything that cannot be asked. */
+export function readFilter(type: ResourceType, text: string): Condition {
+  return new Reader((path) => placeOf(type, path)).read(text);
+}
+
+/** A filter within brackets, whose names are those of the list's items. */
+export function readItemFilter({ extension, attribute }: Place, text: string): Condition {
+  return new Reader((path) => placeWithin(extension, attribute, path)).read(text);
+}
+
+function placeWithin(extension: string | undefined, attribute: Attribute, path: string): Place | undefined {
+  const sub = named(attribute.subAttributes ?? [], path);
+  return sub && { extension, attribute: sub, sub: undefined };
+}
+
+class Reader {
+  readonly #placeOf: (path: string) => Place | undefined;
+  #terms = 0;
+
+  constructor(find: (path: string) => Place | undefined) {
+    this.#placeOf = find;
+  }
+
+  read(text: string): Condition {
+    if (text.length > MAX_LENGTH) throw refusal('invalidFilter', `the filter has more than ${MAX_LENGTH} characters`);
+    // No text of JSON holds one as it is, and the parser would take its time over many of them.
+    if (/\p{Cc}/u.test(text)) throw refusal('invalidFilter', 'the filter contains a control character');
+    let filter: Filter;
+    try {
+      filter = parse(text);
+    } catch (error) {
+      throw refusal('invalidFilter', `the filter cannot be read: ${(error as Error).message.slice(0, 200)}`);
+    }
+    return this.#condition(filter, 0);
+  }
+
+  #condition(filter: Filter, depth: number): Condition {
+    this.#terms += 1;
+    if (this.#terms > MAX_TERMS || depth > MAX_DEPTH) throw refusal('invalidFilter', 'the filter has too many parts');
+    switch (filter.op) {
+      case 'and':
+      case 'or':
+        return { op: filter.op, parts: filter.filters.map((each) => this.#condition(each, depth + 1)) };
+      case 'not':
+        return { op: 'not', part: this.#condition(filter.filter, depth + 1) };
+      case '[]': {
+        const place = this.#place(filter.attrPath);
+        if (!place.attribute.multiValued || place.sub || !place.attribute.subAttributes) {
+          throw refusal('invalidFilter', `${filter.attrPath} is no list of objects, so it takes no brackets`);
+        }
+        const within = new Reader((path) => placeWithin(place.extension, place.attribute, path));
+        within.#terms = this.#terms;
+        const part = within.#condition(filter.valFilter, depth + 1);
+        this.#terms = within.#terms;
+        return { op: 'item', place, part };
+      }
+      case 'pr':
+        return { op: 'test', place: this.#place(filter.attrPath), test: { op: 'present' } };
+      default: {
+        const place = this.#comparable(filter.attrPath);
+        return { op: 'test', place, test: comparison(place, filter.op, filter.compValue, filter.attrPath) };
+      }
+    }
+  }
+
+  #place(path: string): Place {
+    const place = this.#placeOf(path);
+    if (!place) throw refusal('invalidFilter', `there is no attribute ${path.slice(0, 200)}`);
+    if (place.attribute.returned === 'never') throw refusal('invalidFilter', `${path} cannot be asked for`);
+    return place;
+  }
+
+  /** An object is compared by its value, as in `members eq "..."`. */
+  #comparable(path: string): Place {
+    const place = this.#place(path);
+    if (place.sub || place.attribute.type !== 'complex') return place;
+    const sub = named(place.attribute.subAttributes ?? [], 'value');
+    if (!sub) throw refusal('invalidFilter', `${path} is an object; name one of its attributes`);
+    return { ...place, sub };
+  }
+}
+
+function comparison(place: Place, operator: Operator, given: unknown, path: string): Comparison {
+  const { type } = place.sub ?? place.attribute;
+  if (given === null) {
+    if (operator !== 'eq' && operator !== 'ne')
+      throw refusal('invalidFilter', `${path} ${operator} null has no meaning`);
+    return { op: 'compare', operator, value: null };
+  }
+  if (type === 'boolean') {
+    const word = String(given).toLowerCase();
+    if (word !== 'true' && word !== 'false') throw refusal('invalidFilter', `${path} is true or false`);
+    if (operator !== 'eq' && operator !== 'ne') throw refusal('invalidFilter', `${path} has no order and no parts`);
+    return { op: 'compare', operator, value: word === 'true' };
+  }
+  if (typeof given !== 'string') throw refusal('invalidFilter', `${path} is a text; put the value in quotes`);
+  const value = unescaped(given);
+  if (value.includes('\0')) throw refusal('invalidFilter', 'the filter contains the character U+0000');
+  if (type === 'dateTime' && (Number.isNaN(Date.parse(value)) || ['co', 'sw', 'ew'].includes(operator))) {
+    throw refusal('invalidFilter', `${path} is compared with a time as a whole, such as 2030-01-31T00:00:00Z`);
+  }
+  if (type === 'binary' && ORDERED.has(operator)) throw refusal('invalidFilter', `${path} has no order`);
+  return { op: 'compare', operator, value };
+}
+
+/** The parser leaves the escapes of JSON texts as they are, but for quotes. */
+function unescaped(text: string): string {
+  if (!text.includes('\\')) return text;
+  try {
+    return String(JSON.parse(`"${text.replaceAll('"', '\\"')}"`));
+  } catch {
+    return text;
+  }
+}
+
+/** Whether an item of a list, or a resource as it is kept, fulfils the condition. */
+export function holds(condition: Condition, value: Record<string, unknown>): boolean {
+  switch (condition.op) {
+    case 'and':
+      return condition.parts.every((part) => holds(part, value));
+    case 'or':
+      return condition.parts.some((part) => holds(part, value));
+    case 'not':
+      return !holds(condition.part, value);
+    case 'item':
+      return valuesAt({ ...condition.place, sub: undefined }, value).some((item) =>
+        holds(condition.part, item as Record<string, unknown>),
+      );
+    case 'test': {
+      const values = valuesAt(condition.place, value);
+      const { test, place } = condition;
+      if (test.op === 'present') return values.length > 0;
+      if (test.value === null) return (values.length === 0) === (test.operator === 'eq');
+      // Of no value at all it is true that it is another.
+      if (values.length === 0) return test.operator === 'ne';
+      return values.some((each) => compares(place.sub ?? place.attribute, each, test));
+    }
+  }
+}
+
+function valuesAt({ extension, attribute, sub }: Place, value: Record<string, unknown>): unknown[] {
+  const scope = extension === undefined ? value : (value[extension] as Record<string, unknown> | undefined);
+  // Within brackets the value is the item itself, whatever extension the list belongs to.
+  const found = (scope ?? value)[attribute.name];
+  const items = Array.isArray(found) ? found : [found];
+  return items
+    .map((item) => (sub ? (item as Record<string, unknown> | undefined)?.[sub.name] : item))
+    .filter((item) => item !== undefined && item !== null);
+}
+
+function compares(attribute: Attribute, value: unknown, { operator, value: wanted }: Comparison): boolean {
+  if (typeof value !== 'string' || typeof wanted !== 'string') return (value === wanted) === (operator === 'eq');
+  if (attribute.type === 'dateTime') return ordered(Date.parse(value), Date.parse(wanted), operator);
+  const fold = (text: string) => (attribute.caseExact ? text : text.toLowerCase());
+  const [a, b] = [fold(value), fold(wanted)];
+  switch (operator) {
+    case 'co':
+      return a.includes(b);
+    case 'sw':
+      return a.startsWith(b);
+    case 'ew':
+      return a.endsWith(b);
+    default:
+      return ordered(a, b, operator);
+  }
+}
+
+function ordered<T extends string | number>(a: T, b: T, operator: Operator): boolean {
+  switch (operator) {
+    case 'ne':
+      return a !== b;
+    case 'gt':
+      return a > b;
+    case 'ge':
+      return a >= b;
+    case 'lt':
+      return a < b;
+    case 'le':
+      return a <= b;
+    default:
+      return a === b;
+  }
+}

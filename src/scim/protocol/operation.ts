@@ -1,0 +1,183 @@
+/** What the operations of `/scim/v2` have in common: their place, their type, their errors, lists and versions. */
+import { type Static, Type } from 'typebox';
+import type { Caller } from '../../access/index.ts';
+import { GatewayError } from '../../base/errors.ts';
+import type { Exchange, Operation } from '../../http/operation.ts';
+import { type Place, placeOf, type ResourceType } from './attributes.ts';
+import { type Condition, readFilter } from './condition.ts';
+import { encodeFault, refusal, SCIM_TYPE } from './fault.ts';
+import { type Projection, readProjection } from './projection.ts';
+import type { Attributes } from './resource.ts';
+
+export const ROOT = '/scim/v2';
+/** Resources on one page, and how many there are when a client does not say. */
+export const MAX_PAGE = 1_000;
+export const USUAL_PAGE = 100;
+
+type Own = 'root' | 'tag' | 'access' | 'contentType' | 'encodeError';
+
+/** @param path below `/scim/v2` */
+export function scimOperation(operation: Omit<Operation<Caller>, Own>): Operation<Caller> {
+  return {
+    ...operation,
+    path: ROOT + operation.path,
+    root: true,
+    tag: 'SCIM 2.0',
+    access: 'scim',
+    contentType: SCIM_TYPE,
+    encodeError: encodeFault,
+  };
+}
+
+/** Read by `protocol/resource.ts` and `protocol/patch.ts`, which take names in any case. */
+export const AnyObject = Type.Object({}, { additionalProperties: true });
+export const IdParams = Type.Object({ id: Type.String({ minLength: 1, maxLength: 200 }) });
+
+const listed = {
+  attributes: Type.Optional(Type.String({ description: 'Names, separated by commas: nothing else is told' })),
+  excludedAttributes: Type.Optional(Type.String({ description: 'Names, separated by commas: these are not told' })),
+};
+export const ShownQuery = Type.Object(listed);
+export const ListQuery = Type.Object({
+  filter: Type.Optional(Type.String({ description: 'As in RFC 7644, section 3.4.2.2' })),
+  sortBy: Type.Optional(Type.String()),
+  sortOrder: Type.Optional(Type.String({ description: '`ascending` or `descending`' })),
+  startIndex: Type.Optional(Type.Integer({ description: 'From 1' })),
+  count: Type.Optional(Type.Integer({ description: `${USUAL_PAGE} when absent, at most ${MAX_PAGE}` })),
+  ...listed,
+});
+
+const names = Type.Optional(Type.Array(Type.String(), { maxItems: 200 }));
+export const SearchBody = Type.Object(
+  {
+    filter: Type.Optional(Type.String()),
+    sortBy: Type.Optional(Type.String()),
+    sortOrder: Type.Optional(Type.String()),
+    startIndex: Type.Optional(Type.Integer()),
+    count: Type.Optional(Type.Integer()),
+    attributes: names,
+    excludedAttributes: names,
+  },
+  { additionalProperties: true },
+);
+
+export interface ListRequest {
+  condition: Condition | undefined;
+  order: { by: Place; descending: boolean } | undefined;
+  /** From 1. */
+  startIndex: number;
+  count: number;
+  projection: Projection;
+}
+
+export function readListQuery(type: ResourceType, query: unknown): ListRequest {
+  const { filter, sortBy, sortOrder, startIndex = 1, count = USUAL_PAGE, ...shown } = query as Static<typeof ListQuery>;
+  return {
+    condition: filter === undefined ? undefined : readFilter(type, filter),
+    order: sortBy === undefined ? undefined : { by: orderPlace(type, sortBy), descending: isDescending(sortOrder) },
+    startIndex: Math.max(1, startIndex),
+    count: Math.min(MAX_PAGE, Math.max(0, count)),
+    projection: readProjection(type, shown.attributes, shown.excludedAttributes),
+  };
+}
+
+/** `POST .search` (RFC 7644, section 3.4.3). */
+export function readSearch(type: ResourceType, body: unknown): ListRequest {
+  const { attributes, excludedAttributes, ...query } = body as Static<typeof SearchBody>;
+  return readListQuery(type, {
+    ...query,
+    ...(attributes && { attributes: attributes.join(',') }),
+    ...(excludedAttributes && { excludedAttributes: excludedAttributes.join(',') }),
+  });
+}
+
+function orderPlace(type: ResourceType, name: string): Place {
+  const place = placeOf(type, name);
+  if (!place || place.attribute.returned === 'never') {
+    throw refusal('invalidValue', `sortBy names no attribute: ${name.slice(0, 200)}`);
+  }
+  const { attribute, sub } = place;
+  if (sub || !attribute.subAttributes) return place;
+  // Objects are ordered by their value.
+  const value = attribute.subAttributes.find((each) => each.name === 'value');
+  if (!value) throw refusal('invalidValue', `${name} is an object; name one of its attributes`);
+  return { ...place, sub: value };
+}
+
+function isDescending(order: string | undefined): boolean {
+  const word = order?.toLowerCase() ?? 'ascending';
+  if (word !== 'ascending' && word !== 'descending') {
+    throw refusal('invalidValue', 'sortOrder must be ascending or descending');
+  }
+  return word === 'descending';
+}
+
+export function projectionOf(type: ResourceType, query: unknown): Projection {
+  const { attributes, excludedAttributes } = query as Static<typeof ShownQuery>;
+  return readProjection(type, attributes, excludedAttributes);
+}
+
+export function replyList(
+  exchange: Exchange<Caller>,
+  { startIndex }: Pick<ListRequest, 'startIndex'>,
+  totalResults: number,
+  resources: readonly unknown[],
+): void {
+  exchange.reply(200, {
+    schemas: ['urn:ietf:params:scim:api:messages:2.0:ListResponse'],
+    totalResults,
+    startIndex,
+    itemsPerPage: resources.length,
+    Resources: resources,
+  });
+}
+
+/** Where the client finds `/scim/v2`. */
+export function rootUrl({ protocol, host }: Pick<Exchange, 'protocol' | 'host'>): string {
+  return host === undefined ? ROOT : `${protocol}://${host}${ROOT}`;
+}
+
+export interface Versioned {
+  version: bigint;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+export function metaOf(type: ResourceType, id: string, { version, createdAt, updatedAt }: Versioned, root: string) {
+  return {
+    resourceType: type.name,
+    created: createdAt.toISOString(),
+    lastModified: updatedAt.toISOString(),
+    location: `${root}${type.endpoint}/${encodeURIComponent(id)}`,
+    version: etag(version),
+  };
+}
+
+const etag = (version: bigint) => `W/"${version}"`;
+
+/** Answers with one resource, whose whole `meta` the headers repeat. */
+export function replyResource(
+  exchange: Exchange<Caller>,
+  status: 200 | 201,
+  resource: Attributes,
+  meta: ReturnType<typeof metaOf>,
+): void {
+  const location = {
+    ETag: meta.version,
+    ...(status === 201 ? { Location: meta.location } : { 'Content-Location': meta.location }),
+  };
+  exchange.reply(status, resource, location);
+}
+
+/** Throws 412 when `If-Match` names other versions only. */
+export function checkVersion({ headers }: Pick<Exchange, 'headers'>, version: bigint): void {
+  const wanted = headers['if-match'];
+  if (wanted === undefined || wanted.trim() === '*') return;
+  const digits = String(version);
+  const named = wanted.split(',').map((each) => /^\s*(?:W\/)?"([^"]*)"\s*$/.exec(each)?.[1]);
+  if (!named.includes(digits)) {
+    throw new GatewayError('precondition_failed', `the version is ${etag(version)} by now`, {
+      headers: { ETag: etag(version) },
+    });
+  }
+}

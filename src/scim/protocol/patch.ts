@@ -1,0 +1,283 @@
+/**
+ * PATCH (RFC 7644, section 3.5.2). Operations are brought into one shape first, whatever the vendor: names in any case,
+ * booleans as texts, keys with dots and partial resources without a path, values wrapped into lists. Each is then applied
+ * to a copy by `scim-patch`. All of them apply, or the first that cannot refuses the request.
+ */
+import { scimPatch } from 'scim-patch';
+import { type Attribute, isExtensionId, knownExtension, type ResourceType } from './attributes.ts';
+import { holds } from './condition.ts';
+import { refusal } from './fault.ts';
+import { type MemberStep, memberStep } from './member-steps.ts';
+import { plainItem, readPath, type Target } from './patch-path.ts';
+import { type Attributes, checkSize, isObject, opaque, readSingle, readValue } from './resource.ts';
+
+export interface Patched {
+  attributes: Attributes;
+  /** What becomes of the members of a group, in order. */
+  members: readonly MemberStep[];
+}
+
+export type Verb = 'add' | 'remove' | 'replace';
+
+interface Operation {
+  /** As a message names it, e.g. `Operations[0]`. */
+  at: string;
+  verb: Verb;
+  path: string | undefined;
+  value: unknown;
+}
+
+const MAX_OPERATIONS = 1_000;
+const PATCH_SCHEMA = 'urn:ietf:params:scim:api:messages:2.0:PatchOp';
+/** What only the server writes; a client that sends back what it was told means nothing by it. */
+const SERVER_NAMES = new Set(['schemas', 'meta', 'groups']);
+
+/** @param id of the resource; @param current its attributes, which stay as they are. Throws 400 with a scimType. */
+export function applyPatch(type: ResourceType, id: string, current: Attributes, body: unknown): Patched {
+  const patch = new Patch(type, id, structuredClone(current));
+  for (const operation of readOperations(body)) patch.apply(operation);
+  return { attributes: checkSize(withoutEmpty(patch.attributes)), members: patch.members };
+}
+
+function readOperations(body: unknown): Operation[] {
+  const { schemas, operations } = lowerKeys(body, 'the body');
+  if (schemas !== undefined && !(Array.isArray(schemas) && schemas.includes(PATCH_SCHEMA))) {
+    throw refusal('invalidSyntax', `schemas must name ${PATCH_SCHEMA}`);
+  }
+  if (!Array.isArray(operations) || operations.length === 0) {
+    throw refusal('invalidSyntax', 'Operations must be a list with at least one operation');
+  }
+  if (operations.length > MAX_OPERATIONS) {
+    throw refusal('tooMany', `Operations has more than ${MAX_OPERATIONS} operations`);
+  }
+  return operations.map((each: unknown, index) => {
+    const at = `Operations[${index}]`;
+    const { op, path, value } = lowerKeys(each, at);
+    const verb = typeof op === 'string' ? op.toLowerCase() : undefined;
+    if (verb !== 'add' && verb !== 'remove' && verb !== 'replace') {
+      throw refusal('invalidSyntax', `${at}.op must be add, remove or replace`);
+    }
+    if (path !== undefined && path !== null && typeof path !== 'string') {
+      throw refusal('invalidPath', `${at}.path must be a text`);
+    }
+    if (verb !== 'remove' && value === undefined) throw refusal('invalidSyntax', `${at}.value is missing`);
+    return { at, verb, path: path === '' ? undefined : (path ?? undefined), value };
+  });
+}
+
+function lowerKeys(value: unknown, at: string): Record<string, unknown> {
+  if (!isObject(value)) throw refusal('invalidSyntax', `${at} must be an object`);
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key.toLowerCase(), member]));
+}
+
+class Patch {
+  readonly attributes: Attributes;
+  readonly members: MemberStep[] = [];
+  readonly #type: ResourceType;
+  readonly #id: string;
+
+  constructor(type: ResourceType, id: string, attributes: Attributes) {
+    this.#type = type;
+    this.#id = id;
+    this.attributes = attributes;
+  }
+
+  apply({ at, verb, path, value }: Operation): void {
+    if (path !== undefined) {
+      if (!this.#applyAt(at, verb, path, value)) throw refusal('invalidPath', `${at}.path names no attribute: ${path}`);
+      return;
+    }
+    if (verb === 'remove') throw refusal('noTarget', `${at} must have a path to say what to remove`);
+    if (!isObject(value)) throw refusal('invalidSyntax', `${at}.value must be an object where there is no path`);
+    this.#applyPartial(at, verb, value);
+  }
+
+  /** A partial resource. Names that no schema has are left out as in a whole one, but not when there are no others. */
+  #applyPartial(at: string, verb: Verb, value: Record<string, unknown>): void {
+    const entries = Object.entries(value);
+    const unknown = entries.filter(([key, member]) => {
+      if (SERVER_NAMES.has(key.toLowerCase())) return false;
+      if (isExtensionId(key) && isObject(member) && !/[[\]]/.test(key)) {
+        this.#applyExtension(at, verb, key, member);
+        return false;
+      }
+      return !this.#applyAt(at, verb, key, member);
+    });
+    if (unknown.length > 0 && unknown.length === entries.length) {
+      throw refusal(
+        'invalidPath',
+        `${at}.value names no attribute: ${unknown
+          .map(([key]) => key)
+          .join(', ')
+          .slice(0, 200)}`,
+      );
+    }
+  }
+
+  #applyExtension(at: string, verb: Verb, id: string, value: Record<string, unknown>): void {
+    const extension = knownExtension(this.#type, id);
+    if (extension) {
+      for (const [key, member] of Object.entries(value)) this.#applyAt(at, verb, `${extension.id}:${key}`, member);
+    } else if (!this.#applyAt(at, verb, id, value)) {
+      throw refusal('invalidPath', `${at} names no extension: ${id}`);
+    }
+  }
+
+  /** False where no schema has the attribute. */
+  #applyAt(at: string, verb: Verb, path: string, value: unknown): boolean {
+    const target = readPath(this.#type, path);
+    if (!target) return false;
+    switch (target.kind) {
+      case 'extension':
+        if (verb === 'remove') delete this.attributes[target.id];
+        else if (isObject(value)) this.#applyExtension(at, verb, target.id, value);
+        else throw refusal('invalidValue', `${at}.value must be an object`);
+        return true;
+      case 'opaque':
+        this.#applyOpaque(verb, target, value);
+        return true;
+      case 'attribute':
+        this.#applyAttribute(at, verb, path, target, value);
+        return true;
+    }
+  }
+
+  #applyOpaque(verb: Verb, { id, name }: Target & { kind: 'opaque' }, value: unknown): void {
+    const { attributes } = this;
+    // The path of a whole extension looks like that of an attribute in one.
+    const whole = `${id}:${name}`;
+    if (Object.hasOwn(attributes, whole) || (isObject(value) && !Object.hasOwn(attributes, id))) {
+      if (verb === 'remove' || value === null) delete attributes[whole];
+      else if (isObject(value)) attributes[whole] = { ...(attributes[whole] as object), ...opaque(whole, value) };
+      else throw refusal('invalidValue', `${whole} must be an object`);
+      return;
+    }
+    const scope = { ...(attributes[id] as object) } as Attributes;
+    if (verb === 'remove' || value === null) delete scope[name];
+    else scope[name] = opaque(whole, { value })['value'];
+    attributes[id] = scope;
+  }
+
+  #applyAttribute(at: string, verb: Verb, path: string, target: Target & { kind: 'attribute' }, value: unknown): void {
+    const { attribute } = target.place;
+    if (attribute.name === 'members') {
+      this.members.push(memberStep(at, verb, target, value));
+    } else if (attribute.name === 'id' && value === this.#id && verb !== 'remove') {
+      // Okta sends it along.
+    } else if (attribute.mutability === 'readOnly' || attribute.name === 'schemas') {
+      throw refusal('mutability', `${at}: ${path} cannot be changed`);
+    } else if (attribute.mutability === 'readWrite') {
+      const scope = this.#scope(target.place.extension);
+      if (attribute.multiValued && (target.filter || target.place.sub)) patchItems(scope, at, verb, target, value);
+      else patchWhole(scope, at, verb, target, value);
+    }
+  }
+
+  #scope(extension: string | undefined): Attributes {
+    if (extension === undefined) return this.attributes;
+    this.attributes[extension] ??= {};
+    return this.attributes[extension] as Attributes;
+  }
+}
+
+type AttributeTarget = Target & { kind: 'attribute' };
+
+/** A single attribute, one within a single object, or a whole list. */
+function patchWhole(scope: Attributes, at: string, verb: Verb, { place }: AttributeTarget, given: unknown): void {
+  const { attribute, sub } = place;
+  const path = sub ? `${attribute.name}.${sub.name}` : attribute.name;
+  if (verb === 'remove') {
+    if (attribute.multiValued && given !== undefined && given !== null) removeListed(scope, at, attribute, given);
+    else run(scope, { op: 'remove', path });
+    return;
+  }
+  const value = readValue(sub ?? attribute, unwrapped(sub ?? attribute, given), `${at}.value`);
+  // No value, and a list without items, say that there is none.
+  if (value === undefined) {
+    if (verb === 'replace' || given === null) run(scope, { op: 'remove', path });
+    return;
+  }
+  run(scope, { op: verb, path, value });
+  if (attribute.multiValued) onePrimary(scope[attribute.name] as Item[], value as Item[]);
+}
+
+type Item = Record<string, unknown>;
+
+/** Some items of a list, or an attribute of each. */
+function patchItems(
+  scope: Attributes,
+  at: string,
+  verb: Verb,
+  { place, filter }: AttributeTarget,
+  given: unknown,
+): void {
+  const { attribute, sub } = place;
+  const items = (scope[attribute.name] ?? []) as Item[];
+  const touched = filter ? items.filter((item) => holds(filter, item)) : [...items];
+  const value =
+    verb === 'remove'
+      ? undefined
+      : readSingle(
+          sub ?? { ...attribute, multiValued: false },
+          unwrapped({ ...(sub ?? attribute), multiValued: false }, given),
+          `${at}.value`,
+        );
+  if (value === undefined) {
+    if (sub) for (const item of touched) delete item[sub.name];
+    else scope[attribute.name] = items.filter((item) => !touched.includes(item));
+    return;
+  }
+  if (touched.length === 0) {
+    const item = filter ? plainItem(filter) : {};
+    if (!item) throw refusal('noTarget', `${at}.path matches nothing`);
+    touched.push(item);
+    items.push(item);
+  }
+  for (const item of touched) run(item, sub ? { op: 'replace', path: sub.name, value } : { op: 'replace', value });
+  scope[attribute.name] = items;
+  onePrimary(items, touched);
+}
+
+/** Takes out the items that are named by their values, as Microsoft Entra does for want of a path. */
+function removeListed(scope: Attributes, at: string, attribute: Attribute, given: unknown): void {
+  const listed = (readValue(attribute, given, `${at}.value`) ?? []) as Item[];
+  const items = (scope[attribute.name] ?? []) as Item[];
+  const key = attribute.subAttributes?.some(({ name }) => name === 'value') ? 'value' : undefined;
+  const matches = (item: Item, named: Item) =>
+    key !== undefined && named[key] !== undefined
+      ? String(item[key]).toLowerCase() === String(named[key]).toLowerCase()
+      : Object.entries(named).every(([name, value]) => item[name] === value);
+  scope[attribute.name] = items.filter((item) => !listed.some((named) => matches(item, named)));
+}
+
+/** At most one item is the primary one: what was just written wins. */
+function onePrimary(items: readonly Item[], written: readonly Item[]): void {
+  const winner = written.findLast((item) => item['primary'] === true);
+  if (!winner) return;
+  for (const item of items) if (item !== winner && item['primary'] === true) item['primary'] = false;
+}
+
+/** `[{"value": "x"}]` for a single text, as older jobs of Microsoft Entra send it. */
+function unwrapped(attribute: Attribute, value: unknown): unknown {
+  if (attribute.multiValued) return value;
+  const single = Array.isArray(value) && value.length === 1 ? (value[0] as unknown) : value;
+  return attribute.type !== 'complex' && isObject(single) && Object.hasOwn(single, 'value') ? single['value'] : single;
+}
+
+function run(scope: Attributes, operation: { op: Verb; path?: string; value?: unknown }): void {
+  scimPatch(scope as unknown as Parameters<typeof scimPatch>[0], [operation as Parameters<typeof scimPatch>[1][0]]);
+}
+
+/** Objects and lists that became empty are no values. */
+function withoutEmpty(attributes: Attributes): Attributes {
+  const kept = Object.entries(attributes).flatMap(([key, value]): [string, unknown][] => {
+    if (Array.isArray(value)) {
+      const items = value.filter((item) => !isObject(item) || Object.keys(item).length > 0);
+      return items.length === 0 ? [] : [[key, items]];
+    }
+    if (!isObject(value)) return value === undefined ? [] : [[key, value]];
+    const inner = withoutEmpty(value);
+    return Object.keys(inner).length === 0 ? [] : [[key, inner]];
+  });
+  return Object.fromEntries(kept);
+}

@@ -1,0 +1,87 @@
+/** `attributes` and `excludedAttributes` (RFC 7644, section 3.9): which members of a resource are told. */
+import { COMMON, isExtensionId, named, placeOf, type ResourceType } from './attributes.ts';
+import type { Attributes } from './resource.ts';
+
+/** `name` or `name.sub`, in an extension or not, as the schemas write them. */
+interface Named {
+  extension: string | undefined;
+  name: string | undefined;
+  sub: string | undefined;
+}
+
+export interface Projection {
+  only: readonly Named[] | undefined;
+  without: readonly Named[];
+}
+
+/** Names that nothing has are passed over, so that one list can be asked of every type. */
+export function readProjection(type: ResourceType, attributes?: string, excludedAttributes?: string): Projection {
+  return {
+    only: attributes === undefined ? undefined : names(type, attributes),
+    without: names(type, excludedAttributes),
+  };
+}
+
+function names(type: ResourceType, list = ''): Named[] {
+  const given = list.split(',', 200).map((name) => name.trim());
+  return given.flatMap((name): Named[] => {
+    const place = placeOf(type, name);
+    if (place) return [{ extension: place.extension, name: place.attribute.name, sub: place.sub?.name }];
+    return isExtensionId(name) ? [{ extension: name, name: undefined, sub: undefined }] : [];
+  });
+}
+
+/** Whether the attribute is told at all, so that it need not be read otherwise. */
+export function tells(projection: Projection, name: string): boolean {
+  const { only, without } = projection;
+  if (without.some((each) => each.extension === undefined && each.name === name && each.sub === undefined))
+    return false;
+  return only === undefined || only.some((each) => each.extension === undefined && each.name === name);
+}
+
+/** What is left of a resource; its id and schemas always are. */
+export function project(resource: Attributes, { only, without }: Projection): Attributes {
+  if (only === undefined && without.length === 0) return resource;
+  const always = (key: string) => named(COMMON, key)?.returned === 'always';
+  const kept = Object.entries(resource).flatMap(([key, value]): [string, unknown][] => {
+    if (always(key)) return [[key, value]];
+    const told = isExtensionId(key)
+      ? extensionTold(key, value, only, without)
+      : attributeTold(undefined, key, value, only, without);
+    return told === undefined ? [] : [[key, told]];
+  });
+  return Object.fromEntries(kept);
+}
+
+function extensionTold(id: string, value: unknown, only: Projection['only'], without: Projection['without']): unknown {
+  const mine = (list: readonly Named[]) =>
+    list.filter(({ extension }) => extension?.toLowerCase() === id.toLowerCase());
+  const whole = (list: readonly Named[]) => mine(list).some(({ name }) => name === undefined);
+  if (whole(without)) return undefined;
+  const kept = Object.entries(value as Attributes).flatMap(([key, member]): [string, unknown][] => {
+    const wanted = only === undefined || whole(only) ? undefined : mine(only);
+    const told = attributeTold(id, key, member, wanted, mine(without));
+    return told === undefined ? [] : [[key, told]];
+  });
+  return kept.length === 0 ? undefined : Object.fromEntries(kept);
+}
+
+function attributeTold(
+  extension: string | undefined,
+  key: string,
+  value: unknown,
+  only: Projection['only'],
+  without: Projection['without'],
+): unknown {
+  const mine = (list: readonly Named[]) => list.filter((each) => each.extension === extension && each.name === key);
+  const excluded = mine(without);
+  if (excluded.some(({ sub }) => sub === undefined)) return undefined;
+  const wanted = only && mine(only);
+  if (wanted?.length === 0) return undefined;
+  const subs = wanted?.some(({ sub }) => sub === undefined) ? undefined : wanted?.map(({ sub }) => sub);
+  if (subs === undefined && excluded.length === 0) return value;
+  const keeps = (sub: string) => (!subs || subs.includes(sub)) && !excluded.some((each) => each.sub === sub);
+  const trimmed = (item: unknown) =>
+    Object.fromEntries(Object.entries(item as Attributes).filter(([sub]) => keeps(sub)));
+  return Array.isArray(value) ? value.map(trimmed) : trimmed(value);
+}

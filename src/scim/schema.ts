@@ -1,0 +1,93 @@
+/** Wire schemas of groups, group mappings and sync jobs (wire/scim.md). */
+import { type Static, Type } from 'typebox';
+
+const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
+const closed = { additionalProperties: false };
+
+const RoleSchema = Type.Union([Type.Literal('admin'), Type.Literal('member')]);
+const Uuid = Type.String({ format: 'uuid' });
+
+export const PageQuery = Type.Object(
+  {
+    offset: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 50 })),
+  },
+  closed,
+);
+
+export const IdParams = Type.Object({ id: Type.String({ minLength: 1, maxLength: 100 }) });
+
+export const CreateMappingSchema = Type.Object(
+  {
+    scim_group_id: Uuid,
+    workspace_id: Uuid,
+    role: RoleSchema,
+  },
+  closed,
+);
+
+export const UpdateMappingSchema = Type.Object({ role: Type.Optional(RoleSchema) }, closed);
+
+export const DeleteMappingQuery = Type.Object(
+  {
+    keep_members: Type.Boolean({
+      description: 'true: who was in the workspace by this mapping stays, as if added by hand; false: leaves it',
+    }),
+  },
+  closed,
+);
+
+export const ScimGroupSchema = Type.Object(
+  {
+    id: Type.String(),
+    organization_id: Type.String(),
+    display_name: Type.String(),
+    external_id: nullable(Type.String({ description: 'Its id at the identity provider' })),
+    created_at: Type.String(),
+    updated_at: Type.String(),
+  },
+  { $id: 'ScimGroup' },
+);
+
+export const ScimGroupMappingSchema = Type.Object(
+  {
+    id: Type.String(),
+    organization_id: Type.String(),
+    scim_group_id: Type.String(),
+    workspace_id: Type.String(),
+    role: Type.String({ description: '`admin` or `member`' }),
+    created_at: Type.String(),
+    updated_at: Type.String(),
+  },
+  { $id: 'ScimGroupMapping' },
+);
+
+export const ScimSyncJobSchema = Type.Object(
+  {
+    id: Type.String(),
+    status: Type.String({ description: '`queued`, `running`, `succeeded` or `failed`' }),
+    synced_groups: nullable(Type.Integer({ description: 'Groups that were brought up to date' })),
+    deleted_groups: nullable(Type.Integer({ description: 'Groups that the identity provider has no more' })),
+    error_message: nullable(Type.String()),
+    created_at: Type.String(),
+    started_at: nullable(Type.String()),
+    finished_at: nullable(Type.String()),
+  },
+  { $id: 'ScimSyncJob' },
+);
+
+const listOf = <T extends Type.TSchema>(schema: T) =>
+  Type.Object({ data: Type.Array(schema), total_count: Type.Integer({ description: 'Over all pages' }) });
+
+export const GroupListEnvelope = listOf(ScimGroupSchema);
+export const MappingListEnvelope = listOf(ScimGroupMappingSchema);
+export const MappingEnvelope = Type.Object({ data: ScimGroupMappingSchema });
+export const SyncJobEnvelope = Type.Object({ data: ScimSyncJobSchema });
+export const DeletedEnvelope = Type.Object({ deleted: Type.Literal(true) });
+
+export type Page = Static<typeof PageQuery>;
+export type CreateMappingBody = Static<typeof CreateMappingSchema>;
+export type UpdateMappingBody = Static<typeof UpdateMappingSchema>;
+export type GroupReply = Static<typeof ScimGroupSchema>;
+export type MappingReply = Static<typeof ScimGroupMappingSchema>;
+export type SyncJobReply = Static<typeof ScimSyncJobSchema>;

@@ -1,0 +1,97 @@
+/**
+ * Users and the members that they are. Within a transaction that holds the organization's lock; who changes whether
+ * somebody is a member tells every process, whose answer is what `settled` waits for.
+ */
+import { MEMBERS_TOPIC } from '../../access/index.ts';
+import { uuidv7 } from '../../base/ids.ts';
+import type { Changes, Queryable } from '../../storage/database.ts';
+import { applyGrants } from '../mappings/grants.ts';
+import { refusal } from '../protocol/fault.ts';
+import { sameAttributes } from '../protocol/resource.ts';
+import * as store from './store.ts';
+import { emailsOf, personOf, type UserFacts } from './user.ts';
+
+export interface Provisioning {
+  tx: Queryable;
+  changes: Changes;
+  organizationId: string;
+  source: store.Source;
+  nowMs: number;
+}
+
+/** Ids of users who joined or left in a transaction. */
+export type Moved = Set<string>;
+
+const MAX_USERS = 100_000;
+
+/**
+ * Makes a user; one who is a member already, by the address and without an identity provider, becomes theirs. Throws 409
+ * when the name is taken.
+ */
+export async function createUser(provisioning: Provisioning, facts: UserFacts, moved: Moved): Promise<string> {
+  const { tx, organizationId, source, nowMs } = provisioning;
+  await takeName(tx, organizationId, facts.userName);
+  if ((await store.countUsers(tx, organizationId, undefined)) >= MAX_USERS) {
+    throw refusal('tooMany', `there are at most ${MAX_USERS} users`);
+  }
+  const known = await store.unmanagedMember(tx, organizationId, emailsOf(facts.userName, facts.attributes));
+  const userId = known ?? `user_${uuidv7(nowMs).replaceAll('-', '')}`;
+  const createdAt = new Date(nowMs);
+  await store.putPerson(tx, personOf(userId, facts), createdAt);
+  await store.insertUser(tx, { ...facts, userId, organizationId, source, createdAt });
+  await enforceActive(provisioning, userId, facts.active, moved);
+  return userId;
+}
+
+/** Writes what is known of a user now; the version stays when nothing differs. Throws 409 when the name is taken. */
+export async function changeUser(
+  provisioning: Provisioning,
+  before: store.StoredUser,
+  facts: UserFacts,
+  moved: Moved,
+): Promise<void> {
+  const { tx, organizationId, source, nowMs } = provisioning;
+  const { userId } = before;
+  if (!sameAttributes(before.attributes, facts.attributes) || before.source !== source) {
+    await takeName(tx, organizationId, facts.userName, userId);
+    const updatedAt = new Date(nowMs);
+    await store.putPerson(tx, personOf(userId, facts), updatedAt);
+    await store.updateUser(tx, { ...facts, userId, source, updatedAt });
+  }
+  await enforceActive(provisioning, userId, facts.active, moved);
+}
+
+/** The person stays for the keys and the ledger that name them. */
+export async function removeUser({ tx, organizationId, nowMs }: Provisioning, userId: string, moved: Moved) {
+  await store.deleteUser(tx, userId, new Date(nowMs));
+  if (await store.leaveOrganization(tx, organizationId, userId)) moved.add(userId);
+}
+
+/** Also where nothing about the user has changed: what is said of them holds, whatever happened to the member. */
+export async function enforceActive(
+  { tx, organizationId, nowMs }: Provisioning,
+  userId: string,
+  active: boolean,
+  moved: Moved,
+): Promise<void> {
+  const changed = active
+    ? await store.joinOrganization(tx, organizationId, userId, new Date(nowMs))
+    : await store.leaveOrganization(tx, organizationId, userId);
+  if (!changed) return;
+  moved.add(userId);
+  if (active) await applyGrants(tx, organizationId, { userIds: [userId] }, nowMs);
+}
+
+/** Tells of who joined or left; nothing to wait for where nobody did. */
+export async function announceMoved(
+  { tx, changes }: Provisioning,
+  moved: Moved,
+): Promise<{ settled(): Promise<void> }> {
+  return moved.size === 0 ? { settled: async () => {} } : changes.announce(tx, MEMBERS_TOPIC, ...moved);
+}
+
+async function takeName(tx: Queryable, organizationId: string, userName: string, userId?: string): Promise<void> {
+  if (await store.isNameTaken(tx, organizationId, userName, userId)) {
+    throw refusal('uniqueness', `userName is taken by another user: ${userName}`);
+  }
+}

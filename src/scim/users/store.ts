@@ -1,0 +1,198 @@
+/** The SQL of SCIM users and of the members that they are. Callers hold the organization's lock for what they write. */
+import type { Queryable } from '../../storage/database.ts';
+import { type Columns, conditionSql, orderSql } from '../filter/store.ts';
+import type { Place } from '../protocol/attributes.ts';
+import type { Condition } from '../protocol/condition.ts';
+import type { Attributes } from '../protocol/resource.ts';
+
+/** Told by the identity provider, or asked of it. */
+export type Source = 'push' | 'pull';
+
+export interface StoredUser {
+  /** `user_...`: the id in SCIM and everywhere else. */
+  userId: string;
+  organizationId: string;
+  userName: string;
+  externalId: string | null;
+  active: boolean;
+  attributes: Attributes;
+  source: Source;
+  version: bigint;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+export interface Question {
+  condition: Condition | undefined;
+  order: { by: Place; descending: boolean } | undefined;
+  offset: number;
+  limit: number;
+}
+
+export interface UserGroup {
+  userId: string;
+  groupId: string;
+  displayName: string;
+}
+
+const FIELDS = `u.user_id as "userId", u.organization_id as "organizationId", u.user_name as "userName",
+  u.external_id as "externalId", u.active, u.attributes, u.source, u.version, u.created_at as "createdAt",
+  u.updated_at as "updatedAt"`;
+
+const COLUMNS: Columns = {
+  single: {
+    schemas: `'urn:ietf:params:scim:schemas:core:2.0:User'`,
+    id: 'u.user_id',
+    externalId: 'u.external_id',
+    userName: 'u.user_name',
+    active: 'u.active',
+    'meta.resourceType': `'User'`,
+    'meta.created': 'u.created_at',
+    'meta.lastModified': 'u.updated_at',
+  },
+  lists: {
+    groups: {
+      from: 'scim_group_members gm join scim_groups g on g.id = gm.group_id',
+      where: 'gm.user_id = u.user_id',
+      single: { value: 'g.id::text', display: 'g.display_name' },
+    },
+  },
+  json: 'u.attributes',
+};
+
+export async function findUser(db: Queryable, organizationId: string, userId: string): Promise<StoredUser | undefined> {
+  const sql = `select ${FIELDS} from scim_users u where u.organization_id = $1 and u.user_id = $2`;
+  const [user] = await db.query<StoredUser>(sql, [organizationId, userId]);
+  return user;
+}
+
+/** Oldest first unless ordered otherwise. */
+export async function listUsers(db: Queryable, organizationId: string, question: Question): Promise<StoredUser[]> {
+  const { parameters, where } = asked(organizationId, question.condition);
+  const { order } = question;
+  const by = order ? `${orderSql(order.by, COLUMNS)} ${order.descending ? 'desc' : 'asc'} nulls last, ` : '';
+  const [limit, offset] = [parameters.push(question.limit), parameters.push(question.offset)];
+  return db.query<StoredUser>(
+    `select ${FIELDS} from scim_users u where ${where} order by ${by}u.created_at, u.user_id limit $${limit} offset $${offset}`,
+    parameters,
+  );
+}
+
+export async function countUsers(
+  db: Queryable,
+  organizationId: string,
+  condition: Condition | undefined,
+): Promise<number> {
+  const { parameters, where } = asked(organizationId, condition);
+  const sql = `select count(*)::int as count from scim_users u where ${where}`;
+  const [row] = await db.query<{ count: number }>(sql, parameters);
+  return row?.count ?? 0;
+}
+
+function asked(organizationId: string, condition: Condition | undefined) {
+  const parameters: unknown[] = [organizationId];
+  const filter = condition ? ` and ${conditionSql(condition, COLUMNS, parameters)}` : '';
+  return { parameters, where: `u.organization_id = $1${filter}` };
+}
+
+/** By name. */
+export function groupsOfUsers(db: Queryable, userIds: readonly string[]): Promise<UserGroup[]> {
+  return db.query<UserGroup>(
+    `select gm.user_id as "userId", g.id as "groupId", g.display_name as "displayName"
+       from scim_group_members gm join scim_groups g on g.id = gm.group_id
+      where gm.user_id = any($1) order by g.display_name, g.id`,
+    [userIds],
+  );
+}
+
+/** Whether another user than `userId` has the name. */
+export async function isNameTaken(tx: Queryable, organizationId: string, userName: string, userId?: string) {
+  const sql = `select 1 from scim_users where organization_id = $1 and lower(user_name) = lower($2)
+                  and user_id is distinct from $3`;
+  return (await tx.query(sql, [organizationId, userName, userId ?? null])).length > 0;
+}
+
+/** A member whom no identity provider manages, by e-mail address; undefined also when several have it. */
+export async function unmanagedMember(tx: Queryable, organizationId: string, emails: readonly string[]) {
+  const rows = await tx.query<{ userId: string }>(
+    `select m.user_id as "userId" from members m join users p on p.id = m.user_id
+      where m.organization_id = $1 and lower(p.email) = any($2)
+        and not exists (select 1 from scim_users u where u.user_id = m.user_id)`,
+    [organizationId, emails.map((email) => email.toLowerCase())],
+  );
+  return rows.length === 1 ? rows[0]!.userId : undefined;
+}
+
+export interface Person {
+  userId: string;
+  name: string;
+  email: string | null;
+}
+
+/** Makes the person, or writes what is known of one now. */
+export async function putPerson(tx: Queryable, { userId, name, email }: Person, now: Date): Promise<void> {
+  await tx.query(
+    `insert into users (id, name, email, created_at) values ($1, $2, $3, $4)
+     on conflict (id) do update set name = excluded.name, email = excluded.email`,
+    [userId, name, email, now],
+  );
+}
+
+export async function insertUser(tx: Queryable, user: Omit<StoredUser, 'version' | 'updatedAt'>): Promise<void> {
+  await tx.query(
+    `insert into scim_users (user_id, organization_id, user_name, external_id, active, attributes, source, created_at, updated_at)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $8)`,
+    [
+      user.userId,
+      user.organizationId,
+      user.userName,
+      user.externalId,
+      user.active,
+      JSON.stringify(user.attributes),
+      user.source,
+      user.createdAt,
+    ],
+  );
+}
+
+export async function updateUser(
+  tx: Queryable,
+  user: Omit<StoredUser, 'version' | 'createdAt' | 'organizationId'>,
+): Promise<void> {
+  await tx.query(
+    `update scim_users set user_name = $2, external_id = $3, active = $4, attributes = $5, source = $6,
+       updated_at = $7, version = version + 1 where user_id = $1`,
+    [
+      user.userId,
+      user.userName,
+      user.externalId,
+      user.active,
+      JSON.stringify(user.attributes),
+      user.source,
+      user.updatedAt,
+    ],
+  );
+}
+
+/** The groups that lose a member are of another version then. */
+export async function deleteUser(tx: Queryable, userId: string, now: Date): Promise<void> {
+  await tx.query(
+    `update scim_groups set version = version + 1, updated_at = $2
+      where id in (select group_id from scim_group_members where user_id = $1)`,
+    [userId, now],
+  );
+  await tx.query('delete from scim_users where user_id = $1', [userId]);
+}
+
+/** True when the user was none before. */
+export async function joinOrganization(tx: Queryable, organizationId: string, userId: string, now: Date) {
+  const sql = `insert into members (organization_id, user_id, role, created_at) values ($1, $2, 'member', $3)
+               on conflict do nothing returning user_id`;
+  return (await tx.query(sql, [organizationId, userId, now])).length > 0;
+}
+
+/** True when the user was a member until now. Takes all memberships of workspaces along. */
+export async function leaveOrganization(tx: Queryable, organizationId: string, userId: string): Promise<boolean> {
+  const sql = 'delete from members where organization_id = $1 and user_id = $2 returning user_id';
+  return (await tx.query(sql, [organizationId, userId])).length > 0;
+}
