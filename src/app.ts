@@ -27,7 +27,7 @@ import {
 import { createObservability, type Exposed } from './observability/index.ts';
 import { operations } from './operations.ts';
 import { createTransport, Discovery, KINDS, type LocalServer, outgoingOf, providersFrom } from './providers/index.ts';
-import { endMappings } from './scim/index.ts';
+import { endMappings, SyncRunner } from './scim/index.ts';
 import { createSpend } from './spend/index.ts';
 import { openChanges } from './storage/changes.ts';
 import type { Target } from './storage/connection.ts';
@@ -61,6 +61,8 @@ export interface App {
   listen(): Promise<string>;
   /** Providers, models and account settings of a new configuration, from the next request on. */
   reload(config: Config): void;
+  /** Nobody is being served. */
+  readonly quiet: boolean;
   /** What this process counts, for a colleague that is asked for the figures of all. */
   report(): Promise<Exposed[]>;
   /** Lets open answers end, `limits.drainMs` at most, tells those that have not that they end here, then closes everything. */
@@ -94,6 +96,7 @@ export async function createApp({
   });
   const transport = createTransport({ clock, log, ...outgoingOf(config) });
   const egress = createEgress({ clock, settings: () => settings.egress });
+  const syncJobs = new SyncRunner({ database, changes, egress, clock, log, source: () => settings.scim.source });
   const namespace = createNamespace(config.namespace);
   const identities = new Identities(await userHashSecret(database));
   const health = new Health(clock);
@@ -210,11 +213,16 @@ export async function createApp({
       const { management, inference } = config.firstKeys;
       await access.bootstrap({ management: management?.reveal(), inference: inference?.reveal() }, show);
     },
+    get quiet() {
+      return server.exchanges === 0;
+    },
+
     async listen() {
       const { port } = await server.listen(config.port, config.host);
       readiness.ready = true;
       ownPort = port;
       if (config.outgoing.discovery) void discovery.start();
+      syncJobs.wake();
       const host = config.host.includes(':') ? `[${config.host}]` : config.host;
       return `${config.tls ? 'https' : 'http'}://${host}:${port}`;
     },
@@ -231,6 +239,7 @@ export async function createApp({
       const late = clock.timer(config.limits.drainMs, () => running.interrupt());
       await server.drain(config.limits.drainMs + LAST_WORDS_MS);
       late.cancel();
+      await syncJobs.close();
       await transport.close();
       await egress.close();
       await spend.close();

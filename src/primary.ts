@@ -10,6 +10,7 @@ import type { App, createApp } from './app.ts';
 import { systemClock as clock } from './base/clock.ts';
 import type { Config } from './base/config.ts';
 import type { Log } from './base/log.ts';
+import { releaseMemory } from './base/release-memory.ts';
 import { writeSecretFile } from './base/secret-file.ts';
 import { type InquiryMessage, ReportDesk, type ReportMessage } from './between-processes.ts';
 import { openLog, readSettings, rereadSettings } from './settings.ts';
@@ -96,6 +97,7 @@ class Single implements Serving {
     await this.#app.bootstrap((keys) => showFirstKeys(keys, this.#config, this.#log));
     const app = this.#app;
     this.#log.info('listening', { address: await mendable('', () => app.listen()) });
+    releaseMemory(clock, () => app.quiet);
   }
 
   reload(): void {

@@ -4,6 +4,7 @@
  */
 import { type App, createApp } from './app.ts';
 import { systemClock as clock } from './base/clock.ts';
+import { releaseMemory } from './base/release-memory.ts';
 import { Colleagues } from './between-processes.ts';
 import { type PrimaryMessage, showFirstKeys, type WorkerMessage } from './primary.ts';
 import { openLog, readSettings, rereadSettings } from './settings.ts';
@@ -19,6 +20,7 @@ export async function serveAsWorker(): Promise<void> {
     app = await createApp({ config, target, clock, log, colleagues: () => colleagues.reports() });
     await app.bootstrap((keys) => showFirstKeys(keys, config, log));
     tell({ type: 'listening', address: await app.listen() });
+    releaseMemory(clock, () => app!.quiet);
   };
   const close = async () => {
     await app?.close();
