@@ -1,48 +1,27 @@
-/**
- * One upstream call of one request: reads what comes back, keeps a stream's beginning to itself until something visible
- * comes, watches usage and finish, and tells its owner exactly once how it ended. Decides nothing about what follows.
- */
-import type { Limits } from '../base/config.ts';
 import { parseJson } from '../base/json.ts';
 import type { Finish, Turn, TurnEvent, Usage } from '../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
-import type { ServedFormat, SpokenFormat, Stamp, TurnDecoder } from '../formats/conversation/format.ts';
+import type { TurnDecoder } from '../formats/conversation/format.ts';
 import { EventReader } from '../http/sse.ts';
-import type { FrameReader, Framing, UpstreamCall, UpstreamReceiver } from '../providers/index.ts';
+import type { FrameReader, UpstreamCall, UpstreamReceiver } from '../providers/index.ts';
+import type { AttemptSetup } from './attempt-setup.ts';
 import { isEventStream, isJson, retryAfter } from './reply-headers.ts';
-import type { Attempt, AttemptOwner, Send } from './task.ts';
+import { RoundReceiver } from './round-receiver.ts';
+import { emptyAnswer, isEmpty, isRefusal, strayError } from './said-nothing.ts';
+import type { Attempt, Send } from './task.ts';
 import { type ToolCallCounts, ToolCallJudge } from './tool-calls.ts';
 import type { Transcript } from './transcript.ts';
-import { gatherWhole, type Passage, type StreamWriter, streamWhole, type WholeReply } from './translate.ts';
+import { gatherWhole, type StreamWriter, streamWhole, type WholeReply } from './translate.ts';
 import { isVisible, visibleSize } from './visible.ts';
 
 /** An error's body is read up to here; what vendors say in more is not worth the memory. */
 const ERROR_BODY_BYTES = 256 * 1024;
 const BYTE_ORDER_MARK = '\ufeff';
 
-export interface AttemptSetup {
-  served: ServedFormat;
-  spoken: SpokenFormat;
-  passage: Passage;
-  /** The upstream's own name of the model. */
-  model: string;
-  stamp: Stamp;
-  stream: boolean;
-  /** Names of the declared tools; absent: there are none. */
-  tools?: readonly string[] | undefined;
-  /** Writes down what the answer says; absent: nobody wants it. */
-  transcript?: Transcript;
-  owner: AttemptOwner;
-  limits: Limits;
-  /** How the provider cuts its streams into events; absent: server-sent events. */
-  framing?: Framing | undefined;
-  /** Reads an answer with an error status. */
-  decodeFailure: SpokenFormat['decodeFailure'];
-}
-
 export class ConversationAttempt implements Attempt, UpstreamReceiver {
   readonly #setup: AttemptSetup;
   #call: UpstreamCall | undefined;
+  #round: RoundReceiver | undefined;
   #mode: 'head' | 'error' | 'whole' | 'stream' | 'over' = 'head';
   /** Body of an error or of a whole answer. */
   #chunks: Buffer[] = [];
@@ -70,7 +49,10 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
   #countedBytes = 0;
   upstreamId: string | undefined;
   serviceTier: string | null | undefined;
-  readonly paid = false;
+  /** An earlier call of the answer was complete. */
+  paid = false;
+  uncountedPromptBytes = 0;
+  #send: Send | undefined;
   readonly #judge: ToolCallJudge | undefined;
 
   constructor(setup: AttemptSetup) {
@@ -81,7 +63,32 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
   start(send: Send): void {
     const { spoken, passage, model, stream } = this.#setup;
     const path = typeof spoken.path === 'string' ? spoken.path : spoken.path(model, stream);
-    this.#call = send({ form: spoken.id, stream, path, body: passage.body }, this);
+    if (passage.again !== undefined) this.#send = (call, receiver) => send({ ...call, path }, receiver);
+    this.#call = send({ form: spoken.id, stream, path, body: passage.body }, this.#receiver());
+  }
+
+  /** Whom a call tells: for an answer of several calls, one that falls silent when the next call begins. */
+  #receiver(): UpstreamReceiver {
+    if (this.#send === undefined) return this;
+    const round = new RoundReceiver(this);
+    this.#round = round;
+    return round;
+  }
+
+  /** The answer takes a further call, if its passage says so. */
+  #goOn(): boolean {
+    const body = this.#setup.passage.again?.();
+    if (body === undefined) return false;
+    const { spoken, stream } = this.#setup;
+    this.#reader?.stop();
+    this.#round?.leave(this.#call);
+    this.uncountedPromptBytes = Buffer.byteLength(body);
+    this.paid = true;
+    this.#mode = 'head';
+    this.#chunks = [];
+    this.#size = 0;
+    this.#call = this.#send!({ form: spoken.id, stream, path: '', body }, this.#receiver());
+    return true;
   }
 
   pause(): void {
@@ -131,10 +138,10 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
       this.#mode = 'error';
     } else if (this.#setup.stream && !isJson(headers['content-type'])) {
       this.#startStream();
-      this.writer = this.#setup.passage.writer(this.#setup.stamp);
+      this.writer ??= this.#setup.passage.writer(this.#setup.stamp);
     } else if (isEventStream(headers['content-type'])) {
       this.#startStream();
-      this.#gathered = [];
+      this.#gathered ??= [];
     } else {
       this.#mode = 'whole';
     }
@@ -211,6 +218,9 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
       this.#fail(read.failure);
       return;
     }
+    this.usage = read.turn.usage;
+    this.uncountedPromptBytes = 0;
+    if (this.#goOn()) return;
     this.#observeTurn(read.turn);
     if (!stream || isEmpty(read.turn)) {
       this.#completeWhole(read);
@@ -259,7 +269,12 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
       return;
     }
     // The mode may have become `over` inside push: then the owner already knows.
-    if (this.#mode === 'stream' && this.visible && this.#pending !== '') this.#setup.owner.attemptAdvanced(this);
+    if (this.#readsOn && this.visible && this.#pending !== '') this.#setup.owner.attemptAdvanced(this);
+  }
+
+  /** Within a stream, or between two calls of one answer. */
+  get #readsOn(): boolean {
+    return this.#mode === 'stream' || this.#mode === 'head';
   }
 
   #event(name: string, data: string): void {
@@ -285,6 +300,7 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
     if (this.#gathered !== undefined) for (const event of events) this.#gathered.push(event);
     else this.#pending += this.writer!.event(name, data, value, events);
     if (ended) this.#finished();
+    else if (this.#send !== undefined) this.#goOn();
   }
 
   #observe(event: TurnEvent): void {
@@ -304,6 +320,7 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
       }
       case 'usage':
         this.usage = event.usage;
+        this.uncountedPromptBytes = 0;
         this.#countedBytes = this.outputBytes;
         break;
       case 'finish':
@@ -365,33 +382,5 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
     if (streaming) this.#reader!.stop();
     this.#call?.abort();
     this.#setup.owner.attemptFailed(this, failure, sent);
-  }
-}
-
-/** A 200 that says nothing: no content and no output that was paid for. A refusal says something. */
-function isEmpty(turn: Turn): boolean {
-  if ((turn.usage?.output ?? 0) > 0) return false;
-  return turn.choices.every(
-    ({ parts, finish }) => !isRefusal(finish) && finish.unified !== 'length' && !parts.some(isVisible),
-  );
-}
-
-function isRefusal(finish: Finish | undefined): boolean {
-  return finish?.unified === 'content_filter';
-}
-
-function emptyAnswer(): UpstreamFailure {
-  return { kind: 'empty', status: 200, message: 'the upstream answered without any content' };
-}
-
-/** Some upstreams break into a stream with a bare JSON error object: one text that the decoder can read. */
-function strayError(stray: string): string | undefined {
-  if (!stray.includes('"error"')) return undefined;
-  try {
-    const value: unknown = JSON.parse(stray);
-    return JSON.stringify(Array.isArray(value) ? value[0] : value);
-  } catch {
-    // Cut off in the middle of it.
-    return /^\s*[[{]/.test(stray) ? '{"error":{"message":"the upstream broke off within an error"}}' : undefined;
   }
 }

@@ -13,6 +13,7 @@ import { Uncarried } from '../formats/conversation/losses.ts';
 import { spokenFormat } from '../formats/index.ts';
 import { formsFor } from '../providers/index.ts';
 import { ConversationAttempt } from './attempt.ts';
+import { boundOfRounds, loadRegex, regexCompiler, searchesByRegex } from './deferred.ts';
 import { affordableTokens, boundNano, boundOf } from './govern.ts';
 import { MediaFetcher, sourceOf } from './media/fetch-media.ts';
 import { type Fetched, pathOf, remoteMedia } from './media/remote.ts';
@@ -26,6 +27,9 @@ import { type Passage, Translation } from './translate.ts';
 
 /** What a model of these writes is nothing that a conversation could show. */
 const OTHER_OUTPUT: ReadonlySet<string> = new Set(['embeddings', 'rerank']);
+
+/** For searches by words, which compile none. */
+const NO_REGEX = () => undefined;
 
 const MEDIA: readonly MediumKind[] = ['image', 'file', 'audio', 'video'];
 
@@ -59,7 +63,8 @@ export class ConversationTask implements Task {
   }
 
   bound(endpoint: Endpoint): CostBound {
-    const bound = boundOf(endpoint, this.#request.asked, this.promptBytes);
+    const { asked } = this.#request;
+    const bound = (this.#deferred === undefined ? boundOf : boundOfRounds)(endpoint, asked, this.promptBytes);
     return {
       nano: boundNano(bound, bound.maxOutputTokens),
       within(leftNano) {
@@ -74,6 +79,17 @@ export class ConversationTask implements Task {
   }
 
   prepare(endpoint: Endpoint, signal: () => AbortSignal): Promise<void> | undefined {
+    const media = this.#prepareMedia(endpoint, signal);
+    if (!searchesByRegex(this.#deferred) || regexCompiler() !== undefined) return media;
+    return loadRegex().then(() => media);
+  }
+
+  /** `deferred_tools`, if the request has it. */
+  get #deferred(): unknown {
+    return this.#request.document.structure['deferred_tools'] ?? undefined;
+  }
+
+  #prepareMedia(endpoint: Endpoint, signal: () => AbortSignal): Promise<void> | undefined {
     const { media } = this.#request.asked;
     this.#media = undefined;
     if (media.images + media.documents === 0) return undefined;
@@ -124,6 +140,7 @@ export class ConversationTask implements Task {
   meter(endpoint: Endpoint, attempt: Attempt, complete: boolean): Metered {
     return meter(asServed(endpoint, attempt), attempt.usage, this.promptBytes, attempt.outputBytes, {
       uncountedBytes: complete ? 0 : attempt.uncountedBytes,
+      uncountedPromptBytes: complete ? 0 : (attempt.uncountedPromptBytes ?? 0),
       images: this.#request.asked.media.images,
     });
   }
@@ -152,6 +169,7 @@ export class ConversationTask implements Task {
       origin: kind.originFor?.(endpoint.upstreamId) ?? kind.origin,
       user,
       ...betasOf(this.#request.about.headers['anthropic-beta']),
+      ...(this.#deferred !== undefined && { compileRegex: regexCompiler() ?? NO_REGEX }),
       dialect: kind.dialect,
     };
     let refused: Uncarried | undefined;

@@ -23,21 +23,30 @@ export function estimateTokens(bytes: number): number {
  * @param reported what the upstream counted, undefined when it did not
  * @param promptBytes size of the request body; @param outputBytes size of the text seen
  * @param images in the prompt, for models that charge them by the piece; @param uncountedBytes of an answer that broke off: how much of that text came behind the last report. Some upstreams
- * report at the start of a stream already, when next to nothing is written.
+ * report at the start of a stream already, when next to nothing is written. @param uncountedPromptBytes the same of
+ * what was sent, where an answer takes several calls
  */
 export function meter(
   endpoint: Endpoint,
   reported: Usage | undefined,
   promptBytes: number,
   outputBytes: number,
-  { uncountedBytes = 0, images = 0 }: { uncountedBytes?: number; images?: number } = {},
+  {
+    uncountedBytes = 0,
+    uncountedPromptBytes = 0,
+    images = 0,
+  }: { uncountedBytes?: number; uncountedPromptBytes?: number; images?: number } = {},
 ): Metered {
-  const estimated = reported === undefined || uncountedBytes > 0;
+  const estimated = reported === undefined || uncountedBytes + uncountedPromptBytes > 0;
   const usage =
     reported === undefined
       ? { ...UNREPORTED, input: estimateTokens(promptBytes), output: estimateTokens(outputBytes) }
-      : uncountedBytes > 0
-        ? { ...reported, output: reported.output + estimateTokens(uncountedBytes) }
+      : estimated
+        ? {
+            ...reported,
+            input: reported.input + estimateTokens(uncountedPromptBytes),
+            output: reported.output + estimateTokens(uncountedBytes),
+          }
         : reported;
   return metered(endpoint, usage, estimated, images);
 }

@@ -9,15 +9,8 @@ import type { Egress } from '../egress/index.ts';
 import type { Usage } from '../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { Closing, Stamp } from '../formats/conversation/format.ts';
-import {
-  addUsage,
-  type Course,
-  type EventCourse,
-  type FetchedMedium,
-  type SingleFormId,
-  type Step,
-  type WholeBody,
-} from '../formats/single/index.ts';
+import { addUsage } from '../formats/conversation/usage.ts';
+import type { Course, EventCourse, FetchedMedium, SingleFormId, Step, WholeBody } from '../formats/single/index.ts';
 import { EventReader } from '../http/sse.ts';
 import type { FrameReader, Framing, UpstreamCall, UpstreamReceiver } from '../providers/index.ts';
 import { fetchResults } from './media/fetch-results.ts';

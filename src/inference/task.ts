@@ -113,6 +113,8 @@ export interface Attempt {
   readonly outputBytes: number;
   /** How much has been written since the upstream last told a usage. */
   readonly uncountedBytes: number;
+  /** Of an answer that takes several calls: what the one that runs has sent, until its usage is told. */
+  readonly uncountedPromptBytes?: number;
   readonly upstreamId: string | undefined;
   readonly serviceTier: string | null | undefined;
   /** Absent: no tools were declared. */

@@ -18,6 +18,7 @@ import type {
 } from '../formats/conversation/format.ts';
 import { Losses, Uncarried } from '../formats/conversation/losses.ts';
 import { collect, eventsOf } from '../formats/conversation/replay.ts';
+import { Portable, Rounds } from '../formats/deferred/index.ts';
 import { type Fetched, withMedia } from './media/remote.ts';
 
 /** Writes a streamed answer, relayed or translated: the same three calls (formats/conversation/format.ts). */
@@ -43,6 +44,8 @@ export interface Passage {
   writer(stamp: Stamp): StreamWriter;
   /** Reads a whole answer; a failure that it reports with status 200 is returned as one. */
   readWhole(text: string, seed: string): WholeReply | { failure: UpstreamFailure };
+  /** After the end of a call: what the next one sends, where the answer takes another. Absent: one call is all. */
+  again?(): string | undefined;
 }
 
 const NONE: Fetched = new Map();
@@ -69,6 +72,9 @@ export class Translation {
    */
   toward(spoken: SpokenFormat, target: EncodeTarget, media: Fetched = NONE): Passage {
     if (spoken.id !== this.format.id) this.#refuseOwnFeatures();
+    if (isGiven(this.document.structure['deferred_tools'])) {
+      return new DeferredPassage(this.format, spoken, withMedia(this.conversation, media), target);
+    }
     return spoken.id === this.format.id && media.size === 0
       ? new RelayPassage(this.format, spoken, this.document, target)
       : new TranslatedPassage(this.format, spoken, withMedia(this.conversation, media), target);
@@ -149,6 +155,70 @@ class TranslatedPassage implements Passage {
       stringifyJson(this.#format.encodeReply(turn, stamp, closing)),
     );
   }
+}
+
+/** A translation that takes as many calls as the model searches for tools. */
+class DeferredPassage implements Passage {
+  readonly relayed = false;
+  readonly body: string;
+  readonly losses = new Losses();
+  readonly #format: ServedFormat;
+  readonly #spoken: SpokenFormat;
+  readonly #target: EncodeTarget;
+  readonly #rounds: Rounds;
+
+  constructor(format: ServedFormat, spoken: SpokenFormat, conversation: Conversation, target: EncodeTarget) {
+    if ((conversation.choices ?? 1) > 1) throw new Uncarried('n', 'deferred tools are searched for one answer');
+    this.#format = format;
+    this.#spoken = spoken;
+    this.#target = target;
+    const portable = new Portable(inTier(conversation, target), conversation.deferred!, target.compileRegex!);
+    this.#rounds = new Rounds(portable, format.id, outputLeft(conversation, target));
+    this.body = this.#encode();
+  }
+
+  #encode(): string {
+    const { conversation, leftTokens } = this.#rounds;
+    const target = leftTokens === undefined ? this.#target : { ...this.#target, capOutputTokens: leftTokens };
+    return stringifyJson(this.#spoken.encode(conversation, target, this.losses));
+  }
+
+  again(): string | undefined {
+    return this.#rounds.takeAgain() ? this.#encode() : undefined;
+  }
+
+  decoder(seed: string): TurnDecoder {
+    return this.#rounds.decoder(this.#spoken.decoder(this.#target.dialect, this.#seed(seed)));
+  }
+
+  writer(stamp: Stamp): StreamWriter {
+    return new TranslatedStream(this.#format.encoder(stamp));
+  }
+
+  readWhole(text: string, seed: string): WholeReply | { failure: UpstreamFailure } {
+    const decode = (value: unknown) => this.#spoken.decodeReply(value, this.#target.dialect, this.#seed(seed));
+    const read = readWhole(text, decode, () => '');
+    if ('failure' in read) return read;
+    const gathered = this.#rounds.whole(read.turn);
+    if ('failure' in gathered) return gathered;
+    const { turn } = gathered;
+    return { turn, write: (stamp, closing) => stringifyJson(this.#format.encodeReply(turn, stamp, closing)) };
+  }
+
+  /** Ids that are made up for one call must not return in the next. */
+  #seed(seed: string): string {
+    return `${seed}-${this.#rounds.number}`;
+  }
+}
+
+/** The output that all calls together may bring; undefined where nobody has set a limit. */
+function outputLeft(
+  { settings }: Conversation,
+  { capOutputTokens, maxOutputTokens }: EncodeTarget,
+): number | undefined {
+  const limits = [settings.maxOutputTokens, capOutputTokens, maxOutputTokens ?? undefined];
+  const given = limits.filter((limit) => limit !== undefined);
+  return given.length === 0 ? undefined : Math.min(...given);
 }
 
 function readWhole(

@@ -5,6 +5,7 @@
 import { invalidField } from '../../base/errors.ts';
 import { WIRE_ALIAS, WIRE_NAME } from '../../base/namespace.ts';
 import { checkPreferences } from '../conversation/preferences.ts';
+import { checkDeferral, type DeclaredTool } from '../deferred/index.ts';
 import { checkMessage } from './check-message.ts';
 import { type JsonObject, list, object, someText, text } from './read.ts';
 
@@ -21,6 +22,7 @@ export function check(value: unknown): void {
   checkLimits(body);
   list(body['tools']).forEach((tool, index) => void checkTool(object(tool) ?? {}, `tools[${index}]`));
   checkToolChoice(body['tool_choice']);
+  checkDeferral(body, declaredTools(body), someText(object(object(body['tool_choice'])?.['function'])?.['name']));
   list(body['messages']).forEach((message, index) => void checkMessage(object(message) ?? {}, `messages[${index}]`));
 }
 
@@ -33,7 +35,7 @@ function refuseUnbuilt(body: JsonObject): void {
   list(body['plugins']).forEach((plugin, index) => {
     if (object(plugin)?.['enabled'] !== false) throw unbuilt(`plugins[${index}]`);
   });
-  for (const field of ['stop_server_tools_when', 'transforms', 'deferred_tools', 'preset']) {
+  for (const field of ['stop_server_tools_when', 'transforms', 'preset']) {
     const value = body[field];
     if (value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0)) throw unbuilt(field);
   }
@@ -97,13 +99,20 @@ function isServerTool(type: string): boolean {
 function checkTool(tool: JsonObject, path: string): void {
   const type = text(tool['type']);
   if (isServerTool(type)) throw unbuilt(`${path}.type`);
-  if (tool['defer_loading'] === true) throw unbuilt(`${path}.defer_loading`);
   if (type !== 'function') return;
   const definition = object(tool['function']);
   if (definition === undefined) throw invalidField(`${path}.function`, 'is missing');
   if (!NAME.test(text(definition['name']))) {
     throw invalidField(`${path}.function.name`, 'must be 1 to 64 of a-z, A-Z, 0-9, _ and -');
   }
+}
+
+function declaredTools(body: JsonObject): DeclaredTool[] {
+  return list(body['tools']).map((value, index) => {
+    const tool = object(value) ?? {};
+    const name = someText(object(tool['function'])?.['name']);
+    return { path: `tools[${index}]`, name, deferred: tool['defer_loading'] === true };
+  });
 }
 
 /** Each value has one meaning; an unknown one is refused, not taken for a default (bug 40). */

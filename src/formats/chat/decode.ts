@@ -9,6 +9,7 @@ import type {
   ToolChoice,
 } from '../conversation/conversation.ts';
 import { isEffort } from '../conversation/effort.ts';
+import { readDeferral } from '../deferred/index.ts';
 import { decodeCache } from './content.ts';
 import { decodeMessages } from './decode-message.ts';
 import { CONVERSATION_FIELDS, GATEWAY_FIELDS, PLAIN_SETTINGS, serviceTier } from './fields.ts';
@@ -26,6 +27,8 @@ export function decode(value: unknown): Conversation {
   if (tools.length > 0) conversation.tools = tools.map(decodeTool);
   const choice = decodeToolChoice(body['tool_choice'] ?? body['function_call']);
   if (choice !== undefined) conversation.toolChoice = choice;
+  const deferred = readDeferral(body);
+  if (deferred !== undefined) conversation.deferred = deferred;
   const reasoning = decodeReasoningSettings(body);
   if (reasoning !== undefined) conversation.reasoning = reasoning;
   const output = decodeOutput(object(body['response_format']));
@@ -84,6 +87,7 @@ function decodeTool(value: unknown): Tool {
   if (present(definition['parameters'])) decoded.parameters = definition['parameters'];
   const { strict } = definition;
   if (typeof strict === 'boolean' || strict === null) decoded.strict = strict;
+  if (tool['defer_loading'] === true) decoded.deferred = true;
   const cache = decodeCache(tool) ?? decodeCache(definition);
   if (cache !== undefined) decoded.cache = cache;
   const others = rest(tool, FUNCTION_TOOL);

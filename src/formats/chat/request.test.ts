@@ -86,7 +86,6 @@ test('a feature that is not built is refused by name, and passes where it asks f
     [{ stop_server_tools_when: { type: 'step_count_is' } }, 'stop_server_tools_when'],
     [{ stop_server_tools_when: 5 }, 'stop_server_tools_when'],
     [{ stop_server_tools_when: [] }, ''],
-    [{ deferred_tools: { protocol: 'v1' } }, 'deferred_tools'],
     [{ preset: 'mine' }, 'preset'],
     [{ model: 'a/b@preset/mine' }, 'model'],
     [{ models: ['a/b', '@preset/mine'] }, 'models[1]'],

@@ -173,6 +173,8 @@ export interface FunctionTool {
   /** JSON Schema of the arguments; absent when the client gave none. */
   parameters?: unknown;
   strict?: boolean | null;
+  /** Shown to the model only once it has searched for it (`Conversation.deferred`). */
+  deferred?: true;
   cache?: CacheMark;
   extras?: Extras;
 }
@@ -240,6 +242,8 @@ export interface Conversation {
   messages: Message[];
   tools?: Tool[];
   toolChoice?: ToolChoice;
+  /** How deferred tools are found. What goes to an upstream has none (formats/deferred). */
+  deferred?: import('../deferred/index.ts').DeferredSearch;
   reasoning?: ReasoningSettings;
   output?: OutputFormat;
   settings: Settings;

@@ -135,6 +135,8 @@ export interface EncodeTarget {
   user: string;
   /** Beta features that the client opted into by header (`anthropic-beta`), for services that have them in the body. */
   betas?: readonly string[];
+  /** For deferred tools that are searched for by expressions; linear in the text, undefined for what cannot be read. */
+  compileRegex?: import('../deferred/index.ts').CompileRegex;
   /** Ways in which the upstream differs from its form's standard; each format reads its own member. */
   dialect: Dialect;
 }

@@ -6,6 +6,7 @@ import { invalidField } from '../../base/errors.ts';
 import { WIRE_ALIAS, WIRE_NAME } from '../../base/namespace.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
 import { checkPreferences } from '../conversation/preferences.ts';
+import { asksForDeferral, checkDeferral } from '../deferred/index.ts';
 
 /** Block types that may stand in a request: those of wire/messages.md and those that vendors' answers are known to hold. */
 const BLOCK_TYPES = new Set([
@@ -66,6 +67,7 @@ export function check(body: unknown): void {
     throw invalidField('thinking.budget_tokens', `must be less than max_tokens (${cap})`);
   }
   checkTools(request);
+  checkDeferredTools(request);
   if (request['system'] !== undefined) checkBlocks(request['system'], 'system');
   const messages = listOf(request['messages']);
   if (messages.length === 0) throw invalidField('messages', 'must not be empty');
@@ -97,9 +99,6 @@ function checkFeatures(request: Fields): void {
   });
   checkPreferences(request['provider']);
   if (asksFor(request['stop_server_tools_when'])) throw notBuilt('stop_server_tools_when', 'a stop condition');
-  if (request['deferred_tools'] !== undefined && request['deferred_tools'] !== null) {
-    throw notBuilt('deferred_tools', 'the deferred-tool protocol');
-  }
 }
 
 function checkTools(request: Fields): void {
@@ -117,6 +116,17 @@ function checkTools(request: Fields): void {
   if (type === 'enabled' && typeof budget !== 'number') {
     throw invalidField('thinking.budget_tokens', 'must be a number of tokens');
   }
+}
+
+/** Without the protocol the mark is the vendor's own, whose search is a tool of its own. */
+function checkDeferredTools(request: Fields): void {
+  if (!asksForDeferral(request)) return;
+  const tools = listOf(request['tools']).map((value, index) => {
+    const { type, name, defer_loading: mark } = fieldsOf(value);
+    const isFunction = type === undefined || type === null || type === 'custom';
+    return { path: `tools[${index}]`, name: isFunction ? textOf(name) : undefined, deferred: mark === true };
+  });
+  checkDeferral(request, tools, textOf(fieldsOf(request['tool_choice'])['name']));
 }
 
 function checkBlocks(content: unknown, path: string): void {

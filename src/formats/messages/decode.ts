@@ -9,6 +9,7 @@ import type {
   ToolChoice,
 } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, isFields, listOf, restOf, textOf } from '../conversation/fields.ts';
+import { readDeferral } from '../deferred/index.ts';
 import { decodeBlocks, decodeCache } from './decode-blocks.ts';
 import { wantedTier } from './tier.ts';
 
@@ -53,6 +54,11 @@ export function decode(body: unknown): Conversation {
   const conversation: Conversation = { messages: decodeMessages(request), settings: decodeSettings(request) };
   const tools = listOf(request['tools']).map((tool) => decodeTool(fieldsOf(tool)));
   if (tools.length > 0) conversation.tools = tools;
+  const deferred = readDeferral(request);
+  if (deferred !== undefined) {
+    conversation.deferred = deferred;
+    for (const tool of tools) takeMark(tool);
+  }
   const choice = request['tool_choice'];
   if (isFields(choice)) {
     conversation.toolChoice = decodeToolChoice(choice);
@@ -107,6 +113,14 @@ function decodeTool(tool: Fields): Tool {
   const rest = restOf(tool, ['cache_control', 'description', 'input_schema', 'name', 'strict', 'type']);
   if (rest !== undefined) decoded.extras = { messages: rest };
   return decoded;
+}
+
+/** By the protocol the mark is ours; otherwise it is the vendor's own and reaches it. */
+function takeMark(tool: Tool): void {
+  if (tool.type !== 'function' || tool.extras?.messages?.['defer_loading'] === undefined) return;
+  const { defer_loading: mark, ...others } = tool.extras.messages;
+  if (mark === true) tool.deferred = true;
+  tool.extras = { ...tool.extras, messages: others };
 }
 
 function decodeToolChoice(choice: Fields): ToolChoice {

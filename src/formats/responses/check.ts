@@ -6,6 +6,7 @@ import { invalidField } from '../../base/errors.ts';
 import { WIRE_ALIAS, WIRE_NAME } from '../../base/namespace.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
 import { checkPreferences } from '../conversation/preferences.ts';
+import { asksForDeferral, checkDeferral } from '../deferred/index.ts';
 
 const NAME = /^[a-zA-Z0-9_-]{1,64}$/;
 const LONGEST_METADATA_KEY = 64;
@@ -20,6 +21,7 @@ export function check(body: unknown): void {
   checkReasoning(fieldsOf(request['reasoning']));
   listOf(request['tools']).forEach((tool, index) => void checkTool(fieldsOf(tool), `tools[${index}]`));
   checkToolChoice(request['tool_choice']);
+  checkDeferredTools(request);
   for (const key of Object.keys(fieldsOf(request['metadata']))) {
     if (key.length > LONGEST_METADATA_KEY) {
       throw invalidField('metadata', `has a key longer than ${LONGEST_METADATA_KEY} characters`);
@@ -58,7 +60,7 @@ function refuseUnbuilt(request: Fields): void {
   listOf(request['plugins']).forEach((plugin, index) => {
     if (fieldsOf(plugin)['enabled'] !== false) throw unbuilt(`plugins[${index}]`);
   });
-  for (const field of ['stop_server_tools_when', 'transforms', 'deferred_tools', 'preset']) {
+  for (const field of ['stop_server_tools_when', 'transforms', 'preset']) {
     const value = request[field];
     if (value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0)) throw unbuilt(field);
   }
@@ -96,6 +98,16 @@ function checkTool(tool: Fields, path: string): void {
   if ((type === 'function' || type === 'custom') && !NAME.test(textOf(tool['name']))) {
     throw invalidField(`${path}.name`, 'must be 1 to 64 of a-z, A-Z, 0-9, _ and -');
   }
+}
+
+/** Without the protocol the mark is the vendor's own, whose search is a tool of its own. */
+function checkDeferredTools(request: Fields): void {
+  if (!asksForDeferral(request)) return;
+  const tools = listOf(request['tools']).map((value, index) => {
+    const { type, name, defer_loading: mark } = fieldsOf(value);
+    return { path: `tools[${index}]`, name: type === 'function' ? textOf(name) : undefined, deferred: mark === true };
+  });
+  checkDeferral(request, tools, textOf(fieldsOf(request['tool_choice'])['name']));
 }
 
 /** Each value has one meaning; an unknown one is refused, not taken for a default (bug 40). */

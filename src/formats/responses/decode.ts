@@ -12,6 +12,7 @@ import type {
 } from '../conversation/conversation.ts';
 import { isEffort } from '../conversation/effort.ts';
 import { type Fields, fieldsOf, isFields, listOf, restOf, textOf, textOrUndefined } from '../conversation/fields.ts';
+import { readDeferral } from '../deferred/index.ts';
 import { decodeCache, decodeContent } from './decode-content.ts';
 import { decodeItems } from './decode-item.ts';
 import {
@@ -35,6 +36,11 @@ export function decode(body: unknown): Conversation {
   const conversation: Conversation = { messages: decodeMessages(request), settings: decodeSettings(request) };
   const tools = listOf(request['tools']).map((tool) => decodeTool(fieldsOf(tool)));
   if (tools.length > 0) conversation.tools = tools;
+  const deferred = readDeferral(request);
+  if (deferred !== undefined) {
+    conversation.deferred = deferred;
+    for (const tool of conversation.tools ?? []) takeMark(tool);
+  }
   const choice = decodeToolChoice(request['tool_choice']);
   if (choice !== undefined) conversation.toolChoice = choice;
   const reasoning = decodeReasoningSettings(fieldsOf(request['reasoning']));
@@ -49,6 +55,14 @@ export function decode(body: unknown): Conversation {
   const extras = decodeExtras(request);
   if (extras !== undefined) conversation.extras = { responses: extras };
   return conversation;
+}
+
+/** By the protocol the mark is ours; otherwise it is the vendor's own and reaches it. */
+function takeMark(tool: Tool): void {
+  if (tool.type !== 'function' || tool.extras?.responses?.['defer_loading'] === undefined) return;
+  const { defer_loading: mark, ...others } = tool.extras.responses;
+  if (mark === true) tool.deferred = true;
+  tool.extras = { ...tool.extras, responses: others };
 }
 
 function present(value: unknown): boolean {

@@ -171,14 +171,3 @@ export interface Adapter<Request, Answer> {
 export function inputUsage(input: number): Usage {
   return { input, cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0, output: 0, reasoning: 0 };
 }
-
-/** The sum of what several calls of one answer used. */
-export function addUsage(first: Usage | undefined, second: Usage | undefined): Usage | undefined {
-  if (first === undefined || second === undefined) return first ?? second;
-  const sum: Usage = { ...first };
-  for (const key of Object.keys(second) as (keyof Usage)[]) {
-    const [one, other] = [first[key] ?? 0, second[key]];
-    if (typeof one === 'number' && typeof other === 'number') Object.assign(sum, { [key]: one + other });
-  }
-  return sum;
-}

@@ -1,0 +1,168 @@
+/**
+ * Whether a call's arguments fit the tool's JSON Schema. The schema is the client's and the arguments are the model's, so
+ * the work is bounded: what cannot be told within the bound counts as fitting. Regular expressions are not tried.
+ */
+import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
+
+const MOST_STEPS = 50_000;
+const DEEPEST = 100;
+
+/** @returns what does not fit, beginning with its path; undefined when all does */
+export function misfit(value: unknown, schema: unknown): string | undefined {
+  return new Fit(schema).look(value, schema, '', 0);
+}
+
+class Fit {
+  readonly #root: unknown;
+  #steps = 0;
+
+  constructor(root: unknown) {
+    this.#root = root;
+  }
+
+  look(value: unknown, schema: unknown, path: string, depth: number): string | undefined {
+    if (schema === false) return told(path, 'is not allowed');
+    this.#steps += 1;
+    if (!isFields(schema) || this.#steps > MOST_STEPS || depth > DEEPEST) return undefined;
+    const reference = schema['$ref'];
+    if (typeof reference === 'string') {
+      const problem = this.look(value, this.#resolve(reference), path, depth + 1);
+      if (problem !== undefined) return problem;
+    }
+    return (
+      looksAtValue(value, schema, path) ??
+      this.#alternatives(value, schema, path, depth) ??
+      (isFields(value) ? this.#members(value, schema, path, depth) : undefined) ??
+      (Array.isArray(value) ? this.#items(value, schema, path, depth) : undefined)
+    );
+  }
+
+  /** Addresses within the schema; anything else says nothing. */
+  #resolve(reference: string): unknown {
+    if (!reference.startsWith('#')) return true;
+    let at: unknown = this.#root;
+    for (const step of reference.slice(1).split('/').slice(1)) {
+      const key = step.replaceAll('~1', '/').replaceAll('~0', '~');
+      at = Array.isArray(at) ? at[Number(key)] : Object.hasOwn(fieldsOf(at), key) ? fieldsOf(at)[key] : undefined;
+    }
+    return at;
+  }
+
+  #alternatives(value: unknown, schema: Fields, path: string, depth: number): string | undefined {
+    for (const each of listOf(schema['allOf'])) {
+      const problem = this.look(value, each, path, depth + 1);
+      if (problem !== undefined) return problem;
+    }
+    const any = listOf(schema['anyOf']);
+    if (any.length > 0) {
+      const problems = this.#tryAll(value, any, path, depth);
+      if (problems.length === any.length) return problems[0];
+    }
+    const one = listOf(schema['oneOf']);
+    if (one.length > 0) {
+      const problems = this.#tryAll(value, one, path, depth);
+      if (problems.length === one.length) return problems[0];
+      if (one.length - problems.length > 1 && this.#steps <= MOST_STEPS) return told(path, 'fits several alternatives');
+    }
+    return undefined;
+  }
+
+  #tryAll(value: unknown, schemas: readonly unknown[], path: string, depth: number): string[] {
+    return schemas.flatMap((each) => this.look(value, each, path, depth + 1) ?? []);
+  }
+
+  #members(value: Fields, schema: Fields, path: string, depth: number): string | undefined {
+    for (const name of listOf(schema['required'])) {
+      if (typeof name === 'string' && !Object.hasOwn(value, name)) return told(join(path, name), 'is missing');
+    }
+    const known = fieldsOf(schema['properties']);
+    const others = isFields(schema['patternProperties']) ? undefined : schema['additionalProperties'];
+    for (const [name, member] of Object.entries(value)) {
+      const at = join(path, name);
+      const problem = Object.hasOwn(known, name)
+        ? this.look(member, known[name], at, depth + 1)
+        : others === false
+          ? told(at, 'is not a parameter')
+          : this.look(member, others, at, depth + 1);
+      if (problem !== undefined) return problem;
+    }
+    return undefined;
+  }
+
+  #items(value: readonly unknown[], schema: Fields, path: string, depth: number): string | undefined {
+    const { minItems: least, maxItems: most, items } = schema;
+    if (typeof least === 'number' && value.length < least) return told(path, `must have ${least} items or more`);
+    if (typeof most === 'number' && value.length > most) return told(path, `must have ${most} items or fewer`);
+    const first = listOf(schema['prefixItems']);
+    for (const [index, item] of value.entries()) {
+      const problem = this.look(item, index < first.length ? first[index] : items, `${path}[${index}]`, depth + 1);
+      if (problem !== undefined) return problem;
+    }
+    return undefined;
+  }
+}
+
+function looksAtValue(value: unknown, schema: Fields, path: string): string | undefined {
+  const types = typeof schema['type'] === 'string' ? [schema['type']] : listOf(schema['type']).map(textOf);
+  if (types.length > 0 && !types.some((type) => isOfType(value, type))) {
+    return told(path, `must be of type ${types.join(' or ')}`);
+  }
+  if (Array.isArray(schema['enum']) && !schema['enum'].some((each) => same(each, value))) {
+    return told(path, `must be one of ${JSON.stringify(schema['enum'].slice(0, 20))}`);
+  }
+  if (Object.hasOwn(schema, 'const') && !same(schema['const'], value)) {
+    return told(path, `must be ${JSON.stringify(schema['const'])}`);
+  }
+  if (typeof value === 'number') return numberProblem(value, schema, path);
+  return typeof value === 'string' ? lengthProblem(value, schema, path) : undefined;
+}
+
+function numberProblem(value: number, schema: Fields, path: string): string | undefined {
+  const { minimum, maximum, exclusiveMinimum: above, exclusiveMaximum: below } = schema;
+  if (typeof minimum === 'number' && value < minimum) return told(path, `must be ${minimum} or more`);
+  if (typeof maximum === 'number' && value > maximum) return told(path, `must be ${maximum} or less`);
+  if (typeof above === 'number' && value <= above) return told(path, `must be more than ${above}`);
+  if (typeof below === 'number' && value >= below) return told(path, `must be less than ${below}`);
+  return undefined;
+}
+
+function lengthProblem(value: string, schema: Fields, path: string): string | undefined {
+  const { minLength: least, maxLength: most } = schema;
+  if (typeof least !== 'number' && typeof most !== 'number') return undefined;
+  // Characters, not UTF-16 units.
+  const length = [...value].length;
+  if (typeof least === 'number' && length < least) return told(path, `must have ${least} characters or more`);
+  if (typeof most === 'number' && length > most) return told(path, `must have ${most} characters or fewer`);
+  return undefined;
+}
+
+function isOfType(value: unknown, type: string): boolean {
+  switch (type) {
+    case 'null':
+      return value === null;
+    case 'array':
+      return Array.isArray(value);
+    case 'object':
+      return isFields(value);
+    case 'integer':
+      return Number.isInteger(value);
+    case 'string':
+    case 'number':
+    case 'boolean':
+      return typeof value === type;
+    default:
+      return true;
+  }
+}
+
+function same(one: unknown, other: unknown): boolean {
+  return one === other || (typeof one === 'object' && JSON.stringify(one) === JSON.stringify(other));
+}
+
+function join(path: string, name: string): string {
+  return path === '' ? name : `${path}.${name}`;
+}
+
+function told(path: string, problem: string): string {
+  return `${path === '' ? 'arguments' : path} ${problem}`;
+}

@@ -1,0 +1,110 @@
+/**
+ * `deferred_tools` of a request (wire/chat.md, "deferred_tools"), the same in all served forms: tools marked with
+ * `defer_loading` are shown to the model only once it has searched for them.
+ */
+import { GatewayError, invalidField } from '../../base/errors.ts';
+import { type Fields, isFields, textOf } from '../conversation/fields.ts';
+
+/** Names that the service's own two tools have upstream. */
+export const SEARCH_TOOL = 'search_tools';
+export const CALL_TOOL = 'call_tool';
+
+const DEFAULT_RESULTS = 5;
+const MOST_RESULTS = 100;
+
+export type DeferredSearch =
+  | { type: 'bm25' | 'regex'; maxResults: number }
+  /** The client runs it: a tool of its own, whose result lists names of deferred tools under a key. */
+  | { type: 'custom'; tool: string; resultKey: string; maxResults: number };
+
+/** One of the request's tools, as far as the protocol looks at it. */
+export interface DeclaredTool {
+  path: string;
+  /** Undefined for tools that have no function's name. */
+  name: string | undefined;
+  deferred: boolean;
+}
+
+/** Null and absence ask for nothing. */
+export function asksForDeferral(body: Fields): boolean {
+  return body['deferred_tools'] !== undefined && body['deferred_tools'] !== null;
+}
+
+/** @throws GatewayError 400 with the path of what is wrong */
+export function checkDeferral(body: Fields, tools: readonly DeclaredTool[], chosen: string | undefined): void {
+  if (!asksForDeferral(body)) {
+    const marked = tools.find(({ deferred }) => deferred);
+    if (marked === undefined) return;
+    throw invalidField(`${marked.path}.defer_loading`, 'needs deferred_tools, which says how the tool is found');
+  }
+  const given = body['deferred_tools'];
+  if (!isFields(given)) throw invalidField('deferred_tools', 'must be an object');
+  only(given, 'protocol', 'v1');
+  only(given, 'profile', 'portable');
+  only(given, 'validation', 'runtime');
+  checkSearch(given['search'], tools);
+  if (!tools.some(({ deferred }) => deferred)) throw invalidField('tools', 'none is marked with defer_loading');
+  checkNames(tools);
+  if (chosen !== undefined && tools.some(({ name, deferred }) => deferred && name === chosen)) {
+    throw invalidField('tool_choice', `names ${chosen}, whose loading is deferred: the model does not know it yet`);
+  }
+}
+
+function only(given: Fields, field: string, word: string): void {
+  if (given[field] !== word) throw invalidField(`deferred_tools.${field}`, `must be '${word}'`);
+}
+
+function checkSearch(search: unknown, tools: readonly DeclaredTool[]): void {
+  const path = 'deferred_tools.search';
+  if (!isFields(search)) throw invalidField(path, 'must be an object');
+  const { type, max_results: most, tool_id: id, result_key: key } = search;
+  if (type !== 'bm25' && type !== 'regex' && type !== 'custom') {
+    throw invalidField(`${path}.type`, "must be 'bm25', 'regex' or 'custom'");
+  }
+  if (
+    most !== undefined &&
+    most !== null &&
+    !(Number.isInteger(most) && Number(most) >= 1 && Number(most) <= MOST_RESULTS)
+  ) {
+    throw invalidField(`${path}.max_results`, `must be an integer from 1 to ${MOST_RESULTS}`);
+  }
+  if (type !== 'custom') return;
+  if (textOf(key) === '') throw invalidField(`${path}.result_key`, 'must name the member that lists the tools');
+  const own = tools.find(({ name }) => name !== undefined && name === id);
+  if (own === undefined || own.deferred) {
+    throw invalidField(`${path}.tool_id`, 'must be the name of a tool of the request that is not deferred');
+  }
+}
+
+function checkNames(tools: readonly DeclaredTool[]): void {
+  const seen = new Set<string>();
+  for (const { name, path, deferred } of tools) {
+    if (name === undefined) {
+      if (deferred) throw invalidField(`${path}.defer_loading`, 'can be deferred for functions only');
+      continue;
+    }
+    if (name === SEARCH_TOOL || name === CALL_TOOL) {
+      throw invalidField(path, `has the name ${name}, which deferred_tools needs for itself`);
+    }
+    if (seen.has(name)) throw invalidField(path, `has the name ${name}, which another tool has too`);
+    seen.add(name);
+  }
+}
+
+/** Of a checked request; undefined when it defers nothing. */
+export function readDeferral(body: Fields): DeferredSearch | undefined {
+  if (!asksForDeferral(body)) return undefined;
+  const { search } = body['deferred_tools'] as { search: Fields };
+  const maxResults = typeof search['max_results'] === 'number' ? search['max_results'] : DEFAULT_RESULTS;
+  if (search['type'] !== 'custom') return { type: search['type'] === 'regex' ? 'regex' : 'bm25', maxResults };
+  return { type: 'custom', tool: textOf(search['tool_id']), resultKey: textOf(search['result_key']), maxResults };
+}
+
+/** The history names a tool that the request no longer has. */
+export function changedCatalogue(name: string): GatewayError {
+  return new GatewayError(
+    'invalid_request',
+    `tools: the deferred tool ${name} was found earlier in this conversation and must stay in the request`,
+    { path: 'tools' },
+  );
+}

@@ -1,0 +1,258 @@
+/**
+ * The calls to an upstream that one answer takes when its model searches for tools: what each brings is shown to the
+ * client as one answer, and what the model asked of the service is done in between.
+ */
+
+import type {
+  Conversation,
+  FormatId,
+  Part,
+  ToolCallPart,
+  Turn,
+  TurnEvent,
+  Usage,
+} from '../conversation/conversation.ts';
+import type { UpstreamFailure } from '../conversation/failure.ts';
+import type { TurnDecoder } from '../conversation/format.ts';
+import { collect, eventsOf } from '../conversation/replay.ts';
+import { addUsage } from '../conversation/usage.ts';
+import type { Portable } from './portable.ts';
+import { CALL_TOOL, SEARCH_TOOL } from './protocol.ts';
+import { partsOf, type Step } from './trace.ts';
+
+/** Calls to the upstream that one answer may take; a budget reserves for all of them. */
+export const MOST_ROUNDS = 6;
+/** Arguments of one call to the service, in characters. */
+const LONGEST_ARGUMENTS = 4 * 1024 * 1024;
+
+export class Rounds {
+  readonly #portable: Portable;
+  readonly #served: FormatId;
+  /** Output tokens that are left, for all rounds together; undefined: nobody has set a limit. */
+  #leftTokens: number | undefined;
+  #round = 0;
+  #started = false;
+  #nextIndex = 0;
+  #steps = 0;
+  #earlier: Usage | undefined;
+  #again = false;
+  /** Events of the rounds that were answered whole. */
+  readonly #gathered: TurnEvent[] = [];
+
+  constructor(portable: Portable, served: FormatId, leftTokens: number | undefined) {
+    this.#portable = portable;
+    this.#served = served;
+    this.#leftTokens = leftTokens;
+  }
+
+  /** What goes upstream now. */
+  get conversation(): Conversation {
+    return this.#portable.conversation;
+  }
+
+  /** What is left of the output cap; undefined without one. */
+  get leftTokens(): number | undefined {
+    return this.#leftTokens;
+  }
+
+  /** Of the call that goes out next, from 0. */
+  get number(): number {
+    return this.#round;
+  }
+
+  /** A whole answer as the next round: of the last one what all of them said together. */
+  whole(turn: Turn): { turn: Turn } | { failure: UpstreamFailure } {
+    const events = this.begin().take(eventsOf(turn));
+    const failed = events.find((event) => event.type === 'failure');
+    if (failed !== undefined) return { failure: failed.failure };
+    this.#gathered.push(...events);
+    return { turn: collect(this.#gathered) };
+  }
+
+  /** True once when the round that has ended wants another. */
+  takeAgain(): boolean {
+    const again = this.#again;
+    this.#again = false;
+    return again;
+  }
+
+  /** The events of one round as those of the whole answer. */
+  decoder(inner: TurnDecoder): TurnDecoder {
+    const round = this.begin();
+    return {
+      read: (name, data, value) => round.take(inner.read(name, data, value)),
+      close: () => round.take(inner.close()),
+    };
+  }
+
+  begin(): Round {
+    this.#round += 1;
+    return new Round(this.#portable, {
+      start: () => {
+        const first = !this.#started;
+        this.#started = true;
+        return first;
+      },
+      place: () => this.#nextIndex++,
+      show: (step) => partsOf(step, this.#served, this.#steps++),
+      total: (usage) => addUsage(this.#earlier, usage),
+      ended: (parts, steps, usage, written) => this.#ended(parts, steps, usage, written),
+    });
+  }
+
+  /** @returns why there is no further round; undefined when there is one */
+  #ended(
+    parts: Part[],
+    steps: readonly Step[],
+    usage: Usage | undefined,
+    written: number,
+  ): 'rounds' | 'tokens' | undefined {
+    if (this.#round >= MOST_ROUNDS) return 'rounds';
+    if (this.#leftTokens !== undefined) {
+      // No token is shorter than a byte.
+      this.#leftTokens -= usage?.output ?? written;
+      if (this.#leftTokens < 1) return 'tokens';
+    }
+    this.#earlier = addUsage(this.#earlier, usage);
+    this.#portable.proceed(parts, steps);
+    this.#again = true;
+    return undefined;
+  }
+}
+
+interface Answer {
+  /** True the first time. */
+  start(): boolean;
+  place(): number;
+  show(step: Step): Part[];
+  total(usage: Usage): Usage;
+  ended(
+    parts: Part[],
+    steps: readonly Step[],
+    usage: Usage | undefined,
+    written: number,
+  ): 'rounds' | 'tokens' | undefined;
+}
+
+class Round {
+  readonly #portable: Portable;
+  readonly #answer: Answer;
+  /** Everything that came, for the next call. */
+  readonly #events: TurnEvent[] = [];
+  /** Where parts of the round stand in the answer. */
+  readonly #places = new Map<number, number>();
+  readonly #held = new Map<number, ToolCallPart>();
+  #finish: Extract<TurnEvent, { type: 'finish' }> | undefined;
+  #usage: Usage | undefined;
+  #written = 0;
+  #calls = 0;
+
+  constructor(portable: Portable, answer: Answer) {
+    this.#portable = portable;
+    this.#answer = answer;
+  }
+
+  take(events: readonly TurnEvent[]): TurnEvent[] {
+    const shown: TurnEvent[] = [];
+    for (const event of events) {
+      this.#events.push(event.type === 'partStart' ? structuredClone(event) : event);
+      this.#one(event, shown);
+    }
+    return shown;
+  }
+
+  #one(event: TurnEvent, shown: TurnEvent[]): void {
+    switch (event.type) {
+      case 'start':
+        if (this.#answer.start()) shown.push(event);
+        break;
+      case 'partStart':
+        this.#startPart(event, shown);
+        break;
+      case 'partDelta': {
+        const { arguments: more = '', text = '' } = event.delta;
+        this.#written += Buffer.byteLength(more) + Buffer.byteLength(text);
+        const held = this.#held.get(event.index);
+        if (held === undefined) shown.push({ ...event, index: this.#places.get(event.index)! });
+        else if (held.arguments.length + more.length > LONGEST_ARGUMENTS) shown.push(tooLong());
+        else held.arguments += more;
+        break;
+      }
+      case 'partStop':
+        if (!this.#held.has(event.index)) shown.push({ ...event, index: this.#places.get(event.index)! });
+        break;
+      case 'finish':
+        this.#finish = event;
+        break;
+      case 'usage':
+        this.#usage = event.usage;
+        shown.push({ type: 'usage', usage: this.#answer.total(event.usage) });
+        break;
+      case 'end':
+        this.#end(shown);
+        break;
+      default:
+        shown.push(event);
+    }
+  }
+
+  #startPart(event: Extract<TurnEvent, { type: 'partStart' }>, shown: TurnEvent[]): void {
+    const { part, index } = event;
+    if (part.type === 'toolCall') {
+      this.#written += Buffer.byteLength(part.arguments);
+      if (part.name === SEARCH_TOOL || part.name === CALL_TOOL) {
+        this.#held.set(index, { ...part });
+        return;
+      }
+      this.#calls += 1;
+    }
+    const place = this.#answer.place();
+    this.#places.set(index, place);
+    shown.push({ ...event, index: place });
+  }
+
+  #end(shown: TurnEvent[]): void {
+    const { unified, native } = this.#finish?.finish ?? { unified: 'stop' as const, native: null };
+    // Arguments that were cut off are nobody's call.
+    const complete = unified !== 'length' && unified !== 'content_filter';
+    const done = complete ? [...this.#held.values()].map((held) => this.#portable.run(held)) : [];
+    const steps = done.flatMap((one) => ('step' in one ? one.step : []));
+    for (const one of done) {
+      const parts = 'step' in one ? this.#answer.show(one.step) : [one.call];
+      for (const part of parts) {
+        const index = this.#answer.place();
+        shown.push({ type: 'partStart', choice: 0, index, part }, { type: 'partStop', choice: 0, index });
+      }
+    }
+    const calls = this.#calls + done.length - steps.length;
+    let finish = { unified, native };
+    if (steps.length > 0 && calls === 0) {
+      const { parts } = collect(this.#events).choices[0]!;
+      const obstacle = this.#answer.ended(parts, steps, this.#usage, this.#written);
+      if (obstacle === undefined) return;
+      if (obstacle === 'rounds') {
+        shown.push(endless());
+        return;
+      }
+      finish = { unified: 'length', native: null };
+    }
+    shown.push({
+      type: 'finish',
+      choice: 0,
+      finish: this.#finish === undefined ? finish : { ...this.#finish.finish, ...finish },
+    });
+    shown.push({ type: 'end' });
+  }
+}
+
+function tooLong(): TurnEvent {
+  return {
+    type: 'failure',
+    failure: { kind: 'malformed', status: null, message: 'the arguments of a call are too long' },
+  };
+}
+
+function endless(): TurnEvent {
+  const message = `the model went on searching for tools after ${MOST_ROUNDS} rounds`;
+  return { type: 'failure', failure: { kind: 'malformed', status: null, message } };
+}

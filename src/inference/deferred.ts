@@ -1,0 +1,45 @@
+/** What the pipeline has to do with deferred tools: the engine of their expressions, and what several calls can cost. */
+
+import type { Endpoint } from '../catalog/index.ts';
+import { isFields } from '../formats/conversation/fields.ts';
+import type { Asked } from '../formats/conversation/format.ts';
+import { type CompileRegex, MOST_ROUNDS } from '../formats/deferred/index.ts';
+import { type Bound, boundOf } from './govern.ts';
+
+/** Of the texts that a search or a turned-down call brings besides definitions, in all rounds. */
+const STEP_BYTES = 64 * 1024;
+
+let compile: CompileRegex | undefined;
+
+/** Undefined until `loadRegex` has resolved. */
+export function regexCompiler(): CompileRegex | undefined {
+  return compile;
+}
+
+/** Only requests that search by expressions load the engine (RE2: linear time). */
+export async function loadRegex(): Promise<void> {
+  const { RE2JS } = await import('re2js');
+  compile = (pattern) => {
+    try {
+      const expression = RE2JS.compile(pattern, RE2JS.CASE_INSENSITIVE);
+      return (text) => expression.matcher(text).find();
+    } catch {
+      return undefined;
+    }
+  };
+}
+
+/** @param given `deferred_tools` of a checked request */
+export function searchesByRegex(given: unknown): boolean {
+  return isFields(given) && isFields(given['search']) && given['search']['type'] === 'regex';
+}
+
+/**
+ * The most that all rounds of one answer can cost: each reads the request, every definition once more and all that was
+ * written before; what they write together is within the one cap.
+ */
+export function boundOfRounds(endpoint: Endpoint, asked: Asked, promptBytes: number): Bound {
+  const { maxOutputTokens } = boundOf(endpoint, asked, promptBytes);
+  const grown = boundOf(endpoint, asked, 2 * promptBytes + STEP_BYTES + maxOutputTokens);
+  return { ...grown, promptNano: grown.promptNano * BigInt(MOST_ROUNDS) };
+}
