@@ -196,6 +196,7 @@ export async function createApp({
       },
       limits: config.limits,
       observability: { metrics: observability.metrics, spend, database, clock, catalog: () => catalog },
+      audit: { database },
       readiness,
     }),
     authenticate: (headers) => access.authenticate(headers),

@@ -1,5 +1,6 @@
 /** Every step of the schema, one line a folder; the numbers in their names give the order. */
 import { accessMigrations } from './access/index.ts';
+import { auditMigrations } from './audit/index.ts';
 import { cacheMigrations } from './cache/index.ts';
 import { statisticsMigrations } from './catalog/index.ts';
 import { guardrailMigrations } from './guardrails/index.ts';
@@ -20,4 +21,5 @@ export const migrations: readonly Migration[] = [
   ...cacheMigrations,
   ...transcriptMigrations,
   ...scimMigrations,
+  ...auditMigrations,
 ];

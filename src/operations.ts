@@ -1,5 +1,6 @@
 /** Every HTTP operation of the service, one line a folder. */
 import { type AccessOperationParts, type Caller, keyOperations } from './access/index.ts';
+import { type AuditParts, auditOperations } from './audit/index.ts';
 import { catalogOperations } from './catalog/index.ts';
 import { type GuardrailParts, guardrailOperations, policyOf } from './guardrails/index.ts';
 import { healthOperations, type Readiness } from './health.ts';
@@ -26,6 +27,7 @@ export interface OperationParts {
   transcripts: TranscriptOperationParts;
   limits: InferenceLimits;
   observability: ObservabilityOperationParts;
+  audit: AuditParts;
   readiness: Readiness;
 }
 
@@ -53,5 +55,6 @@ export function operations(parts: OperationParts): Operation<Caller>[] {
     ...inferenceOperations(parts.inference, parts.limits),
     ...transcriptOperations(parts.transcripts),
     ...observabilityOperations(parts.observability),
+    ...auditOperations<Caller>(parts.audit),
   ];
 }

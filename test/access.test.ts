@@ -93,6 +93,7 @@ const EXPECTED: Record<string, Expectation | 'anybody'> = {
   getReadiness: 'anybody',
   getMetrics: { inference: 403, management: 200 },
   getActivity: { inference: 403, management: 200 },
+  listAuditEntries: { inference: 403, management: 200 },
   getCurrentKey: { inference: 200, management: 200 },
   listKeys: { inference: 403, management: 200 },
   createKey: { inference: 403, management: 201, body: { name: 'made' } },

@@ -22,6 +22,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ['providers'],
   [
     'access',
+    'audit',
     'cache',
     'catalog',
     'spend',
@@ -213,6 +214,7 @@ test('migrations have unique numbers, ascending, each in the range of its folder
     cache: [70, 79],
     transcripts: [70, 79],
     scim: [110, 119],
+    audit: [120, 129],
   };
   const migrations = files.filter((file) => /\/migrations\/\d/.test(file.path) && !isTest(file));
   const seen = new Map<number, string>();

@@ -2,6 +2,7 @@
 import { invalidField } from '../base/errors.ts';
 import { type Nano, usdFromNano } from '../base/money.ts';
 import { shownName, storable } from '../base/storable.ts';
+import { readTimestamp } from '../base/timestamp.ts';
 import { limitFromUsd } from '../spend/index.ts';
 import type { KeyFacts, LimitReset } from './caller.ts';
 import type { CreateKeyBody, CurrentKeyReply, KeyReply, UpdateKeyBody } from './schema.ts';
@@ -21,7 +22,6 @@ export interface NewKeySettings {
 }
 
 const MAX_INT32 = 2_147_483_647;
-const TIMESTAMP = /^(\d{4}-\d{2}-(\d{2}))[Tt]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:[Zz]|[+-]\d{2}:\d{2})$/;
 
 /** The settings of a new key. Throws GatewayError 400 with the field's path for what the schema cannot say. */
 export function newKeySettings(body: CreateKeyBody, nowMs: number): NewKeySettings {
@@ -90,6 +90,18 @@ export function keyReply(key: StoredKey, usage?: KeyUsage): KeyReply {
   };
 }
 
+/** What of a key an operator sets, for the audit log: `ApiKey` without what it has spent. */
+export function keyState(key: StoredKey): object {
+  const members = Object.entries({ kind: key.caller.kind, ...keyReply(key) });
+  return Object.fromEntries(members.filter(([name]) => !/usage|remaining/.test(name)));
+}
+
+/** The key of an entry of the audit log. */
+export function keyResource({ caller }: StoredKey) {
+  const workspaceId = caller.kind === 'inference' ? caller.workspaceId : null;
+  return { resourceType: 'key', resourceId: caller.keyHash, workspaceId };
+}
+
 /** `GetCurrentKeyData` of wire/keys.md. */
 export function currentKeyReply(caller: KeyFacts, usage?: KeyUsage): CurrentKeyReply {
   const isManagementKey = caller.kind === 'management';
@@ -116,17 +128,8 @@ function spendMembers<P extends string>(prefix: P, spent: Spent) {
   } as Record<P | `${P}_daily` | `${P}_weekly` | `${P}_monthly`, number>;
 }
 
-/** Reads a time with at least seconds precision; a day that the month lacks is refused and not moved to the next. */
 function futureTime(text: string, nowMs: number): Date {
-  const match = TIMESTAMP.exec(text);
-  const time = new Date(text);
-  if (
-    match === null ||
-    Number.isNaN(time.getTime()) ||
-    new Date(`${match[1]}T00:00:00Z`).getUTCDate() !== Number(match[2])
-  ) {
-    throw invalidField('expires_at', 'must be an ISO 8601 time with seconds and zone, such as 2030-01-31T23:59:59Z');
-  }
+  const time = readTimestamp('expires_at', text);
   if (time.getTime() <= nowMs) throw invalidField('expires_at', 'must lie in the future');
   return time;
 }

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
+import { auditMigrations } from '../audit/index.ts';
 import { TestClock } from '../testing/clock.ts';
 import { freshDatabase } from '../testing/database.ts';
 import { type Answer, create, installation, KeyProcess, refused, type ShownKey } from '../testing/keys.ts';
@@ -329,7 +330,7 @@ test('a write answers only once it holds in every process', async (t) => {
 
 test('of processes that start at once exactly one makes the first keys', async (t) => {
   const clock = new TestClock();
-  const { target, database } = await freshDatabase(t, { migrations: accessMigrations });
+  const { target, database } = await freshDatabase(t, { migrations: [...accessMigrations, ...auditMigrations] });
   const processes = await Promise.all([1, 2, 3].map(() => KeyProcess.start(t, target, clock)));
   const made = await Promise.all(processes.map(({ access }) => access.bootstrap()));
   assert.equal(made.filter((keys) => keys !== null).length, 1);
@@ -341,7 +342,7 @@ test('of processes that start at once exactly one makes the first keys', async (
 });
 
 test('tokens that the operator chose become the first keys, on the first start only', async (t) => {
-  const { target } = await freshDatabase(t, { migrations: accessMigrations });
+  const { target } = await freshDatabase(t, { migrations: [...accessMigrations, ...auditMigrations] });
   const gate = await KeyProcess.start(t, target, new TestClock());
   await assert.rejects(gate.access.bootstrap({ management: 'two words' }), /management key must be/);
   await assert.rejects(gate.access.bootstrap({ management: 'same-token', inference: 'same-token' }), /must differ/);
@@ -360,7 +361,7 @@ test('tokens that the operator chose become the first keys, on the first start o
 });
 
 test('first keys that could not be shown do not exist, and the next start makes others', async (t) => {
-  const { target } = await freshDatabase(t, { migrations: accessMigrations });
+  const { target } = await freshDatabase(t, { migrations: [...accessMigrations, ...auditMigrations] });
   const gate = await KeyProcess.start(t, target, new TestClock());
   const lost: string[] = [];
   const failing = gate.access.bootstrap({}, (made) => {

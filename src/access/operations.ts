@@ -3,6 +3,7 @@
  * on the machine itself, so that a leaked one cannot make others or take the owner's away.
  */
 import type { TSchema } from 'typebox';
+import { authorOf, recordChange } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
@@ -10,7 +11,7 @@ import type { Exchange, Operation } from '../http/operation.ts';
 import type { Changes, Database, Queryable } from '../storage/database.ts';
 import { KEYS_TOPIC } from './authenticator.ts';
 import type { Caller } from './caller.ts';
-import { changedTerms, currentKeyReply, keyReply, newKeySettings } from './key.ts';
+import { changedTerms, currentKeyReply, keyReply, keyResource, keyState, newKeySettings } from './key.ts';
 import * as schema from './schema.ts';
 import * as store from './store.ts';
 import { createToken, hashToken, maskToken } from './token.ts';
@@ -100,11 +101,11 @@ function createKey(parts: OperationParts): Operation<Caller> {
         const createdAt = new Date(clock.now());
         const identity = { id: uuidv7(createdAt.getTime()), hash, kind: 'inference' as const, label: maskToken(token) };
         await store.insertKey(tx, { ...settings, ...identity, organizationId, workspaceId, creatorUserId, createdAt });
+        const key = await existingKey(tx, organizationId, hash);
+        const created = { action: 'key.created', ...keyResource(key), after: keyState(key) } as const;
+        await recordChange(tx, authorOf(exchange), created);
         // A process that met this token before it existed would go on refusing it.
-        return {
-          key: await existingKey(tx, organizationId, hash),
-          change: await changes.announce(tx, KEYS_TOPIC, hash),
-        };
+        return { key, change: await changes.announce(tx, KEYS_TOPIC, hash) };
       });
       await change.settled();
       exchange.reply(201, { data: keyReply(key), key: token });
@@ -153,10 +154,10 @@ function updateKey(parts: OperationParts): Operation<Caller> {
           throw invalidField('disabled', 'cannot be false: the workspace of the key was deleted');
         }
         await store.updateKey(tx, before.caller.keyId, terms, new Date(clock.now()));
-        return {
-          key: await existingKey(tx, organizationId, hash),
-          change: await changes.announce(tx, KEYS_TOPIC, hash),
-        };
+        const key = await existingKey(tx, organizationId, hash);
+        const states = { before: keyState(before), after: keyState(key) };
+        await recordChange(tx, authorOf(exchange), { action: 'key.updated', ...keyResource(key), ...states });
+        return { key, change: await changes.announce(tx, KEYS_TOPIC, hash) };
       });
       await change.settled();
       const usage = await usageOf([key.caller.keyId]);
@@ -180,8 +181,10 @@ function deleteKey(parts: OperationParts): Operation<Caller> {
       const { organizationId } = exchange.caller;
       const hash = hashOf(exchange);
       const change = await database.transaction(async (tx) => {
-        const { caller } = await lockedKey(tx, organizationId, hash);
-        await store.markKeyDeleted(tx, caller.keyId, new Date(clock.now()));
+        const key = await lockedKey(tx, organizationId, hash);
+        await store.markKeyDeleted(tx, key.caller.keyId, new Date(clock.now()));
+        const deleted = { action: 'key.deleted', ...keyResource(key), before: keyState(key) } as const;
+        await recordChange(tx, authorOf(exchange), deleted);
         return changes.announce(tx, KEYS_TOPIC, hash);
       });
       await change.settled();

@@ -2,12 +2,13 @@
  * Keys as the operator at the machine handles them (`gatehouse keys`): of both kinds, and without a key of their own,
  * which is the way back in for one who lost the management key. No operation offers this.
  */
+import { operatorAuthor, recordChange } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
 import { uuidv7 } from '../base/ids.ts';
 import type { Changes, Database, Queryable } from '../storage/database.ts';
 import { KEYS_TOPIC } from './authenticator.ts';
 import type { KeyKind } from './caller.ts';
-import { newKeySettings } from './key.ts';
+import { keyResource, keyState, newKeySettings } from './key.ts';
 import type { CreateKeyBody } from './schema.ts';
 import * as store from './store.ts';
 import { createToken, hashToken, maskToken } from './token.ts';
@@ -60,6 +61,9 @@ export async function createOperatorKey(
       creatorUserId: null,
       createdAt,
     });
+    const [key] = await store.keysByHash(tx, [hash]);
+    const created = { action: 'key.created', ...keyResource(key!), after: keyState(key!) } as const;
+    await recordChange(tx, operatorAuthor(organizationId, createdAt.getTime()), created);
     return changes.announce(tx, KEYS_TOPIC, hash);
   });
   await change.settled();
@@ -86,9 +90,11 @@ export async function revokeOperatorKey(parts: OperatorKeysParts, hashPrefix: st
   const [key] = found;
   if (key === undefined) throw new Error(`there is no key whose hash begins with ${prefix}`);
   if (found.length > 1) throw new Error(`${found.length} keys have a hash that begins with ${prefix}; give more of it`);
-  const { keyId, keyHash } = key.caller;
+  const { keyId, keyHash, organizationId } = key.caller;
   const change = await database.transaction(async (tx) => {
     await store.markKeyDeleted(tx, keyId, new Date(clock.now()));
+    const deleted = { action: 'key.deleted', ...keyResource(key), before: keyState(key) } as const;
+    await recordChange(tx, operatorAuthor(organizationId, clock.now()), deleted);
     return changes.announce(tx, KEYS_TOPIC, keyHash);
   });
   await change.settled();

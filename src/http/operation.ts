@@ -62,6 +62,8 @@ export interface Exchange<C = unknown> {
   readonly host: string | undefined;
   /** As the client sees it, in front of any trusted proxy. */
   readonly protocol: 'http' | 'https';
+  /** Where the client is, as the trusted proxies say; undefined when the connection has ended. */
+  readonly clientAddress: string | undefined;
   readonly caller: C;
   readonly params: Record<string, string>;
   readonly query: Record<string, unknown>;

@@ -11,6 +11,7 @@ import {
   type KeyUsage,
   keyOperations,
 } from '../access/index.ts';
+import { auditMigrations } from '../audit/index.ts';
 import { createLog } from '../base/log.ts';
 import { createHttpServer } from '../http/server.ts';
 import { openChanges } from '../storage/changes.ts';
@@ -86,7 +87,7 @@ export interface Keys {
 /** A process on a fresh database, after its first start. */
 export async function installation(t: TestContext): Promise<{ gate: KeyProcess; keys: Keys; target: Target }> {
   const clock = new TestClock();
-  const { target } = await freshDatabase(t, { migrations: accessMigrations });
+  const { target } = await freshDatabase(t, { migrations: [...accessMigrations, ...auditMigrations] });
   const gate = await KeyProcess.start(t, target, clock);
   const made = await gate.access.bootstrap();
   const token = (kind: string) => made?.find((key) => key.kind === kind)?.token ?? assert.fail(`no ${kind} key`);

@@ -1,0 +1,105 @@
+/** The SQL of the audit log: it is added to and read. */
+import type { Queryable } from '../storage/database.ts';
+import type { Author, Change } from './record.ts';
+
+export interface StoredEntry {
+  /** Ascends in the order of writing. */
+  place: bigint;
+  id: string;
+  createdAt: Date;
+  action: string;
+  resourceType: string;
+  resourceId: string;
+  workspaceId: string | null;
+  actorType: Author['type'];
+  actorKeyHash: string | null;
+  actorKeyLabel: string | null;
+  actorUserId: string | null;
+  requestId: string | null;
+  sourceAddress: string | null;
+  before: Record<string, unknown> | null;
+  after: Record<string, unknown> | null;
+}
+
+export interface EntryFilter {
+  organizationId: string;
+  action?: string | undefined;
+  resourceType?: string | undefined;
+  resourceId?: string | undefined;
+  /** Hash of a key, or id of a member. */
+  actor?: string | undefined;
+  actorType?: string | undefined;
+  workspaceId?: string | undefined;
+  from?: Date | undefined;
+  /** Not included. */
+  until?: Date | undefined;
+  /** Only what was written before this place. */
+  before?: string | undefined;
+  limit: number;
+}
+
+export async function insertEntry(
+  tx: Queryable,
+  id: string,
+  author: Author,
+  change: Change,
+  states: { before: string | null; after: string | null },
+): Promise<void> {
+  await tx.query(
+    `insert into audit_entries (id, organization_id, created_at, action, resource_type, resource_id, workspace_id,
+       actor_type, actor_key_hash, actor_key_label, actor_user_id, request_id, source_address, before, after)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
+    [
+      id,
+      author.organizationId,
+      new Date(author.at),
+      change.action,
+      change.resourceType,
+      change.resourceId,
+      change.workspaceId,
+      author.type,
+      author.keyHash,
+      author.keyLabel,
+      author.userId,
+      author.requestId,
+      author.sourceAddress,
+      states.before,
+      states.after,
+    ],
+  );
+}
+
+/** Newest first. */
+export function listEntries(db: Queryable, filter: EntryFilter): Promise<StoredEntry[]> {
+  return db.query<StoredEntry>(
+    `select place, id, created_at as "createdAt", action, resource_type as "resourceType",
+            resource_id as "resourceId", workspace_id as "workspaceId", actor_type as "actorType",
+            actor_key_hash as "actorKeyHash", actor_key_label as "actorKeyLabel", actor_user_id as "actorUserId",
+            request_id as "requestId", source_address as "sourceAddress", before, after
+       from audit_entries
+      where organization_id = $1
+        and ($2::text is null or action = $2)
+        and ($3::text is null or resource_type = $3)
+        and ($4::text is null or resource_id = $4)
+        and ($5::text is null or actor_key_hash = $5 or actor_user_id = $5)
+        and ($6::text is null or actor_type = $6)
+        and ($7::text is null or workspace_id = $7)
+        and ($8::timestamptz is null or created_at >= $8)
+        and ($9::timestamptz is null or created_at < $9)
+        and ($10::bigint is null or place < $10)
+      order by place desc limit $11`,
+    [
+      filter.organizationId,
+      filter.action ?? null,
+      filter.resourceType ?? null,
+      filter.resourceId ?? null,
+      filter.actor ?? null,
+      filter.actorType ?? null,
+      filter.workspaceId ?? null,
+      filter.from ?? null,
+      filter.until ?? null,
+      filter.before ?? null,
+      filter.limit,
+    ],
+  );
+}
