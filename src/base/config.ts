@@ -16,6 +16,7 @@ import { ConfigError, type Problem } from './config/problems.ts';
 import { type KindFacts, readProviders } from './config/provider-readers.ts';
 import { distinct, mapping } from './config/readers.ts';
 import { DEFAULT_ROUTING, routing } from './config/routing.ts';
+import { DEFAULT_SCIM, scim } from './config/scim.ts';
 import {
   account,
   DEFAULT_ACCOUNT,
@@ -39,6 +40,7 @@ export type { OutgoingSettings } from './config/outgoing.ts';
 export { ConfigError, type Problem } from './config/problems.ts';
 export { type KindFacts, UNKNOWN_DATA_POLICY } from './config/provider-readers.ts';
 export type { RoutingSettings } from './config/routing.ts';
+export type { ScimSettings, ScimSource } from './config/scim.ts';
 export { DEFAULT_ACCOUNT, DEFAULT_EGRESS, DEFAULT_LIMITS } from './config/section-readers.ts';
 export * from './config/settings.ts';
 
@@ -127,6 +129,7 @@ function readBody(field: Field | undefined, kinds: readonly KindFacts[], environ
       routing,
       retention,
       io_logging: ioLogging,
+      scim,
       providers: (list: Field) => readProviders(list, kinds),
     });
   return {
@@ -137,6 +140,7 @@ function readBody(field: Field | undefined, kinds: readonly KindFacts[], environ
     limits: read?.limits ?? DEFAULT_LIMITS,
     routing: read?.routing ?? DEFAULT_ROUTING,
     ioLogging: read?.io_logging ?? DEFAULT_IO_LOGGING,
+    scim: read?.scim ?? DEFAULT_SCIM,
     retention: read?.retention ?? { generationsDays: null },
     providers: withEnvironment(read?.providers ?? [], kinds, environment),
   };

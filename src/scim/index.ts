@@ -6,3 +6,4 @@
 export { endMappings } from './mappings/operations.ts';
 export { scimMigrations } from './migrations/index.ts';
 export { type ScimParts, scimOperations } from './operations.ts';
+export { type RunnerParts, SyncRunner } from './sync/runner.ts';

@@ -4,11 +4,18 @@ import type { Operation } from '../http/operation.ts';
 import { groupOperations } from './groups/operations.ts';
 import { mappingOperations } from './mappings/operations.ts';
 import { discoveryOperations } from './protocol/discovery.ts';
+import { syncJobOperations } from './sync/operations.ts';
 import { type ProtocolParts, userOperations } from './users/operations.ts';
 
 export type ScimParts = ProtocolParts;
 
 /** Looks into `parts` only when a request comes, so that the contract can be read without a database. */
 export function scimOperations(parts: ScimParts): Operation<Caller>[] {
-  return [...mappingOperations(parts), ...discoveryOperations(), ...userOperations(parts), ...groupOperations(parts)];
+  return [
+    ...mappingOperations(parts),
+    ...syncJobOperations(parts),
+    ...discoveryOperations(),
+    ...userOperations(parts),
+    ...groupOperations(parts),
+  ];
 }

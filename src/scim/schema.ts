@@ -17,6 +17,8 @@ export const PageQuery = Type.Object(
 
 export const IdParams = Type.Object({ id: Type.String({ minLength: 1, maxLength: 100 }) });
 
+export const NothingSchema = Type.Object({}, closed);
+
 export const CreateMappingSchema = Type.Object(
   {
     scim_group_id: Uuid,

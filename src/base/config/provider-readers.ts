@@ -131,12 +131,14 @@ function forms(kinds: readonly KindFacts[]): Reader<readonly string[]> {
   };
 }
 
-function baseUrl(field: Field): string | undefined {
+/** Without a slash at its end. */
+export function baseUrl(field: Field): string | undefined {
   const value = text(field);
   if (value === undefined) return undefined;
   const url = URL.canParse(value) ? new URL(value) : null;
   if (url === null || !/^https?:$/.test(url.protocol)) return field.fail('must be an http or https URL');
-  if (url.username !== '' || url.password !== '') return field.fail('must hold no credential; it belongs in api_key');
+  if (url.username !== '' || url.password !== '')
+    return field.fail('must hold no credential; it belongs in api_key or token');
   if (url.search !== '' || url.hash !== '') return field.fail('must have neither a query nor a fragment');
   return url.href.replace(/\/+$/, '');
 }

@@ -4,6 +4,7 @@ import type { Secret } from '../secret.ts';
 import type { IoLoggingSettings } from './io-logging.ts';
 import type { OutgoingSettings } from './outgoing.ts';
 import type { RoutingSettings } from './routing.ts';
+import type { ScimSettings } from './scim.ts';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 
@@ -38,6 +39,7 @@ export interface Config {
   limits: Limits;
   retention: RetentionSettings;
   ioLogging: IoLoggingSettings;
+  scim: ScimSettings;
   routing: RoutingSettings;
   providers: readonly ProviderSettings[];
 }

@@ -83,6 +83,22 @@ function asked(organizationId: string, condition: Condition | undefined) {
   return { parameters, where: `g.organization_id = $1${filter}` };
 }
 
+/** The group that another directory calls `externalId`, or else the one of this name. */
+export async function findRemote(tx: Queryable, organizationId: string, externalId: string, displayName: string) {
+  const [group] = await tx.query<StoredGroup>(
+    `select ${FIELDS} from scim_groups g
+      where g.organization_id = $1 and (g.external_id = $2 or lower(g.display_name) = lower($3))
+      order by g.external_id is not distinct from $2 desc, g.id limit 1`,
+    [organizationId, externalId, displayName],
+  );
+  return group;
+}
+
+export async function pulledGroups(db: Queryable, organizationId: string): Promise<string[]> {
+  const sql = `select id from scim_groups where organization_id = $1 and source = 'pull' order by created_at, id`;
+  return (await db.query<{ id: string }>(sql, [organizationId])).map(({ id }) => id);
+}
+
 export async function memberCounts(db: Queryable, groupIds: readonly string[]): Promise<Map<string, number>> {
   const rows = await db.query<{ id: string; count: number }>(
     'select group_id as id, count(*)::int as count from scim_group_members where group_id = any($1::uuid[]) group by 1',

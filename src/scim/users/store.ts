@@ -95,6 +95,22 @@ function asked(organizationId: string, condition: Condition | undefined) {
   return { parameters, where: `u.organization_id = $1${filter}` };
 }
 
+/** The user that another directory calls `externalId`, or else the one of this name. */
+export async function findRemote(tx: Queryable, organizationId: string, externalId: string, userName: string) {
+  const [user] = await tx.query<StoredUser>(
+    `select ${FIELDS} from scim_users u
+      where u.organization_id = $1 and (u.external_id = $2 or lower(u.user_name) = lower($3))
+      order by u.external_id is not distinct from $2 desc, u.user_id limit 1`,
+    [organizationId, externalId, userName],
+  );
+  return user;
+}
+
+export function pulledUsers(db: Queryable, organizationId: string): Promise<StoredUser[]> {
+  const sql = `select ${FIELDS} from scim_users u where u.organization_id = $1 and u.source = 'pull'`;
+  return db.query<StoredUser>(sql, [organizationId]);
+}
+
 /** By name. */
 export function groupsOfUsers(db: Queryable, userIds: readonly string[]): Promise<UserGroup[]> {
   return db.query<UserGroup>(

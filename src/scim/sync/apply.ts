@@ -1,0 +1,175 @@
+/** What a job does to users and groups: brings them to what the identity provider says, or memberships to what it said. */
+import type { Clock } from '../../base/clock.ts';
+import { GatewayError } from '../../base/errors.ts';
+import type { Changes, Database } from '../../storage/database.ts';
+import { type GroupFacts, groupFacts } from '../groups/group.ts';
+import { changeGroup, createGroup, removeGroup } from '../groups/provision.ts';
+import * as groupStore from '../groups/store.ts';
+import { applyGrants } from '../mappings/grants.ts';
+import { GROUP, USER } from '../protocol/attributes.ts';
+import { readResource } from '../protocol/resource.ts';
+import { lockOrganization } from '../store.ts';
+import {
+  announceMoved,
+  changeUser,
+  createUser,
+  enforceActive,
+  type Moved,
+  type Provisioning,
+} from '../users/provision.ts';
+import * as userStore from '../users/store.ts';
+import { type UserFacts, userFacts } from '../users/user.ts';
+import { memberOf, type RemoteDirectory, type RemoteResource, SourceError } from './source.ts';
+import { strayUsers } from './store.ts';
+
+export interface ApplyParts {
+  database: Database;
+  changes: Changes;
+  clock: Clock;
+  organizationId: string;
+}
+
+export interface Counts {
+  syncedGroups: number;
+  deletedGroups: number;
+}
+
+/** Users in one transaction; a push waits for no more than that. */
+const USERS_AT_ONCE = 200;
+const GROUPS_AT_ONCE = 50;
+
+/** Members and memberships as what was pushed says, whatever happened to them since. */
+export async function recompute(parts: ApplyParts): Promise<Counts> {
+  const syncedGroups = await inTurn(parts, async (provisioning, moved) => {
+    const { tx, organizationId, nowMs } = provisioning;
+    for (const { userId, active } of await strayUsers(tx, organizationId)) {
+      await enforceActive(provisioning, userId, active, moved);
+    }
+    await applyGrants(tx, organizationId, {}, nowMs);
+    return groupStore.countGroups(tx, organizationId, undefined);
+  });
+  return { syncedGroups, deletedGroups: 0 };
+}
+
+/**
+ * The directory is taken in pieces, each whole in itself, so that one that was begun before may be begun again. What was
+ * pushed stays as it was pushed, but for who is in its groups; what was pulled and is there no more ends.
+ */
+export async function takeDirectory(parts: ApplyParts, { users, groups }: RemoteDirectory): Promise<Counts> {
+  const userIds = new Map<string, string>();
+  for (const some of chunks(users, USERS_AT_ONCE)) {
+    await inTurn(parts, async (provisioning, moved) => {
+      for (const remote of some) {
+        userIds.set(remote.id, await told('user', remote, () => takeUser(provisioning, remote, moved)));
+      }
+    });
+  }
+  await endUsers(parts, new Set(userIds.values()));
+  const groupIds = new Set<string>();
+  for (const some of chunks(groups, GROUPS_AT_ONCE)) {
+    await inTurn(parts, async (provisioning) => {
+      for (const remote of some) {
+        groupIds.add(await told('group', remote, () => takeGroup(provisioning, remote, userIds)));
+      }
+    });
+  }
+  const deletedGroups = await endGroups(parts, groupIds);
+  await recompute(parts);
+  return { syncedGroups: groups.length, deletedGroups };
+}
+
+/** Says of which one it is that something cannot be kept. */
+async function told(kind: string, { id }: RemoteResource, take: () => Promise<string>): Promise<string> {
+  try {
+    return await take();
+  } catch (error) {
+    if (!(error instanceof GatewayError) || error.status >= 500) throw error;
+    throw new SourceError(`the ${kind} ${id.slice(0, 100)} of the identity provider: ${error.message}`, {
+      cause: error,
+    });
+  }
+}
+
+async function takeUser(provisioning: Provisioning, remote: RemoteResource, moved: Moved): Promise<string> {
+  const { tx, organizationId } = provisioning;
+  const facts = factsOfUser(remote, true);
+  const before = await userStore.findRemote(tx, organizationId, remote.id, facts.userName);
+  if (!before) return createUser(provisioning, facts, moved);
+  if (before.source === 'push') return before.userId;
+  await changeUser(provisioning, before, factsOfUser(remote, before.active), moved);
+  return before.userId;
+}
+
+function factsOfUser({ id, body }: RemoteResource, activeBefore: boolean): UserFacts {
+  return userFacts({ ...readResource(USER, body), externalId: id }, activeBefore);
+}
+
+function factsOfGroup({ id, body }: RemoteResource): GroupFacts {
+  return groupFacts({ ...readResource(GROUP, body), externalId: id });
+}
+
+/** Members that are no users, such as groups, are left out: what they stand for is not known here. */
+async function takeGroup(
+  provisioning: Provisioning,
+  remote: RemoteResource,
+  userIds: ReadonlyMap<string, string>,
+): Promise<string> {
+  const { tx, organizationId } = provisioning;
+  const facts = factsOfGroup(remote);
+  const members = memberOf(remote.body, 'members');
+  const ids = (Array.isArray(members) ? members : []).flatMap((member: unknown) => {
+    const id = userIds.get(String((member as { value?: unknown } | null)?.value));
+    return id === undefined ? [] : [id];
+  });
+  const before = await groupStore.findRemote(tx, organizationId, remote.id, facts.displayName);
+  if (!before) return createGroup(provisioning, facts, [...new Set(ids)]);
+  const kept = before.source === 'push' ? groupFacts(before.attributes) : facts;
+  await changeGroup({ ...provisioning, source: before.source }, before, kept, [
+    { verb: 'replace', userIds: [...new Set(ids)] },
+  ]);
+  return before.id;
+}
+
+/** Who was pulled and is there no more belongs to the organization no more. */
+async function endUsers(parts: ApplyParts, known: ReadonlySet<string>): Promise<void> {
+  const pulled = await userStore.pulledUsers(parts.database, parts.organizationId);
+  const gone = pulled.filter(({ userId, active }) => active && !known.has(userId));
+  for (const some of chunks(gone, USERS_AT_ONCE)) {
+    await inTurn(parts, async (provisioning, moved) => {
+      for (const user of some) {
+        await changeUser(provisioning, user, userFacts({ ...user.attributes, active: false }, false), moved);
+      }
+    });
+  }
+}
+
+async function endGroups(parts: ApplyParts, known: ReadonlySet<string>): Promise<number> {
+  const pulled = await groupStore.pulledGroups(parts.database, parts.organizationId);
+  const gone = pulled.filter((id) => !known.has(id));
+  for (const some of chunks(gone, GROUPS_AT_ONCE)) {
+    await inTurn(parts, async (provisioning) => {
+      for (const id of some) await removeGroup(provisioning, id);
+    });
+  }
+  return gone.length;
+}
+
+/** In one transaction that holds the organization's lock; resolves when every process knows of who joined or left. */
+async function inTurn<T>(
+  { database, changes, clock, organizationId }: ApplyParts,
+  work: (provisioning: Provisioning, moved: Moved) => Promise<T>,
+): Promise<T> {
+  const { result, change } = await database.transaction(async (tx) => {
+    await lockOrganization(tx, organizationId);
+    const provisioning: Provisioning = { tx, changes, organizationId, source: 'pull', nowMs: clock.now() };
+    const moved: Moved = new Set();
+    const result = await work(provisioning, moved);
+    return { result, change: await announceMoved(provisioning, moved) };
+  });
+  await change.settled();
+  return result;
+}
+
+function* chunks<T>(items: readonly T[], size: number): Generator<readonly T[]> {
+  for (let at = 0; at < items.length; at += size) yield items.slice(at, at + size);
+}

@@ -1,0 +1,88 @@
+/** `/scim/sync-jobs` (wire/scim.md). */
+import type { Caller } from '../../access/index.ts';
+import type { Clock } from '../../base/clock.ts';
+import { GatewayError } from '../../base/errors.ts';
+import { uuidv7 } from '../../base/ids.ts';
+import type { Operation } from '../../http/operation.ts';
+import type { Changes, Database } from '../../storage/database.ts';
+import * as schema from '../schema.ts';
+import { lockOrganization } from '../store.ts';
+import { JOBS_TOPIC } from './runner.ts';
+import * as store from './store.ts';
+
+export interface SyncJobParts {
+  database: Database;
+  changes: Changes;
+  clock: Clock;
+}
+
+/** Jobs that wait; more would do the same once more. */
+const MAX_UNFINISHED = 100;
+const MAX_KEPT = 1_000;
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+const common = { tag: 'SCIM groups', access: 'management' } as const;
+
+export function syncJobOperations(parts: SyncJobParts): Operation<Caller>[] {
+  return [createSyncJob(parts), getSyncJob(parts)];
+}
+
+function createSyncJob({ database, changes, clock }: SyncJobParts): Operation<Caller> {
+  return {
+    ...common,
+    id: 'createScimSyncJob',
+    method: 'POST',
+    path: '/scim/sync-jobs',
+    summary: 'Ask the identity provider for its groups again; without one to ask, bring all memberships in line',
+    body: { schema: schema.NothingSchema, optional: true },
+    replies: { 202: { description: 'The job; `Location` shows how it goes on', schema: schema.SyncJobEnvelope } },
+    async handle(exchange) {
+      const { organizationId } = exchange.caller;
+      const job = await database.transaction(async (tx) => {
+        await lockOrganization(tx, organizationId);
+        if ((await store.countUnfinished(tx, organizationId)) >= MAX_UNFINISHED) {
+          throw new GatewayError('rate_limit_exceeded', `${MAX_UNFINISHED} sync jobs wait already`, {
+            retryAfterSeconds: 60,
+          });
+        }
+        await store.deleteOld(tx, organizationId, MAX_KEPT);
+        const id = uuidv7(clock.now());
+        await store.insertJob(tx, id, organizationId, new Date(clock.now()));
+        await changes.announce(tx, JOBS_TOPIC, id);
+        return (await store.findJob(tx, organizationId, id))!;
+      });
+      exchange.reply(202, { data: jobReply(job) }, { Location: `/api/v1/scim/sync-jobs/${job.id}` });
+    },
+  };
+}
+
+function getSyncJob({ database }: SyncJobParts): Operation<Caller> {
+  return {
+    ...common,
+    id: 'getScimSyncJob',
+    method: 'GET',
+    path: '/scim/sync-jobs/{id}',
+    summary: 'How a job goes on',
+    params: schema.IdParams,
+    replies: { 200: { description: 'The job', schema: schema.SyncJobEnvelope } },
+    async handle(exchange) {
+      const id = exchange.params['id']!;
+      const job = UUID.test(id) ? await store.findJob(database, exchange.caller.organizationId, id) : undefined;
+      if (!job) throw new GatewayError('not_found', 'There is no sync job with this id.');
+      exchange.reply(200, { data: jobReply(job) });
+    },
+  };
+}
+
+function jobReply(job: store.StoredJob): schema.SyncJobReply {
+  return {
+    id: job.id,
+    status: job.status,
+    synced_groups: job.syncedGroups,
+    deleted_groups: job.deletedGroups,
+    error_message: job.errorMessage,
+    created_at: job.createdAt.toISOString(),
+    started_at: job.startedAt?.toISOString() ?? null,
+    finished_at: job.finishedAt?.toISOString() ?? null,
+  };
+}
