@@ -80,6 +80,8 @@ const SCIM: Record<string, Expectation> = {
   },
   getScimGroupMapping: { inference: 403, management: 404, path: () => '/scim/group-mappings/none' },
   updateScimGroupMapping: { inference: 403, management: 404, path: () => '/scim/group-mappings/none', body: {} },
+  createScimSyncJob: { inference: 403, management: 202 },
+  getScimSyncJob: { inference: 403, management: 404, path: () => '/scim/sync-jobs/none' },
   deleteScimGroupMapping: {
     inference: 403,
     management: 404,
