@@ -169,6 +169,11 @@ export function guardrailReply(guardrail: StoredGuardrail): GuardrailReply {
   } as GuardrailReply;
 }
 
+/** The guardrail of an entry of the audit log. */
+export function guardrailResource({ id, workspaceId }: StoredGuardrail) {
+  return { resourceType: 'guardrail', resourceId: id, workspaceId };
+}
+
 function list(names: readonly string[] | null): string[] | null {
   return names && [...names];
 }

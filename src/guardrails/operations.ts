@@ -1,6 +1,7 @@
 /** The operations on guardrails (wire/guardrails.md). Those that give them to keys and members: `assignments/`. */
 import type { TSchema } from 'typebox';
 import { type Caller, chosenWorkspace, GUARDRAILS_TOPIC, WORKSPACES_TOPIC } from '../access/index.ts';
+import { authorOf, recordChange } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
@@ -8,7 +9,7 @@ import type { Exchange, Operation } from '../http/operation.ts';
 import type { Changes, Database, Queryable } from '../storage/database.ts';
 import { defaultGuardrailId } from '../workspaces/index.ts';
 import { checkPatterns } from './filters/patterns.ts';
-import { changedSettings, guardrailReply } from './guardrail.ts';
+import { changedSettings, guardrailReply, guardrailResource } from './guardrail.ts';
 import * as schema from './schema.ts';
 import { type GuardrailSettings, NO_RULES } from './settings.ts';
 import * as store from './store.ts';
@@ -104,6 +105,12 @@ function createGuardrail(parts: GuardrailParts): Operation<Caller> {
           updatedAt: null,
         };
         await store.insertGuardrail(tx, organizationId, made);
+        const created = {
+          action: 'guardrail.created',
+          ...guardrailResource(made),
+          after: guardrailReply(made),
+        } as const;
+        await recordChange(tx, authorOf(exchange), created);
         return made;
       });
       exchange.reply(201, { data: guardrailReply(guardrail) });
@@ -161,6 +168,12 @@ function updateGuardrail(parts: GuardrailParts): Operation<Caller> {
         const guardrail: store.StoredGuardrail = { ...before, ...settings, revision, updatedAt: now };
         if (locked !== undefined) await store.updateGuardrail(tx, id, settings, { revision, updatedAt: now });
         else if (!(await store.insertGuardrail(tx, organizationId, guardrail))) throw conflict();
+        await recordChange(tx, authorOf(exchange), {
+          action: 'guardrail.updated',
+          ...guardrailResource(guardrail),
+          before: guardrailReply(before),
+          after: guardrailReply(guardrail),
+        });
         return { guardrail, change: await announce(changes, tx, guardrail) };
       });
       await change.settled();
@@ -186,6 +199,11 @@ function deleteGuardrail(parts: GuardrailParts): Operation<Caller> {
       const change = await database.transaction(async (tx) => {
         const guardrail = await existingGuardrail(tx, organizationId, id);
         await store.deleteGuardrail(tx, organizationId, id);
+        await recordChange(tx, authorOf(exchange), {
+          action: 'guardrail.deleted',
+          ...guardrailResource(guardrail),
+          before: guardrailReply(guardrail),
+        });
         return announce(changes, tx, guardrail);
       });
       await change.settled();

@@ -1,5 +1,6 @@
 /** The operations on budgets of workspaces (wire/workspaces.md). What is spent is never theirs to change. */
 import { type Caller, WORKSPACES_TOPIC } from '../access/index.ts';
+import { authorOf, recordChange } from '../audit/index.ts';
 import { GatewayError } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
@@ -81,11 +82,19 @@ function putBudget(parts: Parts): Operation<Caller> {
         const id = uuidv7(updatedAt.getTime());
         await store.putBudget(tx, { id, workspaceId: workspace.id, interval, limitNano, updatedAt });
         await store.bumpVersion(tx, workspace.id, body.include_byok_in_budgets);
-        const budgets = await store.budgetsOfWorkspace(tx, workspace.id);
+        const budget = ofInterval(await store.budgetsOfWorkspace(tx, workspace.id), interval)!;
+        const earlier = ofInterval(before, interval);
+        const includeByok = body.include_byok_in_budgets ?? workspace.includeByokInBudgets;
+        await recordChange(tx, authorOf(exchange), {
+          action: 'budget.set',
+          ...budgetResource(workspace.id, interval),
+          before: earlier && { ...budgetReply(earlier), include_byok_in_budgets: workspace.includeByokInBudgets },
+          after: { ...budgetReply(budget), include_byok_in_budgets: includeByok },
+        });
         return {
-          budget: budgets.find((one) => one.interval === interval)!,
-          isNew: before.every((one) => one.interval !== interval),
-          includeByok: body.include_byok_in_budgets ?? workspace.includeByokInBudgets,
+          budget,
+          isNew: earlier === undefined,
+          includeByok,
           change: await parts.changes.announce(tx, WORKSPACES_TOPIC, workspace.id),
         };
       });
@@ -110,7 +119,14 @@ function deleteBudget(parts: Parts): Operation<Caller> {
     async handle(exchange) {
       const change = await parts.database.transaction(async (tx) => {
         const workspace = await existing(tx, exchange.caller.organizationId, referenceOf(exchange), true);
-        await store.deleteBudget(tx, workspace.id, intervalOf(exchange));
+        const interval = intervalOf(exchange);
+        const budget = ofInterval(await store.budgetsOfWorkspace(tx, workspace.id), interval);
+        await store.deleteBudget(tx, workspace.id, interval);
+        await recordChange(tx, authorOf(exchange), {
+          action: 'budget.deleted',
+          ...budgetResource(workspace.id, interval),
+          before: budget && budgetReply(budget),
+        });
         await store.bumpVersion(tx, workspace.id, undefined);
         return parts.changes.announce(tx, WORKSPACES_TOPIC, workspace.id);
       });
@@ -118,6 +134,15 @@ function deleteBudget(parts: Parts): Operation<Caller> {
       exchange.reply(200, { deleted: true });
     },
   };
+}
+
+function ofInterval(budgets: readonly store.StoredBudget[], interval: Interval): store.StoredBudget | undefined {
+  return budgets.find((one) => one.interval === interval);
+}
+
+/** The budget of an entry of the audit log. */
+function budgetResource(workspaceId: string, interval: Interval) {
+  return { resourceType: 'budget', resourceId: `${workspaceId}/${interval}`, workspaceId };
 }
 
 function referenceOf(exchange: Exchange<Caller>): string {

@@ -1,5 +1,6 @@
 /** The operations on members of workspaces (wire/workspaces.md). Roles are those of the organization. */
 import type { Caller } from '../access/index.ts';
+import { authorOf, recordChange } from '../audit/index.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
@@ -8,6 +9,7 @@ import { impliedMembershipId } from './derived-id.ts';
 import { existing, sliceOf, type WorkspaceOperationParts } from './operations.ts';
 import * as schema from './schema.ts';
 import * as store from './store.ts';
+import { workspaceResource } from './workspace.ts';
 
 type Parts = Pick<WorkspaceOperationParts, 'database' | 'clock'>;
 
@@ -59,6 +61,11 @@ function addMembers(parts: Parts): Operation<Caller> {
           const added = userIds.map((userId) => ({ id: uuidv7(now), userId }));
           await store.insertMembers(tx, workspace, added, new Date(now));
         }
+        await recordChange(tx, authorOf(exchange), {
+          action: 'workspace.members_added',
+          ...workspaceResource(workspace),
+          after: { user_ids: userIds },
+        });
         return store.findMembers(tx, workspace, userIds);
       });
       exchange.reply(200, { added_count: members.length, data: members.map(memberReply) });
@@ -101,7 +108,13 @@ function removeMembers(parts: Parts): Operation<Caller> {
             `names members with active API keys in the workspace: ${held.byKeys.join(', ')}`,
           );
         }
-        return store.deleteMembers(tx, workspace, userIds);
+        const gone = await store.deleteMembers(tx, workspace, userIds);
+        await recordChange(tx, authorOf(exchange), {
+          action: 'workspace.members_removed',
+          ...workspaceResource(workspace),
+          before: { user_ids: gone },
+        });
+        return gone.length;
       });
       exchange.reply(200, { removed_count: removed });
     },

@@ -1,5 +1,6 @@
 /** The operations on workspaces themselves (wire/workspaces.md). */
 import { type Caller, WORKSPACES_TOPIC } from '../access/index.ts';
+import { authorOf, recordChange } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
@@ -9,7 +10,7 @@ import { budgetOperations } from './budget-operations.ts';
 import { memberOperations } from './member-operations.ts';
 import * as schema from './schema.ts';
 import * as store from './store.ts';
-import { changedSettings, newSettings, readReference, workspaceReply } from './workspace.ts';
+import { changedSettings, newSettings, readReference, workspaceReply, workspaceResource } from './workspace.ts';
 
 export interface WorkspaceOperationParts {
   database: Database;
@@ -91,6 +92,11 @@ function createWorkspace(parts: WorkspaceOperationParts): Operation<Caller> {
         if (userId !== null && (await store.membersOfOrganization(tx, organizationId, [userId])).has(userId)) {
           await store.insertMembers(tx, made, [{ id: uuidv7(createdAt.getTime()), userId }], createdAt);
         }
+        await recordChange(tx, authorOf(exchange), {
+          action: 'workspace.created',
+          ...workspaceResource(made),
+          after: workspaceReply(made, parts.toolName),
+        });
         return made;
       });
       // No process can hold anything of it yet, so nobody is told.
@@ -139,10 +145,14 @@ function updateWorkspace(parts: WorkspaceOperationParts): Operation<Caller> {
         const settings = changedSettings(before.settings, body, parts.knowsModel);
         if (settings.slug !== before.settings.slug) await takeSlug(tx, organizationId, settings.slug);
         await store.updateWorkspace(tx, before.id, settings, new Date(parts.clock.now()));
-        return {
-          workspace: await existing(tx, organizationId, before.id),
-          change: await parts.changes.announce(tx, WORKSPACES_TOPIC, before.id),
-        };
+        const workspace = await existing(tx, organizationId, before.id);
+        await recordChange(tx, authorOf(exchange), {
+          action: 'workspace.updated',
+          ...workspaceResource(workspace),
+          before: workspaceReply(before, parts.toolName),
+          after: workspaceReply(workspace, parts.toolName),
+        });
+        return { workspace, change: await parts.changes.announce(tx, WORKSPACES_TOPIC, before.id) };
       });
       await change.settled();
       exchange.reply(200, { data: workspaceReply(workspace, parts.toolName) });
@@ -171,6 +181,11 @@ function deleteWorkspace(parts: WorkspaceOperationParts): Operation<Caller> {
         await checkMayEnd(tx, workspace, confirmed, now);
         for (const end of parts.ended) await end(tx, workspace.id);
         await store.endWorkspace(tx, workspace, now);
+        await recordChange(tx, authorOf(exchange), {
+          action: 'workspace.deleted',
+          ...workspaceResource(workspace),
+          before: workspaceReply(workspace, parts.toolName),
+        });
         return parts.changes.announce(tx, WORKSPACES_TOPIC, workspace.id);
       });
       await change.settled();

@@ -285,9 +285,11 @@ export async function heldMembers(
   };
 }
 
-export async function deleteMembers(tx: Queryable, place: Place, userIds: readonly string[]): Promise<number> {
-  const sql = 'delete from workspace_members where workspace_id = $1 and user_id = any($2) returning user_id';
-  return (await tx.query(sql, [place.id, userIds])).length;
+/** Returns those who were members. */
+export async function deleteMembers(tx: Queryable, place: Place, userIds: readonly string[]): Promise<string[]> {
+  const sql =
+    'delete from workspace_members where workspace_id = $1 and user_id = any($2) returning user_id as "userId"';
+  return (await tx.query<{ userId: string }>(sql, [place.id, userIds])).map(({ userId }) => userId);
 }
 
 export interface StoredBudget {

@@ -109,6 +109,11 @@ export function workspaceReply(workspace: StoredWorkspace, toolName: (name: stri
   };
 }
 
+/** The workspace of an entry of the audit log. */
+export function workspaceResource({ id }: Pick<StoredWorkspace, 'id'>) {
+  return { resourceType: 'workspace', resourceId: id, workspaceId: id };
+}
+
 /** In a path an id and a slug must be told apart. */
 function freeSlug(slug: string): string {
   if (UUID.test(slug)) throw invalidField('slug', 'must not have the form of a UUID');

@@ -1,9 +1,11 @@
 /** Giving guardrails to keys and members, in bulk, and taking them back (wire/guardrails.md). */
 import { type Caller, KEYS_TOPIC, MEMBERS_TOPIC } from '../../access/index.ts';
+import { authorOf, recordChange } from '../../audit/index.ts';
 import { GatewayError } from '../../base/errors.ts';
 import { uuidv7 } from '../../base/ids.ts';
 import type { Exchange, Operation } from '../../http/operation.ts';
 import type { Queryable } from '../../storage/database.ts';
+import { guardrailResource } from '../guardrail.ts';
 import { existingGuardrail, type GuardrailParts, idOf } from '../operations.ts';
 import * as schema from '../schema.ts';
 import * as store from './store.ts';
@@ -161,6 +163,11 @@ function assignment(
         const changed = removes
           ? await unassign(tx, organizationId, guardrail.id, names)
           : await assign(tx, names, ids, by);
+        await recordChange(tx, authorOf(exchange), {
+          action: `guardrail.${noun}_${removes ? 'unassigned' : 'assigned'}`,
+          ...guardrailResource(guardrail),
+          [removes ? 'before' : 'after']: { [noun === 'keys' ? 'key_hashes' : 'member_user_ids']: changed },
+        });
         const change = changed.length === 0 ? undefined : await changes.announce(tx, topic, ...changed);
         return { count: changed.length, settled: change };
       });
