@@ -1,5 +1,6 @@
 /** `/scim/v2/Groups`. */
 import type { Caller } from '../../access/index.ts';
+import { authorOf } from '../../audit/index.ts';
 import type { Exchange, Operation } from '../../http/operation.ts';
 import type { Queryable } from '../../storage/database.ts';
 import { GROUP } from '../protocol/attributes.ts';
@@ -175,10 +176,10 @@ function deleteGroup(parts: Parts): Operation<Caller> {
     replies: { 204: { description: 'The group is gone' } },
     async handle(exchange) {
       await parts.database.transaction(async (tx) => {
-        const writing = await begun(parts, tx, exchange.caller.organizationId);
+        const writing = await begun(parts, tx, exchange);
         const group = await existing(tx, exchange);
         protocol.checkVersion(exchange, group.version);
-        await removeGroup(writing, group.id);
+        await removeGroup(writing, group);
       });
       exchange.reply(204, undefined);
     },
@@ -201,19 +202,20 @@ function change(
 
 function written(
   parts: Parts,
-  { caller }: Exchange<Caller>,
+  exchange: Exchange<Caller>,
   write: (writing: GroupWriting) => Promise<string>,
 ): Promise<store.StoredGroup> {
-  const { organizationId } = caller;
+  const { organizationId } = exchange.caller;
   return parts.database.transaction(async (tx) => {
-    const id = await write(await begun(parts, tx, organizationId));
+    const id = await write(await begun(parts, tx, exchange));
     return (await store.findGroup(tx, organizationId, id))!;
   });
 }
 
-async function begun({ clock }: Parts, tx: Queryable, organizationId: string): Promise<GroupWriting> {
+async function begun({ clock }: Parts, tx: Queryable, exchange: Exchange<Caller>): Promise<GroupWriting> {
+  const { organizationId } = exchange.caller;
   await lockOrganization(tx, organizationId);
-  return { tx, organizationId, source: 'push', nowMs: clock.now() };
+  return { tx, organizationId, source: 'push', author: authorOf(exchange), nowMs: clock.now() };
 }
 
 async function replyGroup(parts: Parts, exchange: Exchange<Caller>, status: 200 | 201, group: store.StoredGroup) {

@@ -1,4 +1,5 @@
 /** Groups, who is in them, and what that grants. Within a transaction that holds the organization's lock. */
+import { type Author, recordChange } from '../../audit/index.ts';
 import { uuidv7 } from '../../base/ids.ts';
 import type { Queryable } from '../../storage/database.ts';
 import { applyGrants } from '../mappings/grants.ts';
@@ -15,6 +16,8 @@ export interface GroupWriting {
   tx: Queryable;
   organizationId: string;
   source: Source;
+  /** Who is entered in the audit log. */
+  author: Author;
   nowMs: number;
 }
 
@@ -35,12 +38,14 @@ export async function createGroup(
   const id = uuidv7(nowMs);
   await store.insertGroup(tx, { ...facts, id, organizationId, source, createdAt: new Date(nowMs) });
   await takeStep(tx, organizationId, id, { verb: 'add', userIds });
+  const after = { ...facts.attributes, members: userIds };
+  await recordChange(tx, writing.author, { action: 'scim_group.created', ...groupResource(id), after });
   return id;
 }
 
 /** Writes what is known of a group now. The version stays when nothing differs. Throws like `createGroup`. */
 export async function changeGroup(
-  { tx, organizationId, source, nowMs }: GroupWriting,
+  { tx, organizationId, source, author, nowMs }: GroupWriting,
   before: store.StoredGroup,
   facts: GroupFacts,
   steps: readonly MemberStep[],
@@ -52,15 +57,37 @@ export async function changeGroup(
   const renamed = displayName !== before.displayName;
   if (renamed) await takeName(tx, organizationId, displayName, id);
   const differs = moved > 0 || renamed || !sameAttributes(attributes, before.attributes);
-  if (differs || before.source !== source) await store.updateGroup(tx, { ...facts, id, source }, new Date(nowMs));
+  if (differs || before.source !== source) {
+    await store.updateGroup(tx, { ...facts, id, source }, new Date(nowMs));
+    await recordChange(tx, author, {
+      action: 'scim_group.updated',
+      ...groupResource(id),
+      before: before.attributes,
+      // Who was in it before would be told anew for each of thousands who come one at a time.
+      after: { ...attributes, ...(moved > 0 && { member_changes: steps.map(shownStep) }) },
+    });
+  }
   if (moved > 0) await applyGrants(tx, organizationId, { workspaceIds: await workspacesOf(tx, id) }, nowMs);
 }
 
 /** With its mappings, and with what they granted. */
-export async function removeGroup({ tx, organizationId, nowMs }: GroupWriting, id: string): Promise<void> {
+export async function removeGroup(
+  { tx, organizationId, author, nowMs }: GroupWriting,
+  { id, attributes }: Pick<store.StoredGroup, 'id' | 'attributes'>,
+): Promise<void> {
   const workspaceIds = await workspacesOf(tx, id);
   await store.deleteGroup(tx, id);
+  await recordChange(tx, author, { action: 'scim_group.deleted', ...groupResource(id), before: attributes });
   await applyGrants(tx, organizationId, { workspaceIds }, nowMs);
+}
+
+/** The group of an entry of the audit log. */
+function groupResource(id: string) {
+  return { resourceType: 'scim_group', resourceId: id, workspaceId: null };
+}
+
+function shownStep(step: MemberStep): object {
+  return step.verb === 'removeWhere' ? { verb: 'remove_where' } : { verb: step.verb, user_ids: step.userIds };
 }
 
 /** How many came or went. */

@@ -94,9 +94,10 @@ export async function findRemote(tx: Queryable, organizationId: string, external
   return group;
 }
 
-export async function pulledGroups(db: Queryable, organizationId: string): Promise<string[]> {
-  const sql = `select id from scim_groups where organization_id = $1 and source = 'pull' order by created_at, id`;
-  return (await db.query<{ id: string }>(sql, [organizationId])).map(({ id }) => id);
+export function pulledGroups(db: Queryable, organizationId: string): Promise<Pick<StoredGroup, 'id' | 'attributes'>[]> {
+  const sql = `select id, attributes from scim_groups where organization_id = $1 and source = 'pull'
+               order by created_at, id`;
+  return db.query(sql, [organizationId]);
 }
 
 export async function memberCounts(db: Queryable, groupIds: readonly string[]): Promise<Map<string, number>> {

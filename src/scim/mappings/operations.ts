@@ -1,5 +1,6 @@
 /** The control plane's view of groups, and what is granted to them (wire/scim.md). */
 import { type Caller, hasWorkspace } from '../../access/index.ts';
+import { authorOf, recordChange } from '../../audit/index.ts';
 import type { Clock } from '../../base/clock.ts';
 import { GatewayError } from '../../base/errors.ts';
 import { uuidv7 } from '../../base/ids.ts';
@@ -97,7 +98,13 @@ function createMapping(parts: MappingParts): Operation<Caller> {
         const id = uuidv7(now);
         await store.insertMapping(tx, { id, organizationId, groupId, workspaceId, role, createdAt: new Date(now) });
         await applyGrants(tx, organizationId, { workspaceIds: [workspaceId] }, now);
-        return existing(tx, organizationId, id);
+        const made = await existing(tx, organizationId, id);
+        await recordChange(tx, authorOf(exchange), {
+          action: 'scim_group_mapping.created',
+          ...mappingResource(made),
+          after: mappingReply(made),
+        });
+        return made;
       });
       exchange.reply(201, { data: mappingReply(mapping) });
     },
@@ -140,7 +147,14 @@ function updateMapping(parts: MappingParts): Operation<Caller> {
         const now = parts.clock.now();
         await store.updateRole(tx, before.id, role, new Date(now));
         await applyGrants(tx, organizationId, { workspaceIds: [before.workspaceId] }, now);
-        return existing(tx, organizationId, before.id);
+        const changed = await existing(tx, organizationId, before.id);
+        await recordChange(tx, authorOf(exchange), {
+          action: 'scim_group_mapping.updated',
+          ...mappingResource(changed),
+          before: mappingReply(before),
+          after: mappingReply(changed),
+        });
+        return changed;
       });
       exchange.reply(200, { data: mappingReply(mapping) });
     },
@@ -164,6 +178,11 @@ function deleteMapping(parts: MappingParts): Operation<Caller> {
         const mapping = await existing(tx, organizationId, exchange.params['id']!);
         if (exchange.query['keep_members'] === true) await store.keepByHand(tx, mapping);
         await store.deleteMapping(tx, mapping.id);
+        await recordChange(tx, authorOf(exchange), {
+          action: 'scim_group_mapping.deleted',
+          ...mappingResource(mapping),
+          before: { ...mappingReply(mapping), keep_members: exchange.query['keep_members'] },
+        });
         await applyGrants(tx, organizationId, { workspaceIds: [mapping.workspaceId] }, parts.clock.now());
       });
       exchange.reply(200, { deleted: true });
@@ -199,6 +218,11 @@ function groupReply(group: StoredGroup): schema.GroupReply {
     created_at: group.createdAt.toISOString(),
     updated_at: group.updatedAt.toISOString(),
   };
+}
+
+/** The mapping of an entry of the audit log. */
+function mappingResource({ id, workspaceId }: store.StoredMapping) {
+  return { resourceType: 'scim_group_mapping', resourceId: id, workspaceId };
 }
 
 function mappingReply(mapping: store.StoredMapping): schema.MappingReply {

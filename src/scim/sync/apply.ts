@@ -1,4 +1,5 @@
 /** What a job does to users and groups: brings them to what the identity provider says, or memberships to what it said. */
+import { gatewayAuthor } from '../../audit/index.ts';
 import type { Clock } from '../../base/clock.ts';
 import { GatewayError } from '../../base/errors.ts';
 import type { Changes, Database } from '../../storage/database.ts';
@@ -145,10 +146,10 @@ async function endUsers(parts: ApplyParts, known: ReadonlySet<string>): Promise<
 
 async function endGroups(parts: ApplyParts, known: ReadonlySet<string>): Promise<number> {
   const pulled = await groupStore.pulledGroups(parts.database, parts.organizationId);
-  const gone = pulled.filter((id) => !known.has(id));
+  const gone = pulled.filter(({ id }) => !known.has(id));
   for (const some of chunks(gone, GROUPS_AT_ONCE)) {
     await inTurn(parts, async (provisioning) => {
-      for (const id of some) await removeGroup(provisioning, id);
+      for (const group of some) await removeGroup(provisioning, group);
     });
   }
   return gone.length;
@@ -161,7 +162,9 @@ async function inTurn<T>(
 ): Promise<T> {
   const { result, change } = await database.transaction(async (tx) => {
     await lockOrganization(tx, organizationId);
-    const provisioning: Provisioning = { tx, changes, organizationId, source: 'pull', nowMs: clock.now() };
+    const nowMs = clock.now();
+    const author = gatewayAuthor(organizationId, nowMs);
+    const provisioning: Provisioning = { tx, changes, organizationId, source: 'pull', author, nowMs };
     const moved: Moved = new Set();
     const result = await work(provisioning, moved);
     return { result, change: await announceMoved(provisioning, moved) };

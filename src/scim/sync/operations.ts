@@ -1,5 +1,6 @@
 /** `/scim/sync-jobs` (wire/scim.md). */
 import type { Caller } from '../../access/index.ts';
+import { authorOf, recordChange } from '../../audit/index.ts';
 import type { Clock } from '../../base/clock.ts';
 import { GatewayError } from '../../base/errors.ts';
 import { uuidv7 } from '../../base/ids.ts';
@@ -27,7 +28,7 @@ export function syncJobOperations(parts: SyncJobParts): Operation<Caller>[] {
   return [createSyncJob(parts), getSyncJob(parts)];
 }
 
-function createSyncJob({ database, changes, clock }: SyncJobParts): Operation<Caller> {
+function createSyncJob(parts: SyncJobParts): Operation<Caller> {
   return {
     ...common,
     id: 'createScimSyncJob',
@@ -37,6 +38,7 @@ function createSyncJob({ database, changes, clock }: SyncJobParts): Operation<Ca
     body: { schema: schema.NothingSchema, optional: true },
     replies: { 202: { description: 'The job; `Location` shows how it goes on', schema: schema.SyncJobEnvelope } },
     async handle(exchange) {
+      const { database, changes, clock } = parts;
       const { organizationId } = exchange.caller;
       const job = await database.transaction(async (tx) => {
         await lockOrganization(tx, organizationId);
@@ -48,6 +50,12 @@ function createSyncJob({ database, changes, clock }: SyncJobParts): Operation<Ca
         await store.deleteOld(tx, organizationId, MAX_KEPT);
         const id = uuidv7(clock.now());
         await store.insertJob(tx, id, organizationId, new Date(clock.now()));
+        await recordChange(tx, authorOf(exchange), {
+          action: 'scim_sync_job.created',
+          resourceType: 'scim_sync_job',
+          resourceId: id,
+          workspaceId: null,
+        });
         await changes.announce(tx, JOBS_TOPIC, id);
         return (await store.findJob(tx, organizationId, id))!;
       });
@@ -56,7 +64,7 @@ function createSyncJob({ database, changes, clock }: SyncJobParts): Operation<Ca
   };
 }
 
-function getSyncJob({ database }: SyncJobParts): Operation<Caller> {
+function getSyncJob(parts: SyncJobParts): Operation<Caller> {
   return {
     ...common,
     id: 'getScimSyncJob',
@@ -67,7 +75,7 @@ function getSyncJob({ database }: SyncJobParts): Operation<Caller> {
     replies: { 200: { description: 'The job', schema: schema.SyncJobEnvelope } },
     async handle(exchange) {
       const id = exchange.params['id']!;
-      const job = UUID.test(id) ? await store.findJob(database, exchange.caller.organizationId, id) : undefined;
+      const job = UUID.test(id) ? await store.findJob(parts.database, exchange.caller.organizationId, id) : undefined;
       if (!job) throw new GatewayError('not_found', 'There is no sync job with this id.');
       exchange.reply(200, { data: jobReply(job) });
     },

@@ -1,5 +1,6 @@
 /** `/scim/v2/Users`. */
 import type { Caller } from '../../access/index.ts';
+import { authorOf } from '../../audit/index.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Exchange, Operation } from '../../http/operation.ts';
 import type { Changes, Database, Queryable } from '../../storage/database.ts';
@@ -144,12 +145,11 @@ function deleteUser(parts: ProtocolParts): Operation<Caller> {
     params: protocol.IdParams,
     replies: { 204: { description: 'The user is gone' } },
     async handle(exchange) {
-      const { organizationId } = exchange.caller;
       const change = await parts.database.transaction(async (tx) => {
-        const { provisioning, moved } = await begun(parts, tx, organizationId);
+        const { provisioning, moved } = await begun(parts, tx, exchange);
         const user = await existing(tx, exchange);
         protocol.checkVersion(exchange, user.version);
-        await removeUser(provisioning, user.userId, moved);
+        await removeUser(provisioning, user, moved);
         return announceMoved(provisioning, moved);
       });
       await change.settled();
@@ -175,12 +175,12 @@ async function change(
 /** Writes in one transaction, and yields the user once every process knows of who joined or left. */
 async function written(
   parts: ProtocolParts,
-  { caller }: Exchange<Caller>,
+  exchange: Exchange<Caller>,
   write: (provisioning: Provisioning, moved: Moved) => Promise<string>,
 ): Promise<store.StoredUser> {
-  const { organizationId } = caller;
+  const { organizationId } = exchange.caller;
   const { user, change } = await parts.database.transaction(async (tx) => {
-    const { provisioning, moved } = await begun(parts, tx, organizationId);
+    const { provisioning, moved } = await begun(parts, tx, exchange);
     const userId = await write(provisioning, moved);
     const user = (await store.findUser(tx, organizationId, userId))!;
     return { user, change: await announceMoved(provisioning, moved) };
@@ -189,9 +189,11 @@ async function written(
   return user;
 }
 
-async function begun({ changes, clock }: ProtocolParts, tx: Queryable, organizationId: string) {
+async function begun({ changes, clock }: ProtocolParts, tx: Queryable, exchange: Exchange<Caller>) {
+  const { organizationId } = exchange.caller;
   await lockOrganization(tx, organizationId);
-  const provisioning: Provisioning = { tx, changes, organizationId, source: 'push', nowMs: clock.now() };
+  const author = authorOf(exchange);
+  const provisioning: Provisioning = { tx, changes, organizationId, source: 'push', author, nowMs: clock.now() };
   return { provisioning, moved: new Set<string>() };
 }
 

@@ -3,6 +3,7 @@
  * somebody is a member tells every process, whose answer is what `settled` waits for.
  */
 import { MEMBERS_TOPIC } from '../../access/index.ts';
+import { type Author, recordChange } from '../../audit/index.ts';
 import { uuidv7 } from '../../base/ids.ts';
 import type { Changes, Queryable } from '../../storage/database.ts';
 import { applyGrants } from '../mappings/grants.ts';
@@ -16,6 +17,8 @@ export interface Provisioning {
   changes: Changes;
   organizationId: string;
   source: store.Source;
+  /** Who is entered in the audit log. */
+  author: Author;
   nowMs: number;
 }
 
@@ -39,6 +42,11 @@ export async function createUser(provisioning: Provisioning, facts: UserFacts, m
   const createdAt = new Date(nowMs);
   await store.putPerson(tx, personOf(userId, facts), createdAt);
   await store.insertUser(tx, { ...facts, userId, organizationId, source, createdAt });
+  await recordChange(tx, provisioning.author, {
+    action: 'scim_user.created',
+    ...userResource(userId),
+    after: facts.attributes,
+  });
   await enforceActive(provisioning, userId, facts.active, moved);
   return userId;
 }
@@ -57,19 +65,30 @@ export async function changeUser(
     const updatedAt = new Date(nowMs);
     await store.putPerson(tx, personOf(userId, facts), updatedAt);
     await store.updateUser(tx, { ...facts, userId, source, updatedAt });
+    await recordChange(tx, provisioning.author, {
+      action: 'scim_user.updated',
+      ...userResource(userId),
+      before: before.attributes,
+      after: facts.attributes,
+    });
   }
   await enforceActive(provisioning, userId, facts.active, moved);
 }
 
 /** The person stays for the keys and the ledger that name them. */
-export async function removeUser({ tx, organizationId, nowMs }: Provisioning, userId: string, moved: Moved) {
+export async function removeUser(
+  { tx, organizationId, author, nowMs }: Provisioning,
+  { userId, attributes }: store.StoredUser,
+  moved: Moved,
+) {
   await store.deleteUser(tx, userId, new Date(nowMs));
+  await recordChange(tx, author, { action: 'scim_user.deleted', ...userResource(userId), before: attributes });
   if (await store.leaveOrganization(tx, organizationId, userId)) moved.add(userId);
 }
 
 /** Also where nothing about the user has changed: what is said of them holds, whatever happened to the member. */
 export async function enforceActive(
-  { tx, organizationId, nowMs }: Provisioning,
+  { tx, organizationId, author, nowMs }: Provisioning,
   userId: string,
   active: boolean,
   moved: Moved,
@@ -79,6 +98,12 @@ export async function enforceActive(
     : await store.leaveOrganization(tx, organizationId, userId);
   if (!changed) return;
   moved.add(userId);
+  await recordChange(tx, author, {
+    action: active ? 'member.added' : 'member.removed',
+    resourceType: 'member',
+    resourceId: userId,
+    workspaceId: null,
+  });
   if (active) await applyGrants(tx, organizationId, { userIds: [userId] }, nowMs);
 }
 
@@ -88,6 +113,11 @@ export async function announceMoved(
   moved: Moved,
 ): Promise<{ settled(): Promise<void> }> {
   return moved.size === 0 ? { settled: async () => {} } : changes.announce(tx, MEMBERS_TOPIC, ...moved);
+}
+
+/** The user of an entry of the audit log. */
+function userResource(userId: string) {
+  return { resourceType: 'scim_user', resourceId: userId, workspaceId: null };
 }
 
 async function takeName(tx: Queryable, organizationId: string, userName: string, userId?: string): Promise<void> {

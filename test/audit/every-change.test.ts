@@ -1,0 +1,172 @@
+/**
+ * No change of the control plane escapes the audit log: every operation that is not a GET is called so that it changes
+ * something, and the log must have an entry of that request. One that is not told here how to be called, or why it changes
+ * nothing, fails.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Operation } from '../../src/http/operation.ts';
+import { operations } from '../../src/operations.ts';
+import { MANAGEMENT_KEY } from '../../src/testing/gateway.ts';
+import { startDirectory } from '../scim/directory.ts';
+import type { Json } from '../workspaces/control.ts';
+
+/** Why an operation has no entry. */
+const EXCEPTIONS: Record<string, string> = {
+  createChatCompletion: 'inference: its row is in the ledger',
+  createMessage: 'inference',
+  createResponse: 'inference',
+  createCompletion: 'inference',
+  createEmbeddings: 'inference',
+  rerank: 'inference',
+  createImage: 'inference',
+  createImageGeneration: 'inference',
+  countMessageTokens: 'inference',
+  submitGenerationFeedback: 'an opinion about an answer governs nothing',
+  queryAnalytics: 'reads',
+  searchScimUsers: 'reads',
+  searchScimGroups: 'reads',
+  scimSearch: 'reads',
+  scimMePost: 'is always refused with 501',
+  scimMePut: 'is always refused with 501',
+  scimMePatch: 'is always refused with 501',
+  scimMeDelete: 'is always refused with 501',
+  scimBulk: 'is always refused with 501',
+};
+
+interface Call {
+  path: string;
+  body?: Json;
+}
+
+/** What the calls may use; all of it exists. */
+interface Known {
+  hash: string;
+  userId: string;
+  workspaceId: string;
+  guardrailId: string;
+  scimUserId: string;
+  scimGroupId: string;
+  mappingId: string;
+}
+
+/** In this order: what one makes or takes away others may need. */
+const CALLS: Record<string, (known: Known) => Call> = {
+  createKey: () => ({ path: '/keys', body: { name: 'made' } }),
+  updateKey: ({ hash }) => ({ path: `/keys/${hash}`, body: { name: 'renamed' } }),
+  createWorkspace: () => ({ path: '/workspaces', body: { name: 'made', slug: 'made' } }),
+  updateWorkspace: ({ workspaceId }) => ({ path: `/workspaces/${workspaceId}`, body: { name: 'renamed' } }),
+  addWorkspaceMembers: ({ workspaceId, userId }) => ({
+    path: `/workspaces/${workspaceId}/members/add`,
+    body: { user_ids: [userId] },
+  }),
+  removeWorkspaceMembers: ({ workspaceId, userId }) => ({
+    path: `/workspaces/${workspaceId}/members/remove`,
+    body: { user_ids: [userId] },
+  }),
+  upsertWorkspaceBudget: ({ workspaceId }) => ({
+    path: `/workspaces/${workspaceId}/budgets/daily`,
+    body: { limit_usd: 1 },
+  }),
+  deleteWorkspaceBudget: ({ workspaceId }) => ({ path: `/workspaces/${workspaceId}/budgets/daily` }),
+  createGuardrail: () => ({ path: '/guardrails', body: { name: 'made' } }),
+  updateGuardrail: ({ guardrailId }) => ({ path: `/guardrails/${guardrailId}`, body: { name: 'renamed' } }),
+  assignKeys: ({ guardrailId, hash }) => ({
+    path: `/guardrails/${guardrailId}/assignments/keys`,
+    body: { key_hashes: [hash] },
+  }),
+  unassignKeys: ({ guardrailId, hash }) => ({
+    path: `/guardrails/${guardrailId}/assignments/keys/remove`,
+    body: { key_hashes: [hash] },
+  }),
+  assignMembers: ({ guardrailId, userId }) => ({
+    path: `/guardrails/${guardrailId}/assignments/members`,
+    body: { member_user_ids: [userId] },
+  }),
+  unassignMembers: ({ guardrailId, userId }) => ({
+    path: `/guardrails/${guardrailId}/assignments/members/remove`,
+    body: { member_user_ids: [userId] },
+  }),
+  deleteGuardrail: ({ guardrailId }) => ({ path: `/guardrails/${guardrailId}` }),
+  createScimUser: () => ({ path: '/Users', body: { userName: 'made' } }),
+  replaceScimUser: ({ scimUserId }) => ({ path: `/Users/${scimUserId}`, body: { userName: 'replaced' } }),
+  patchScimUser: ({ scimUserId }) => ({
+    path: `/Users/${scimUserId}`,
+    body: { Operations: [{ op: 'replace', path: 'displayName', value: 'Patched' }] },
+  }),
+  createScimGroup: () => ({ path: '/Groups', body: { displayName: 'made' } }),
+  replaceScimGroup: ({ scimGroupId, scimUserId }) => ({
+    path: `/Groups/${scimGroupId}`,
+    body: { displayName: 'replaced', members: [{ value: scimUserId }] },
+  }),
+  patchScimGroup: ({ scimGroupId, scimUserId }) => ({
+    path: `/Groups/${scimGroupId}`,
+    body: { Operations: [{ op: 'remove', path: `members[value eq "${scimUserId}"]` }] },
+  }),
+  createScimGroupMapping: ({ scimGroupId, workspaceId }) => ({
+    path: '/scim/group-mappings',
+    body: { scim_group_id: scimGroupId, workspace_id: workspaceId, role: 'member' },
+  }),
+  updateScimGroupMapping: ({ mappingId }) => ({ path: `/scim/group-mappings/${mappingId}`, body: { role: 'admin' } }),
+  deleteScimGroupMapping: ({ mappingId }) => ({ path: `/scim/group-mappings/${mappingId}?keep_members=false` }),
+  createScimSyncJob: () => ({ path: '/scim/sync-jobs', body: {} }),
+  deleteScimGroup: ({ scimGroupId }) => ({ path: `/Groups/${scimGroupId}` }),
+  deleteScimUser: ({ scimUserId }) => ({ path: `/Users/${scimUserId}` }),
+  deleteWorkspace: ({ workspaceId }) => ({ path: `/workspaces/${workspaceId}` }),
+  deleteKey: ({ hash }) => ({ path: `/keys/${hash}` }),
+};
+
+/** Only the contracts are read; nothing is called. */
+const contracts = operations({ limits: { inferenceBodyBytes: 1024 } } as Parameters<typeof operations>[0]);
+const changing = new Map(contracts.filter(({ method }) => method !== 'GET').map((each) => [each.id, each]));
+
+test('of every operation that is not a GET it is said how it changes something, or why it does not', () => {
+  const told = [...Object.keys(CALLS), ...Object.keys(EXCEPTIONS)];
+  assert.deepEqual(
+    [...changing.keys()].filter((id) => !told.includes(id)),
+    [],
+    'these are neither called here nor excepted',
+  );
+});
+
+test('every change of the control plane is in the audit log, with who asked for it and from where', async (t) => {
+  const directory = await startDirectory(t, { yaml: { trusted_proxies: ['127.0.0.1'] } });
+  const { control, gateway, token } = directory;
+  const known: Known = {
+    hash: (await control.keyIn(undefined, 'kept')).hash,
+    userId: (await control.call('GET', '/key')).body.data.creator_user_id,
+    workspaceId: (await control.made({ name: 'kept', slug: 'kept' })).id,
+    guardrailId: (await control.call('POST', '/guardrails', { name: 'kept' })).body.data.id,
+    scimUserId: (await directory.user('kept')).id,
+    scimGroupId: (await directory.group('kept')).id,
+    mappingId: '',
+  };
+  const ask = async ({ method, root }: Operation, { path, body }: Call) => {
+    const response = await fetch(root ? `${gateway.url}/scim/v2${path}` : gateway.api + path, {
+      method,
+      headers: {
+        authorization: `Bearer ${root ? token : MANAGEMENT_KEY}`,
+        'content-type': root ? 'application/scim+json' : 'application/json',
+        'x-forwarded-for': '192.0.2.7',
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    assert.ok(response.ok, `${method} ${path}: ${text}`);
+    return { requestId: response.headers.get('x-request-id'), answer: text === '' ? undefined : JSON.parse(text) };
+  };
+  for (const [id, call] of Object.entries(CALLS)) {
+    const operation = changing.get(id);
+    assert.ok(operation, `there is no operation ${id}`);
+    const { requestId, answer } = await ask(operation, call(known));
+    if (id === 'createScimGroupMapping') known.mappingId = answer.data.id;
+    const { body } = await control.call('GET', '/audit?limit=100');
+    const entries = (body.data as Json[]).filter((entry) => entry.request_id === requestId);
+    assert.ok(entries.length > 0, `${id} changed something without an entry`);
+    for (const entry of entries) {
+      assert.equal(entry.actor.type, operation.access === 'scim' ? 'scim' : 'key', id);
+      assert.match(entry.actor.key_hash, /^[0-9a-f]{64}$/, id);
+      assert.equal(entry.source_address, '192.0.2.7', id);
+    }
+  }
+});
