@@ -196,14 +196,17 @@ test('a feature that a service lacks refuses the endpoint by its name', async ()
   const schema = { type: 'json_schema', json_schema: { name: 'a', schema: { type: 'object' } } };
   for (const [provider, body, field] of [
     ['perplexity', { tools: [TOOL] }, 'tools'],
-    ['deepseek', { response_format: schema }, 'response_format'],
-    ['zai', { response_format: schema }, 'response_format'],
+    ['deepseek', { response_format: { type: 'python' } }, 'response_format'],
   ] as const) {
     const { status, json } = await ask(gateway, 'chat', `test/${provider}`, { messages: [USER], ...body });
     assert.equal(status, 400);
     assert.deepEqual(json.error.metadata.unsupported, [field]);
   }
   assert.equal((await sent('perplexity', { tools: [TOOL], tool_choice: 'none' })).tools, undefined);
+  for (const provider of ['deepseek', 'zai']) {
+    const { tools, response_format } = await sent(provider, { response_format: schema });
+    assert.deepEqual([tools[0].function.parameters, response_format], [{ type: 'object' }, undefined]);
+  }
   assert.deepEqual((await sent('deepseek', { response_format: { type: 'json_object' } })).response_format, {
     type: 'json_object',
   });

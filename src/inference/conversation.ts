@@ -6,6 +6,7 @@ import type {
   EncodeTarget,
   FailureContext,
   MediumKind,
+  Needs,
   SpokenFormat,
   Stamp,
 } from '../formats/conversation/format.ts';
@@ -20,7 +21,7 @@ import { type Fetched, pathOf, remoteMedia } from './media/remote.ts';
 import { type Metered, meter, promptEstimate } from './meter.ts';
 import type { InferenceParts } from './parts.ts';
 import type { InferenceRequest } from './request.ts';
-import { isPricedTier } from './routing/index.ts';
+import { isOutputFeature, isPricedTier } from './routing/index.ts';
 import type { Attempt, AttemptAbout, CostBound, Estimate, Task } from './task.ts';
 import { Transcript } from './transcript.ts';
 import { type Passage, Translation } from './translate.ts';
@@ -173,17 +174,28 @@ export class ConversationTask implements Task {
       dialect: kind.dialect,
     };
     let refused: Uncarried | undefined;
-    for (const form of formsFor(kind, endpoint.upstreamId, this.#request.format.id, endpoint.speaks)) {
-      const spoken = spokenFormat(form);
-      try {
-        return { spoken, passage: this.#translation.toward(spoken, target, this.#media) };
-      } catch (error) {
-        if (!(error instanceof Uncarried)) throw error;
-        refused ??= error;
+    const forms = formsFor(kind, endpoint.upstreamId, this.#request.format.id, endpoint.speaks);
+    for (const byTool of needsOutputTool(endpoint, this.#request.asked.needs) ? [true] : [false, true]) {
+      // A tool stands for the format of the answer only where none of the forms has a place for that.
+      if (byTool && refused !== undefined && refused.feature !== 'response_format') break;
+      for (const form of forms) {
+        const spoken = spokenFormat(form);
+        try {
+          return { spoken, passage: this.#translation.toward(spoken, target, this.#media, byTool) };
+        } catch (error) {
+          if (!(error instanceof Uncarried)) throw error;
+          refused ??= error;
+        }
       }
     }
     throw refused ?? new Uncarried('model', `${endpoint.provider.name} serves no conversations`);
   }
+}
+
+/** The catalog says that the model takes tools, and no format of the answer. */
+function needsOutputTool({ supportedParameters: known, partial }: Endpoint, needs: Needs | undefined): boolean {
+  if (known === null || needs === undefined || partial?.parameters) return false;
+  return needs.features.some((name) => isOutputFeature(name) && !known.includes(name));
 }
 
 /** The names in a header that lists them. */

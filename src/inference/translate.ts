@@ -19,6 +19,7 @@ import type {
 import { Losses, Uncarried } from '../formats/conversation/losses.ts';
 import { collect, eventsOf } from '../formats/conversation/replay.ts';
 import { Portable, Rounds } from '../formats/deferred/index.ts';
+import { type OutputTool, outputDecoder, outputTurn, withOutputTool } from '../formats/output-tool/index.ts';
 import { type Fetched, withMedia } from './media/remote.ts';
 
 /** Writes a streamed answer, relayed or translated: the same three calls (formats/conversation/format.ts). */
@@ -68,16 +69,21 @@ export class Translation {
 
   /**
    * @param media what was fetched for this endpoint: with any, its own form is translated too, as bytes are put in
+   * @param outputByTool the format of the answer goes out as a tool (formats/output-tool)
    * @throws Uncarried when the spoken form cannot hold the request.
    */
-  toward(spoken: SpokenFormat, target: EncodeTarget, media: Fetched = NONE): Passage {
+  toward(spoken: SpokenFormat, target: EncodeTarget, media: Fetched = NONE, outputByTool = false): Passage {
     if (spoken.id !== this.format.id) this.#refuseOwnFeatures();
-    if (isGiven(this.document.structure['deferred_tools'])) {
-      return new DeferredPassage(this.format, spoken, withMedia(this.conversation, media), target);
+    const deferred = isGiven(this.document.structure['deferred_tools']);
+    if (spoken.id === this.format.id && media.size === 0 && !deferred && !outputByTool) {
+      return new RelayPassage(this.format, spoken, this.document, target);
     }
-    return spoken.id === this.format.id && media.size === 0
-      ? new RelayPassage(this.format, spoken, this.document, target)
-      : new TranslatedPassage(this.format, spoken, withMedia(this.conversation, media), target);
+    const tool = outputByTool ? withOutputTool(this.conversation) : undefined;
+    if (outputByTool && tool === undefined) {
+      throw new Uncarried('response_format', 'no call of a tool can stand for this format of the answer');
+    }
+    const conversation = withMedia(tool?.conversation ?? this.conversation, media);
+    return new (deferred ? DeferredPassage : TranslatedPassage)(this.format, spoken, conversation, target, tool);
   }
 
   #refuseOwnFeatures(): void {
@@ -133,16 +139,25 @@ class TranslatedPassage implements Passage {
   readonly #format: ServedFormat;
   readonly #spoken: SpokenFormat;
   readonly #dialect: Dialect;
+  readonly #tool: OutputTool | undefined;
 
-  constructor(format: ServedFormat, spoken: SpokenFormat, conversation: Conversation, target: EncodeTarget) {
+  constructor(
+    format: ServedFormat,
+    spoken: SpokenFormat,
+    conversation: Conversation,
+    target: EncodeTarget,
+    tool: OutputTool | undefined,
+  ) {
     this.#format = format;
     this.#spoken = spoken;
     this.#dialect = target.dialect;
+    this.#tool = tool;
     this.body = stringifyJson(spoken.encode(inTier(conversation, target), target, this.losses));
   }
 
   decoder(seed: string): TurnDecoder {
-    return this.#spoken.decoder(this.#dialect, seed);
+    const decoder = this.#spoken.decoder(this.#dialect, seed);
+    return this.#tool === undefined ? decoder : outputDecoder(decoder, this.#tool);
   }
 
   writer(stamp: Stamp): StreamWriter {
@@ -150,7 +165,10 @@ class TranslatedPassage implements Passage {
   }
 
   readWhole(text: string, seed: string): WholeReply | { failure: UpstreamFailure } {
-    const decode = (value: unknown) => this.#spoken.decodeReply(value, this.#dialect, seed);
+    const decode = (value: unknown) => {
+      const reply = this.#spoken.decodeReply(value, this.#dialect, seed);
+      return 'failure' in reply || this.#tool === undefined ? reply : { turn: outputTurn(reply.turn, this.#tool) };
+    };
     return readWhole(text, decode, (_value, turn, stamp, closing) =>
       stringifyJson(this.#format.encodeReply(turn, stamp, closing)),
     );
@@ -166,12 +184,20 @@ class DeferredPassage implements Passage {
   readonly #spoken: SpokenFormat;
   readonly #target: EncodeTarget;
   readonly #rounds: Rounds;
+  readonly #tool: OutputTool | undefined;
 
-  constructor(format: ServedFormat, spoken: SpokenFormat, conversation: Conversation, target: EncodeTarget) {
+  constructor(
+    format: ServedFormat,
+    spoken: SpokenFormat,
+    conversation: Conversation,
+    target: EncodeTarget,
+    tool: OutputTool | undefined,
+  ) {
     if ((conversation.choices ?? 1) > 1) throw new Uncarried('n', 'deferred tools are searched for one answer');
     this.#format = format;
     this.#spoken = spoken;
     this.#target = target;
+    this.#tool = tool;
     const portable = new Portable(inTier(conversation, target), conversation.deferred!, target.compileRegex!);
     this.#rounds = new Rounds(portable, format.id, outputLeft(conversation, target));
     this.body = this.#encode();
@@ -188,7 +214,8 @@ class DeferredPassage implements Passage {
   }
 
   decoder(seed: string): TurnDecoder {
-    return this.#rounds.decoder(this.#spoken.decoder(this.#target.dialect, this.#seed(seed)));
+    const decoder = this.#rounds.decoder(this.#spoken.decoder(this.#target.dialect, this.#seed(seed)));
+    return this.#tool === undefined ? decoder : outputDecoder(decoder, this.#tool);
   }
 
   writer(stamp: Stamp): StreamWriter {
@@ -201,7 +228,7 @@ class DeferredPassage implements Passage {
     if ('failure' in read) return read;
     const gathered = this.#rounds.whole(read.turn);
     if ('failure' in gathered) return gathered;
-    const { turn } = gathered;
+    const turn = this.#tool === undefined ? gathered.turn : outputTurn(gathered.turn, this.#tool);
     return { turn, write: (stamp, closing) => stringifyJson(this.#format.encodeReply(turn, stamp, closing)) };
   }
 

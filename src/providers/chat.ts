@@ -16,6 +16,7 @@ export const chat: ProviderKind = {
 /** The kind by that name: a server of unknown make, which may have vectors and ranking at the usual paths too. */
 export const anyChat: ProviderKind = {
   ...chat,
+  dialect: { chat: { grammar: 'response_format', python: true } },
   embedding: openaiEmbedding({ inputTypeMember: 'input_type', parts: 'public' }),
   rerank: rerankAdapter({ images: 'public' }),
 };

@@ -22,6 +22,8 @@ export const fireworks: ProviderKind = {
         { words: { minimal: 'low' } },
       ],
       thinkTags: true,
+      // docs.fireworks.ai/structured-responses/structured-output-grammar-based
+      grammar: 'response_format',
     },
   },
   embedding: openaiEmbedding({ takesUser: false, takesEncoding: false }),

@@ -10,7 +10,9 @@ export const llamacpp: ProviderKind = {
   name: 'llama.cpp',
   baseUrl: 'http://127.0.0.1:8080/v1',
   author: 'llamacpp',
-  dialect: { chat: { toolChoiceWords: true, reasoningReplay: 'reasoning_content', thinkTags: true } },
+  dialect: {
+    chat: { grammar: 'grammar', toolChoiceWords: true, reasoningReplay: 'reasoning_content', thinkTags: true },
+  },
   embedding: openaiEmbedding({ takesUser: false }),
   rerank: rerankAdapter(),
 };

@@ -15,7 +15,16 @@ export const openrouter: ProviderKind = {
   baseUrl: 'https://openrouter.ai/api/v1',
   environment: 'OPENROUTER_API_KEY',
   author: 'openrouter',
-  dialect: { chat: { reasoning: 'object', reasoningDetails: true, reasoningReplay: 'reasoning', cacheControl: true } },
+  dialect: {
+    chat: {
+      reasoning: 'object',
+      reasoningDetails: true,
+      reasoningReplay: 'reasoning',
+      cacheControl: true,
+      grammar: 'response_format',
+      python: true,
+    },
+  },
   embedding: openaiEmbedding({ inputTypeMember: 'input_type', parts: 'public' }),
   rerank: rerankAdapter({ images: 'public' }),
   image: publicImages,

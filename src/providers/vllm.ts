@@ -14,7 +14,7 @@ export const vllm: ProviderKind = {
   name: 'vLLM',
   baseUrl: 'http://127.0.0.1:8000/v1',
   author: 'vllm',
-  dialect: { chat: { reasoningReplay: 'reasoning', thinkTags: true } },
+  dialect: { chat: { grammar: 'structured_outputs', reasoningReplay: 'reasoning', thinkTags: true } },
   // Some of its versions write base64 of doubles.
   embedding: openaiEmbedding({ takesEncoding: false }),
   rerank: rerankAdapter(),

@@ -58,14 +58,26 @@ function adaptTools(request: Parameters, dialect: ChatDialect, changes: Map<stri
   changes.set('tools', only);
 }
 
+function adaptGrammar(grammar: unknown, dialect: ChatDialect, changes: Map<string, unknown>): void {
+  if (dialect.grammar === undefined) throw new Uncarried('response_format', 'the upstream takes no grammar');
+  if (dialect.grammar === 'response_format') return;
+  changes.set('response_format', undefined);
+  changes.set(dialect.grammar, dialect.grammar === 'grammar' ? grammar : { grammar });
+}
+
 const ANY_OBJECT: JsonObject = {
   type: 'json_schema',
   json_schema: { name: 'answer', schema: { type: 'object', additionalProperties: true } },
 };
 
 function adaptOutput(request: Parameters, dialect: ChatDialect, changes: Map<string, unknown>): void {
-  if (!dialect.jsonBySchema && dialect.lacks === undefined) return;
-  const type = object(request.read('response_format'))?.['type'];
+  if (!request.has('response_format')) return;
+  const format = object(request.read('response_format'));
+  const type = format?.['type'];
+  if (type === 'grammar') adaptGrammar(format!['grammar'], dialect, changes);
+  if (type === 'python' && !dialect.python) {
+    throw new Uncarried('response_format', 'the upstream has no output format python');
+  }
   if (type === 'json_schema' && dialect.lacks?.includes('json_schema')) {
     throw new Uncarried('response_format', 'the upstream takes no schema for its answer');
   }

@@ -42,6 +42,13 @@ export interface ChatDialect {
   lacks?: readonly ('tools' | 'json_schema')[];
   /** `json_object` is not known, only a schema: it is sent as the schema of any object. */
   jsonBySchema?: boolean;
+  /**
+   * Where a grammar for the answer stands: in the `response_format` as the client wrote it, in a member `grammar`
+   * (llama.cpp), in `structured_outputs` (vLLM). Default: the service takes none.
+   */
+  grammar?: 'response_format' | 'grammar' | 'structured_outputs';
+  /** The `response_format` of the type `python` is known. Default false. */
+  python?: boolean;
   /** `tool_choice` is a word, never an object: a forced tool goes out as `required`, alone in the list. */
   toolChoiceWords?: boolean;
   /** Messages: members by role that are taken, all others are refused and left out. Default: all are sent. */

@@ -56,7 +56,16 @@ const TARGET: EncodeTarget = {
   maxOutputTokens: null,
   origin: 'unknown',
   user: 'hash',
-  dialect: { chat: { developerRole: true, cacheControl: true, reasoning: 'object', reasoningDetails: true } },
+  dialect: {
+    chat: {
+      developerRole: true,
+      cacheControl: true,
+      reasoning: 'object',
+      reasoningDetails: true,
+      grammar: 'response_format',
+      python: true,
+    },
+  },
 };
 
 const STAMP: Stamp = { id: 'gen-1', model: 'some/model', provider: 'Some', created: 7, usage: 'chunk' };
@@ -74,7 +83,12 @@ test('decoding what was encoded gives the same conversation, and loses nothing o
 });
 
 test('one more round keeps the earlier messages byte for byte', () => {
-  const dialects = [TARGET.dialect, {}, { chat: { reasoningReplay: 'reasoning_content' as const } }];
+  const outputs = { grammar: 'response_format', python: true } as const;
+  const dialects = [
+    TARGET.dialect,
+    { chat: outputs },
+    { chat: { ...outputs, reasoningReplay: 'reasoning_content' as const } },
+  ];
   fc.assert(
     fc.property(arbitraryConversation(ABILITIES), arbitraryRound(ABILITIES, 9), (conversation, round) => {
       for (const dialect of dialects) {

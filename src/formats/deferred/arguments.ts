@@ -53,10 +53,10 @@ class Fit {
       const problem = this.look(value, each, path, depth + 1);
       if (problem !== undefined) return problem;
     }
-    const any = listOf(schema['anyOf']);
-    if (any.length > 0) {
-      const problems = this.#tryAll(value, any, path, depth);
-      if (problems.length === any.length) return problems[0];
+    const some = listOf(schema['anyOf']);
+    if (some.length > 0) {
+      const problems = this.#tryAll(value, some, path, depth);
+      if (problems.length === some.length) return problems[0];
     }
     const one = listOf(schema['oneOf']);
     if (one.length > 0) {

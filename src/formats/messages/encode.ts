@@ -45,7 +45,7 @@ export function encode(conversation: Conversation, target: EncodeTarget, losses:
   const forced = toolChoice?.['type'] === 'any' || toolChoice?.['type'] === 'tool';
   const context = { forced, unsignedCall: continuesUnsignedCall(messages) };
   const { thinking, config } = encodeThinking(conversation, target, maxTokens, context, losses);
-  const format = encodeOutput(conversation);
+  const format = encodeOutput(conversation, target.model);
   if (format !== undefined) config['format'] = format;
   const { output_config: _, metadata, ...extras } = conversation.extras?.messages ?? {};
   const { hosted } = target.dialect.messages ?? {};
@@ -98,13 +98,17 @@ function refuseUncarried(conversation: Conversation): void {
   }
 }
 
-function encodeOutput(conversation: Conversation): Fields | undefined {
+/** Models older than structured outputs (platform.claude.com, "Structured outputs"). */
+const SCHEMALESS = /claude-(?:[123]\b|instant|(?:opus|sonnet)-4(?:-0|-20\d{6}|@|$|:))/;
+
+function encodeOutput(conversation: Conversation, model: string): Fields | undefined {
   const { output } = conversation;
   if (output === undefined || output.type === 'text') return undefined;
   if (output.type !== 'schema') {
     throw new Uncarried('response_format', `the messages form has no output format ${output.type}`);
   }
   if (output.schema === undefined) throw new Uncarried('response_format', 'the messages form needs the schema');
+  if (SCHEMALESS.test(model)) throw new Uncarried('response_format', 'this model takes no schema for its answer');
   return { type: 'json_schema', schema: output.schema };
 }
 

@@ -15,6 +15,6 @@
 export { type Credential, Credentials } from './credentials.ts';
 export { Health } from './health.ts';
 export { type Candidate, type Route, type RoutingParts, type RoutingRequest, route } from './route.ts';
-export { leavesEndpoint, type RoutingPolicy } from './rules.ts';
+export { isOutputFeature, leavesEndpoint, type RoutingPolicy } from './rules.ts';
 export { type SessionKey, Sessions, sessionKey } from './sessions.ts';
 export { isPricedTier } from './tiers.ts';

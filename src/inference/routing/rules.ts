@@ -169,7 +169,9 @@ function addNeeds(rules: Rule[], needs: Needs, requireParameters: boolean): void
   }
   for (const name of needs.features) {
     feature(name, PATHS[name] ?? name, ({ parameters, endpoint }) => {
-      return endpoint.partial?.parameters || (parameters?.has(name) ?? true);
+      // An answer in a format can be the argument of a tool.
+      const known = parameters === null || parameters.has(name) || (isOutputFeature(name) && parameters.has('tools'));
+      return endpoint.partial?.parameters || known;
     });
   }
   if (!requireParameters || needs.parameters.length === 0) return;
@@ -181,6 +183,11 @@ function addNeeds(rules: Rule[], needs: Needs, requireParameters: boolean): void
       return parameters !== null && needs.parameters.every((names) => names.some((name) => parameters.has(name)));
     },
   });
+}
+
+/** Whether the feature is a format of the answer. */
+export function isOutputFeature(name: string): boolean {
+  return name === 'structured_outputs' || name === 'response_format';
 }
 
 const PATHS: Readonly<Record<string, string>> = {

@@ -1,0 +1,243 @@
+/**
+ * A format of the output where the upstream has none for it (or none beside tools): the answer is the argument of a tool
+ * that the model must call, and reaches the client as the text that it asked for. Not a format: it stands between the
+ * conversation and the form that is spoken.
+ */
+import { scanMembers } from '../../base/json.ts';
+import type { Conversation, FunctionTool, Message, Turn, TurnEvent } from '../conversation/conversation.ts';
+import { effortOf } from '../conversation/effort.ts';
+import { type Fields, fieldsOf, isFields, textOf } from '../conversation/fields.ts';
+import type { TurnDecoder } from '../conversation/format.ts';
+import { collect, eventsOf } from '../conversation/replay.ts';
+
+/** The member that holds an answer whose schema is not that of an object. */
+const WRAPPER = 'answer';
+const ANY_OBJECT: Fields = { type: 'object', properties: {}, additionalProperties: true };
+
+export interface OutputTool {
+  /** What goes upstream. */
+  conversation: Conversation;
+  name: string;
+  /** The answer is a member of the arguments, not all of them. */
+  wrapped: boolean;
+}
+
+/** Undefined where no tool could stand for the output: there is no format, or one that is no JSON. */
+export function withOutputTool(conversation: Conversation): OutputTool | undefined {
+  const { output, toolChoice, tools = [] } = conversation;
+  if (output?.type !== 'json' && output?.type !== 'schema') return undefined;
+  const { output: _, ...plain } = conversation;
+  // A call is wanted, not an answer.
+  if (toolChoice?.mode === 'required' || toolChoice?.mode === 'tool')
+    return { conversation: plain, name: '', wrapped: false };
+  if (toolChoice?.mode === 'opaque') return undefined;
+  const given = output.type === 'schema' ? output.schema : undefined;
+  const wrapped = isFields(given) && given['type'] !== 'object';
+  // Addresses within the schema would not be right any more.
+  if (wrapped && JSON.stringify(given).includes('"$ref"')) return undefined;
+  const name = freeName(output.type === 'schema' ? output.name : undefined, tools.map(nameOf));
+  const tool: FunctionTool = {
+    type: 'function',
+    name,
+    description:
+      (output.type === 'schema' ? output.description : undefined) ??
+      'Gives the answer to the user, who sees nothing but the arguments of this call.',
+    parameters: wrapped ? wrapperOf(given) : (given ?? ANY_OBJECT),
+    ...(output.type === 'schema' && output.strict === true && { strict: true }),
+  };
+  const others = toolChoice?.mode !== 'none' && tools.length > 0;
+  // Services that think refuse to be forced meanwhile: such a model is told instead.
+  const thinks = ![undefined, 'none'].includes(effortOf(conversation.reasoning, null)) || asksToThink(conversation);
+  const settings = others ? plain.settings : { ...plain.settings, parallelToolCalls: false };
+  return {
+    conversation: {
+      ...plain,
+      settings,
+      messages: thinks ? [...instructed(plain.messages, name)] : plain.messages,
+      tools: [...tools, tool],
+      toolChoice: thinks
+        ? { mode: 'auto' }
+        : others || tools.length === 0
+          ? { mode: 'required' }
+          : { mode: 'tool', name },
+    },
+    name,
+    wrapped,
+  };
+}
+
+function asksToThink({ reasoning }: Conversation): boolean {
+  if (reasoning === undefined) return false;
+  const { enabled, adaptive, budgetTokens } = reasoning;
+  return enabled === true || adaptive === true || (budgetTokens ?? 0) > 0;
+}
+
+/** In front of everything else, where it stays the same from turn to turn. */
+function instructed(messages: readonly Message[], name: string): Message[] {
+  const text = `When you answer the user, do so by one call of the tool ${name}, without any other text.`;
+  const first = messages[0];
+  if (first?.role !== 'system') return [{ role: 'system', parts: [{ type: 'text', text }] }, ...messages];
+  return [{ ...first, parts: [...first.parts, { type: 'text', text }] }, ...messages.slice(1)];
+}
+
+function nameOf(tool: { type: string; name?: string; value?: unknown }): string {
+  return tool.name ?? textOf(fieldsOf(tool.value)['name']);
+}
+
+function freeName(wanted: string | undefined, taken: readonly string[]): string {
+  const base = wanted !== undefined && /^[a-zA-Z0-9_-]{1,60}$/.test(wanted) ? wanted : WRAPPER;
+  if (!taken.includes(base)) return base;
+  for (let number = 2; ; number++) if (!taken.includes(`${base}_${number}`)) return `${base}_${number}`;
+}
+
+function wrapperOf(schema: unknown): Fields {
+  return { type: 'object', properties: { [WRAPPER]: schema }, required: [WRAPPER], additionalProperties: false };
+}
+
+/** Reads answers in which the tool may have been called. @param tool of `withOutputTool` */
+export function outputDecoder(inner: TurnDecoder, tool: OutputTool): TurnDecoder {
+  if (tool.name === '') return inner;
+  const answer = new OutputEvents(tool);
+  return {
+    read: (name, data, value) => answer.take(inner.read(name, data, value)),
+    close: () => answer.take(inner.close()),
+  };
+}
+
+/** The same for a whole answer. */
+export function outputTurn(turn: Turn, tool: OutputTool): Turn {
+  if (tool.name === '') return turn;
+  const { choices } = collect(new OutputEvents(tool).take(eventsOf(turn)));
+  return { ...turn, choices };
+}
+
+interface ChoiceState {
+  /** Where parts of the upstream stand in the answer. */
+  places: Map<number, number>;
+  next: number;
+  /** Events of texts before it is known whether they are the answer. */
+  held: TurnEvent[];
+  /** Parts that are the answer. */
+  answers: Map<number, { text: string; stopped: boolean }>;
+  calls: number;
+  answered: boolean;
+}
+
+class OutputEvents {
+  readonly #tool: OutputTool;
+  readonly #choices = new Map<number, ChoiceState>();
+
+  constructor(tool: OutputTool) {
+    this.#tool = tool;
+  }
+
+  take(events: readonly TurnEvent[]): TurnEvent[] {
+    const shown: TurnEvent[] = [];
+    for (const event of events) {
+      if ('choice' in event) this.#one(event, this.#choice(event.choice), shown);
+      else shown.push(event);
+    }
+    return shown;
+  }
+
+  #choice(number: number): ChoiceState {
+    let state = this.#choices.get(number);
+    if (state === undefined) {
+      state = { places: new Map(), next: 0, held: [], answers: new Map(), calls: 0, answered: false };
+      this.#choices.set(number, state);
+    }
+    return state;
+  }
+
+  #one(event: Extract<TurnEvent, { choice: number }>, state: ChoiceState, shown: TurnEvent[]): void {
+    switch (event.type) {
+      case 'partStart':
+        this.#start(event, state, shown);
+        break;
+      case 'partDelta':
+      case 'partStop':
+        this.#more(event, state, shown);
+        break;
+      case 'finish':
+        if (!state.answered) this.#release(state, shown);
+        shown.push(this.#finish(event, state));
+        break;
+      default:
+        shown.push(event);
+    }
+  }
+
+  #start(event: Extract<TurnEvent, { type: 'partStart' }>, state: ChoiceState, shown: TurnEvent[]): void {
+    const { part, choice, index } = event;
+    if (part.type === 'text') {
+      state.held.push(event);
+      return;
+    }
+    if (part.type !== 'toolCall') {
+      this.#place(event, state, shown);
+    } else if (part.name !== this.#tool.name) {
+      // What it says before it calls is for the client.
+      this.#release(state, shown);
+      state.calls += 1;
+      this.#place(event, state, shown);
+    } else {
+      // What it says beside the answer would spoil it.
+      state.held = [];
+      state.answered = true;
+      state.answers.set(index, { text: part.arguments, stopped: false });
+      const text = this.#tool.wrapped ? '' : part.arguments;
+      this.#place({ type: 'partStart', choice, index, part: { type: 'text', text } }, state, shown);
+    }
+  }
+
+  #place(event: Extract<TurnEvent, { type: 'partStart' }>, state: ChoiceState, shown: TurnEvent[]): void {
+    const place = state.next++;
+    state.places.set(event.index, place);
+    shown.push({ ...event, index: place });
+  }
+
+  #more(event: Extract<TurnEvent, { type: 'partDelta' | 'partStop' }>, state: ChoiceState, shown: TurnEvent[]): void {
+    const index = state.places.get(event.index);
+    if (index === undefined) {
+      if (!state.answered) state.held.push(event);
+      return;
+    }
+    const answer = state.answers.get(event.index);
+    if (answer === undefined) shown.push({ ...event, index });
+    else if (event.type === 'partDelta') this.#write(event.choice, index, answer, event.delta.arguments ?? '', shown);
+    else this.#complete(event.choice, index, answer, shown);
+  }
+
+  #write(choice: number, index: number, answer: { text: string }, more: string, shown: TurnEvent[]): void {
+    answer.text += more;
+    if (!this.#tool.wrapped && more !== '') shown.push({ type: 'partDelta', choice, index, delta: { text: more } });
+  }
+
+  #complete(choice: number, index: number, answer: { text: string; stopped: boolean }, shown: TurnEvent[]): void {
+    const text = this.#tool.wrapped ? unwrap(answer.text) : answer.text.trim() === '' ? '{}' : '';
+    if (text !== '') shown.push({ type: 'partDelta', choice, index, delta: { text } });
+    shown.push({ type: 'partStop', choice, index });
+  }
+
+  #release(state: ChoiceState, shown: TurnEvent[]): void {
+    for (const event of state.held) {
+      if (event.type === 'partStart') this.#place(event, state, shown);
+      else if (event.type === 'partDelta' || event.type === 'partStop') {
+        shown.push({ ...event, index: state.places.get(event.index)! });
+      }
+    }
+    state.held = [];
+  }
+
+  #finish(event: Extract<TurnEvent, { type: 'finish' }>, state: ChoiceState): TurnEvent {
+    const { finish } = event;
+    if (!state.answered || state.calls > 0 || finish.unified !== 'tool_calls') return event;
+    return { ...event, finish: { ...finish, unified: 'stop' } };
+  }
+}
+
+/** As it was written; what was cut off stays as far as it came. */
+function unwrap(text: string): string {
+  const member = scanMembers(text).find(({ key }) => key === WRAPPER);
+  return member === undefined ? text : text.slice(member.valueStart, member.valueEnd);
+}
