@@ -27,7 +27,7 @@ import {
 import { createObservability, type Exposed } from './observability/index.ts';
 import { operations } from './operations.ts';
 import { createTransport, Discovery, KINDS, type LocalServer, outgoingOf, providersFrom } from './providers/index.ts';
-import { endMappings, SyncRunner } from './scim/index.ts';
+import { endMappings, oneWriter, SyncRunner } from './scim/index.ts';
 import { createSpend } from './spend/index.ts';
 import { openChanges } from './storage/changes.ts';
 import type { Target } from './storage/connection.ts';
@@ -96,7 +96,12 @@ export async function createApp({
   });
   const transport = createTransport({ clock, log, ...outgoingOf(config) });
   const egress = createEgress({ clock, settings: () => settings.egress });
-  const syncJobs = new SyncRunner({ database, changes, egress, clock, log, source: () => settings.scim.source });
+  const scim = { database: oneWriter(database), changes, clock };
+  const syncJobs = new SyncRunner({
+    ...{ database, changes, egress, clock, log },
+    writer: scim.database,
+    source: () => settings.scim.source,
+  });
   const namespace = createNamespace(config.namespace);
   const identities = new Identities(await userHashSecret(database));
   const health = new Health(clock);
@@ -188,7 +193,7 @@ export async function createApp({
       },
       access: { database, changes, clock, usageOf: (keyIds) => spend.usageOf(keyIds) },
       guardrails: { database, changes, clock },
-      scim: { database, changes, clock },
+      scim,
       inference,
       transcripts: {
         ...{ transcripts, database, clock },

@@ -21,6 +21,12 @@ export interface GroupWriting {
   nowMs: number;
 }
 
+/** Ids of users who came and went. */
+interface Moves {
+  added: string[];
+  removed: string[];
+}
+
 const MAX_GROUPS = 10_000;
 const NAMED_IN_MESSAGE = 5;
 
@@ -37,7 +43,7 @@ export async function createGroup(
   }
   const id = uuidv7(nowMs);
   await store.insertGroup(tx, { ...facts, id, organizationId, source, createdAt: new Date(nowMs) });
-  await takeStep(tx, organizationId, id, { verb: 'add', userIds });
+  await takeStep(tx, organizationId, id, { verb: 'add', userIds }, { added: [], removed: [] });
   const after = { ...facts.attributes, members: userIds };
   await recordChange(tx, writing.author, { action: 'scim_group.created', ...groupResource(id), after });
   return id;
@@ -51,12 +57,14 @@ export async function changeGroup(
   steps: readonly MemberStep[],
 ): Promise<void> {
   const { id } = before;
-  let moved = 0;
-  for (const step of steps) moved += await takeStep(tx, organizationId, id, step);
+  const moves: Moves = { added: [], removed: [] };
+  for (const step of steps) await takeStep(tx, organizationId, id, step, moves);
+  const userIds = [...moves.added, ...moves.removed];
+  const moved = userIds.length > 0;
   const { displayName, attributes } = facts;
   const renamed = displayName !== before.displayName;
   if (renamed) await takeName(tx, organizationId, displayName, id);
-  const differs = moved > 0 || renamed || !sameAttributes(attributes, before.attributes);
+  const differs = moved || renamed || !sameAttributes(attributes, before.attributes);
   if (differs || before.source !== source) {
     await store.updateGroup(tx, { ...facts, id, source }, new Date(nowMs));
     await recordChange(tx, author, {
@@ -64,10 +72,10 @@ export async function changeGroup(
       ...groupResource(id),
       before: before.attributes,
       // Who was in it before would be told anew for each of thousands who come one at a time.
-      after: { ...attributes, ...(moved > 0 && { member_changes: steps.map(shownStep) }) },
+      after: { ...attributes, ...(moved && { members_added: moves.added, members_removed: moves.removed }) },
     });
   }
-  if (moved > 0) await applyGrants(tx, organizationId, { workspaceIds: await workspacesOf(tx, id) }, nowMs);
+  if (moved) await applyGrants(tx, organizationId, { workspaceIds: await workspacesOf(tx, id), userIds }, nowMs);
 }
 
 /** With its mappings, and with what they granted. */
@@ -86,33 +94,35 @@ function groupResource(id: string) {
   return { resourceType: 'scim_group', resourceId: id, workspaceId: null };
 }
 
-function shownStep(step: MemberStep): object {
-  return step.verb === 'removeWhere' ? { verb: 'remove_where' } : { verb: step.verb, user_ids: step.userIds };
-}
-
-/** How many came or went. */
-async function takeStep(tx: Queryable, organizationId: string, groupId: string, step: MemberStep): Promise<number> {
+/** Enters who came and who went. */
+async function takeStep(
+  tx: Queryable,
+  organizationId: string,
+  groupId: string,
+  step: MemberStep,
+  { added, removed }: Moves,
+): Promise<void> {
+  const remove = async (userIds: readonly string[]) => {
+    removed.push(...(await store.removeMembers(tx, groupId, userIds)));
+  };
   switch (step.verb) {
+    case 'replace':
+      await checkKnown(tx, organizationId, step.userIds);
+      removed.push(...(await store.keepMembers(tx, groupId, step.userIds)));
+      added.push(...(await store.addMembers(tx, groupId, step.userIds)));
+      return;
     case 'add':
       await checkKnown(tx, organizationId, step.userIds);
-      return store.addMembers(tx, groupId, step.userIds);
-    case 'replace': {
-      await checkKnown(tx, organizationId, step.userIds);
-      const gone = await store.keepMembers(tx, groupId, step.userIds);
-      return gone + (await store.addMembers(tx, groupId, step.userIds));
-    }
+      added.push(...(await store.addMembers(tx, groupId, step.userIds)));
+      return;
     case 'remove':
-      return store.removeMembers(tx, groupId, step.userIds);
+      return remove(step.userIds);
     case 'removeWhere': {
       const members = await store.membersOf(tx, [groupId]);
       const matching = members.filter(({ userId, name }) =>
         holds(step.condition, { value: userId, display: name, type: 'User' }),
       );
-      return store.removeMembers(
-        tx,
-        groupId,
-        matching.map(({ userId }) => userId),
-      );
+      return remove(matching.map(({ userId }) => userId));
     }
   }
 }

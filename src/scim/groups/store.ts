@@ -166,21 +166,25 @@ export async function unknownUsers(tx: Queryable, organizationId: string, userId
   return rows.map(({ id }) => id);
 }
 
-/** How many were not in it yet. */
-export async function addMembers(tx: Queryable, groupId: string, userIds: readonly string[]): Promise<number> {
+/** Those who were not in it yet. */
+export async function addMembers(tx: Queryable, groupId: string, userIds: readonly string[]): Promise<string[]> {
   const sql = `insert into scim_group_members (group_id, user_id) select $1, id from unnest($2::text[]) as id
-               on conflict do nothing returning user_id`;
-  return (await tx.query(sql, [groupId, userIds])).length;
+               on conflict do nothing returning user_id as "userId"`;
+  return idsIn(await tx.query(sql, [groupId, userIds]));
 }
 
-/** How many were in it. */
-export async function removeMembers(tx: Queryable, groupId: string, userIds: readonly string[]): Promise<number> {
-  const sql = 'delete from scim_group_members where group_id = $1 and user_id = any($2) returning user_id';
-  return (await tx.query(sql, [groupId, userIds])).length;
+/** Those who were in it. */
+export async function removeMembers(tx: Queryable, groupId: string, userIds: readonly string[]): Promise<string[]> {
+  const sql = `delete from scim_group_members where group_id = $1 and user_id = any($2) returning user_id as "userId"`;
+  return idsIn(await tx.query(sql, [groupId, userIds]));
 }
 
-/** How many were in it and are not among `userIds`. */
-export async function keepMembers(tx: Queryable, groupId: string, userIds: readonly string[]): Promise<number> {
-  const sql = 'delete from scim_group_members where group_id = $1 and user_id <> all($2) returning user_id';
-  return (await tx.query(sql, [groupId, userIds])).length;
+/** Takes out and yields those who are not among `userIds`. */
+export async function keepMembers(tx: Queryable, groupId: string, userIds: readonly string[]): Promise<string[]> {
+  const sql = `delete from scim_group_members where group_id = $1 and user_id <> all($2) returning user_id as "userId"`;
+  return idsIn(await tx.query(sql, [groupId, userIds]));
+}
+
+function idsIn(rows: readonly { userId: string }[]): string[] {
+  return rows.map(({ userId }) => userId);
 }

@@ -14,10 +14,17 @@ export async function applyGrants(
   nowMs: number,
 ): Promise<void> {
   if (scope.workspaceIds?.length === 0 || scope.userIds?.length === 0) return;
-  await store.takeBack(tx, organizationId, scope);
-  await store.updateGranted(tx, organizationId, scope);
-  const missing = await store.missingGrants(tx, organizationId, scope);
-  if (missing.length === 0) return;
-  const grants = missing.map((grant) => ({ ...grant, id: uuidv7(nowMs) }));
-  await store.insertGranted(tx, organizationId, grants, new Date(nowMs));
+  // Compared here: the server, which knows little of tables that just grew, would compare every row with every other.
+  const wanted = byPlace(await store.wantedGrants(tx, organizationId, scope));
+  const held = byPlace(await store.heldGrants(tx, organizationId, scope));
+  const gone = [...held].flatMap(([place, grant]) => (wanted.has(place) ? [] : [grant]));
+  const changed = [...wanted].flatMap(([place, grant]) => (held.get(place)?.role === grant.role ? [] : [grant]));
+  if (gone.length > 0) await store.takeBack(tx, gone);
+  if (changed.length === 0) return;
+  const grants = changed.map((grant) => ({ ...grant, id: uuidv7(nowMs) }));
+  await store.putGrants(tx, organizationId, grants, new Date(nowMs));
+}
+
+function byPlace(grants: readonly store.Grant[]): Map<string, store.Grant> {
+  return new Map(grants.map((grant) => [`${grant.workspaceId}/${grant.userId}`, grant]));
 }

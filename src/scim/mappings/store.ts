@@ -91,20 +91,11 @@ export interface Scope {
   userIds?: readonly string[];
 }
 
-/** `admin` comes before `member`, so the least of several roles is the highest. */
-const WANTED = `
-  wanted as (
-    select mp.workspace_id, gm.user_id, min(mp.role) as role
-      from scim_group_mappings mp
-      join scim_group_members gm on gm.group_id = mp.scim_group_id
-      join members m on m.organization_id = mp.organization_id and m.user_id = gm.user_id
-     where mp.organization_id = $1 and ($2::uuid[] is null or mp.workspace_id = any($2))
-       and ($3::text[] is null or gm.user_id = any($3))
-     group by mp.workspace_id, gm.user_id
-  )`;
-const IN_SCOPE = `wm.organization_id = $1 and ($2::uuid[] is null or wm.workspace_id = any($2))
-       and ($3::text[] is null or wm.user_id = any($3))`;
-const UNWANTED = `not exists (select 1 from wanted w where w.workspace_id = wm.workspace_id and w.user_id = wm.user_id)`;
+export interface Grant {
+  workspaceId: string;
+  userId: string;
+  role: Role;
+}
 
 const valuesOf = (organizationId: string, { workspaceIds, userIds }: Scope) => [
   organizationId,
@@ -112,46 +103,43 @@ const valuesOf = (organizationId: string, { workspaceIds, userIds }: Scope) => [
   userIds ?? null,
 ];
 
-/** Ends what no mapping grants any more; memberships by hand lose the granted role alone. */
-export async function takeBack(tx: Queryable, organizationId: string, scope: Scope): Promise<void> {
-  const values = valuesOf(organizationId, scope);
-  // Who is given a membership by hand in between keeps it: the second statement sees them, the first no more.
-  await tx.query(
-    `with ${WANTED} delete from workspace_members wm where ${IN_SCOPE} and wm.scim_managed and ${UNWANTED}`,
-    values,
-  );
-  await tx.query(
-    `with ${WANTED} update workspace_members wm set scim_role = null
-      where ${IN_SCOPE} and wm.scim_role is not null and ${UNWANTED}`,
-    values,
-  );
-}
-
-/** Writes the granted roles of who is a member already. */
-export async function updateGranted(tx: Queryable, organizationId: string, scope: Scope): Promise<void> {
-  await tx.query(
-    `with ${WANTED} update workspace_members wm set scim_role = w.role from wanted w
-      where w.workspace_id = wm.workspace_id and w.user_id = wm.user_id and wm.scim_role is distinct from w.role`,
-    valuesOf(organizationId, scope),
-  );
-}
-
-export interface Grant {
-  workspaceId: string;
-  userId: string;
-  role: Role;
-}
-
-export function missingGrants(tx: Queryable, organizationId: string, scope: Scope): Promise<Grant[]> {
+/** What the mappings grant to members: of several roles the highest, as `admin` comes before `member`. */
+export function wantedGrants(tx: Queryable, organizationId: string, scope: Scope): Promise<Grant[]> {
   return tx.query<Grant>(
-    `with ${WANTED} select w.workspace_id as "workspaceId", w.user_id as "userId", w.role from wanted w
-      where not exists (
-        select 1 from workspace_members wm where wm.workspace_id = w.workspace_id and wm.user_id = w.user_id)`,
+    `select mp.workspace_id as "workspaceId", gm.user_id as "userId", min(mp.role) as role
+       from scim_group_mappings mp
+       join scim_group_members gm on gm.group_id = mp.scim_group_id
+       join members m on m.organization_id = mp.organization_id and m.user_id = gm.user_id
+      where mp.organization_id = $1 and ($2::uuid[] is null or mp.workspace_id = any($2))
+        and ($3::text[] is null or gm.user_id = any($3))
+      group by mp.workspace_id, gm.user_id`,
     valuesOf(organizationId, scope),
   );
 }
 
-export async function insertGranted(
+/** What was granted until now. */
+export function heldGrants(tx: Queryable, organizationId: string, scope: Scope): Promise<Grant[]> {
+  return tx.query<Grant>(
+    `select workspace_id as "workspaceId", user_id as "userId", scim_role as role
+       from workspace_members
+      where organization_id = $1 and scim_role is not null and ($2::uuid[] is null or workspace_id = any($2))
+        and ($3::text[] is null or user_id = any($3))`,
+    valuesOf(organizationId, scope),
+  );
+}
+
+/** Ends memberships that were granted; those by hand lose the granted role alone. */
+export async function takeBack(tx: Queryable, grants: readonly Grant[]): Promise<void> {
+  const values = [grants.map(({ workspaceId }) => workspaceId), grants.map(({ userId }) => userId)];
+  const gone = `unnest($1::uuid[], $2::text[]) as gone (workspace_id, user_id)
+     where wm.workspace_id = gone.workspace_id and wm.user_id = gone.user_id`;
+  // Who is given a membership by hand in between keeps it: the second statement sees them, the first no more.
+  await tx.query(`delete from workspace_members wm using ${gone} and wm.scim_managed`, values);
+  await tx.query(`update workspace_members wm set scim_role = null from ${gone}`, values);
+}
+
+/** Makes memberships, or raises and lowers what is granted of those that there are. */
+export async function putGrants(
   tx: Queryable,
   organizationId: string,
   grants: readonly (Grant & { id: string })[],

@@ -18,6 +18,8 @@ export const JOBS_TOPIC = 'scim.jobs';
 
 export interface RunnerParts {
   database: Database;
+  /** What jobs write through, beside the requests that do. */
+  writer: Database;
   changes: Changes;
   egress: Egress;
   clock: Clock;
@@ -120,8 +122,8 @@ export class SyncRunner {
   }
 
   async #run({ organizationId }: store.StoredJob, proceed: () => Promise<void>): Promise<Counts> {
-    const { database, changes, clock, egress } = this.#parts;
-    const parts = { database, changes, clock, organizationId };
+    const { writer, changes, clock, egress } = this.#parts;
+    const parts = { database: writer, changes, clock, organizationId };
     const source = this.#parts.source();
     if (source === null) return recompute(parts);
     redact(source.token.reveal());
