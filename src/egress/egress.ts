@@ -1,6 +1,7 @@
 /** One fetch: hop after hop, each checked anew, under one deadline and one limit of size. */
 import type { EventEmitter } from 'node:events';
-import { Client, type Dispatcher } from 'undici';
+import type { Dispatcher } from 'undici';
+import Client from 'undici/lib/dispatcher/client.js';
 import type { Clock } from '../base/clock.ts';
 import type { EgressSettings } from '../base/config.ts';
 import { connect, type Dialling, NETWORK } from './dial.ts';

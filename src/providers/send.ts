@@ -9,7 +9,7 @@
 import type { EventEmitter } from 'node:events';
 import net from 'node:net';
 import tls from 'node:tls';
-import { Client } from 'undici';
+import Client from 'undici/lib/dispatcher/client.js';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
