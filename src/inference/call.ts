@@ -377,7 +377,8 @@ export class Call implements AttemptOwner, Interruptible {
 
   #closing(metered: Metered): Closing {
     const metadata = this.#metadata();
-    return { usage: metered.usage, cost: metered.cost, ...(metadata && { metadata }) };
+    const completed = Math.floor(this.#parts.clock.now() / 1000);
+    return { usage: metered.usage, cost: metered.cost, completed, ...(metadata && { metadata }) };
   }
 
   #metadata(): Closing['metadata'] {

@@ -89,6 +89,8 @@ export interface Cost {
 
 /** The figures that close an answer. `metadata` is `svc_metadata`, when opted in, under the key `metadataKey`. */
 export interface Closing {
+  /** Unix seconds at which the answer was complete. */
+  completed?: number;
   usage?: Usage;
   cost?: Cost;
   metadata?: { key: string; value: Record<string, unknown> };

@@ -310,3 +310,14 @@ test('log probabilities stand with the text that they are of', () => {
   ]);
   assert.deepEqual(events.at(-1).response.output[0].content[0].logprobs, [entry]);
 });
+
+test('an answer that is complete says when it was, and one that is not does not', () => {
+  const turn = (unified: 'stop' | 'length'): Turn => ({
+    choices: [{ parts: [{ type: 'text', text: 'a' }], finish: { unified, native: null } }],
+  });
+  const reply = (unified: 'stop' | 'length') => responses.encodeReply(turn(unified), STAMP, { completed: 9 }) as Json;
+  assert.deepEqual([reply('stop').completed_at, reply('length').completed_at], [9, null]);
+  const text = JSON.stringify({ id: 'resp_up', object: 'response', status: 'completed', output: [] });
+  const relayed = responses.relay.reply(text, JSON.parse(text), turn('stop'), STAMP, { completed: 9 }, {});
+  assert.equal(JSON.parse(relayed).completed_at, 9);
+});

@@ -95,7 +95,6 @@ function reply(text: string, value: unknown, turn: Turn, stamp: Stamp, closing: 
 /** Members that every response has that has ended (wire/responses.md), beside those that repeat the request. */
 const PROMISED: Readonly<Record<string, unknown>> = {
   status: 'completed',
-  completed_at: null,
   error: null,
   incomplete_details: null,
   output: [],
@@ -132,7 +131,9 @@ export function patchResponse(text: string, value: Fields, stamp: Stamp, closing
   if (value['object'] === undefined) list.push({ key: 'object', json: '"response"' });
   if (value['created_at'] === undefined) list.push({ key: 'created_at', json: String(stamp.created) });
   if (closing !== undefined) {
-    for (const [key, member] of Object.entries(PROMISED)) {
+    const done = (value['status'] ?? 'completed') === 'completed';
+    const promised = { ...PROMISED, completed_at: done ? (closing.completed ?? null) : null };
+    for (const [key, member] of Object.entries(promised)) {
       if (value[key] === undefined) list.push({ key, json: JSON.stringify(member) });
     }
     for (const key of REQUIRED) if (value[key] === undefined) list.push({ key, json: stringifyJson(asked[key]) });

@@ -79,7 +79,7 @@ export function responseOf(stamp: Stamp, state: ResponseState, closing?: Closing
     id: responseId(stamp.id),
     object: 'response',
     created_at: state.created,
-    completed_at: null,
+    completed_at: status === 'completed' ? (closing?.completed ?? null) : null,
     status,
     error: error === undefined ? null : errorField(error),
     incomplete_details: reason === undefined ? null : { reason },
