@@ -5,5 +5,5 @@
 declare module 'undici/lib/dispatcher/client.js' {
   type Client = import('undici').Client;
   const Client: typeof import('undici').Client;
-  export default Client;
+  export = Client;
 }
