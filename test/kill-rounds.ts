@@ -17,7 +17,7 @@ import {
 } from '../src/testing/gateway-process.ts';
 import { type Answer, ask } from '../src/testing/planned-client.ts';
 import type { Entry, Plan } from '../src/testing/planned-upstream.ts';
-import { connect, embeddedTarget, type Row, readRows } from './rows.ts';
+import { connect, embeddedTarget, type Row, readDays, readRows } from './rows.ts';
 
 const STREAMS = 50;
 const EVENTS = 6;
@@ -158,6 +158,9 @@ async function check(gateway: GatewayProcess, upstream: Upstream, answers: Answe
   const { data } = (await (await gateway.get('/key')).json()) as { data: { usage: number } };
   const total = rows.reduce((sum, { cost }) => sum + cost, 0n);
   assert.equal(BigInt(Math.round(data.usage * 1e9)), total, 'the counter of the key is the sum of the rows');
+  const days = await readDays(embeddedTarget(gateway.home));
+  assert.equal(days.requests, BigInt(rows.length), 'every row is in its day, once');
+  assert.equal(days.cost, total, 'the days are the sum of the rows');
   Object.assign(counts, {
     sent: answers.length,
     seen: asked.size,

@@ -49,6 +49,17 @@ export function readRows(target: Target): Promise<Row[]> {
   });
 }
 
+/** What the sums by day say of all rows together. */
+export function readDays(target: Target): Promise<{ requests: bigint; input: bigint; cost: bigint }> {
+  return withClient(target, async (client) => {
+    const { rows } = await client.query(
+      `select coalesce(sum(requests), 0)::bigint as requests, coalesce(sum(prompt_tokens), 0)::bigint as input,
+         coalesce(sum(cost_nano), 0)::bigint as cost from generation_days`,
+    );
+    return rows[0];
+  });
+}
+
 /** Rows once there are `count` of them; fails after a minute. */
 export async function rowsOnce(target: Target, count: number): Promise<Row[]> {
   const startedAt = performance.now();

@@ -154,8 +154,8 @@ export interface Spend {
   /** By key id, an entry for every asked key. */
   usageOf(keyIds: readonly string[]): Promise<Map<string, KeyUsage>>;
   /**
-   * Sums by day, model and endpoint, what this process has settled included. Reads every row of its time, so one process
-   * asks for one such sum after the other; GatewayError 503 when too many wait.
+   * Sums by day, model and endpoint, what this process has settled included. One process asks for one such sum after the
+   * other; GatewayError 503 when too many wait.
    */
   activity(query: ActivityQuery): Promise<ActivitySum[]>;
   stateOf(budgets: readonly Budget[]): Promise<BudgetState[]>;

@@ -2,6 +2,7 @@
 import type { Nano } from '../base/money.ts';
 import type { Queryable } from '../storage/database.ts';
 import { INTERVALS, windowId } from './budget.ts';
+import { addToDays, DAY_KEYS, DAY_SUMS, type DaySum } from './days/store.ts';
 import type { Entry, RowColumns } from './record.ts';
 
 const COLUMNS: readonly [name: keyof RowColumns, type: string][] = [
@@ -60,29 +61,25 @@ const NAMES = COLUMNS.map(([name]) => `"${name}"`).join(', ');
 const TYPED = COLUMNS.map(([name, type]) => `"${name}" ${type}`).join(', ');
 
 /**
- * One row comes back for each day, key, workspace and account: no window begins within a day, so these sums are all that
- * the counters need.
+ * One row comes back for each day, key, model and endpoint: no window begins within a day, so these sums are all that the
+ * counters need.
  */
 const INSERT_GENERATIONS = `
   WITH inserted AS (
     INSERT INTO generations (${NAMES})
     SELECT ${NAMES} FROM jsonb_to_recordset($1::jsonb) AS row(${TYPED})
     ON CONFLICT (id, created_at) DO NOTHING
-    RETURNING id, created_at, key_id, workspace_id, organization_id, cost_nano, byok_nano
+    RETURNING id, created_at, key_id, workspace_id, organization_id, model, endpoint_id, provider_name, input_tokens,
+      cache_read_tokens, cache_write_5m_tokens, cache_write_1h_tokens, output_tokens, reasoning_tokens, cost_nano,
+      byok_nano
   )
-  SELECT organization_id, workspace_id, key_id, min(created_at) AS created_at, array_agg(id) AS ids,
-    sum(cost_nano)::bigint AS cost_nano, sum(byok_nano)::bigint AS byok_nano
+  SELECT ${DAY_SUMS}, min(created_at) AS created_at, array_agg(id) AS ids
   FROM inserted
-  GROUP BY organization_id, workspace_id, key_id, date_trunc('day', created_at, 'UTC')`;
+  GROUP BY ${DAY_KEYS}`;
 
-interface InsertedSum {
-  organization_id: string;
-  workspace_id: string;
-  key_id: string;
+interface InsertedSum extends DaySum {
   created_at: Date;
   ids: string[];
-  cost_nano: bigint;
-  byok_nano: bigint;
 }
 
 /**
@@ -96,7 +93,8 @@ export async function enterGenerations(tx: Queryable, processId: string, entries
   const windows = new Map<string, WindowChange>();
   const leases = new Map<string, bigint>();
   const paying = new Map(entries.filter((entry) => entry.taken.length > 0).map((entry) => [entry.id, entry]));
-  for (const sum of await tx.query<InsertedSum>(INSERT_GENERATIONS, [rows])) {
+  const sums = await tx.query<InsertedSum>(INSERT_GENERATIONS, [rows]);
+  for (const sum of sums) {
     const own = new Set(windowsOf(sum));
     for (const id of own) addChange(windows, id, sum);
     if (paying.size === 0) continue;
@@ -107,6 +105,7 @@ export async function enterGenerations(tx: Queryable, processId: string, entries
   }
   const lost = await changeLeases(tx, processId, leases, windows);
   await changeWindows(tx, windows);
+  await addToDays(tx, sums);
   return lost;
 }
 

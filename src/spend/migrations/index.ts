@@ -4,5 +4,12 @@ import { ledger } from './0020-ledger.ts';
 import { generationsByMonth } from './0021-generations-by-month.ts';
 import { generationsByTime } from './0022-generations-by-time.ts';
 import { guardrailMarks } from './0023-guardrail-marks.ts';
+import { days } from './0024-days.ts';
 
-export const spendMigrations: readonly Migration[] = [ledger, generationsByMonth, generationsByTime, guardrailMarks];
+export const spendMigrations: readonly Migration[] = [
+  ledger,
+  generationsByMonth,
+  generationsByTime,
+  guardrailMarks,
+  days,
+];

@@ -1,5 +1,6 @@
 /** The tables of single months behind `generations`: made when a row comes that has none, dropped as a whole when old. */
 import type { Database, Queryable } from '../../storage/database.ts';
+import { dropDays } from '../days/store.ts';
 
 const PREFIX = 'generations_';
 /** Only one process makes or drops a month at a time. */
@@ -25,7 +26,7 @@ export async function addMonths(database: Database, months: Iterable<string>): P
 }
 
 /**
- * Drops the months that ended before `beforeMs`, a wall time. Their sums in counters stay. Waits for running statements
+ * Drops the months that ended before `beforeMs`, a wall time, with their sums by day. Those in counters stay. Waits for running statements
  * for two seconds at most: a table that is being read is dropped another time.
  * @returns the months that are gone
  */
@@ -40,7 +41,7 @@ export async function dropMonths(database: Database, beforeMs: number): Promise<
     if (month === null) continue;
     const label = `${month[1]}-${month[2]}`;
     if (nextMonth(monthStart(label)).getTime() > beforeMs) continue;
-    await database.transaction((tx) => dropMonth(tx, name));
+    await database.transaction((tx) => dropMonth(tx, name, monthStart(label)));
     dropped.push(label);
   }
   return dropped;
@@ -55,10 +56,11 @@ export async function dropWindows(database: Database, beforeMs: number): Promise
   );
 }
 
-async function dropMonth(tx: Queryable, table: string): Promise<void> {
+async function dropMonth(tx: Queryable, table: string, start: Date): Promise<void> {
   await tx.query(`set local lock_timeout = '2s'`);
   await tx.query('select pg_advisory_xact_lock($1)', [MONTHS_LOCK]);
   await tx.query(`drop table if exists ${table}`);
+  await dropDays(tx, start, nextMonth(start));
 }
 
 function monthStart(month: string): Date {

@@ -1,0 +1,82 @@
+/** Sums of generations by day, key, model and endpoint (`generation_days`). */
+import type { Queryable } from '../../storage/database.ts';
+
+/** What rows of one day, key, model and endpoint add up to. */
+export interface DaySum {
+  organization_id: string;
+  workspace_id: string;
+  key_id: string;
+  /** As `2026-11-28`. */
+  day: string;
+  model: string;
+  endpoint_id: string;
+  provider_name: string;
+  requests: bigint;
+  prompt_tokens: bigint;
+  completion_tokens: bigint;
+  reasoning_tokens: bigint;
+  cost_nano: bigint;
+  byok_nano: bigint;
+}
+
+const COLUMNS = `organization_id, day, workspace_id, key_id, model, endpoint_id, provider_name, requests, prompt_tokens,
+  completion_tokens, reasoning_tokens, cost_nano, byok_nano`;
+
+/** Of rows in a table or common expression, one for each day, key, model and endpoint. */
+export const DAY_SUMS = `organization_id, workspace_id, key_id, (created_at at time zone 'UTC')::date::text as day, model,
+  coalesce(endpoint_id, '') as endpoint_id, coalesce(max(provider_name), '') as provider_name, count(*) as requests,
+  coalesce(sum(input_tokens + cache_read_tokens + cache_write_5m_tokens + cache_write_1h_tokens), 0)::bigint
+    as prompt_tokens,
+  coalesce(sum(output_tokens), 0)::bigint as completion_tokens,
+  coalesce(sum(reasoning_tokens), 0)::bigint as reasoning_tokens,
+  sum(cost_nano)::bigint as cost_nano, sum(byok_nano)::bigint as byok_nano`;
+
+/** What `DAY_SUMS` is grouped by. */
+export const DAY_KEYS = `organization_id, workspace_id, key_id, (created_at at time zone 'UTC')::date, model,
+  coalesce(endpoint_id, '')`;
+
+/** In the transaction that enters the rows, in the order of the primary key, so that no two wait for each other. */
+export async function addToDays(tx: Queryable, sums: readonly DaySum[]): Promise<void> {
+  if (sums.length === 0) return;
+  await tx.query(
+    `insert into generation_days as own (${COLUMNS})
+     select ${COLUMNS} from jsonb_populate_recordset(null::generation_days, $1::jsonb)
+     order by organization_id, day, workspace_id, key_id, model, endpoint_id
+     on conflict (organization_id, day, workspace_id, key_id, model, endpoint_id) do update set
+       provider_name = greatest(own.provider_name, excluded.provider_name),
+       requests = own.requests + excluded.requests,
+       prompt_tokens = own.prompt_tokens + excluded.prompt_tokens,
+       completion_tokens = own.completion_tokens + excluded.completion_tokens,
+       reasoning_tokens = own.reasoning_tokens + excluded.reasoning_tokens,
+       cost_nano = own.cost_nano + excluded.cost_nano,
+       byok_nano = own.byok_nano + excluded.byok_nano`,
+    [JSON.stringify(sums.map(columnsOf))],
+  );
+}
+
+/** Only the columns, as JSON can hold them. */
+function columnsOf(sum: DaySum): Record<string, string> {
+  return {
+    organization_id: sum.organization_id,
+    day: sum.day,
+    workspace_id: sum.workspace_id,
+    key_id: sum.key_id,
+    model: sum.model,
+    endpoint_id: sum.endpoint_id,
+    provider_name: sum.provider_name,
+    requests: String(sum.requests),
+    prompt_tokens: String(sum.prompt_tokens),
+    completion_tokens: String(sum.completion_tokens),
+    reasoning_tokens: String(sum.reasoning_tokens),
+    cost_nano: String(sum.cost_nano),
+    byok_nano: String(sum.byok_nano),
+  };
+}
+
+/** @param from first day; `until` is not included */
+export async function dropDays(tx: Queryable, from: Date, until: Date): Promise<void> {
+  await tx.query('delete from generation_days where day >= $1::timestamp::date and day < $2::timestamp::date', [
+    from.toISOString(),
+    until.toISOString(),
+  ]);
+}
