@@ -22,6 +22,7 @@ import {
   type InferenceParts,
   Running,
   Sessions,
+  TokenCounter,
   userHashSecret,
 } from './inference/index.ts';
 import { createObservability, type Exposed } from './observability/index.ts';
@@ -136,6 +137,7 @@ export async function createApp({
     }),
     colleagues,
   });
+  const tokens = new TokenCounter(clock);
   const inference: InferenceParts = {
     catalog: () => catalog,
     spend,
@@ -153,6 +155,7 @@ export async function createApp({
     hedgeAfterMs: () => settings.routing.hedgeAfterMs,
     transport,
     egress,
+    tokens,
     clock,
     log,
     limits: config.limits,
@@ -248,6 +251,7 @@ export async function createApp({
       await syncJobs.close();
       await transport.close();
       await egress.close();
+      await tokens.close();
       await spend.close();
       await statistics.close();
       await cache.close();

@@ -23,6 +23,8 @@ import type { InferenceParts } from './parts.ts';
 import type { InferenceRequest } from './request.ts';
 import { isOutputFeature, isPricedTier } from './routing/index.ts';
 import type { Attempt, AttemptAbout, CostBound, Estimate, Task } from './task.ts';
+import { encodingOf } from './tokens/family.ts';
+import { requestText } from './tokens/request-text.ts';
 import { Transcript } from './transcript.ts';
 import { type Passage, Translation } from './translate.ts';
 
@@ -63,9 +65,17 @@ export class ConversationTask implements Task {
     return outputModalities === null || !outputModalities.every((modality) => OTHER_OUTPUT.has(modality));
   }
 
-  bound(endpoint: Endpoint): CostBound {
+  async countPrompt({ upstreamId }: Endpoint): Promise<number | undefined> {
+    const { document, asked } = this.#request;
+    const encoding = encodingOf(upstreamId);
+    // What a page or a second of sound counts, no text says.
+    if (encoding === undefined || asked.media.documents > 0) return undefined;
+    return this.#parts.tokens?.count(encoding, requestText(document.value));
+  }
+
+  bound(endpoint: Endpoint, promptTokens = this.promptBytes): CostBound {
     const { asked } = this.#request;
-    const bound = (this.#deferred === undefined ? boundOf : boundOfRounds)(endpoint, asked, this.promptBytes);
+    const bound = (this.#deferred === undefined ? boundOf : boundOfRounds)(endpoint, asked, promptTokens);
     return {
       nano: boundNano(bound, bound.maxOutputTokens),
       within(leftNano) {

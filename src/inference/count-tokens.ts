@@ -19,11 +19,15 @@ import { estimateTokens } from './meter.ts';
 import type { InferenceParts } from './parts.ts';
 import type { InferenceRequest } from './request.ts';
 import { routeOf } from './serve.ts';
+import { encodingOf } from './tokens/family.ts';
+import { requestText } from './tokens/request-text.ts';
 
 /** A picture of usual size. */
 const IMAGE_TOKENS = 1_600;
 /** Role and borders. */
 const MESSAGE_TOKENS = 4;
+/** What stands in front of the answer. */
+const ANSWER_TOKENS = 3;
 const LARGEST_REPLY = 64 * 1024;
 
 export interface TokenCount {
@@ -55,7 +59,45 @@ export async function countTokens(
       throw clientError([{ providerId: provider.id, providerName: provider.name, modelId, failure }]);
     }
   }
-  return { input_tokens: estimate(document), estimated: true };
+  return countHere(document, candidates[0]?.endpoint, parts);
+}
+
+/** By the model's own tokenizer, where there is one; exact for texts, and an estimate for tools and pictures. */
+async function countHere(
+  { value }: JsonDocument,
+  endpoint: Endpoint | undefined,
+  { tokens }: InferenceParts,
+): Promise<TokenCount> {
+  const encoding = endpoint && encodingOf(endpoint.upstreamId);
+  const { messages: turns, system, tools } = value;
+  const { texts, images, plain } = textsOf([system, turns]);
+  const counted = encoding && (await tokens?.count(encoding, texts.join('\n')));
+  if (counted === undefined) return { input_tokens: estimate({ value }), estimated: true };
+  const given = Array.isArray(tools) ? tools : [];
+  const described = given.length === 0 ? 0 : await tokens?.count(encoding!, requestText({ tools: given }));
+  const count = (Array.isArray(turns) ? turns.length : 0) + (system === undefined ? 0 : 1);
+  // The texts are apart in the prompt, so the line breaks between them are none of it.
+  const borders = count * MESSAGE_TOKENS + ANSWER_TOKENS - Math.max(texts.length - 1, 0);
+  const input_tokens = Math.max(counted + (described ?? 0) + images * IMAGE_TOKENS + borders, 0);
+  return plain && given.length === 0 ? { input_tokens } : { input_tokens, estimated: true };
+}
+
+/** `plain`: there is nothing but texts. */
+function textsOf(content: unknown): { texts: string[]; images: number; plain: boolean } {
+  const found = { texts: [] as string[], images: 0, plain: true };
+  const visit = (value: unknown): void => {
+    if (typeof value === 'string') found.texts.push(value);
+    else if (Array.isArray(value)) value.forEach(visit);
+    else if (isFields(value) && 'role' in value) visit(value['content']);
+    else if (isFields(value) && value['type'] === 'text') visit(value['text']);
+    else if (isFields(value)) {
+      found.plain = false;
+      if (value['type'] === 'image') found.images += 1;
+      else found.texts.push(requestText(value));
+    }
+  };
+  visit(content);
+  return found;
 }
 
 /** What is counted, in the words of the service; undefined where its form cannot carry the conversation. */
@@ -159,7 +201,7 @@ class CountReceiver implements UpstreamReceiver {
 }
 
 /** From the length of every text; a picture counts as one of usual size, however many bytes it has. */
-function estimate(document: JsonDocument): number {
+function estimate(document: Pick<JsonDocument, 'value'>): number {
   const { messages: turns, system, tools } = document.value;
   const { bytes, images } = textOf([turns, system, tools]);
   const count = Array.isArray(turns) ? turns.length : 0;

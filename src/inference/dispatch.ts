@@ -195,9 +195,17 @@ export class Dispatcher {
 
   /** Holds what this attempt could cost; returns the smaller output cap that a nearly spent budget leaves. */
   async #reserve(endpoint: Endpoint): Promise<number | undefined> {
-    const bound = this.#task.bound(endpoint);
-    const refusal = await this.#hold(bound.nano);
+    let bound = this.#task.bound(endpoint);
+    let refusal = await this.#hold(bound.nano);
     if (refusal === undefined) return undefined;
+    // A token may be many bytes: where they decide, the tokens themselves are counted.
+    const counted = await this.#task.countPrompt?.(endpoint);
+    if (this.#cancelled || this.#request.sink.closed) throw new Abandoned();
+    if (counted !== undefined) {
+      bound = this.#task.bound(endpoint, counted);
+      refusal = await this.#hold(bound.nano);
+      if (refusal === undefined) return undefined;
+    }
     const affordable = bound.within(refusal.leftNano);
     if (affordable === undefined || (await this.#hold(affordable.nano)) !== undefined) throw refusalError(refusal);
     return affordable.capOutputTokens;

@@ -15,3 +15,4 @@ export { Running } from './running.ts';
 export { serve, serveSingle } from './serve.ts';
 export type { Sink } from './sink.ts';
 export { userHashSecret } from './store.ts';
+export { TokenCounter } from './tokens/counter.ts';

@@ -14,6 +14,7 @@ import type { Transcripts } from '../transcripts/index.ts';
 import type { Concurrency } from './concurrency.ts';
 import type { Credentials, Health, RoutingPolicy, Sessions } from './routing/index.ts';
 import type { Running } from './running.ts';
+import type { TokenCounter } from './tokens/counter.ts';
 
 export type AttemptOutcome = FailureKind | 'answered' | 'given_up';
 
@@ -38,6 +39,8 @@ export interface InferenceParts {
   sessions: Sessions;
   transport: Transport;
   egress: Egress;
+  /** Counts tokens exactly. Absent: requests are bounded by their bytes. */
+  tokens?: TokenCounter;
   clock: Clock;
   log: Log;
   limits: Limits;

@@ -27,8 +27,13 @@ export interface Task {
   readonly promptBytes: number;
   /** Whether the endpoint has such an operation for its model; those that do not are no candidates. */
   servedBy(endpoint: Endpoint): boolean;
-  /** Throws GatewayError for an endpoint that no limit could hold: without a price, without an output cap. */
-  bound(endpoint: Endpoint): CostBound;
+  /** @param promptTokens as counted; absent: taken from its bytes. Throws GatewayError for an endpoint that no limit could hold: without a price, without an output cap. */
+  bound(endpoint: Endpoint, promptTokens?: number): CostBound;
+  /**
+   * The tokens of the prompt by the model's own tokenizer, for a request whose bound does not fit; undefined where there is
+   * none, or none in time. Never less than what the model reads, media apart.
+   */
+  countPrompt?(endpoint: Endpoint): Promise<number | undefined>;
   /** For the intent that is journalled before dispatch. */
   estimate(endpoint: Endpoint): Estimate;
   /**

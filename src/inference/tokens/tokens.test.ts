@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
+import { TestClock } from '../../testing/clock.ts';
+import { TokenCounter } from './counter.ts';
+import { encodingOf } from './family.ts';
+import { countInPieces } from './pieces.ts';
+import { requestText } from './request-text.ts';
+
+const PLAIN = { disallowedSpecial: new Set<string>() };
+const exact = (text: string) => countTokens(text, PLAIN);
+
+test('each family has the tokenizer that its vendor published, and others have none', () => {
+  const cases: [string, string | undefined][] = [
+    ['gpt-4o-mini', 'o200k_base'],
+    ['gpt-4.1', 'o200k_base'],
+    ['openai/gpt-5.2-chat', 'o200k_base'],
+    ['ft:gpt-4o-2024-08-06:acme::x', 'o200k_base'],
+    ['openai.gpt-oss-120b-1:0', 'o200k_base'],
+    ['o3', 'o200k_base'],
+    ['o4-mini', 'o200k_base'],
+    ['gpt-4', 'cl100k_base'],
+    ['gpt-4-turbo', 'cl100k_base'],
+    ['gpt-3.5-turbo', 'cl100k_base'],
+    ['claude-sonnet-5', undefined],
+    ['gemini-3-pro', undefined],
+    ['llama-3.3-70b', undefined],
+    ['foo3', undefined],
+    ['my-gpt-neo', undefined],
+  ];
+  for (const [model, encoding] of cases) assert.equal(encodingOf(model), encoding, model);
+});
+
+test('usual texts are counted exactly, and no text as less than it has', () => {
+  for (const text of ['', 'hello world', 'Grüße aus 北京 🌤', 'x <|endoftext|> y', 'a b\n\n  c\t1234567']) {
+    assert.equal(countInPieces(text, exact), exact(text));
+  }
+  const run = fc.tuple(
+    fc.constantFrom('a', 'ab', ' ', '\n', '=', '语', 'é', '🌤', 'word '),
+    fc.integer({ min: 1, max: 400 }),
+  );
+  fc.assert(
+    fc.property(fc.array(run, { maxLength: 6 }), (runs) => {
+      const text = runs.map(([piece, times]) => piece.repeat(times)).join('');
+      assert.ok(countInPieces(text, exact) >= exact(text));
+    }),
+    { numRuns: 60 },
+  );
+});
+
+test('no piece that is handed to the tokenizer has a run that its merging is quadratic in', () => {
+  for (const sign of ['a', ' ', '=', '语', '́']) {
+    let longest = 0;
+    countInPieces(`x ${sign.repeat(300_000)} y`, (piece) => {
+      longest = Math.max(longest, ...(piece.match(/\p{L}+|\s+|[^\s\p{L}\p{N}]+/gu) ?? []).map(({ length }) => length));
+      return 1;
+    });
+    assert.ok(longest <= 128, `${sign}: ${longest}`);
+  }
+});
+
+test('the thread counts a megabyte of one letter, ends when it is idle, and starts again', async () => {
+  const clock = new TestClock();
+  const counter = new TokenCounter(clock);
+  assert.equal(counter.running, false);
+  const tokens = await counter.count('o200k_base', 'a'.repeat(1024 * 1024));
+  assert.ok(tokens !== undefined && tokens > (1024 * 1024) / 16 && tokens < 1024 * 1024, String(tokens));
+  assert.equal(counter.running, true);
+  clock.advance(60_000);
+  assert.equal(counter.running, false);
+  assert.equal(await counter.count('cl100k_base', 'hello world'), 2);
+  await counter.close();
+});
+
+test('a count that takes too long is none, nor are those behind it, and the next one is made', async () => {
+  const clock = new TestClock();
+  const counter = new TokenCounter(clock);
+  const counts = [counter.count('o200k_base', 'word '.repeat(100_000)), counter.count('o200k_base', 'x')];
+  clock.advance(4_000);
+  assert.deepEqual(await Promise.all(counts), [undefined, undefined]);
+  assert.equal(await counter.count('o200k_base', 'hello world'), 2);
+  await counter.close();
+});
+
+test('what is too long and what is too much is not counted', async () => {
+  const counter = new TokenCounter(new TestClock());
+  assert.equal(await counter.count('o200k_base', 'a'.repeat(4 * 1024 * 1024 + 1)), undefined);
+  assert.equal(counter.running, false);
+  const counts = Array.from({ length: 17 }, () => counter.count('cl100k_base', 'one'));
+  assert.equal(await counts[16], undefined);
+  assert.deepEqual(
+    await Promise.all(counts.slice(0, 16)),
+    Array.from({ length: 16 }, () => 1),
+  );
+  await counter.close();
+});
+
+test('everything that a model reads is counted; pictures only where they may stand', () => {
+  const picture = { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } };
+  const text = requestText({
+    messages: [{ role: 'user', content: [picture, { type: 'text', text: 'look' }] }],
+    tools: [{ type: 'image', description: 'hidden' }],
+  });
+  assert.ok(text.includes('look') && text.includes('hidden') && !text.includes('AAAA'));
+});
