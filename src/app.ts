@@ -205,6 +205,7 @@ export async function createApp({
       limits: config.limits,
       observability: { metrics: observability.metrics, spend, database, clock, catalog: () => catalog },
       audit: { database },
+      analytics: { database, clock, catalog: () => catalog, entered: () => spend.flush() },
       readiness,
     }),
     authenticate: (headers) => access.authenticate(headers),

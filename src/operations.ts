@@ -1,5 +1,6 @@
 /** Every HTTP operation of the service, one line a folder. */
 import { type AccessOperationParts, type Caller, keyOperations } from './access/index.ts';
+import { type AnalyticsParts, analyticsOperations } from './analytics/index.ts';
 import { type AuditParts, auditOperations } from './audit/index.ts';
 import { catalogOperations } from './catalog/index.ts';
 import { type GuardrailParts, guardrailOperations, policyOf } from './guardrails/index.ts';
@@ -28,6 +29,7 @@ export interface OperationParts {
   limits: InferenceLimits;
   observability: ObservabilityOperationParts;
   audit: AuditParts;
+  analytics: AnalyticsParts;
   readiness: Readiness;
 }
 
@@ -56,5 +58,6 @@ export function operations(parts: OperationParts): Operation<Caller>[] {
     ...transcriptOperations(parts.transcripts),
     ...observabilityOperations(parts.observability),
     ...auditOperations<Caller>(parts.audit),
+    ...analyticsOperations(parts.analytics),
   ];
 }

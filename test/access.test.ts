@@ -96,6 +96,8 @@ const EXPECTED: Record<string, Expectation | 'anybody'> = {
   getMetrics: { inference: 403, management: 200 },
   getActivity: { inference: 403, management: 200 },
   listAuditEntries: { inference: 403, management: 200 },
+  getAnalyticsMeta: { inference: 403, management: 200 },
+  queryAnalytics: { inference: 403, management: 200, body: { metrics: ['request_count'] } },
   getCurrentKey: { inference: 200, management: 200 },
   listKeys: { inference: 403, management: 200 },
   createKey: { inference: 403, management: 201, body: { name: 'made' } },

@@ -23,6 +23,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ['providers'],
   [
     'access',
+    'analytics',
     'audit',
     'cache',
     'catalog',

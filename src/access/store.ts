@@ -1,6 +1,8 @@
 /** The SQL of access. Callers open the transactions; ids, hashes and times are made above. */
+import type { RateLimits } from '../rate-limits/index.ts';
 import type { Queryable } from '../storage/database.ts';
 import type { KeyFacts, KeyKind, LimitReset } from './caller.ts';
+import { NUMBER_DIGITS } from './token.ts';
 
 /** A key as it is stored, with what its organization and creator say about it. */
 export interface StoredKey {
@@ -27,6 +29,7 @@ export interface NewKey {
   limitNano: bigint | null;
   limitReset: LimitReset | null;
   includeByokInLimit: boolean;
+  rateLimits: RateLimits | null;
   externalUser: string | null;
   externalKeyHash: string | null;
   createdAt: Date;
@@ -39,6 +42,7 @@ export interface KeyTerms {
   limitNano: bigint | null;
   limitReset: LimitReset | null;
   includeByokInLimit: boolean;
+  rateLimits: RateLimits | null;
 }
 
 export interface KeyPage {
@@ -62,7 +66,7 @@ const SELECT_KEYS = `
          k.organization_id as "organizationId",
          coalesce(k.workspace_id::text, o.default_workspace_id::text, '') as "workspaceId",
          k.limit_nano as "limitNano", k.limit_reset as "limitReset", k.include_byok_in_limit as "includeByokInLimit",
-         k.external_user as "externalUser", k.expires_at as "expiresAt",
+         k.rate_limits as "rateLimits", k.external_user as "externalUser", k.expires_at as "expiresAt",
          k.disabled or w.deleted_at is not null as disabled,
          k.creator_user_id is null or m.user_id is not null as "creatorIsMember",
          k.created_at as "createdAt", k.updated_at as "updatedAt"
@@ -109,8 +113,8 @@ export async function allKeys(db: Queryable, organizationId: string): Promise<St
 export async function insertKey(tx: Queryable, key: NewKey): Promise<void> {
   await tx.query(
     `insert into api_keys (id, hash, kind, organization_id, workspace_id, creator_user_id, name, label, expires_at,
-       limit_nano, limit_reset, include_byok_in_limit, external_user, external_key_hash, created_at)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
+       limit_nano, limit_reset, include_byok_in_limit, external_user, external_key_hash, created_at, rate_limits)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
     [
       key.id,
       key.hash,
@@ -127,6 +131,7 @@ export async function insertKey(tx: Queryable, key: NewKey): Promise<void> {
       key.externalUser,
       key.externalKeyHash,
       key.createdAt,
+      key.rateLimits,
     ],
   );
 }
@@ -139,8 +144,17 @@ export async function lockKey(tx: Queryable, organizationId: string, hash: strin
 export async function updateKey(tx: Queryable, keyId: string, terms: KeyTerms, updatedAt: Date): Promise<void> {
   await tx.query(
     `update api_keys set name = $2, disabled = $3, limit_nano = $4, limit_reset = $5, include_byok_in_limit = $6,
-       updated_at = $7 where id = $1`,
-    [keyId, terms.name, terms.disabled, terms.limitNano, terms.limitReset, terms.includeByokInLimit, updatedAt],
+       updated_at = $7, rate_limits = $8 where id = $1`,
+    [
+      keyId,
+      terms.name,
+      terms.disabled,
+      terms.limitNano,
+      terms.limitReset,
+      terms.includeByokInLimit,
+      updatedAt,
+      terms.rateLimits,
+    ],
   );
 }
 
@@ -177,6 +191,23 @@ export async function pastKeyIds(
     and ($2::text is null or hash = $2) and ($3::text is null or creator_user_id = $3)`;
   const rows = await db.query<{ id: string }>(sql, [organizationId, hash ?? null, creatorUserId ?? null]);
   return rows.map(({ id }) => id);
+}
+
+/** Ids of an organization's keys, deleted ones too, by each of `names` that is the hash or the number of one. */
+export async function namedKeys(
+  db: Queryable,
+  organizationId: string,
+  names: readonly string[],
+): Promise<Map<string, string[]>> {
+  const rows = await db.query<{ name: string; id: string }>(
+    `select wanted.name, k.id from unnest($2::text[]) as wanted (name)
+       join api_keys k on k.organization_id = $1 and (k.hash = lower(wanted.name)
+         or ('x' || left(k.hash, ${NUMBER_DIGITS}))::bit(${4 * NUMBER_DIGITS})::bigint::text = wanted.name)`,
+    [organizationId, names],
+  );
+  const ids = new Map<string, string[]>();
+  for (const { name, id } of rows) ids.set(name, [...(ids.get(name) ?? []), id]);
+  return ids;
 }
 
 /** Holds the membership until the transaction ends. */

@@ -35,7 +35,7 @@ export function hashToken(token: string): string {
 }
 
 /** Hexadecimal digits that a number which every JSON reader holds exactly has room for. */
-const NUMBER_DIGITS = 13;
+export const NUMBER_DIGITS = 13;
 
 /** The key as a number, for the fields of the wire that name keys by one (wire/workspaces.md, `io_logging_api_key_ids`). */
 export function keyNumber(keyHash: string): number {

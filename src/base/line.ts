@@ -1,5 +1,5 @@
 /** Work that is heavy for the database, one piece after the other, with a bounded number that wait. */
-import { GatewayError } from '../../base/errors.ts';
+import { GatewayError } from './errors.ts';
 
 const MAX_WAITING = 16;
 

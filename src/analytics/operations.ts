@@ -1,0 +1,162 @@
+/** `GET /analytics/meta` and `POST /analytics/query` (wire/analytics.md). */
+import { type Caller, namedKeys } from '../access/index.ts';
+import type { Clock } from '../base/clock.ts';
+import { GatewayError } from '../base/errors.ts';
+import { Line } from '../base/line.ts';
+import { usdFromNano } from '../base/money.ts';
+import type { Catalog } from '../catalog/index.ts';
+import type { Operation } from '../http/operation.ts';
+import type { Database } from '../storage/database.ts';
+import { METRICS, meta } from './names.ts';
+import { type Filter, type Question, readQuestion } from './question.ts';
+import * as schema from './schema.ts';
+import { type AskedRow, ask } from './store.ts';
+
+export interface AnalyticsParts {
+  database: Database;
+  clock: Clock;
+  catalog(): Pick<Catalog, 'models' | 'find'>;
+  /** Resolves when what this process has settled is in the database. */
+  entered(): Promise<void>;
+  /** How long a question may take the database; default 10 s. */
+  timeoutMs?: number;
+}
+
+const TIMEOUT_MS = 10_000;
+const QUERY_CANCELED = '57014';
+const TAG = 'Analytics';
+
+/** Looks into `parts` only when a request comes. */
+export function analyticsOperations(parts: AnalyticsParts): Operation<Caller>[] {
+  return [getMeta(), queryAnalytics(parts, new Line())];
+}
+
+function getMeta(): Operation<Caller> {
+  return {
+    id: 'getAnalyticsMeta',
+    method: 'GET',
+    path: '/analytics/meta',
+    summary: 'The names that a question may use',
+    tag: TAG,
+    access: 'management',
+    replies: { 200: { description: 'Dimensions, granularities, metrics and operators', schema: schema.MetaEnvelope } },
+    handle(exchange) {
+      exchange.reply(200, { data: meta() });
+    },
+  };
+}
+
+function queryAnalytics(parts: AnalyticsParts, line: Line): Operation<Caller> {
+  return {
+    id: 'queryAnalytics',
+    method: 'POST',
+    path: '/analytics/query',
+    summary: 'Sums and rates of requests, by time and dimensions; buckets in UTC, and none that is empty',
+    tag: TAG,
+    access: 'management',
+    body: { schema: schema.QuestionSchema },
+    replies: {
+      200: { description: 'Rows', schema: schema.AnswerEnvelope },
+      408: { description: 'The question takes too long; nothing of it goes on' },
+    },
+    async handle(exchange) {
+      const { organizationId } = exchange.caller;
+      const asked = readQuestion(exchange.body as schema.QuestionBody, parts.clock.now());
+      const slugs = slugsOf(parts.catalog());
+      const { filters, warnings } = await resolved(parts, organizationId, asked.filters);
+      const question = { ...asked, filters };
+      const { rows, elapsedMs } = await line.run(async () => {
+        await parts.entered();
+        const startedAt = parts.clock.monotonic();
+        const rows = await answered(parts, organizationId, question, slugs);
+        return { rows, elapsedMs: parts.clock.monotonic() - startedAt };
+      });
+      exchange.reply(200, {
+        data: {
+          data: rows.map((row) => rowReply(question, row)),
+          metadata: {
+            query_time_ms: elapsedMs,
+            row_count: rows.length,
+            truncated: rows.length > 0 && rows.length < Number(rows[0]!.total),
+          },
+          ...(warnings.length > 0 && { warnings }),
+        },
+      });
+    },
+  };
+}
+
+async function answered(
+  { database, timeoutMs = TIMEOUT_MS }: AnalyticsParts,
+  organizationId: string,
+  question: Question,
+  slugs: ReadonlyMap<string, string>,
+): Promise<AskedRow[]> {
+  try {
+    return await database.transaction((tx) => ask(tx, organizationId, question, slugs, timeoutMs));
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== QUERY_CANCELED) throw error;
+    throw new GatewayError(
+      'timeout',
+      `The question took more than ${timeoutMs / 1000} s: ask for less time, or with more filters.`,
+      { status: 408, cause: error },
+    );
+  }
+}
+
+/** Permaslugs by id, of models where the two differ. */
+function slugsOf({ models }: Pick<Catalog, 'models'>): Map<string, string> {
+  const slugs = new Map<string, string>();
+  for (const { id, facts } of models) {
+    if (facts !== undefined && facts.canonical_slug !== id) slugs.set(id, facts.canonical_slug);
+  }
+  return slugs;
+}
+
+/** Filters in the values of rows: keys by their ids, models by their permaslugs, workspaces as they are written. */
+async function resolved(
+  { database, catalog }: AnalyticsParts,
+  organizationId: string,
+  filters: readonly Filter[],
+): Promise<{ filters: Filter[]; warnings: string[] }> {
+  const warnings: string[] = [];
+  const found: Filter[] = [];
+  for (const filter of filters) {
+    const values = filter.values.map(String);
+    if (filter.field === 'api_key_id') {
+      const keys = await namedKeys(database, organizationId, values);
+      for (const value of new Set(values)) {
+        if (!keys.has(value)) warnings.push(`api_key_id: there is no key ${value.slice(0, 100)}`);
+      }
+      const ids = values.flatMap((value) => keys.get(value) ?? []);
+      // A number may stand for several keys.
+      const operator = filter.operator === 'eq' || filter.operator === 'in' ? 'in' : 'not_in';
+      found.push({ ...filter, operator, values: ids });
+    } else if (filter.field === 'workspace') {
+      found.push({ ...filter, values: values.map((value) => value.toLowerCase()) });
+    } else if (filter.field === 'model') {
+      const models = catalog();
+      found.push({ ...filter, values: values.map((value) => permaslug(models, value)) });
+    } else {
+      found.push(filter);
+    }
+  }
+  return { filters: found, warnings };
+}
+
+function permaslug(catalog: Pick<Catalog, 'find'>, name: string): string {
+  const model = catalog.find(name);
+  return model?.facts?.canonical_slug ?? model?.id ?? name;
+}
+
+function rowReply(question: Question, row: AskedRow): Record<string, unknown> {
+  const reply: Record<string, unknown> = {};
+  if (row.date !== undefined) reply['date'] = row.date.toISOString();
+  for (const [at, name] of question.dimensions.entries()) reply[name] = row[`d${at}`] ?? null;
+  for (const [at, name] of question.metrics.entries()) {
+    const value = row[`m${at}`];
+    if (METRICS[name].format === 'currency') reply[name] = usdFromNano(BigInt(value as bigint));
+    else reply[name] = value === null ? null : Number(value);
+  }
+  return reply;
+}

@@ -1,0 +1,190 @@
+/**
+ * The SQL of analytics. A statement is made of the texts of this file alone: names choose among them, values are
+ * parameters, and columns are called by their place.
+ */
+import type { Queryable } from '../storage/database.ts';
+import type { DimensionName, GranularityName, MetricName, OperatorName } from './names.ts';
+import type { Filter, Question } from './question.ts';
+
+const PROMPT = 'g.input_tokens + g.cache_read_tokens + g.cache_write_5m_tokens + g.cache_write_1h_tokens';
+const sum = (what: string) => `coalesce(sum(${what}), 0)::bigint`;
+const percentile = (share: number) => `percentile_cont(${share}) within group (order by g.latency_ms)`;
+/** What a client got an error for, and what broke off behind its head. */
+const FAILED = 'g.error is not null or g.status >= 400';
+
+/** Money in nano-dollars; whole numbers as bigint, others as double precision. */
+const METRIC_SQL: Record<MetricName, string> = {
+  request_count: 'count(*)',
+  error_count: `count(*) filter (where ${FAILED})`,
+  cancelled_count: 'count(*) filter (where g.cancelled)',
+  response_cache_hits: 'count(g.response_cache_source_id)',
+  active_keys: 'count(distinct g.key_id)',
+  tokens_total: sum(`${PROMPT} + g.output_tokens`),
+  tokens_prompt: sum(PROMPT),
+  tokens_completion: sum('g.output_tokens'),
+  reasoning_tokens: sum('g.reasoning_tokens'),
+  cached_tokens: sum('g.cache_read_tokens'),
+  cache_write_tokens: sum('g.cache_write_5m_tokens + g.cache_write_1h_tokens'),
+  total_usage: sum('g.cost_nano'),
+  usage_byok: sum('g.byok_nano'),
+  usage_upstream: sum('g.upstream_cost_nano'),
+  usage_cache: sum('g.cache_discount_nano'),
+  cache_hit_rate: `sum(g.cache_read_tokens)::float8 / nullif(sum(${PROMPT}), 0)::float8`,
+  error_rate: `(count(*) filter (where ${FAILED}))::float8 / nullif(count(*), 0)`,
+  latency_avg: 'avg(g.latency_ms)',
+  latency_p50: percentile(0.5),
+  latency_p95: percentile(0.95),
+  latency_p99: percentile(0.99),
+  generation_time_avg: 'avg(g.generation_ms)',
+  throughput: `1000 * (sum(g.output_tokens) filter (where g.generation_ms > 0))::float8
+    / nullif(sum(g.generation_ms) filter (where g.generation_ms > 0), 0)`,
+};
+
+/** `shown` is what a row of the answer tells; what groups are told apart by, and filtered by, is `value`. */
+interface DimensionSql {
+  value: string;
+  shown?: string;
+}
+
+const DIMENSION_SQL: Record<DimensionName, DimensionSql> = {
+  model: { value: 'coalesce(s.slug, g.model)' },
+  provider: { value: 'g.provider_name' },
+  endpoint: { value: 'g.endpoint_id' },
+  api_key_id: { value: 'g.key_id', shown: 'coalesce(k.label, g.key_id)' },
+  user: { value: 'k.creator_user_id' },
+  workspace: { value: 'g.workspace_id' },
+  origin: { value: `nullif(g.origin, '')` },
+  app_title: { value: 'g.title' },
+  external_user: { value: 'g.external_user' },
+  session: { value: 'g.session_id' },
+  api_type: { value: 'g.api_type' },
+  data_region: { value: 'g.data_region' },
+  status: { value: 'g.status' },
+  error_type: { value: `g.error ->> 'type'` },
+  finish_reason: { value: 'g.finish_reason' },
+  service_tier: { value: 'g.service_tier' },
+  streamed: { value: 'g.streamed' },
+  is_byok: { value: 'g.is_byok' },
+};
+
+const TYPE_SQL: Partial<Record<DimensionName, string>> = { status: 'integer', streamed: 'boolean', is_byok: 'boolean' };
+
+/** The same bytes on every server, whatever its language. */
+const inOrder = (name: DimensionName, expression: string) =>
+  TYPE_SQL[name] === undefined ? `(${expression}) collate "C"` : expression;
+
+const BUCKET_SQL: Record<GranularityName, string> = {
+  minute: `date_trunc('minute', g.created_at, 'UTC')`,
+  hour: `date_trunc('hour', g.created_at, 'UTC')`,
+  day: `date_trunc('day', g.created_at, 'UTC')`,
+  week: `date_trunc('week', g.created_at, 'UTC')`,
+  month: `date_trunc('month', g.created_at, 'UTC')`,
+};
+
+const COMPARISON_SQL: Record<Exclude<OperatorName, 'in' | 'not_in'>, string> = {
+  eq: '=',
+  neq: '<>',
+  gt: '>',
+  gte: '>=',
+  lt: '<',
+  lte: '<=',
+};
+
+export interface AskedRow {
+  /** How many rows there are in all. */
+  total: bigint;
+  date?: Date;
+  [column: string]: unknown;
+}
+
+/**
+ * Rows with the columns `date`, `d0`, `d1`, ... and `m0`, `m1`, ... in the order of the question's dimensions and metrics.
+ * Gives up after `timeoutMs` with SQLSTATE 57014, and the server has stopped by then. Call it in a transaction.
+ * @param slugs permaslugs of models by id, where they differ
+ */
+export async function ask(
+  tx: Queryable,
+  organizationId: string,
+  question: Question,
+  slugs: ReadonlyMap<string, string>,
+  timeoutMs: number,
+): Promise<AskedRow[]> {
+  await tx.query('set transaction read only');
+  await tx.query(`select set_config('statement_timeout', $1, true)`, [`${Math.ceil(timeoutMs)}ms`]);
+  const parameters: unknown[] = [organizationId, question.from, question.until];
+  const statement = statementOf(question, slugs, parameters);
+  return tx.query<AskedRow>(statement, parameters);
+}
+
+function statementOf(question: Question, slugs: ReadonlyMap<string, string>, parameters: unknown[]): string {
+  const { dimensions, metrics, granularity, limit, groupLimit } = question;
+  const used = new Set([...dimensions, ...question.filters.map(({ field }) => field)]);
+  const joins = [
+    ...(used.has('model') ? [slugJoin(slugs, parameters)] : []),
+    ...(used.has('api_key_id') || used.has('user') ? ['left join api_keys k on k.id::text = g.key_id'] : []),
+  ];
+  const filters = question.filters.map((filter) => ` and ${conditionOf(filter, parameters)}`);
+  const columns = [
+    ...(granularity === undefined ? [] : [`${BUCKET_SQL[granularity]} as date`]),
+    ...dimensions.map((name, at) => `${DIMENSION_SQL[name].value} as v${at}`),
+    ...dimensions.map((name, at) => `${shownSql(name)} as d${at}`),
+    ...metrics.map((name, at) => `${METRIC_SQL[name]} as m${at}`),
+    'count(*) as requests',
+  ];
+  const keys = (granularity === undefined ? 0 : 1) + 2 * dimensions.length;
+  const groups = Array.from({ length: keys }, (_, at) => at + 1).join(', ');
+  const order = orderOf(question);
+  const partition = dimensions.length > 0 ? `partition by ${dimensions.map((_, at) => `v${at}`).join(', ')} ` : '';
+  return `with grouped as (
+      select ${columns.join(', ')} from generations g ${joins.join(' ')}
+      where g.organization_id = $1 and g.created_at >= $2 and g.created_at < $3${filters.join('')}
+      ${keys > 0 ? `group by ${groups}` : ''}
+    ), placed as (
+      select *, count(*) over () as total, row_number() over (${partition}order by ${order}) as place from grouped
+    )
+    select * from placed ${groupLimit === undefined ? '' : `where place <= $${parameters.push(groupLimit)}`}
+    order by ${order} limit $${parameters.push(limit)}`;
+}
+
+function shownSql(name: DimensionName): string {
+  const { value, shown = value } = DIMENSION_SQL[name];
+  return shown;
+}
+
+function slugJoin(slugs: ReadonlyMap<string, string>, parameters: unknown[]): string {
+  const place = parameters.push(JSON.stringify(Object.fromEntries(slugs)));
+  return `left join jsonb_each_text($${place}::jsonb) as s(id, slug) on s.id = g.model`;
+}
+
+/** What was asked for first; then time and dimensions, so that two answers to one question are the same. */
+function orderOf({ orderBy, dimensions, metrics, granularity }: Question): string {
+  const date = granularity === undefined ? [] : ['date'];
+  const ranks = [...date, ...dimensions.flatMap((name, at) => [inOrder(name, `d${at}`), inOrder(name, `v${at}`)])];
+  const direction = orderBy.descending ? 'desc' : 'asc';
+  const first = firstRank(orderBy.field, dimensions, metrics);
+  return [`${first} ${direction} nulls last`, ...ranks.map((rank) => `${rank} nulls last`)].join(', ');
+}
+
+function firstRank(
+  field: Question['orderBy']['field'],
+  dimensions: readonly DimensionName[],
+  metrics: readonly MetricName[],
+): string {
+  if (field === 'date') return 'date';
+  const dimension = dimensions.indexOf(field as DimensionName);
+  if (dimension !== -1) return inOrder(dimensions[dimension]!, `d${dimension}`);
+  const metric = metrics.indexOf(field as MetricName);
+  return metric === -1 ? 'requests' : `m${metric}`;
+}
+
+/** A dimension without a value fulfils nothing, unless the filter says so. */
+function conditionOf({ field, operator, values, includeUnset }: Filter, parameters: unknown[]): string {
+  const { value } = DIMENSION_SQL[field];
+  const type = TYPE_SQL[field] ?? 'text';
+  if (operator === 'in' || operator === 'not_in') {
+    const quantifier = operator === 'in' ? '= any' : '<> all';
+    const test = `${value} ${quantifier} ($${parameters.push(values)}::${type}[])`;
+    return includeUnset ? `(${test} or ${value} is null)` : `(${test})`;
+  }
+  return `(${inOrder(field, value)} ${COMPARISON_SQL[operator]} $${parameters.push(values[0])}::${type})`;
+}
