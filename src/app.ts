@@ -28,6 +28,7 @@ import {
 import { createObservability, type Exposed } from './observability/index.ts';
 import { operations } from './operations.ts';
 import { createTransport, Discovery, KINDS, type LocalServer, outgoingOf, providersFrom } from './providers/index.ts';
+import { Limiter } from './rate-limits/index.ts';
 import { endMappings, oneWriter, SyncRunner } from './scim/index.ts';
 import { createSpend } from './spend/index.ts';
 import { openChanges } from './storage/changes.ts';
@@ -95,6 +96,7 @@ export async function createApp({
     termsOf: createTerms(database),
     guardrailsOf: guardrailsReader(database),
   });
+  const limiter = new Limiter({ database, changes, clock, log });
   const transport = createTransport({ clock, log, ...outgoingOf(config) });
   const egress = createEgress({ clock, settings: () => settings.egress });
   const scim = { database: oneWriter(database), changes, clock };
@@ -144,6 +146,7 @@ export async function createApp({
     statistics,
     cached: { answers: cache, headerPrefix: namespace.headerPrefix },
     transcripts,
+    pace: { limiter, defaults: () => settings.rateLimits },
     attempted: ({ id }, outcome) => observability.attempted(id, outcome),
     health,
     concurrency: new Concurrency(),
@@ -254,6 +257,7 @@ export async function createApp({
       await egress.close();
       await tokens.close();
       await spend.close();
+      await limiter.close();
       await statistics.close();
       await cache.close();
       await transcripts.close();

@@ -5,6 +5,7 @@ import { cacheMigrations } from './cache/index.ts';
 import { statisticsMigrations } from './catalog/index.ts';
 import { guardrailMigrations } from './guardrails/index.ts';
 import { inferenceMigrations } from './inference/index.ts';
+import { rateLimitMigrations } from './rate-limits/index.ts';
 import { scimMigrations } from './scim/index.ts';
 import { spendMigrations } from './spend/index.ts';
 import type { Migration } from './storage/migrate.ts';
@@ -20,6 +21,7 @@ export const migrations: readonly Migration[] = [
   ...statisticsMigrations,
   ...cacheMigrations,
   ...transcriptMigrations,
+  ...rateLimitMigrations,
   ...scimMigrations,
   ...auditMigrations,
 ];

@@ -84,6 +84,7 @@ const CALLER: Caller = {
   limitNano: null,
   limitReset: null,
   includeByokInLimit: false,
+  rateLimits: null,
   externalUser: null,
   expiresAt: null,
   workspace: NO_TERMS,

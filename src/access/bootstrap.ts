@@ -113,6 +113,7 @@ function insertPlainKey(
     limitNano: null,
     limitReset: null,
     includeByokInLimit: false,
+    rateLimits: null,
     externalUser: null,
     externalKeyHash: null,
     createdAt,

@@ -3,6 +3,7 @@
  * that presents the key until something about it changes.
  */
 import type { Nano } from '../base/money.ts';
+import type { RateLimits } from '../rate-limits/index.ts';
 import type { Budget } from '../spend/index.ts';
 
 /**
@@ -38,6 +39,8 @@ export interface KeyFacts {
   readonly limitReset: LimitReset | null;
   /** Whether spend on the customer's own provider keys counts towards the limit. */
   readonly includeByokInLimit: boolean;
+  /** The key's own; null where only the configuration's hold. */
+  readonly rateLimits: RateLimits | null;
   /** A partner's own name for the end user behind the key (wire/keys.md, "External"). */
   readonly externalUser: string | null;
   /** Wall time in ms; null is never. Already checked when a caller is handed out. */
@@ -55,6 +58,8 @@ export interface WorkspaceTerms {
   readonly disabledServerTools: ReadonlySet<string>;
   /** The same objects until something about them changes. */
   readonly budgets: readonly Budget[];
+  /** For all keys of the workspace together; null where only the configuration's hold. */
+  readonly rateLimits: RateLimits | null;
   /** Whose inputs and outputs are kept; null: nobody's. */
   readonly ioLogging: IoLoggingTerms | null;
 }
@@ -73,6 +78,7 @@ export const NO_TERMS: WorkspaceTerms = Object.freeze({
   defaultProviderSort: null,
   disabledServerTools: new Set<string>(),
   budgets: Object.freeze([]),
+  rateLimits: null,
   ioLogging: null,
 });
 

@@ -3,6 +3,7 @@ import { invalidField } from '../base/errors.ts';
 import { type Nano, usdFromNano } from '../base/money.ts';
 import { shownName, storable } from '../base/storable.ts';
 import { readTimestamp } from '../base/timestamp.ts';
+import { type RateLimits, readRateLimits } from '../rate-limits/index.ts';
 import { limitFromUsd } from '../spend/index.ts';
 import type { KeyFacts, LimitReset } from './caller.ts';
 import type { CreateKeyBody, CurrentKeyReply, KeyReply, UpdateKeyBody } from './schema.ts';
@@ -16,6 +17,7 @@ export interface NewKeySettings {
   limitNano: Nano | null;
   limitReset: LimitReset | null;
   includeByokInLimit: boolean;
+  rateLimits: RateLimits | null;
   expiresAt: Date | null;
   externalUser: string | null;
   externalKeyHash: string | null;
@@ -31,6 +33,7 @@ export function newKeySettings(body: CreateKeyBody, nowMs: number): NewKeySettin
     limitNano: body.limit == null ? null : limitFromUsd('limit', body.limit),
     limitReset: body.limit_reset ?? null,
     includeByokInLimit: body.include_byok_in_limit ?? false,
+    rateLimits: readRateLimits(body.rate_limits ?? null),
     expiresAt: body.expires_at == null ? null : futureTime(body.expires_at, nowMs),
     externalUser: external ? storable('external.user', external.user) : null,
     externalKeyHash: external?.api_key === undefined ? null : hashToken(external.api_key),
@@ -47,6 +50,7 @@ export function changedTerms(key: StoredKey, body: UpdateKeyBody): KeyTerms {
       body.limit === undefined ? caller.limitNano : body.limit === null ? null : limitFromUsd('limit', body.limit),
     limitReset: body.limit_reset === undefined ? caller.limitReset : body.limit_reset,
     includeByokInLimit: body.include_byok_in_limit ?? caller.includeByokInLimit,
+    rateLimits: body.rate_limits === undefined ? caller.rateLimits : readRateLimits(body.rate_limits),
   };
 }
 
@@ -67,6 +71,7 @@ export function keyFigures(key: KeyFacts, usage: KeyUsage = NO_USAGE) {
     limit_remaining: remaining === null ? null : usdFromNano(remaining),
     limit_reset: key.limitReset,
     include_byok_in_limit: key.includeByokInLimit,
+    rate_limits: key.rateLimits,
     ...spendMembers('usage', usage.usage),
     ...spendMembers('byok_usage', usage.byok),
     creator_user_id: key.userId,

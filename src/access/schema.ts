@@ -1,5 +1,6 @@
 /** Wire schemas of the keys (wire/keys.md): validation, static types and the OpenAPI document come from here. */
 import { type Static, Type } from 'typebox';
+import { RateLimitsSchema } from '../rate-limits/index.ts';
 
 const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 const closed = { additionalProperties: false };
@@ -21,6 +22,7 @@ export const CreateKeySchema = Type.Object(
     limit: Type.Optional(LimitSchema),
     limit_reset: Type.Optional(LimitResetSchema),
     include_byok_in_limit: Type.Optional(Type.Boolean()),
+    rate_limits: Type.Optional(RateLimitsSchema),
     expires_at: Type.Optional(nullable(Type.String({ description: 'ISO 8601 with seconds and zone' }))),
     creator_user_id: Type.Optional(nullable(Type.String({ maxLength: 100, pattern: '^user_[!-~]*$' }))),
     workspace_id: Type.Optional(Type.String({ format: 'uuid' })),
@@ -36,6 +38,7 @@ export const UpdateKeySchema = Type.Object(
     limit: Type.Optional(LimitSchema),
     limit_reset: Type.Optional(LimitResetSchema),
     include_byok_in_limit: Type.Optional(Type.Boolean()),
+    rate_limits: Type.Optional(RateLimitsSchema),
   },
   closed,
 );
@@ -57,6 +60,7 @@ const figures = {
   limit_remaining: nullable(Type.Number()),
   limit_reset: nullable(Type.String()),
   include_byok_in_limit: Type.Boolean(),
+  rate_limits: RateLimitsSchema,
   usage: Type.Number(),
   usage_daily: Type.Number(),
   usage_weekly: Type.Number(),

@@ -1,4 +1,5 @@
 /** The SQL of access. Callers open the transactions; ids, hashes and times are made above. */
+import type { RateLimits } from '../rate-limits/index.ts';
 import type { Queryable } from '../storage/database.ts';
 import type { KeyFacts, KeyKind, LimitReset } from './caller.ts';
 import { NUMBER_DIGITS } from './token.ts';
@@ -28,6 +29,7 @@ export interface NewKey {
   limitNano: bigint | null;
   limitReset: LimitReset | null;
   includeByokInLimit: boolean;
+  rateLimits: RateLimits | null;
   externalUser: string | null;
   externalKeyHash: string | null;
   createdAt: Date;
@@ -40,6 +42,7 @@ export interface KeyTerms {
   limitNano: bigint | null;
   limitReset: LimitReset | null;
   includeByokInLimit: boolean;
+  rateLimits: RateLimits | null;
 }
 
 export interface KeyPage {
@@ -63,7 +66,7 @@ const SELECT_KEYS = `
          k.organization_id as "organizationId",
          coalesce(k.workspace_id::text, o.default_workspace_id::text, '') as "workspaceId",
          k.limit_nano as "limitNano", k.limit_reset as "limitReset", k.include_byok_in_limit as "includeByokInLimit",
-         k.external_user as "externalUser", k.expires_at as "expiresAt",
+         k.rate_limits as "rateLimits", k.external_user as "externalUser", k.expires_at as "expiresAt",
          k.disabled or w.deleted_at is not null as disabled,
          k.creator_user_id is null or m.user_id is not null as "creatorIsMember",
          k.created_at as "createdAt", k.updated_at as "updatedAt"
@@ -110,8 +113,8 @@ export async function allKeys(db: Queryable, organizationId: string): Promise<St
 export async function insertKey(tx: Queryable, key: NewKey): Promise<void> {
   await tx.query(
     `insert into api_keys (id, hash, kind, organization_id, workspace_id, creator_user_id, name, label, expires_at,
-       limit_nano, limit_reset, include_byok_in_limit, external_user, external_key_hash, created_at)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
+       limit_nano, limit_reset, include_byok_in_limit, external_user, external_key_hash, created_at, rate_limits)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
     [
       key.id,
       key.hash,
@@ -128,6 +131,7 @@ export async function insertKey(tx: Queryable, key: NewKey): Promise<void> {
       key.externalUser,
       key.externalKeyHash,
       key.createdAt,
+      key.rateLimits,
     ],
   );
 }
@@ -140,8 +144,17 @@ export async function lockKey(tx: Queryable, organizationId: string, hash: strin
 export async function updateKey(tx: Queryable, keyId: string, terms: KeyTerms, updatedAt: Date): Promise<void> {
   await tx.query(
     `update api_keys set name = $2, disabled = $3, limit_nano = $4, limit_reset = $5, include_byok_in_limit = $6,
-       updated_at = $7 where id = $1`,
-    [keyId, terms.name, terms.disabled, terms.limitNano, terms.limitReset, terms.includeByokInLimit, updatedAt],
+       updated_at = $7, rate_limits = $8 where id = $1`,
+    [
+      keyId,
+      terms.name,
+      terms.disabled,
+      terms.limitNano,
+      terms.limitReset,
+      terms.includeByokInLimit,
+      updatedAt,
+      terms.rateLimits,
+    ],
   );
 }
 

@@ -14,6 +14,7 @@ import { DEFAULT_IO_LOGGING, ioLogging } from './config/io-logging.ts';
 import { readOutgoing } from './config/outgoing.ts';
 import { ConfigError, type Problem } from './config/problems.ts';
 import { type KindFacts, readProviders } from './config/provider-readers.ts';
+import { NO_RATE_LIMITS, rateLimits } from './config/rate-limits.ts';
 import { distinct, mapping } from './config/readers.ts';
 import { DEFAULT_ROUTING, routing } from './config/routing.ts';
 import { DEFAULT_SCIM, scim } from './config/scim.ts';
@@ -130,6 +131,7 @@ function readBody(field: Field | undefined, kinds: readonly KindFacts[], environ
       retention,
       io_logging: ioLogging,
       scim,
+      rate_limits: rateLimits,
       providers: (list: Field) => readProviders(list, kinds),
     });
   return {
@@ -141,6 +143,7 @@ function readBody(field: Field | undefined, kinds: readonly KindFacts[], environ
     routing: read?.routing ?? DEFAULT_ROUTING,
     ioLogging: read?.io_logging ?? DEFAULT_IO_LOGGING,
     scim: read?.scim ?? DEFAULT_SCIM,
+    rateLimits: read?.rate_limits ?? NO_RATE_LIMITS,
     retention: read?.retention ?? { generationsDays: null },
     providers: withEnvironment(read?.providers ?? [], kinds, environment),
   };

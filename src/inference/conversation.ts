@@ -11,18 +11,19 @@ import type {
   Stamp,
 } from '../formats/conversation/format.ts';
 import { Uncarried } from '../formats/conversation/losses.ts';
+import { MOST_ROUNDS } from '../formats/deferred/index.ts';
 import { spokenFormat } from '../formats/index.ts';
 import { formsFor } from '../providers/index.ts';
 import { ConversationAttempt } from './attempt.ts';
-import { boundOfRounds, loadRegex, regexCompiler, searchesByRegex } from './deferred.ts';
-import { affordableTokens, boundNano, boundOf } from './govern.ts';
+import { boundOfRounds, loadRegex, regexCompiler, searchesByRegex, tokenLimitsOfRounds } from './deferred.ts';
+import { affordableTokens, boundNano, boundOf, tokenBound, tokenLimitsOf } from './govern.ts';
 import { MediaFetcher, sourceOf } from './media/fetch-media.ts';
 import { type Fetched, pathOf, remoteMedia } from './media/remote.ts';
 import { type Metered, meter, promptEstimate } from './meter.ts';
 import type { InferenceParts } from './parts.ts';
 import type { InferenceRequest } from './request.ts';
 import { isOutputFeature, isPricedTier } from './routing/index.ts';
-import type { Attempt, AttemptAbout, CostBound, Estimate, Task } from './task.ts';
+import type { Attempt, AttemptAbout, CostBound, Estimate, Task, TokenBound } from './task.ts';
 import { encodingOf } from './tokens/family.ts';
 import { requestText } from './tokens/request-text.ts';
 import { Transcript } from './transcript.ts';
@@ -83,6 +84,13 @@ export class ConversationTask implements Task {
         return tokens === undefined ? undefined : { capOutputTokens: tokens, nano: boundNano(bound, tokens) };
       },
     };
+  }
+
+  tokens(endpoint: Endpoint, cap?: number): TokenBound {
+    const { asked } = this.#request;
+    const once = this.#deferred === undefined;
+    const limits = (once ? tokenLimitsOf : tokenLimitsOfRounds)(endpoint, asked, this.promptBytes);
+    return tokenBound(limits, asked.choices, once ? 1 : MOST_ROUNDS, cap);
   }
 
   estimate(endpoint: Endpoint): Estimate {

@@ -16,6 +16,7 @@ import { ConversationTask } from './conversation.ts';
 import { clientError } from './decide.ts';
 import { guarded } from './guard.ts';
 import { estimateTokens } from './meter.ts';
+import { admit } from './pace.ts';
 import type { InferenceParts } from './parts.ts';
 import type { InferenceRequest } from './request.ts';
 import { routeOf } from './serve.ts';
@@ -35,12 +36,14 @@ export interface TokenCount {
   estimated?: true;
 }
 
-/** @throws GatewayError 400 for an unknown model, and what the provider finds wrong with the request */
+/** @throws GatewayError 400 for an unknown model, 429 past a limit of requests, and what the provider finds wrong with the request */
 export async function countTokens(
   asked: InferenceRequest,
   exchange: Pick<Exchange<Caller>, 'onClose'>,
   parts: InferenceParts,
 ): Promise<TokenCount> {
+  const { clock, pace } = parts;
+  await admit(asked.caller, asked.startedAt, pace, () => clock.now());
   const request = guarded(asked, (document) => asked.format.asked(document.value), parts);
   const { document } = request;
   // What may not have the conversation may not count it either.

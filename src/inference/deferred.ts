@@ -4,7 +4,7 @@ import type { Endpoint } from '../catalog/index.ts';
 import { isFields } from '../formats/conversation/fields.ts';
 import type { Asked } from '../formats/conversation/format.ts';
 import { type CompileRegex, MOST_ROUNDS } from '../formats/deferred/index.ts';
-import { type Bound, boundOf } from './govern.ts';
+import { type Bound, boundOf, type TokenLimits, tokenLimitsOf } from './govern.ts';
 
 /** Of the texts that a search or a turned-down call brings besides definitions, in all rounds. */
 const STEP_BYTES = 64 * 1024;
@@ -42,4 +42,10 @@ export function boundOfRounds(endpoint: Endpoint, asked: Asked, promptBytes: num
   const { maxOutputTokens } = boundOf(endpoint, asked, promptBytes);
   const grown = boundOf(endpoint, asked, 2 * promptBytes + STEP_BYTES + maxOutputTokens);
   return { ...grown, promptNano: grown.promptNano * BigInt(MOST_ROUNDS) };
+}
+
+/** The same of tokens: what one round can read, and what all can write together; with the number of rounds. */
+export function tokenLimitsOfRounds(endpoint: Endpoint, asked: Asked, promptBytes: number): TokenLimits {
+  const { maxOutputTokens } = tokenLimitsOf(endpoint, asked, promptBytes);
+  return tokenLimitsOf(endpoint, asked, 2 * promptBytes + STEP_BYTES + maxOutputTokens);
 }

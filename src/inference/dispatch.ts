@@ -17,6 +17,7 @@ import {
   type Attempt as SpendAttempt,
 } from '../spend/index.ts';
 import { budgetsOf } from './govern.ts';
+import { holdTokens } from './pace.ts';
 import type { InferenceParts } from './parts.ts';
 import { acceptedOf } from './record.ts';
 import type { AcceptedRequest } from './request.ts';
@@ -72,6 +73,7 @@ export class Dispatcher {
   #again: Candidate | undefined;
   /** Bounds of earlier attempts that may have cost something. */
   #earlierNano = 0n;
+  #earlierTokens = 0;
 
   constructor(request: AcceptedRequest, task: Task, route: Route, parts: InferenceParts) {
     this.#request = request;
@@ -145,7 +147,9 @@ export class Dispatcher {
     const { endpoint } = candidate;
     const { asked, caller } = this.#request;
     // Most requests have no budget to ask, and then nothing is waited for.
-    const capOutputTokens = this.#budgets.length === 0 ? this.#unlimited() : await this.#reserve(endpoint);
+    const affordable = this.#budgets.length === 0 ? this.#unlimited() : await this.#reserve(endpoint);
+    const { standing } = this.#request;
+    const capOutputTokens = standing?.countsTokens ? await this.#holdTokens(endpoint, affordable) : affordable;
     if (this.#cancelled || this.#request.sink.closed) throw new Abandoned();
     const preparing = this.#task.prepare?.(endpoint, () => this.#signal);
     if (preparing !== undefined) await this.#unlessCancelled(preparing);
@@ -211,6 +215,13 @@ export class Dispatcher {
     return affordable.capOutputTokens;
   }
 
+  /** The same for tokens of rate limits; `affordable` is the cap that stands already. */
+  async #holdTokens(endpoint: Endpoint, affordable: number | undefined): Promise<number | undefined> {
+    const { clock } = this.#parts;
+    const bound = this.#task.tokens(endpoint, affordable);
+    return (await holdTokens(this.#request.standing!, this.#earlierTokens, bound, () => clock.now())) ?? affordable;
+  }
+
   /** A reservation of nothing, which `begin` asks for all the same. */
   #unlimited(): undefined {
     this.#reservation ??= this.#parts.spend.reserve([], NOTHING, this.#request.startedAt) as Reservation;
@@ -244,6 +255,7 @@ export class Dispatcher {
   /** Called by an attempt that failed after its request may have been worked on: its bound stays held. */
   keepBound(): void {
     if (this.#reservation) this.#earlierNano = this.#reservation.held.creditNano;
+    this.#earlierTokens = this.#request.standing?.heldTokens ?? 0;
   }
 
   tryAgain(candidate: Candidate): void {

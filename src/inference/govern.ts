@@ -9,6 +9,7 @@ import { ceilingOf, type Endpoint } from '../catalog/index.ts';
 import type { Asked } from '../formats/conversation/format.ts';
 import { policyOf } from '../guardrails/index.ts';
 import type { Budget } from '../spend/index.ts';
+import type { TokenBound } from './task.ts';
 
 /** Template, role and tool system tokens that a provider adds to what the client wrote. */
 const PROMPT_OVERHEAD_TOKENS = 1024;
@@ -73,8 +74,36 @@ export interface Bound {
   choices: number;
 }
 
+/** What one attempt can use, whatever it costs. */
+export interface TokenLimits {
+  promptTokens: number;
+  maxOutputTokens: number;
+  /** True when the request itself gave the cap. */
+  fixed: boolean;
+}
+
+/** Throws GatewayError 400 when nobody says how much the model may write. */
+export function tokenLimitsOf(endpoint: Endpoint, asked: Asked, promptBytes: number): TokenLimits {
+  const contextLeft = endpoint.contextLength === null ? null : Math.max(endpoint.contextLength - 1, 1);
+  const own = endpoint.maxCompletionTokens ?? contextLeft;
+  const wanted = asked.maxOutputTokens;
+  if (wanted === undefined && own === null) {
+    throw new GatewayError(
+      'invalid_request',
+      'max_tokens is required: the output limit of this model is unknown and the key has a budget or a limit of tokens',
+      { path: 'max_tokens' },
+    );
+  }
+  return {
+    promptTokens: mostPromptTokens(endpoint, asked, promptBytes),
+    maxOutputTokens: Math.min(wanted ?? Number.POSITIVE_INFINITY, own ?? Number.POSITIVE_INFINITY),
+    fixed: wanted !== undefined,
+  };
+}
+
 /**
- * An upper bound without counting tokens. Throws GatewayError 403 for an endpoint
+ * An upper bound.
+ * @param promptBytes or its tokens, where they were counted. Throws GatewayError 403 for an endpoint
  * without a price, which no limit could hold.
  */
 export function boundOf(endpoint: Endpoint, asked: Asked, promptBytes: number): Bound {
@@ -86,24 +115,14 @@ export function boundOf(endpoint: Endpoint, asked: Asked, promptBytes: number): 
     );
   }
   const { images } = asked.media;
-  const promptTokens = mostPromptTokens(endpoint, asked, promptBytes);
+  const { promptTokens, maxOutputTokens, fixed } = tokenLimitsOf(endpoint, asked, promptBytes);
   const dearest = ceilingOf(pricing);
-  const contextLeft = endpoint.contextLength === null ? null : Math.max(endpoint.contextLength - 1, 1);
-  const own = endpoint.maxCompletionTokens ?? contextLeft;
-  const wanted = asked.maxOutputTokens;
-  if (wanted === undefined && own === null) {
-    throw new GatewayError(
-      'invalid_request',
-      'max_tokens is required: the output limit of this model is unknown and the key has a budget',
-      { path: 'max_tokens' },
-    );
-  }
   return {
     promptNano:
       nanoFromPrice(BigInt(promptTokens) * dearest.prompt + dearest.request + BigInt(images) * dearest.image) + 1n,
     outputPrice: dearest.completion,
-    maxOutputTokens: Math.min(wanted ?? Number.POSITIVE_INFINITY, own ?? Number.POSITIVE_INFINITY),
-    fixed: wanted !== undefined,
+    maxOutputTokens,
+    fixed,
     choices: asked.choices,
   };
 }
@@ -128,4 +147,18 @@ export function affordableTokens(bound: Bound, leftNano: Nano): number | undefin
   if (forOutput <= 0n) return undefined;
   const tokens = Number((forOutput * 10n ** 9n) / (bound.outputPrice * BigInt(bound.choices)));
   return tokens >= MIN_AFFORDABLE_TOKENS ? Math.min(tokens, bound.maxOutputTokens) : undefined;
+}
+
+/** The most tokens that `rounds` calls of one answer can use together, with `cap` where that is smaller. */
+export function tokenBound(limits: TokenLimits, choices: number, rounds: number, cap: number | undefined): TokenBound {
+  const prompt = limits.promptTokens * rounds;
+  return {
+    most: prompt + Math.min(limits.maxOutputTokens, cap ?? Number.POSITIVE_INFINITY) * choices,
+    within(left) {
+      const tokens = Math.floor((left - prompt) / choices);
+      if (limits.fixed || tokens < MIN_AFFORDABLE_TOKENS) return undefined;
+      const capOutputTokens = Math.min(tokens, limits.maxOutputTokens, cap ?? Number.POSITIVE_INFINITY);
+      return { capOutputTokens, tokens: prompt + capOutputTokens * choices };
+    },
+  };
 }

@@ -8,6 +8,7 @@ export { budgetsOf } from './govern.ts';
 export { Identities } from './identity.ts';
 export { inferenceMigrations } from './migrations/index.ts';
 export { type InferenceLimits, inferenceOperations } from './operations.ts';
+export type { RateDefaults } from './pace.ts';
 export type { AttemptOutcome, InferenceParts } from './parts.ts';
 export type { InferenceRequest, RequestAbout, SingleRequest } from './request.ts';
 export { Credentials, Health, leavesEndpoint, type RoutingPolicy, Sessions } from './routing/index.ts';

@@ -12,6 +12,7 @@ import type { Transport } from '../providers/index.ts';
 import type { Spend } from '../spend/index.ts';
 import type { Transcripts } from '../transcripts/index.ts';
 import type { Concurrency } from './concurrency.ts';
+import type { Pace } from './pace.ts';
 import type { Credentials, Health, RoutingPolicy, Sessions } from './routing/index.ts';
 import type { Running } from './running.ts';
 import type { TokenCounter } from './tokens/counter.ts';
@@ -28,6 +29,8 @@ export interface InferenceParts {
    * kind of its failure. Absent: nobody counts.
    */
   attempted?(endpoint: Endpoint, outcome: AttemptOutcome): void;
+  /** Rate limits. Absent: nobody has any. */
+  pace?: Pace;
   /** The response cache, and how its headers begin (`X-Svc-`). Absent: requests that ask for it are answered without. */
   cached?: { answers: ResponseCache; headerPrefix: string };
   /** The log of inputs and outputs. Absent: nobody's are kept. */

@@ -4,6 +4,7 @@ import type { JsonDocument } from '../base/json.ts';
 import type { Asked, ServedFormat } from '../formats/conversation/format.ts';
 import type { SingleForm } from '../formats/single/index.ts';
 import type { Hit } from '../guardrails/index.ts';
+import type { Standing } from '../rate-limits/index.ts';
 import type { DataRegion } from '../spend/index.ts';
 import type { CacheWish } from './cached/wish.ts';
 import type { DebugTrail } from './debug.ts';
@@ -40,6 +41,8 @@ export interface AcceptedRequest {
   listeners?: readonly AnswerListener[];
   /** Headers of the answer beside those that all have. */
   answerHeaders?: Readonly<Record<string, string>>;
+  /** What it has taken of rate limits; absent: nothing limits its caller. */
+  standing?: Standing;
   /** What filters of guardrails found; absent: nothing. */
   hits?: readonly Hit[];
   about: RequestAbout;

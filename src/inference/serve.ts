@@ -15,6 +15,7 @@ import { ConversationTask } from './conversation.ts';
 import { Abandoned } from './dispatch.ts';
 import { guarded, metadataOfRefusal } from './guard.ts';
 import { listen } from './log-contents.ts';
+import { admit, attend } from './pace.ts';
 import type { InferenceParts } from './parts.ts';
 import { refuseDisabledTools, withDefaultModel } from './prescribed.ts';
 import type { AcceptedRequest, InferenceRequest, SingleRequest } from './request.ts';
@@ -44,7 +45,7 @@ export function serveSingle<Request, Answer>(
   });
 }
 
-/** Nothing behind it sees a request that its key's guardrails refuse, or what they replace in it. */
+/** Nothing behind it sees a request that its key's rate limits or guardrails refuse, or what these replace in it. */
 async function behindGuardrails<R extends AcceptedRequest>(
   request: R,
   form: Pick<Task, 'encodeFailure'>,
@@ -52,14 +53,23 @@ async function behindGuardrails<R extends AcceptedRequest>(
   parts: InferenceParts,
   run: (request: R) => Promise<void>,
 ): Promise<void> {
-  let admitted: R;
+  let admitted = request;
   try {
-    admitted = guarded(request, asked, parts);
+    const { clock, pace } = parts;
+    const counted = admit(request.caller, request.startedAt, pace, () => clock.now());
+    const standing = counted instanceof Promise ? await counted : counted;
+    if (standing !== undefined) admitted = attend(request, standing);
+    admitted = guarded(admitted, asked, parts);
   } catch (thrown) {
     refuse(request, form, thrown, parts);
     return;
   }
-  return run(admitted);
+  try {
+    await run(admitted);
+  } finally {
+    // Of a request that has a row, that has settled it already.
+    admitted.standing?.settle(0);
+  }
 }
 
 function refuse(

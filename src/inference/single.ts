@@ -15,12 +15,12 @@ import { type Metered, metered } from './meter.ts';
 import type { InferenceParts } from './parts.ts';
 import type { SingleRequest } from './request.ts';
 import { SingleAttempt } from './single-attempt.ts';
-import type { Attempt, AttemptAbout, CostBound, Estimate, Task } from './task.ts';
+import type { Attempt, AttemptAbout, CostBound, Estimate, Task, TokenBound } from './task.ts';
 
-const API_TYPES: Record<SingleFormId, ApiType> = { embedding: 'embeddings', rerank: 'rerank', image: 'image' };
+const API_TYPES: Record<SingleFormId, ApiType> = { embedding: 'embeddings', rerank: 'rerank', image: 'image', completion: 'completions' };
 type Adapters = { readonly [Form in SingleFormId]?: unknown };
 /** What a model writes that has the operation. */
-const OUTPUT: Record<SingleFormId, string> = { embedding: 'embeddings', rerank: 'rerank', image: 'image' };
+const OUTPUT: Record<SingleFormId, string> = { embedding: 'embeddings', rerank: 'rerank', image: 'image', completion: 'text' };
 
 export class SingleTask<Request, Answer> implements Task {
   readonly apiType: ApiType;
@@ -69,6 +69,11 @@ export class SingleTask<Request, Answer> implements Task {
     return { nano: nanoFromPrice(price) + 1n, within: () => undefined };
   }
 
+  tokens({ contextLength }: Endpoint): TokenBound {
+    const { promptTokens, outputTokens = 0 } = this.#request.form.most(this.#decode(), { contextLength });
+    return { most: Math.ceil(promptTokens) + Math.ceil(outputTokens), within: () => undefined };
+  }
+
   estimate(endpoint: Endpoint): Estimate {
     const usage = this.#likely();
     return { promptTokens: usage.input, promptNano: this.#metered(endpoint, usage, true).costNano, outputPrice: 0n };
@@ -100,6 +105,7 @@ export class SingleTask<Request, Answer> implements Task {
       model: endpoint.upstreamId,
       user,
       stream: asked.stream,
+      stamp,
       contextLength: endpoint.contextLength,
       providerId: endpoint.provider.id,
       baseUrl: endpoint.provider.baseUrl,

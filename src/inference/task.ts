@@ -34,6 +34,8 @@ export interface Task {
    * none, or none in time. Never less than what the model reads, media apart.
    */
   countPrompt?(endpoint: Endpoint): Promise<number | undefined>;
+  /** The most tokens that one attempt can use. Throws as `bound` does, but needs no price. @param cap a smaller output cap */
+  tokens(endpoint: Endpoint, cap?: number): TokenBound;
   /** For the intent that is journalled before dispatch. */
   estimate(endpoint: Endpoint): Estimate;
   /**
@@ -59,6 +61,13 @@ export interface CostBound {
   nano: Nano;
   /** The output cap that `leftNano` still pays for, with its cost; undefined when no smaller cap may be put. */
   within(leftNano: Nano): { capOutputTokens: number; nano: Nano } | undefined;
+}
+
+/** The most tokens that one attempt can use, read and written. */
+export interface TokenBound {
+  most: number;
+  /** The output cap that `left` tokens allow, with what it can use; undefined when no smaller cap may be put. */
+  within(left: number): { capOutputTokens: number; tokens: number } | undefined;
 }
 
 export interface Estimate {

@@ -247,6 +247,7 @@ const CALLER: Caller = {
   limitNano: null,
   limitReset: null,
   includeByokInLimit: true,
+  rateLimits: null,
   externalUser: null,
   expiresAt: null,
   workspace: NO_TERMS,

@@ -89,7 +89,8 @@ export function faulty(database: Database, transactions: number): Database {
   };
 }
 
-class Switch {
+/** Between a process and what it runs on: it can lose its database, and be stopped dead. */
+export class Switch {
   fault: Fault | undefined;
   readonly clock: Clock;
   readonly database: Database;

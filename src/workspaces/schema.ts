@@ -1,5 +1,6 @@
 /** Wire schemas of workspaces, their members and their budgets (wire/workspaces.md). */
 import { type Static, Type } from 'typebox';
+import { RateLimitsSchema } from '../rate-limits/index.ts';
 import { INTERVALS } from '../spend/index.ts';
 
 const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
@@ -44,6 +45,7 @@ const settings = {
   is_data_discount_logging_enabled: Type.Optional(Type.Boolean()),
   is_observability_broadcast_enabled: Type.Optional(Type.Boolean()),
   is_observability_io_logging_enabled: Type.Optional(Type.Boolean()),
+  rate_limits: Type.Optional(RateLimitsSchema),
 };
 
 export const CreateWorkspaceSchema = Type.Object({ name: NameSchema, slug: SlugSchema, ...settings }, closed);
@@ -92,6 +94,7 @@ export const WorkspaceSchema = Type.Object(
     is_data_discount_logging_enabled: Type.Boolean(),
     is_observability_broadcast_enabled: Type.Boolean(),
     is_observability_io_logging_enabled: Type.Boolean(),
+    rate_limits: RateLimitsSchema,
   },
   { $id: 'Workspace' },
 );

@@ -1,5 +1,6 @@
 /** The SQL of workspaces. Callers open the transactions; ids and times are made above. */
 
+import type { RateLimits } from '../rate-limits/index.ts';
 import type { Interval } from '../spend/index.ts';
 import type { Queryable } from '../storage/database.ts';
 
@@ -19,6 +20,7 @@ export interface WorkspaceSettings {
   dataDiscountLogging: boolean;
   broadcast: boolean;
   ioLogging: boolean;
+  rateLimits: RateLimits | null;
 }
 
 export interface StoredWorkspace {
@@ -65,7 +67,7 @@ const SELECT_WORKSPACES = `
          w.io_logging_sampling_rate as "ioLoggingSamplingRate",
          w.is_data_discount_logging_enabled as "dataDiscountLogging",
          w.is_observability_broadcast_enabled as "broadcast", w.is_observability_io_logging_enabled as "ioLogging",
-         w.include_byok_in_budgets as "includeByokInBudgets", w.created_at as "createdAt",
+         w.rate_limits as "rateLimits", w.include_byok_in_budgets as "includeByokInBudgets", w.created_at as "createdAt",
          w.created_by as "createdBy", w.updated_at as "updatedAt"
     from workspaces w
     join organizations o on o.id = w.organization_id
@@ -113,8 +115,8 @@ export async function insertWorkspace(tx: Queryable, workspace: NewWorkspace): P
     `insert into workspaces (id, organization_id, created_at, created_by, name, slug, description, default_text_model,
        default_image_model, default_provider_sort, disabled_server_tools, io_logging_api_key_ids,
        io_logging_sampling_rate, is_data_discount_logging_enabled, is_observability_broadcast_enabled,
-       is_observability_io_logging_enabled)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::bigint[], $13, $14, $15, $16)`,
+       is_observability_io_logging_enabled, rate_limits)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::bigint[], $13, $14, $15, $16, $17)`,
     [id, organizationId, createdAt, createdBy, ...columnsOf(settings)],
   );
 }
@@ -130,7 +132,7 @@ export async function updateWorkspace(
        default_text_model = $6, default_image_model = $7, default_provider_sort = $8, disabled_server_tools = $9,
        io_logging_api_key_ids = $10::bigint[], io_logging_sampling_rate = $11,
        is_data_discount_logging_enabled = $12, is_observability_broadcast_enabled = $13,
-       is_observability_io_logging_enabled = $14
+       is_observability_io_logging_enabled = $14, rate_limits = $15
      where id = $1`,
     [id, updatedAt, ...columnsOf(settings)],
   );
@@ -150,6 +152,7 @@ function columnsOf(settings: WorkspaceSettings): unknown[] {
     settings.dataDiscountLogging,
     settings.broadcast,
     settings.ioLogging,
+    settings.rateLimits,
   ];
 }
 
@@ -346,6 +349,7 @@ export interface TermsRow {
     | 'ioLoggingKeyNumbers'
     | 'ioLoggingSamplingRate'
     | 'ioLogging'
+    | 'rateLimits'
   >;
   includeByok: boolean;
   budgets: { interval: Interval; limitNano: bigint }[];
@@ -364,7 +368,8 @@ export async function termsRows(db: Queryable, workspaceIds: readonly string[]):
             w.default_image_model as "defaultImageModel", w.default_provider_sort as "defaultProviderSort",
             w.disabled_server_tools as "disabledServerTools", w.io_logging_api_key_ids::text[] as "ioLoggingKeyNumbers",
             w.io_logging_sampling_rate as "ioLoggingSamplingRate",
-            w.is_observability_io_logging_enabled as "ioLogging", w.include_byok_in_budgets as "includeByokInBudgets",
+            w.is_observability_io_logging_enabled as "ioLogging", w.rate_limits as "rateLimits",
+            w.include_byok_in_budgets as "includeByokInBudgets",
             coalesce((select jsonb_agg(jsonb_build_object('interval', b.interval, 'limit', b.limit_nano::text))
                         from workspace_budgets b where b.workspace_id = w.id), '[]') as budgets
        from workspaces w where w.id = any($1::uuid[])`,

@@ -55,6 +55,7 @@ export function compile({ id, version, settings, includeByok, budgets }: TermsRo
         ({ interval, limitNano }): Budget =>
           Object.freeze({ scope: 'workspace', scopeId: id, interval, limitNano, includeByok, version }),
       ),
+    rateLimits: settings.rateLimits,
     ioLogging: settings.ioLogging
       ? {
           samplingRate: settings.ioLoggingSamplingRate,

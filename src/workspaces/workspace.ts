@@ -3,6 +3,7 @@ import { keyNumber } from '../access/index.ts';
 import { invalidField } from '../base/errors.ts';
 import { toWireName } from '../base/namespace.ts';
 import { shownName, storable } from '../base/storable.ts';
+import { readRateLimits } from '../rate-limits/index.ts';
 import { defaultGuardrailId } from './derived-id.ts';
 import type { CreateWorkspaceBody, UpdateWorkspaceBody, WorkspaceReply } from './schema.ts';
 import type { StoredWorkspace, WorkspaceSettings } from './store.ts';
@@ -38,6 +39,7 @@ const FRESH: Omit<WorkspaceSettings, 'name' | 'slug'> = {
   dataDiscountLogging: false,
   broadcast: false,
   ioLogging: false,
+  rateLimits: null,
 };
 
 /** How a path names a workspace. */
@@ -81,6 +83,7 @@ export function changedSettings(
     dataDiscountLogging: body.is_data_discount_logging_enabled ?? before.dataDiscountLogging,
     broadcast: body.is_observability_broadcast_enabled ?? before.broadcast,
     ioLogging: body.is_observability_io_logging_enabled ?? before.ioLogging,
+    rateLimits: body.rate_limits === undefined ? before.rateLimits : readRateLimits(body.rate_limits),
   };
 }
 
@@ -106,6 +109,7 @@ export function workspaceReply(workspace: StoredWorkspace, toolName: (name: stri
     is_data_discount_logging_enabled: settings.dataDiscountLogging,
     is_observability_broadcast_enabled: settings.broadcast,
     is_observability_io_logging_enabled: settings.ioLogging,
+    rate_limits: settings.rateLimits,
   };
 }
 

@@ -3,5 +3,6 @@ import type { Migration } from '../../storage/migrate.ts';
 import { organizations } from './0010-organizations.ts';
 import { apiKeys } from './0011-api-keys.ts';
 import { workspacesEnd } from './0012-workspaces-end.ts';
+import { keyRateLimits } from './0013-key-rate-limits.ts';
 
-export const accessMigrations: readonly Migration[] = [organizations, apiKeys, workspacesEnd];
+export const accessMigrations: readonly Migration[] = [organizations, apiKeys, workspacesEnd, keyRateLimits];

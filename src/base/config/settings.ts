@@ -3,6 +3,7 @@ import type { Nano, Price } from '../money.ts';
 import type { Secret } from '../secret.ts';
 import type { IoLoggingSettings } from './io-logging.ts';
 import type { OutgoingSettings } from './outgoing.ts';
+import type { RateLimitSettings } from './rate-limits.ts';
 import type { RoutingSettings } from './routing.ts';
 import type { ScimSettings } from './scim.ts';
 
@@ -40,6 +41,7 @@ export interface Config {
   retention: RetentionSettings;
   ioLogging: IoLoggingSettings;
   scim: ScimSettings;
+  rateLimits: RateLimitSettings;
   routing: RoutingSettings;
   providers: readonly ProviderSettings[];
 }

@@ -3,5 +3,11 @@ import type { Migration } from '../../storage/migrate.ts';
 import { workspaceSettings } from './0050-workspace-settings.ts';
 import { workspaceMembers } from './0051-workspace-members.ts';
 import { workspaceBudgets } from './0052-workspace-budgets.ts';
+import { workspaceRateLimits } from './0053-workspace-rate-limits.ts';
 
-export const workspaceMigrations: readonly Migration[] = [workspaceSettings, workspaceMembers, workspaceBudgets];
+export const workspaceMigrations: readonly Migration[] = [
+  workspaceSettings,
+  workspaceMembers,
+  workspaceBudgets,
+  workspaceRateLimits,
+];

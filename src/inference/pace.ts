@@ -1,0 +1,97 @@
+/**
+ * Rate limits on the way of a request: counted when it is accepted, before anything else looks at it; the tokens of each
+ * attempt held at their bound before it is sent, and settled by the row.
+ */
+import type { Caller } from '../access/index.ts';
+import type { Usage } from '../formats/conversation/conversation.ts';
+import {
+  compileLimits,
+  type Limiter,
+  type RateLimit,
+  type RateLimits,
+  type RateRefusal,
+  rateLimitError,
+  type Standing,
+} from '../rate-limits/index.ts';
+import type { AcceptedRequest } from './request.ts';
+import type { TokenBound } from './task.ts';
+
+/** For keys and workspaces that say nothing themselves, as configured now. */
+export interface RateDefaults {
+  key: RateLimits;
+  workspace: RateLimits;
+}
+
+export interface Pace {
+  limiter: Pick<Limiter, 'admit'>;
+  defaults(): RateDefaults;
+}
+
+interface Compiled {
+  defaults: RateDefaults;
+  limits: readonly RateLimit[];
+}
+
+/** A caller is made anew when anything about it changes. */
+const compiled = new WeakMap<Caller, Compiled>();
+
+function limitsOf(caller: Caller, defaults: RateDefaults): readonly RateLimit[] {
+  const known = compiled.get(caller);
+  if (known?.defaults === defaults) return known.limits;
+  const limits = [
+    ...compileLimits('key', caller.keyId, caller.rateLimits, defaults.key),
+    ...compileLimits('workspace', caller.workspaceId, caller.workspace.rateLimits, defaults.workspace),
+  ];
+  compiled.set(caller, { defaults, limits });
+  return limits;
+}
+
+/** Counts a request; undefined where nothing limits its caller. Throws or rejects with GatewayError 429 or 503. */
+export function admit(
+  caller: Caller,
+  acceptedAt: number,
+  pace: Pace | undefined,
+  now: () => number,
+): Standing | undefined | Promise<Standing> {
+  if (pace === undefined) return undefined;
+  const limits = limitsOf(caller, pace.defaults());
+  if (limits.length === 0) return undefined;
+  const checked = (answer: Standing | RateRefusal): Standing => {
+    if ('refused' in answer) throw rateLimitError(answer, now());
+    return answer;
+  };
+  const answer = pace.limiter.admit(limits, acceptedAt);
+  return answer instanceof Promise ? answer.then(checked) : checked(answer);
+}
+
+/** From now on the request's tokens count, its answer tells what is left, and its row settles what was held. */
+export function attend<R extends AcceptedRequest>(request: R, standing: Standing): R {
+  const settled: R = { ...request, standing, answerHeaders: { ...request.answerHeaders, ...standing.headers } };
+  if (!standing.countsTokens) return settled;
+  const listener = { ended: ({ row }: { row: { usage: Usage | null } }) => standing.settle(tokensOf(row.usage)) };
+  return { ...settled, listeners: [...(request.listeners ?? []), listener] };
+}
+
+/** All that was read and written, from a cache or not. */
+function tokensOf(usage: Usage | null): number {
+  if (usage === null) return 0;
+  return usage.input + usage.cacheRead + usage.cacheWrite5m + usage.cacheWrite1h + usage.output;
+}
+
+/**
+ * Holds what an attempt could use, beside what earlier ones may have; yields the smaller output cap that a nearly used
+ * limit leaves. Rejects with GatewayError 429.
+ */
+export async function holdTokens(
+  standing: Standing,
+  earlier: number,
+  bound: TokenBound,
+  now: () => number,
+): Promise<number | undefined> {
+  const refusal = await standing.hold(earlier + bound.most);
+  if (!refusal) return undefined;
+  const left = refusal.remaining - (earlier - standing.heldTokens);
+  const smaller = bound.within(left);
+  if (smaller !== undefined && !(await standing.hold(earlier + smaller.tokens))) return smaller.capOutputTokens;
+  throw rateLimitError(refusal, now());
+}

@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { settle } from '../testing/clock.ts';
+import { freshDatabase } from '../testing/database.ts';
+import { RateProcess, type RateWorld } from '../testing/rate-process.ts';
+import { compileLimits, type RateLimit, type RateLimits, rateLimitMigrations, type Standing } from './index.ts';
+import type { RateRefusal } from './limits.ts';
+
+const NOON = Date.UTC(2026, 4, 6, 12);
+
+class Place {
+  readonly #world: RateWorld;
+  readonly #test: TestContext;
+  now = NOON;
+
+  constructor(test: TestContext, world: Omit<RateWorld, 'now'>) {
+    this.#test = test;
+    this.#world = { ...world, now: () => this.now };
+  }
+
+  static async open(test: TestContext): Promise<Place> {
+    return new Place(test, await freshDatabase(test, { migrations: rateLimitMigrations }));
+  }
+
+  async process(): Promise<RateProcess> {
+    const process = await RateProcess.start(this.#world);
+    this.#test.after(() => process.close());
+    return process;
+  }
+}
+
+const limitsOf = (limits: RateLimits): RateLimit[] => compileLimits('key', 'key-1', limits, {});
+
+async function admitted(process: RateProcess, limits: RateLimit[], at: number): Promise<Standing | undefined> {
+  const answer = await process.limiter.admit(limits, at);
+  return 'refused' in answer ? undefined : answer;
+}
+
+async function countAdmitted(process: RateProcess, limits: RateLimit[], times: number, at = NOON): Promise<number> {
+  const answers = await Promise.all(Array.from({ length: times }, () => admitted(process, limits, at)));
+  return answers.filter(Boolean).length;
+}
+
+test('of requests in two processes at once exactly as many pass as the limit says', async (t) => {
+  const place = await Place.open(t);
+  const processes = [await place.process(), await place.process()];
+  const limits = limitsOf({ requests_per_minute: 100 });
+  // One has leased spare room before the rush, which the other needs in the end.
+  assert.equal(await countAdmitted(processes[0]!, limits, 1), 1);
+  const counts = await Promise.all(processes.map((process) => countAdmitted(process, limits, 150)));
+  assert.equal(1 + counts[0]! + counts[1]!, 100);
+});
+
+test('what one process leased and does not use, another gets', async (t) => {
+  const place = await Place.open(t);
+  const [idle, busy] = [await place.process(), await place.process()];
+  const limits = limitsOf({ requests_per_hour: 160 });
+  assert.equal(await countAdmitted(idle, limits, 1), 1);
+  assert.equal(await countAdmitted(busy, limits, 400), 159);
+});
+
+test('a window that is used up refuses without asking the database, and the next one admits', async (t) => {
+  const place = await Place.open(t);
+  const process = await place.process();
+  const limits = limitsOf({ requests_per_minute: 3 });
+  assert.equal(await countAdmitted(process, limits, 5), 3);
+  const { asked } = process;
+  const refused = process.limiter.admit(limits, NOON + 59_999) as RateRefusal;
+  assert.equal(refused.refused, true);
+  assert.deepEqual([refused.remaining, refused.resetsAt], [0, NOON + 60_000]);
+  assert.equal(process.asked, asked);
+  assert.equal(await countAdmitted(process, limits, 5, NOON + 60_000), 3);
+});
+
+test('away from the limit most requests ask nobody', async (t) => {
+  const place = await Place.open(t);
+  const process = await place.process();
+  const limits = limitsOf({ requests_per_minute: 10_000, requests_per_day: 100_000 });
+  for (let n = 0; n < 1_000; n++) assert.ok(await admitted(process, limits, NOON));
+  assert.ok(process.asked <= 5, `${process.asked} transactions`);
+});
+
+test('a process that dies takes its lease with it and nothing more', async (t) => {
+  const place = await Place.open(t);
+  const [dying, living] = [await place.process(), await place.process()];
+  const limits = limitsOf({ requests_per_day: 320 });
+  assert.equal(await countAdmitted(dying, limits, 1), 1);
+  await dying.kill();
+  // The first lease is the one request and a sixteenth of what is left behind it.
+  assert.equal(await countAdmitted(living, limits, 400), 320 - 1 - Math.floor(319 / 16));
+});
+
+test('a process that ends gives back what it did not use', async (t) => {
+  const place = await Place.open(t);
+  const [ending, living] = [await place.process(), await place.process()];
+  const limits = limitsOf({ requests_per_day: 320 });
+  assert.equal(await countAdmitted(ending, limits, 1), 1);
+  await ending.close();
+  assert.equal(await countAdmitted(living, limits, 400), 319);
+});
+
+test('tokens are held at their bound and settled at what was used, for every process', async (t) => {
+  const place = await Place.open(t);
+  const [one, other] = [await place.process(), await place.process()];
+  const limits = limitsOf({ tokens_per_minute: 1_000 });
+  const first = (await admitted(one, limits, NOON))!;
+  assert.equal(await first.hold(900), undefined);
+  const second = (await admitted(other, limits, NOON))!;
+  const refusal = (await second.hold(300))!;
+  assert.equal(refusal.needed, 300);
+  assert.ok(refusal.remaining <= 100);
+  first.settle(200);
+  first.settle(900);
+  // Until the other process hears of it what it was told of the limit stands.
+  while ((await second.hold(800)) !== undefined) await settle();
+  assert.equal((await (await admitted(one, limits, NOON))!.hold(1))?.refused, true);
+});
+
+test('a limit that is lowered holds at once, and one that is raised lets more pass', async (t) => {
+  const place = await Place.open(t);
+  const process = await place.process();
+  assert.equal(await countAdmitted(process, limitsOf({ requests_per_hour: 100 }), 10), 10);
+  assert.equal(await countAdmitted(process, limitsOf({ requests_per_hour: 12 }), 10), 2);
+  assert.equal(await countAdmitted(process, limitsOf({ requests_per_hour: 20 }), 20), 8);
+});
+
+test('of several limits a request takes a part of all or of none', async (t) => {
+  const place = await Place.open(t);
+  const process = await place.process();
+  const workspace = compileLimits('workspace', 'w', { requests_per_minute: 3 }, {});
+  const tight = [...limitsOf({ requests_per_minute: 2 }), ...workspace];
+  assert.equal(await countAdmitted(process, tight, 10), 2);
+  assert.equal(await countAdmitted(process, workspace, 10), 1);
+});
+
+test('a limit that cannot be asked for refuses nothing for good: 503, and the request can come again', async (t) => {
+  const place = await Place.open(t);
+  const process = await place.process();
+  const limits = limitsOf({ requests_per_minute: 2 });
+  process.fault('down');
+  await assert.rejects(async () => process.limiter.admit(limits, NOON), { status: 503 });
+  process.fault(undefined);
+  assert.equal(await countAdmitted(process, limits, 5), 2);
+});

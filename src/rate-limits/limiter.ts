@@ -1,0 +1,216 @@
+/** Rate limits of one process: see `index.ts`. */
+import { randomUUID } from 'node:crypto';
+import type { Clock, Timer } from '../base/clock.ts';
+import { GatewayError } from '../base/errors.ts';
+import type { Log } from '../base/log.ts';
+import type { Changes, Database, Queryable } from '../storage/database.ts';
+import { type RateLimit, type RateRefusal, windowId } from './limits.ts';
+import { Line, PATIENCE_MS } from './line.ts';
+import { Standing } from './standing.ts';
+import { askRates, type RateAnswer, type RateWish, removeEnded, returnRates } from './store.ts';
+import { type Part, RateWindow } from './window.ts';
+
+export interface LimiterOptions {
+  database: Pick<Database, 'transaction' | 'query' | 'kysely'>;
+  changes: Pick<Changes, 'subscribe' | 'announce'>;
+  clock: Clock;
+  log: Log;
+  /** Differs in tests. */
+  patienceMs?: number;
+}
+
+const RECALL = 'rates.recall';
+const RETURN = 'rates.return';
+/** After a recall the others may come for more: nothing is taken beyond the need, and what is over goes back at once. */
+const CONTESTED_MS = 1_000;
+const SWEEP_MS = 30_000;
+const REMOVE_EVERY_MS = 600_000;
+/** Requests that were accepted in a window may ask for tokens of it after its end. */
+const KEPT_MS = 3_600_000;
+
+export class Limiter {
+  readonly #options: LimiterOptions;
+  readonly #clock: Clock;
+  readonly #processId = randomUUID();
+  readonly #windows = new Map<string, RateWindow>();
+  readonly #byLimit = new WeakMap<RateLimit, RateWindow>();
+  readonly #line: Line;
+  /** What goes back, and who is answered although nothing does. */
+  readonly #returning = new Set<RateWindow>();
+  #giving: Promise<void> | undefined;
+  readonly #sweeper: Timer;
+  #sweeping = false;
+  #removeAt = 0;
+  #closed = false;
+
+  constructor(options: LimiterOptions) {
+    const { changes, clock, patienceMs = PATIENCE_MS } = options;
+    this.#options = options;
+    this.#clock = clock;
+    this.#line = new Line((wishes) => this.#ask(wishes), clock, patienceMs);
+    changes.subscribe(RECALL, (id) => this.#heard(id, (window) => this.#recalled(window)));
+    changes.subscribe(RETURN, (id) => this.#heard(id, (window) => this.#returned(window)));
+    this.#sweeper = clock.timer(SWEEP_MS, () => void this.#sweep());
+  }
+
+  /**
+   * Counts one request against all of `limits` or none. Without a promise while the leases of this process cover it.
+   * Rejects with GatewayError 503 when the database has to be asked and is down.
+   * @param acceptedAt wall time in ms, decides the windows
+   */
+  admit(limits: readonly RateLimit[], acceptedAt: number): Standing | RateRefusal | Promise<Standing | RateRefusal> {
+    const windows = limits.map((limit) => this.#window(limit, acceptedAt));
+    const parts: Part[] = [];
+    for (const window of windows) if (window.limit.unit === 'requests') parts.push({ window, amount: 1 });
+    const standing = new Standing(this, windows);
+    const refusal = this.take(parts, () => {
+      for (const { window } of parts) window.taken += 1;
+    });
+    if (refusal instanceof Promise) return refusal.then((known) => known ?? standing);
+    return refusal ?? standing;
+  }
+
+  /** @internal Calls `taken` once all of `parts` fit, or tells which does not. */
+  take(parts: readonly Part[], taken: () => void): undefined | RateRefusal | Promise<RateRefusal | undefined> {
+    const now = this.#clock.monotonic();
+    let covered = true;
+    for (const { window, amount } of parts) {
+      window.usedAt = now;
+      if (window.blocked || !window.covers(amount)) covered = false;
+    }
+    if (covered) {
+      taken();
+      return undefined;
+    }
+    for (const { window, amount } of parts) if (window.refuses(amount, now)) return window.refusal(amount);
+    return this.#line.wait(parts, taken);
+  }
+
+  /** @internal Adds what was used beyond what was held, or takes back what was not. */
+  settle(parts: readonly Part[]): void {
+    const now = this.#clock.monotonic();
+    for (const { window, amount } of parts) {
+      window.taken += amount;
+      if (amount >= 0) continue;
+      if (window.blocked) this.#line.signal();
+      else if (window.contestedUntil > now) this.#giveBack(window);
+    }
+  }
+
+  /** Gives back what is idle. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#sweeper.cancel();
+    const now = this.#clock.now();
+    for (const window of this.#windows.values()) if (window.end > now && window.idle > 0) this.#returning.add(window);
+    if (this.#returning.size > 0) this.#giveAll();
+    await this.#giving;
+  }
+
+  #window(limit: RateLimit, timeMs: number): RateWindow {
+    const last = this.#byLimit.get(limit);
+    if (last !== undefined && last.limit === limit && timeMs >= last.start && timeMs < last.end) return last;
+    const id = windowId(limit, timeMs);
+    let window = this.#windows.get(id);
+    if (window === undefined) {
+      window = new RateWindow(limit, timeMs);
+      this.#windows.set(id, window);
+    }
+    window.adopt(limit);
+    this.#byLimit.set(limit, window);
+    return window;
+  }
+
+  async #ask(wishes: readonly RateWish[]): Promise<RateAnswer[]> {
+    // Once it has given everything back a process must not take more: nobody would return it.
+    if (this.#closed) throw closing();
+    return this.#options.database.transaction(async (tx) => {
+      const { answers, recalled } = await askRates(tx, this.#processId, wishes);
+      const waiting = recalled.filter((id) => answers.some((answer) => answer.id === id && answer.outstanding > 0));
+      const told = [
+        [RECALL, waiting],
+        [RETURN, wishes.filter(({ back }) => back > 0).map(({ id }) => id)],
+      ] as const;
+      for (const [topic, ids] of told) if (ids.length > 0) await this.#tell(tx, topic, ids);
+      return answers;
+    });
+  }
+
+  async #tell(tx: Queryable, topic: string, ids: readonly string[]): Promise<void> {
+    await this.#options.changes.announce(tx, topic, ...ids.map((id) => `${this.#processId} ${id}`));
+  }
+
+  #heard(id: string | null, handle: (window: RateWindow) => void): void {
+    // After a lost connection the one who waits has given up already.
+    if (id === null || id.startsWith(this.#processId)) return;
+    const window = this.#windows.get(id.slice(this.#processId.length + 1));
+    if (window !== undefined) handle(window);
+  }
+
+  #recalled(window: RateWindow): void {
+    window.contestedUntil = this.#clock.monotonic() + CONTESTED_MS;
+    this.#giveBack(window);
+  }
+
+  #returned(window: RateWindow): void {
+    window.emptyUntil = 0;
+    window.askAt = 0;
+    if (window.blocked) this.#line.signal();
+  }
+
+  #giveBack(window: RateWindow): void {
+    this.#returning.add(window);
+    if (!this.#closed) this.#giveAll();
+  }
+
+  #giveAll(): void {
+    this.#giving ??= this.#give().finally(() => {
+      this.#giving = undefined;
+    });
+  }
+
+  async #give(): Promise<void> {
+    while (this.#returning.size > 0) {
+      // Everything that is settled in this turn goes back together.
+      await Promise.resolve();
+      const windows = [...this.#returning];
+      this.#returning.clear();
+      const returns = windows.map((window) => ({ id: window.id, back: window.takeIdle() }));
+      try {
+        await this.#options.database.transaction(async (tx) => {
+          await returnRates(tx, this.#processId, returns);
+          await this.#tell(
+            tx,
+            RETURN,
+            returns.map(({ id }) => id),
+          );
+        });
+      } catch (error) {
+        // It is lost until its window ends. To give it back once more could allow what was allowed already.
+        this.#options.log.warn('a rate limit stays lower for the rest of its window', { error });
+      }
+    }
+  }
+
+  /** Forgets windows that are over, and gives back what is idle in those that nobody has used for a while. */
+  async #sweep(): Promise<void> {
+    const [now, monotonic] = [this.#clock.now(), this.#clock.monotonic()];
+    for (const [id, window] of this.#windows) {
+      if (window.blocked) continue;
+      if (window.end <= now) this.#windows.delete(id);
+      else if (window.idle > 0 && window.usedAt + SWEEP_MS < monotonic) this.#giveBack(window);
+    }
+    if (!this.#sweeping && this.#windows.size > 0 && monotonic >= this.#removeAt) {
+      this.#sweeping = true;
+      this.#removeAt = monotonic + REMOVE_EVERY_MS;
+      // The next time is as good.
+      await removeEnded(this.#options.database, new Date(now - KEPT_MS)).catch(() => {});
+      this.#sweeping = false;
+    }
+    if (!this.#closed) this.#sweeper.refresh();
+  }
+}
+
+function closing(): GatewayError {
+  return new GatewayError('server', 'the gateway is being stopped', { status: 503, metadata: { retryable: true } });
+}

@@ -1,0 +1,155 @@
+/** The SQL of rate limits. Callers open the transactions. */
+import type { Queryable } from '../storage/database.ts';
+
+/** What one process wants of one window. */
+export interface RateWish {
+  id: string;
+  endsAt: Date;
+  limit: number;
+  /** Given back first. */
+  back: number;
+  /** Without all of this nothing is granted; 0 only gives back. */
+  need: number;
+  /** Granted beyond the need as far as there is room, */
+  want: number;
+  /** and at least one part in this many of the room; 0 for none. Saves asking for every request. */
+  spareParts: number;
+  /** Where it cannot be granted, the others are asked to give back what they do not need. */
+  recall: boolean;
+  /** Who has not answered by now is taken to need what it has. */
+  presume: boolean;
+}
+
+export interface RateAnswer {
+  id: string;
+  granted: number;
+  /** What nobody has, after the grant. */
+  free: number;
+  /** Other processes that may still give something back. */
+  outstanding: number;
+}
+
+interface WindowRow {
+  id: string;
+  granted: bigint;
+  recalled: number;
+}
+
+/** Moves leases of one process. What is granted never passes the limit by a grant. */
+export async function askRates(
+  tx: Queryable,
+  processId: string,
+  wishes: readonly RateWish[],
+): Promise<{ answers: RateAnswer[]; recalled: string[] }> {
+  const rows = await lockWindows(tx, wishes);
+  const recalled: string[] = [];
+  const answers = wishes.map((wish) => {
+    const row = rows.get(wish.id)!;
+    const before = Math.max(0, Number(row.granted) - wish.back);
+    const granted = grantOf(wish, wish.limit - before);
+    row.granted = BigInt(before + granted);
+    const refused = wish.need > 0 && granted === 0;
+    if (refused && wish.recall) {
+      row.recalled += 1;
+      recalled.push(wish.id);
+    }
+    return { id: wish.id, granted, free: Math.max(0, wish.limit - before - granted), outstanding: 0 };
+  });
+  await updateWindows(tx, [...rows.values()]);
+  const granted = answers.filter((answer) => answer.granted > 0).map(({ id }) => id);
+  if (granted.length > 0) await keepLeases(tx, processId, granted);
+  const presumed = wishes.filter(({ presume }) => presume).map(({ id }) => id);
+  if (presumed.length > 0) await forgetSilent(tx, processId, presumed);
+  const refused = answers.filter(({ granted }, index) => granted === 0 && wishes[index]!.need > 0);
+  if (refused.length > 0) {
+    const waiting = await countSilent(
+      tx,
+      processId,
+      refused.map(({ id }) => id),
+    );
+    for (const answer of refused) answer.outstanding = waiting.get(answer.id) ?? 0;
+  }
+  return { answers, recalled };
+}
+
+/** Gives back, and thereby answers every recall so far. Windows that are gone are passed over. */
+export async function returnRates(
+  tx: Queryable,
+  processId: string,
+  returns: readonly { id: string; back: number }[],
+): Promise<void> {
+  const ids = returns.map(({ id }) => id);
+  await tx.query('select 1 from rate_windows where id = any($1) order by id collate "C" for update', [ids]);
+  await tx.query(
+    `update rate_windows own set granted = greatest(own.granted - given.back, 0)
+     from unnest($1::text[], $2::bigint[]) as given(id, back) where own.id = given.id and given.back > 0`,
+    [ids, returns.map(({ back }) => back)],
+  );
+  await tx.query(
+    `update rate_leases lease set answered = own.recalled from rate_windows own
+     where own.id = lease.window_id and lease.process_id = $1 and own.id = any($2)`,
+    [processId, ids],
+  );
+}
+
+/** Windows that were over before `endedBefore`. */
+export async function removeEnded(db: Queryable, endedBefore: Date): Promise<void> {
+  await db.query('delete from rate_windows where ends_at < $1', [endedBefore]);
+}
+
+function grantOf(wish: RateWish, free: number): number {
+  const spare = free - wish.need;
+  if (wish.need === 0 || spare < 0) return 0;
+  const share = wish.spareParts === 0 ? 0 : Math.floor(spare / wish.spareParts);
+  return wish.need + Math.min(spare, Math.max(share, wish.want));
+}
+
+async function lockWindows(tx: Queryable, wishes: readonly RateWish[]): Promise<Map<string, WindowRow>> {
+  const ids = wishes.map(({ id }) => id);
+  await tx.query(
+    `insert into rate_windows (id, ends_at)
+     select id, ends_at from unnest($1::text[], $2::timestamptz[]) as asked(id, ends_at) order by id collate "C"
+     on conflict (id) do nothing`,
+    [ids, wishes.map(({ endsAt }) => endsAt)],
+  );
+  const rows = await tx.query<WindowRow>(
+    'select id, granted, recalled from rate_windows where id = any($1) order by id collate "C" for update',
+    [ids],
+  );
+  return new Map(rows.map((row) => [row.id, row]));
+}
+
+async function updateWindows(tx: Queryable, rows: readonly WindowRow[]): Promise<void> {
+  await tx.query(
+    `update rate_windows own set granted = change.granted, recalled = change.recalled
+     from unnest($1::text[], $2::bigint[], $3::integer[]) as change(id, granted, recalled) where own.id = change.id`,
+    [rows.map(({ id }) => id), rows.map(({ granted }) => granted), rows.map(({ recalled }) => recalled)],
+  );
+}
+
+/** A process that has had nothing of the window so far has nothing to give back. */
+async function keepLeases(tx: Queryable, processId: string, ids: readonly string[]): Promise<void> {
+  await tx.query(
+    `insert into rate_leases (window_id, process_id, answered)
+     select id, $1, recalled from rate_windows where id = any($2) on conflict (window_id, process_id) do nothing`,
+    [processId, ids],
+  );
+}
+
+async function countSilent(tx: Queryable, processId: string, ids: readonly string[]): Promise<Map<string, number>> {
+  const rows = await tx.query<{ id: string; count: number }>(
+    `select lease.window_id as id, count(*)::int as count
+     from rate_leases lease join rate_windows own on own.id = lease.window_id
+     where own.id = any($2) and lease.process_id <> $1 and lease.answered < own.recalled group by lease.window_id`,
+    [processId, ids],
+  );
+  return new Map(rows.map(({ id, count }) => [id, count]));
+}
+
+async function forgetSilent(tx: Queryable, processId: string, ids: readonly string[]): Promise<void> {
+  await tx.query(
+    `delete from rate_leases lease using rate_windows own
+     where own.id = lease.window_id and own.id = any($2) and lease.process_id <> $1 and lease.answered < own.recalled`,
+    [processId, ids],
+  );
+}

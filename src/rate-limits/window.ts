@@ -1,0 +1,87 @@
+/**
+ * What one process knows and holds of one window of a rate limit. Pure arithmetic.
+ *
+ * `lease` is this process's part of the limit, for good: what requests take of it (`taken`) stays taken, except for
+ * tokens that were reserved and not used. The idle rest covers new requests without asking anybody.
+ */
+import { type RateLimit, type RateRefusal, type RateState, windowId, windowStart } from './limits.ts';
+
+export class RateWindow {
+  readonly id: string;
+  /** Wall times in ms. */
+  readonly start: number;
+  readonly end: number;
+  /** In the form that the latest request came with. */
+  limit: RateLimit;
+  lease = 0;
+  taken = 0;
+  /** What nobody had been given as of the database's last answer. */
+  free: number;
+  /** The limit was lowered: the lease must be asked for anew. */
+  stale = false;
+  /** Somebody waits for it, so nobody may pass. */
+  blocked = false;
+  /** Monotonic times in ms. */
+  contestedUntil = 0;
+  /** No process has anything left to give: what does not fit into the rest is refused without asking. */
+  emptyUntil = 0;
+  askAt = 0;
+  /** When the others were asked to give back what they do not need; undefined: not now. */
+  recalledAt: number | undefined;
+  usedAt = 0;
+
+  constructor(limit: RateLimit, timeMs: number) {
+    this.id = windowId(limit, timeMs);
+    this.start = windowStart(limit, timeMs);
+    this.end = this.start + limit.periodMs;
+    this.limit = limit;
+    this.free = limit.amount;
+  }
+
+  get idle(): number {
+    return this.lease - this.taken;
+  }
+
+  adopt(limit: RateLimit): void {
+    if (limit === this.limit) return;
+    const change = limit.amount - this.limit.amount;
+    this.limit = limit;
+    if (change === 0) return;
+    this.free = Math.max(0, this.free + change);
+    this.emptyUntil = 0;
+    this.askAt = 0;
+    if (change < 0) this.stale = true;
+  }
+
+  covers(amount: number): boolean {
+    return amount <= 0 || (!this.stale && this.idle >= amount);
+  }
+
+  /** Whether it is known that `amount` cannot be had now. */
+  refuses(amount: number, monotonicMs: number): boolean {
+    return amount > this.limit.amount || (this.emptyUntil > monotonicMs && amount > this.idle + this.free);
+  }
+
+  /** Takes the idle lease out, to be given back. */
+  takeIdle(): number {
+    const { idle } = this;
+    if (idle <= 0) return 0;
+    this.lease -= idle;
+    return idle;
+  }
+
+  get state(): RateState {
+    const left = this.idle + this.free;
+    return { limit: this.limit, remaining: Math.max(left, 0), resetsAt: this.end };
+  }
+
+  refusal(needed: number): RateRefusal {
+    return { refused: true, needed, ...this.state };
+  }
+}
+
+/** What a request takes of one window. */
+export interface Part {
+  readonly window: RateWindow;
+  readonly amount: number;
+}
