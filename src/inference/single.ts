@@ -17,10 +17,10 @@ import type { SingleRequest } from './request.ts';
 import { SingleAttempt } from './single-attempt.ts';
 import type { Attempt, AttemptAbout, CostBound, Estimate, Task, TokenBound } from './task.ts';
 
-const API_TYPES: Record<SingleFormId, ApiType> = { embedding: 'embeddings', rerank: 'rerank', image: 'image', completion: 'completions' };
+const API_TYPES: Record<SingleFormId, ApiType> = { embedding: 'embeddings', rerank: 'rerank', image: 'image' };
 type Adapters = { readonly [Form in SingleFormId]?: unknown };
 /** What a model writes that has the operation. */
-const OUTPUT: Record<SingleFormId, string> = { embedding: 'embeddings', rerank: 'rerank', image: 'image', completion: 'text' };
+const OUTPUT: Record<SingleFormId, string> = { embedding: 'embeddings', rerank: 'rerank', image: 'image' };
 
 export class SingleTask<Request, Answer> implements Task {
   readonly apiType: ApiType;
@@ -105,7 +105,6 @@ export class SingleTask<Request, Answer> implements Task {
       model: endpoint.upstreamId,
       user,
       stream: asked.stream,
-      stamp,
       contextLength: endpoint.contextLength,
       providerId: endpoint.provider.id,
       baseUrl: endpoint.provider.baseUrl,
