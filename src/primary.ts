@@ -8,18 +8,18 @@ import path from 'node:path';
 import type { FirstKey } from './access/index.ts';
 import type { App, createApp } from './app.ts';
 import { systemClock as clock } from './base/clock.ts';
-import type { Config } from './base/config.ts';
-import type { Log } from './base/log.ts';
+import { loadPlace, type Place } from './base/config/place.ts';
+import { type Config, machineInputs } from './base/config.ts';
+import { createLog, type Log } from './base/log.ts';
 import { releaseMemory } from './base/release-memory.ts';
 import { writeSecretFile } from './base/secret-file.ts';
 import { type InquiryMessage, ReportDesk, type ReportMessage } from './between-processes.ts';
-import { openLog, readSettings, rereadSettings } from './settings.ts';
-import { lockDataFolder } from './spend/index.ts';
 import { StartError } from './start-error.ts';
 import { describeTarget, type Target } from './storage/connection.ts';
-import { startEmbedded } from './storage/embedded.ts';
+import { hasCluster, startEmbedded } from './storage/embedded.ts';
 import { holdProcess } from './storage/hold.ts';
 import { migrate } from './storage/migrate.ts';
+import { lockDataFolder } from './storage/owner.ts';
 
 /** A worker that dies at once is not started again at once. */
 const RESPAWN_DELAY_MS = 500;
@@ -27,11 +27,11 @@ const RESPAWN_DELAY_MS = 500;
 const WORKER_PATIENCE_MS = 30_000;
 
 export async function serveAsPrimary(): Promise<void> {
-  const config = readSettings();
-  const log = openLog(config);
+  const place = loadPlace(machineInputs()) ?? (await import('./settings.ts')).readSettings();
+  const log = createLog({ stream: process.stderr, level: place.logLevel });
   const lifetime = new Lifetime(log);
   try {
-    await holdProcess(() => start(config, log, lifetime));
+    await holdProcess(() => start(place, log, lifetime));
   } catch (error) {
     await lifetime.unwind();
     // Ctrl-C at a terminal reaches what the start was waiting for as well.
@@ -41,28 +41,45 @@ export async function serveAsPrimary(): Promise<void> {
   lifetime.started();
 }
 
-async function start(config: Config, log: Log, lifetime: Lifetime): Promise<void> {
-  mkdirSync(config.dataDir, { recursive: true, mode: 0o700 });
-  const lock = await mendable('', () => lockDataFolder(config.dataDir, clock));
+async function start(place: Place, log: Log, lifetime: Lifetime): Promise<void> {
+  const isThere = place.databaseUrl === null && hasCluster(place.dataDir);
+  // Nothing is made or asked before the settings are known to be right.
+  if (!isThere) (await import('./settings.ts')).readSettings();
+  mkdirSync(place.dataDir, { recursive: true, mode: 0o700 });
+  const lock = await mendable('', () => lockDataFolder(place.dataDir, clock));
   lifetime.onEnd(async () => lock.release());
-  // Most of a start is loading code, and the database can start meanwhile.
-  const wiring = Promise.all([import('./app.ts'), import('./migrations.ts')]);
-  wiring.catch(() => {});
-  let target: Target;
-  if (config.databaseUrl === null) {
-    const embedded = await mendable('', () => startEmbedded({ dataFolder: config.dataDir, clock, log }));
-    lifetime.onEnd(() => embedded.stop());
-    target = { socketFolder: embedded.socketFolder };
-  } else {
-    target = { connectionString: config.databaseUrl.reveal() };
-  }
-  const [app, { migrations }] = await wiring;
+  const database = databaseOf(place, log, lifetime);
+  // Most of a start is loading code, which leaves no moment for anything else: a server that is there starts meanwhile.
+  if (isThere) await Promise.race([database.launched, database.target]);
+  const [{ readSettings }, app, { migrations }] = await Promise.all([
+    import('./settings.ts'),
+    import('./app.ts'),
+    import('./migrations.ts'),
+  ]);
+  const config = readSettings();
+  const target = await database.target;
   await mendable(`${describeTarget(target)}: `, () => migrate({ target, migrations, log }));
   const serving =
     config.workers > 1 ? new Workers(config, target, log) : new Single(config, target, log, app.createApp);
   lifetime.onEnd(() => serving.close());
   lifetime.onReload(() => serving.reload());
   await serving.started;
+}
+
+function databaseOf({ dataDir, databaseUrl }: Place, log: Log, lifetime: Lifetime) {
+  const { promise: launched, resolve: onLaunched } = Promise.withResolvers<void>();
+  if (databaseUrl !== null) {
+    const target: Target = { connectionString: databaseUrl.reveal() };
+    return { launched, target: Promise.resolve(target) };
+  }
+  const embedded = mendable('', () => startEmbedded({ dataFolder: dataDir, clock, log, onLaunched }));
+  lifetime.onEnd(async () => {
+    const started = await embedded.catch(() => undefined);
+    await started?.stop();
+  });
+  const target = embedded.then(({ socketFolder }): Target => ({ socketFolder }));
+  target.catch(() => {});
+  return { launched, target };
 }
 
 /** What goes wrong in `work` is for the operator to mend: a lock, a port, a database that cannot be reached. */
@@ -101,10 +118,12 @@ class Single implements Serving {
   }
 
   reload(): void {
-    const config = rereadSettings(this.#config, this.#log);
-    if (config === undefined) return;
-    this.#config = config;
-    this.#app?.reload(config);
+    void import('./settings.ts').then(({ rereadSettings }) => {
+      const config = rereadSettings(this.#config, this.#log);
+      if (config === undefined) return;
+      this.#config = config;
+      this.#app?.reload(config);
+    });
   }
 
   async close(): Promise<void> {

@@ -1,15 +1,10 @@
-/** The configuration of this process, and its log; read again on SIGHUP. */
-import { systemClock } from './base/clock.ts';
+/** The configuration of this process; read again on SIGHUP. */
 import { type Config, ConfigError, loadConfig, machineInputs, needsRestart } from './base/config.ts';
-import { createLog, type Log } from './base/log.ts';
+import type { Log } from './base/log.ts';
 import { KINDS } from './providers/index.ts';
 
 export function readSettings(): Config {
   return loadConfig({ ...machineInputs(), kinds: KINDS });
-}
-
-export function openLog(config: Config): Log {
-  return createLog({ stream: process.stderr, level: config.logLevel, clock: systemClock });
 }
 
 /** A new configuration, or undefined when it is wrong: then the running one stays and the log says why. */

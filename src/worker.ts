@@ -4,15 +4,16 @@
  */
 import { type App, createApp } from './app.ts';
 import { systemClock as clock } from './base/clock.ts';
+import { createLog } from './base/log.ts';
 import { releaseMemory } from './base/release-memory.ts';
 import { Colleagues } from './between-processes.ts';
 import { type PrimaryMessage, showFirstKeys, type WorkerMessage } from './primary.ts';
-import { openLog, readSettings, rereadSettings } from './settings.ts';
+import { readSettings, rereadSettings } from './settings.ts';
 import type { Target } from './storage/connection.ts';
 
 export async function serveAsWorker(): Promise<void> {
   let config = readSettings();
-  const log = openLog(config);
+  const log = createLog({ stream: process.stderr, level: config.logLevel });
   let app: App | undefined;
   const tell = (message: PrimaryMessage) => void process.send?.(message);
   const colleagues = new Colleagues(tell, clock);

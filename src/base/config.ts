@@ -12,6 +12,7 @@ import { Environment, errorCode, type Inputs } from './config/environment.ts';
 import type { Field } from './config/field.ts';
 import { DEFAULT_IO_LOGGING, ioLogging } from './config/io-logging.ts';
 import { readOutgoing } from './config/outgoing.ts';
+import { placeOf } from './config/place.ts';
 import { ConfigError, type Problem } from './config/problems.ts';
 import { type KindFacts, readProviders } from './config/provider-readers.ts';
 import { NO_RATE_LIMITS, rateLimits } from './config/rate-limits.ts';
@@ -70,14 +71,12 @@ export function loadConfig({ kinds, ...inputs }: Inputs & { kinds: readonly Kind
     host: environment.text('GATEHOUSE_HOST'),
     port: environment.port(),
     tls: tls(environment),
-    dataDir: path.resolve(inputs.cwd, environment.text('GATEHOUSE_DATA_DIR')),
+    ...placeOf(environment, inputs.cwd),
     workers: environment.workers(),
     namespace: environment.namespace(),
-    logLevel: environment.logLevel(),
     requestLogShare: environment.requestLogShare(),
     metrics: environment.metrics(),
     catalogUrl: environment.catalogUrl(),
-    databaseUrl: environment.databaseUrl(),
     firstKeys: {
       management: environment.firstKey('GATEHOUSE_MANAGEMENT_KEY'),
       inference: environment.firstKey('GATEHOUSE_INFERENCE_KEY'),

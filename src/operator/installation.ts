@@ -6,12 +6,12 @@ import { mkdirSync } from 'node:fs';
 import type { Clock } from '../base/clock.ts';
 import type { Config } from '../base/config.ts';
 import type { Log } from '../base/log.ts';
-import { lockDataFolder } from '../spend/index.ts';
 import { openChanges } from '../storage/changes.ts';
 import type { Target } from '../storage/connection.ts';
 import { type Changes, type Database, openDatabase } from '../storage/database.ts';
 import { socketFolderOf, startEmbedded } from '../storage/embedded.ts';
 import { type Migration, migrate } from '../storage/migrate.ts';
+import { lockDataFolder } from '../storage/owner.ts';
 
 export interface InstallationParts {
   config: Config;

@@ -34,7 +34,6 @@ export type {
 export { encodeGeneration } from './generation.ts';
 export { spendMigrations } from './migrations/index.ts';
 export { type SpendOperationParts, spendOperations } from './operations.ts';
-export { type FolderLock, lockDataFolder } from './owner.ts';
 export { createSpend } from './spending.ts';
 export { forgetEveryProcess } from './store.ts';
 

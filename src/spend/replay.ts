@@ -7,10 +7,10 @@ import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Database } from '../storage/database.ts';
+import { ownerLives } from '../storage/owner.ts';
 import { estimatedEntry } from './estimate.ts';
 import type { Attempt } from './index.ts';
 import { enterBatch } from './ledger.ts';
-import { ownerLives } from './owner.ts';
 import {
   decodeAttempt,
   decodeIntent,

@@ -13,7 +13,7 @@ import type { Log } from '../base/log.ts';
 import { clientConfig, releaseFolder } from './connection.ts';
 import { type Account, serverAccount } from './embedded/account.ts';
 import { type Binaries, prepareBinaries } from './embedded/binaries.ts';
-import { ensureCluster } from './embedded/cluster.ts';
+import { ensureCluster, isCluster } from './embedded/cluster.ts';
 import { processesIn, signal } from './embedded/processes.ts';
 import { launch, type Server } from './embedded/server.ts';
 import { holdProcess } from './hold.ts';
@@ -23,6 +23,8 @@ export interface EmbeddedOptions {
   dataFolder: string;
   clock: Clock;
   log: Log;
+  /** Called when the server has been started and only its answer is waited for. */
+  onLaunched?: () => void;
   /** PostgreSQL settings on top of ours. */
   settings?: Readonly<Record<string, string>>;
 }
@@ -51,6 +53,11 @@ export function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedServer>
 /** Where the socket of a data folder's server is, whether it runs or not. */
 export function socketFolderOf(dataFolder: string): string {
   return join(resolve(dataFolder), 'postgres');
+}
+
+/** Whether a data folder holds a database already. */
+export function hasCluster(dataFolder: string): boolean {
+  return isCluster(socketFolderOf(dataFolder));
 }
 
 /** A server that is starting, recovering or writing its last checkpoint is given this long. */
@@ -123,8 +130,9 @@ class Supervisor implements EmbeddedServer {
 
   /** Undefined once the server answers and is ours; otherwise why it ended. */
   async #launch(binaries: Binaries, account: Account | undefined): Promise<string | undefined> {
-    const { clock, settings = {} } = this.#options;
+    const { clock, onLaunched, settings = {} } = this.#options;
     const server = launch(this.socketFolder, binaries, account, settings, clock);
+    onLaunched?.();
     let reason: string | undefined;
     void server.ended.then((tail) => {
       reason = tail || 'it ended without a word';

@@ -42,7 +42,7 @@ export async function ensureCluster(cluster: string, options: ClusterOptions): P
   const { binaries, account, clock } = options;
   mkdirSync(dirname(cluster), { recursive: true, mode: 0o700 });
   await clearUnfinished(cluster, clock);
-  for (let attempt = 1; !exists(cluster); attempt++) await createCluster(cluster, options, attempt);
+  for (let attempt = 1; !isCluster(cluster); attempt++) await createCluster(cluster, options, attempt);
   const major = readVersion(cluster);
   if (major !== binaries.major) {
     throw new Error(
@@ -53,7 +53,7 @@ export async function ensureCluster(cluster: string, options: ClusterOptions): P
   claim(cluster, account);
 }
 
-function exists(cluster: string): boolean {
+export function isCluster(cluster: string): boolean {
   return existsSync(join(cluster, 'PG_VERSION'));
 }
 
@@ -86,7 +86,7 @@ async function createCluster(cluster: string, options: ClusterOptions, attempt: 
     const cleared = !existsSync(temporary);
     rmSync(temporary, { recursive: true, force: true });
     // A start beside ours may have been faster, then its cluster is as good; or it took our folder for a leftover.
-    if (!exists(cluster) && !(cleared && attempt < CREATE_ATTEMPTS)) throw error;
+    if (!isCluster(cluster) && !(cleared && attempt < CREATE_ATTEMPTS)) throw error;
   }
 }
 
