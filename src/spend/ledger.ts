@@ -57,7 +57,6 @@ const RETRY_MS = 500;
 
 export class Ledger {
   readonly #parts: LedgerParts;
-  readonly #byId = new Map<string, Pending>();
   #queue: Pending[] = [];
   /** From here on the settled records of the journal are not in memory. */
   #spilled: Place | undefined;
@@ -97,9 +96,7 @@ export class Ledger {
     if (segment !== undefined && (this.#spilled !== undefined || this.#queue.length >= limits.memoryRows)) {
       this.#spilled ??= { segment: segment.number, offset: journal.lastStart };
     } else {
-      const pending = { id: entry.id, row: entry.row, taken: entry.taken, segment };
-      this.#queue.push(pending);
-      this.#byId.set(entry.id, pending);
+      this.#queue.push({ id: entry.id, row: entry.row, taken: entry.taken, segment });
     }
     if (this.#queue.length === limits.batchRows) this.#schedule(0);
     else if (this.#timer === undefined) this.#schedule(limits.flushMs);
@@ -107,7 +104,8 @@ export class Ledger {
 
   /** JSON of a row that is not in the database yet, if it is in memory. */
   waitingRow(id: string): string | undefined {
-    return this.#byId.get(id)?.row;
+    // Asked for rarely, entered with every request: a search costs less than an index.
+    return this.#queue.find((pending) => pending.id === id)?.row;
   }
 
   /** Runs after everything before it that moves leases, so that what the database says and what this process knows agree. */
@@ -160,7 +158,6 @@ export class Ledger {
         this.#queue.splice(0, batch.length);
         rest -= batch.length;
         for (const pending of batch) {
-          this.#byId.delete(pending.id);
           if (pending.segment !== undefined) this.#parts.journal.release(pending.segment);
         }
       }
