@@ -124,10 +124,10 @@ test('what a conversation cannot do is refused with its field', async () => {
   const cases: [Record<string, unknown>, RegExp][] = [
     [{}, /prompt/],
     [{ prompt: [] }, /prompt/],
-    [{ prompt: ['a', 'b'] }, /prompt must hold one text/],
-    [{ prompt: [1, 2] }, /token ids/],
-    [{ prompt: 'a', suffix: 'b' }, /suffix/],
-    [{ prompt: 'a', best_of: 2 }, /best_of/],
+    [{ model: 'test/claude', prompt: ['a', 'b'] }, /prompt must hold one text/],
+    [{ model: 'test/claude', prompt: [1, 2] }, /token ids/],
+    [{ model: 'test/claude', prompt: 'a', suffix: 'b' }, /suffix/],
+    [{ model: 'test/claude', prompt: 'a', best_of: 2 }, /best_of/],
     [{ prompt: 'a', logprobs: 6 }, /logprobs/],
     [{ prompt: 'a', temperature: 3 }, /temperature/],
   ];

@@ -9,6 +9,8 @@ import {
   chatRequestOf,
   completionOf,
   completionSchema,
+  needsNative,
+  prefersNative,
 } from '../formats/completion/index.ts';
 import { chat, messages } from '../formats/index.ts';
 import type { WholeBody } from '../formats/single/index.ts';
@@ -23,6 +25,8 @@ import type { Sink } from './sink.ts';
 interface Ways {
   /** Runs a conversation of the chat form to its end, with another sink than the exchange's own. */
   answer(exchange: Exchange<Caller>, document: JsonDocument, sink: Sink): Promise<void>;
+  /** Runs the exchange's body as it is, at services that have the operation. */
+  complete(exchange: Exchange<Caller>): Promise<void>;
   /** The exchange's body as a request of the messages form, checked. */
   asMessages(exchange: Exchange<Caller>): InferenceRequest;
 }
@@ -34,7 +38,7 @@ interface CompanionLimits {
 export function companionOperations(
   parts: InferenceParts,
   limits: CompanionLimits,
-  { answer, asMessages }: Ways,
+  { answer, complete, asMessages }: Ways,
 ): Operation<Caller>[] {
   return [
     {
@@ -47,6 +51,7 @@ export function companionOperations(
       body: { schema: completionSchema, maxBytes: limits.inferenceBodyBytes },
       replies: { 200: { description: 'The text, or an event stream when `stream` is true', schema: CompletionReply } },
       handle(exchange) {
+        if (goesNative(exchange.document!, parts)) return complete(exchange);
         const { body, shape } = chatRequestOf(exchange.document!.exact);
         const document = readDocument(Buffer.from(stringifyJson(body)));
         return answer(exchange, document, new CompletionSink(new HttpSink(exchange), shape));
@@ -83,6 +88,17 @@ export function companionOperations(
         messages.encodeFailure(error, { generationId: null, ...(caller && { userId: caller.organizationId }) }),
     },
   ];
+}
+
+/** Whether the request goes out as it is; one for a model that nobody knows is refused where it is routed. */
+function goesNative(document: JsonDocument, parts: InferenceParts): boolean {
+  const body = document.value;
+  const needed = needsNative(body);
+  if (!needed && !prefersNative(body)) return false;
+  const model = parts.catalog().find(String(document.member('model')));
+  if (model === undefined) return needed;
+  const adapters = model.endpoints.map(({ provider }) => provider.kind.completion);
+  return adapters.some((adapter) => (needed ? adapter !== undefined : adapter?.able?.includes('echo')));
 }
 
 /** Writes what the chat form says in the older one. */

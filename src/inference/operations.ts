@@ -5,6 +5,7 @@ import { GatewayError, invalidField } from '../base/errors.ts';
 import { generationId } from '../base/ids.ts';
 import type { JsonDocument } from '../base/json.ts';
 import { wireHeader } from '../base/namespace.ts';
+import { completion } from '../formats/completion/index.ts';
 import type { ServedFormat } from '../formats/conversation/format.ts';
 import { EmbeddingsReply, embedding } from '../formats/embedding/index.ts';
 import { ImageReply, image } from '../formats/image/index.ts';
@@ -75,6 +76,7 @@ export function inferenceOperations(parts: InferenceParts, limits: InferenceLimi
     }),
     ...companionOperations(parts, limits, {
       answer: (exchange, document, sink) => answer(exchange, chat, parts, document, sink),
+      complete: (exchange) => answerSingle(exchange, completion, parts),
       asMessages: (exchange) => requestOf(exchange, messages, parts, exchange.document!, new HttpSink(exchange)),
     }),
     generation(parts),
@@ -126,26 +128,32 @@ function single<Request, Answer>(
     access: 'inference',
     body: { schema: form.schema, maxBytes: limits.inferenceBodyBytes },
     replies: { 200: { description: 'The answer', schema: reply } },
-    handle(exchange) {
-      const document = exchange.document!;
-      form.check(document);
-      return serveSingle(
-        {
-          id: generationId(exchange.startedAt),
-          form,
-          document,
-          asked: form.asked(document),
-          caller: exchange.caller,
-          startedAt: exchange.startedAt,
-          sink: new HttpSink(exchange),
-          about: aboutOf(exchange, parts),
-        },
-        parts,
-      );
-    },
+    handle: (exchange) => answerSingle(exchange, form, parts),
     encodeError: (error, { caller }) =>
       form.encodeFailure(error, { generationId: null, ...(caller && { userId: caller.organizationId }) }),
   };
+}
+
+function answerSingle<Request, Answer>(
+  exchange: Exchange<Caller>,
+  form: SingleForm<Request, Answer>,
+  parts: InferenceParts,
+): Promise<void> {
+  const document = exchange.document!;
+  form.check(document);
+  return serveSingle(
+    {
+      id: generationId(exchange.startedAt),
+      form,
+      document,
+      asked: form.asked(document),
+      caller: exchange.caller,
+      startedAt: exchange.startedAt,
+      sink: new HttpSink(exchange),
+      about: aboutOf(exchange, parts),
+    },
+    parts,
+  );
 }
 
 function answer(

@@ -17,10 +17,20 @@ import type { SingleRequest } from './request.ts';
 import { SingleAttempt } from './single-attempt.ts';
 import type { Attempt, AttemptAbout, CostBound, Estimate, Task, TokenBound } from './task.ts';
 
-const API_TYPES: Record<SingleFormId, ApiType> = { embedding: 'embeddings', rerank: 'rerank', image: 'image' };
+const API_TYPES: Record<SingleFormId, ApiType> = {
+  embedding: 'embeddings',
+  rerank: 'rerank',
+  image: 'image',
+  completion: 'completions',
+};
 type Adapters = { readonly [Form in SingleFormId]?: unknown };
 /** What a model writes that has the operation. */
-const OUTPUT: Record<SingleFormId, string> = { embedding: 'embeddings', rerank: 'rerank', image: 'image' };
+const OUTPUT: Record<SingleFormId, string> = {
+  embedding: 'embeddings',
+  rerank: 'rerank',
+  image: 'image',
+  completion: 'text',
+};
 
 export class SingleTask<Request, Answer> implements Task {
   readonly apiType: ApiType;
@@ -105,6 +115,7 @@ export class SingleTask<Request, Answer> implements Task {
       model: endpoint.upstreamId,
       user,
       stream: asked.stream,
+      stamp,
       contextLength: endpoint.contextLength,
       providerId: endpoint.provider.id,
       baseUrl: endpoint.provider.baseUrl,
@@ -159,7 +170,9 @@ export class SingleTask<Request, Answer> implements Task {
 
   #metered(endpoint: Endpoint, usage: Usage, estimated: boolean): Metered {
     const charged = endpoint.pricing?.image === undefined ? 0 : this.#inputImages();
-    const words = endpoint.pricing?.outputImages && this.#request.form.priceWords?.(this.#decode());
+    const words =
+      endpoint.pricing?.outputImages &&
+      this.#request.form.priceWords?.(this.#decode(), this.#adapter(endpoint)!, endpoint.upstreamId);
     return metered(endpoint, usage, estimated, charged, words);
   }
 

@@ -1,3 +1,4 @@
+import { completionAdapter } from '../formats/completion/index.ts';
 import { openaiEmbedding } from '../formats/embedding/index.ts';
 import { rerankAdapter } from '../formats/rerank/index.ts';
 import { bearer } from './bearer.ts';
@@ -17,6 +18,7 @@ export const chat: ProviderKind = {
 export const anyChat: ProviderKind = {
   ...chat,
   dialect: { chat: { grammar: 'response_format', python: true } },
+  completion: completionAdapter(),
   embedding: openaiEmbedding({ inputTypeMember: 'input_type', parts: 'public' }),
   rerank: rerankAdapter({ images: 'public' }),
 };

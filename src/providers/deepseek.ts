@@ -1,3 +1,4 @@
+import { completionAdapter } from '../formats/completion/index.ts';
 import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
 
@@ -22,4 +23,10 @@ export const deepseek: ProviderKind = {
       lacks: ['json_schema'],
     },
   },
+  // Filling gaps stands in a beta of its own (api-docs.deepseek.com/guides/fim_completion).
+  completion: completionAdapter({
+    able: ['suffix', 'echo'],
+    url: (baseUrl) => `${baseUrl.replace(/\/(?:v1|beta)$/, '')}/beta/completions`,
+    userField: 'none',
+  }),
 };

@@ -1,3 +1,4 @@
+import { completionAdapter } from '../formats/completion/index.ts';
 import { openaiEmbedding } from '../formats/embedding/index.ts';
 import { rerankAdapter } from '../formats/rerank/index.ts';
 import { chat } from './chat.ts';
@@ -26,6 +27,7 @@ export const fireworks: ProviderKind = {
       grammar: 'response_format',
     },
   },
+  completion: completionAdapter({ able: ['prompts', 'tokens', 'echo'] }),
   embedding: openaiEmbedding({ takesUser: false, takesEncoding: false }),
   rerank: rerankAdapter({ constants: { return_documents: false } }),
 };

@@ -1,3 +1,4 @@
+import { completionAdapter } from '../formats/completion/index.ts';
 import { openaiEmbedding } from '../formats/embedding/index.ts';
 import { rerankAdapter } from '../formats/rerank/index.ts';
 import { chat } from './chat.ts';
@@ -13,6 +14,7 @@ export const llamacpp: ProviderKind = {
   dialect: {
     chat: { grammar: 'grammar', toolChoiceWords: true, reasoningReplay: 'reasoning_content', thinkTags: true },
   },
+  completion: completionAdapter({ able: ['prompts', 'tokens'] }),
   embedding: openaiEmbedding({ takesUser: false }),
   rerank: rerankAdapter(),
 };

@@ -1,3 +1,4 @@
+import { completionAdapter } from '../formats/completion/index.ts';
 import { openaiEmbedding } from '../formats/embedding/index.ts';
 import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
@@ -57,5 +58,15 @@ export const mistral: ProviderKind = {
       documentUrl: true,
     },
   },
+  // docs.mistral.ai/api, "Fill in the middle".
+  completion: completionAdapter({
+    able: ['suffix'],
+    models: /codestral|devstral/,
+    path: '/fim/completions',
+    userField: 'none',
+    streamUsage: false,
+    renames: { seed: 'random_seed' },
+    chatReply: true,
+  }),
   embedding: openaiEmbedding({ takesTokens: false, takesUser: false, dimensionsMember: 'output_dimension' }),
 };

@@ -1,3 +1,4 @@
+import { completionAdapter } from '../formats/completion/index.ts';
 import { openaiEmbedding } from '../formats/embedding/index.ts';
 import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
@@ -19,5 +20,6 @@ export const ollama: ProviderKind = {
       mediaBytes: ['image'],
     },
   },
+  completion: completionAdapter({ able: ['suffix'] }),
   embedding: openaiEmbedding({ takesTokens: false, takesUser: false }),
 };

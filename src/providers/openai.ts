@@ -1,4 +1,5 @@
 import type { ReasoningRule } from '../formats/chat/index.ts';
+import { completionAdapter } from '../formats/completion/index.ts';
 import { openaiEmbedding } from '../formats/embedding/index.ts';
 import { openaiImages } from '../formats/image/index.ts';
 import { bearer } from './bearer.ts';
@@ -55,6 +56,10 @@ export const openai: ProviderKind = {
     },
     responses: openaiResponses,
   },
+  completion: completionAdapter({
+    able: ['suffix', 'prompts', 'tokens', 'echo', 'best_of'],
+    models: /-instruct|davinci-002|babbage-002/,
+  }),
   embedding: openaiEmbedding(),
   image: openaiImages,
 };

@@ -3,6 +3,7 @@
  * listed in `index.ts`); `Provider` is one configured instance of a kind, as `gatehouse.yaml` or the environment made it.
  */
 import type { ModelSettings, OptionFacts } from '../base/config.ts';
+import type { CompletionAdapter } from '../formats/completion/index.ts';
 import type { FormatId, ReasoningOrigin } from '../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { Dialect } from '../formats/conversation/format.ts';
@@ -62,6 +63,8 @@ export interface ProviderKind {
   embedding?: EmbeddingAdapter;
   /** How it is asked to rank documents; absent: it does not. */
   rerank?: RerankAdapter;
+  /** How it is asked to complete a text; absent: it holds conversations only. */
+  completion?: CompletionAdapter;
   /** How it is asked for pictures. */
   image?: ImageAdapter;
   /** In-process providers (`simulated`) answer here instead of over the network. */

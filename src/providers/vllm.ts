@@ -1,3 +1,4 @@
+import { completionAdapter } from '../formats/completion/index.ts';
 import { openaiEmbedding } from '../formats/embedding/index.ts';
 import { rerankAdapter } from '../formats/rerank/index.ts';
 import { chat } from './chat.ts';
@@ -15,6 +16,7 @@ export const vllm: ProviderKind = {
   baseUrl: 'http://127.0.0.1:8000/v1',
   author: 'vllm',
   dialect: { chat: { grammar: 'structured_outputs', reasoningReplay: 'reasoning', thinkTags: true } },
+  completion: completionAdapter({ able: ['prompts', 'tokens', 'echo'] }),
   // Some of its versions write base64 of doubles.
   embedding: openaiEmbedding({ takesEncoding: false }),
   rerank: rerankAdapter(),

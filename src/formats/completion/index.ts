@@ -3,33 +3,14 @@
  * completions): a prompt in, its continuation out. It is a front of the chat form: the prompt becomes one user message,
  * and answers, events and errors of the chat form are put back into the older shape. Pure.
  */
-import Type, { type TSchema } from 'typebox';
+import Type from 'typebox';
 import { invalidField } from '../../base/errors.ts';
-import { chat } from '../chat/index.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
+import { DEFAULT_MAX_TOKENS } from './schema.ts';
 
-/** What a client gets that names no cap. */
-const DEFAULT_MAX_TOKENS = 16;
-
-type Properties = Record<string, TSchema>;
-const {
-  messages: _m,
-  logprobs: _l,
-  top_logprobs: _t,
-  ...shared
-} = (chat.schema as TSchema & { properties: Properties }).properties;
-
-export const completionSchema: TSchema = Type.Object(
-  {
-    ...shared,
-    prompt: Type.Unsafe({ type: ['string', 'array'], description: 'A text, or a list of one' }),
-    suffix: Type.Optional(Type.Unsafe({ type: ['string', 'null'] })),
-    echo: Type.Optional(Type.Unsafe({ type: ['boolean', 'null'] })),
-    best_of: Type.Optional(Type.Unsafe({ type: ['integer', 'null'], minimum: 1, maximum: 20 })),
-    logprobs: Type.Optional(Type.Unsafe({ type: ['integer', 'null'], minimum: 0, maximum: 5 })),
-  },
-  { $id: 'CompletionRequest' },
-);
+export { type CompletionDialect, completionAdapter } from './adapter.ts';
+export { type CompletionAdapter, completion, needsNative, prefersNative } from './native.ts';
+export { schema as completionSchema } from './schema.ts';
 
 /** How the answers of the chat form become those of a completion. */
 export interface CompletionShape {
@@ -44,10 +25,9 @@ export interface CompletionShape {
 export function chatRequestOf(body: Fields): { body: Fields; shape: CompletionShape } {
   const prompt = promptOf(body['prompt']);
   const { prompt: _p, suffix, echo, best_of, logprobs, ...others } = body;
-  if (textOf(suffix) !== '')
-    throw invalidField('suffix', 'cannot be given: the models of this gateway write on, they fill no gaps');
+  if (textOf(suffix) !== '') throw invalidField('suffix', 'cannot be given: no provider of this model fills gaps');
   if (typeof best_of === 'number' && best_of > 1) {
-    throw invalidField('best_of', 'must be 1: answers that nobody sees would be paid for');
+    throw invalidField('best_of', 'must be 1: no provider of this model can choose among answers');
   }
   const capped = typeof others['max_tokens'] === 'number' || typeof others['max_completion_tokens'] === 'number';
   return {
@@ -66,7 +46,8 @@ function promptOf(prompt: unknown): string {
   const items = listOf(prompt);
   if (items.length === 1 && typeof items[0] === 'string') return items[0];
   if (items.length === 0) throw invalidField('prompt', 'must not be empty');
-  if (typeof items[0] === 'string') throw invalidField('prompt', 'must hold one text; send one request for each');
+  if (typeof items[0] === 'string')
+    throw invalidField('prompt', 'must hold one text for this model; send one request for each');
   throw invalidField('prompt', 'must be a text: token ids mean something else to every model');
 }
 

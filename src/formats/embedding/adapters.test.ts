@@ -22,6 +22,7 @@ const target = (model: string): SingleTarget => ({
   stream: false,
   contextLength: null,
   providerId: 'p',
+  stamp: { id: 'gen-1', model: 'a/b', provider: 'P', created: 7, usage: 'none' },
   baseUrl: 'http://upstream',
 });
 

@@ -20,6 +20,7 @@ function read(adapter: Adapter<ImageRequest, ImageAnswer>, model: string, body: 
     stream: false,
     contextLength: null,
     providerId: 'p',
+    stamp: { id: 'gen-1', model: 'a/b', provider: 'P', created: 7, usage: 'none' as const },
     baseUrl: 'https://p.example',
   };
   return adapter.start(REQUEST, target).read({ status: 200, headers: {}, body });

@@ -11,7 +11,7 @@ import type { UpstreamFailure } from '../conversation/failure.ts';
 import type { Asked, Closing, FailureContext, Stamp } from '../conversation/format.ts';
 import type { Renewal } from '../conversation/renewal.ts';
 
-export type SingleFormId = 'embedding' | 'rerank' | 'image';
+export type SingleFormId = 'embedding' | 'rerank' | 'image' | 'completion';
 
 /** The client's side of an operation. `Request` and `Answer` are what adapters work with. */
 export interface SingleForm<Request, Answer> {
@@ -27,8 +27,11 @@ export interface SingleForm<Request, Answer> {
   longest?(document: JsonDocument): number;
   /** Pictures of the request that stand elsewhere and are fetched first: by address, the field that holds it. */
   remote?(document: JsonDocument): ReadonlyMap<string, string>;
-  /** What a price list of pictures may tell apart in this request: its quality, its size. */
-  priceWords?(request: Request): readonly string[];
+  /**
+   * What a price list of pictures may tell apart in this request: its quality, its size.
+   * @param adapter of the service that is asked, which may have clamped them for this `model`
+   */
+  priceWords?(request: Request, adapter: Adapter<Request, Answer>, model: string): readonly string[];
   /** An upper bound of what one answer can be charged for. Budgets reserve it. */
   most(request: Request, limits: EndpointLimits): Demand;
   /** The likely usage: what is entered when an upstream worked and reported nothing. */
@@ -152,6 +155,8 @@ export interface SingleTarget {
   user: string;
   /** The client wants a stream. */
   stream: boolean;
+  /** What events of the answer carry of ours. */
+  stamp: Stamp;
   contextLength: number | null;
   /** As configured, without a trailing slash. */
   baseUrl: string;

@@ -1,0 +1,136 @@
+/** How services are asked to complete a text: one adapter with a dialect, and Mistral, which answers in the chat form. */
+import { parseJson, stringifyJson } from '../../base/json.ts';
+import { decodeFailure, decodeInBand } from '../chat/failure.ts';
+import { GATEWAY_FIELDS } from '../chat/fields.ts';
+import { decodeUsage } from '../chat/usage.ts';
+import { type Fields, fieldsOf, isFields, textOrUndefined } from '../conversation/fields.ts';
+import { Uncarried } from '../conversation/losses.ts';
+import type { EventCourse, EventStep, Reply, SingleTarget, Step } from '../single/index.ts';
+import { malformed, readObject } from '../single/json-reply.ts';
+import { type CompletionShape, CompletionStream, completionOf } from './index.ts';
+import {
+  type CompletionAbility,
+  type CompletionAdapter,
+  type CompletionAnswer,
+  type CompletionRequest,
+  chunkEvent,
+} from './native.ts';
+import { DEFAULT_MAX_TOKENS } from './schema.ts';
+
+export interface CompletionDialect {
+  /** What of the operation the service has; absent: nothing of it is known, and everything goes out. */
+  able?: readonly CompletionAbility[];
+  /** The models that have the operation. Default: all. */
+  models?: RegExp;
+  path?: string;
+  /** The whole address, where it does not stand below the base URL. */
+  url?(baseUrl: string): string;
+  /** Default `user`. */
+  userField?: 'user' | 'none';
+  /** The service takes `stream_options.include_usage`. Default true. */
+  streamUsage?: boolean;
+  /** Parameters under another name. */
+  renames?: Readonly<Record<string, string>>;
+  /** The answer has the shape of the chat form. */
+  chatReply?: true;
+}
+
+export function completionAdapter(dialect: CompletionDialect = {}): CompletionAdapter {
+  return {
+    start(request, target) {
+      refuseUnable(request, target, dialect);
+      const path = dialect.path ?? '/completions';
+      const url = dialect.url?.(target.baseUrl);
+      const shape: CompletionShape | undefined = dialect.chatReply && { echo: '' };
+      return {
+        call: { path, body: stringifyJson(bodyOf(request, target, dialect)), ...(url !== undefined && { url }) },
+        read: (reply) => readWhole(reply, shape),
+        ...(target.stream && { events: () => new CompletionEvents(target, shape) }),
+      };
+    },
+    decodeFailure,
+    able: dialect.able,
+  };
+}
+
+/** @throws Uncarried with the field that the service has no place for */
+function refuseUnable(request: CompletionRequest, { model }: SingleTarget, { able, models }: CompletionDialect): void {
+  if (models !== undefined && !models.test(model)) throw new Uncarried('prompt', 'the model holds conversations only');
+  if (able === undefined) return;
+  const wants = [
+    ['suffix', 'suffix', request.suffix !== ''],
+    ['prompts', 'prompt', request.prompts > 1],
+    ['tokens', 'prompt', request.tokenIds],
+    ['echo', 'echo', request.echo],
+    ['best_of', 'best_of', request.bestOf > 1],
+  ] as const;
+  for (const [ability, field, wanted] of wants) {
+    if (wanted && !able.includes(ability)) throw new Uncarried(field, 'the service cannot do this');
+  }
+}
+
+function bodyOf({ document }: CompletionRequest, target: SingleTarget, dialect: CompletionDialect): Fields {
+  const body: Fields = {};
+  for (const [key, value] of Object.entries(document.exact as Fields)) {
+    if (GATEWAY_FIELDS.has(key) || key === 'stream' || key === 'stream_options') continue;
+    const name = key === 'max_completion_tokens' ? 'max_tokens' : (dialect.renames?.[key] ?? key);
+    if (value !== null) body[name] = value;
+  }
+  body['model'] = target.model;
+  body['max_tokens'] ??= DEFAULT_MAX_TOKENS;
+  if (dialect.userField !== 'none') body['user'] = target.user;
+  if (target.stream) {
+    body['stream'] = true;
+    if (dialect.streamUsage !== false) body['stream_options'] = { include_usage: true };
+  }
+  return body;
+}
+
+function readWhole(reply: Reply, shape: CompletionShape | undefined): Step<CompletionAnswer> {
+  const read = readObject(reply);
+  if ('failure' in read) return read;
+  const { value } = read;
+  if (!Array.isArray(value['choices'])) return { failure: malformed('no choices') };
+  const json = shape === undefined ? reply.body.toString('utf8') : stringifyJson(completionOf(value, shape));
+  return { answer: { json }, ...figuresOf(value) };
+}
+
+function figuresOf(value: Fields): Pick<EventStep<unknown>, 'usage' | 'upstreamId'> {
+  const usage = decodeUsage(value['usage']);
+  const upstreamId = textOrUndefined(value['id']);
+  return { ...(usage && { usage }), ...(upstreamId !== undefined && { upstreamId }) };
+}
+
+/** Relays chunk by chunk; complete with the marker, which alone tells an end from a cut. */
+class CompletionEvents implements EventCourse<CompletionAnswer> {
+  readonly #target: SingleTarget;
+  readonly #stream: CompletionStream | undefined;
+
+  constructor(target: SingleTarget, shape: CompletionShape | undefined) {
+    this.#target = target;
+    this.#stream = shape && new CompletionStream(shape);
+  }
+
+  read(name: string, data: string): EventStep<CompletionAnswer> {
+    if (data.trim() === '[DONE]') return { answer: { json: '' } };
+    let value: unknown;
+    try {
+      value = parseJson(data);
+    } catch {
+      return { failure: malformed('an event that is not JSON', data) };
+    }
+    if (!isFields(value)) return { failure: malformed('an event that is no object', data) };
+    const failure = decodeInBand(name, value);
+    if (failure !== undefined) return { failure };
+    const choices = fieldsOf(value)['choices'];
+    const step = figuresOf(value);
+    if (!Array.isArray(choices) || choices.length === 0) return step;
+    const json = this.#stream === undefined ? data : this.#older(data);
+    return json === undefined ? step : { ...step, text: chunkEvent(json, this.#target.stamp) };
+  }
+
+  #older(data: string): string | undefined {
+    const text = this.#stream!.rewrite(`data: ${data}`);
+    return text.startsWith('data: ') ? text.slice('data: '.length) : undefined;
+  }
+}

@@ -1,0 +1,142 @@
+/**
+ * Text completions as services that still have the operation answer them: for what no conversation can say (text behind a
+ * gap, several prompts, token ids, the best of several answers, probabilities of the prompt). Bodies and answers are
+ * relayed; only our own members are replaced.
+ */
+import { invalidField } from '../../base/errors.ts';
+import { type JsonDocument, patchMembers, scanMembers, stringifyJson } from '../../base/json.ts';
+import { encodeFailure } from '../chat/encode-failure.ts';
+import { encodeUsage } from '../chat/usage.ts';
+import { type Fields, listOf, textOf } from '../conversation/fields.ts';
+import type { Closing, Stamp } from '../conversation/format.ts';
+import { askedOf } from '../single/body.ts';
+import { type Adapter, inputUsage, type SingleForm } from '../single/index.ts';
+import { DEFAULT_MAX_TOKENS, schema } from './schema.ts';
+
+const BYTES_PER_TOKEN = 4;
+const PROMPT_OVERHEAD_TOKENS = 16;
+
+export interface CompletionRequest {
+  document: JsonDocument;
+  prompts: number;
+  /** Texts of the prompt; those of token ids are ''. */
+  texts: readonly string[];
+  suffix: string;
+  echo: boolean;
+  bestOf: number;
+  tokenIds: boolean;
+  /** Answers that are written, seen or not. */
+  written: number;
+  maxTokens: number;
+}
+
+/** JSON of the whole answer in the older shape; of a stream the text that closes it needs nothing of it. */
+export interface CompletionAnswer {
+  json: string;
+}
+
+export interface CompletionAdapter extends Adapter<CompletionRequest, CompletionAnswer> {
+  /** What of the operation the service has; absent: unknown. */
+  readonly able?: readonly CompletionAbility[] | undefined;
+}
+
+export type CompletionAbility = 'suffix' | 'prompts' | 'tokens' | 'echo' | 'best_of';
+
+/** Whether the request asks for something that a conversation has no place for. */
+export function needsNative(body: Fields): boolean {
+  const { prompt, suffix, best_of } = body;
+  if (textOf(suffix) !== '' || (typeof best_of === 'number' && best_of > 1)) return true;
+  return Array.isArray(prompt) && prompt.length > 0 && !(prompt.length === 1 && typeof prompt[0] === 'string');
+}
+
+/** Whether a conversation could say it, less well: without the probabilities of the prompt. */
+export function prefersNative({ echo, logprobs }: Fields): boolean {
+  return echo === true && typeof logprobs === 'number';
+}
+
+function check(document: JsonDocument): void {
+  const { prompt, n, best_of: best, stream } = document.value;
+  const kind = (item: unknown) =>
+    typeof item === 'string' ? 'text' : Number.isInteger(item) ? 'token' : Array.isArray(item) ? 'tokens' : 'other';
+  const kinds = new Set(listOf(prompt).map(kind));
+  const inner = listOf(prompt).flatMap((item) => (Array.isArray(item) ? item : []));
+  if (typeof prompt !== 'string' && (kinds.size !== 1 || kinds.has('other') || !inner.every(Number.isInteger))) {
+    throw invalidField('prompt', 'must be a text, a list of texts, or token ids');
+  }
+  if (typeof best === 'number') {
+    if (best < (typeof n === 'number' ? n : 1)) throw invalidField('best_of', 'must not be less than n');
+    if (best > 1 && stream === true) throw invalidField('best_of', 'cannot be streamed: the best is known at the end');
+  }
+}
+
+function decode(document: JsonDocument): CompletionRequest {
+  const { prompt, suffix, echo, n, best_of: best, max_tokens, max_completion_tokens } = document.value;
+  const many = Array.isArray(prompt) && !Number.isInteger(prompt[0]);
+  const items: unknown[] = many ? prompt : [prompt];
+  const answers = Math.max(typeof best === 'number' ? best : 1, typeof n === 'number' ? n : 1);
+  const cap = max_completion_tokens ?? max_tokens;
+  return {
+    document,
+    prompts: items.length,
+    texts: items.map(textOf),
+    suffix: textOf(suffix),
+    echo: echo === true,
+    bestOf: typeof best === 'number' ? best : 1,
+    tokenIds: items.some((item) => Array.isArray(item)),
+    written: items.length * answers,
+    maxTokens: typeof cap === 'number' ? cap : DEFAULT_MAX_TOKENS,
+  };
+}
+
+/** The members that say whose answer it is. */
+function own(json: string, stamp: Stamp, more: { key: string; json: string | undefined }[]): string {
+  return patchMembers(json, scanMembers(json), [
+    { key: 'id', json: JSON.stringify(stamp.id) },
+    { key: 'object', json: '"text_completion"' },
+    { key: 'model', json: JSON.stringify(stamp.model) },
+    { key: 'provider', json: JSON.stringify(stamp.provider) },
+    ...more,
+  ]);
+}
+
+function figures({ usage, cost, metadata }: Closing): { key: string; json: string | undefined }[] {
+  return [
+    { key: 'usage', json: usage && stringifyJson(encodeUsage(usage, cost)) },
+    ...(metadata === undefined ? [] : [{ key: metadata.key, json: JSON.stringify(metadata.value) }]),
+  ];
+}
+
+/** One chunk of a stream, without the figures, which come at the end. */
+export function chunkEvent(json: string, stamp: Stamp): string {
+  return `data: ${own(json, stamp, [{ key: 'usage', json: undefined }])}\n\n`;
+}
+
+export const completion: SingleForm<CompletionRequest, CompletionAnswer> = {
+  id: 'completion',
+  schema,
+  check,
+  asked: (document) => ({
+    ...askedOf(document, { images: 0, documents: 0 }, document.structure['stream'] === true),
+    maxOutputTokens: decode(document).maxTokens,
+  }),
+  decode,
+  most({ document, prompts, written, maxTokens }, { contextLength }) {
+    const perAnswer = Math.min(maxTokens, contextLength ?? maxTokens);
+    return {
+      promptTokens: document.bytes.length + prompts * PROMPT_OVERHEAD_TOKENS,
+      outputTokens: written * perAnswer,
+    };
+  },
+  likely({ document, written, maxTokens }) {
+    return { ...inputUsage(Math.ceil(document.bytes.length / BYTES_PER_TOKEN)), output: written * maxTokens };
+  },
+  encodeReply: ({ json }, _request, stamp, closing) => own(json, stamp, figures(closing)),
+  encodeFailure,
+  events: {
+    end(_answer, _request, stamp, closing) {
+      const head = { id: stamp.id, object: 'text_completion', created: stamp.created, choices: [] };
+      return `data: ${own(JSON.stringify(head), stamp, figures(closing))}\n\ndata: [DONE]\n\n`;
+    },
+    failure: (error) => `data: ${JSON.stringify(encodeFailure(error, { generationId: null }))}\n\n`,
+  },
+};

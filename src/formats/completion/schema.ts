@@ -1,0 +1,26 @@
+/** The body of `POST /completions`. */
+import Type, { type TSchema } from 'typebox';
+import { chat } from '../chat/index.ts';
+
+/** What a client gets that names no cap. */
+export const DEFAULT_MAX_TOKENS = 16;
+
+type Properties = Record<string, TSchema>;
+const {
+  messages: _m,
+  logprobs: _l,
+  top_logprobs: _t,
+  ...shared
+} = (chat.schema as TSchema & { properties: Properties }).properties;
+
+export const schema: TSchema = Type.Object(
+  {
+    ...shared,
+    prompt: Type.Unsafe({ type: ['string', 'array'], description: 'A text, a list of texts, or token ids' }),
+    suffix: Type.Optional(Type.Unsafe({ type: ['string', 'null'] })),
+    echo: Type.Optional(Type.Unsafe({ type: ['boolean', 'null'] })),
+    best_of: Type.Optional(Type.Unsafe({ type: ['integer', 'null'], minimum: 1, maximum: 20 })),
+    logprobs: Type.Optional(Type.Unsafe({ type: ['integer', 'null'], minimum: 0, maximum: 5 })),
+  },
+  { $id: 'CompletionRequest' },
+);
