@@ -2,10 +2,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Gateway, MANAGEMENT_KEY, startGateway } from '../src/testing/gateway.ts';
+import { startGatewayProcess } from '../src/testing/gateway-process.ts';
 
 type Body = Record<string, unknown>;
 
-async function manage(gateway: Gateway, method: string, route: string, body?: unknown): Promise<Body> {
+async function manage(gateway: Pick<Gateway, 'api'>, method: string, route: string, body?: unknown): Promise<Body> {
   const response = await fetch(gateway.api + route, {
     method,
     headers: { authorization: `Bearer ${MANAGEMENT_KEY}`, 'content-type': 'application/json' },
@@ -16,7 +17,7 @@ async function manage(gateway: Gateway, method: string, route: string, body?: un
   return answer;
 }
 
-async function keyWith(gateway: Gateway, rate_limits: Body): Promise<{ key: string; hash: string }> {
+async function keyWith(gateway: Pick<Gateway, 'api'>, rate_limits: Body): Promise<{ key: string; hash: string }> {
   const { key, data } = await manage(gateway, 'POST', '/keys', { name: 'limited', rate_limits });
   assert.deepEqual((data as Body)['rate_limits'], Object.keys(rate_limits).length === 0 ? null : rate_limits);
   return { key: key as string, hash: (data as Body)['hash'] as string };
@@ -162,4 +163,27 @@ test('what the configuration says holds for keys that say nothing, and a key may
   });
   assert.equal(bad.status, 400);
   assert.match(await bad.text(), /rate_limits/);
+});
+
+test('of requests at two processes of the operating system at once exactly as many pass as the limit says', async (t) => {
+  const gateway = await startGatewayProcess(t, {
+    yaml: { providers: [{ id: 'simulated', kind: 'simulated' }] },
+    env: { GATEHOUSE_WORKERS: '2', GATEHOUSE_DISCOVERY: 'off' },
+  });
+  const place = { api: gateway.api };
+  const { key } = await keyWith(place, { requests_per_day: 70 });
+  const body = JSON.stringify({ model: 'simulated/echo', max_tokens: 5, messages: [{ role: 'user', content: 'hi' }] });
+  const statuses = await Promise.all(
+    Array.from({ length: 200 }, async () => {
+      const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', connection: 'close' };
+      const answer = await fetch(`${place.api}/chat/completions`, { method: 'POST', headers, body });
+      await answer.arrayBuffer();
+      return answer.status;
+    }),
+  );
+  assert.equal(new Set(gateway.lines('listening').map(({ pid }) => pid)).size, 2);
+  assert.deepEqual(
+    [200, 429].map((code) => statuses.filter((status) => status === code).length),
+    [70, 130],
+  );
 });

@@ -86,10 +86,10 @@ export class ConversationTask implements Task {
     };
   }
 
-  tokens(endpoint: Endpoint, cap?: number): TokenBound {
+  tokens(endpoint: Endpoint, cap?: number, promptTokens = this.promptBytes): TokenBound {
     const { asked } = this.#request;
     const once = this.#deferred === undefined;
-    const limits = (once ? tokenLimitsOf : tokenLimitsOfRounds)(endpoint, asked, this.promptBytes);
+    const limits = (once ? tokenLimitsOf : tokenLimitsOfRounds)(endpoint, asked, promptTokens);
     return tokenBound(limits, asked.choices, once ? 1 : MOST_ROUNDS, cap);
   }
 

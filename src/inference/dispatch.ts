@@ -217,9 +217,14 @@ export class Dispatcher {
 
   /** The same for tokens of rate limits; `affordable` is the cap that stands already. */
   async #holdTokens(endpoint: Endpoint, affordable: number | undefined): Promise<number | undefined> {
-    const { clock } = this.#parts;
-    const bound = this.#task.tokens(endpoint, affordable);
-    return (await holdTokens(this.#request.standing!, this.#earlierTokens, bound, () => clock.now())) ?? affordable;
+    const task = this.#task;
+    const cap = await holdTokens(this.#request.standing!, {
+      earlier: this.#earlierTokens,
+      bound: (promptTokens) => task.tokens(endpoint, affordable, promptTokens),
+      count: () => task.countPrompt?.(endpoint),
+      now: () => this.#parts.clock.now(),
+    });
+    return cap ?? affordable;
   }
 
   /** A reservation of nothing, which `begin` asks for all the same. */

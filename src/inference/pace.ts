@@ -78,20 +78,35 @@ function tokensOf(usage: Usage | null): number {
   return usage.input + usage.cacheRead + usage.cacheWrite5m + usage.cacheWrite1h + usage.output;
 }
 
+export interface Holding {
+  /** What earlier attempts of the request may have used. */
+  earlier: number;
+  /** @param promptTokens as counted; absent: no token is shorter than a byte */
+  bound(promptTokens?: number): TokenBound;
+  /** Asked where bytes do not fit. */
+  count(): Promise<number | undefined> | undefined;
+  now(): number;
+}
+
 /**
  * Holds what an attempt could use, beside what earlier ones may have; yields the smaller output cap that a nearly used
  * limit leaves. Rejects with GatewayError 429.
  */
 export async function holdTokens(
   standing: Standing,
-  earlier: number,
-  bound: TokenBound,
-  now: () => number,
+  { earlier, bound, count, now }: Holding,
 ): Promise<number | undefined> {
-  const refusal = await standing.hold(earlier + bound.most);
+  let known = bound();
+  let refusal = await standing.hold(earlier + known.most);
   if (!refusal) return undefined;
-  const left = refusal.remaining - (earlier - standing.heldTokens);
-  const smaller = bound.within(left);
+  const counted = await count();
+  if (counted !== undefined) {
+    known = bound(counted);
+    refusal = await standing.hold(earlier + known.most);
+    if (!refusal) return undefined;
+  }
+  // What is held stays held, so that it is left as well.
+  const smaller = known.within(refusal.remaining + standing.heldTokens - earlier);
   if (smaller !== undefined && !(await standing.hold(earlier + smaller.tokens))) return smaller.capOutputTokens;
   throw rateLimitError(refusal, now());
 }

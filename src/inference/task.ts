@@ -34,8 +34,12 @@ export interface Task {
    * none, or none in time. Never less than what the model reads, media apart.
    */
   countPrompt?(endpoint: Endpoint): Promise<number | undefined>;
-  /** The most tokens that one attempt can use. Throws as `bound` does, but needs no price. @param cap a smaller output cap */
-  tokens(endpoint: Endpoint, cap?: number): TokenBound;
+  /**
+   * The most tokens that one attempt can use. Throws as `bound` does, but needs no price.
+   * @param cap a smaller output cap that stands already
+   * @param promptTokens as counted
+   */
+  tokens(endpoint: Endpoint, cap?: number, promptTokens?: number): TokenBound;
   /** For the intent that is journalled before dispatch. */
   estimate(endpoint: Endpoint): Estimate;
   /**
