@@ -1,4 +1,5 @@
 import { openaiEmbedding } from '../formats/embedding/index.ts';
+import { deployedImages } from '../formats/image/index.ts';
 import { bearer } from './bearer.ts';
 import type { Delivery } from './deliver.ts';
 import type { ProviderKind } from './provider.ts';
@@ -6,6 +7,8 @@ import { openaiResponses } from './responses.ts';
 
 /** Of addresses that want a version, when none is configured: the newest one that is no preview. */
 const DATED_VERSION = '2024-10-21';
+/** The first that has gpt-image, edits and streams included. */
+const IMAGE_VERSION = '2025-04-01-preview';
 const FOUNDRY_VERSION = '2024-05-01-preview';
 
 /**
@@ -48,6 +51,7 @@ export const azure: ProviderKind = {
     responses: { ...openaiResponses, userField: 'user', origin: 'azure-openai-responses-v1' },
   },
   embedding: openaiEmbedding(),
+  image: deployedImages,
 };
 
 const TOKEN = /^eyJ[\w-]+\.[\w-]+\.[\w-]*$/;
@@ -56,11 +60,16 @@ function path({ provider, model, form, path: usual }: Delivery): string {
   const { baseUrl, options } = provider;
   const version = options['api_version'];
   const dated = version !== undefined && /^\d/.test(version);
-  if (/\/v1$/.test(baseUrl)) return usual + (version === undefined || version === 'v1' ? '' : query(version));
+  // Pictures are a preview of the v1 API.
+  const preview = version ?? (form === 'image' ? 'preview' : 'v1');
+  const inV1 = preview === 'v1' ? '' : query(preview);
+  if (/\/v1$/.test(baseUrl)) return usual + inV1;
   if (/\/models$/.test(baseUrl)) return usual + query(dated ? version : FOUNDRY_VERSION);
-  if (/\/openai\/deployments\/[^/]+$/.test(baseUrl)) return usual + query(dated ? version : DATED_VERSION);
+  if (/\/openai\/deployments\/[^/]+$/.test(baseUrl)) {
+    return usual + query(dated ? version : form === 'image' ? IMAGE_VERSION : DATED_VERSION);
+  }
   const root = /\/openai$/.test(baseUrl) ? '' : '/openai';
-  if (!dated) return `${root}/v1${usual}${version === undefined || version === 'v1' ? '' : query(version)}`;
+  if (!dated) return `${root}/v1${usual}${inV1}`;
   // The newer forms name their model in the body, and have no deployment in their path.
   return `${root}${form === 'responses' ? '' : `/deployments/${encodeURIComponent(model)}`}${usual}${query(version)}`;
 }

@@ -1,4 +1,5 @@
 import { converse as converseForm, vendorOf } from '../formats/converse/index.ts';
+import { bedrockImages } from '../formats/image/index.ts';
 import { bearer } from './bearer.ts';
 import { isKeyDocument } from './bedrock-credentials.ts';
 import { converseFraming, invokeFraming } from './bedrock-event-stream.ts';
@@ -51,6 +52,7 @@ export const bedrock: ProviderKind = {
       refuses: ['service_tier', 'inference_geo'],
     },
   },
+  image: bedrockImages,
 };
 
 function path({ form, model, stream, path: usual }: Delivery): string {

@@ -1,6 +1,7 @@
 import type { FormatId } from '../formats/conversation/conversation.ts';
 import { vertexEmbedding } from '../formats/embedding/index.ts';
 import { geminiPath } from '../formats/gemini/index.ts';
+import { googleImages } from '../formats/image/index.ts';
 import type { Delivery } from './deliver.ts';
 import { googleSigner } from './google-sign-in.ts';
 import type { ProviderKind } from './provider.ts';
@@ -74,6 +75,7 @@ export const vertex: ProviderKind = {
     (({ claude: 'anthropic-claude-v1', open: 'unknown', gemini: 'google-gemini-v1' }) as const)[familyOf(model)],
   dialect: { gemini: { labels: true }, messages: { hosted: { version: 'vertex-2023-10-16' } } },
   embedding: vertexEmbedding,
+  image: googleImages,
 };
 
 function hostOf(location: string): string {
@@ -95,6 +97,8 @@ function path({ provider, model, stream, form, path: usual }: Delivery): string 
       return `${parent}/publishers/anthropic/models/${name}:${stream ? 'streamRawPredict' : 'rawPredict'}`;
     case 'chat':
       return `${parent}/endpoints/openapi/chat/completions`;
+    case 'image':
+      return `${parent}/publishers/google${usual}`;
     case 'embedding':
       return parent + usual;
     default:

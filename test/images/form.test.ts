@@ -237,7 +237,8 @@ test('a wish for a stream is answered whole by a service that does not stream', 
   const response = await make('xai', { stream: true, aspect_ratio: '5:4', resolution: '4K', quality: 'high' });
   const body = await made(response);
   assert.equal(body.data[0]?.media_type, 'image/jpeg');
-  assert.equal(body.usage['cost'], 0.04);
+  // What is made has 2K, and so has its price.
+  assert.equal(body.usage['cost'], 0.08);
   const { user: _user, ...asked } = sent('xai').json as Record<string, unknown>;
   assert.deepEqual(asked, {
     model: 'grok-imagine-image',

@@ -18,6 +18,10 @@ export const PIECES = {
   completion: '0',
   output_images: [{ price: '0.04' }, { price: '0.08', variant: '2K' }],
 };
+const BY_QUALITY = {
+  ...PIECES,
+  output_images: [{ price: '0.04' }, { price: '0.06', variant: 'high' }, { price: '0.08', variant: 'high 2048x2048' }],
+};
 export const model = (upstream_id: string, pricing: unknown = PIECES) => ({
   upstream_id,
   pricing,
@@ -51,6 +55,25 @@ export const gateway = await startGateway(
       gemini: {
         kind: 'gemini',
         model: model('gemini-3-pro-image', { prompt: '0.000002', completion: '0.000012', image_output: '0.00012' }),
+      },
+      canvas: { kind: 'bedrock', model: model('amazon.nova-canvas-v1:0', BY_QUALITY) },
+      titan: { kind: 'bedrock', model: model('amazon.titan-image-generator-v2:0') },
+      sd3: { kind: 'bedrock', model: model('stability.sd3-5-large-v1:0') },
+      wordy: { kind: 'bedrock', model: model('meta.llama3-3-70b-instruct-v1:0') },
+      azure: { kind: 'azure', model: model('prod-gpt-image-1.5', TOKENS) },
+      dated: { kind: 'azure', api_version: '2025-04-01-preview', model: model('pictures', TOKENS) },
+      vertexdraw: {
+        kind: 'vertex',
+        project: 'cloud-project',
+        api_key: undefined,
+        model: model('google/gemini-3-pro-image', TOKENS),
+      },
+      vertexgen: {
+        kind: 'vertex',
+        project: 'cloud-project',
+        api_key: undefined,
+        location: 'us-central1',
+        model: model('imagen-4.0-generate-001'),
       },
       twin: { kind: 'openrouter', model: model('acme/painter') },
       free: { kind: 'openai', model: { upstream_id: 'gpt-image-2', output_modalities: ['image'], pricing: null } },

@@ -66,6 +66,17 @@ export function fitted(request: ImageRequest, abilities: ImageAbilities): ImageR
   };
 }
 
+/** The size and quality that the service is asked for, for what it charges; of pixels that it refuses, the client's. */
+export function charged(
+  { size, quality }: ImageRequest,
+  abilities: ImageAbilities,
+): Pick<ImageRequest, 'size' | 'quality'> {
+  return {
+    size: size.pixels === undefined ? fittedSize(size, abilities) : size,
+    ...(quality !== undefined && abilities.qualities && { quality: fittedQuality(quality, abilities.qualities) }),
+  };
+}
+
 function fittedSize({ pixels, ratio, tier }: Size, { pixels: free, ratios, tiers }: ImageAbilities): Size {
   if (pixels !== undefined) {
     if (free) return { pixels };

@@ -1,6 +1,6 @@
 /**
  * Images of Google: Imagen (`predict`, ai.google.dev/gemini-api/docs/imagen) and the Gemini models that draw
- * (`generateContent`, ai.google.dev/gemini-api/docs/image-generation).
+ * (`generateContent`, ai.google.dev/gemini-api/docs/image-generation). Vertex has both below the name of the publisher.
  */
 import { stringifyJson } from '../../base/json.ts';
 import { type Fields, fieldsOf, listOf, textOf } from '../conversation/fields.ts';
@@ -49,7 +49,7 @@ export const googleImages: ImageAdapter = {
     const wanted = fitted(request, able);
     const options = passedThrough(request, target, able);
     const { size } = wanted;
-    const name = encodeURIComponent(target.model.replace(/^models\//, ''));
+    const name = encodeURIComponent(target.model.replace(/^(?:models|google)\//, ''));
     if (isImagen(target.model)) {
       const output = {
         ...(wanted.format && { mimeType: `image/${wanted.format}` }),

@@ -2,15 +2,17 @@
 import { encodeFailure } from '../chat/encode-failure.ts';
 import { askedOf } from '../single/body.ts';
 import { inputUsage, type SingleForm } from '../single/index.ts';
+import { charged, type ImageAdapter } from './adapter.ts';
 import { completedEvents, encodeReply, errorEvent, type ImageAnswer } from './reply.ts';
 import { check, decode, type ImageRequest, imagesIn, remoteReferences, schema } from './request.ts';
 import { mostMegapixels } from './size.ts';
 
 export type { ImageAbilities, ImageAdapter } from './adapter.ts';
+export { bedrockImages } from './bedrock.ts';
 export { blackForestImages } from './black-forest.ts';
 export { falImages } from './fal.ts';
 export { googleImages } from './google.ts';
-export { openaiImages } from './openai.ts';
+export { deployedImages, openaiImages } from './openai.ts';
 export { publicImages } from './public.ts';
 export { recraftImages } from './recraft.ts';
 export { ImageReply } from './reply.ts';
@@ -57,7 +59,8 @@ export const image: SingleForm<ImageRequest, ImageAnswer> = {
     };
   },
   /** What price lists tell apart. */
-  priceWords({ size, quality }) {
+  priceWords(request, adapter, model) {
+    const { size, quality } = charged(request, (adapter as ImageAdapter).abilities(model));
     const { pixels, tier } = size;
     return [
       quality ?? 'auto',

@@ -4,7 +4,15 @@ import { decodeFailure, decodeInBand } from '../chat/failure.ts';
 import type { Usage } from '../conversation/conversation.ts';
 import { countOf, type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
 import { Uncarried } from '../conversation/losses.ts';
-import { type Course, type EventCourse, type EventStep, inputUsage, type Reply, type Step } from '../single/index.ts';
+import {
+  type Course,
+  type EventCourse,
+  type EventStep,
+  inputUsage,
+  type Reply,
+  type SingleTarget,
+  type Step,
+} from '../single/index.ts';
 import { malformed, readObject } from '../single/json-reply.ts';
 import {
   answered,
@@ -19,7 +27,7 @@ import {
 import { encodeMultipart } from './multipart.ts';
 import { type ImageAnswer, type MadeImage, made, partialEvent } from './reply.ts';
 import type { ImageRequest } from './request.ts';
-import { type Pixels, pixelsFor, type Size } from './size.ts';
+import { type Bounds, isWithin, type Pixels, pixelsFor, type Size, within } from './size.ts';
 
 const LEGACY_SIZES = ['1024x1024', '1536x1024', '1024x1536'];
 const GPT_OPTIONS = ['moderation', 'input_fidelity', 'complexity', 'svg'];
@@ -79,31 +87,47 @@ function isFree(model: string): boolean {
   return /^gpt-image-[2-9]/.test(model);
 }
 
-export const openaiImages: ImageAdapter = {
-  abilities,
-  start(request, target) {
-    const able = abilities(target.model);
-    const wanted = fitted(request, able);
-    const streams = target.stream && able.streams === true && wanted.n === 1 && wanted.format !== 'svg';
-    const members: Fields = {
-      ...passedThrough(request, target, able),
-      model: target.model,
-      prompt: wanted.prompt,
-      n: wanted.n,
-      ...sizeMember(wanted.size, target.model),
-      ...(wanted.quality && { quality: wanted.quality }),
-      ...(wanted.background && { background: wanted.background }),
-      ...(wanted.format && { output_format: wanted.format }),
-      ...(wanted.compression !== undefined && { output_compression: wanted.compression }),
-      ...(streams && { stream: true, partial_images: PARTIAL_IMAGES }),
-      // The newer models answer with bytes anyway and refuse the member (bug 96).
-      ...(/^dall-e/.test(target.model) && { response_format: 'b64_json' }),
-      user: target.user,
-    };
-    return { ...call(wanted, members), read, ...(streams && { events: () => new ImageEvents() }) };
-  },
-  decodeFailure,
-};
+/** OpenAI itself, which knows its models by their names. */
+export const openaiImages: ImageAdapter = imagesOf((model) => model);
+
+/**
+ * OpenAI's models at services where the name is the operator's: it says what it is when the model's name stands in it
+ * (`prod-gpt-image-1.5`), and is taken for one of the first gpt-image models when not.
+ */
+export const deployedImages: ImageAdapter = imagesOf(
+  (deployment) => /(?:dall-e-|gpt-image-)\S*/.exec(deployment)?.[0] ?? 'gpt-image-1',
+);
+
+/** @param modelOf the model behind an upstream name */
+function imagesOf(modelOf: (name: string) => string): ImageAdapter {
+  return {
+    abilities: (name) => abilities(modelOf(name)),
+    start: (request, target) => start(request, target, modelOf(target.model)),
+    decodeFailure,
+  };
+}
+
+function start(request: ImageRequest, target: SingleTarget, model: string): Course<ImageAnswer> {
+  const able = abilities(model);
+  const wanted = fitted(request, able);
+  const streams = target.stream && able.streams === true && wanted.n === 1 && wanted.format !== 'svg';
+  const members: Fields = {
+    ...passedThrough(request, target, able),
+    model: target.model,
+    prompt: wanted.prompt,
+    n: wanted.n,
+    ...sizeMember(wanted.size, model),
+    ...(wanted.quality && { quality: wanted.quality }),
+    ...(wanted.background && { background: wanted.background }),
+    ...(wanted.format && { output_format: wanted.format }),
+    ...(wanted.compression !== undefined && { output_compression: wanted.compression }),
+    ...(streams && { stream: true, partial_images: PARTIAL_IMAGES }),
+    // The newer models answer with bytes anyway and refuse the member (bug 96).
+    ...(/^dall-e/.test(model) && { response_format: 'b64_json' }),
+    user: target.user,
+  };
+  return { ...call(wanted, members), read, ...(streams && { events: () => new ImageEvents() }) };
+}
 
 function call({ references }: ImageRequest, members: Fields): Pick<Course<ImageAnswer>, 'call'> {
   if (references.length === 0) return { call: { path: '/images/generations', body: stringifyJson(members) } };
@@ -140,7 +164,7 @@ function sizeMember(size: Size, model: string): { size?: string } {
       ? {}
       : { size: { '3:2': '1536x1024', '2:3': '1024x1536' }[size.ratio] ?? '1024x1024' };
   }
-  return { size: text(pixels === undefined ? inside(pixelsFor(size, 16)) : checked(pixels)) };
+  return { size: text(pixels === undefined ? within(pixelsFor(size, BOUNDS.step), BOUNDS) : checked(pixels)) };
 }
 
 function oneOf(size: string, sizes: readonly string[]): string {
@@ -148,25 +172,11 @@ function oneOf(size: string, sizes: readonly string[]): string {
   throw new Uncarried('size', `the model makes ${sizes.join(', ')}, not ${size}`);
 }
 
-const LONGEST_SIDE = 3840;
-const MOST_PIXELS = 3840 * 2160;
-
-/** The largest of the same ratio that the model makes. */
-function inside(pixels: Pixels): Pixels {
-  const scale = Math.min(
-    1,
-    LONGEST_SIDE / Math.max(pixels.width, pixels.height),
-    Math.sqrt(MOST_PIXELS / (pixels.width * pixels.height)),
-  );
-  const snap = (side: number) => Math.max(16, Math.floor((side * scale) / 16) * 16);
-  return { width: snap(pixels.width), height: snap(pixels.height) };
-}
+/** From gpt-image-2 on. */
+const BOUNDS: Bounds = { step: 16, shortest: 16, longest: 3840, mostPixels: 3840 * 2160, steepest: 3 };
 
 function checked(pixels: Pixels): Pixels {
-  const { width, height } = pixels;
-  const ratio = Math.max(width, height) / Math.min(width, height);
-  const large = Math.max(width, height) > LONGEST_SIDE || width * height > MOST_PIXELS;
-  if (width % 16 === 0 && height % 16 === 0 && ratio <= 3 && !large) return pixels;
+  if (isWithin(pixels, BOUNDS)) return pixels;
   throw new Uncarried('size', 'the model makes sides that 16 divides, from 1:3 to 3:1, up to 3840x2160');
 }
 

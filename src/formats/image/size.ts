@@ -107,3 +107,34 @@ export function mostMegapixels({ pixels, tier }: Size): number {
   const side = TIERS[tier ?? '2K'] * 1.05;
   return (side * side) / 1e6;
 }
+
+/** Which pixels a model makes that takes them freely. */
+export interface Bounds {
+  /** Divides both sides. */
+  step: number;
+  shortest: number;
+  longest: number;
+  mostPixels: number;
+  /** Of the longer side to the shorter one. */
+  steepest: number;
+}
+
+export function isWithin(
+  { width, height }: Pixels,
+  { step, shortest, longest, mostPixels, steepest }: Bounds,
+): boolean {
+  const [short, long] = [Math.min(width, height), Math.max(width, height)];
+  const stepped = width % step === 0 && height % step === 0;
+  return stepped && short >= shortest && long <= longest && width * height <= mostPixels && long / short <= steepest;
+}
+
+/** The nearest size of the same ratio inside the bounds; the ratio must not be steeper than they are. */
+export function within({ width, height }: Pixels, { step, shortest, longest, mostPixels }: Bounds): Pixels {
+  const shrunk = Math.min(1, longest / Math.max(width, height), Math.sqrt(mostPixels / (width * height)));
+  const grown = Math.max(1, shortest / Math.min(width, height));
+  const snap = (side: number) => {
+    const steps = (side * shrunk * grown) / step;
+    return Math.max(shortest, (grown > 1 ? Math.round(steps) : Math.floor(steps)) * step);
+  };
+  return { width: snap(width), height: snap(height) };
+}

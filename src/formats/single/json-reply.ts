@@ -8,7 +8,15 @@ import type { Reply } from './index.ts';
 const LARGEST_RAW = 1024;
 
 /** The reply as an object, or the failure that it is or reports in spite of its status. */
-export function readObject({ body }: Reply): { value: Fields } | { failure: UpstreamFailure } {
+export function readObject(reply: Reply): { value: Fields } | { failure: UpstreamFailure } {
+  const read = readFields(reply);
+  if ('failure' in read) return read;
+  const told = decodeInBand('', read.value);
+  return told === undefined ? read : { failure: told };
+}
+
+/** The reply as an object, for services where a member called `error` is no failure of the whole. */
+export function readFields({ body }: Reply): { value: Fields } | { failure: UpstreamFailure } {
   const text = body.toString('utf8');
   let value: unknown;
   try {
@@ -16,9 +24,7 @@ export function readObject({ body }: Reply): { value: Fields } | { failure: Upst
   } catch {
     return { failure: malformed('something that is not JSON', text) };
   }
-  if (!isFields(value)) return { failure: malformed('JSON that is no object', text) };
-  const told = decodeInBand('', value);
-  return told === undefined ? { value } : { failure: told };
+  return isFields(value) ? { value } : { failure: malformed('JSON that is no object', text) };
 }
 
 export function malformed(what: string, raw?: string): UpstreamFailure {
