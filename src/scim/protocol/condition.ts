@@ -44,6 +44,8 @@ function placeWithin(extension: string | undefined, attribute: Attribute, path: 
 
 class Reader {
   readonly #placeOf: (path: string) => Place | undefined;
+  /** The texts of the filter, which the parser is only told the numbers of: it does not know the escapes of JSON. */
+  #texts: string[] = [];
   #terms = 0;
 
   constructor(find: (path: string) => Place | undefined) {
@@ -56,7 +58,7 @@ class Reader {
     if (/\p{Cc}/u.test(text)) throw refusal('invalidFilter', 'the filter contains a control character');
     let filter: Filter;
     try {
-      filter = parse(text);
+      filter = parse(text.replace(QUOTED, (quoted) => `"${this.#texts.push(unquoted(quoted)) - 1}"`));
     } catch (error) {
       throw refusal('invalidFilter', `the filter cannot be read: ${(error as Error).message.slice(0, 200)}`);
     }
@@ -79,6 +81,7 @@ class Reader {
         }
         const within = new Reader((path) => placeWithin(place.extension, place.attribute, path));
         within.#terms = this.#terms;
+        within.#texts = this.#texts;
         const part = within.#condition(filter.valFilter, depth + 1);
         this.#terms = within.#terms;
         return { op: 'item', place, part };
@@ -87,7 +90,8 @@ class Reader {
         return { op: 'test', place: this.#place(filter.attrPath), test: { op: 'present' } };
       default: {
         const place = this.#comparable(filter.attrPath);
-        return { op: 'test', place, test: comparison(place, filter.op, filter.compValue, filter.attrPath) };
+        const given = typeof filter.compValue === 'string' ? this.#texts[Number(filter.compValue)] : filter.compValue;
+        return { op: 'test', place, test: comparison(place, filter.op, given, filter.attrPath) };
       }
     }
   }
@@ -123,22 +127,22 @@ function comparison(place: Place, operator: Operator, given: unknown, path: stri
     return { op: 'compare', operator, value: word === 'true' };
   }
   if (typeof given !== 'string') throw refusal('invalidFilter', `${path} is a text; put the value in quotes`);
-  const value = unescaped(given);
-  if (value.includes('\0')) throw refusal('invalidFilter', 'the filter contains the character U+0000');
-  if (type === 'dateTime' && (Number.isNaN(Date.parse(value)) || ['co', 'sw', 'ew'].includes(operator))) {
+  if (given.includes('\0')) throw refusal('invalidFilter', 'the filter contains the character U+0000');
+  if (type === 'dateTime' && (Number.isNaN(Date.parse(given)) || ['co', 'sw', 'ew'].includes(operator))) {
     throw refusal('invalidFilter', `${path} is compared with a time as a whole, such as 2030-01-31T00:00:00Z`);
   }
   if (type === 'binary' && ORDERED.has(operator)) throw refusal('invalidFilter', `${path} has no order`);
-  return { op: 'compare', operator, value };
+  return { op: 'compare', operator, value: given };
 }
 
-/** The parser leaves the escapes of JSON texts as they are, but for quotes. */
-function unescaped(text: string): string {
-  if (!text.includes('\\')) return text;
+const QUOTED = /"(?:[^"\\]|\\.)*"/g;
+
+/** A text of JSON; one with a backslash that means nothing there, as in `DOMAIN\user`, is what it looks like. */
+function unquoted(quoted: string): string {
   try {
-    return String(JSON.parse(`"${text.replaceAll('"', '\\"')}"`));
+    return String(JSON.parse(quoted));
   } catch {
-    return text;
+    return quoted.slice(1, -1);
   }
 }
 

@@ -5,7 +5,7 @@ import type { Clock } from '../../base/clock.ts';
 import type { Exchange, Operation } from '../../http/operation.ts';
 import type { Changes, Database, Queryable } from '../../storage/database.ts';
 import { USER } from '../protocol/attributes.ts';
-import { notFound } from '../protocol/fault.ts';
+import { notFound, refusal } from '../protocol/fault.ts';
 import * as protocol from '../protocol/operation.ts';
 import { applyPatch } from '../protocol/patch.ts';
 import { type Projection, project, tells } from '../protocol/projection.ts';
@@ -130,6 +130,8 @@ function patchUser(parts: ProtocolParts): Operation<Caller> {
     async handle(exchange) {
       await change(parts, exchange, (before) => {
         const { attributes } = applyPatch(USER, before.userId, before.attributes, exchange.body);
+        // What cannot be told apart from an order to let the user in or out is none.
+        if (attributes['active'] === undefined) throw refusal('invalidValue', 'active must be true or false');
         return userFacts(attributes, before.active);
       });
     },
