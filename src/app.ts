@@ -8,6 +8,7 @@ import type { Config, Limits } from './base/config.ts';
 import { type Log, redact } from './base/log.ts';
 import { createNamespace, fromWireName } from './base/namespace.ts';
 import { createResponseCache } from './cache/index.ts';
+import { recordReload } from './configuration-change.ts';
 import { buildCatalog, createStatistics, type Facts, loadFacts } from './catalog/index.ts';
 import { createEgress } from './egress/index.ts';
 import { endGuardrails, guardrailsReader } from './guardrails/index.ts';
@@ -242,7 +243,11 @@ export async function createApp({
     reload(next) {
       facts = loadFacts(config.dataDir, log);
       catalog = catalogOf(next, local, facts);
+      const before = settings;
       settings = next;
+      recordReload(database, before, next, clock.now()).catch((error: unknown) => {
+        log.warn('the audit log has no entry of this reload', { error });
+      });
       proxies = new TrustedProxies(next.trustedProxies);
     },
     report: () => observability.report(),

@@ -27,7 +27,7 @@ export {
   type OperatorKeysParts,
   revokeOperatorKey,
 } from './operator-keys.ts';
-export { hadWorkspace, hasWorkspace, namedKeys, pastKeyIds } from './store.ts';
+export { hadWorkspace, hasWorkspace, namedKeys, organizationId, pastKeyIds } from './store.ts';
 export { hashToken, keyNumber } from './token.ts';
 export { type KeyUsage, NO_USAGE, type Spent, type UsageOf } from './usage.ts';
 export { chosenWorkspace } from './workspace-choice.ts';

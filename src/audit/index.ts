@@ -6,4 +6,12 @@
  */
 export { auditMigrations } from './migrations/index.ts';
 export { type AuditParts, auditOperations } from './operations.ts';
-export { type Author, authorOf, type Change, gatewayAuthor, operatorAuthor, recordChange } from './record.ts';
+export {
+  type Author,
+  authorOf,
+  type Change,
+  gatewayAuthor,
+  operatorAuthor,
+  recordChange,
+  recordOnce,
+} from './record.ts';

@@ -3,7 +3,7 @@ import { uuidv7 } from '../base/ids.ts';
 import { scrub } from '../base/log.ts';
 import type { Exchange } from '../http/operation.ts';
 import type { Queryable } from '../storage/database.ts';
-import { insertEntry } from './store.ts';
+import { hasEntry, insertEntry, lockEntries } from './store.ts';
 
 /** Who changes something, and on what occasion. */
 export interface Author {
@@ -91,6 +91,16 @@ const NOBODY = { keyHash: null, keyLabel: null, userId: null, requestId: null, s
 export async function recordChange(tx: Queryable, author: Author, change: Change): Promise<void> {
   const [before, after] = differing(membersOf(change.before), membersOf(change.after));
   await insertEntry(tx, uuidv7(author.at), author, change, { before: written(before), after: written(after) });
+}
+
+/**
+ * For what several processes notice: nothing is written when there is an entry of the same action and resource that is
+ * younger than `withinMs`. Until the transaction ends nobody else records anything in this way.
+ */
+export async function recordOnce(tx: Queryable, author: Author, change: Change, withinMs: number): Promise<void> {
+  await lockEntries(tx);
+  if (await hasEntry(tx, author.organizationId, change, new Date(author.at - withinMs))) return;
+  await recordChange(tx, author, change);
 }
 
 /** Each member's JSON. */

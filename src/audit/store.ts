@@ -69,6 +69,25 @@ export async function insertEntry(
   );
 }
 
+const ENTRIES_LOCK = 0x61756469;
+
+/** Until the transaction ends. */
+export async function lockEntries(tx: Queryable): Promise<void> {
+  await tx.query('select pg_advisory_xact_lock($1)', [ENTRIES_LOCK]);
+}
+
+/** Whether the same was done to the same resource after `since`. */
+export async function hasEntry(
+  tx: Queryable,
+  organizationId: string,
+  { action, resourceType, resourceId }: Change,
+  since: Date,
+): Promise<boolean> {
+  const sql = `select 1 from audit_entries where organization_id = $1 and resource_type = $2 and resource_id = $3
+                  and action = $4 and created_at > $5 limit 1`;
+  return (await tx.query(sql, [organizationId, resourceType, resourceId, action, since])).length > 0;
+}
+
 /** Newest first. */
 export function listEntries(db: Queryable, filter: EntryFilter): Promise<StoredEntry[]> {
   return db.query<StoredEntry>(

@@ -1,0 +1,58 @@
+/** A configuration that was read again, as an entry of the audit log. */
+import { createHash } from 'node:crypto';
+import { organizationId } from './access/index.ts';
+import { gatewayAuthor, recordOnce } from './audit/index.ts';
+import type { Config } from './base/config.ts';
+import { usdFromNano } from './base/money.ts';
+import type { Secret } from './base/secret.ts';
+import type { Database } from './storage/database.ts';
+
+/** Within this every process of a gateway has read it, and the first of them tells. */
+const SAME_RELOAD_MS = 10_000;
+const HASH_SHOWN = 12;
+
+/** Enters what differs between two configurations; nothing where nothing that a reload changes does. */
+export async function recordReload(database: Database, before: Config, after: Config, nowMs: number): Promise<void> {
+  const states = { before: stateOf(before), after: stateOf(after) };
+  if (JSON.stringify(states.before) === JSON.stringify(states.after)) return;
+  const organization = await organizationId(database);
+  if (organization === undefined) return;
+  const change = {
+    action: 'configuration.reloaded',
+    resourceType: 'configuration',
+    resourceId: digest(JSON.stringify(states.after)),
+    workspaceId: null,
+    ...states,
+  } as const;
+  await database.transaction((tx) => recordOnce(tx, gatewayAuthor(organization, nowMs), change, SAME_RELOAD_MS));
+}
+
+/** What a reload changes. Secrets as the beginnings of their hashes, so that one that was replaced is seen. */
+function stateOf(config: Config): object {
+  const { balanceNano, ...account } = config.account;
+  return {
+    account: { ...account, balance_usd: balanceNano === null ? null : usdFromNano(balanceNano) },
+    routing: config.routing,
+    hosts: config.hosts,
+    trusted_proxies: config.trustedProxies,
+    egress: config.egress,
+    retention: config.retention,
+    io_logging: config.ioLogging,
+    rate_limits: config.rateLimits,
+    providers: config.providers.map(({ id, kind, baseUrl, credentials, models }) => ({
+      id,
+      kind,
+      base_url: baseUrl ?? null,
+      credential_hashes: credentials.map(hashOf),
+      models: models.map((model) => model.id),
+    })),
+  };
+}
+
+function hashOf(secret: Secret): string {
+  return digest(secret.reveal()).slice(0, HASH_SHOWN);
+}
+
+function digest(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}

@@ -1,0 +1,59 @@
+/** A configuration that is read again is in the audit log: what differs, without secrets, once for all processes. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { systemClock } from '../../src/base/clock.ts';
+import { type Config, loadConfig } from '../../src/base/config.ts';
+import { silentLog } from '../../src/base/log.ts';
+import { recordReload } from '../../src/configuration-change.ts';
+import { KINDS } from '../../src/providers/index.ts';
+import { openDatabase } from '../../src/storage/database.ts';
+import { startGateway } from '../../src/testing/gateway.ts';
+import { controlOf, type Json } from '../workspaces/control.ts';
+
+const FIRST_SECRET = 'first-secret-of-the-provider-0123456789';
+const SECOND_SECRET = 'second-secret-of-the-provider-0123456789';
+
+function configOf(secret: string, yaml: object): Config {
+  const provider = { id: 'acme', kind: 'openai', api_key: secret, base_url: 'https://acme.test/v1' };
+  return loadConfig({
+    kinds: KINDS,
+    env: { GATEHOUSE_CONFIG: 'test.yaml' },
+    cwd: '/',
+    cores: 1,
+    readFile: () => JSON.stringify({ providers: [provider], ...yaml }),
+  });
+}
+
+test('what differs is entered once, however many processes read it, and a secret that was replaced by its hash', async (t) => {
+  const gateway = await startGateway(t);
+  const database = await openDatabase({ target: gateway.target, clock: systemClock, log: silentLog });
+  t.after(() => database.close());
+  const before = configOf(FIRST_SECRET, { account: { balance_usd: 1 } });
+  const after = configOf(SECOND_SECRET, { account: { balance_usd: 2.5 } });
+  const now = gateway.clock.now();
+  await recordReload(database, before, before, now);
+  await Promise.all([1, 2, 3, 4].map((process) => recordReload(database, before, after, now + process)));
+  const { body } = await controlOf(gateway).call('GET', '/audit?action=configuration.reloaded');
+  const [entry, ...more] = body.data as Json[];
+  assert.deepEqual(more, []);
+  assert.equal(entry.actor.type, 'gateway');
+  assert.equal(entry.before.account.balance_usd, 1);
+  assert.equal(entry.after.account.balance_usd, 2.5);
+  assert.deepEqual(Object.keys(entry.after), ['account', 'providers']);
+  assert.notEqual(entry.before.providers[0].credential_hashes[0], entry.after.providers[0].credential_hashes[0]);
+  const text = JSON.stringify(entry);
+  for (const secret of [FIRST_SECRET, SECOND_SECRET]) assert.ok(!text.includes(secret), secret);
+  await recordReload(database, before, after, now + 60_000);
+  assert.equal((await controlOf(gateway).call('GET', '/audit?action=configuration.reloaded')).body.data.length, 2);
+});
+
+test('a running gateway that reloads enters it', async (t) => {
+  const gateway = await startGateway(t, { providers: { one: {} } });
+  gateway.app.reload(Object.freeze({ ...gateway.config, trustedProxies: ['10.0.0.0/8'] }));
+  const control = controlOf(gateway);
+  let entries: Json[] = [];
+  while (entries.length === 0) {
+    entries = (await control.call('GET', '/audit?action=configuration.reloaded')).body.data;
+  }
+  assert.deepEqual(entries[0].after, { trusted_proxies: ['10.0.0.0/8'] });
+});
