@@ -179,12 +179,15 @@ export class SingleAttempt<Answer> implements Attempt, UpstreamReceiver {
       this.#fail(step.failure);
       return;
     }
+    this.upstreamId ??= step.upstreamId;
+    this.#call = undefined;
     if ('fetch' in step) {
+      // Should the fetching fail, this is what the work has cost all the same.
+      this.usage = addUsage(this.#earlier, step.usage);
+      this.paid = true;
       void this.#obtain(step.fetch, step.withMedia);
       return;
     }
-    this.upstreamId ??= step.upstreamId;
-    this.#call = undefined;
     this.#earlier = addUsage(this.#earlier, step.usage);
     this.usage = this.#earlier;
     if ('answer' in step) this.#complete(step.answer);

@@ -238,9 +238,14 @@ test('references go to xAI, Stability and Black Forest Labs as each takes them',
 });
 
 test('a result whose address leads inside is no answer, and what stands there is not told', async () => {
-  upstream.script('old', [json({ created: 1, data: [{ url: 'http://10.0.0.1/secret.png' }] })]);
-  const { error } = await refused(await make('old'), 502, /not public/);
+  const usage = { input_tokens: 20, input_tokens_details: { text_tokens: 20, image_tokens: 0 }, output_tokens: 300 };
+  upstream.script('old', [json({ created: 1, data: [{ url: 'http://10.0.0.1/secret.png' }], usage })]);
+  const response = await make('old');
+  const { error } = await refused(response, 502, /not public/);
   assert.doesNotMatch(JSON.stringify(error), /secret/);
+  // The picture was made, so what the service told of it is charged: 20 x 0.000005 + 300 x 0.00004.
+  const { total_cost, native_tokens_completion } = await row(response);
+  assert.deepEqual([total_cost, native_tokens_completion], [0.0121, 300]);
 });
 
 test('a picture may take minutes; a client that asked for a stream hears comments meanwhile and gets events', async () => {

@@ -137,9 +137,10 @@ export function answered(
   about: { usage?: (images: readonly MadeImage[]) => Usage; created?: number; upstreamId?: string } = {},
 ): Step<ImageAnswer> {
   if (items.length === 0) return { failure: empty() };
+  const usageOf = about.usage ?? piecesUsage;
   const finish = (images: readonly MadeImage[]): Step<ImageAnswer> => ({
     answer: { images, ...(about.created !== undefined && { created: about.created }) },
-    usage: (about.usage ?? piecesUsage)(images),
+    usage: usageOf(images),
     ...(about.upstreamId !== undefined && { upstreamId: about.upstreamId }),
   });
   const urls = items.flatMap((item) => ('url' in item ? [item.url] : []));
@@ -150,6 +151,9 @@ export function answered(
   }
   return {
     fetch: urls,
+    // An image that nobody has seen counts as one megapixel.
+    usage: usageOf(items.map((item) => ('url' in item ? { data: '' } : { data: item.data }))),
+    ...(about.upstreamId !== undefined && { upstreamId: about.upstreamId }),
     withMedia: (media) =>
       finish(
         items.map((item) => {

@@ -117,8 +117,16 @@ export type Step<Answer> =
       /** The reply only says that the work is under way: what follows may still cost nothing. */
       accepted?: boolean;
     }
-  /** Pictures that the service only names by address: they are fetched, and `withMedia` goes on. */
-  | { fetch: readonly string[]; withMedia(media: ReadonlyMap<string, FetchedMedium>): Step<Answer> };
+  /**
+   * Pictures that the service only names by address: they are fetched, and `withMedia` goes on. The service's work is
+   * done: `usage` is what it charges even when a picture cannot be had, and what `withMedia` tells replaces it.
+   */
+  | {
+      fetch: readonly string[];
+      usage?: Usage;
+      upstreamId?: string;
+      withMedia(media: ReadonlyMap<string, FetchedMedium>): Step<Answer>;
+    };
 
 /** One call and how its reply is read. Holds whatever earlier calls of the same answer brought. */
 export interface Course<Answer> {
