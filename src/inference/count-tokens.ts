@@ -7,7 +7,7 @@ import { type JsonDocument, stringifyJson } from '../base/json.ts';
 import type { Endpoint } from '../catalog/index.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import { isFields } from '../formats/conversation/fields.ts';
-import type { TokenCount as Counting, SpokenFormat } from '../formats/conversation/format.ts';
+import type { TokenCount as Counting, MediumKind, SpokenFormat } from '../formats/conversation/format.ts';
 import { Losses, Uncarried } from '../formats/conversation/losses.ts';
 import { messages, spokenFormat } from '../formats/index.ts';
 import type { Exchange } from '../http/operation.ts';
@@ -15,6 +15,7 @@ import { deliver, type UpstreamReceiver } from '../providers/index.ts';
 import { ConversationTask } from './conversation.ts';
 import { clientError } from './decide.ts';
 import { guarded } from './guard.ts';
+import { remoteMedia } from './media/remote.ts';
 import { estimateTokens } from './meter.ts';
 import { admit } from './pace.ts';
 import type { InferenceParts } from './parts.ts';
@@ -49,13 +50,14 @@ export async function countTokens(
   // What may not have the conversation may not count it either.
   const { candidates } = routeOf(request, new ConversationTask(request, parts), parts);
   for (const { endpoint } of candidates) {
-    const { countsTokens, speaks } = endpoint.provider.kind;
-    const spoken = countsTokens && speaks !== undefined ? spokenFormat(speaks) : undefined;
-    const body = spoken?.tokenCount && bodyFor(spoken, spoken.tokenCount, endpoint, document);
+    const counting = countingOf(endpoint);
+    const body = counting && bodyFor(counting, endpoint, document);
     if (body === undefined) continue;
-    const counted = await askProvider(exchange, request, { endpoint, spoken: spoken!, body }, parts);
+    const counted = await askProvider(exchange, request, { endpoint, ...counting!, body }, parts);
     if (typeof counted === 'number') return { input_tokens: counted };
     const { failure } = counted;
+    // Some models of a cloud are not counted there, which is nobody's fault.
+    if (/count(ing)? tokens/i.test(failure.message)) continue;
     // What is wrong with the request is worth knowing; for any other trouble the estimate does.
     if (failure.kind === 'invalid_request' || failure.kind === 'context_length') {
       const { provider, modelId } = endpoint;
@@ -103,13 +105,29 @@ function textsOf(content: unknown): { texts: string[]; images: number; plain: bo
   return found;
 }
 
-/** What is counted, in the words of the service; undefined where its form cannot carry the conversation. */
+/** How the endpoint's provider counts for this model, if it does. */
+function countingOf({ provider: { kind }, upstreamId }: Endpoint): Pick<Asking, 'spoken' | 'counting'> | undefined {
+  const { countsTokens, speaks } = kind;
+  if (countsTokens === undefined) return undefined;
+  if (countsTokens !== true) {
+    const own = countsTokens(upstreamId);
+    return own && { spoken: spokenFormat(own.form), counting: own.counting };
+  }
+  const spoken = speaks === undefined ? undefined : spokenFormat(speaks);
+  return spoken?.tokenCount && { spoken, counting: spoken.tokenCount };
+}
+
+/**
+ * What is counted, in the words of the service; undefined where its form cannot carry the conversation, or reads no address
+ * of a medium in it: nothing is fetched only to be counted.
+ */
 function bodyFor(
-  spoken: SpokenFormat,
-  counting: Counting,
+  { spoken, counting }: Pick<Asking, 'spoken' | 'counting'>,
   { provider: { kind }, upstreamId, maxCompletionTokens }: Endpoint,
   { exact }: JsonDocument,
 ): string | undefined {
+  const wantsBytes = (medium: MediumKind, url: string) => spoken.wantsBytes?.(medium, url, kind.dialect) ?? false;
+  if (spoken.wantsBytes !== undefined && remoteMedia(messages.decode(exact), wantsBytes).size > 0) return undefined;
   if (spoken.id === messages.id) return stringifyJson(counting.body(exact, upstreamId));
   const target = {
     model: upstreamId,
@@ -131,18 +149,20 @@ function bodyFor(
 interface Asking {
   endpoint: Endpoint;
   spoken: SpokenFormat;
+  counting: Counting;
   body: string;
 }
 
 function askProvider(
   exchange: Pick<Exchange<Caller>, 'onClose'>,
   { about }: InferenceRequest,
-  { endpoint, spoken, body }: Asking,
+  { endpoint, spoken, counting, body }: Asking,
   parts: InferenceParts,
 ): Promise<number | { failure: UpstreamFailure }> {
   const { provider, upstreamId } = endpoint;
+  const decodeFailure = provider.kind.decodeFailure ?? ((status, body) => spoken.decodeFailure(status, body));
   return new Promise((resolve) => {
-    const receiver = new CountReceiver((status, text) => resolve(readCount(spoken, status, text)));
+    const receiver = new CountReceiver((status, text) => resolve(readCount(counting, decodeFailure, status, text)));
     const call = deliver(
       {
         provider,
@@ -150,7 +170,8 @@ function askProvider(
         form: spoken.id,
         model: upstreamId,
         stream: false,
-        path: spoken.tokenCount!.path(upstreamId),
+        path: counting.path(upstreamId),
+        operation: 'countTokens',
         body,
         clientHeaders: about.headers,
       },
@@ -164,10 +185,15 @@ function askProvider(
   });
 }
 
-function readCount(spoken: SpokenFormat, status: number, text: string): number | { failure: UpstreamFailure } {
-  if (status >= 400) return { failure: spoken.decodeFailure(status, text) };
+function readCount(
+  counting: Counting,
+  decodeFailure: SpokenFormat['decodeFailure'],
+  status: number,
+  text: string,
+): number | { failure: UpstreamFailure } {
+  if (status >= 400) return { failure: decodeFailure(status, text) };
   try {
-    const count = spoken.tokenCount!.read(JSON.parse(text));
+    const count = counting.read(JSON.parse(text));
     if (Number.isSafeInteger(count) && (count as number) >= 0) return count as number;
   } catch {
     // Told below.

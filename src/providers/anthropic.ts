@@ -12,4 +12,6 @@ export const anthropic: ProviderKind = {
   bareModels: /^claude-/,
   origin: 'anthropic-claude-v1',
   dialect: {},
+  // Its list comes in pages.
+  path: ({ operation, path: usual }) => (operation === 'models' ? `${usual}?limit=1000` : usual),
 };

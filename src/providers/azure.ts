@@ -56,7 +56,7 @@ export const azure: ProviderKind = {
 
 const TOKEN = /^eyJ[\w-]+\.[\w-]+\.[\w-]*$/;
 
-function path({ provider, model, form, path: usual }: Delivery): string {
+function path({ provider, model, form, operation, path: usual }: Delivery): string {
   const { baseUrl, options } = provider;
   const version = options['api_version'];
   const dated = version !== undefined && /^\d/.test(version);
@@ -70,8 +70,9 @@ function path({ provider, model, form, path: usual }: Delivery): string {
   }
   const root = /\/openai$/.test(baseUrl) ? '' : '/openai';
   if (!dated) return `${root}/v1${usual}${inV1}`;
-  // The newer forms name their model in the body, and have no deployment in their path.
-  return `${root}${form === 'responses' ? '' : `/deployments/${encodeURIComponent(model)}`}${usual}${query(version)}`;
+  // The newer forms name their model in the body, and have no deployment in their path; nor has the list of all models.
+  const elsewhere = form === 'responses' || operation === 'models';
+  return `${root}${elsewhere ? '' : `/deployments/${encodeURIComponent(model)}`}${usual}${query(version)}`;
 }
 
 function query(version: string): string {

@@ -1,5 +1,6 @@
 import { converse as converseForm, vendorOf } from '../formats/converse/index.ts';
 import { bedrockImages } from '../formats/image/index.ts';
+import { bedrockTokenCount } from '../formats/messages/index.ts';
 import { bearer } from './bearer.ts';
 import { isKeyDocument } from './bedrock-credentials.ts';
 import { converseFraming, invokeFraming } from './bedrock-event-stream.ts';
@@ -52,10 +53,14 @@ export const bedrock: ProviderKind = {
       refuses: ['service_tier', 'inference_geo'],
     },
   },
+  countsTokens: (model) =>
+    vendorOf(model) === 'anthropic' && !model.startsWith('arn:')
+      ? { form: 'messages', counting: bedrockTokenCount }
+      : undefined,
   image: bedrockImages,
 };
 
-function path({ form, model, stream, path: usual }: Delivery): string {
-  if (form !== 'messages') return usual;
+function path({ form, model, stream, operation, path: usual }: Delivery): string {
+  if (form !== 'messages' || operation !== undefined) return usual;
   return `/model/${encodeURIComponent(model)}/${stream ? 'invoke-with-response-stream' : 'invoke'}`;
 }

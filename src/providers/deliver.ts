@@ -22,6 +22,8 @@ export interface Delivery {
   /** Where the form has the call, below the base URL; the kind may have it elsewhere. */
   path: string;
   body: Buffer | string;
+  /** Set: not the usual operation of the form. A kind that has its operations elsewhere finds this one too. */
+  operation?: 'countTokens' | 'models';
   /** Default POST. */
   method?: 'GET';
   /** Of the body; default JSON. */

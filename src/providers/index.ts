@@ -44,7 +44,7 @@ import { voyage } from './voyage.ts';
 import { xai } from './xai.ts';
 import { zai } from './zai.ts';
 
-export { type Delivery, deliver } from './deliver.ts';
+export { type Delivery, type DeliveryParts, deliver } from './deliver.ts';
 export { Discovery, LOCAL_SERVERS, type LocalServer } from './discovery.ts';
 export type { FrameReader, Framing } from './framing.ts';
 export { outgoingOf } from './outgoing.ts';

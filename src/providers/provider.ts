@@ -6,7 +6,7 @@ import type { ModelSettings, OptionFacts } from '../base/config.ts';
 import type { CompletionAdapter } from '../formats/completion/index.ts';
 import type { FormatId, ReasoningOrigin } from '../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
-import type { Dialect } from '../formats/conversation/format.ts';
+import type { Dialect, TokenCount } from '../formats/conversation/format.ts';
 import type { EmbeddingAdapter } from '../formats/embedding/index.ts';
 import type { ImageAdapter } from '../formats/image/index.ts';
 import type { RerankAdapter } from '../formats/rerank/index.ts';
@@ -57,8 +57,11 @@ export interface ProviderKind {
   /** Where the origin depends on the model. Wins over `origin`. */
   originFor?(upstreamModel: string): ReasoningOrigin;
   dialect: Dialect;
-  /** It has the operation of its form that counts tokens (`SpokenFormat.tokenCount`). */
-  countsTokens?: true;
+  /**
+   * It has the operation that counts tokens: that of its form (`SpokenFormat.tokenCount`), or one of its own for the models
+   * that this answers for, in the form in which they are counted.
+   */
+  countsTokens?: true | ((upstreamModel: string) => { form: FormatId; counting: TokenCount } | undefined);
   /** How it is asked for vectors; absent: it has none. */
   embedding?: EmbeddingAdapter;
   /** How it is asked to rank documents; absent: it does not. */

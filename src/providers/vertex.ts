@@ -1,7 +1,8 @@
 import type { FormatId } from '../formats/conversation/conversation.ts';
 import { vertexEmbedding } from '../formats/embedding/index.ts';
-import { geminiPath } from '../formats/gemini/index.ts';
+import { geminiPath, vertexTokenCount as geminiTokenCount } from '../formats/gemini/index.ts';
 import { googleImages } from '../formats/image/index.ts';
+import { vertexTokenCount as claudeTokenCount } from '../formats/messages/index.ts';
 import type { Delivery } from './deliver.ts';
 import { googleSigner } from './google-sign-in.ts';
 import type { ProviderKind } from './provider.ts';
@@ -74,6 +75,14 @@ export const vertex: ProviderKind = {
   originFor: (model) =>
     (({ claude: 'anthropic-claude-v1', open: 'unknown', gemini: 'google-gemini-v1' }) as const)[familyOf(model)],
   dialect: { gemini: { labels: true }, messages: { hosted: { version: 'vertex-2023-10-16' } } },
+  countsTokens: (model) =>
+    (
+      ({
+        claude: { form: 'messages', counting: claudeTokenCount },
+        open: undefined,
+        gemini: { form: 'gemini', counting: geminiTokenCount },
+      }) as const
+    )[familyOf(model)],
   embedding: vertexEmbedding,
   image: googleImages,
 };
@@ -84,9 +93,11 @@ function hostOf(location: string): string {
   return `${location}-aiplatform.googleapis.com`;
 }
 
-function path({ provider, model, stream, form, path: usual }: Delivery): string | undefined {
+function path({ provider, model, stream, form, operation, path: usual }: Delivery): string | undefined {
   const { project, location } = provider.options;
   const parent = `/projects/${project}/locations/${location}`;
+  if (operation === 'countTokens') return parent + usual;
+  if (operation === 'models') return '/publishers/google/models';
   const name = encodeURIComponent(model.replace(/^(google|anthropic)\//, ''));
   switch (form) {
     case 'gemini':

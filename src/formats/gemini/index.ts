@@ -13,6 +13,7 @@ import { tokenCount } from './token-count.ts';
 
 export type { GeminiDialect } from './dialect.ts';
 export { geminiPath } from './path.ts';
+export { vertexTokenCount } from './token-count.ts';
 
 export const gemini: SpokenFormat = {
   id: 'gemini',

@@ -20,6 +20,7 @@ import { tokenCount } from './token-count.ts';
 export type { MessagesDialect } from './dialect.ts';
 /** Claude's own members, which the converse form passes on. */
 export { encodeMaxTokens, encodeThinking } from './encode-settings.ts';
+export { bedrockTokenCount, vertexTokenCount } from './token-count.ts';
 
 export const messages: ServedFormat & SpokenFormat = {
   id: 'messages',

@@ -1,8 +1,38 @@
 /** `POST /messages/count_tokens`: counts what a request says, and takes no member that only generating needs. */
+import { stringifyJson } from '../../base/json.ts';
 import { fieldsOf } from '../conversation/fields.ts';
 import type { TokenCount } from '../conversation/format.ts';
 
 const COUNTED = ['messages', 'system', 'tools', 'tool_choice', 'thinking', 'mcp_servers', 'context_management'];
+
+/** On Vertex (docs.cloud.google.com/vertex-ai, "Count tokens for Claude models"), below a project: the model is in the body. */
+export const vertexTokenCount: TokenCount = {
+  path: () => '/publishers/anthropic/models/count-tokens:rawPredict',
+  body: (request, model) => ({
+    anthropic_version: 'vertex-2023-10-16',
+    ...(tokenCount.body(request, model.replace(/^anthropic\//, '')) as object),
+  }),
+  read: (reply) => fieldsOf(reply)['input_tokens'],
+};
+
+/**
+ * On Bedrock (`CountTokens`): a whole body of `InvokeModel` in base64, which is none without a limit of the answer. Only the
+ * model itself is known there, not the profile that spreads its calls over regions.
+ */
+export const bedrockTokenCount: TokenCount = {
+  path: (model) => `/model/${encodeURIComponent(model.replace(/^[a-z-]+\.(?=anthropic\.)/, ''))}/count-tokens`,
+  body(request, model) {
+    const { model: _, ...counted } = fieldsOf(tokenCount.body(request, model));
+    const budget = fieldsOf(counted['thinking'])['budget_tokens'];
+    const body = {
+      anthropic_version: 'bedrock-2023-05-31',
+      max_tokens: typeof budget === 'number' ? budget + 1 : 1,
+      ...counted,
+    };
+    return { input: { invokeModel: { body: Buffer.from(stringifyJson(body)).toString('base64') } } };
+  },
+  read: (reply) => fieldsOf(reply)['inputTokens'],
+};
 
 export const tokenCount: TokenCount = {
   path: () => '/messages/count_tokens',

@@ -209,6 +209,40 @@ test('providers that refuse the credential, ask for one, fail or cannot be reach
   assert.ok(!JSON.stringify(findings).includes('canary'));
 });
 
+test('each provider is asked for its models where its kind has the list', async (t) => {
+  const asked: string[] = [];
+  const server = createHttpServer((request, response) => {
+    asked.push(request.url ?? '');
+    response.writeHead(200).end('{}');
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => server.close());
+  const { port } = server.address() as AddressInfo;
+  const provider = (id: string, kind: string, more = {}) => ({
+    id,
+    kind,
+    base_url: `http://127.0.0.1:${port}/${id}`,
+    api_key: 'k',
+    models: [{ id: `a/${id}`, upstream_id: 'm' }],
+    ...more,
+  });
+  const config = settings({
+    providers: [
+      provider('newest', 'azure'),
+      provider('dated', 'azure', { api_version: '2024-10-21' }),
+      provider('claude', 'anthropic'),
+      provider('plain', 'chat'),
+    ],
+  });
+  await examineProviders(config, systemClock, silentLog);
+  assert.deepEqual(asked.toSorted(), [
+    '/claude/models?limit=1000',
+    '/dated/openai/models?api-version=2024-10-21',
+    '/newest/openai/v1/models',
+    '/plain/models',
+  ]);
+});
+
 test('parts that are not installed are noted with what they are for', () => {
   names(
     examineModules({ databaseUrl: null }, () => false),

@@ -5,7 +5,14 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Config } from '../../base/config.ts';
 import type { Log } from '../../base/log.ts';
-import { createTransport, outgoingOf, type Provider, providersFrom, type Transport } from '../../providers/index.ts';
+import {
+  createTransport,
+  type DeliveryParts,
+  deliver,
+  outgoingOf,
+  type Provider,
+  providersFrom,
+} from '../../providers/index.ts';
 import { type Finding, fault, note, ok } from './finding.ts';
 
 const TIMEOUTS = { connect: 5_000, firstByte: 10_000, idle: 5_000, total: 15_000 };
@@ -28,7 +35,7 @@ export async function examineProviders(config: Config, clock: Clock, log: Log): 
       const batch = waiting.splice(0, AT_ONCE);
       findings.push(
         ...(await Promise.all(
-          batch.map(({ provider, credential, place }) => ask(transport, provider, credential, place)),
+          batch.map(({ provider, credential, place }) => ask(provider, credential, place, { transport, clock, log })),
         )),
       );
     }
@@ -42,15 +49,25 @@ function placeOf(count: number, at: number): string {
   return count > 1 ? ` (credential ${at + 1} of ${count})` : '';
 }
 
-function ask(transport: Transport, provider: Provider, credential: string | null, place: string): Promise<Finding> {
+function ask(provider: Provider, credential: string | null, place: string, parts: DeliveryParts): Promise<Finding> {
   const name = `${provider.id}${place}`;
   // Signed calls have credentials of their own kind; that the address answers is what can be told without making one.
   const signed = provider.signer !== undefined;
-  const headers = { ...(signed ? {} : provider.kind.headers(credential)), ...provider.headers };
+  const { signer: _, ...unsigned } = provider;
   return new Promise((resolve) => {
     let status = 0;
-    transport.send(
-      { url: `${provider.baseUrl}/models`, method: 'GET', headers, body: '', timeouts: TIMEOUTS },
+    deliver(
+      {
+        provider: { ...unsigned, timeouts: TIMEOUTS },
+        credential: signed ? null : credential,
+        form: provider.kind.speaks ?? 'chat',
+        model: '',
+        stream: false,
+        path: '/models',
+        operation: 'models',
+        method: 'GET',
+        body: '',
+      },
       {
         head: (told) => {
           status = told;
@@ -64,6 +81,7 @@ function ask(transport: Transport, provider: Provider, credential: string | null
               : fault('provider', `${name} cannot be reached at ${provider.baseUrl} (${kind}: ${message})`, ADVICE),
           ),
       },
+      parts,
     );
   });
 }
