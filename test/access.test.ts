@@ -103,6 +103,13 @@ const EXPECTED: Record<string, Expectation | 'anybody'> = {
   createKey: { inference: 403, management: 201, body: { name: 'made' } },
   getKey: { inference: 403, management: 200, path: (hash) => `/keys/${hash}` },
   updateKey: { inference: 403, management: 200, path: (hash) => `/keys/${hash}`, body: {} },
+  rotateKey: {
+    inference: 403,
+    management: 201,
+    path: (hash) => `/keys/${hash}/rotate`,
+    body: { revoke_previous_after_seconds: 0 },
+  },
+  listOrganizationMembers: { inference: 403, management: 200 },
   deleteKey: { inference: 403, management: 200, path: (hash) => `/keys/${hash}` },
   listWorkspaces: { inference: 403, management: 200 },
   createWorkspace: { inference: 403, management: 201, body: { name: 'made', slug: 'made' } },

@@ -4,6 +4,7 @@ import type { Clock } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { Access as RequiredAccess } from '../http/operation.ts';
 import type { Changes, Database } from '../storage/database.ts';
+import { presentedKeys } from './aliases/store.ts';
 import { Authenticator } from './authenticator.ts';
 import { bootstrap, type ChosenTokens, type FirstKey } from './bootstrap.ts';
 import {
@@ -14,7 +15,6 @@ import {
   NO_TERMS,
   type WorkspaceTerms,
 } from './caller.ts';
-import { keysByHash } from './store.ts';
 
 export interface AccessParts {
   database: Database;
@@ -50,7 +50,7 @@ export interface Access {
 export function createAccess(parts: AccessParts): Access {
   const { database, changes, clock, termsOf, guardrailsOf } = parts;
   const load = async (hashes: string[]) => {
-    const keys = await keysByHash(database, hashes);
+    const keys = await presentedKeys(database, hashes);
     // A management key runs nothing, so nothing is prescribed to it.
     const inference = keys.filter(({ caller }) => caller.kind === 'inference');
     const ids = new Set(inference.map(({ caller }) => caller.workspaceId));

@@ -40,6 +40,10 @@ export interface KeyState {
   readonly disabled: boolean;
   /** False when the member who made the key has left the organization. */
   readonly creatorIsMember: boolean;
+  /** Hash of the secret that was presented, where it is another one than the key's own. */
+  readonly presentedHash?: string;
+  /** When that secret ends, wall time in ms; null: with the key. */
+  readonly aliasExpiresAt?: number | null;
 }
 
 export interface AuthenticatorParts {
@@ -75,8 +79,12 @@ export class Authenticator {
   readonly #clock: Clock;
   readonly #load: (hashes: string[]) => Promise<KeyState[]>;
   #asking = false;
+  /** Keys that changed while the database was asked. */
+  readonly #changed = new Set<string>();
   /** The database was unreachable when last looked at. */
   #outage = false;
+  /** Some known key is known by another secret than its own. */
+  #remembersAlias = false;
 
   constructor({ database, changes, clock, load }: AuthenticatorParts) {
     this.#database = database;
@@ -113,10 +121,12 @@ export class Authenticator {
   }
 
   #admit(state: KeyState): Caller {
-    const { caller } = state;
+    const { caller, aliasExpiresAt = null } = state;
     if (state.disabled) throw unauthorized('The API key is disabled.');
     if (caller.expiresAt !== null && this.#clock.now() >= caller.expiresAt)
       throw unauthorized('The API key has expired.');
+    if (aliasExpiresAt !== null && this.#clock.now() >= aliasExpiresAt)
+      throw unauthorized('The API key was replaced by another one.');
     if (!state.creatorIsMember) {
       throw new GatewayError(
         'permission_denied',
@@ -167,9 +177,10 @@ export class Authenticator {
     while (this.#waiting.size > 0) {
       const hashes = [...this.#waiting];
       this.#waiting.clear();
+      this.#changed.clear();
       try {
         const states = await this.#inTime(this.#load(hashes));
-        const found = new Map(states.map((state) => [state.caller.keyHash, state]));
+        const found = new Map(states.map((state) => [presentedHashOf(state), state]));
         for (const hash of hashes) this.#answer(hash, found.get(hash));
       } catch (error) {
         for (const hash of hashes) this.#take(hash)?.fail(error);
@@ -190,7 +201,8 @@ export class Authenticator {
 
   #answer(hash: string, state: KeyState | undefined): void {
     const lookup = this.#lookups.get(hash);
-    if (lookup?.outdated) {
+    // A change names the key, not every secret that stands for it.
+    if (lookup?.outdated || (lookup && state && this.#changed.has(state.caller.keyHash))) {
       lookup.outdated = false;
       this.#waiting.add(hash);
       return;
@@ -207,9 +219,10 @@ export class Authenticator {
   }
 
   #remember(state: KeyState): void {
-    const { keyHash } = state.caller;
+    const hash = presentedHashOf(state);
     makeRoom(this.#known, MAX_KNOWN_KEYS);
-    this.#known.set(indexOf(keyHash), { ...state, digest: Buffer.from(keyHash, 'latin1'), staleSince: null });
+    this.#known.set(indexOf(hash), { ...state, digest: Buffer.from(hash, 'latin1'), staleSince: null });
+    if (hash !== state.caller.keyHash) this.#remembersAlias = true;
   }
 
   #rememberUnknown(hash: string): void {
@@ -223,6 +236,9 @@ export class Authenticator {
     this.#unknown.delete(hash);
     const lookup = this.#lookups.get(hash);
     if (lookup !== undefined) lookup.outdated = true;
+    if (this.#asking) this.#changed.add(hash);
+    if (!this.#remembersAlias) return;
+    for (const [index, { caller }] of this.#known) if (caller.keyHash === hash) this.#known.delete(index);
   }
 
   #forgetWhere(concerned: (caller: Caller) => boolean): void {
@@ -244,6 +260,10 @@ export class Authenticator {
 }
 
 const INDEX_DIGITS = 16;
+
+function presentedHashOf(state: KeyState): string {
+  return state.presentedHash ?? state.caller.keyHash;
+}
 
 function indexOf(hash: string): string {
   return hash.slice(0, INDEX_DIGITS);

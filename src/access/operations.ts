@@ -9,9 +9,12 @@ import { GatewayError, invalidField } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import type { Changes, Database, Queryable } from '../storage/database.ts';
+import { rotateKey } from './aliases/rotate.ts';
+import { type Alias, aliasHashes, endAlias, insertAlias, predecessor } from './aliases/store.ts';
 import { KEYS_TOPIC } from './authenticator.ts';
 import type { Caller } from './caller.ts';
 import { changedTerms, currentKeyReply, keyReply, keyResource, keyState, newKeySettings } from './key.ts';
+import { memberOperations } from './members/operations.ts';
 import * as schema from './schema.ts';
 import * as store from './store.ts';
 import { createToken, hashToken, maskToken } from './token.ts';
@@ -30,7 +33,16 @@ const HASH = /^[0-9a-f]{64}$/;
 
 /** Looks into `parts` only when a request comes, so that the contract can be read without a database. */
 export function keyOperations(parts: OperationParts): Operation<Caller>[] {
-  return [currentKey(parts), listKeys(parts), createKey(parts), getKey(parts), updateKey(parts), deleteKey(parts)];
+  return [
+    currentKey(parts),
+    listKeys(parts),
+    createKey(parts),
+    getKey(parts),
+    updateKey(parts),
+    rotateKey(parts),
+    deleteKey(parts),
+    ...memberOperations(parts),
+  ];
 }
 
 function currentKey(parts: OperationParts): Operation<Caller> {
@@ -101,11 +113,19 @@ function createKey(parts: OperationParts): Operation<Caller> {
         const createdAt = new Date(clock.now());
         const identity = { id: uuidv7(createdAt.getTime()), hash, kind: 'inference' as const, label: maskToken(token) };
         await store.insertKey(tx, { ...settings, ...identity, organizationId, workspaceId, creatorUserId, createdAt });
+        const { externalKeyHash } = settings;
+        if (externalKeyHash !== null) {
+          const alias = { hash: externalKeyHash, keyId: identity.id, kind: 'external' as const, label: null };
+          if (!(await insertAlias(tx, { ...alias, createdAt, expiresAt: null }))) throw takenSecret();
+        }
         const key = await existingKey(tx, organizationId, hash);
         const created = { action: 'key.created', ...keyResource(key), after: keyState(key) } as const;
         await recordChange(tx, authorOf(exchange), created);
         // A process that met this token before it existed would go on refusing it.
-        return { key, change: await changes.announce(tx, KEYS_TOPIC, hash) };
+        return {
+          key,
+          change: await changes.announce(tx, KEYS_TOPIC, hash, ...(externalKeyHash ? [externalKeyHash] : [])),
+        };
       });
       await change.settled();
       exchange.reply(201, { data: keyReply(key), key: token });
@@ -157,7 +177,8 @@ function updateKey(parts: OperationParts): Operation<Caller> {
         const key = await existingKey(tx, organizationId, hash);
         const states = { before: keyState(before), after: keyState(key) };
         await recordChange(tx, authorOf(exchange), { action: 'key.updated', ...keyResource(key), ...states });
-        return { key, change: await changes.announce(tx, KEYS_TOPIC, hash) };
+        const hashes = [hash, ...(await aliasHashes(tx, key.caller.keyId))];
+        return { key, change: await changes.announce(tx, KEYS_TOPIC, ...hashes) };
       });
       await change.settled();
       const usage = await usageOf([key.caller.keyId]);
@@ -181,16 +202,43 @@ function deleteKey(parts: OperationParts): Operation<Caller> {
       const { organizationId } = exchange.caller;
       const hash = hashOf(exchange);
       const change = await database.transaction(async (tx) => {
+        const former = HASH.test(hash) ? await predecessor(tx, organizationId, hash) : undefined;
+        if (former !== undefined) return endPredecessor(tx, parts, exchange, former);
         const key = await lockedKey(tx, organizationId, hash);
         await store.markKeyDeleted(tx, key.caller.keyId, new Date(clock.now()));
         const deleted = { action: 'key.deleted', ...keyResource(key), before: keyState(key) } as const;
         await recordChange(tx, authorOf(exchange), deleted);
-        return changes.announce(tx, KEYS_TOPIC, hash);
+        return changes.announce(tx, KEYS_TOPIC, hash, ...(await aliasHashes(tx, key.caller.keyId)));
       });
       await change.settled();
       exchange.reply(200, { deleted: true });
     },
   };
+}
+
+/** The secret that a key had before its rotation ends now; the key goes on. */
+async function endPredecessor(
+  tx: Queryable,
+  { changes, clock }: OperationParts,
+  exchange: Exchange<Caller>,
+  former: Alias,
+): Promise<{ settled(): Promise<void> }> {
+  const now = new Date(clock.now());
+  await endAlias(tx, former.hash, now);
+  const key = await existingKey(tx, exchange.caller.organizationId, former.keyHash);
+  const states = {
+    before: { previous_secret: former.hash, previous_secret_ends_at: former.expiresAt },
+    after: { previous_secret: former.hash, previous_secret_ends_at: now },
+  };
+  await recordChange(tx, authorOf(exchange), { action: 'key.predecessor_ended', ...keyResource(key), ...states });
+  return changes.announce(tx, KEYS_TOPIC, former.hash);
+}
+
+function takenSecret(): GatewayError {
+  return new GatewayError('invalid_request', 'external.api_key stands for a key already', {
+    path: 'external.api_key',
+    status: 409,
+  });
 }
 
 function ok(description: string, replySchema: TSchema): Operation['replies'] {
@@ -203,8 +251,10 @@ function hashOf(exchange: Exchange<Caller>): string {
 
 async function existingKey(db: Queryable, organizationId: string, hash: string): Promise<store.StoredKey> {
   const key = HASH.test(hash) ? await store.inferenceKey(db, organizationId, hash) : undefined;
-  if (key === undefined) throw new GatewayError('not_found', 'There is no inference key with this hash.');
-  return key;
+  if (key !== undefined) return key;
+  const former = HASH.test(hash) ? await predecessor(db, organizationId, hash) : undefined;
+  const now = former && `: the key was rotated, and its hash is now ${former.keyHash}`;
+  throw new GatewayError('not_found', `There is no inference key with this hash${now ?? ''}.`);
 }
 
 async function lockedKey(tx: Queryable, organizationId: string, hash: string): Promise<store.StoredKey> {

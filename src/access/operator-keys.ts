@@ -6,6 +6,7 @@ import { operatorAuthor, recordChange } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
 import { uuidv7 } from '../base/ids.ts';
 import type { Changes, Database, Queryable } from '../storage/database.ts';
+import { aliasHashes } from './aliases/store.ts';
 import { KEYS_TOPIC } from './authenticator.ts';
 import type { KeyKind } from './caller.ts';
 import { keyResource, keyState, newKeySettings } from './key.ts';
@@ -95,7 +96,7 @@ export async function revokeOperatorKey(parts: OperatorKeysParts, hashPrefix: st
     await store.markKeyDeleted(tx, keyId, new Date(clock.now()));
     const deleted = { action: 'key.deleted', ...keyResource(key), before: keyState(key) } as const;
     await recordChange(tx, operatorAuthor(organizationId, clock.now()), deleted);
-    return changes.announce(tx, KEYS_TOPIC, keyHash);
+    return changes.announce(tx, KEYS_TOPIC, keyHash, ...(await aliasHashes(tx, keyId)));
   });
   await change.settled();
   return operatorKey(key);

@@ -43,6 +43,19 @@ export const UpdateKeySchema = Type.Object(
   closed,
 );
 
+export const RotateKeySchema = Type.Object(
+  {
+    revoke_previous_after_seconds: nullable(
+      Type.Integer({
+        minimum: 0,
+        maximum: 2_592_000,
+        description: 'How long the present secret goes on, 30 days at most; 0: not at all; null: until it is deleted',
+      }),
+    ),
+  },
+  closed,
+);
+
 export const ListKeysQuerySchema = Type.Object(
   {
     include_disabled: Type.Optional(Type.Boolean()),
@@ -103,11 +116,21 @@ export const CurrentKeySchema = Type.Object({
 export const KeyEnvelope = Type.Object({ data: KeySchema });
 export const KeyListEnvelope = Type.Object({ data: Type.Array(KeySchema) });
 export const CreatedKeyEnvelope = Type.Object({ data: KeySchema, key: Type.String({ description: 'Shown once' }) });
+export const RotatedKeyEnvelope = Type.Object({
+  data: Type.Intersect([KeySchema, Type.Object({ rotated_from_hash: nullable(Type.String()) })]),
+  key: Type.String({ description: 'Shown once' }),
+  predecessor: Type.Object({
+    hash: Type.String(),
+    disabled: Type.Boolean(),
+    expires_at: nullable(Type.String()),
+  }),
+});
 export const CurrentKeyEnvelope = Type.Object({ data: CurrentKeySchema });
 export const DeletedEnvelope = Type.Object({ deleted: Type.Literal(true) });
 
 export type CreateKeyBody = Static<typeof CreateKeySchema>;
 export type UpdateKeyBody = Static<typeof UpdateKeySchema>;
+export type RotateKeyBody = Static<typeof RotateKeySchema>;
 export type ListKeysQuery = Static<typeof ListKeysQuerySchema>;
 export type KeyReply = Static<typeof KeySchema>;
 export type CurrentKeyReply = Static<typeof CurrentKeySchema>;

@@ -42,6 +42,7 @@ interface Call {
 /** What the calls may use; all of it exists. */
 interface Known {
   hash: string;
+  rotatedHash: string;
   userId: string;
   workspaceId: string;
   guardrailId: string;
@@ -54,6 +55,10 @@ interface Known {
 const CALLS: Record<string, (known: Known) => Call> = {
   createKey: () => ({ path: '/keys', body: { name: 'made' } }),
   updateKey: ({ hash }) => ({ path: `/keys/${hash}`, body: { name: 'renamed' } }),
+  rotateKey: ({ rotatedHash }) => ({
+    path: `/keys/${rotatedHash}/rotate`,
+    body: { revoke_previous_after_seconds: null },
+  }),
   createWorkspace: () => ({ path: '/workspaces', body: { name: 'made', slug: 'made' } }),
   updateWorkspace: ({ workspaceId }) => ({ path: `/workspaces/${workspaceId}`, body: { name: 'renamed' } }),
   addWorkspaceMembers: ({ workspaceId, userId }) => ({
@@ -134,6 +139,7 @@ test('every change of the control plane is in the audit log, with who asked for 
   const { control, gateway, token } = directory;
   const known: Known = {
     hash: (await control.keyIn(undefined, 'kept')).hash,
+    rotatedHash: (await control.keyIn(undefined, 'rotated')).hash,
     userId: (await control.call('GET', '/key')).body.data.creator_user_id,
     workspaceId: (await control.made({ name: 'kept', slug: 'kept' })).id,
     guardrailId: (await control.call('POST', '/guardrails', { name: 'kept' })).body.data.id,

@@ -4,5 +4,12 @@ import { organizations } from './0010-organizations.ts';
 import { apiKeys } from './0011-api-keys.ts';
 import { workspacesEnd } from './0012-workspaces-end.ts';
 import { keyRateLimits } from './0013-key-rate-limits.ts';
+import { keyAliases } from './0014-key-aliases.ts';
 
-export const accessMigrations: readonly Migration[] = [organizations, apiKeys, workspacesEnd, keyRateLimits];
+export const accessMigrations: readonly Migration[] = [
+  organizations,
+  apiKeys,
+  workspacesEnd,
+  keyRateLimits,
+  keyAliases,
+];

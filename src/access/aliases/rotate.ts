@@ -1,0 +1,85 @@
+/**
+ * POST /keys/{hash}/rotate (wire/keys.md): a key gets a new secret and stays the key that it is, with its spend, its limits,
+ * its guardrail and its place, so that nobody escapes from any of them by a rotation. The secret from before goes on for a
+ * while, or until somebody ends it.
+ */
+import { authorOf, recordChange } from '../../audit/index.ts';
+import { GatewayError } from '../../base/errors.ts';
+import type { Operation } from '../../http/operation.ts';
+import type { Queryable } from '../../storage/database.ts';
+import { KEYS_TOPIC, WORKSPACES_TOPIC } from '../authenticator.ts';
+import type { Caller } from '../caller.ts';
+import { keyReply, keyResource, keyState } from '../key.ts';
+import type { OperationParts } from '../operations.ts';
+import * as schema from '../schema.ts';
+import { inferenceKey, lockKey, type StoredKey } from '../store.ts';
+import { createToken, hashToken, keyNumber, maskToken } from '../token.ts';
+import { insertAlias, predecessor, replaceSecret } from './store.ts';
+
+export function rotateKey(parts: OperationParts): Operation<Caller> {
+  return {
+    id: 'rotateKey',
+    method: 'POST',
+    path: '/keys/{hash}/rotate',
+    summary: 'Give an inference key another secret; everything else about it stays',
+    tag: 'Keys',
+    access: 'management',
+    params: schema.KeyParamsSchema,
+    body: { schema: schema.RotateKeySchema },
+    replies: { 201: { description: 'The key; its token is shown this once', schema: schema.RotatedKeyEnvelope } },
+    async handle(exchange) {
+      const { database, changes, clock, usageOf } = parts;
+      const { organizationId } = exchange.caller;
+      const { revoke_previous_after_seconds: seconds } = exchange.body as schema.RotateKeyBody;
+      const before = exchange.params['hash'] ?? '';
+      const token = createToken('inference');
+      const hash = hashToken(token);
+      const now = new Date(clock.now());
+      const endsAt = seconds === null ? null : new Date(now.getTime() + seconds * 1000);
+      const { key, told } = await database.transaction(async (tx) => {
+        const old = await rotatable(tx, organizationId, before, now);
+        const { keyId } = old.caller;
+        const secret = { hash, label: maskToken(token), number: keyNumber(hash), formerNumber: keyNumber(before) };
+        const workspaces = await replaceSecret(tx, keyId, secret, now);
+        const alias = { hash: before, keyId, kind: 'predecessor' as const, label: old.caller.label };
+        await insertAlias(tx, { ...alias, createdAt: now, expiresAt: endsAt });
+        const key = (await inferenceKey(tx, organizationId, hash))!;
+        const states = { before: keyState(old), after: { ...keyState(key), previous_secret_ends_at: endsAt } };
+        await recordChange(tx, authorOf(exchange), { action: 'key.rotated', ...keyResource(key), ...states });
+        const told = [await changes.announce(tx, KEYS_TOPIC, before, hash)];
+        if (workspaces.length > 0) told.push(await changes.announce(tx, WORKSPACES_TOPIC, ...workspaces));
+        return { key, told };
+      });
+      await Promise.all(told.map((change) => change.settled()));
+      const usage = await usageOf([key.caller.keyId]);
+      exchange.reply(201, {
+        data: { ...keyReply(key, usage.get(key.caller.keyId)), rotated_from_hash: before },
+        key: token,
+        predecessor: { hash: before, disabled: seconds === 0, expires_at: endsAt?.toISOString() ?? null },
+      });
+    },
+  };
+}
+
+/** Throws GatewayError 404, and 409 for what is no present secret of a key that works. */
+async function rotatable(tx: Queryable, organizationId: string, hash: string, now: Date): Promise<StoredKey> {
+  if (!/^[0-9a-f]{64}$/.test(hash)) throw notFound();
+  await lockKey(tx, organizationId, hash);
+  const key = await inferenceKey(tx, organizationId, hash);
+  if (key === undefined) {
+    const alias = await predecessor(tx, organizationId, hash);
+    if (alias === undefined) throw notFound();
+    throw conflict(`The key was rotated already; its hash is now ${alias.keyHash}.`);
+  }
+  if (key.disabled) throw conflict('The key is disabled.');
+  if (key.caller.expiresAt !== null && key.caller.expiresAt <= now.getTime()) throw conflict('The key has expired.');
+  return key;
+}
+
+function notFound(): GatewayError {
+  return new GatewayError('not_found', 'There is no inference key with this hash.');
+}
+
+function conflict(message: string): GatewayError {
+  return new GatewayError('invalid_request', message, { status: 409 });
+}

@@ -1,0 +1,103 @@
+/** The SQL of a key's other secrets. */
+import type { Queryable } from '../../storage/database.ts';
+import { keysByHash, type StoredKey } from '../store.ts';
+
+export interface Alias {
+  hash: string;
+  keyHash: string;
+  label: string | null;
+  createdAt: Date;
+  expiresAt: Date | null;
+}
+
+/** A key as it was presented. */
+export interface PresentedKey extends StoredKey {
+  readonly presentedHash: string;
+  /** Wall time in ms at which this secret of the key ends; null: with the key. */
+  readonly aliasExpiresAt: number | null;
+}
+
+/** The keys of any kind that the secrets with these hashes stand for. */
+export async function presentedKeys(db: Queryable, hashes: readonly string[]): Promise<PresentedKey[]> {
+  const own = await keysByHash(db, hashes);
+  const found: PresentedKey[] = own.map((key) => ({ ...key, presentedHash: key.caller.keyHash, aliasExpiresAt: null }));
+  const missing = new Set(hashes).difference(new Set(found.map(({ presentedHash }) => presentedHash)));
+  if (missing.size === 0) return found;
+  const aliases = await db.query<Alias>(`${SELECT_ALIASES} where a.hash = any($1)`, [[...missing]]);
+  if (aliases.length === 0) return found;
+  const named = await keysByHash(db, [...new Set(aliases.map(({ keyHash }) => keyHash))]);
+  const keys = new Map(named.map((key) => [key.caller.keyHash, key]));
+  for (const { hash, keyHash, expiresAt } of aliases) {
+    const key = keys.get(keyHash);
+    if (key) found.push({ ...key, presentedHash: hash, aliasExpiresAt: expiresAt?.getTime() ?? null });
+  }
+  return found;
+}
+
+const SELECT_ALIASES = `
+  select a.hash, k.hash as "keyHash", a.label, a.created_at as "createdAt", a.expires_at as "expiresAt"
+    from key_aliases a join api_keys k on k.id = a.key_id and k.deleted_at is null`;
+
+/** What an organization's inference key was before it was rotated. */
+export async function predecessor(db: Queryable, organizationId: string, hash: string): Promise<Alias | undefined> {
+  const sql = `${SELECT_ALIASES} where a.kind = 'predecessor' and k.organization_id = $1 and a.hash = $2`;
+  const [row] = await db.query<Alias>(sql, [organizationId, hash]);
+  return row;
+}
+
+/** Of all secrets that stand for the key beside its own. */
+export async function aliasHashes(db: Queryable, keyId: string): Promise<string[]> {
+  const rows = await db.query<{ hash: string }>('select hash from key_aliases where key_id = $1', [keyId]);
+  return rows.map(({ hash }) => hash);
+}
+
+export interface NewAlias {
+  hash: string;
+  keyId: string;
+  kind: 'external' | 'predecessor';
+  label: string | null;
+  createdAt: Date;
+  expiresAt: Date | null;
+}
+
+/** False when the secret stands for a key already, or once did. */
+export async function insertAlias(tx: Queryable, alias: NewAlias): Promise<boolean> {
+  const { hash, keyId, kind, label, createdAt, expiresAt } = alias;
+  const rows = await tx.query(
+    `insert into key_aliases (hash, key_id, kind, label, created_at, expires_at)
+     select $1, $2, $3, $4, $5, $6 where not exists (select 1 from api_keys where hash = $1)
+     on conflict (hash) do nothing returning hash`,
+    [hash, keyId, kind, label, createdAt, expiresAt],
+  );
+  return rows.length > 0;
+}
+
+/** It never stands for anything again. */
+export async function endAlias(tx: Queryable, hash: string, endedAt: Date): Promise<void> {
+  await tx.query('update key_aliases set expires_at = least(coalesce(expires_at, $2), $2) where hash = $1', [
+    hash,
+    endedAt,
+  ]);
+}
+
+/** The key goes on with another secret; lists that name keys by number name it as before. */
+export async function replaceSecret(
+  tx: Queryable,
+  keyId: string,
+  secret: { hash: string; label: string; number: number; formerNumber: number },
+  updatedAt: Date,
+): Promise<string[]> {
+  await tx.query('update api_keys set hash = $2, label = $3, updated_at = $4 where id = $1', [
+    keyId,
+    secret.hash,
+    secret.label,
+    updatedAt,
+  ]);
+  const rows = await tx.query<{ id: string }>(
+    `update workspaces w set version = w.version + 1,
+       io_logging_api_key_ids = array_replace(w.io_logging_api_key_ids, $2::bigint, $3::bigint)
+     from api_keys k where k.id = $1 and w.id = k.workspace_id and $2 = any(w.io_logging_api_key_ids) returning w.id`,
+    [keyId, secret.formerNumber, secret.number],
+  );
+  return rows.map(({ id }) => id);
+}

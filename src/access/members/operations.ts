@@ -1,0 +1,67 @@
+/** GET /organization/members (wire/analytics.md). */
+import { type Static, Type } from 'typebox';
+import type { Operation } from '../../http/operation.ts';
+import type { Database } from '../../storage/database.ts';
+import type { Caller } from '../caller.ts';
+import { countMembers, listMembers, type Member } from './store.ts';
+
+const PageQuery = Type.Object(
+  {
+    offset: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 50 })),
+  },
+  { additionalProperties: false },
+);
+
+const MemberSchema = Type.Object(
+  {
+    id: Type.String(),
+    email: Type.String({ description: 'Empty where nobody has said it' }),
+    first_name: Type.Union([Type.String(), Type.Null()]),
+    last_name: Type.Union([Type.String(), Type.Null()]),
+    role: Type.Union([Type.Literal('org:admin'), Type.Literal('org:member')]),
+  },
+  { $id: 'OrganizationMember' },
+);
+
+const MembersEnvelope = Type.Object({
+  data: Type.Array(MemberSchema),
+  total_count: Type.Integer({ description: 'Over all pages' }),
+});
+
+export function memberOperations(parts: { database: Database }): Operation<Caller>[] {
+  return [
+    {
+      id: 'listOrganizationMembers',
+      method: 'GET',
+      path: '/organization/members',
+      summary: 'Who belongs to the organization, in the order in which they came',
+      tag: 'Members',
+      access: 'management',
+      query: PageQuery,
+      replies: { 200: { description: 'One page', schema: MembersEnvelope } },
+      async handle(exchange) {
+        const { database } = parts;
+        const { organizationId } = exchange.caller;
+        const { offset = 0, limit = 50 } = exchange.query as Static<typeof PageQuery>;
+        const [members, count] = await Promise.all([
+          listMembers(database, organizationId, offset, limit),
+          countMembers(database, organizationId),
+        ]);
+        exchange.reply(200, { data: members.map(memberReply), total_count: count });
+      },
+    },
+  ];
+}
+
+function memberReply({ userId, name, email, givenName, familyName, role }: Member): Static<typeof MemberSchema> {
+  const [first = null, ...rest] = name.split(' ').filter(Boolean);
+  const known = givenName !== null || familyName !== null;
+  return {
+    id: userId,
+    email: email ?? '',
+    first_name: known ? givenName : first,
+    last_name: known ? familyName : rest.join(' ') || null,
+    role: `org:${role}`,
+  };
+}
