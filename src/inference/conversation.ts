@@ -140,6 +140,16 @@ export class ConversationTask implements Task {
       throw new Uncarried('image', 'the messages form has no place for the pictures that the model makes');
     }
     const { spoken, passage } = this.#passage(endpoint, user, capOutputTokens);
+    const { dropped } = passage.losses;
+    if (dropped.length > 0) {
+      const { provider, modelId: model } = endpoint;
+      this.#parts.log.debug('settings left out', {
+        generation: this.#request.id,
+        provider: provider.id,
+        model,
+        dropped,
+      });
+    }
     return new ConversationAttempt({
       served: format,
       spoken,

@@ -6,6 +6,7 @@ import type { GatewayError } from '../base/errors.ts';
 import { applyEdits, type Edit, type JsonDocument, parseJson, stringifyJson } from '../base/json.ts';
 import type { Conversation, Turn, TurnEvent } from '../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
+import { isFields } from '../formats/conversation/fields.ts';
 import type {
   Closing,
   Dialect,
@@ -16,6 +17,7 @@ import type {
   StreamEncoder,
   TurnDecoder,
 } from '../formats/conversation/format.ts';
+import { hidingDecoder, hidingTurn } from '../formats/conversation/hide-thinking.ts';
 import { Losses, Uncarried } from '../formats/conversation/losses.ts';
 import { collect, eventsOf } from '../formats/conversation/replay.ts';
 import { Portable, Rounds } from '../formats/deferred/index.ts';
@@ -75,7 +77,8 @@ export class Translation {
   toward(spoken: SpokenFormat, target: EncodeTarget, media: Fetched = NONE, outputByTool = false): Passage {
     if (spoken.id !== this.format.id) this.#refuseOwnFeatures();
     const deferred = isGiven(this.document.structure['deferred_tools']);
-    if (spoken.id === this.format.id && media.size === 0 && !deferred && !outputByTool) {
+    const shows = this.#hides && !hidesItself(spoken, target);
+    if (spoken.id === this.format.id && media.size === 0 && !deferred && !outputByTool && !shows) {
       return new RelayPassage(this.format, spoken, this.document, target);
     }
     const tool = outputByTool ? withOutputTool(this.conversation) : undefined;
@@ -86,11 +89,23 @@ export class Translation {
     return new (deferred ? DeferredPassage : TranslatedPassage)(this.format, spoken, conversation, target, tool);
   }
 
+  /** The client wants no thinking to be shown (`reasoning.exclude`, or the older `include_reasoning`). */
+  get #hides(): boolean {
+    const { reasoning, include_reasoning: older } = this.document.structure;
+    const exclude = isFields(reasoning) ? reasoning['exclude'] : undefined;
+    return exclude === true || (older === false && exclude !== false);
+  }
+
   #refuseOwnFeatures(): void {
     const { ownFeatures = [], id } = this.format;
     const feature = ownFeatures.find((name) => isGiven(this.document.structure[name]));
     if (feature !== undefined) throw new Uncarried(feature, `only the ${id} form has a place for it`);
   }
+}
+
+/** Relayed answers are not gone through for what they should not show. */
+function hidesItself({ id }: SpokenFormat, { dialect }: EncodeTarget): boolean {
+  return id !== 'chat' || dialect.chat?.reasoning === 'object';
 }
 
 /** Neither null nor an empty list. */
@@ -140,6 +155,8 @@ class TranslatedPassage implements Passage {
   readonly #spoken: SpokenFormat;
   readonly #dialect: Dialect;
   readonly #tool: OutputTool | undefined;
+  /** No thinking is to be shown. */
+  readonly #hides: boolean;
 
   constructor(
     format: ServedFormat,
@@ -152,11 +169,13 @@ class TranslatedPassage implements Passage {
     this.#spoken = spoken;
     this.#dialect = target.dialect;
     this.#tool = tool;
+    this.#hides = conversation.reasoning?.exclude === true;
     this.body = stringifyJson(spoken.encode(inTier(conversation, target), target, this.losses));
   }
 
   decoder(seed: string): TurnDecoder {
-    const decoder = this.#spoken.decoder(this.#dialect, seed);
+    let decoder = this.#spoken.decoder(this.#dialect, seed);
+    if (this.#hides) decoder = hidingDecoder(decoder);
     return this.#tool === undefined ? decoder : outputDecoder(decoder, this.#tool);
   }
 
@@ -167,7 +186,9 @@ class TranslatedPassage implements Passage {
   readWhole(text: string, seed: string): WholeReply | { failure: UpstreamFailure } {
     const decode = (value: unknown) => {
       const reply = this.#spoken.decodeReply(value, this.#dialect, seed);
-      return 'failure' in reply || this.#tool === undefined ? reply : { turn: outputTurn(reply.turn, this.#tool) };
+      if ('failure' in reply) return reply;
+      const turn = this.#hides ? hidingTurn(reply.turn) : reply.turn;
+      return { turn: this.#tool === undefined ? turn : outputTurn(turn, this.#tool) };
     };
     return readWhole(text, decode, (_value, turn, stamp, closing) =>
       stringifyJson(this.#format.encodeReply(turn, stamp, closing)),
@@ -185,6 +206,8 @@ class DeferredPassage implements Passage {
   readonly #target: EncodeTarget;
   readonly #rounds: Rounds;
   readonly #tool: OutputTool | undefined;
+  /** No thinking is to be shown; the model itself gets its own back between the rounds. */
+  readonly #hides: boolean;
 
   constructor(
     format: ServedFormat,
@@ -198,6 +221,7 @@ class DeferredPassage implements Passage {
     this.#spoken = spoken;
     this.#target = target;
     this.#tool = tool;
+    this.#hides = conversation.reasoning?.exclude === true;
     const portable = new Portable(inTier(conversation, target), conversation.deferred!, target.compileRegex!);
     this.#rounds = new Rounds(portable, format.id, outputLeft(conversation, target));
     this.body = this.#encode();
@@ -214,7 +238,9 @@ class DeferredPassage implements Passage {
   }
 
   decoder(seed: string): TurnDecoder {
-    const decoder = this.#rounds.decoder(this.#spoken.decoder(this.#target.dialect, this.#seed(seed)));
+    const spoken = this.#spoken.decoder(this.#target.dialect, this.#seed(seed));
+    const shown = this.#rounds.decoder(spoken);
+    const decoder = this.#hides ? hidingDecoder(shown) : shown;
     return this.#tool === undefined ? decoder : outputDecoder(decoder, this.#tool);
   }
 
@@ -228,7 +254,8 @@ class DeferredPassage implements Passage {
     if ('failure' in read) return read;
     const gathered = this.#rounds.whole(read.turn);
     if ('failure' in gathered) return gathered;
-    const turn = this.#tool === undefined ? gathered.turn : outputTurn(gathered.turn, this.#tool);
+    const shown = this.#hides ? hidingTurn(gathered.turn) : gathered.turn;
+    const turn = this.#tool === undefined ? shown : outputTurn(shown, this.#tool);
     return { turn, write: (stamp, closing) => stringifyJson(this.#format.encodeReply(turn, stamp, closing)) };
   }
 
