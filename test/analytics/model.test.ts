@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { DIMENSIONS, METRICS as METRIC_NAMES } from '../../src/analytics/names.ts';
+import { DIMENSIONS, METRICS as METRIC_NAMES } from '../../src/analytics/index.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { silentLog } from '../../src/base/log.ts';
 import type { Generation } from '../../src/spend/index.ts';

@@ -51,13 +51,35 @@ async function load(client: pg.Client, lines: AsyncGenerator<string, undefined>)
   await client.query('begin');
   const relations = await dropRelations(client);
   const tables = new Map((await tablesOf(client)).map((table) => [table.table, table]));
-  // What the migrations put in is in the backup too.
-  if (tables.size > 0) await client.query(`truncate ${[...tables.keys()].map(quoted).join(', ')}`);
+  await emptyTables(client, [...tables.keys()]);
   const rows = await loadTables(client, lines, tables);
   await addRelations(client, relations);
+  await advanceIdentities(client);
   await client.query('commit');
   await client.query('analyze');
   return rows;
+}
+
+/** What the migrations put in is in the backup too. Tables that nobody may empty have nothing in them yet. */
+async function emptyTables(client: pg.Client, tables: readonly string[]): Promise<void> {
+  const filled: string[] = [];
+  for (const table of tables) {
+    const { rows } = await client.query(`select 1 from ${quoted(table)} limit 1`);
+    if (rows.length > 0) filled.push(quoted(table));
+  }
+  if (filled.length > 0) await client.query(`truncate ${filled.join(', ')}`);
+}
+
+/** Numbers that the server gives go on behind those of the backup. */
+async function advanceIdentities(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ table: string; column: string }>(
+    `select c.relname as table, a.attname as column from pg_attribute a join pg_class c on c.oid = a.attrelid
+     where c.relnamespace = current_schema()::regnamespace and c.relkind = 'r' and a.attidentity <> ''`,
+  );
+  for (const { table, column } of rows) {
+    const next = `select setval(pg_get_serial_sequence($1, $2), coalesce(max(${quoted(column)}), 0) + 1, false)`;
+    await client.query(`${next} from ${quoted(table)}`, [quoted(table), column]);
+  }
 }
 
 async function loadTables(
