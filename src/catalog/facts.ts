@@ -28,6 +28,20 @@ const PricingFactsSchema = Type.Object(
     ...prices(PRICE_NAMES),
     prompt: Price,
     completion: Price,
+    /** What one picture of the answer costs, for all or for a quality or size of it, as `gatehouse.yaml` states it. */
+    output_images: Type.Optional(
+      Type.Array(
+        Type.Object(
+          {
+            price: Price,
+            per: Type.Optional(Type.Enum(['image', 'megapixel'])),
+            variant: Type.Optional(Type.String({ pattern: '^\\S+(?: \\S+)*$' })),
+          },
+          closed,
+        ),
+        { minItems: 1, maxItems: 64 },
+      ),
+    ),
     overrides: Type.Optional(
       Type.Array(
         Type.Object(
@@ -118,12 +132,21 @@ export function factsFrom({ date, models, listed = {} }: FactsFile): Facts {
 
 /** @throws RangeError for a text that is no price */
 export function pricingFrom(facts: NonNullable<Offer['pricing']>): Pricing {
-  const { overrides, prompt, completion, ...rest } = facts;
+  const { overrides, prompt, completion, output_images, ...rest } = facts;
   return Object.freeze({
     ...pricesFrom(rest, PRICE_NAMES),
     prompt: parsePrice(prompt),
     completion: parsePrice(completion),
     ...(overrides && { overrides: Object.freeze(overrides.map(overrideFrom)) }),
+    ...(output_images && {
+      outputImages: Object.freeze(
+        output_images.map(({ price, per = 'image', variant }) => ({
+          per,
+          price: parsePrice(price),
+          variant: variant?.split(' ') ?? [],
+        })),
+      ),
+    }),
   });
 }
 

@@ -189,7 +189,9 @@ class MergeState {
     const before = row.offers.find(({ provider }) => provider === kind);
     // A second name of the same model at one provider (a dated one, a `latest`) changes nothing of the first.
     if (before !== undefined && before.upstream_id !== upstreamId) return row;
-    const pricing = read.pricing === 'free' && !row.id.endsWith(':free') ? undefined : read.pricing;
+    const stated = read.pricing === 'free' && !row.id.endsWith(':free') ? undefined : read.pricing;
+    const pricing =
+      stated === undefined || stated === 'free' ? stated : { ...picturePrices(before?.pricing), ...stated };
     const offer: Offer = {
       provider: kind,
       upstream_id: upstreamId,
@@ -205,6 +207,12 @@ class MergeState {
     const offers = before ? row.offers.map((one) => (one === before ? offer : one)) : [...row.offers, offer];
     return { ...row, offers };
   }
+}
+
+/** The registry has no words for the prices of pictures: what is known of them stays. */
+function picturePrices(before: Offer['pricing'] | undefined): object {
+  const kept = Object.entries(before ?? {}).filter(([name]) => name === 'image_output' || name === 'output_images');
+  return Object.fromEntries(kept);
 }
 
 function joined(before: readonly string[] | null, now: readonly string[]): string[] {

@@ -5,6 +5,7 @@ import { loadConfig } from '../../base/config.ts';
 import { KINDS, providersFrom } from '../../providers/index.ts';
 import { FactsFileSchema, pricingFrom } from '../facts.ts';
 import { buildCatalog } from '../index.ts';
+import { costsNothing } from '../pricing.ts';
 import { SHIPPED_FACTS } from './index.ts';
 import file from './models.json' with { type: 'json' };
 
@@ -27,6 +28,17 @@ test('there are at least 60 models of at least 10 authors, and most of them have
   assert.ok(models.filter(({ offers }) => offers.some(({ pricing }) => pricing !== null)).length > models.length * 0.9);
 });
 
+test('every kind of provider that makes pictures, but for those that name them by deployment or project, has one of them', () => {
+  const drawing = new Set(
+    models
+      .filter((row) => row.output_modalities?.includes('image'))
+      .flatMap(({ offers }) => offers.map(({ provider }) => provider)),
+  );
+  const kinds = KINDS.filter((kind) => kind.image !== undefined && kind.baseUrl !== undefined).map(({ id }) => id);
+  const elsewhere = ['azure', 'vertex', 'openrouter'];
+  assert.deepEqual(kinds.filter((id) => !drawing.has(id)).toSorted(), elsewhere.toSorted());
+});
+
 test('no name means two models', () => {
   const owners = new Map<string, string>();
   for (const { id, canonical_slug, aliases, dated, offers } of models) {
@@ -47,10 +59,12 @@ test('no provider offers a model twice, and no price or limit is one that cannot
     if (context_length !== null) assert.ok((max_completion_tokens ?? 0) <= context_length, id);
     for (const { pricing } of offers) {
       if (pricing === null) continue;
-      const { prompt, completion, inputCacheRead = 0n } = pricingFrom(pricing);
+      const read = pricingFrom(pricing);
+      const { prompt, completion, inputCacheRead = 0n } = read;
       assert.ok(prompt < 10n ** 15n && completion < 10n ** 15n, `${id}: past 1000 USD a million tokens`);
       assert.ok(inputCacheRead <= prompt, id);
-      assert.equal(id.endsWith(':free'), prompt === 0n && completion === 0n, id);
+      assert.equal(id.endsWith(':free'), costsNothing(read), id);
+      for (const { price } of read.outputImages ?? []) assert.ok(price > 0n && price < 10n ** 18n, id);
     }
   }
 });
@@ -68,8 +82,22 @@ test('rows of one family stand with the newest first, so that its latest is the 
 test('every kind of provider that an offer names exists, and every model is reached by every name of its', () => {
   const kinds = new Map(KINDS.map((kind) => [kind.id, kind]));
   for (const { offers } of models) for (const { provider } of offers) assert.ok(kinds.has(provider), provider);
-  const names = ['OPENAI', 'GEMINI', 'MISTRAL', 'COHERE', 'VOYAGE', 'OPENROUTER', 'PERPLEXITY'];
-  const env = Object.fromEntries(names.map((name) => [`${name}_API_KEY`, 'k']));
+  const names = [
+    'OPENAI',
+    'GEMINI',
+    'MISTRAL',
+    'COHERE',
+    'VOYAGE',
+    'OPENROUTER',
+    'PERPLEXITY',
+    'XAI',
+    'BFL',
+    'STABILITY',
+  ];
+  const env = {
+    ...Object.fromEntries(names.map((name) => [`${name}_API_KEY`, 'k'])),
+    ...{ FAL_KEY: 'k', RECRAFT_API_TOKEN: 'k', AWS_BEARER_TOKEN_BEDROCK: 'k', AWS_REGION: 'us-east-1' },
+  };
   const config = loadConfig({
     env,
     cwd: '/',

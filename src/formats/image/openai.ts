@@ -47,7 +47,7 @@ const GPT: ImageAbilities = {
   passthrough: GPT_OPTIONS,
 };
 
-/** Sizes are free from gpt-image-2 on, and the better qualities from 2.5 on. */
+/** Sizes are free from gpt-image-2 on, which alone makes nothing transparent, and the better qualities from 2.5 on. */
 function abilities(model: string): ImageAbilities {
   if (/^dall-e-2/.test(model)) return { n: 10, ratios: ['1:1'], tiers: ['512', '1K'], references: 1 };
   if (/^dall-e-3/.test(model)) return { n: 1, ratios: ['1:1', '7:4', '4:7'], pixels: true, passthrough: ['style'] };
@@ -79,6 +79,7 @@ function abilities(model: string): ImageAbilities {
     ],
     tiers: ['512', '768', '1K', '1.5K', '2K', '4K'],
     formats: ['png', 'jpeg', 'webp', 'svg'],
+    transparent: !/^gpt-image-2(?![.\d])/.test(model),
     ...(/^gpt-image-(?:2\.[5-9]|[3-9])/.test(model) && { qualities: ['low', 'medium', 'high', 'xhigh', 'max'] }),
   };
 }
