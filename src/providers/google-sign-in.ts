@@ -20,18 +20,19 @@ interface Account {
   document: string | null;
   keyFile: string | undefined;
   signInUrl: string | undefined;
+  project: string | undefined;
 }
 
 /** Bearer tokens, one keeper for each credential. */
 export function googleSigner(provider: Provider): Signer {
   const keepers = new Map<string | null, TokenKeeper>();
-  const { key_file: keyFile, sign_in_url: signInUrl } = provider.options;
+  const { key_file: keyFile, sign_in_url: signInUrl, project } = provider.options;
   // What the machine is goes to Google alone: another address has to be given its credential.
   const nobody = keyFile === undefined && !isGoogle(provider.baseUrl);
   const keeperOf = (document: string | null): TokenKeeper => {
     let keeper = keepers.get(document);
     if (keeper === undefined) {
-      keeper = new TokenKeeper((clock) => fetchToken({ document, keyFile, signInUrl }, clock));
+      keeper = new TokenKeeper((clock) => fetchToken({ document, keyFile, signInUrl, project }, clock));
       keepers.set(document, keeper);
     }
     return keeper;
@@ -54,7 +55,7 @@ function isGoogle(baseUrl: string): boolean {
   return /(^|\.)googleapis\.com$/.test(new URL(baseUrl).hostname);
 }
 
-async function fetchToken({ document, keyFile, signInUrl }: Account, clock: Clock): Promise<Token> {
+async function fetchToken({ document, keyFile, signInUrl, project }: Account, clock: Clock): Promise<Token> {
   const { GoogleAuth, gaxios } = await import('google-auth-library');
   const transporter = new gaxios.Gaxios({ timeout: SIGN_IN_TIMEOUT_MS });
   transporter.interceptors.request.add({
@@ -69,7 +70,13 @@ async function fetchToken({ document, keyFile, signInUrl }: Account, clock: Cloc
   try {
     const auth = new GoogleAuth({
       scopes: [SCOPE],
-      clientOptions: { transporter },
+      // Known already, so that no server has to be asked for it.
+      ...(project !== undefined && { projectId: project }),
+      clientOptions: {
+        transporter,
+        // The exchange of an identity of elsewhere is the one call that the library makes past the transporter.
+        ...(signInUrl !== undefined && { token_url: `${signInUrl}/v1/token` }),
+      },
       ...(document !== null && { credentials: JSON.parse(document) }),
       ...(document === null && keyFile !== undefined && { keyFile }),
     });
