@@ -1,9 +1,8 @@
 /** Error bodies of services that speak chat completions, in every shape that was seen, read into one vocabulary. */
 import { parseJson } from '../../base/json.ts';
-import { type FailureKind, type UpstreamFailure, withoutAccount } from '../conversation/failure.ts';
+import { type FailureKind, LARGEST_RAW, type UpstreamFailure, withoutAccount } from '../conversation/failure.ts';
 import { type JsonObject, list, object, someText, text } from './read.ts';
 
-const LARGEST_RAW = 64 * 1024;
 const LARGEST_MESSAGE = 4 * 1024;
 
 /** Reads an answer with an error status. `body` is text, perhaps not JSON. */

@@ -1,24 +1,15 @@
 /** Error bodies of the cohere form: `{"id", "message", "error_type"?}`. */
-import { type FailureKind, type UpstreamFailure, withoutAccount } from '../conversation/failure.ts';
+import {
+  type FailureKind,
+  KIND_BY_STATUS,
+  LARGEST_RAW,
+  type UpstreamFailure,
+  withoutAccount,
+} from '../conversation/failure.ts';
 import { fieldsOf, textOrUndefined } from '../conversation/fields.ts';
 
-const LARGEST_RAW = 64 * 1024;
-
-const BY_STATUS = new Map<number, FailureKind>([
-  [401, 'auth'],
-  [402, 'quota'],
-  [403, 'permission'],
-  [404, 'not_found'],
-  [408, 'timeout'],
-  [413, 'too_large'],
-  [429, 'rate_limit'],
-  // The service's own numbers: blocked by its filter, and given up because its caller did.
-  [498, 'content_filter'],
-  [499, 'server'],
-  [503, 'overloaded'],
-  [504, 'timeout'],
-  [529, 'overloaded'],
-]);
+/** The service's own number for what its filter blocked. */
+const BLOCKED = 498;
 
 const TOO_LONG = /too many tokens|context (window|length|limit)|maximum context|size limit exceeded/i;
 const NO_MODEL = /model .*(not found|does not exist|was removed|is not available)|finetune .* not found/i;
@@ -58,9 +49,10 @@ export function failureFromFinish(reason: string, error: unknown): UpstreamFailu
 
 function kindOf(status: number, message: string, code: string | null): FailureKind {
   if (code === 'TOO_MANY_TOKENS') return 'context_length';
-  if (status >= 500) return BY_STATUS.get(status) ?? 'server';
+  if (status === BLOCKED) return 'content_filter';
+  if (status >= 500) return KIND_BY_STATUS.get(status) ?? 'server';
   if (status === 429 && SPENT.test(message)) return 'quota';
-  if (status !== 400 && status !== 422) return BY_STATUS.get(status) ?? 'invalid_request';
+  if (status !== 400 && status !== 422) return KIND_BY_STATUS.get(status) ?? 'invalid_request';
   if (TOO_LONG.test(message)) return 'context_length';
   if (NO_MODEL.test(message)) return 'not_found';
   if (BAD_KEY.test(message)) return 'auth';

@@ -41,6 +41,25 @@ export interface UpstreamFailure {
   raw?: unknown;
 }
 
+/** Of an error body, in characters: what vendors say in more is not worth the memory. */
+export const LARGEST_RAW = 64 * 1024;
+
+/** What a status means where the vendor's own word says nothing else; a form adds the vendor's own numbers. */
+export const KIND_BY_STATUS: ReadonlyMap<number, FailureKind> = new Map<number, FailureKind>([
+  [401, 'auth'],
+  [402, 'quota'],
+  [403, 'permission'],
+  [404, 'not_found'],
+  [408, 'timeout'],
+  [413, 'too_large'],
+  [424, 'server'],
+  [429, 'rate_limit'],
+  [499, 'server'],
+  [503, 'overloaded'],
+  [504, 'timeout'],
+  [529, 'overloaded'],
+]);
+
 /** A text without the names of our account at a provider, which are nobody's business (bug 60): `org-...` and its kin, and `org: <uuid>`. */
 export function withoutAccount(text: string): string {
   return text

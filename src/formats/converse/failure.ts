@@ -2,10 +2,14 @@
  * Errors of AWS services: `{"message": ...}` with the name of the exception in a header, in `__type`, or in the head of a
  * message of the event stream.
  */
-import { type FailureKind, type UpstreamFailure, withoutAccount } from '../conversation/failure.ts';
+import {
+  type FailureKind,
+  KIND_BY_STATUS,
+  LARGEST_RAW,
+  type UpstreamFailure,
+  withoutAccount,
+} from '../conversation/failure.ts';
 import { fieldsOf, textOrUndefined } from '../conversation/fields.ts';
-
-const LARGEST_RAW = 64 * 1024;
 
 /** The exceptions of the service and of its doorkeeper, lower case, with the status that each stands for in a stream. */
 const NAMED = new Map<string, { kind: FailureKind; status: number }>(
@@ -34,20 +38,6 @@ const NAMED = new Map<string, { kind: FailureKind; status: number }>(
     validation: { kind: 'invalid_request', status: 400 },
   } as const),
 );
-
-const BY_STATUS = new Map<number, FailureKind>([
-  [401, 'auth'],
-  [402, 'quota'],
-  [403, 'permission'],
-  [404, 'not_found'],
-  [408, 'timeout'],
-  [413, 'too_large'],
-  [424, 'server'],
-  [429, 'rate_limit'],
-  [503, 'overloaded'],
-  [504, 'timeout'],
-  [529, 'overloaded'],
-]);
 
 const TOO_LONG =
   /too long|too many (input )?tokens|context (window|length|limit)|maximum context|exceeds? the (context|maximum number of (input )?tokens)/i;
@@ -104,12 +94,12 @@ function nameOf(type: string): string | undefined {
 }
 
 function kindOf(named: FailureKind | undefined, status: number, message: string): FailureKind {
-  if (named === 'server') return BY_STATUS.get(status) ?? named;
+  if (named === 'server') return KIND_BY_STATUS.get(status) ?? named;
   if (named === 'permission' && BAD_CREDENTIAL.test(message)) return 'auth';
   if (named !== undefined && named !== 'invalid_request') return named;
   if (status === 403 && BAD_CREDENTIAL.test(message)) return 'auth';
   if (status >= 500 || (status !== 400 && status !== 422)) {
-    return BY_STATUS.get(status) ?? (status >= 500 ? 'server' : 'invalid_request');
+    return KIND_BY_STATUS.get(status) ?? (status >= 500 ? 'server' : 'invalid_request');
   }
   if (TOO_LONG.test(message)) return 'context_length';
   if (NO_MODEL.test(message)) return 'not_found';

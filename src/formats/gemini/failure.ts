@@ -2,10 +2,14 @@
  * Errors of Google's services (`google.rpc.Status`): `{error: {code, message, status, details}}`, alone or as the only
  * member of a list (a streaming method without `alt=sse`).
  */
-import { type FailureKind, type UpstreamFailure, withoutAccount } from '../conversation/failure.ts';
+import {
+  type FailureKind,
+  KIND_BY_STATUS,
+  LARGEST_RAW,
+  type UpstreamFailure,
+  withoutAccount,
+} from '../conversation/failure.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf, textOrUndefined } from '../conversation/fields.ts';
-
-const LARGEST_RAW = 64 * 1024;
 
 /** `google.rpc.Code` by name. */
 const KINDS: Record<string, FailureKind> = {
@@ -23,19 +27,6 @@ const KINDS: Record<string, FailureKind> = {
   DATA_LOSS: 'server',
   UNAVAILABLE: 'overloaded',
   DEADLINE_EXCEEDED: 'timeout',
-};
-
-const BY_STATUS: Record<number, FailureKind> = {
-  401: 'auth',
-  402: 'quota',
-  403: 'permission',
-  404: 'not_found',
-  408: 'timeout',
-  413: 'too_large',
-  429: 'rate_limit',
-  499: 'server',
-  503: 'overloaded',
-  504: 'timeout',
 };
 
 const TOO_LONG =
@@ -118,7 +109,7 @@ function kindOf(word: string | undefined, status: number, { reason, daily }: Rea
   if (reason === 'API_KEY_INVALID' || reason === 'API_KEY_EXPIRED') return 'auth';
   if (reason === 'BILLING_DISABLED' || reason === 'CONSUMER_SUSPENDED') return 'quota';
   const named = KINDS[word ?? ''];
-  const kind = named ?? BY_STATUS[status] ?? (status >= 500 ? 'server' : 'invalid_request');
+  const kind = named ?? KIND_BY_STATUS.get(status) ?? (status >= 500 ? 'server' : 'invalid_request');
   if (kind === 'rate_limit' && daily) return 'quota';
   if (kind !== 'invalid_request') return kind;
   if (BAD_KEY.test(message)) return 'auth';

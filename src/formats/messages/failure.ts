@@ -1,10 +1,8 @@
 /** Errors: those of upstreams into the one vocabulary, ours into the form's envelope (wire/messages.md, "Errors"). */
 import type { GatewayError } from '../../base/errors.ts';
-import { type FailureKind, type UpstreamFailure, withoutAccount } from '../conversation/failure.ts';
+import { type FailureKind, LARGEST_RAW, type UpstreamFailure, withoutAccount } from '../conversation/failure.ts';
 import { type Fields, fieldsOf, isFields, textOrUndefined } from '../conversation/fields.ts';
 import type { FailureContext } from '../conversation/format.ts';
-
-const LARGEST_RAW = 64 * 1024;
 
 /** The form's error types with the kinds they name and the status that each stands for inside a stream. */
 const NAMED: Record<string, { kind: FailureKind; status: number }> = {
