@@ -40,6 +40,23 @@ const METRIC_SQL: Record<MetricName, string> = {
     / nullif(sum(g.generation_ms) filter (where g.generation_ms > 0), 0)`,
 };
 
+/**
+ * Of the sums by day (`generation_days`), which say the same of whole days without reading the rows: months of many
+ * millions of them are answered from here.
+ */
+const DAY_METRIC_SQL: Partial<Record<MetricName, string>> = {
+  request_count: sum('g.requests'),
+  active_keys: 'count(distinct g.key_id)',
+  tokens_total: sum('g.prompt_tokens + g.completion_tokens'),
+  tokens_prompt: sum('g.prompt_tokens'),
+  tokens_completion: sum('g.completion_tokens'),
+  reasoning_tokens: sum('g.reasoning_tokens'),
+  total_usage: sum('g.cost_nano'),
+  usage_byok: sum('g.byok_nano'),
+};
+const DAY_DIMENSIONS: ReadonlySet<DimensionName> = new Set(['model', 'endpoint', 'api_key_id', 'user', 'workspace']);
+const DAY_MS = 86_400_000;
+
 /** `shown` is what a row of the answer tells; what groups are told apart by, and filtered by, is `value`. */
 interface DimensionSql {
   value: string;
@@ -49,7 +66,7 @@ interface DimensionSql {
 const DIMENSION_SQL: Record<DimensionName, DimensionSql> = {
   model: { value: 'coalesce(s.slug, g.model)' },
   provider: { value: 'g.provider_name' },
-  endpoint: { value: 'g.endpoint_id' },
+  endpoint: { value: `nullif(g.endpoint_id, '')` },
   api_key_id: { value: 'g.key_id', shown: 'coalesce(k.label, g.key_id)' },
   user: { value: 'k.creator_user_id' },
   workspace: { value: 'g.workspace_id' },
@@ -90,6 +107,37 @@ const COMPARISON_SQL: Record<Exclude<OperatorName, 'in' | 'not_in'>, string> = {
   lte: '<=',
 };
 
+/** Where a question is answered from. */
+interface Source {
+  /** With the columns that dimensions, metrics and conditions name. */
+  from: string;
+  metrics: Partial<Record<MetricName, string>>;
+  requests: string;
+  /** The times of a question, as an index of the source knows them. */
+  within: string;
+}
+
+const ROWS: Source = {
+  from: 'generations',
+  metrics: METRIC_SQL,
+  requests: 'count(*)',
+  within: 'g.created_at >= $2 and g.created_at < $3',
+};
+const dayOf = (parameter: string) => `(${parameter}::timestamptz at time zone 'UTC')::date`;
+const DAYS: Source = {
+  from: `(select *, day::timestamp at time zone 'UTC' as created_at from generation_days)`,
+  metrics: DAY_METRIC_SQL,
+  requests: sum('g.requests'),
+  within: `g.day >= ${dayOf('$2')} and g.day < ${dayOf('$3')}`,
+};
+
+function sourceOf({ from, until, granularity, dimensions, filters, metrics }: Question): Source {
+  const wholeDays = from.getTime() % DAY_MS === 0 && until.getTime() % DAY_MS === 0;
+  const known = [...dimensions, ...filters.map(({ field }) => field)].every((name) => DAY_DIMENSIONS.has(name));
+  const summed = metrics.every((name) => DAY_METRIC_SQL[name] !== undefined);
+  return wholeDays && known && summed && granularity !== 'minute' && granularity !== 'hour' ? DAYS : ROWS;
+}
+
 export interface AskedRow {
   /** How many rows there are in all. */
   total: bigint;
@@ -118,6 +166,7 @@ export async function ask(
 
 function statementOf(question: Question, slugs: ReadonlyMap<string, string>, parameters: unknown[]): string {
   const { dimensions, metrics, granularity, limit, groupLimit } = question;
+  const source = sourceOf(question);
   const used = new Set([...dimensions, ...question.filters.map(({ field }) => field)]);
   const joins = [
     ...(used.has('model') ? [slugJoin(slugs, parameters)] : []),
@@ -128,16 +177,16 @@ function statementOf(question: Question, slugs: ReadonlyMap<string, string>, par
     ...(granularity === undefined ? [] : [`${BUCKET_SQL[granularity]} as date`]),
     ...dimensions.map((name, at) => `${DIMENSION_SQL[name].value} as v${at}`),
     ...dimensions.map((name, at) => `${shownSql(name)} as d${at}`),
-    ...metrics.map((name, at) => `${METRIC_SQL[name]} as m${at}`),
-    'count(*) as requests',
+    ...metrics.map((name, at) => `${source.metrics[name]} as m${at}`),
+    `${source.requests} as requests`,
   ];
   const keys = (granularity === undefined ? 0 : 1) + 2 * dimensions.length;
   const groups = Array.from({ length: keys }, (_, at) => at + 1).join(', ');
   const order = orderOf(question);
   const partition = dimensions.length > 0 ? `partition by ${dimensions.map((_, at) => `v${at}`).join(', ')} ` : '';
   return `with grouped as (
-      select ${columns.join(', ')} from generations g ${joins.join(' ')}
-      where g.organization_id = $1 and g.created_at >= $2 and g.created_at < $3${filters.join('')}
+      select ${columns.join(', ')} from ${source.from} g ${joins.join(' ')}
+      where g.organization_id = $1 and ${source.within}${filters.join('')}
       ${keys > 0 ? `group by ${groups}` : ''}
     ), placed as (
       select *, count(*) over () as total, row_number() over (${partition}order by ${order}) as place from grouped
