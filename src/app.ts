@@ -201,6 +201,7 @@ export async function createApp({
       access: { database, changes, clock, usageOf: (keyIds) => spend.usageOf(keyIds) },
       guardrails: { database, changes, clock },
       scim,
+      signIn: { database, changes, clock, authenticate: (headers) => access.authenticate(headers) },
       inference,
       transcripts: {
         ...{ transcripts, database, clock },

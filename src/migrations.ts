@@ -7,6 +7,7 @@ import { guardrailMigrations } from './guardrails/index.ts';
 import { inferenceMigrations } from './inference/index.ts';
 import { rateLimitMigrations } from './rate-limits/index.ts';
 import { scimMigrations } from './scim/index.ts';
+import { signInMigrations } from './sign-in/index.ts';
 import { spendMigrations } from './spend/index.ts';
 import type { Migration } from './storage/migrate.ts';
 import { transcriptMigrations } from './transcripts/index.ts';
@@ -22,6 +23,7 @@ export const migrations: readonly Migration[] = [
   ...cacheMigrations,
   ...transcriptMigrations,
   ...rateLimitMigrations,
+  ...signInMigrations,
   ...scimMigrations,
   ...auditMigrations,
 ];

@@ -15,6 +15,7 @@ import {
 } from './inference/index.ts';
 import { type ObservabilityOperationParts, observabilityOperations } from './observability/index.ts';
 import { type ScimParts, scimOperations } from './scim/index.ts';
+import { type SignInParts, signInOperations } from './sign-in/index.ts';
 import { spendOperations } from './spend/index.ts';
 import { type TranscriptOperationParts, transcriptOperations } from './transcripts/index.ts';
 import { type WorkspaceOperationParts, workspaceOperations } from './workspaces/index.ts';
@@ -24,6 +25,7 @@ export interface OperationParts {
   workspaces: WorkspaceOperationParts;
   guardrails: GuardrailParts;
   scim: ScimParts;
+  signIn: SignInParts;
   inference: InferenceParts;
   transcripts: TranscriptOperationParts;
   limits: InferenceLimits;
@@ -41,6 +43,7 @@ export function operations(parts: OperationParts): Operation<Caller>[] {
     ...workspaceOperations(parts.workspaces),
     ...guardrailOperations(parts.guardrails),
     ...scimOperations(parts.scim),
+    ...signInOperations(parts.signIn),
     ...spendOperations<Caller>({
       spend: () => parts.inference.spend,
       budgetsOf: (caller) => budgetsOf(caller, parts.inference.accountBalanceNano()),

@@ -24,6 +24,13 @@ interface Expectation {
   body?: unknown;
 }
 
+/** What an operation answers to everybody, whatever key they bring. */
+interface Open {
+  anybody: number;
+  path?: () => string;
+  body?: unknown;
+}
+
 const conversation = { model: 'simulated/echo', max_tokens: 16, messages: [{ role: 'user', content: 'hi' }] };
 
 const NO_GUARDRAIL = '/guardrails/00000000-0000-7000-8000-000000000000';
@@ -89,10 +96,15 @@ const SCIM: Record<string, Expectation> = {
   },
 };
 
-const EXPECTED: Record<string, Expectation | 'anybody'> = {
+const EXPECTED: Record<string, Expectation | Open> = {
   ...SCIM,
-  getHealth: 'anybody',
-  getReadiness: 'anybody',
+  getHealth: { anybody: 200 },
+  getReadiness: { anybody: 200 },
+  showConsent: { anybody: 200, path: () => '/auth?callback_url=http://localhost/' },
+  // Not the form of the page: what it takes is shown in test/sign-in.test.ts.
+  takeConsent: { anybody: 415, body: {} },
+  exchangeAuthCodeForAPIKey: { anybody: 403, body: { code: 'unknown' } },
+  createAuthKeysCode: { inference: 403, management: 200, body: { callback_url: 'http://localhost/' } },
   getMetrics: { inference: 403, management: 200 },
   getActivity: { inference: 403, management: 200 },
   listAuditEntries: { inference: 403, management: 200 },
@@ -262,7 +274,7 @@ async function installation(t: TestContext): Promise<Installation> {
 
 function pathOf(operation: Operation, hash: string): string {
   const expectation = EXPECTED[operation.id];
-  const path = (expectation !== 'anybody' && expectation?.path?.(hash)) || operation.path;
+  const path = expectation?.path?.(hash) ?? operation.path;
   return operation.root ? path : `/api/v1${path}`;
 }
 
@@ -275,20 +287,20 @@ test('every operation answers each kind of caller as it is said here', async (t)
   for (const operation of contracts) {
     const expectation = EXPECTED[operation.id];
     if (expectation === undefined) continue;
-    const open = expectation === 'anybody';
+    const open = 'anybody' in expectation ? expectation.anybody : undefined;
     const callers: [string, string | undefined, number][] = [
-      ['nobody', undefined, open ? 200 : 401],
-      ['an unknown key', `sk-svc-v1-${'0'.repeat(64)}`, open ? 200 : 401],
-      ['a disabled key', disabled, open ? 200 : 401],
-      ['an expired key', expired, open ? 200 : 401],
-      ['the key of one who left', orphan, open ? 200 : 403],
-      ['an inference key', INFERENCE_KEY, open ? 200 : expectation.inference],
-      ['a management key', MANAGEMENT_KEY, open ? 200 : expectation.management],
-      ['a SCIM token', scim, open ? 200 : (expectation.scim ?? 403)],
+      ['nobody', undefined, open ?? 401],
+      ['an unknown key', `sk-svc-v1-${'0'.repeat(64)}`, open ?? 401],
+      ['a disabled key', disabled, open ?? 401],
+      ['an expired key', expired, open ?? 401],
+      ['the key of one who left', orphan, open ?? 403],
+      ['an inference key', INFERENCE_KEY, open ?? (expectation as Expectation).inference],
+      ['a management key', MANAGEMENT_KEY, open ?? (expectation as Expectation).management],
+      ['a SCIM token', scim, open ?? (expectation as Expectation).scim ?? 403],
     ];
     for (const [who, token, status] of callers) {
       const { hash } = await make({ name: 'to be changed' });
-      const body = open ? undefined : expectation.body;
+      const { body } = expectation;
       const request = { method: operation.method, path: pathOf(operation, hash), ...(token && { token }), body };
       const answer = await ask(url, request);
       assert.equal(answer.status, status, `${operation.id} to ${who}: ${answer.text}`);

@@ -28,6 +28,7 @@ const LAYERS: readonly (readonly string[])[] = [
     'cache',
     'catalog',
     'rate-limits',
+    'sign-in',
     'spend',
     'transcripts',
     'workspaces',
@@ -218,6 +219,7 @@ test('migrations have unique numbers, ascending, each in the range of its folder
     cache: [70, 79],
     transcripts: [70, 79],
     'rate-limits': [100, 109],
+    'sign-in': [140, 149],
     scim: [110, 119],
     audit: [120, 129],
   };

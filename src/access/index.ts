@@ -17,6 +17,7 @@ export {
   NO_TERMS,
   type WorkspaceTerms,
 } from './caller.ts';
+export { checkNewKey, type IssuedKey, issueKey } from './issue.ts';
 export { accessMigrations } from './migrations/index.ts';
 export { keyOperations, type OperationParts as AccessOperationParts } from './operations.ts';
 export {
@@ -27,7 +28,7 @@ export {
   type OperatorKeysParts,
   revokeOperatorKey,
 } from './operator-keys.ts';
-export { hadWorkspace, hasWorkspace, namedKeys, organizationId, pastKeyIds } from './store.ts';
+export { hadWorkspace, hasMember, hasWorkspace, namedKeys, organizationId, pastKeyIds } from './store.ts';
 export { hashToken, keyNumber } from './token.ts';
 export { type KeyUsage, NO_USAGE, type Spent, type UsageOf } from './usage.ts';
 export { chosenWorkspace } from './workspace-choice.ts';

@@ -6,18 +6,17 @@ import type { TSchema } from 'typebox';
 import { authorOf, recordChange } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
-import { uuidv7 } from '../base/ids.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import type { Changes, Database, Queryable } from '../storage/database.ts';
 import { rotateKey } from './aliases/rotate.ts';
-import { type Alias, aliasHashes, endAlias, insertAlias, predecessor } from './aliases/store.ts';
+import { type Alias, aliasHashes, endAlias, predecessor } from './aliases/store.ts';
 import { KEYS_TOPIC } from './authenticator.ts';
 import type { Caller } from './caller.ts';
-import { changedTerms, currentKeyReply, keyReply, keyResource, keyState, newKeySettings } from './key.ts';
+import { issueKey } from './issue.ts';
+import { changedTerms, currentKeyReply, keyReply, keyResource, keyState } from './key.ts';
 import { memberOperations } from './members/operations.ts';
 import * as schema from './schema.ts';
 import * as store from './store.ts';
-import { createToken, hashToken, maskToken } from './token.ts';
 import type { UsageOf } from './usage.ts';
 import { chosenWorkspace } from './workspace-choice.ts';
 
@@ -99,34 +98,11 @@ function createKey(parts: OperationParts): Operation<Caller> {
     replies: { 201: { description: 'The key; its token is shown this once', schema: schema.CreatedKeyEnvelope } },
     async handle(exchange) {
       const { database, changes, clock } = parts;
-      const { organizationId, userId } = exchange.caller;
+      const { userId } = exchange.caller;
       const body = exchange.body as schema.CreateKeyBody;
-      const settings = newKeySettings(body, clock.now());
-      const creatorUserId = body.creator_user_id === undefined ? userId : body.creator_user_id;
-      const token = createToken('inference');
-      const hash = hashToken(token);
-      const { key, change } = await database.transaction(async (tx) => {
-        const workspaceId = await chosenWorkspace(tx, organizationId, body.workspace_id);
-        if (creatorUserId !== null && !(await store.hasMember(tx, organizationId, creatorUserId))) {
-          throw invalidField('creator_user_id', 'names no member of the organization');
-        }
-        const createdAt = new Date(clock.now());
-        const identity = { id: uuidv7(createdAt.getTime()), hash, kind: 'inference' as const, label: maskToken(token) };
-        await store.insertKey(tx, { ...settings, ...identity, organizationId, workspaceId, creatorUserId, createdAt });
-        const { externalKeyHash } = settings;
-        if (externalKeyHash !== null) {
-          const alias = { hash: externalKeyHash, keyId: identity.id, kind: 'external' as const, label: null };
-          if (!(await insertAlias(tx, { ...alias, createdAt, expiresAt: null }))) throw takenSecret();
-        }
-        const key = await existingKey(tx, organizationId, hash);
-        const created = { action: 'key.created', ...keyResource(key), after: keyState(key) } as const;
-        await recordChange(tx, authorOf(exchange), created);
-        // A process that met this token before it existed would go on refusing it.
-        return {
-          key,
-          change: await changes.announce(tx, KEYS_TOPIC, hash, ...(externalKeyHash ? [externalKeyHash] : [])),
-        };
-      });
+      const { key, token, change } = await database.transaction((tx) =>
+        issueKey(tx, changes, body, userId, clock.now(), authorOf(exchange)),
+      );
       await change.settled();
       exchange.reply(201, { data: keyReply(key), key: token });
     },
@@ -232,13 +208,6 @@ async function endPredecessor(
   };
   await recordChange(tx, authorOf(exchange), { action: 'key.predecessor_ended', ...keyResource(key), ...states });
   return changes.announce(tx, KEYS_TOPIC, former.hash);
-}
-
-function takenSecret(): GatewayError {
-  return new GatewayError('invalid_request', 'external.api_key stands for a key already', {
-    path: 'external.api_key',
-    status: 409,
-  });
 }
 
 function ok(description: string, replySchema: TSchema): Operation['replies'] {

@@ -4,6 +4,8 @@ import { GatewayError } from '../base/errors.ts';
 
 /** `application/json` and its relatives (`application/scim+json`), in UTF-8. */
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i;
+const FORM = 'application/x-www-form-urlencoded';
+const FORM_TYPE = /^application\/x-www-form-urlencoded\s*(?:;|$)/i;
 const CHARSET = /;\s*charset\s*=\s*"?([^\s;"]+)/i;
 const DIGITS = /^\d{1,15}$/;
 
@@ -18,9 +20,11 @@ export function announcesBody(headers: IncomingHttpHeaders): boolean {
  * 413 for an announced length past the limit. Compressed bodies are refused rather than unpacked: no client of these
  * forms sends them, and a limit on what is unpacked would have to be paid for by every request.
  */
-export function checkBodyHeaders(headers: IncomingHttpHeaders, maxBytes: number): number | undefined {
+export function checkBodyHeaders(headers: IncomingHttpHeaders, maxBytes: number, form = false): number | undefined {
   const type = headers['content-type'];
-  if (type === undefined || (type !== 'application/json' && !isJsonType(type))) {
+  if (form) {
+    if (type === undefined || !FORM_TYPE.test(type)) throw refuseMedia(`the header content-type must be ${FORM}`);
+  } else if (type === undefined || (type !== 'application/json' && !isJsonType(type))) {
     const shown = type === undefined ? 'there is none' : `it is ${JSON.stringify(type.slice(0, 100))}`;
     throw refuseMedia(`the header content-type must be application/json; ${shown}`);
   }

@@ -36,3 +36,11 @@ export function errorHeaders(error: GatewayError): Record<string, string> | unde
   if (retryAfterSeconds !== undefined) result['Retry-After'] = String(Math.max(0, Math.ceil(retryAfterSeconds)));
   return Object.assign(result, headers);
 }
+
+/** More than can be held at one time is under way. */
+export function busy(): GatewayError {
+  return new GatewayError('provider_overloaded', 'the gateway is busy', {
+    retryAfterSeconds: 1,
+    metadata: { retryable: true },
+  });
+}

@@ -10,7 +10,7 @@ import { type JsonDocument, readDocument, stringifyJson } from '../base/json.ts'
 import { announcesBody, BodyBuffer, checkBodyHeaders, tooLarge } from './body.ts';
 import type { Connection, Core, GatewayRequest, Late } from './core.ts';
 import { allowOrigin, preflightHeaders } from './cors.ts';
-import { encodeEnvelope, errorHeaders, presentableError } from './envelope.ts';
+import { busy, encodeEnvelope, errorHeaders, presentableError } from './envelope.ts';
 import type { Exchange, FinishedExchange, Operation } from './operation.ts';
 import { pathOf, shownPath } from './router.ts';
 import { checksOf } from './validate.ts';
@@ -27,6 +27,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
   params: Record<string, string> = NO_QUERY as Record<string, string>;
   query: Record<string, unknown> = NO_QUERY;
   document: JsonDocument | undefined = undefined;
+  form: URLSearchParams | undefined = undefined;
   closed = false;
   record: unknown = undefined;
   readonly #core: Core<C>;
@@ -302,7 +303,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
       this.#handle(operation);
     } else {
       this.#maxBytes = body.maxBytes ?? this.#core.limits.bodyBytes;
-      this.#expected = checkBodyHeaders(this.headers, this.#maxBytes);
+      this.#expected = checkBodyHeaders(this.headers, this.#maxBytes, body.form);
       this.#body = new BodyBuffer(this.#expected);
       this.#phase = 'body';
       if (this.headers.expect !== undefined) this.response.writeContinue();
@@ -333,7 +334,9 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
     try {
       const operation = this.#operation!;
       const bytes = this.#body!.take();
-      if (bytes.length > 0 || !operation.body?.optional) {
+      if (operation.body?.form) {
+        this.form = new URLSearchParams(bytes.toString('utf8'));
+      } else if (bytes.length > 0 || !operation.body?.optional) {
         this.document = readDocument(bytes, { maxDepth: this.#core.limits.depth });
         checksOf(operation).body?.(this.document);
       }
@@ -390,11 +393,4 @@ function onEnd(this: GatewayRequest): void {
 
 function onResponseClose(this: ServerResponse): void {
   (this.req as GatewayRequest).exchange?.finished();
-}
-
-function busy(): GatewayError {
-  return new GatewayError('provider_overloaded', 'the gateway is busy', {
-    retryAfterSeconds: 1,
-    metadata: { retryable: true },
-  });
 }

@@ -80,10 +80,19 @@ function describeOperation<C>(operation: Operation<C>): Record<string, unknown> 
     security: access === 'none' ? [] : [{ key: [] }],
     ...(parameters.length > 0 && { parameters }),
     ...(body && {
-      requestBody: { required: !body.optional, content: { [contentType]: { schema: body.schema } } },
+      requestBody: {
+        required: !body.optional,
+        content: { [body.form ? 'application/x-www-form-urlencoded' : contentType]: { schema: body.schema } },
+      },
     }),
-    responses: { ...describeReplies(operation), default: { $ref: '#/components/responses/Error' } },
+    responses: { ...describeReplies(operation), default: errorReply(contentType) },
   };
+}
+
+/** Operations with a type of their own have an envelope of their own. */
+function errorReply(contentType: string): Record<string, unknown> {
+  if (contentType === 'application/json') return { $ref: '#/components/responses/Error' };
+  return { description: 'The request was refused or failed.', content: { [contentType]: {} } };
 }
 
 function describeReplies<C>({ replies, contentType: usual = 'application/json' }: Operation<C>) {

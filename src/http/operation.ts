@@ -34,8 +34,8 @@ export interface Operation<C = unknown> {
   params?: TObject;
   /** Every query value arrives as text; numbers and booleans are converted as the schema says before the check. */
   query?: TObject;
-  /** `maxBytes` overrides the server's limit for control-plane bodies; `optional` lets an empty body pass as undefined. */
-  body?: { schema: TSchema; maxBytes?: number; optional?: boolean };
+  /** `maxBytes` overrides the server's limit for control-plane bodies; `optional` lets an empty body pass as undefined; `form`: fields of a page's form, unchecked. */
+  body?: { schema: TSchema; maxBytes?: number; optional?: boolean; form?: boolean };
   /** Of answers in JSON, errors too; default `application/json`. */
   contentType?: string;
   /** By status. Errors that every operation may answer with need not be listed. */
@@ -74,6 +74,8 @@ export interface Exchange<C = unknown> {
    * ASCII costs more than parsing it, so what only relays reads `document.structure` instead.
    */
   readonly body: unknown;
+  /** The fields of a body that is a `form`. */
+  readonly form: URLSearchParams | undefined;
   /** True once the client is gone. */
   readonly closed: boolean;
   /** Calls `run` when the client goes away before the answer is complete; at most once, also when it is gone already. */

@@ -22,6 +22,8 @@ const EXCEPTIONS: Record<string, string> = {
   createImage: 'inference',
   createImageGeneration: 'inference',
   countMessageTokens: 'inference',
+  takeConsent: 'makes a code as createAuthKeysCode does',
+  exchangeAuthCodeForAPIKey: 'makes a key as createKey does, shown in test/sign-in.test.ts',
   submitGenerationFeedback: 'an opinion about an answer governs nothing',
   queryAnalytics: 'reads',
   searchScimUsers: 'reads',
@@ -59,6 +61,7 @@ const CALLS: Record<string, (known: Known) => Call> = {
     path: `/keys/${rotatedHash}/rotate`,
     body: { revoke_previous_after_seconds: null },
   }),
+  createAuthKeysCode: () => ({ path: '/auth/keys/code', body: { callback_url: 'http://localhost/' } }),
   createWorkspace: () => ({ path: '/workspaces', body: { name: 'made', slug: 'made' } }),
   updateWorkspace: ({ workspaceId }) => ({ path: `/workspaces/${workspaceId}`, body: { name: 'renamed' } }),
   addWorkspaceMembers: ({ workspaceId, userId }) => ({

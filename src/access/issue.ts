@@ -1,0 +1,75 @@
+/** Making an inference key, whoever asks for it: a management key, or an application that a person has let in. */
+import { type Author, recordChange } from '../audit/index.ts';
+import { GatewayError, invalidField } from '../base/errors.ts';
+import { uuidv7 } from '../base/ids.ts';
+import type { Changes, Queryable } from '../storage/database.ts';
+import { insertAlias } from './aliases/store.ts';
+import { KEYS_TOPIC } from './authenticator.ts';
+import { keyResource, keyState, newKeySettings } from './key.ts';
+import type { CreateKeyBody } from './schema.ts';
+import * as store from './store.ts';
+import { createToken, hashToken, maskToken } from './token.ts';
+import { chosenWorkspace } from './workspace-choice.ts';
+
+export interface IssuedKey {
+  key: store.StoredKey;
+  /** Told this once. */
+  token: string;
+  change: { settled(): Promise<void> };
+}
+
+/**
+ * Throws GatewayError 400 for a setting that is wrong, a workspace or a maker that there is not, and 409 for a secret of a
+ * partner that stands for a key already. Answer only once `change` has settled.
+ * @param creatorUserId for a body that says nothing about it
+ */
+export async function issueKey(
+  tx: Queryable,
+  changes: Changes,
+  body: CreateKeyBody,
+  creatorUserId: string | null,
+  now: number,
+  author: Author,
+): Promise<IssuedKey> {
+  const { organizationId } = author;
+  const settings = newKeySettings(body, now);
+  const maker = body.creator_user_id === undefined ? creatorUserId : body.creator_user_id;
+  const workspaceId = await chosenWorkspace(tx, organizationId, body.workspace_id);
+  if (maker !== null && !(await store.hasMember(tx, organizationId, maker))) {
+    throw invalidField('creator_user_id', 'names no member of the organization');
+  }
+  const token = createToken('inference');
+  const hash = hashToken(token);
+  const createdAt = new Date(now);
+  const identity = { id: uuidv7(now), hash, kind: 'inference' as const, label: maskToken(token) };
+  const place = { organizationId, workspaceId, creatorUserId: maker };
+  await store.insertKey(tx, { ...settings, ...identity, ...place, createdAt });
+  const { externalKeyHash } = settings;
+  if (externalKeyHash !== null) {
+    const alias = { hash: externalKeyHash, keyId: identity.id, kind: 'external' as const, label: null };
+    if (!(await insertAlias(tx, { ...alias, createdAt, expiresAt: null }))) throw takenSecret();
+  }
+  const key = (await store.inferenceKey(tx, organizationId, hash))!;
+  await recordChange(tx, author, { action: 'key.created', ...keyResource(key), after: keyState(key) });
+  // A process that met this token before it existed would go on refusing it.
+  const hashes = externalKeyHash === null ? [hash] : [hash, externalKeyHash];
+  return { key, token, change: await changes.announce(tx, KEYS_TOPIC, ...hashes) };
+}
+
+/** Throws GatewayError 400 for what `issueKey` would refuse, where the key is made later. */
+export async function checkNewKey(
+  db: Queryable,
+  organizationId: string,
+  body: CreateKeyBody,
+  now: number,
+): Promise<void> {
+  newKeySettings(body, now);
+  await chosenWorkspace(db, organizationId, body.workspace_id);
+}
+
+function takenSecret(): GatewayError {
+  return new GatewayError('invalid_request', 'external.api_key stands for a key already', {
+    path: 'external.api_key',
+    status: 409,
+  });
+}

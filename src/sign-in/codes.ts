@@ -1,0 +1,107 @@
+/** Codes: made when a person has let an application in, exchanged once for a key. */
+import { randomBytes } from 'node:crypto';
+import { type Caller, hashToken, hasMember, issueKey, keyNumber } from '../access/index.ts';
+import { type Author, recordChange } from '../audit/index.ts';
+import type { Clock } from '../base/clock.ts';
+import { GatewayError } from '../base/errors.ts';
+import type { Changes, Database } from '../storage/database.ts';
+import { type AuthRequest, verifies } from './request.ts';
+import type { ExchangeBody } from './schema.ts';
+import * as store from './store.ts';
+
+export interface CodeParts {
+  database: Database;
+  changes: Changes;
+  clock: Clock;
+}
+
+/** Long enough for an application to come for its key, too short to be found in a log. */
+const LIFE_MS = 600_000;
+const MOST_WRONG_VERIFIERS = 5;
+
+export interface NewCode {
+  code: string;
+  appId: number;
+  createdAt: Date;
+}
+
+export async function createCode(
+  { database, clock }: CodeParts,
+  { organizationId, userId, keyHash }: Pick<Caller, 'organizationId' | 'userId' | 'keyHash'>,
+  { callback, challenge, method, key }: AuthRequest,
+  author: Author,
+): Promise<NewCode> {
+  const code = randomBytes(32).toString('base64url');
+  const createdAt = new Date(clock.now());
+  const expiresAt = new Date(createdAt.getTime() + LIFE_MS);
+  const appId = keyNumber(hashToken(callback.host));
+  const place = { organizationId, userId, keyHash, callbackUrl: callback.href };
+  await database.transaction(async (tx) => {
+    await store.insertCode(tx, { hash: hashToken(code), ...place, challenge, method, body: key, createdAt, expiresAt });
+    const after = { callback_host: callback.host, code_challenge_method: method, ...key };
+    const workspaceId = key.workspace_id ?? null;
+    const resource = { resourceType: 'auth_code', resourceId: String(appId), workspaceId };
+    await recordChange(tx, author, { action: 'auth_code.created', ...resource, after });
+  });
+  return { code, appId, createdAt };
+}
+
+export interface Exchanged {
+  token: string;
+  userId: string | null;
+}
+
+/**
+ * The key for a code. Throws GatewayError 403 for a code that is not known (any more) or a wrong verifier, 400 for another
+ * method than the code's, and 403 when who made the code has left.
+ */
+export async function exchangeCode(
+  { database, changes, clock }: CodeParts,
+  { code, code_verifier: verifier, code_challenge_method: method }: ExchangeBody,
+  sign: (organizationId: string, userId: string | null) => Author,
+): Promise<Exchanged> {
+  const now = clock.now();
+  const codeHash = hashToken(code);
+  let wrong = false;
+  const issued = await database.transaction(async (tx) => {
+    wrong = false;
+    const stored = await store.lockCode(tx, codeHash, new Date(now));
+    if (stored === undefined) throw forbidden('The code is not known: it was exchanged, has expired, or never was.');
+    if (method != null && method !== stored.method) throw mismatch(stored.method);
+    // Who took the challenge out of the page's address must not get around it.
+    if (stored.challenge === null && verifier !== undefined) throw mismatch(null);
+    if (!verifies(stored, verifier)) {
+      wrong = true;
+      return undefined;
+    }
+    const { organizationId, userId } = stored;
+    if (userId !== null && !(await hasMember(tx, organizationId, userId))) {
+      throw forbidden('Who let the application in is no longer a member of the organization.');
+    }
+    await store.deleteCode(tx, codeHash);
+    const key = await issueKey(
+      tx,
+      changes,
+      stored.body as AuthRequest['key'],
+      userId,
+      now,
+      sign(organizationId, userId),
+    );
+    return { ...key, userId };
+  });
+  if (wrong) await store.countWrongVerifier(database, codeHash, MOST_WRONG_VERIFIERS);
+  if (issued === undefined) throw forbidden('code_verifier is not what the challenge of the code was made from.');
+  await issued.change.settled();
+  return { token: issued.token, userId: issued.userId };
+}
+
+function forbidden(message: string): GatewayError {
+  return new GatewayError('permission_denied', message);
+}
+
+function mismatch(method: string | null): GatewayError {
+  const made = method === null ? 'without a challenge' : `with the method ${method}`;
+  return new GatewayError('invalid_request', `code_challenge_method does not match: the code was made ${made}`, {
+    path: 'code_challenge_method',
+  });
+}

@@ -1,0 +1,5 @@
+/** The tables of sign-in, for `storage/migrate.ts`. */
+import type { Migration } from '../../storage/migrate.ts';
+import { authCodes } from './0140-auth-codes.ts';
+
+export const signInMigrations: readonly Migration[] = [authCodes];

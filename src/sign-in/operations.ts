@@ -1,0 +1,175 @@
+/** The operations of sign-in (wire/keys.md, "OAuth (PKCE)"). */
+import type { IncomingHttpHeaders } from 'node:http';
+import { type Caller, checkNewKey, permit } from '../access/index.ts';
+import { type Author, authorOf } from '../audit/index.ts';
+import { GatewayError } from '../base/errors.ts';
+import type { Exchange, Operation } from '../http/operation.ts';
+import { type CodeParts, createCode, exchangeCode } from './codes.ts';
+import { consentPage, pageHeaders, problemPage } from './page.ts';
+import { readAuthRequest } from './request.ts';
+import * as schema from './schema.ts';
+import { nonceOf, Sealer } from './seal.ts';
+
+export interface SignInParts extends CodeParts {
+  authenticate(headers: IncomingHttpHeaders): Caller | Promise<Caller>;
+}
+
+export function signInOperations(parts: SignInParts): Operation<Caller>[] {
+  const sealer = new Sealer(() => parts.database);
+  return [showConsent(parts, sealer), takeConsent(parts, sealer), createAuthCode(parts), exchangeAuthCode(parts)];
+}
+
+const html = { 200: { description: 'A page', contentType: 'text/html' } };
+const MOST_FORM_BYTES = 16 * 1024;
+
+function showConsent(parts: SignInParts, sealer: Sealer): Operation<Caller> {
+  return {
+    id: 'showConsent',
+    method: 'GET',
+    path: '/auth',
+    root: true,
+    summary: 'The page on which a person lets an application have a key',
+    tag: 'Sign-in',
+    access: 'none',
+    query: schema.ConsentQuery,
+    replies: html,
+    async handle(exchange) {
+      const query = exchange.query as schema.ConsentQueryBody;
+      try {
+        const request = readAuthRequest(query);
+        const seal = await sealer.seal(
+          query,
+          parts.clock.now(),
+          exchange.protocol === 'https',
+          nonceOf(exchange.headers.cookie),
+        );
+        answer(exchange, 200, consentPage({ request, ...seal }), pageHeaders(request.callback), seal.cookie);
+      } catch (error) {
+        if (!(error instanceof GatewayError) || error.status >= 500) throw error;
+        answer(exchange, error.status, problemPage(error.message), pageHeaders());
+      }
+    },
+  };
+}
+
+function takeConsent(parts: SignInParts, sealer: Sealer): Operation<Caller> {
+  return {
+    id: 'takeConsent',
+    method: 'POST',
+    path: '/auth',
+    root: true,
+    summary: 'What the person says on the page; leads to the callback with a code',
+    tag: 'Sign-in',
+    access: 'none',
+    body: { schema: schema.ConsentForm, form: true, maxBytes: MOST_FORM_BYTES },
+    replies: { ...html, 303: { description: 'To the callback, with `code`, or with `error=access_denied`' } },
+    async handle(exchange) {
+      const { form, headers } = exchange;
+      const field = (name: string) => form?.get(name) ?? '';
+      const now = parts.clock.now();
+      const nonce = nonceOf(headers.cookie);
+      // Browsers that say where a form comes from are believed; the others are left to the cookie.
+      const site = headers['sec-fetch-site'];
+      const foreign = site !== undefined && site !== 'same-origin';
+      const query = foreign ? undefined : await sealer.open(field('request'), field('token'), nonce, now);
+      if (query === undefined) {
+        const problem = 'The form does not come from a page that was shown here a short while ago. Begin anew.';
+        answer(exchange, 403, problemPage(problem), pageHeaders());
+        return;
+      }
+      const request = readAuthRequest(query);
+      const callback = new URL(request.callback);
+      if (query.state !== undefined) callback.searchParams.set('state', query.state);
+      if (field('decision') !== 'allow') {
+        callback.searchParams.set('error', 'access_denied');
+        leave(exchange, callback, request.callback);
+        return;
+      }
+      try {
+        const caller = await managerOf(parts, field('key'));
+        await checkNewKey(parts.database, caller.organizationId, request.key, now);
+        const { code } = await createCode(parts, caller, request, authorOf({ ...shown(exchange), caller }));
+        callback.searchParams.set('code', code);
+      } catch (error) {
+        if (!(error instanceof GatewayError) || error.status >= 500) throw error;
+        const seal = await sealer.seal(query, now, exchange.protocol === 'https', nonce);
+        const body = consentPage({ request, ...seal, problem: error.message });
+        answer(exchange, error.status, body, pageHeaders(request.callback), seal.cookie);
+        return;
+      }
+      leave(exchange, callback, request.callback);
+    },
+  };
+}
+
+/** Who pastes a management key may make keys, and so may let an application have one. */
+async function managerOf({ authenticate }: SignInParts, key: string): Promise<Caller> {
+  if (!/^[\x21-\x7e]{1,512}$/.test(key)) throw new GatewayError('authentication', 'Paste a management key.');
+  const caller = await authenticate({ authorization: `Bearer ${key}` });
+  permit(caller, 'management');
+  return caller;
+}
+
+function createAuthCode(parts: SignInParts): Operation<Caller> {
+  return {
+    id: 'createAuthKeysCode',
+    method: 'POST',
+    path: '/auth/keys/code',
+    summary: 'A code for an application, without the page',
+    tag: 'Sign-in',
+    access: 'management',
+    body: { schema: schema.AuthCodeSchema },
+    replies: { 200: { description: 'The code; it ends with its exchange, or soon', schema: schema.AuthCodeEnvelope } },
+    async handle(exchange) {
+      const request = readAuthRequest(exchange.body as schema.AuthCodeBody);
+      await checkNewKey(parts.database, exchange.caller.organizationId, request.key, parts.clock.now());
+      const { code, appId, createdAt } = await createCode(parts, exchange.caller, request, authorOf(exchange));
+      exchange.reply(200, { data: { id: code, app_id: appId, created_at: createdAt.toISOString() } });
+    },
+  };
+}
+
+function exchangeAuthCode(parts: SignInParts): Operation<Caller> {
+  return {
+    id: 'exchangeAuthCodeForAPIKey',
+    method: 'POST',
+    path: '/auth/keys',
+    summary: 'A key for a code',
+    tag: 'Sign-in',
+    access: 'none',
+    body: { schema: schema.ExchangeSchema },
+    replies: { 200: { description: 'The key', schema: schema.ExchangeReply } },
+    async handle(exchange) {
+      const { requestId, clientAddress = null, startedAt } = exchange;
+      const sign = (organizationId: string, userId: string | null): Author => ({
+        ...{ organizationId, type: 'sign_in', keyHash: null, keyLabel: null, userId, requestId },
+        ...{ sourceAddress: clientAddress, at: startedAt },
+      });
+      const { token, userId } = await exchangeCode(parts, exchange.body as schema.ExchangeBody, sign);
+      exchange.reply(200, { key: token, user_id: userId }, { 'Cache-Control': 'no-store' });
+    },
+  };
+}
+
+type Asked = Pick<Exchange, 'requestId' | 'clientAddress' | 'startedAt'>;
+
+function shown({ requestId, clientAddress, startedAt }: Asked): Asked {
+  return { requestId, clientAddress, startedAt };
+}
+
+function answer(
+  { response }: Exchange<Caller>,
+  status: number,
+  body: string,
+  headers: Record<string, string>,
+  cookie?: string,
+): void {
+  const length = String(Buffer.byteLength(body));
+  response.writeHead(status, { ...headers, 'Content-Length': length, ...(cookie && { 'Set-Cookie': cookie }) });
+  response.end(body);
+}
+
+function leave({ response }: Exchange<Caller>, to: URL, callback: URL): void {
+  response.writeHead(303, { ...pageHeaders(callback), Location: to.href, 'Content-Length': '0' });
+  response.end();
+}

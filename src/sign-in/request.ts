@@ -1,0 +1,78 @@
+/** What an application asks for: reading it from the page's address or a body, and proving who comes for the code. */
+import { hash, timingSafeEqual } from 'node:crypto';
+import { invalidField } from '../base/errors.ts';
+import { shownName } from '../base/storable.ts';
+import type { AuthCodeBody } from './schema.ts';
+
+export type Method = 'S256' | 'plain';
+
+export interface AuthRequest {
+  callback: URL;
+  challenge: string | null;
+  method: Method | null;
+  /** Body of `POST /keys`. */
+  key: {
+    name: string;
+    limit?: number;
+    limit_reset?: 'daily' | 'weekly' | 'monthly';
+    expires_at?: string;
+    workspace_id?: string;
+  };
+}
+
+const MAX_URL_LENGTH = 2_048;
+const S256_CHALLENGE = /^[A-Za-z0-9_-]{43}$/;
+const LOCAL_HOSTS: ReadonlySet<string> = new Set(['localhost', '127.0.0.1']);
+
+/** Throws GatewayError 400 with the field's path. */
+export function readAuthRequest(body: AuthCodeBody): AuthRequest {
+  const callback = readCallback(body.callback_url);
+  const { code_challenge: challenge, code_challenge_method: method } = body;
+  if (challenge === undefined && method !== undefined) {
+    throw invalidField('code_challenge', 'is needed with code_challenge_method');
+  }
+  if (challenge !== undefined && method === 'S256' && !S256_CHALLENGE.test(challenge)) {
+    throw invalidField('code_challenge', 'must be a SHA-256 hash in base64url without padding: 43 characters');
+  }
+  if (body.usage_limit_type !== undefined && body.limit === undefined) {
+    throw invalidField('usage_limit_type', 'says when a limit begins anew, and there is no limit');
+  }
+  return {
+    callback,
+    challenge: challenge ?? null,
+    // RFC 7636, 4.3: the method of a challenge that comes without one.
+    method: challenge === undefined ? null : (method ?? 'plain'),
+    key: {
+      name: shownName(body.key_label ?? `App at ${callback.host}`),
+      ...(body.limit !== undefined && { limit: body.limit }),
+      ...(body.usage_limit_type !== undefined && { limit_reset: body.usage_limit_type }),
+      ...(body.expires_at != null && { expires_at: body.expires_at }),
+      ...(body.workspace_id !== undefined && { workspace_id: body.workspace_id }),
+    },
+  };
+}
+
+/** https, or this machine at any port (wire/keys.md, POST /auth/keys/code). */
+function readCallback(text: string): URL {
+  const url = URL.parse(text);
+  const local = url !== null && LOCAL_HOSTS.has(url.hostname) && /^https?:$/.test(url.protocol);
+  if (url === null || text.length > MAX_URL_LENGTH || !(url.protocol === 'https:' || local)) {
+    throw invalidField('callback_url', 'must be an https address, or one of localhost or 127.0.0.1 at any port');
+  }
+  if (url.username !== '' || url.password !== '')
+    throw invalidField('callback_url', 'must not have a user or password');
+  if (url.hash !== '') throw invalidField('callback_url', 'must not have a fragment');
+  return url;
+}
+
+/** Whether `verifier` is what the challenge was made from; true where there was no challenge. */
+export function verifies(
+  { challenge, method }: Pick<AuthRequest, 'challenge' | 'method'>,
+  verifier: string | undefined,
+): boolean {
+  if (challenge === null) return true;
+  if (verifier === undefined) return false;
+  const made = method === 'S256' ? hash('sha256', verifier, 'base64url') : verifier;
+  // Of hashes, since texts of different length cannot be compared in constant time.
+  return timingSafeEqual(hash('sha256', made, 'buffer'), hash('sha256', challenge, 'buffer'));
+}

@@ -1,0 +1,63 @@
+/** Wire schemas of sign-in (wire/keys.md, "OAuth (PKCE)"). */
+import { type Static, Type } from 'typebox';
+
+const closed = { additionalProperties: false };
+const MethodSchema = Type.Union([Type.Literal('S256'), Type.Literal('plain')]);
+const CodeSchema = Type.String({ minLength: 1, maxLength: 512 });
+
+export const AuthCodeSchema = Type.Object(
+  {
+    callback_url: Type.String({ minLength: 1, maxLength: 2_048 }),
+    code_challenge: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
+    code_challenge_method: Type.Optional(MethodSchema),
+    key_label: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
+    limit: Type.Optional(Type.Number({ exclusiveMinimum: 0, description: 'US dollars' })),
+    usage_limit_type: Type.Optional(
+      Type.Union([Type.Literal('daily'), Type.Literal('weekly'), Type.Literal('monthly')]),
+    ),
+    expires_at: Type.Optional(
+      Type.Union([Type.String({ description: 'ISO 8601 with seconds and zone' }), Type.Null()]),
+    ),
+    workspace_id: Type.Optional(Type.String({ format: 'uuid' })),
+  },
+  closed,
+);
+
+/** Of the consent page's address. */
+export const ConsentQuery = Type.Object({
+  ...AuthCodeSchema.properties,
+  state: Type.Optional(Type.String({ maxLength: 1_024, description: 'Comes back to the callback' })),
+});
+
+export const ConsentForm = Type.Object({
+  request: Type.String({ description: 'What the page was asked for' }),
+  token: Type.String({ description: 'That the form comes from the page' }),
+  key: Type.String({ description: 'A management key' }),
+  decision: Type.Union([Type.Literal('allow'), Type.Literal('deny')]),
+});
+
+export const AuthCodeEnvelope = Type.Object({
+  data: Type.Object({
+    id: Type.String({ description: 'The code, shown this once' }),
+    app_id: Type.Integer({ description: 'The same for all codes of one callback host' }),
+    created_at: Type.String(),
+  }),
+});
+
+export const ExchangeSchema = Type.Object(
+  {
+    code: CodeSchema,
+    code_verifier: Type.Optional(Type.String({ maxLength: 256 })),
+    code_challenge_method: Type.Optional(Type.Union([MethodSchema, Type.Null()])),
+  },
+  closed,
+);
+
+export const ExchangeReply = Type.Object({
+  key: Type.String({ description: 'An inference key, shown this once' }),
+  user_id: Type.Union([Type.String(), Type.Null()]),
+});
+
+export type AuthCodeBody = Static<typeof AuthCodeSchema>;
+export type ConsentQueryBody = Static<typeof ConsentQuery>;
+export type ExchangeBody = Static<typeof ExchangeSchema>;

@@ -1,0 +1,70 @@
+/**
+ * What ties a form to the page that showed it: the request as it was checked, signed together with a cookie that only the
+ * browser has which was shown the page. A form of another site has no such cookie, and one that was altered no signature.
+ */
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { Database } from '../storage/database.ts';
+import type { ConsentQueryBody } from './schema.ts';
+import { formSecret } from './store.ts';
+
+/** A person may have to look for the management key. */
+const LIFE_MS = 900_000;
+const COOKIE = 'gatehouse_consent';
+const NONCE = /^[A-Za-z0-9_-]{43}$/;
+
+export interface Seal {
+  sealed: string;
+  token: string;
+  cookie: string;
+}
+
+export class Sealer {
+  readonly #database: () => Pick<Database, 'query' | 'kysely'>;
+  #secret: Promise<Buffer> | undefined;
+
+  constructor(database: () => Pick<Database, 'query' | 'kysely'>) {
+    this.#database = database;
+  }
+
+  /** @param secure the page came over TLS */
+  async seal(request: ConsentQueryBody, now: number, secure: boolean, known?: string): Promise<Seal> {
+    const nonce = known ?? randomBytes(32).toString('base64url');
+    const sealed = JSON.stringify({ request, until: now + LIFE_MS });
+    const cookie = `${COOKIE}=${nonce}; Path=/auth; HttpOnly; SameSite=Strict; Max-Age=${LIFE_MS / 1000}`;
+    return { sealed, token: await this.#sign(nonce, sealed), cookie: secure ? `${cookie}; Secure` : cookie };
+  }
+
+  /** The request of a form; undefined when it does not come from a page of ours, or too late. */
+  async open(
+    sealed: string,
+    token: string,
+    nonce: string | undefined,
+    now: number,
+  ): Promise<ConsentQueryBody | undefined> {
+    if (nonce === undefined) return undefined;
+    const [given, right] = [token, await this.#sign(nonce, sealed)].map((text) => Buffer.from(text, 'latin1'));
+    if (given!.length !== right!.length || !timingSafeEqual(given!, right!)) return undefined;
+    const { request, until } = JSON.parse(sealed) as { request: ConsentQueryBody; until: number };
+    return now < until ? request : undefined;
+  }
+
+  async #sign(nonce: string, sealed: string): Promise<string> {
+    this.#secret ??= formSecret(this.#database(), randomBytes(32));
+    try {
+      return createHmac('sha256', await this.#secret)
+        .update(`${nonce}\n${sealed}`)
+        .digest('base64url');
+    } catch (error) {
+      this.#secret = undefined;
+      throw error;
+    }
+  }
+}
+
+export function nonceOf(cookies: string | undefined): string | undefined {
+  for (const cookie of cookies?.split(';') ?? []) {
+    const [name, value = ''] = cookie.trim().split('=', 2);
+    if (name === COOKIE && NONCE.test(value)) return value;
+  }
+  return undefined;
+}
