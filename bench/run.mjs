@@ -11,6 +11,7 @@ import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs, promisify } from 'node:util';
+import { pairsNamed, writeFrames } from './pairs.mjs';
 import { proveIt, startGateway, startNginx, startPortkey } from './subjects.mjs';
 import { BenchError, build, cpuMicros, freePort, LOAD_CORE, listening, memoryMb, start, stopAll } from './tools.mjs';
 
@@ -58,7 +59,10 @@ async function main() {
   try {
     build(folder);
     const upstreamPort = await freePort();
-    const mock = start(LOAD_CORE, path.join(folder, 'mock'), [upstreamPort, 1000, 250, 270, 5000].map(String));
+    const mock = start(LOAD_CORE, path.join(folder, 'mock'), [
+      ...[upstreamPort, 1000, 250, 270, 5000].map(String),
+      ...writeFrames(folder),
+    ]);
     await listening(upstreamPort, mock, 'the mock upstream');
     const subjects = [await startNginx(folder, upstreamPort, options.nginx), await startGateway(folder, upstreamPort)];
     if (options.endpoints) subjects.push(await startGateway(folder, upstreamPort, Number(options.endpoints)));
@@ -73,16 +77,17 @@ async function main() {
 async function measureAll(folder, subjects) {
   await sleep(2000);
   const idle = subjects.map((subject) => [subject.name, memoryOf(subject)]);
-  const cases = CASES.filter(({ name }) => name.includes(options.only));
+  const pairs = pairsNamed(options.only);
+  const cases = pairs.length > 0 ? pairs : CASES.filter(({ name }) => name.includes(options.only));
   const results = [];
   for (const testCase of cases) {
     const able = subjects.filter(({ forms }) => forms[testCase.form ?? 'chat'] !== undefined);
-    const stand = able.includes(subjects[0]) ? [] : [{ subject: subjects[0], form: 'chat' }];
+    const stand = testCase.pair || able.includes(subjects[0]) ? [] : [{ subject: subjects[0], form: 'chat' }];
     const runs = [...stand, ...able.map((subject) => ({ subject, form: testCase.form ?? 'chat' }))];
     const rounds = new Map(runs.map(({ subject }) => [subject.name, []]));
     for (const { subject, form } of runs) {
       writeBody(folder, subject, form, testCase);
-      await proveIt(subject, form, requestBody(subject, form, { ...testCase, stream: false }));
+      await proveIt(subject, form, requestBody(subject, form, { ...testCase, stream: testCase.pair === true }));
       // The load tool keeps every latency of an open loop in a buffer that is made for short runs.
       const brief = subject.name === 'nginx' || testCase.latency === true;
       await load(folder, subject, form, testCase, brief ? '2' : options.warmup);
@@ -99,7 +104,7 @@ async function measureAll(folder, subjects) {
       subjects: Object.fromEntries([...rounds].map(([name, list]) => [name, median(list)])),
     };
     results.push(result);
-    if (!options.json) print(testCase, result);
+    if (!options.json) print(testCase, result, results);
   }
   if (options.json) console.log(JSON.stringify({ idleMb: Object.fromEntries(idle), results }, null, 2));
   else
@@ -149,7 +154,7 @@ function writeBody(folder, subject, form, testCase) {
 }
 
 /** About `bytes` of JSON, in messages of at most 2 KB. A body with `nodelay` in it would get an answer without pauses. */
-function requestBody(subject, form, { bytes, stream = false }) {
+function requestBody(subject, form, { bytes, served, stream = false }) {
   const words = 'the quick brown fox jumps over the lazy dog ';
   if (form === 'embeddings') {
     const input = Array.from({ length: 100 }, (_, index) => `${index} ${words}`);
@@ -161,7 +166,9 @@ function requestBody(subject, form, { bytes, stream = false }) {
     messages.push({ role: messages.length % 2 === 0 ? 'user' : 'assistant', content });
   }
   if (messages.length % 2 === 0) messages.push({ role: 'user', content: 'go on' });
-  return JSON.stringify({ model: subject.forms[form].model, messages, max_tokens: 256, stream });
+  const { model } = subject.forms[form];
+  if (served === 'responses') return JSON.stringify({ model, input: messages, max_output_tokens: 256, stream });
+  return JSON.stringify({ model, messages, max_tokens: 256, stream });
 }
 
 function memoryOf(subject) {
@@ -178,12 +185,14 @@ function median(list) {
   return { ...figures, memory: largest };
 }
 
-function print(testCase, { subjects }) {
+function print(testCase, { subjects }, results) {
   const unit = testCase.unit === 'events' ? 'event' : 'request';
   console.log(`\n${testCase.name} (median of ${options.rounds})`);
-  const yardstick = subjects.nginx;
+  const relayed = results.find(({ case: name }) => name === testCase.yardstick);
   for (const [name, figures] of Object.entries(subjects)) {
-    const ratio = (figures.micros / yardstick.micros).toFixed(1);
+    // A translated stream is measured by the relayed one of the same form, everything else by nginx.
+    const yardstick = relayed?.subjects[name] ?? subjects.nginx;
+    const ratio = (figures.micros / yardstick.micros).toFixed(relayed ? 2 : 1);
     const database = figures.databaseMicros >= 0.05 ? ` + ${figures.databaseMicros.toFixed(1)} database` : '';
     const parts = [
       `${figures.micros.toFixed(1)} us/${unit}${database} (${ratio}x)`,

@@ -1,6 +1,7 @@
 /** What is measured: nginx as the yardstick, the gateway, and on request another gateway to compare with. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { PAIR_FORMS, pairProviders } from './pairs.mjs';
 import { BenchError, family, freePort, HERE, isDatabase, listening, need, SUBJECT_CORE, start } from './tools.mjs';
 
 const INFERENCE_KEY = `sk-svc-inf-bench-${'b'.repeat(40)}`;
@@ -73,7 +74,9 @@ export async function startGateway(folder, upstreamPort, endpoints = 1) {
   // JSON is yaml.
   writeFileSync(
     path.join(home, 'gatehouse.yaml'),
-    JSON.stringify({ providers: [provider, ...others(provider, endpoints - 1)] }),
+    JSON.stringify({
+      providers: [provider, ...pairProviders(provider, upstreamPort), ...others(provider, endpoints - 1)],
+    }),
   );
   const env = {
     ...process.env,
@@ -94,6 +97,7 @@ export async function startGateway(folder, upstreamPort, endpoints = 1) {
     chat: { path: '/api/v1/chat/completions', model: 'mock/m' },
     messages: { path: '/api/v1/messages', model: 'mock/m' },
     embeddings: { path: '/api/v1/embeddings', model: 'mock/m' },
+    ...PAIR_FORMS,
   });
   found.headers = [`Authorization: Bearer ${INFERENCE_KEY}`];
   return found;
@@ -149,6 +153,6 @@ export async function proveIt(subject, form, body) {
     body,
   });
   const text = await response.text();
-  if (response.status !== 200)
+  if (response.status !== 200 || /"error":\s*[{"]/.test(text))
     throw new BenchError(`${subject.name} answers ${response.status} to ${route}: ${text.slice(0, 500)}`);
 }
