@@ -8,7 +8,7 @@ import type { FormatId } from '../formats/conversation/conversation.ts';
 import { corpusMissing, type Recording, recordings } from '../testing/corpus.ts';
 import { everyPosition, sampleOf, seeded } from '../testing/cuts.ts';
 import { type PipelineAnswer, PRICES_NANO, playThrough } from '../testing/pipeline.ts';
-import { type Ending, type RecordedAnswer, saysSomething } from '../testing/recorded-answer.ts';
+import type { Ending, RecordedAnswer } from '../testing/recorded-answer.ts';
 import {
   awsBorders,
   cohereBilled,
@@ -17,10 +17,9 @@ import {
   readConverseStream,
   readConverseWhole,
 } from '../testing/recorded-families.ts';
+import { assertRefused, assertTold, countsOfRow } from '../testing/recorded-play.ts';
 import {
-  assertContent,
   assertServed,
-  readServedStream,
   readServedWhole,
   SERVED_FORMS,
   type ServedAnswer,
@@ -143,7 +142,6 @@ function play(
   return playThrough({ served, kind: spoken, spoken, stream, more: reasoning }, { status, headers, pieces, ending });
 }
 
-/** Fails unless the client was told what the recording says, to its end. */
 function check(
   served: ServedForm,
   answer: PipelineAnswer,
@@ -152,43 +150,20 @@ function check(
   how: string,
 ): void {
   const where = `${recording.id} as ${served} ${how}`;
-  if (!answer.streamed) {
-    assert.ok(!recorded.complete && !saysSomething(recorded), `${where}: ${answer.status} ${answer.text}`);
-    assertRefused(answer, where);
-    return;
-  }
-  assert.ok(answer.ended, `${where}: the stream stays open`);
-  const seen = readServedStream(served, answer.text, 'finish');
-  if (recorded.complete) assertServed(served, seen, recorded, where);
-  else {
-    assert.ok(seen.error !== null, `${where}: ends as if it were complete`);
-    assertContent(served, seen, recorded, where);
-  }
-  assertRow(answer, seen, recorded, recording, where);
-}
-
-function assertRefused(answer: PipelineAnswer, where: string): void {
-  assert.ok(answer.status >= 400 && !answer.streamed, `${where}: ${answer.status}`);
-  assert.equal(typeof JSON.parse(answer.text).error.message, 'string', where);
-  assert.equal(answer.row.finishReason, 'error', where);
+  const seen = assertTold(served, answer, recorded, where);
+  if (seen !== undefined) assertRow(answer, seen, recorded, recording, where);
 }
 
 /** The row, the usage that the client sees and the counts of the service are one; the cost is that of what is charged. */
 function assertRow(
-  { row }: PipelineAnswer,
+  answer: PipelineAnswer,
   seen: ServedAnswer,
   recorded: RecordedAnswer,
   recording: Recording,
   where: string,
 ): void {
-  const usage = row.usage!;
-  const counts = {
-    input: usage.input + usage.cacheRead + usage.cacheWrite5m + usage.cacheWrite1h,
-    cacheRead: usage.cacheRead,
-    cacheWrite: usage.cacheWrite5m + usage.cacheWrite1h,
-    output: usage.output,
-    reasoning: usage.reasoning,
-  };
+  const { row } = answer;
+  const counts = countsOfRow(answer);
   assert.equal(row.estimated, recorded.usage === null, `${where}: marked as a guess`);
   if (recorded.usage !== null) assert.deepEqual(counts, recorded.usage, `${where}: usage`);
   if (seen.usage !== null) assert.deepEqual(seen.usage, counts, `${where}: usage shown`);

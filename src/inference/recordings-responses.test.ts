@@ -14,13 +14,11 @@ import {
   readRecordedStream,
   readRecordedWhole,
   type SpokenForm,
-  saysSomething,
 } from '../testing/recorded-answer.ts';
+import { assertRefused, assertTold, countsOfRow } from '../testing/recorded-play.ts';
 import { readResponsesStream, readResponsesWhole } from '../testing/recorded-responses.ts';
 import {
-  assertContent,
   assertServed,
-  readServedStream,
   readServedWhole,
   SERVED_FORMS,
   type ServedAnswer,
@@ -186,39 +184,15 @@ function play(
   return playThrough({ served, kind, spoken, stream }, { status, headers, pieces, ending });
 }
 
-/** Fails unless the client was told what the recording says, to its end. */
 function check(served: ServedForm, answer: PipelineAnswer, recorded: RecordedAnswer, where: string): void {
-  if (!answer.streamed) {
-    assert.ok(!recorded.complete && !saysSomething(recorded), `${where}: ${answer.status} ${answer.text}`);
-    assertRefused(answer, where);
-    return;
-  }
-  assert.ok(answer.ended, `${where}: the stream stays open`);
-  const seen = readServedStream(served, answer.text, 'finish');
-  if (recorded.complete) assertServed(served, seen, recorded, where);
-  else {
-    assert.ok(seen.error !== null, `${where}: ends as if it were complete`);
-    assertContent(served, seen, recorded, where);
-  }
-  assertRow(answer, seen, recorded, where);
-}
-
-function assertRefused(answer: PipelineAnswer, where: string): void {
-  assert.ok(answer.status >= 400 && !answer.streamed, `${where}: ${answer.status}`);
-  assert.equal(typeof JSON.parse(answer.text).error.message, 'string', where);
-  assert.equal(answer.row.finishReason, 'error', where);
+  const seen = assertTold(served, answer, recorded, where);
+  if (seen !== undefined) assertRow(answer, seen, recorded, where);
 }
 
 /** The row, the usage that the client sees and the counts of the service are one; or the row says that it is a guess. */
-function assertRow({ row }: PipelineAnswer, seen: ServedAnswer, recorded: RecordedAnswer, where: string): void {
-  const usage = row.usage!;
-  const counts = {
-    input: usage.input + usage.cacheRead + usage.cacheWrite5m + usage.cacheWrite1h,
-    cacheRead: usage.cacheRead,
-    cacheWrite: usage.cacheWrite5m + usage.cacheWrite1h,
-    output: usage.output,
-    reasoning: usage.reasoning,
-  };
+function assertRow(answer: PipelineAnswer, seen: ServedAnswer, recorded: RecordedAnswer, where: string): void {
+  const { row } = answer;
+  const counts = countsOfRow(answer);
   if (recorded.usage === null) assert.ok(row.estimated, `${where}: not marked as a guess`);
   else if (recorded.complete) assert.deepEqual(counts, recorded.usage, `${where}: usage`);
   if (seen.usage !== null) assert.deepEqual(seen.usage, counts, `${where}: usage shown`);
