@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { answerOf, type Form, type Told } from '../src/testing/answers.ts';
-import { startGateway } from '../src/testing/gateway.ts';
+import { MANAGEMENT_KEY, startGateway } from '../src/testing/gateway.ts';
 import { readServedStream, readServedWhole, SERVED_FORMS, type ServedForm } from '../src/testing/served-answer.ts';
 
 const gateway = await startGateway(
@@ -276,4 +276,45 @@ test('the output cap holds for all rounds together', async () => {
     [12, 7],
   );
   assert.equal(read('chat', false, text).choices[0]!.finish, 'length');
+});
+
+test('an answer in JSON and deferred tools go together, also where the vendor has no mode for JSON', async () => {
+  const rounds = [{ calls: [SEARCH] }, { calls: [{ id: 'call_3', name: 'answer', arguments: '{"done":true}' }] }];
+  for (const stream of [false, true]) {
+    const body = bodyOf('chat', 'messages', stream, { response_format: { type: 'json_object' } });
+    const { sent, text } = await ask('chat', 'messages', stream, rounds, body);
+    assert.deepEqual(namesOf(sent[0]), ['get_time', 'answer', 'search_tools', 'call_tool']);
+    const [choice] = read('chat', stream, text).choices;
+    assert.deepEqual([choice!.text, choice!.calls, choice!.finish], ['{"done":true}', [], 'stop']);
+  }
+});
+
+test('a budget holds what all rounds could cost, and only what they did cost is charged', async () => {
+  const keyWith = async (limit: number) => {
+    const reply = await fetch(`${gateway.api}/keys`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${MANAGEMENT_KEY}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ name: 'limited', limit }),
+    });
+    return ((await reply.json()) as Json).key as string;
+  };
+  const body = bodyOf('chat', 'chat', false, { max_tokens: 100 });
+  const bytes = Buffer.byteLength(JSON.stringify(body));
+  // Each of six rounds reads the request, every definition again, what was written and what was told.
+  const most = 6 * (2 * bytes + 64 * 1024 + 100 + 1024) * 0.00000375 + 100 * 0.000015;
+  for (const [limit, status] of [
+    [most * 0.99, 402],
+    [most * 1.01, 200],
+  ] as const) {
+    const authorization = `Bearer ${await keyWith(limit)}`;
+    const rounds = [{ calls: [SEARCH] }, { text: 'done' }].map((told) =>
+      answerOf('chat', false, { usage: USAGE, ...told }),
+    );
+    gateway.upstream.script('chat', rounds);
+    const reply = await gateway.post('/chat/completions', body, { authorization });
+    assert.equal(reply.status, status, String(limit));
+    if (status !== 200) continue;
+    const { usage } = (await reply.json()) as Json;
+    assert.ok(Math.abs(usage.cost - (20 * 0.000003 + 10 * 0.000015)) < 1e-12, String(usage.cost));
+  }
 });
