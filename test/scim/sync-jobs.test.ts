@@ -110,6 +110,13 @@ test('with a source its users and groups are taken, kept in line, and ended with
   await remote.scim('DELETE', `/Groups/${other.id}`);
   const job = await run(gateway);
   assert.deepEqual([job.status, job.synced_groups, job.deleted_groups], ['succeeded', 1, 1]);
+  const upstream = await startUpstream();
+  t.after(() => upstream.close());
+  upstream.script('empty', [{ chunks: ['{"totalResults":0,"Resources":[]}'], repeat: true }]);
+  const { baseUrl: _own, ...source } = gateway.config.scim.source!;
+  gateway.app.reload({ ...gateway.config, scim: { source: { ...source, baseUrl: `${upstream.url}/empty` } } });
+  const emptied = await run(gateway);
+  assert.match(emptied.error_message, /no users at all/, 'a provider that tells of nobody locks nobody out');
   assert.equal(await status(), 403, 'who is gone there is gone here');
   assert.equal((await local.rolesIn(workspace))[b.id], undefined);
   assert.equal((await idOf('anna@idp.test')).displayName, 'Anna B.');

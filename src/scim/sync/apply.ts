@@ -57,6 +57,7 @@ export async function recompute(parts: ApplyParts): Promise<Counts> {
  * pushed stays as it was pushed, but for who is in its groups; what was pulled and is there no more ends.
  */
 export async function takeDirectory(parts: ApplyParts, { users, groups }: RemoteDirectory): Promise<Counts> {
+  if (users.length === 0) await checkNobodyLeft(parts);
   const userIds = new Map<string, string>();
   for (const some of chunks(users, USERS_AT_ONCE)) {
     await inTurn(parts, async (provisioning, moved) => {
@@ -77,6 +78,13 @@ export async function takeDirectory(parts: ApplyParts, { users, groups }: Remote
   const deletedGroups = await endGroups(parts, groupIds);
   await recompute(parts);
   return { syncedGroups: groups.length, deletedGroups };
+}
+
+/** A provider that suddenly tells of nobody is broken more often than it is empty, and would lock everybody out. */
+async function checkNobodyLeft({ database, organizationId }: ApplyParts): Promise<void> {
+  const pulled = await userStore.pulledUsers(database, organizationId);
+  if (!pulled.some(({ active }) => active)) return;
+  throw new SourceError('the identity provider tells of no users at all, so nothing was changed');
 }
 
 /** Says of which one it is that something cannot be kept. */

@@ -1,0 +1,24 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type CommandParts, UsageError } from './command.ts';
+import { scimCommand } from './scim.ts';
+
+test('wrong arguments are told apart before anything is opened', async () => {
+  // Nothing of it is looked at.
+  const parts = {} as CommandParts;
+  for (const [args, message] of [
+    [[], /say what of SCIM/],
+    [['tokens'], /unknown: scim tokens/],
+    [['token'], /say what to do/],
+    [['token', 'make'], /unknown: scim token make/],
+    [['token', 'create', '--limit', '5'], /limit/],
+    [['token', 'list', 'all'], /all/],
+    [['token', 'revoke'], /name one/],
+  ] as const) {
+    await assert.rejects(scimCommand(args, parts), (error: Error) => {
+      assert.ok(error instanceof UsageError);
+      assert.match(error.message, message);
+      return true;
+    });
+  }
+});
