@@ -31,7 +31,7 @@ import { operations } from './operations.ts';
 import { createTransport, Discovery, KINDS, type LocalServer, outgoingOf, providersFrom } from './providers/index.ts';
 import { Limiter } from './rate-limits/index.ts';
 import { endMappings, oneWriter, SyncRunner } from './scim/index.ts';
-import { createSpend } from './spend/index.ts';
+import { createSpend, followBalance } from './spend/index.ts';
 import { openChanges } from './storage/changes.ts';
 import type { Target } from './storage/connection.ts';
 import { openDatabase } from './storage/database.ts';
@@ -92,6 +92,7 @@ export async function createApp({
     dataDir: config.dataDir,
     retentionDays: () => settings.retention.generationsDays,
   });
+  const balance = await followBalance({ database, changes, log, configured: () => settings.account.balanceNano });
   const access = createAccess({
     ...{ database, changes, clock },
     termsOf: createTerms(database),
@@ -164,7 +165,7 @@ export async function createApp({
     log,
     limits: config.limits,
     hosts: () => settings.hosts,
-    accountBalanceNano: () => settings.account.balanceNano,
+    accountBalanceNano: () => balance.current(),
     hashUser: (caller, user) => identities.hash(caller, user),
     keepAliveComment: `: ${namespace.keepAlive}\n\n`,
     metadataKey: namespace.metadataKey,

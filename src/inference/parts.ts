@@ -55,7 +55,7 @@ export interface InferenceParts {
   hedgeAfterMs(): number | null;
   /** As Math.random. */
   random(): number;
-  /** `account.balance_usd`; null is unlimited. */
+  /** The account's balance as it is now; null is unlimited. */
   accountBalanceNano(): Nano | null;
   /** The end user as providers see it: a keyed hash, of the account when the request names nobody. */
   hashUser(caller: Caller, user: string | undefined): string;

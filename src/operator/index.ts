@@ -9,6 +9,7 @@ import type { Migration } from '../storage/migrate.ts';
 import { BACKUP_HELP, backupCommand, restoreCommand } from './backup.ts';
 import { CATALOG_HELP, catalogCommand } from './catalog.ts';
 import { type CommandParts, UsageError } from './command.ts';
+import { CREDITS_HELP, creditsCommand } from './credits.ts';
 import { DOCTOR_HELP, doctorCommand } from './doctor.ts';
 import { KEYS_HELP, keysCommand } from './keys.ts';
 import { SCIM_HELP, scimCommand } from './scim.ts';
@@ -17,6 +18,7 @@ type Command = (args: readonly string[], parts: CommandParts, config: Machine['c
 
 const COMMANDS: Readonly<Record<string, { run: Command; help: string }>> = {
   keys: { run: keysCommand, help: KEYS_HELP },
+  credits: { run: creditsCommand, help: CREDITS_HELP },
   scim: { run: scimCommand, help: SCIM_HELP },
   backup: { run: backupCommand, help: BACKUP_HELP },
   restore: { run: restoreCommand, help: BACKUP_HELP },

@@ -19,6 +19,8 @@ import type { LedgerLimits } from './ledger.ts';
 import type { LeaseLimits } from './waiting-line.ts';
 
 export type { ActivityQuery, ActivitySum } from './activity/store.ts';
+export { type AccountBalance, followBalance, setBalance } from './balance/balance.ts';
+export { readBalance } from './balance/store.ts';
 export type { Budget, Charge, Interval, Refusal, Scope } from './budget.ts';
 export { INTERVALS, limitFromUsd, refusalError, windowEnd, windowStart } from './budget.ts';
 export { tokensOfBytes } from './estimate.ts';
@@ -34,6 +36,7 @@ export type {
 export { encodeGeneration } from './generation.ts';
 export { spendMigrations } from './migrations/index.ts';
 export { type SpendOperationParts, spendOperations } from './operations.ts';
+export { spentOfAccount } from './reading.ts';
 export { createSpend } from './spending.ts';
 export { forgetEveryProcess } from './store.ts';
 

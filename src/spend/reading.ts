@@ -1,6 +1,7 @@
 /** What others may read of the ledger and its counters. */
 import { GatewayError } from '../base/errors.ts';
-import type { Database } from '../storage/database.ts';
+import type { Nano } from '../base/money.ts';
+import type { Database, Queryable } from '../storage/database.ts';
 import { type Budget, INTERVALS, type Interval, windowEnd, windowId } from './budget.ts';
 import type { Generation } from './generation.ts';
 import type { BudgetState, KeyUsage, Viewer } from './index.ts';
@@ -81,4 +82,10 @@ export async function releaseProcess(database: Database, processId: string, nowM
     });
   }
   await database.transaction((tx) => forgetProcess(tx, processId));
+}
+
+/** All that was ever spent of the account's money, as far as it is entered. */
+export async function spentOfAccount(db: Queryable, organizationId: string): Promise<Nano> {
+  const id = windowId('account', organizationId, 'lifetime', 0);
+  return (await windowStates(db, [id], 0)).get(id)?.spentNano ?? 0n;
 }

@@ -25,8 +25,11 @@ export const BudgetsEnvelope = Type.Object({ data: Type.Array(BudgetStateSchema)
 
 export const CreditsEnvelope = Type.Object({
   data: Type.Object({
-    total_credits: Type.Number({ description: '`account.balance_usd`; 1000000000 when `unlimited`' }),
+    total_credits: Type.Number({
+      description:
+        'What may be spent in all: by `gatehouse credits set`, else `account.balance_usd`; 1000000000 when `unlimited`',
+    }),
     total_usage: Type.Number(),
-    unlimited: Type.Boolean({ description: 'No balance is configured' }),
+    unlimited: Type.Boolean({ description: 'There is no balance' }),
   }),
 });

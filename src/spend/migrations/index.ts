@@ -5,6 +5,7 @@ import { generationsByMonth } from './0021-generations-by-month.ts';
 import { generationsByTime } from './0022-generations-by-time.ts';
 import { guardrailMarks } from './0023-guardrail-marks.ts';
 import { days } from './0024-days.ts';
+import { balances } from './0025-balances.ts';
 
 export const spendMigrations: readonly Migration[] = [
   ledger,
@@ -12,4 +13,5 @@ export const spendMigrations: readonly Migration[] = [
   generationsByTime,
   guardrailMarks,
   days,
+  balances,
 ];

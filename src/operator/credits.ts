@@ -1,0 +1,70 @@
+/** `gatehouse credits`: the account's balance, which no request may pass. */
+import { organizationId } from '../access/index.ts';
+import { type Nano, nanoFromUsd, usdFromNano } from '../base/money.ts';
+import { readBalance, setBalance, spentOfAccount } from '../spend/index.ts';
+import type { Queryable } from '../storage/database.ts';
+import { type CommandParts, UsageError } from './command.ts';
+import { withDatabase } from './installation.ts';
+import { parse } from './keys.ts';
+
+export const CREDITS_HELP = `gatehouse credits show
+    the account's balance, what was spent of it, and where the balance comes from
+gatehouse credits set USD|unlimited
+    sets the balance, at once in every running process; goes before account.balance_usd of the yaml
+gatehouse credits unset
+    the balance of the yaml holds again`;
+
+export async function creditsCommand(args: readonly string[], parts: CommandParts): Promise<number> {
+  const [action, ...rest] = args;
+  const { positionals } = parse(rest, {}, true);
+  if (positionals.length !== (action === 'set' ? 1 : 0)) throw new UsageError('wrong number of arguments');
+  switch (action) {
+    case 'set':
+      await change(parts, amount(positionals[0]!));
+      break;
+    case 'unset':
+      await change(parts, undefined);
+      break;
+    case 'show':
+      break;
+    default:
+      throw new UsageError(action === undefined ? 'say what to do with credits' : `unknown: credits ${action}`);
+  }
+  return show(parts);
+}
+
+function amount(text: string): Nano | null {
+  if (text === 'unlimited') return null;
+  try {
+    return nanoFromUsd(text);
+  } catch {
+    throw new UsageError('the balance must be USD with at most 9 decimals, or unlimited');
+  }
+}
+
+function change(parts: CommandParts, balance: Nano | null | undefined): Promise<void> {
+  return withDatabase(parts, parts.migrations, async (opened) =>
+    setBalance({ ...opened, clock: parts.clock }, await account(opened.database), balance),
+  );
+}
+
+async function show(parts: CommandParts): Promise<number> {
+  const { stored, spentNano } = await withDatabase(parts, parts.migrations, async ({ database }) => ({
+    stored: await readBalance(database),
+    spentNano: await spentOfAccount(database, await account(database)),
+  }));
+  const configured = parts.config.account.balanceNano;
+  const balance = stored?.isSet ? stored.balanceNano : configured;
+  const source = stored?.isSet ? 'set by the command line' : configured === null ? 'the default' : 'from the yaml';
+  parts.out.print(`balance    ${balance === null ? 'unlimited' : `${usdFromNano(balance)} USD`} (${source})`);
+  parts.out.print(`spent      ${usdFromNano(spentNano)} USD`);
+  if (balance !== null)
+    parts.out.print(`remaining  ${usdFromNano(balance > spentNano ? balance - spentNano : 0n)} USD`);
+  return 0;
+}
+
+async function account(db: Queryable): Promise<string> {
+  const id = await organizationId(db);
+  if (id === undefined) throw new Error('there is no organization yet; start the gateway once');
+  return id;
+}
