@@ -1,0 +1,38 @@
+/** A customer's own keys at providers as a request meets them: from memory, those that its caller may use. */
+
+/** Who asks, as far as own keys are concerned; a `Caller` is one. */
+export interface OwnKeyCaller {
+  readonly organizationId: string;
+  readonly workspaceId: string;
+  readonly keyHash: string;
+  readonly userId: string | null;
+}
+
+/** One key of a customer's own, opened. Shared by all requests until anything about it changes. */
+export interface OwnKey {
+  /** UUID, as on the wire. */
+  readonly id: string;
+  readonly providerSlug: string;
+  /** The credential, in the form in which one of this provider is configured. */
+  readonly value: string;
+  /** Tried after the customer's other keys. */
+  readonly isFallback: boolean;
+  /** The models that it may be used for are never asked over the gateway's own credentials. */
+  readonly isRequired: boolean;
+  /** The provider is never asked over the gateway's own credentials. */
+  readonly isByokOnly: boolean;
+  /** What the customer says of the provider's retention under this key; null: what the endpoint's own facts say. */
+  readonly declaredZdr: boolean | null;
+  readonly sortOrder: number;
+}
+
+export interface OwnKeys {
+  /** Whether there are any at all: the usual case is none, and costs nothing. */
+  readonly any: boolean;
+  /**
+   * Those that the caller may use for this model at this provider: by sort order, fallback ones last.
+   *
+   * @param provider id and kind of a configured provider
+   */
+  of(caller: OwnKeyCaller, provider: { id: string; kindId: string }, modelId: string): readonly OwnKey[];
+}
