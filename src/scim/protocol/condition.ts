@@ -1,7 +1,8 @@
 /** Filters (RFC 7644, section 3.4.2.2): parsed by `scim2-parse-filter`, tied to the attributes that there are. */
-import { type Filter, parse } from 'scim2-parse-filter';
+import type { Filter } from 'scim2-parse-filter';
 import { type Attribute, named, type Place, placeOf, type ResourceType } from './attributes.ts';
 import { refusal } from './fault.ts';
+import { libraries } from './libraries.ts';
 
 export type Operator = 'eq' | 'ne' | 'co' | 'sw' | 'ew' | 'gt' | 'ge' | 'lt' | 'le';
 
@@ -58,7 +59,7 @@ class Reader {
     if (/\p{Cc}/u.test(text)) throw refusal('invalidFilter', 'the filter contains a control character');
     let filter: Filter;
     try {
-      filter = parse(text.replace(QUOTED, (quoted) => `"${this.#texts.push(unquoted(quoted)) - 1}"`));
+      filter = libraries().parse(text.replace(QUOTED, (quoted) => `"${this.#texts.push(unquoted(quoted)) - 1}"`));
     } catch (error) {
       throw refusal('invalidFilter', `the filter cannot be read: ${(error as Error).message.slice(0, 200)}`);
     }

@@ -6,6 +6,7 @@ import type { Exchange, Operation } from '../../http/operation.ts';
 import { type Place, placeOf, type ResourceType } from './attributes.ts';
 import { type Condition, readFilter } from './condition.ts';
 import { encodeFault, refusal, SCIM_TYPE } from './fault.ts';
+import { loadLibraries } from './libraries.ts';
 import { type Projection, readProjection } from './projection.ts';
 import type { Attributes } from './resource.ts';
 
@@ -26,6 +27,10 @@ export function scimOperation(operation: Omit<Operation<Caller>, Own>): Operatio
     access: 'scim',
     contentType: SCIM_TYPE,
     encodeError: encodeFault,
+    async handle(exchange) {
+      await loadLibraries();
+      await operation.handle(exchange);
+    },
   };
 }
 

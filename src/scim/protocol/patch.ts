@@ -3,10 +3,11 @@
  * booleans as texts, keys with dots and partial resources without a path, values wrapped into lists. Each is then applied
  * to a copy by `scim-patch`. All of them apply, or the first that cannot refuses the request.
  */
-import { scimPatch } from 'scim-patch';
+import type { ScimPatchOperation, ScimResource } from 'scim-patch';
 import { type Attribute, isExtensionId, knownExtension, type ResourceType } from './attributes.ts';
 import { holds } from './condition.ts';
 import { refusal } from './fault.ts';
+import { libraries } from './libraries.ts';
 import { type MemberStep, memberStep } from './member-steps.ts';
 import { plainItem, readPath, type Target } from './patch-path.ts';
 import { type Attributes, checkSize, isObject, opaque, readSingle, readValue } from './resource.ts';
@@ -265,7 +266,7 @@ function unwrapped(attribute: Attribute, value: unknown): unknown {
 }
 
 function run(scope: Attributes, operation: { op: Verb; path?: string; value?: unknown }): void {
-  scimPatch(scope as unknown as Parameters<typeof scimPatch>[0], [operation as Parameters<typeof scimPatch>[1][0]]);
+  libraries().scimPatch(scope as unknown as ScimResource, [operation as ScimPatchOperation]);
 }
 
 /** Objects and lists that became empty are no values. */
