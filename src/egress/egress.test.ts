@@ -118,6 +118,11 @@ for (const location of [
   'http://private.test/x',
   'http://[::ffff:10.0.0.1]/x',
   '//169.254.169.254/latest/meta-data/',
+  'http://2130706433/x',
+  'http://0177.0.0.1/x',
+  'http://100.64.0.1/x',
+  'http://[64:ff9b::a9fe:a9fe]/x',
+  'http://[2002:7f00:1::]/x',
 ]) {
   test(`a redirect to ${location} is refused without a connection`, async () => {
     const { fetch, dialled } = start();
