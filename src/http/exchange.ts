@@ -259,7 +259,10 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
       }
     }
     const match = this.#core.router.find(path);
-    if (!match) throw new GatewayError('not_found', `there is nothing at ${shownPath(path)}`);
+    if (!match) {
+      this.#operation = this.#core.router.formOf(path);
+      throw new GatewayError('not_found', `there is nothing at ${shownPath(path)}`);
+    }
     const { route } = match;
     const operation = route.operations.get(method === 'HEAD' ? 'GET' : method);
     if (!operation) {

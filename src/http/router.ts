@@ -32,14 +32,20 @@ const NO_PARAMS: Record<string, string> = Object.freeze({});
 
 export class Router<C> {
   readonly #root: Node<C> = createNode();
+  /** By the first two segments of their paths: operations at the root that tell errors in a form of their own. */
+  readonly #formOf = new Map<string, Operation<C>>();
   /** Paths without parameters, as they are usually written. */
   readonly #exact = new Map<string, Match<C>>();
 
   /** Throws when two operations claim the same method and path. */
   constructor(operations: readonly Operation<C>[]) {
     for (const operation of operations) {
-      if (operation.root) this.#add(operation.path, operation);
-      else for (const prefix of API_PREFIXES) this.#add(prefix + operation.path, operation);
+      if (operation.root) {
+        this.#add(operation.path, operation);
+        if (operation.encodeError) this.#formOf.set(firstSegments(operation.path), operation);
+      } else {
+        for (const prefix of API_PREFIXES) this.#add(prefix + operation.path, operation);
+      }
     }
   }
 
@@ -56,6 +62,11 @@ export class Router<C> {
     const params: Record<string, string> = {};
     for (const [index, name] of route.names.entries()) params[name] = values[index]!;
     return { route, params };
+  }
+
+  /** For a path where there is nothing: who has the form in which that is told. */
+  formOf(path: string): Operation<C> | undefined {
+    return this.#formOf.get(firstSegments(path));
   }
 
   #add(path: string, operation: Operation<C>): void {
@@ -84,6 +95,10 @@ export class Router<C> {
     route.allow = allowHeader(route.operations);
     if (names.length === 0) this.#exact.set(path, { route, params: NO_PARAMS });
   }
+}
+
+function firstSegments(path: string): string {
+  return path.split('/', 3).join('/');
 }
 
 function createNode<C>(): Node<C> {

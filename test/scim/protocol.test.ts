@@ -319,6 +319,9 @@ test('the service describes itself', async () => {
   }
   await refused(scim('POST', '/Bulk', { schemas: [], Operations: [] }), 501, undefined, /bulk/);
   await refused(scim('PUT', '/Users', {}), 405, undefined, /possible are/);
+  for (const path of ['/Devices', '/Users/a/b', '', '/users']) {
+    await refused(scim('GET', path), 404, undefined, /nothing at \/scim\/v2/);
+  }
 });
 
 test('keys of the gateway are refused here, and this token everywhere else', async () => {
