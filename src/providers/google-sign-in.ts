@@ -4,6 +4,7 @@
  */
 import type { Clock } from '../base/clock.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
+import { bearer } from './bearer.ts';
 import type { Provider } from './provider.ts';
 import { type Signer, SignInError, type Token, TokenKeeper } from './sign.ts';
 
@@ -41,14 +42,10 @@ export function googleSigner(provider: Provider): Signer {
     sign({ credential, clock }) {
       if (credential === null && nobody) return {};
       const token = keeperOf(credential).token(clock);
-      return typeof token === 'string' ? bearerOf(token) : token.then(bearerOf);
+      return typeof token === 'string' ? bearer(token) : token.then(bearer);
     },
     refused: (credential) => keepers.get(credential)?.forget(),
   };
-}
-
-function bearerOf(token: string) {
-  return { authorization: `Bearer ${token}` };
 }
 
 function isGoogle(baseUrl: string): boolean {
