@@ -98,7 +98,7 @@ function names(path: string, list: readonly string[] | null | undefined): string
 function builtins({ content_filter_builtins: list }: GuardrailBody): BuiltinFilter[] | null | undefined {
   if (list === undefined || list === null) return list;
   const seen = new Set<string>();
-  const filters = list.map(({ slug, action, scan_scope: scanScope }, index): BuiltinFilter => {
+  const filters = list.map(({ slug, action, scan_scope: scanScope, apply_to: appliesTo }, index): BuiltinFilter => {
     const path = `content_filter_builtins[${index}]`;
     if (NEEDS_LANGUAGE_MODEL.has(slug)) {
       throw invalidField(`${path}.slug`, `"${slug}" is not built: no pattern finds it reliably`);
@@ -111,17 +111,23 @@ function builtins({ content_filter_builtins: list }: GuardrailBody): BuiltinFilt
     }
     if (seen.has(slug)) throw invalidField(`${path}.slug`, `"${slug}" stands twice`);
     seen.add(slug);
-    return { slug, action, ...(slug === 'regex-prompt-injection' && { scanScope: scanScope ?? 'all_messages' }) };
+    return {
+      slug,
+      action,
+      ...(slug === 'regex-prompt-injection' && { scanScope: scanScope ?? 'all_messages' }),
+      ...(appliesTo && { appliesTo: [...new Set(appliesTo)] }),
+    };
   });
   return filters.length === 0 ? null : filters;
 }
 
 function patterns({ content_filters: list }: GuardrailBody): PatternFilter[] | null | undefined {
   if (list === undefined || list === null) return list;
-  const filters = list.map(({ pattern, action, label }, index) => ({
+  const filters = list.map(({ pattern, action, label, apply_to: appliesTo }, index) => ({
     pattern: storable(`content_filters[${index}].pattern`, pattern),
     action,
     label: storable(`content_filters[${index}].label`, label ?? null),
+    ...(appliesTo && { appliesTo: [...new Set(appliesTo)] }),
   }));
   return filters.length === 0 ? null : filters;
 }
@@ -145,13 +151,20 @@ export function guardrailReply(guardrail: StoredGuardrail): GuardrailReply {
     ignored_models: list(rules.ignoredModels),
     ignored_providers: list(rules.ignoredProviders),
     content_filter_builtins:
-      rules.builtins?.map(({ slug, action, scanScope }) => ({
+      rules.builtins?.map(({ slug, action, scanScope, appliesTo }) => ({
         slug,
         action,
         label: BUILTINS[slug as BuiltinSlug].label,
         ...(scanScope !== undefined && { scan_scope: scanScope }),
+        ...(appliesTo && { apply_to: [...appliesTo] }),
       })) ?? null,
-    content_filters: rules.patterns?.map((filter) => ({ ...filter })) ?? null,
+    content_filters:
+      rules.patterns?.map(({ pattern, action, label, appliesTo }) => ({
+        pattern,
+        action,
+        label,
+        ...(appliesTo && { apply_to: [...appliesTo] }),
+      })) ?? null,
     enable_free_model_publication: rules.freePublication,
     enable_free_model_training: rules.freeTraining,
     enable_paid_model_training: rules.paidTraining,

@@ -14,6 +14,7 @@ import type { Operation } from '../http/operation.ts';
 import { assignmentOperations } from './assignments/operations.ts';
 import { type GuardrailParts, guardrailOperations as ownOperations } from './operations.ts';
 
+export type { AnswerFilters, AnswerScreening, ScreenedText } from './filters/answer-filters.ts';
 export { BlockedByFilter, type Hit } from './filters/filters.ts';
 export { guardrailMigrations } from './migrations/index.ts';
 export type { GuardrailParts } from './operations.ts';

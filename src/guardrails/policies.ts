@@ -2,6 +2,7 @@
 import type { GuardrailsOf, KeyFacts } from '../access/index.ts';
 import type { Budget } from '../spend/index.ts';
 import type { Database } from '../storage/database.ts';
+import { AnswerFilters } from './filters/answer-filters.ts';
 import { Filters } from './filters/filters.ts';
 import { Policy, type Prescription, prescriptionOf } from './policy.ts';
 import { type AppliedGuardrail, guardrailsOfKeys } from './store.ts';
@@ -43,12 +44,11 @@ export function guardrailsReader(database: Database): GuardrailsOf {
 }
 
 async function compile(applied: readonly AppliedGuardrail[]): Promise<Prescription> {
-  const filters = await Filters.of(
-    applied.map(({ way, guardrail }) => ({ guardrailId: guardrail.id, way, rules: guardrail.rules })),
-  );
+  const all = applied.map(({ way, guardrail }) => ({ guardrailId: guardrail.id, way, rules: guardrail.rules }));
   return prescriptionOf(
     applied.map(({ guardrail }) => guardrail.rules),
-    filters,
+    await Filters.of(all),
+    await AnswerFilters.of(all),
   );
 }
 

@@ -7,6 +7,7 @@ import type { Caller, GuardrailTerms } from '../access/index.ts';
 import { GatewayError } from '../base/errors.ts';
 import { type Catalog, costsNothing, type Endpoint } from '../catalog/index.ts';
 import type { Budget, DataRegion } from '../spend/index.ts';
+import type { AnswerFilters } from './filters/answer-filters.ts';
 import type { Filters } from './filters/filters.ts';
 import { NameList } from './name-list.ts';
 import type { Rules } from './settings.ts';
@@ -29,7 +30,9 @@ export interface Prescription {
   readonly zdr: ReadonlySet<Vendor>;
   /** Vendors of whose models endpoints that retain for safety do not count as such that retain nothing. */
   readonly strictZdr: ReadonlySet<Vendor>;
+  /** On requests. */
   readonly filters: Filters | undefined;
+  readonly answerFilters: AnswerFilters | undefined;
 }
 
 export class Policy implements GuardrailTerms {
@@ -76,7 +79,11 @@ export function policyOf({ guardrails }: Pick<Caller, 'guardrails'>): Policy {
   return guardrails instanceof Policy ? guardrails : OPEN_POLICY;
 }
 
-export function prescriptionOf(all: readonly Rules[], filters: Filters | undefined): Prescription {
+export function prescriptionOf(
+  all: readonly Rules[],
+  filters: Filters | undefined,
+  answerFilters?: AnswerFilters,
+): Prescription {
   const zdr = new Set<Vendor>();
   const strictZdr = new Set<Vendor>();
   for (const rules of all) {
@@ -91,6 +98,7 @@ export function prescriptionOf(all: readonly Rules[], filters: Filters | undefin
     zdr,
     strictZdr,
     filters,
+    answerFilters,
   });
 }
 

@@ -18,12 +18,20 @@ const RegionSchema = Type.Union([Type.Literal('global'), Type.Literal('europe'),
 const NamesSchema = Type.Array(Type.String({ minLength: 1, maxLength: 200 }), { minItems: 1, maxItems: MAX_LISTED });
 const ScopeSchema = Type.Union([Type.Literal('user_only'), Type.Literal('all_messages')]);
 
+/** A field of ours. */
+const ApplyToSchema = Type.Array(Type.Union([Type.Literal('request'), Type.Literal('response')]), {
+  minItems: 1,
+  maxItems: 2,
+  description: 'What the filter looks through: requests (alone, when not given), answers, or both',
+});
+
 const BuiltinInputSchema = Type.Object(
   {
     slug: Type.String({ minLength: 1, maxLength: 100 }),
     action: ActionSchema,
     label: Type.Optional(Type.String({ maxLength: 100, description: 'Not read: each built-in filter has its own' })),
     scan_scope: Type.Optional(ScopeSchema),
+    apply_to: Type.Optional(nullable(ApplyToSchema)),
   },
   closed,
 );
@@ -33,6 +41,7 @@ const PatternSchema = Type.Object(
     pattern: Type.String({ minLength: 1, maxLength: MAX_PATTERN_LENGTH, description: 'Read by the rules of RE2' }),
     action: ActionSchema,
     label: Type.Optional(nullable(Type.String({ maxLength: 100, description: 'Stands in place of what is redacted' }))),
+    apply_to: Type.Optional(nullable(ApplyToSchema)),
   },
   closed,
 );
@@ -116,11 +125,19 @@ export const GuardrailSchema = Type.Object({
         action: Type.String(),
         label: Type.String(),
         scan_scope: Type.Optional(Type.String()),
+        apply_to: Type.Optional(Type.Array(Type.String())),
       }),
     ),
   ),
   content_filters: nullable(
-    Type.Array(Type.Object({ pattern: Type.String(), action: Type.String(), label: nullable(Type.String()) })),
+    Type.Array(
+      Type.Object({
+        pattern: Type.String(),
+        action: Type.String(),
+        label: nullable(Type.String()),
+        apply_to: Type.Optional(Type.Array(Type.String())),
+      }),
+    ),
   ),
   enable_free_model_publication: shownFlag,
   enable_free_model_training: shownFlag,

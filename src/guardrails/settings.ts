@@ -4,12 +4,15 @@ import type { DataRegion } from '../spend/index.ts';
 import type { Vendor } from './vendors.ts';
 
 export type FilterAction = 'block' | 'redact' | 'flag';
+export type FilterDirection = 'request' | 'response';
 
 export interface BuiltinFilter {
   slug: string;
   action: FilterAction;
   /** Of prompt injection: only what users wrote, or everything. */
   scanScope?: 'user_only' | 'all_messages';
+  /** Absent: requests. */
+  appliesTo?: readonly FilterDirection[];
 }
 
 export interface PatternFilter {
@@ -17,6 +20,8 @@ export interface PatternFilter {
   action: FilterAction;
   /** What `redact` writes in place of a match. */
   label: string | null;
+  /** Absent: requests. */
+  appliesTo?: readonly FilterDirection[];
 }
 
 /** The members that are stored as one JSON value. */

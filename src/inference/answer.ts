@@ -1,7 +1,8 @@
 /** Error answers in the client's own form. */
+
 import { GatewayError } from '../base/errors.ts';
 import { stringifyJson } from '../base/json.ts';
-import type { FailureContext } from '../formats/conversation/format.ts';
+import type { FailureContext, Stamp } from '../formats/conversation/format.ts';
 import type { AcceptedRequest } from './request.ts';
 import type { Task } from './task.ts';
 
@@ -36,4 +37,14 @@ export function shuttingDown(): GatewayError {
     retryAfterSeconds: 1,
     metadata: { retryable: true },
   });
+}
+
+/** Of every answer that is not an error. */
+export function headersOf({ id, answerHeaders }: AcceptedRequest): Record<string, string> {
+  return answerHeaders === undefined ? { 'x-generation-id': id } : { 'x-generation-id': id, ...answerHeaders };
+}
+
+/** For an answer that no endpoint has given. */
+export function unservedStamp({ id, asked, startedAt }: AcceptedRequest): Stamp {
+  return { id, model: asked.model ?? '', provider: '', created: Math.floor(startedAt / 1000), usage: 'none' };
 }

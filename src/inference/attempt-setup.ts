@@ -2,6 +2,7 @@
 import type { Limits } from '../base/config.ts';
 import type { ServedFormat, SpokenFormat, Stamp } from '../formats/conversation/format.ts';
 import type { Framing } from '../providers/index.ts';
+import type { AnswerScreen } from './answer-screen.ts';
 import type { AttemptOwner } from './task.ts';
 import type { Transcript } from './transcript.ts';
 import type { Passage } from './translate.ts';
@@ -18,6 +19,8 @@ export interface AttemptSetup {
   tools?: readonly string[] | undefined;
   /** Writes down what the answer says; absent: nobody wants it. */
   transcript?: Transcript;
+  /** Looks through the answer before anybody sees it; absent: no guardrail asks for that. */
+  screen?: AnswerScreen | undefined;
   owner: AttemptOwner;
   limits: Limits;
   /** How the provider cuts its streams into events; absent: server-sent events. */

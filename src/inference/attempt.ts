@@ -1,22 +1,25 @@
+import { GatewayError } from '../base/errors.ts';
 import { parseJson } from '../base/json.ts';
 import type { Finish, Turn, TurnEvent, Usage } from '../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { TurnDecoder } from '../formats/conversation/format.ts';
 import { EventReader } from '../http/sse.ts';
 import type { FrameReader, UpstreamCall, UpstreamReceiver } from '../providers/index.ts';
+import type { AnswerScreen } from './answer-screen.ts';
 import type { AttemptSetup } from './attempt-setup.ts';
-import { isEventStream, isJson, retryAfter } from './reply-headers.ts';
+import { BodyText } from './body-text.ts';
+import { isEventStream, isJson, refusalOf } from './reply-headers.ts';
 import { RoundReceiver } from './round-receiver.ts';
 import { emptyAnswer, isEmpty, isRefusal, strayError } from './said-nothing.ts';
+import { shownEvents, shownWhole, shownWriter, someVisible } from './shown.ts';
 import type { Attempt, Send } from './task.ts';
 import { type ToolCallCounts, ToolCallJudge } from './tool-calls.ts';
 import type { Transcript } from './transcript.ts';
 import { gatherWhole, type StreamWriter, streamWhole, type WholeReply } from './translate.ts';
-import { isVisible, visibleSize } from './visible.ts';
+import { visibleSize } from './visible.ts';
 
 /** An error's body is read up to here; what vendors say in more is not worth the memory. */
 const ERROR_BODY_BYTES = 256 * 1024;
-const BYTE_ORDER_MARK = '\ufeff';
 
 export class ConversationAttempt implements Attempt, UpstreamReceiver {
   readonly #setup: AttemptSetup;
@@ -24,8 +27,7 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
   #round: RoundReceiver | undefined;
   #mode: 'head' | 'error' | 'whole' | 'stream' | 'over' = 'head';
   /** Body of an error or of a whole answer. */
-  #chunks: Buffer[] = [];
-  #size = 0;
+  readonly #body = new BodyText();
   #reader: FrameReader | undefined;
   #decoder: TurnDecoder | undefined;
   #pending = '';
@@ -85,8 +87,7 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
     this.uncountedPromptBytes = Buffer.byteLength(body);
     this.paid = true;
     this.#mode = 'head';
-    this.#chunks = [];
-    this.#size = 0;
+    this.#body.clear();
     this.#call = this.#send!({ form: spoken.id, stream, path: '', body }, this.#receiver());
     return true;
   }
@@ -101,6 +102,10 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
 
   get transcript(): Transcript | undefined {
     return this.#setup.transcript;
+  }
+
+  get hits(): AnswerScreen['hits'] | undefined {
+    return this.#setup.screen?.hits;
   }
 
   get toolCalls(): ToolCallCounts | undefined {
@@ -138,7 +143,7 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
       this.#mode = 'error';
     } else if (this.#setup.stream && !isJson(headers['content-type'])) {
       this.#startStream();
-      this.writer ??= this.#setup.passage.writer(this.#setup.stamp);
+      this.writer ??= shownWriter(this.#setup);
     } else if (isEventStream(headers['content-type'])) {
       this.#startStream();
       this.#gathered ??= [];
@@ -162,10 +167,10 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
     if (this.#mode === 'stream') {
       this.#read(chunk);
     } else if (this.#mode === 'error') {
-      if (this.#size < ERROR_BODY_BYTES) this.#gather(chunk.subarray(0, ERROR_BODY_BYTES - this.#size));
+      if (this.#body.size < ERROR_BODY_BYTES) this.#body.add(chunk.subarray(0, ERROR_BODY_BYTES - this.#body.size));
     } else if (this.#mode === 'whole') {
-      if (this.#size + chunk.length > this.#setup.limits.upstreamReplyBytes) this.#tooLarge();
-      else this.#gather(chunk);
+      if (this.#body.size + chunk.length > this.#setup.limits.upstreamReplyBytes) this.#tooLarge();
+      else this.#body.add(chunk);
     } else if (this.#mode === 'over') {
       // More after the end marker is of no use to anybody, and may never end.
       this.#call?.abort();
@@ -190,30 +195,13 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
     this.#fail({ kind: 'malformed', status: this.status, message: 'the upstream answer is too large' });
   }
 
-  #gather(chunk: Buffer): void {
-    this.#chunks.push(chunk);
-    this.#size += chunk.length;
-  }
-
-  #text(): string {
-    const text = (this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks)).toString('utf8');
-    // Some servers begin JSON with a byte order mark, as an event stream may.
-    return text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
-  }
-
   #refused(): void {
-    const failure =
-      this.status < 400
-        ? ({ kind: 'server', status: this.status, message: 'the upstream answered with a redirect' } as const)
-        : this.#setup.decodeFailure(this.status, this.#text(), this.headers);
-    const hint = retryAfter(this.headers);
-    this.#fail(hint === undefined ? failure : { ...failure, retryAfterSeconds: hint });
+    this.#fail(refusalOf(this.#setup.decodeFailure, this.status, this.#body.take(), this.headers));
   }
 
   #readWhole(): void {
     const { passage, served, stamp, stream } = this.#setup;
-    const read = passage.readWhole(this.#text(), stamp.id);
-    this.#chunks = [];
+    const read = passage.readWhole(this.#body.take(), stamp.id);
     if ('failure' in read) {
       this.#fail(read.failure);
       return;
@@ -222,16 +210,37 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
     this.uncountedPromptBytes = 0;
     if (this.#goOn()) return;
     this.#observeTurn(read.turn);
+    const whole = this.#screened(read);
+    if (whole === undefined) return;
     if (!stream || isEmpty(read.turn)) {
-      this.#completeWhole(read);
+      this.#completeWhole(whole);
       return;
     }
-    const shown = streamWhole(served, read.turn, stamp);
+    const shown = streamWhole(served, whole.turn, stamp);
     this.writer = shown.writer;
     this.visible = true;
     this.#pending += shown.text;
     this.unseenRefusal = isRefusal(this.finish);
     this.#complete();
+  }
+
+  /** The answer as it may be shown; undefined when a filter blocks it, of which the owner has heard then. */
+  #screened(whole: WholeReply): WholeReply | undefined {
+    try {
+      return shownWhole(this.#setup, whole);
+    } catch (thrown) {
+      this.#refuse(thrown, true);
+      return undefined;
+    }
+  }
+
+  #refuse(thrown: unknown, complete: boolean): void {
+    if (!(thrown instanceof GatewayError)) throw thrown;
+    const streaming = this.#mode === 'stream';
+    this.#mode = 'over';
+    if (streaming) this.#reader!.stop();
+    this.#call?.abort();
+    this.#setup.owner.attemptBlocked(this, thrown, complete);
   }
 
   #completeWhole(whole: WholeReply): void {
@@ -250,14 +259,13 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
     this.upstreamId = turn.id;
     this.serviceTier = turn.serviceTier;
     this.#judge?.turn(turn);
-    this.#setup.transcript?.turn(turn);
     for (const choice of turn.choices) for (const part of choice.parts) this.outputBytes += visibleSize(part);
   }
 
   #read(chunk: Buffer): void {
     if (this.#gathered !== undefined) {
-      this.#size += chunk.length;
-      if (this.#size > this.#setup.limits.upstreamReplyBytes) {
+      this.#body.size += chunk.length;
+      if (this.#body.size > this.#setup.limits.upstreamReplyBytes) {
         this.#tooLarge();
         return;
       }
@@ -298,26 +306,34 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
       else this.#observe(event);
     }
     if (this.#gathered !== undefined) for (const event of events) this.#gathered.push(event);
-    else this.#pending += this.writer!.event(name, data, value, events);
+    else if (!this.#present(name, data, value, events)) return;
     if (ended) this.#finished();
     else if (this.#send !== undefined) this.#goOn();
   }
 
+  /** Writes what the client may see; false when a filter blocks the answer. */
+  #present(name: string, data: string, value: unknown, events: readonly TurnEvent[]): boolean {
+    try {
+      const shown = shownEvents(this.#setup, events);
+      this.visible ||= someVisible(shown);
+      this.#pending += this.writer!.event(name, data, value, shown);
+      return true;
+    } catch (thrown) {
+      this.#refuse(thrown, events.at(-1)?.type === 'end');
+      return false;
+    }
+  }
+
+  /** What came, whether it is shown or not: it costs the same. */
   #observe(event: TurnEvent): void {
     this.#judge?.event(event);
-    this.#setup.transcript?.event(event);
     switch (event.type) {
-      case 'partDelta': {
-        const size = visibleSize(event.delta);
-        this.outputBytes += size;
-        if (size > 0) this.#show();
+      case 'partDelta':
+        this.outputBytes += visibleSize(event.delta);
         break;
-      }
-      case 'partStart': {
+      case 'partStart':
         this.outputBytes += visibleSize(event.part);
-        if (isVisible(event.part)) this.#show();
         break;
-      }
       case 'usage':
         this.usage = event.usage;
         this.uncountedPromptBytes = 0;
@@ -330,11 +346,6 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
         this.upstreamId ??= event.id;
         this.serviceTier ??= event.serviceTier;
     }
-  }
-
-  #show(): void {
-    // What is gathered has not been shown to anybody.
-    this.visible = this.#gathered === undefined;
   }
 
   /** The connection is over before the end marker came; `failure` says how, undefined for a clean close. */
@@ -358,7 +369,8 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
   #finished(): void {
     this.#reader!.stop();
     if (this.#gathered !== undefined) {
-      this.#completeWhole(gatherWhole(this.#setup.served, this.#gathered));
+      const whole = this.#screened(gatherWhole(this.#setup.served, this.#gathered));
+      if (whole !== undefined) this.#completeWhole(whole);
       return;
     }
     const billed = (this.usage?.output ?? 0) > 0;

@@ -6,19 +6,19 @@
 import type { Timer } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
-import type { Closing, Stamp } from '../formats/conversation/format.ts';
+import type { Closing } from '../formats/conversation/format.ts';
 import type { WholeBody } from '../formats/single/index.ts';
 import type { OpenGeneration, ProviderResponse } from '../spend/index.ts';
-import { answerError, asGatewayError, shuttingDown } from './answer.ts';
+import { answerError, asGatewayError, headersOf, shuttingDown, unservedStamp } from './answer.ts';
 import { clientError, type FailedAttempt, verdictOf } from './decide.ts';
 import { type Dispatched, Dispatcher } from './dispatch.ts';
 import { type Ended, tellEnded } from './listener.ts';
 import { routingMetadata } from './metadata.ts';
 import { type Metered, withLosses } from './meter.ts';
-import { keepSession, observe, responseOf } from './observe.ts';
+import { failureFields, keepSession, observe, responseOf } from './observe.ts';
 import type { InferenceParts } from './parts.ts';
 import { Race } from './race.ts';
-import { rowOf } from './record.ts';
+import { rowOf, withHits } from './record.ts';
 import type { AcceptedRequest } from './request.ts';
 import type { Route } from './routing/index.ts';
 import type { Interruptible } from './running.ts';
@@ -150,11 +150,7 @@ export class Call implements AttemptOwner, Interruptible {
       this.attemptFailed(attempt, { kind: 'content_filter', status: 200, message: 'the model refused' }, true);
       return;
     }
-    this.#race.won(attempt);
-    dispatched.recovered();
-    this.#responses.push(responseOf(dispatched, attempt.status, this.#parts));
-    observe(dispatched, 'answered', this.#firstOutputAt, this.#parts, this.#task.answersWhole);
-    this.#parts.attempted?.(dispatched.candidate.endpoint, 'answered');
+    this.#answered(dispatched, attempt);
     keepSession(dispatched, this.#route, this.#parts);
     const metered = withLosses(this.#task.meter(dispatched.candidate.endpoint, attempt, true), this.#race.losses);
     const closing = this.#closing(metered);
@@ -170,12 +166,33 @@ export class Call implements AttemptOwner, Interruptible {
     this.#settle({ status: 200, error: null, cancelled: false, metered }, attempt);
     if (whole) {
       for (const listener of request.listeners ?? []) listener.wrote?.(answer);
-      request.sink.reply(200, this.#headers(), answer);
+      request.sink.reply(200, headersOf(request), answer);
     } else {
       this.#write(answer as string);
       request.sink.end();
     }
     this.#finish();
+  }
+
+  #answered(dispatched: Dispatched, attempt: Attempt): void {
+    this.#race.won(attempt);
+    dispatched.recovered();
+    this.#responses.push(responseOf(dispatched, attempt.status, this.#parts));
+    observe(dispatched, 'answered', this.#firstOutputAt, this.#parts, this.#task.answersWhole);
+    this.#parts.attempted?.(dispatched.candidate.endpoint, 'answered');
+    this.#request.hits = withHits(this.#request.hits, attempt.hits);
+  }
+
+  /** The upstream has done its work and is paid for it, whoever may see that. */
+  attemptBlocked(attempt: Attempt, error: GatewayError, complete: boolean): void {
+    const dispatched = this.#race.of(attempt);
+    this.#answered(dispatched, attempt);
+    if (attempt.visible) {
+      this.#breakOff(attempt, error);
+      return;
+    }
+    const metered = this.#task.meter(dispatched.candidate.endpoint, attempt, complete);
+    this.#giveUp(error, withLosses(metered, this.#race.losses));
   }
 
   /** A bug of ours in the face of an answer that nobody has seen the like of: the client is told, and nothing hangs. */
@@ -206,14 +223,7 @@ export class Call implements AttemptOwner, Interruptible {
     this.#parts.attempted?.(endpoint, failure.kind);
     if (this.#route.session && verdict.outcome !== 'none') this.#parts.sessions.letGo(this.#route.session, endpoint.id);
     if (verdict.cools) dispatched.rest(failure, verdict.credential);
-    this.#parts.log.warn('attempt failed', {
-      generation: this.#request.id,
-      provider: endpoint.provider.id,
-      model: endpoint.modelId,
-      kind: failure.kind,
-      status: failure.status,
-      message: failure.message,
-    });
+    this.#parts.log.warn('attempt failed', failureFields(this.#request.id, endpoint, failure));
     if (attempt.visible) {
       this.#breakOff(attempt, clientError([this.#failed.at(-1)!]));
       return;
@@ -252,14 +262,8 @@ export class Call implements AttemptOwner, Interruptible {
   }
 
   #tellInBand(error: GatewayError): void {
-    const { sink, asked, id, startedAt } = this.#request;
-    const stamp: Stamp = this.#current?.stamp ?? {
-      id,
-      model: asked.model ?? '',
-      provider: '',
-      created: Math.floor(startedAt / 1000),
-      usage: 'none',
-    };
+    const { sink } = this.#request;
+    const stamp = this.#current?.stamp ?? unservedStamp(this.#request);
     const metadata = this.#metadata();
     sink.write(this.#task.failureEvent(error, stamp, metadata ? { metadata } : {}));
     sink.end();
@@ -359,7 +363,7 @@ export class Call implements AttemptOwner, Interruptible {
 
   #open(): void {
     this.#opened = true;
-    this.#request.sink.open(this.#headers());
+    this.#request.sink.open(headersOf(this.#request));
   }
 
   /** A silent while (promise 3: ten seconds): a comment, and from now on errors are in-band. */
@@ -368,11 +372,6 @@ export class Call implements AttemptOwner, Interruptible {
     if (!this.#opened) this.#open();
     this.#request.sink.write(this.#parts.keepAliveComment);
     this.#keepAlive?.refresh();
-  }
-
-  #headers(): Record<string, string> {
-    const { id, answerHeaders } = this.#request;
-    return answerHeaders === undefined ? { 'x-generation-id': id } : { 'x-generation-id': id, ...answerHeaders };
   }
 
   #closing(metered: Metered): Closing {

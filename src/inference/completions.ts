@@ -14,6 +14,7 @@ import {
 } from '../formats/completion/index.ts';
 import { chat, messages } from '../formats/index.ts';
 import type { WholeBody } from '../formats/single/index.ts';
+import { policyOf } from '../guardrails/index.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import type { Generation } from '../spend/index.ts';
 import { countTokens } from './count-tokens.ts';
@@ -51,7 +52,7 @@ export function companionOperations(
       body: { schema: completionSchema, maxBytes: limits.inferenceBodyBytes },
       replies: { 200: { description: 'The text, or an event stream when `stream` is true', schema: CompletionReply } },
       handle(exchange) {
-        if (goesNative(exchange.document!, parts)) return complete(exchange);
+        if (goesNative(exchange.document!, exchange.caller!, parts)) return complete(exchange);
         const { body, shape } = chatRequestOf(exchange.document!.exact);
         const document = readDocument(Buffer.from(stringifyJson(body)));
         return answer(exchange, document, new CompletionSink(new HttpSink(exchange), shape));
@@ -91,7 +92,9 @@ export function companionOperations(
 }
 
 /** Whether the request goes out as it is; one for a model that nobody knows is refused where it is routed. */
-function goesNative(document: JsonDocument, parts: InferenceParts): boolean {
+function goesNative(document: JsonDocument, caller: Caller, parts: InferenceParts): boolean {
+  // Answers that are looked through are conversations: what no conversation can say is refused.
+  if (policyOf(caller).prescription.answerFilters !== undefined) return false;
   const body = document.value;
   const needed = needsNative(body);
   if (!needed && !prefersNative(body)) return false;

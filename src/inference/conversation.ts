@@ -17,6 +17,7 @@ import { formsFor } from '../providers/index.ts';
 import { ConversationAttempt } from './attempt.ts';
 import { boundOfRounds, loadRegex, regexCompiler, searchesByRegex, tokenLimitsOfRounds } from './deferred.ts';
 import { affordableTokens, boundNano, boundOf, tokenBound, tokenLimitsOf } from './govern.ts';
+import { screenOf } from './guard.ts';
 import { MediaFetcher, sourceOf } from './media/fetch-media.ts';
 import { type Fetched, pathOf, remoteMedia } from './media/remote.ts';
 import { type Metered, meter, promptEstimate } from './meter.ts';
@@ -158,6 +159,7 @@ export class ConversationTask implements Task {
       stamp,
       stream: asked.stream,
       tools: asked.needs?.tools,
+      screen: screenOf(this.#request, this.#parts),
       ...(this.#request.logged && { transcript: new Transcript(this.#request.logged) }),
       owner,
       limits: this.#parts.limits,

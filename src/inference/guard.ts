@@ -3,6 +3,7 @@ import type { JsonDocument } from '../base/json.ts';
 import type { Asked } from '../formats/conversation/format.ts';
 import { BlockedByFilter, type Hit, policyOf } from '../guardrails/index.ts';
 import type { GuardrailMark } from '../spend/index.ts';
+import { AnswerScreen } from './answer-screen.ts';
 import type { InferenceParts } from './parts.ts';
 import type { AcceptedRequest } from './request.ts';
 
@@ -24,6 +25,15 @@ export function guarded<R extends AcceptedRequest>(
   if (hits.length === 0) return request;
   const changed = document === request.document ? request.asked : asked(document);
   return { ...request, document, hits, asked: changed };
+}
+
+/** For one attempt: what looks through its answer; undefined when no guardrail asks for that. */
+export function screenOf(
+  { caller }: Pick<AcceptedRequest, 'caller'>,
+  { clock }: Pick<InferenceParts, 'clock'>,
+): AnswerScreen | undefined {
+  const { answerFilters } = policyOf(caller).prescription;
+  return answerFilters && new AnswerScreen(answerFilters, clock);
 }
 
 /** For the row: which filters found something, and never what. */

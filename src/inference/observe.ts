@@ -1,5 +1,6 @@
 /** What an attempt tells about its endpoint: for the statistics, for the session, for the request's row. */
-import type { Measured } from '../catalog/index.ts';
+import type { Endpoint, Measured } from '../catalog/index.ts';
+import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { ProviderResponse } from '../spend/index.ts';
 import type { Dispatched } from './dispatch.ts';
 import type { InferenceParts } from './parts.ts';
@@ -56,4 +57,13 @@ export function responseOf(
     provider_name: endpoint.provider.name,
     status: status || null,
   };
+}
+
+/** What the log says of a failure. */
+export function failureFields(
+  generation: string,
+  { provider, modelId }: Endpoint,
+  { kind, status, message }: UpstreamFailure,
+) {
+  return { generation, provider: provider.id, model: modelId, kind, status, message };
 }

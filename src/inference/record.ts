@@ -30,6 +30,11 @@ export function acceptedOf(request: AcceptedRequest, apiType: ApiType): Accepted
   };
 }
 
+/** What was found in a request and in its answer. */
+export function withHits(before: AcceptedRequest['hits'], more: Attempt['hits']): AcceptedRequest['hits'] {
+  return more === undefined || more.length === 0 ? before : [...(before ?? []), ...more];
+}
+
 export interface Ending {
   /** HTTP status that the client got; null when it got none. */
   status: number | null;

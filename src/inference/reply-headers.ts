@@ -1,5 +1,6 @@
 /** What the headers of an upstream's reply say. Pure. */
-
+import type { UpstreamFailure } from '../formats/conversation/failure.ts';
+import type { SpokenFormat } from '../formats/conversation/format.ts';
 export function isJson(contentType: string | undefined): boolean {
   return contentType !== undefined && /^application\/(?:[\w.+-]+\+)?json\b/i.test(contentType);
 }
@@ -14,4 +15,19 @@ export function retryAfter(headers: Record<string, string>): number | undefined 
   if (milliseconds > 0) return Math.ceil(milliseconds / 1000);
   const seconds = Number(headers['retry-after']);
   return seconds > 0 ? Math.ceil(seconds) : undefined;
+}
+
+/** What an answer with another status than success says, and when to ask again. */
+export function refusalOf(
+  decode: SpokenFormat['decodeFailure'],
+  status: number,
+  body: string,
+  headers: Record<string, string>,
+): UpstreamFailure {
+  const failure: UpstreamFailure =
+    status < 400
+      ? { kind: 'server', status, message: 'the upstream answered with a redirect' }
+      : decode(status, body, headers);
+  const hint = retryAfter(headers);
+  return hint === undefined ? failure : { ...failure, retryAfterSeconds: hint };
 }

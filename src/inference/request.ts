@@ -44,7 +44,7 @@ export interface AcceptedRequest {
   /** What it has taken of rate limits; absent: nothing limits its caller. */
   standing?: Standing;
   /** What filters of guardrails found; absent: nothing. */
-  hits?: readonly Hit[];
+  hits?: readonly Hit[] | undefined;
   about: RequestAbout;
 }
 

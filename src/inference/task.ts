@@ -11,6 +11,7 @@ import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { Closing, FailureContext, Stamp } from '../formats/conversation/format.ts';
 import type { Renewal } from '../formats/conversation/renewal.ts';
 import type { WholeBody } from '../formats/single/index.ts';
+import type { Hit } from '../guardrails/index.ts';
 import type { Delivery, UpstreamCall, UpstreamReceiver } from '../providers/index.ts';
 import type { ApiType } from '../spend/index.ts';
 import type { Metered } from './meter.ts';
@@ -101,6 +102,8 @@ export interface AttemptOwner {
   attemptCompleted(attempt: Attempt): void;
   /** `sent`: the upstream may have worked for it. `attempt.visible` tells whether the client has seen part of it. */
   attemptFailed(attempt: Attempt, failure: UpstreamFailure, sent: boolean): void;
+  /** A filter of a guardrail refuses the answer; `complete` when all of it had come. */
+  attemptBlocked(attempt: Attempt, error: GatewayError, complete: boolean): void;
 }
 
 /** One try at one endpoint. Tells its owner exactly once how it ended; decides nothing about what follows. */
@@ -137,6 +140,8 @@ export interface Attempt {
   readonly serviceTier: string | null | undefined;
   /** Absent: no tools were declared. */
   readonly toolCalls?: ToolCallCounts | undefined;
+  /** What filters of guardrails found in the answer. */
+  readonly hits?: readonly Hit[] | undefined;
   /** What it said, when that is kept. */
   readonly transcript?: Transcript | undefined;
 }

@@ -314,16 +314,25 @@ class TranslatedStream implements StreamWriter {
   }
 }
 
+/** Writes a streamed answer from its events alone, whatever form the upstream speaks. */
+export function writerFromEvents(format: ServedFormat, stamp: Stamp): StreamWriter {
+  return new TranslatedStream(format.encoder(stamp));
+}
+
+/** A whole answer from what it says alone. */
+export function wholeFrom(format: ServedFormat, turn: Turn): WholeReply {
+  return { turn, write: (stamp, closing) => stringifyJson(format.encodeReply(turn, stamp, closing)) };
+}
+
 /** A whole answer shown as a stream, for an upstream that did not stream although it was asked to. */
 export function streamWhole(format: ServedFormat, turn: Turn, stamp: Stamp): { writer: StreamWriter; text: string } {
-  const writer = new TranslatedStream(format.encoder(stamp));
+  const writer = writerFromEvents(format, stamp);
   return { writer, text: writer.event('', '', undefined, eventsOf(turn)) };
 }
 
 /** A stream shown as a whole answer, for an upstream that streamed although it was not asked to. */
 export function gatherWhole(format: ServedFormat, events: readonly TurnEvent[]): WholeReply {
-  const turn = collect(events);
-  return { turn, write: (stamp, closing) => stringifyJson(format.encodeReply(turn, stamp, closing)) };
+  return wholeFrom(format, collect(events));
 }
 
 function notJson(text: string): UpstreamFailure {

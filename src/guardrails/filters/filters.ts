@@ -6,7 +6,7 @@
 import type { Clock } from '../../base/clock.ts';
 import { GatewayError } from '../../base/errors.ts';
 import { applyEdits, type Edit, type JsonDocument, parseJson, readDocument, stringifyJson } from '../../base/json.ts';
-import type { FilterAction, Rules } from '../settings.ts';
+import type { FilterAction, FilterDirection, Rules } from '../settings.ts';
 import type { Way } from '../store.ts';
 import { BUILTINS, type BuiltinSlug } from './builtins.ts';
 import { type TextVisitor, visitMember } from './document-texts.ts';
@@ -46,7 +46,7 @@ export interface Screened {
   readonly hits: readonly Hit[];
 }
 
-interface Match extends Span {
+export interface Match extends Span {
   filter: Filter;
 }
 
@@ -69,7 +69,7 @@ export class Filters {
 
   /** undefined when no guardrail has any. */
   static async of(guardrails: readonly FiltersOf[]): Promise<Filters | undefined> {
-    const filters = combined(guardrails);
+    const filters = combinedFilters(guardrails, 'request');
     if (filters.length === 0) return undefined;
     const patterns = filters.filter(({ kind }) => kind === 'pattern').map(({ name }) => name);
     return new Filters(filters, patterns.length === 0 ? undefined : await PatternSet.of(patterns));
@@ -114,7 +114,7 @@ export class Filters {
       if (hidden !== undefined) add(matches, filter, effort.through(hidden.text, find), hidden);
     }
     if (this.#set === undefined) return matches;
-    this.#addPatterns(matches, { text, original: (span) => span }, effort);
+    this.#addPatterns(matches, { text, original: (span) => span, reached: (at) => at }, effort);
     if (!readings.ascii && readings.plain.text !== text) this.#addPatterns(matches, readings.plain, effort);
     if (hidden !== undefined) this.#addPatterns(matches, hidden, effort);
     return matches;
@@ -169,14 +169,14 @@ class Found implements TextVisitor {
   }
 }
 
-/** Filters refuse a request. The matched texts go to the client that sent them and nowhere else. */
+/** Filters refuse a request or its answer. The matched texts go to the client and nowhere else. */
 export class BlockedByFilter extends GatewayError {
   readonly hits: readonly Hit[];
 
-  constructor(hits: readonly Hit[], quotes: readonly string[]) {
+  constructor(hits: readonly Hit[], quotes: readonly string[], what: 'request' | 'answer' = 'request') {
     const filters = hits.map(({ filter }) => filter).filter(({ action }) => action === 'block');
     const names = filters.map(({ kind, name, label }) => (kind === 'builtin' ? name : label)).join(', ');
-    super('permission_denied', `a guardrail of this key blocks the request: ${names}`, {
+    super('permission_denied', `a guardrail of this key blocks the ${what}: ${names}`, {
       metadata: {
         error_type: 'permission_denied',
         patterns: quotes,
@@ -251,9 +251,11 @@ function replacedAcross(texts: readonly string[], matches: readonly Match[]): re
   });
 }
 
+const ONLY_REQUESTS: readonly FilterDirection[] = ['request'];
 const STRICTNESS: Readonly<Record<FilterAction, number>> = { flag: 0, redact: 1, block: 2 };
 
-function combined(guardrails: readonly FiltersOf[]): Filter[] {
+/** The filters for one direction, each once. */
+export function combinedFilters(guardrails: readonly FiltersOf[], direction: FilterDirection): Filter[] {
   const byName = new Map<string, Filter>();
   const offer = (filter: Filter): void => {
     const id = `${filter.kind} ${filter.userOnly} ${filter.name}`;
@@ -261,12 +263,14 @@ function combined(guardrails: readonly FiltersOf[]): Filter[] {
     if (present === undefined || STRICTNESS[filter.action] > STRICTNESS[present.action]) byName.set(id, filter);
   };
   for (const { guardrailId, way, rules } of guardrails) {
-    for (const { slug, action, scanScope } of rules.builtins ?? []) {
+    for (const { slug, action, scanScope, appliesTo } of rules.builtins ?? []) {
+      if (!(appliesTo ?? ONLY_REQUESTS).includes(direction)) continue;
       const { label } = BUILTINS[slug as BuiltinSlug];
-      const userOnly = scanScope === 'user_only';
+      const userOnly = direction === 'request' && scanScope === 'user_only';
       offer({ kind: 'builtin', name: slug, action, label, userOnly, guardrailId, way });
     }
-    for (const { pattern, action, label } of rules.patterns ?? []) {
+    for (const { pattern, action, label, appliesTo } of rules.patterns ?? []) {
+      if (!(appliesTo ?? ONLY_REQUESTS).includes(direction)) continue;
       const shown = label ?? DEFAULT_LABEL;
       offer({ kind: 'pattern', name: pattern, action, label: shown, userOnly: false, guardrailId, way });
     }

@@ -6,6 +6,7 @@ import type { Clock } from '../../base/clock.ts';
 import { GatewayError } from '../../base/errors.ts';
 import type { PatternFilter } from '../settings.ts';
 import { forbiddenIn } from './dialect.ts';
+import { factsOf, type PatternFacts, type Program } from './program.ts';
 import type { Span } from './reading.ts';
 
 type Engine = typeof import('re2js');
@@ -24,9 +25,9 @@ export class Effort {
   readonly #clock: Clock;
   readonly #startedAt: number;
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, spentMs = 0) {
     this.#clock = clock;
-    this.#startedAt = clock.monotonic();
+    this.#startedAt = clock.monotonic() - spentMs;
   }
 
   /**
@@ -46,8 +47,11 @@ export class Effort {
     return found;
   }
 
-  check(): void {
-    if (this.#clock.monotonic() - this.#startedAt > MOST_EFFORT_MS) throw tooMuch();
+  /** @returns ms that were spent so far @throws GatewayError 413 when it takes too long */
+  check(): number {
+    const spentMs = this.#clock.monotonic() - this.#startedAt;
+    if (spentMs > MOST_EFFORT_MS) throw tooMuch();
+    return spentMs;
   }
 }
 
@@ -66,7 +70,7 @@ function loadEngine(): Promise<Engine> {
 export async function checkPatterns(path: string, filters: readonly PatternFilter[]): Promise<void> {
   if (filters.length === 0) return;
   const { RE2JS } = await loadEngine();
-  filters.forEach(({ pattern }, index) => {
+  filters.forEach(({ pattern, appliesTo }, index) => {
     const where = `${path}[${index}].pattern`;
     const forbidden = forbiddenIn(pattern);
     if (forbidden !== undefined) throw invalidPattern(where, forbidden.problem, forbidden.position);
@@ -79,7 +83,22 @@ export async function checkPatterns(path: string, filters: readonly PatternFilte
     if (expression.matcher('').find()) {
       throw invalidPattern(where, 'it matches the empty text, so it would match everywhere', 0);
     }
+    if (appliesTo?.includes('response')) refuseEndless(where, expression);
   });
+}
+
+/** The longest match that a pattern for answers may have, in UTF-16 units: as much of a stream may have to wait. */
+export const LONGEST_MATCH = 4_096;
+
+function refuseEndless(path: string, expression: Expression): void {
+  const { longest } = factsOf(programOf(expression));
+  if (longest !== undefined && longest <= LONGEST_MATCH) return;
+  const found = longest === undefined ? 'any length' : `${longest} characters`;
+  throw invalidPattern(
+    path,
+    `its matches may have ${found}, and a filter on answers holds back at most ${LONGEST_MATCH}: give its quantifiers an upper bound, such as {1,64}`,
+    undefined,
+  );
 }
 
 function invalidPattern(path: string, problem: string, position: number | undefined): GatewayError {
@@ -106,6 +125,63 @@ function positionOf(error: unknown, pattern: string): number | undefined {
   if (typeof piece !== 'string' || piece === '') return undefined;
   const at = pattern.indexOf(piece);
   return at === -1 ? undefined : at;
+}
+
+/** Whether a text may hold what every match of a pattern holds. */
+class Screen {
+  readonly #needs: readonly string[] | undefined;
+  readonly #anyCase: boolean;
+
+  constructor({ needs, anyCase }: PatternFacts) {
+    this.#needs = needs;
+    this.#anyCase = anyCase;
+  }
+
+  /** @param lower the text in lower case */
+  admits(text: string, lower: () => string): boolean {
+    if (this.#needs === undefined) return true;
+    const sought = this.#anyCase ? lower() : text;
+    // Two letters beyond ASCII are small `s` and `k` for an engine that minds no case.
+    if (this.#anyCase && FOLDS_TO_ASCII.test(text)) return true;
+    for (const literal of this.#needs) if (sought.includes(literal)) return true;
+    return false;
+  }
+}
+
+const FOLDS_TO_ASCII = /[\u017f\u212a]/;
+
+/** One compiled pattern, for texts that are short. */
+export class Pattern {
+  readonly facts: PatternFacts;
+  readonly #expression: Expression;
+  readonly #screen: Screen;
+
+  private constructor(expression: Expression) {
+    this.#expression = expression;
+    this.facts = factsOf(programOf(expression));
+    this.#screen = new Screen(this.facts);
+  }
+
+  static async of(pattern: string): Promise<Pattern> {
+    const { RE2JS } = await loadEngine();
+    return new Pattern(compile(RE2JS, pattern));
+  }
+
+  /** Matches from a place on, which see what stands before it. */
+  find(text: string, from: number): Span[] {
+    if (!this.#screen.admits(text, () => text.toLowerCase())) return [];
+    const spans: Span[] = [];
+    const matcher = this.#expression.matcher(text);
+    for (let found = from <= text.length && matcher.find(from); found; found = matcher.find()) {
+      if (matcher.end() > matcher.start()) spans.push({ start: matcher.start(), end: matcher.end() });
+      if (spans.length > MAX_MATCHES) throw tooMuch();
+    }
+    return spans;
+  }
+}
+
+function programOf(expression: Expression): Program {
+  return (expression.re2() as unknown as { prog: Program }).prog;
 }
 
 /** Compiled patterns that are asked together; the index is that of the list they were made from. */

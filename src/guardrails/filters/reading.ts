@@ -13,6 +13,8 @@ export interface Reading {
   readonly text: string;
   /** What a place of the reading is in the original. */
   original(span: Span): Span;
+  /** The first place of the reading that stands at or behind one of the original. */
+  reached(at: number): number;
 }
 
 /** The readings of one text, each made when it is first asked for. */
@@ -54,7 +56,7 @@ const DIGIT = /^\p{Nd}$/u;
 const DASH = /^\p{Pd}$/u;
 
 function unchanged(text: string): Reading {
-  return { text, original: (span) => span };
+  return { text, original: (span) => span, reached: (at) => at };
 }
 
 /** Character by character with the marks that belong to each, so that every place of the result has its origin. */
@@ -92,6 +94,10 @@ function folded(raw: string, fold: (cluster: string) => string): Reading {
   return {
     text: parts.join(''),
     original: ({ start, end }) => ({ start: starts[start] ?? raw.length, end: ends[end - 1] ?? raw.length }),
+    reached(from) {
+      const found = starts.findIndex((start) => start >= from);
+      return found === -1 ? starts.length : found;
+    },
   };
 }
 
@@ -223,5 +229,9 @@ function hidden(raw: string): Reading | undefined {
     starts.push(at);
   }
   if (text === '') return undefined;
-  return { text, original: ({ start, end }) => ({ start: starts[start]!, end: starts[end - 1]! + 2 }) };
+  return {
+    text,
+    original: ({ start, end }) => ({ start: starts[start]!, end: starts[end - 1]! + 2 }),
+    reached: (from) => starts.filter((start) => start < from).length,
+  };
 }

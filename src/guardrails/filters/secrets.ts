@@ -65,6 +65,16 @@ const MAY_ASSIGN = /passw|passph|pwd|secret|key|token/i;
 const PLACEHOLDER =
   /^(?:<|\$|\{|%|\*+|x{4,}|\.{3}|your|my|example|changeme|placeholder|redacted|process\.|os\.|env|getenv|null|none|undefined|true|false|string|required)|[([]|\*{4}|\.{3}/i;
 
+/** Private keys from a place on, as far as so many characters. */
+export function privateKeys(text: string, longest: number, from: number): Span[] {
+  if (!text.includes('-----BEGIN', from)) return [];
+  const spans: Span[] = [];
+  for (const { start, end } of all(PRIVATE_KEY, text.slice(from))) {
+    spans.push({ start: start + from, end: Math.min(end, start + longest) + from });
+  }
+  return spans;
+}
+
 export function secrets(text: string): Span[] {
   const spans = all(TOKENS, text);
   if (text.includes('-----BEGIN')) spans.push(...all(PRIVATE_KEY, text));

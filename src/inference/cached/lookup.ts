@@ -5,6 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { CachedAnswer } from '../../cache/index.ts';
+import { policyOf } from '../../guardrails/index.ts';
 import type { InferenceParts } from '../parts.ts';
 import type { AcceptedRequest } from '../request.ts';
 import type { Route } from '../routing/index.ts';
@@ -63,6 +64,8 @@ const TELLING_HEADERS = ['anthropic-version', 'anthropic-beta', 'x-anthropic-bet
 function keyOf({ caller, about, asked, document }: AcceptedRequest, task: Task, { requested }: Route): Buffer {
   const told = TELLING_HEADERS.map((name) => about.headers[name] ?? null);
   const scope = [1, caller.keyId, requested, task.form, asked.stream, about.region, told];
+  const { answerFilters } = policyOf(caller).prescription;
+  if (answerFilters !== undefined) scope.push([answerFilters.fingerprint]);
   return createHash('sha256')
     .update(`${JSON.stringify(scope)}\n`)
     .update(document.bytes)
