@@ -277,6 +277,7 @@ const MIN_ENCODED_LENGTH = 8;
 
 const secrets = new Set<string>();
 const forms = new Set<string>();
+/** Made when a text is scrubbed for the first time after a secret was registered. */
 let pattern: RegExp | undefined;
 
 /** Registers a secret: from now on no log line and no scrubbed text shows it, plain, URL-encoded or in base64. */
@@ -284,13 +285,19 @@ export function redact(secret: string): void {
   if (secret === '' || secrets.has(secret)) return;
   secrets.add(secret);
   for (const form of secretForms(secret)) forms.add(form);
-  const longestFirst = [...forms].sort((a, b) => b.length - a.length);
-  pattern = new RegExp(longestFirst.map((form) => RegExp.escape(form)).join('|'), 'g');
+  pattern = undefined;
 }
 
 /** `text` without registered secrets. */
 export function scrub(text: string): string {
-  return pattern === undefined ? text : text.replace(pattern, MASK);
+  if (forms.size === 0) return text;
+  pattern ??= anyOf(forms);
+  return text.replace(pattern, MASK);
+}
+
+function anyOf(texts: ReadonlySet<string>): RegExp {
+  const longestFirst = [...texts].sort((a, b) => b.length - a.length);
+  return new RegExp(longestFirst.map((text) => RegExp.escape(text)).join('|'), 'g');
 }
 
 function secretForms(secret: string): string[] {

@@ -60,6 +60,22 @@ test('a subscriber that throws keeps nobody from hearing', async (t) => {
   assert.deepEqual(heard, ['a']);
 });
 
+test('a write waits for a subscriber that reads anew, and not for one that fails to', async (t) => {
+  const here = await freshDatabase(t);
+  const first = await join(t, here);
+  const second = await join(t, here);
+  let known = 'nothing';
+  second.changes.subscribe('keys', async (id) => {
+    await here.database.query('select 1');
+    known = String(id);
+  });
+  second.changes.subscribe('keys', () => Promise.reject(new Error('broken subscriber')));
+  for (const id of ['a', 'b', 'c']) {
+    await (await announce(here, first.changes, id)).settled();
+    assert.equal(known, id);
+  }
+});
+
 test('a lost connection is opened again, and what may have been missed is forgotten before a write settles', async (t) => {
   const here = await freshDatabase(t);
   const first = await join(t, here);

@@ -12,7 +12,7 @@ import { randomUUID } from 'node:crypto';
 import type { Clock, Timer } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Target } from './connection.ts';
-import type { Changes, Database, Queryable } from './database.ts';
+import type { Changed, Changes, Database, Queryable } from './database.ts';
 import { Listener } from './listener.ts';
 
 export interface ChangesOptions {
@@ -62,7 +62,9 @@ class NotifiedChanges implements Changes {
   readonly #listener: Listener;
   readonly #name: string;
   readonly #replyChannel: string;
-  readonly #subscribers = new Map<string, ((id: string | null) => void)[]>();
+  readonly #subscribers = new Map<string, Changed[]>();
+  /** What subscribers are still busy with. */
+  readonly #handling = new Set<Promise<void>>();
   readonly #rounds = new Map<number, Round>();
   /** Names of the processes that are known to live, or were a lease ago. */
   readonly #members = new Set<string>();
@@ -88,7 +90,7 @@ class NotifiedChanges implements Changes {
     for (const name of await this.#listening()) this.#members.add(name);
   }
 
-  subscribe(topic: string, changed: (id: string | null) => void): void {
+  subscribe(topic: string, changed: Changed): void {
     const subscribers = this.#subscribers.get(topic) ?? [];
     subscribers.push(changed);
     this.#subscribers.set(topic, subscribers);
@@ -188,7 +190,7 @@ class NotifiedChanges implements Changes {
         for (const changed of this.#subscribers.get(message[1]) ?? []) this.#call(changed, message[2]);
         break;
       case 'sync':
-        void this.#listener.notify(message[1], `${message[2]} ${this.#name}`);
+        void this.#answer(message[1], message[2]);
         break;
       case 'hello':
         this.#arrived(message[1]);
@@ -198,6 +200,11 @@ class NotifiedChanges implements Changes {
         for (const number of this.#rounds.keys()) this.#answered(number, message[1]);
         break;
     }
+  }
+
+  async #answer(replyChannel: string, round: number): Promise<void> {
+    if (this.#handling.size > 0) await Promise.all(this.#handling);
+    await this.#listener.notify(replyChannel, `${round} ${this.#name}`);
   }
 
   /** What was asked while it was away has to be asked again. */
@@ -220,11 +227,15 @@ class NotifiedChanges implements Changes {
   }
 
   /** One subscriber's fault must not keep the others from hearing, nor from being told of. */
-  #call(changed: (id: string | null) => void, id: string | null): void {
+  #call(changed: Changed, id: string | null): void {
+    const failed = (error: unknown) => this.#options.log.error('a subscriber of changes failed', { error });
     try {
-      changed(id);
+      const busy: unknown = changed(id);
+      if (!(busy instanceof Promise)) return;
+      const handled = busy.catch(failed).finally(() => this.#handling.delete(handled));
+      this.#handling.add(handled);
     } catch (error) {
-      this.#options.log.error('a subscriber of changes failed', { error });
+      failed(error);
     }
   }
 }

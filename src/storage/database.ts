@@ -47,13 +47,17 @@ export interface Database extends Queryable {
 export interface Changes {
   /**
    * `changed` is called in every process (this one too) with the announced id; with null after a lost connection: forget
-   * everything. It must be done with forgetting when it returns.
+   * everything. It must be done with forgetting when it returns, or when the promise that it returns is fulfilled: what
+   * reads anew keeps the write waiting, for the length of a lease at most.
    */
-  subscribe(topic: string, changed: (id: string | null) => void): void;
+  subscribe(topic: string, changed: Changed): void;
   /** @param ids at most 1000 characters each */
   announce(tx: Queryable, topic: string, ...ids: readonly string[]): Promise<{ settled(): Promise<void> }>;
   close(): Promise<void>;
 }
+
+/** @param id null: anything may have changed */
+export type Changed = ((id: string | null) => void) | ((id: string | null) => Promise<void>);
 
 export interface DatabaseOptions {
   target: Target;
