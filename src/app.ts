@@ -185,6 +185,10 @@ export async function createApp({
     },
   });
   const readiness = { ready: false };
+  const spendEntered = async () => {
+    await sleep(clock, OTHERS_ENTER_MS);
+    await spend.flush();
+  };
   const server: HttpServer = createHttpServer<Caller>({
     operations: operations({
       workspaces: {
@@ -193,13 +197,10 @@ export async function createApp({
         clock,
         knowsModel: (name) => catalog.find(name) !== undefined,
         toolName: (name) => fromWireName(name, namespace),
-        spendEntered: async () => {
-          await sleep(clock, OTHERS_ENTER_MS);
-          await spend.flush();
-        },
+        spendEntered,
         ended: [endGuardrails(changes), endMappings],
       },
-      access: { database, changes, clock, usageOf: (keyIds) => spend.usageOf(keyIds) },
+      access: { database, changes, clock, usageOf: (keyIds) => spend.usageOf(keyIds), spendEntered },
       guardrails: { database, changes, clock },
       scim,
       signIn: { database, changes, clock, authenticate: (headers) => access.authenticate(headers) },

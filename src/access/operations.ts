@@ -25,6 +25,8 @@ export interface OperationParts {
   changes: Changes;
   clock: Clock;
   usageOf: UsageOf;
+  /** Resolves when what every process had settled before the call is in the database. */
+  spendEntered(): Promise<void>;
 }
 
 const PAGE_SIZE = 100;
@@ -143,7 +145,7 @@ function updateKey(parts: OperationParts): Operation<Caller> {
       const { database, changes, clock, usageOf } = parts;
       const { organizationId } = exchange.caller;
       const hash = hashOf(exchange);
-      const { key, change } = await database.transaction(async (tx) => {
+      const { key, isNewLimit, change } = await database.transaction(async (tx) => {
         const before = await lockedKey(tx, organizationId, hash);
         const terms = changedTerms(before, exchange.body as schema.UpdateKeyBody);
         if (!terms.disabled && !(await store.hasWorkspace(tx, organizationId, before.caller.workspaceId))) {
@@ -154,13 +156,24 @@ function updateKey(parts: OperationParts): Operation<Caller> {
         const states = { before: keyState(before), after: keyState(key) };
         await recordChange(tx, authorOf(exchange), { action: 'key.updated', ...keyResource(key), ...states });
         const hashes = [hash, ...(await aliasHashes(tx, key.caller.keyId))];
-        return { key, change: await changes.announce(tx, KEYS_TOPIC, ...hashes) };
+        const isNewLimit = terms.limitNano !== null && countsAnew(before.caller, terms);
+        return { key, isNewLimit, change: await changes.announce(tx, KEYS_TOPIC, ...hashes) };
       });
       await change.settled();
+      // What was spent while nobody watched this window is in no lease.
+      if (isNewLimit) await parts.spendEntered();
       const usage = await usageOf([key.caller.keyId]);
       exchange.reply(200, { data: keyReply(key, usage.get(key.caller.keyId)) });
     },
   };
+}
+
+type LimitTerms = Pick<Caller, 'limitNano' | 'limitReset' | 'includeByokInLimit'>;
+
+/** Whether another window, or other spend, is limited than before. */
+function countsAnew(before: LimitTerms, after: LimitTerms): boolean {
+  const { limitNano, limitReset, includeByokInLimit } = before;
+  return limitNano === null || limitReset !== after.limitReset || includeByokInLimit !== after.includeByokInLimit;
 }
 
 function deleteKey(parts: OperationParts): Operation<Caller> {

@@ -48,7 +48,7 @@ export class KeyProcess {
     let started: KeyProcess | undefined;
     const usageOf = async () => started?.usage ?? new Map();
     const server = createHttpServer<Caller>({
-      operations: keyOperations({ database, changes, clock, usageOf }),
+      operations: keyOperations({ database, changes, clock, usageOf, spendEntered: async () => {} }),
       authenticate: (headers) => access.authenticate(headers),
       admit: (caller, required) => access.permit(caller, required),
       userId: (caller) => caller.organizationId,
