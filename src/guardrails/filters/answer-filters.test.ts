@@ -51,7 +51,7 @@ async function whole(builtins: BuiltinFilter[], patterns: PatternFilter[], text:
   const filters = (await Filters.of(given(builtins, patterns)))!;
   const matches = filters
     .matches(text, true, new Effort(systemClock))
-    .sort((a, b) => a.start - b.start || b.end - a.end);
+    .sort((a, b) => a.start - b.start || b.end - a.end || (a.filter.label < b.filter.label ? -1 : 1));
   let result = '';
   let at = 0;
   for (const { start, end, filter } of matches) {

@@ -199,7 +199,7 @@ export class ScreenedText {
     }
     for (const match of found) this.#screening.note(match, this.#text, this.#base);
     this.#found.push(...found.filter(({ filter }) => filter.action === 'redact'));
-    this.#found.sort((a, b) => a.start - b.start || b.end - a.end);
+    this.#found.sort((a, b) => a.start - b.start || b.end - a.end || (a.filter.label < b.filter.label ? -1 : 1));
     this.#merge(sure);
     // A place that may still grow into the next one waits as a whole.
     const open = this.#found.find(({ end }) => end > sure);

@@ -188,10 +188,12 @@ function programOf(expression: Expression): Program {
 export class PatternSet {
   readonly #set: InstanceType<Engine['RE2Set']>;
   readonly #expressions: readonly Expression[];
+  readonly #screens: readonly Screen[];
 
   private constructor(set: InstanceType<Engine['RE2Set']>, expressions: readonly Expression[]) {
     this.#set = set;
     this.#expressions = expressions;
+    this.#screens = expressions.map((expression) => new Screen(factsOf(programOf(expression))));
   }
 
   static async of(patterns: readonly string[]): Promise<PatternSet> {
@@ -207,6 +209,13 @@ export class PatternSet {
 
   /** Which patterns match somewhere in the text. RE2 is linear in the text, and in the pattern as well. */
   matching(text: string, effort: Effort): readonly number[] {
+    let lower: string | undefined;
+    const lowered = () => {
+      lower ??= text.toLowerCase();
+      return lower;
+    };
+    // Most texts hold nothing of what any pattern needs, and seeking a few letters is cheap.
+    if (!this.#screens.some((screen) => screen.admits(text, lowered))) return [];
     return effort.through(text, (piece) => this.#set.match(piece));
   }
 
