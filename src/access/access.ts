@@ -4,7 +4,6 @@ import type { Clock } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { Access as RequiredAccess } from '../http/operation.ts';
 import type { Changes, Database } from '../storage/database.ts';
-import { presentedKeys } from './aliases/store.ts';
 import { Authenticator } from './authenticator.ts';
 import { bootstrap, type ChosenTokens, type FirstKey } from './bootstrap.ts';
 import {
@@ -15,6 +14,7 @@ import {
   NO_TERMS,
   type WorkspaceTerms,
 } from './caller.ts';
+import { presentedKeys } from './store.ts';
 
 export interface AccessParts {
   database: Database;

@@ -61,8 +61,8 @@ interface KeyRow extends Omit<KeyFacts, 'expiresAt'> {
   updatedAt: Date | null;
 }
 
-const SELECT_KEYS = `
-  select k.id as "keyId", k.hash as "keyHash", k.kind, k.name, k.label, k.creator_user_id as "userId",
+const selectKeys = (more = '') => `
+  select ${more} k.id as "keyId", k.hash as "keyHash", k.kind, k.name, k.label, k.creator_user_id as "userId",
          k.organization_id as "organizationId",
          coalesce(k.workspace_id::text, o.default_workspace_id::text, '') as "workspaceId",
          k.limit_nano as "limitNano", k.limit_reset as "limitReset", k.include_byok_in_limit as "includeByokInLimit",
@@ -75,6 +75,42 @@ const SELECT_KEYS = `
     left join workspaces w on w.id = k.workspace_id
     left join members m on m.organization_id = k.organization_id and m.user_id = k.creator_user_id
    where k.deleted_at is null`;
+
+const SELECT_KEYS = selectKeys();
+
+/** A key as it was presented. */
+export interface PresentedKey extends StoredKey {
+  readonly presentedHash: string;
+  /** Wall time in ms at which this secret of the key ends; null: with the key. */
+  readonly aliasExpiresAt: number | null;
+}
+
+interface PresentedRow extends KeyRow {
+  /** Those of the key's other secrets that were presented. */
+  aliases: { hash: string; expiresAt: string | null }[] | null;
+}
+
+/** The keys of any kind that the secrets with these hashes stand for. In one statement, since requests wait for it. */
+export async function presentedKeys(db: Queryable, hashes: readonly string[]): Promise<PresentedKey[]> {
+  const rows = await db.query<PresentedRow>(
+    `${selectKeys(`(select jsonb_agg(jsonb_build_object('hash', a.hash, 'expiresAt', a.expires_at))
+        from key_aliases a where a.key_id = k.id and a.hash = any($1)) as aliases,`)}
+      and k.hash = any($1::text[] || array(
+        select own.hash from key_aliases a join api_keys own on own.id = a.key_id where a.hash = any($1)))`,
+    [hashes],
+  );
+  const asked = new Set(hashes);
+  return rows.flatMap(({ aliases, ...row }) => {
+    const key = storedKey(row);
+    const own = { ...key, presentedHash: row.keyHash, aliasExpiresAt: null };
+    const others = (aliases ?? []).map(({ hash, expiresAt }) => ({
+      ...key,
+      presentedHash: hash,
+      aliasExpiresAt: expiresAt === null ? null : Date.parse(expiresAt),
+    }));
+    return asked.has(row.keyHash) ? [...others, own] : others;
+  });
+}
 
 /** The keys of any kind among `hashes` that exist. */
 export async function keysByHash(db: Queryable, hashes: readonly string[]): Promise<StoredKey[]> {

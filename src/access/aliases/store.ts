@@ -1,6 +1,5 @@
 /** The SQL of a key's other secrets. */
 import type { Queryable } from '../../storage/database.ts';
-import { keysByHash, type StoredKey } from '../store.ts';
 
 export interface Alias {
   hash: string;
@@ -8,30 +7,6 @@ export interface Alias {
   label: string | null;
   createdAt: Date;
   expiresAt: Date | null;
-}
-
-/** A key as it was presented. */
-export interface PresentedKey extends StoredKey {
-  readonly presentedHash: string;
-  /** Wall time in ms at which this secret of the key ends; null: with the key. */
-  readonly aliasExpiresAt: number | null;
-}
-
-/** The keys of any kind that the secrets with these hashes stand for. */
-export async function presentedKeys(db: Queryable, hashes: readonly string[]): Promise<PresentedKey[]> {
-  const own = await keysByHash(db, hashes);
-  const found: PresentedKey[] = own.map((key) => ({ ...key, presentedHash: key.caller.keyHash, aliasExpiresAt: null }));
-  const missing = new Set(hashes).difference(new Set(found.map(({ presentedHash }) => presentedHash)));
-  if (missing.size === 0) return found;
-  const aliases = await db.query<Alias>(`${SELECT_ALIASES} where a.hash = any($1)`, [[...missing]]);
-  if (aliases.length === 0) return found;
-  const named = await keysByHash(db, [...new Set(aliases.map(({ keyHash }) => keyHash))]);
-  const keys = new Map(named.map((key) => [key.caller.keyHash, key]));
-  for (const { hash, keyHash, expiresAt } of aliases) {
-    const key = keys.get(keyHash);
-    if (key) found.push({ ...key, presentedHash: hash, aliasExpiresAt: expiresAt?.getTime() ?? null });
-  }
-  return found;
 }
 
 const SELECT_ALIASES = `
