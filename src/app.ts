@@ -7,8 +7,9 @@ import { type Clock, sleep } from './base/clock.ts';
 import type { Config, Limits } from './base/config.ts';
 import { type Log, redact } from './base/log.ts';
 import { createNamespace, fromWireName } from './base/namespace.ts';
+import { endOwnKeys, followOwnKeys } from './byok/index.ts';
 import { createResponseCache } from './cache/index.ts';
-import { buildCatalog, createStatistics, type Facts, loadFacts } from './catalog/index.ts';
+import { buildCatalog, type Catalog, createStatistics, type Facts, loadFacts } from './catalog/index.ts';
 import { recordReload } from './configuration-change.ts';
 import { createEgress } from './egress/index.ts';
 import { endGuardrails, guardrailsReader } from './guardrails/index.ts';
@@ -31,7 +32,9 @@ import { operations } from './operations.ts';
 import { createTransport, Discovery, KINDS, type LocalServer, outgoingOf, providersFrom } from './providers/index.ts';
 import { Limiter } from './rate-limits/index.ts';
 import { endMappings, oneWriter, SyncRunner } from './scim/index.ts';
+import { Sealing, SealingError } from './sealing/index.ts';
 import { createSpend, followBalance } from './spend/index.ts';
+import { StartError } from './start-error.ts';
 import { openChanges } from './storage/changes.ts';
 import type { Target } from './storage/connection.ts';
 import { openDatabase } from './storage/database.ts';
@@ -97,6 +100,14 @@ export async function createApp({
     ...{ database, changes, clock },
     termsOf: createTerms(database),
     guardrailsOf: guardrailsReader(database),
+  });
+  const sealing = new Sealing({ database, clock, settings: config.sealing });
+  const ownKeys = await followOwnKeys({
+    ...{ database, changes, clock, log, sealing },
+    providers: () => settings.providers,
+    otherNames: (modelId) => lastingNames(catalog, modelId),
+  }).catch((error: unknown) => {
+    throw error instanceof SealingError ? new StartError(error.message, { cause: error }) : error;
   });
   const limiter = new Limiter({ database, changes, clock, log });
   const transport = createTransport({ clock, log, ...outgoingOf(config) });
@@ -198,10 +209,11 @@ export async function createApp({
         knowsModel: (name) => catalog.find(name) !== undefined,
         toolName: (name) => fromWireName(name, namespace),
         spendEntered,
-        ended: [endGuardrails(changes), endMappings],
+        ended: [endGuardrails(changes), endMappings, endOwnKeys(changes)],
       },
       access: { database, changes, clock, usageOf: (keyIds) => spend.usageOf(keyIds), spendEntered },
       guardrails: { database, changes, clock },
+      byok: { database, changes, clock, sealing, providers: () => settings.providers },
       scim,
       signIn: { database, changes, clock, authenticate: (headers) => access.authenticate(headers) },
       inference,
@@ -269,6 +281,7 @@ export async function createApp({
       await statistics.close();
       await cache.close();
       await transcripts.close();
+      ownKeys.close();
       await changes.close();
       await database.close();
       log.flush();
@@ -284,6 +297,12 @@ function catalogOf(config: Config, local: Config['providers'], facts: Facts) {
     for (const header of Object.values(headers)) if (header.reveal().length >= 16) redact(header.reveal());
   }
   return buildCatalog(providers, providersFrom({ providers }), KINDS, facts);
+}
+
+/** What the facts call a model whose id the configuration chose. */
+function lastingNames(catalog: Catalog, modelId: string): string[] {
+  const facts = catalog.find(modelId)?.facts;
+  return facts === undefined ? [] : [facts.id, facts.canonical_slug];
 }
 
 function httpLimits(limits: Limits): Partial<HttpLimits> {

@@ -1,12 +1,14 @@
 /** Every step of the schema, one line a folder; the numbers in their names give the order. */
 import { accessMigrations } from './access/index.ts';
 import { auditMigrations } from './audit/index.ts';
+import { byokMigrations } from './byok/index.ts';
 import { cacheMigrations } from './cache/index.ts';
 import { statisticsMigrations } from './catalog/index.ts';
 import { guardrailMigrations } from './guardrails/index.ts';
 import { inferenceMigrations } from './inference/index.ts';
 import { rateLimitMigrations } from './rate-limits/index.ts';
 import { scimMigrations } from './scim/index.ts';
+import { sealingMigrations } from './sealing/index.ts';
 import { signInMigrations } from './sign-in/index.ts';
 import { spendMigrations } from './spend/index.ts';
 import type { Migration } from './storage/migrate.ts';
@@ -22,6 +24,8 @@ export const migrations: readonly Migration[] = [
   ...statisticsMigrations,
   ...cacheMigrations,
   ...transcriptMigrations,
+  ...sealingMigrations,
+  ...byokMigrations,
   ...rateLimitMigrations,
   ...signInMigrations,
   ...scimMigrations,

@@ -2,6 +2,7 @@
 import { type AccessOperationParts, type Caller, keyOperations } from './access/index.ts';
 import { type AnalyticsParts, analyticsOperations } from './analytics/index.ts';
 import { type AuditParts, auditOperations } from './audit/index.ts';
+import { type OwnKeyParts, ownKeyOperations } from './byok/index.ts';
 import { catalogOperations } from './catalog/index.ts';
 import { type GuardrailParts, guardrailOperations, policyOf } from './guardrails/index.ts';
 import { healthOperations, type Readiness } from './health.ts';
@@ -24,6 +25,7 @@ export interface OperationParts {
   access: AccessOperationParts;
   workspaces: WorkspaceOperationParts;
   guardrails: GuardrailParts;
+  byok: OwnKeyParts;
   scim: ScimParts;
   signIn: SignInParts;
   inference: InferenceParts;
@@ -42,6 +44,7 @@ export function operations(parts: OperationParts): Operation<Caller>[] {
     ...keyOperations(parts.access),
     ...workspaceOperations(parts.workspaces),
     ...guardrailOperations(parts.guardrails),
+    ...ownKeyOperations(parts.byok),
     ...scimOperations(parts.scim),
     ...signInOperations(parts.signIn),
     ...spendOperations<Caller>({

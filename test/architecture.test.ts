@@ -220,6 +220,8 @@ test('migrations have unique numbers, ascending, each in the range of its folder
     catalog: [60, 69],
     cache: [70, 79],
     transcripts: [70, 79],
+    sealing: [90, 90],
+    byok: [91, 99],
     'rate-limits': [100, 109],
     'sign-in': [140, 149],
     scim: [110, 119],

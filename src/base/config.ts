@@ -66,12 +66,13 @@ export function loadConfig({ kinds, ...inputs }: Inputs & { kinds: readonly Kind
   const problems: Problem[] = [];
   const environment = new Environment(inputs, problems);
   const yaml = readYaml(inputs, environment, problems);
+  const place = placeOf(environment, inputs.cwd);
   const config: Config = {
     file: yaml.file,
     host: environment.text('GATEHOUSE_HOST'),
     port: environment.port(),
     tls: tls(environment),
-    ...placeOf(environment, inputs.cwd),
+    ...place,
     workers: environment.workers(),
     namespace: environment.namespace(),
     requestLogShare: environment.requestLogShare(),
@@ -82,6 +83,7 @@ export function loadConfig({ kinds, ...inputs }: Inputs & { kinds: readonly Kind
       inference: environment.firstKey('GATEHOUSE_INFERENCE_KEY'),
     },
     outgoing: readOutgoing(environment),
+    sealing: environment.sealing(place.dataDir),
     ...readBody(yaml.field, kinds, environment),
   };
   if (problems.length > 0) throw new ConfigError(problems.toSorted(inOrder));
@@ -99,6 +101,8 @@ export function needsRestart(running: Config, loaded: Config): string[] {
   const changed: string[] = fixed.filter((name) => running[name] !== loaded[name]);
   if (running.databaseUrl?.reveal() !== loaded.databaseUrl?.reveal()) changed.push('databaseUrl');
   if ((running.tls === null) !== (loaded.tls === null)) changed.push('tls');
+  const kek = ({ sealing: { key, file } }: Config) => key?.reveal() ?? file;
+  if (kek(running) !== kek(loaded)) changed.push('sealing');
   return changed;
 }
 

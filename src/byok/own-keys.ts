@@ -4,7 +4,8 @@
 export interface OwnKeyCaller {
   readonly organizationId: string;
   readonly workspaceId: string;
-  readonly keyHash: string;
+  /** Of the key's row: a key that gets another secret stays. */
+  readonly keyId: string;
   readonly userId: string | null;
 }
 
@@ -35,4 +36,10 @@ export interface OwnKeys {
    * @param provider id and kind of a configured provider
    */
   of(caller: OwnKeyCaller, provider: { id: string; kindId: string }, modelId: string): readonly OwnKey[];
+  /**
+   * Whether this model may not be asked at this provider over the gateway's own credentials, because one of the caller's
+   * own keys says so: one that is `is_byok_only`, for whatever models it is, or one for this model that is `is_required`.
+   * Also by the word of a key that cannot be opened, and so is not among those of `of`.
+   */
+  closes(caller: OwnKeyCaller, provider: { id: string; kindId: string }, modelId: string): boolean;
 }

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { Secret } from '../secret.ts';
 import type { Problem } from './problems.ts';
 import { CREDENTIAL, type KindFacts } from './provider-readers.ts';
-import type { LogLevel, MetricsSettings } from './settings.ts';
+import type { LogLevel, MetricsSettings, SealingSettings } from './settings.ts';
 
 export interface Variable {
   name: string;
@@ -22,6 +22,13 @@ export const VARIABLES: readonly Variable[] = [
   { name: 'GATEHOUSE_NAMESPACE', fallback: 'svc', meaning: 'Token that stands for our own name on the wire.' },
   { name: 'GATEHOUSE_MANAGEMENT_KEY', fallback: '', meaning: 'Becomes the management key on the first start.' },
   { name: 'GATEHOUSE_INFERENCE_KEY', fallback: '', meaning: 'Becomes the inference key on the first start.' },
+  {
+    name: 'GATEHOUSE_KEK_FILE',
+    fallback: '',
+    meaning:
+      'File of the key (32 bytes in base64) that stored credentials are sealed under; default `keys/kek` in the data folder, which makes itself.',
+  },
+  { name: 'GATEHOUSE_KEK', fallback: '', meaning: 'That key itself, instead of a file.' },
   { name: 'GATEHOUSE_TLS_CERT_FILE', fallback: '', meaning: 'Certificate chain (PEM); serves TLS with the key below.' },
   { name: 'GATEHOUSE_TLS_KEY_FILE', fallback: '', meaning: 'Private key (PEM) of the certificate.' },
   {
@@ -188,6 +195,16 @@ export class Environment {
     if (value === undefined) return null;
     if (!CREDENTIAL.test(value) || value.length < 24) this.fail(name, 'must be 24 or more characters without spaces');
     return new Secret(value);
+  }
+
+  /** Whether the key fits is told by who reads it. */
+  sealing(dataDir: string): SealingSettings {
+    const [key, file] = [this.secret('GATEHOUSE_KEK'), this.get('GATEHOUSE_KEK_FILE')];
+    if (key !== null && file !== undefined) {
+      this.fail('GATEHOUSE_KEK', 'and GATEHOUSE_KEK_FILE are both set; only one may be');
+    }
+    const named = file !== undefined;
+    return { key, named, file: named ? path.resolve(this.#inputs.cwd, file) : path.join(dataDir, 'keys', 'kek') };
   }
 
   /** The credential of a provider: `X`, or the content of the file that `X_FILE` names. */

@@ -32,6 +32,7 @@ export interface Config {
   /** Become the first keys on the first start, when given. */
   firstKeys: { management: Secret | null; inference: Secret | null };
   outgoing: OutgoingSettings;
+  sealing: SealingSettings;
   account: AccountSettings;
   hosts: HostSettings;
   /** Addresses and networks whose `X-Forwarded-*` headers count. */
@@ -50,6 +51,16 @@ export interface Config {
 export interface MetricsSettings {
   access: 'key' | 'open' | 'off';
   token: Secret | null;
+}
+
+/** Where the key of the installation is that values are sealed under in the end (`sealing/`). */
+export interface SealingSettings {
+  /** GATEHOUSE_KEK: the key itself, in base64. */
+  key: Secret | null;
+  /** Absolute; of no concern where the key itself is given. */
+  file: string;
+  /** The file is one that the operator has named and made; otherwise it is made when it is first needed. */
+  named: boolean;
 }
 
 /** PEM texts. */

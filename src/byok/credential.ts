@@ -1,0 +1,107 @@
+/** Credentials as customers give them: checked as those of the configuration are, and what may be shown of them. */
+import { createPrivateKey } from 'node:crypto';
+import { maskToken } from '../access/index.ts';
+import { CREDENTIAL } from '../base/config/provider-readers.ts';
+import { invalidField } from '../base/errors.ts';
+import type { ProviderKind } from '../providers/index.ts';
+
+export interface Credential {
+  /** In the form in which one of the kind is configured. */
+  value: string;
+  label: string;
+}
+
+const GOOGLE = 'googleapis.com';
+/** Beside the secrets of the document; everything else in it is left out. */
+const ACCOUNT_MEMBERS = ['project_id', 'private_key_id', 'client_id', 'region'] as const;
+
+/** Throws GatewayError 400 for `key`; no message holds anything of the text. */
+export function readCredential(kind: ProviderKind, text: string): Credential {
+  const trimmed = text.trim();
+  if (trimmed === '') throw invalidField('key', 'must not be blank');
+  if (kind.credentialDocument) return readAccount(trimmed);
+  if (/^[{[]/.test(trimmed)) {
+    if (kind.id === 'bedrock') return readAwsKeys(trimmed);
+    throw invalidField('key', `must be the key itself and no document, as ${kind.name} takes it in a header`);
+  }
+  if (!CREDENTIAL.test(trimmed)) throw notForHeader('key');
+  return { value: trimmed, label: maskToken(trimmed) };
+}
+
+/**
+ * The key file of a service account. Other documents that Google's tools take name files and addresses of the machine that
+ * signs in, which are no business of a customer.
+ */
+function readAccount(text: string): Credential {
+  const document = parse(text);
+  if (document['type'] !== 'service_account') {
+    throw invalidField('key', 'must be the key file of a service account: its type must be service_account');
+  }
+  const universe = document['universe_domain'];
+  if (universe !== undefined && universe !== GOOGLE)
+    throw invalidField('key', `has a universe_domain beside ${GOOGLE}`);
+  const [email, key] = [member(document, 'client_email'), member(document, 'private_key')];
+  try {
+    createPrivateKey(key);
+  } catch {
+    throw invalidField('key', 'has a private_key that is none: it must be in PEM, with its line breaks');
+  }
+  const others = ACCOUNT_MEMBERS.flatMap((name) =>
+    document[name] === undefined ? [] : [[name, member(document, name)]],
+  );
+  const account = { type: 'service_account', client_email: email, private_key: key, ...Object.fromEntries(others) };
+  return { value: JSON.stringify(account), label: masked(email) };
+}
+
+/** AWS keys, by the names of AWS's tools or with underscores. */
+function readAwsKeys(text: string): Credential {
+  const document = parse(text);
+  const named = (long: string, short: string) => member(document, document[long] === undefined ? short : long, long);
+  const accessKeyId = named('accessKeyId', 'access_key_id');
+  const secretAccessKey = named('secretAccessKey', 'secret_access_key');
+  const session = document['sessionToken'] ?? document['session_token'];
+  const sessionToken = session === undefined ? undefined : named('sessionToken', 'session_token');
+  const region = document['region'] === undefined ? undefined : member(document, 'region');
+  const value = JSON.stringify({ accessKeyId, secretAccessKey, sessionToken, region });
+  for (const one of [accessKeyId, secretAccessKey, sessionToken]) {
+    if (one !== undefined && !CREDENTIAL.test(one)) throw notForHeader('key');
+  }
+  return { value, label: masked(accessKeyId) };
+}
+
+/** Those parts of a value that was read here that no text may show. */
+export function secretsIn(value: string): string[] {
+  if (!value.startsWith('{')) return [value];
+  const { private_key, secretAccessKey, sessionToken } = JSON.parse(value) as Record<string, string>;
+  return [private_key, secretAccessKey, sessionToken].filter((secret) => secret !== undefined);
+}
+
+function parse(text: string): Record<string, unknown> {
+  try {
+    const document: unknown = JSON.parse(text);
+    if (typeof document === 'object' && document !== null && !Array.isArray(document)) {
+      return document as Record<string, unknown>;
+    }
+  } catch {
+    // The parser's message would quote the text.
+  }
+  throw invalidField('key', 'must be a JSON document with the members of a key file');
+}
+
+function member(document: Record<string, unknown>, name: string, shown = name): string {
+  const value = document[name];
+  if (typeof value === 'string' && value !== '') return value;
+  throw invalidField('key', `must be a document whose member ${shown} is a text`);
+}
+
+function notForHeader(path: string) {
+  return invalidField(
+    path,
+    'must be without spaces and control characters, as a header carries it, and of 8192 at most',
+  );
+}
+
+/** An address or an id: enough of both ends to know it again. */
+function masked(text: string): string {
+  return text.length < 12 ? '...' : `${text.slice(0, 4)}...${text.slice(-4)}`;
+}

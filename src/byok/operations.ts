@@ -1,0 +1,238 @@
+/** The operations on own keys (wire/keys.md, `/byok`). */
+import { isDeepStrictEqual } from 'node:util';
+import type { TSchema } from 'typebox';
+import { type Caller, chosenWorkspace, namedKeys } from '../access/index.ts';
+import { authorOf, recordChange } from '../audit/index.ts';
+import type { Clock } from '../base/clock.ts';
+import type { ProviderSettings } from '../base/config.ts';
+import { GatewayError, invalidField } from '../base/errors.ts';
+import { uuidv7 } from '../base/ids.ts';
+import type { Exchange, Operation } from '../http/operation.ts';
+import type { ProviderKind } from '../providers/index.ts';
+import { type Sealing, SealingError } from '../sealing/index.ts';
+import type { Changes, Database, Queryable } from '../storage/database.ts';
+import { type Credential, readCredential } from './credential.ts';
+import { changedSettings, ownKeyReply, ownKeyResource, ownKeyState, USUAL_SETTINGS } from './key.ts';
+import * as schema from './schema.ts';
+import { PURPOSE, SEALED_COLUMN, TOPIC } from './sealed.ts';
+import { kindOf, knownSlugs } from './slugs.ts';
+import * as store from './store.ts';
+
+export interface OwnKeyParts {
+  database: Database;
+  changes: Changes;
+  clock: Clock;
+  sealing: Sealing;
+  /** As they are configured now. */
+  providers(): readonly ProviderSettings[];
+}
+
+/** Of one organization; all of them are in the memory of every process. */
+const MAX_OWN_KEYS = 1_000;
+const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
+const TAG = 'Own provider keys';
+
+/** Looks into `parts` only when a request comes. */
+export function ownKeyOperations(parts: OwnKeyParts): Operation<Caller>[] {
+  return [listOwnKeys(parts), createOwnKey(parts), getOwnKey(parts), updateOwnKey(parts), deleteOwnKey(parts)];
+}
+
+function listOwnKeys(parts: OwnKeyParts): Operation<Caller> {
+  return {
+    id: 'listBYOKKeys',
+    method: 'GET',
+    path: '/byok',
+    summary: 'Own keys that a workspace may use, by provider, in the order in which they are tried',
+    tag: TAG,
+    access: 'management',
+    query: schema.ListOwnKeysQuerySchema,
+    replies: ok('One page; the default workspace unless `workspace_id` names another', schema.OwnKeyListEnvelope),
+    async handle(exchange) {
+      const { database } = parts;
+      const { organizationId } = exchange.caller;
+      const query = exchange.query as schema.ListOwnKeysQuery;
+      const workspaceId = await chosenWorkspace(database, organizationId, query.workspace_id?.toLowerCase());
+      const { offset = 0, limit = 50, provider } = query;
+      const { keys, total } = await store.listOwnKeys(database, {
+        ...{ organizationId, workspaceId, provider, offset, limit },
+      });
+      exchange.reply(200, { data: keys.map(ownKeyReply), total_count: total });
+    },
+  };
+}
+
+function createOwnKey(parts: OwnKeyParts): Operation<Caller> {
+  return {
+    id: 'createBYOKKey',
+    method: 'POST',
+    path: '/byok',
+    summary: 'Give an own key at a provider; it is tried after those that are there',
+    tag: TAG,
+    access: 'management',
+    body: { schema: schema.CreateOwnKeySchema },
+    replies: { 201: { description: 'The own key; its credential is never shown', schema: schema.OwnKeyEnvelope } },
+    async handle(exchange) {
+      const { database, changes, clock } = parts;
+      const { organizationId } = exchange.caller;
+      const body = exchange.body as schema.CreateOwnKeyBody;
+      const credential = readCredential(kindNamed(body.provider, parts), body.key);
+      const createdAt = new Date(clock.now());
+      const id = uuidv7(createdAt.getTime());
+      const sealed = await sealedValue(parts, id, credential);
+      const { key, change } = await database.transaction(async (tx) => {
+        if ((await store.countOwnKeys(tx, organizationId)) >= MAX_OWN_KEYS) {
+          const message = `the organization has ${MAX_OWN_KEYS} own keys, which is the most`;
+          throw new GatewayError('invalid_request', message);
+        }
+        const given = body.workspace_id;
+        const workspaceId = given === null ? null : await chosenWorkspace(tx, organizationId, given?.toLowerCase());
+        await store.insertOwnKey(tx, {
+          ...changedSettings(USUAL_SETTINGS, body, await keyIdsOf(tx, organizationId, body)),
+          ...{ id, organizationId, workspaceId, provider: body.provider, sealed, createdAt },
+          label: credential.label,
+          sealedAt: createdAt,
+          sortOrder: await store.nextPlace(tx, organizationId, body.provider),
+        });
+        const key = await existing(tx, organizationId, id);
+        const created = { action: 'byok_key.created', ...ownKeyResource(key), after: ownKeyState(key) } as const;
+        await recordChange(tx, authorOf(exchange), created);
+        return { key, change: await changes.announce(tx, TOPIC, id) };
+      });
+      await change.settled();
+      exchange.reply(201, { data: ownKeyReply(key) });
+    },
+  };
+}
+
+function getOwnKey(parts: OwnKeyParts): Operation<Caller> {
+  return {
+    id: 'getBYOKKey',
+    method: 'GET',
+    path: '/byok/{id}',
+    summary: 'One own key',
+    tag: TAG,
+    access: 'management',
+    params: schema.OwnKeyParamsSchema,
+    replies: ok('The own key', schema.OwnKeyEnvelope),
+    async handle(exchange) {
+      const key = await existing(parts.database, exchange.caller.organizationId, idOf(exchange));
+      exchange.reply(200, { data: ownKeyReply(key) });
+    },
+  };
+}
+
+function updateOwnKey(parts: OwnKeyParts): Operation<Caller> {
+  return {
+    id: 'updateBYOKKey',
+    method: 'PATCH',
+    path: '/byok/{id}',
+    summary: 'Change an own key; another credential takes the place of the present one',
+    tag: TAG,
+    access: 'management',
+    params: schema.OwnKeyParamsSchema,
+    body: { schema: schema.UpdateOwnKeySchema },
+    replies: ok('The own key as it is now, in every process', schema.OwnKeyEnvelope),
+    async handle(exchange) {
+      const { database, changes, clock } = parts;
+      const { organizationId } = exchange.caller;
+      const id = idOf(exchange);
+      const body = exchange.body as schema.UpdateOwnKeyBody;
+      const replaced = await replacement(parts, await existing(database, organizationId, id), body);
+      const { key, change } = await database.transaction(async (tx) => {
+        const before = await existing(tx, organizationId, id, true);
+        const settings = changedSettings(before, body, await keyIdsOf(tx, organizationId, body));
+        const same = isDeepStrictEqual({ ...before, ...settings }, { ...before });
+        if (same && replaced === undefined) return { key: before, change: undefined };
+        await store.updateOwnKey(tx, id, settings, new Date(clock.now()));
+        if (replaced !== undefined) await store.replaceCredential(tx, id, replaced);
+        const key = await existing(tx, organizationId, id);
+        const states = { before: ownKeyState(before), after: ownKeyState(key) };
+        await recordChange(tx, authorOf(exchange), { action: 'byok_key.updated', ...ownKeyResource(key), ...states });
+        return { key, change: await changes.announce(tx, TOPIC, id) };
+      });
+      await change?.settled();
+      exchange.reply(200, { data: ownKeyReply(key) });
+    },
+  };
+}
+
+function deleteOwnKey(parts: OwnKeyParts): Operation<Caller> {
+  return {
+    id: 'deleteBYOKKey',
+    method: 'DELETE',
+    path: '/byok/{id}',
+    summary: 'Delete an own key',
+    tag: TAG,
+    access: 'management',
+    params: schema.OwnKeyParamsSchema,
+    replies: ok('No process uses it any more', schema.DeletedEnvelope),
+    async handle(exchange) {
+      const { database, changes } = parts;
+      const { organizationId } = exchange.caller;
+      const change = await database.transaction(async (tx) => {
+        const key = await existing(tx, organizationId, idOf(exchange), true);
+        await store.deleteOwnKey(tx, key.id);
+        const deleted = { action: 'byok_key.deleted', ...ownKeyResource(key), before: ownKeyState(key) } as const;
+        await recordChange(tx, authorOf(exchange), deleted);
+        return changes.announce(tx, TOPIC, key.id);
+      });
+      await change.settled();
+      exchange.reply(200, { deleted: true });
+    },
+  };
+}
+
+function ok(description: string, replySchema: TSchema): Operation['replies'] {
+  return { 200: { description, schema: replySchema } };
+}
+
+function idOf(exchange: Exchange<Caller>): string {
+  return (exchange.params['id'] ?? '').toLowerCase();
+}
+
+async function existing(db: Queryable, organizationId: string, id: string, hold = false): Promise<store.ShownOwnKey> {
+  const found = UUID.test(id) ? await store.findOwnKey(db, organizationId, id, hold) : undefined;
+  if (found === undefined) throw new GatewayError('not_found', 'There is no own key with this id.');
+  return found;
+}
+
+function kindNamed(slug: string, parts: OwnKeyParts): ProviderKind {
+  const kind = kindOf(slug, parts.providers());
+  if (kind !== undefined) return kind;
+  throw invalidField(
+    'provider',
+    `names no provider that is known here; there are ${knownSlugs(parts.providers()).join(', ')}`,
+  );
+}
+
+/** Rows of the keys that the body's hashes name; undefined when it has no such list. */
+async function keyIdsOf(
+  tx: Queryable,
+  organizationId: string,
+  { allowed_api_key_hashes: hashes }: schema.UpdateOwnKeyBody,
+): Promise<readonly string[] | null | undefined> {
+  if (hashes == null) return hashes;
+  const known = await namedKeys(tx, organizationId, hashes);
+  return hashes.map((hash, index) => {
+    const [id] = known.get(hash) ?? [];
+    if (id === undefined) throw invalidField(`allowed_api_key_hashes[${index}]`, 'names no key of the organization');
+    return id;
+  });
+}
+
+async function replacement(parts: OwnKeyParts, before: store.ShownOwnKey, { key: text }: schema.UpdateOwnKeyBody) {
+  if (text === undefined) return undefined;
+  const credential = readCredential(kindNamed(before.provider, parts), text);
+  const sealed = await sealedValue(parts, before.id, credential);
+  return { label: credential.label, sealed, sealedAt: new Date(parts.clock.now()) };
+}
+
+async function sealedValue({ sealing }: OwnKeyParts, id: string, { value }: Credential): Promise<Buffer> {
+  try {
+    return (await sealing.sealer(PURPOSE)).seal(id, SEALED_COLUMN, value);
+  } catch (cause) {
+    if (!(cause instanceof SealingError)) throw cause;
+    const message = 'Credentials cannot be sealed on this machine at the moment; its log tells why.';
+    throw new GatewayError('server', message, { status: 503, cause });
+  }
+}

@@ -1,0 +1,94 @@
+/** Wire schemas of own keys (wire/keys.md): validation, static types and the OpenAPI document come from here. */
+import { type Static, Type } from 'typebox';
+
+const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
+const closed = { additionalProperties: false };
+
+const MAX_LISTED = 100;
+const MAX_CREDENTIAL_LENGTH = 16_384;
+
+const CredentialSchema = Type.String({
+  minLength: 1,
+  maxLength: MAX_CREDENTIAL_LENGTH,
+  writeOnly: true,
+  description: 'The credential; of some clouds a JSON document. Kept sealed and shown to nobody',
+});
+const ProviderSchema = Type.String({
+  minLength: 1,
+  maxLength: 100,
+  description: 'Id of a configured provider, or the usual name of a service, such as google-vertex',
+});
+const list = (item: Type.TString, minItems = 0) =>
+  Type.Optional(nullable(Type.Array(item, { minItems, maxItems: MAX_LISTED, description: 'null: all' })));
+
+const writable = {
+  name: Type.Optional(nullable(Type.String({ maxLength: 255 }))),
+  disabled: Type.Optional(Type.Boolean()),
+  is_fallback: Type.Optional(Type.Boolean({ description: 'Tried after the other keys; not with is_byok_only' })),
+  is_required: Type.Optional(
+    Type.Boolean({ description: "Models that it may be used for never go over this gateway's own credentials" }),
+  ),
+  is_byok_only: Type.Optional(
+    Type.Boolean({ description: "The provider is never asked over this gateway's own credentials" }),
+  ),
+  declared_zdr: Type.Optional(
+    nullable(
+      Type.Boolean({ description: 'Whether the account behind it keeps nothing; null: as known of the provider' }),
+    ),
+  ),
+  allowed_models: list(Type.String({ minLength: 1, maxLength: 400 })),
+  allowed_api_key_hashes: list(Type.String({ pattern: '^[a-f0-9]{64}$' }), 1),
+  allowed_user_ids: list(Type.String({ minLength: 1, maxLength: 200 })),
+};
+
+export const CreateOwnKeySchema = Type.Object(
+  {
+    key: CredentialSchema,
+    provider: ProviderSchema,
+    workspace_id: Type.Optional(
+      nullable(Type.String({ format: 'uuid', description: 'Default: the default workspace; null: all workspaces' })),
+    ),
+    ...writable,
+  },
+  closed,
+);
+export const UpdateOwnKeySchema = Type.Object({ key: Type.Optional(CredentialSchema), ...writable }, closed);
+
+export const ListOwnKeysQuerySchema = Type.Object(
+  {
+    offset: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),
+    workspace_id: Type.Optional(Type.String({ format: 'uuid' })),
+    provider: Type.Optional(ProviderSchema),
+  },
+  closed,
+);
+
+export const OwnKeyParamsSchema = Type.Object({ id: Type.String({ description: 'UUID of the own key' }) });
+
+export const OwnKeySchema = Type.Object({
+  id: Type.String(),
+  provider: Type.String(),
+  workspace_id: nullable(Type.String({ description: 'null: all workspaces' })),
+  name: nullable(Type.String()),
+  label: Type.String({ description: 'The credential, masked' }),
+  sort_order: Type.Integer({ description: 'Of one provider the keys are tried in this order' }),
+  disabled: Type.Boolean(),
+  is_fallback: Type.Boolean(),
+  is_required: Type.Boolean(),
+  is_byok_only: Type.Boolean(),
+  declared_zdr: nullable(Type.Boolean()),
+  allowed_models: nullable(Type.Array(Type.String())),
+  allowed_api_key_hashes: nullable(Type.Array(Type.String())),
+  allowed_user_ids: nullable(Type.Array(Type.String())),
+  created_at: Type.String(),
+});
+
+export const OwnKeyEnvelope = Type.Object({ data: OwnKeySchema });
+export const OwnKeyListEnvelope = Type.Object({ data: Type.Array(OwnKeySchema), total_count: Type.Integer() });
+export const DeletedEnvelope = Type.Object({ deleted: Type.Literal(true) });
+
+export type CreateOwnKeyBody = Static<typeof CreateOwnKeySchema>;
+export type UpdateOwnKeyBody = Static<typeof UpdateOwnKeySchema>;
+export type ListOwnKeysQuery = Static<typeof ListOwnKeysQuerySchema>;
+export type OwnKeyReply = Static<typeof OwnKeySchema>;

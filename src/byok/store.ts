@@ -1,0 +1,175 @@
+/** The SQL of own keys. Callers open the transactions; ids and times are made above. */
+import type { Queryable } from '../storage/database.ts';
+
+/** What of an own key can change after its creation, beside the credential. */
+export interface OwnKeySettings {
+  readonly name: string | null;
+  readonly disabled: boolean;
+  readonly isFallback: boolean;
+  readonly isRequired: boolean;
+  readonly isByokOnly: boolean;
+  readonly declaredZdr: boolean | null;
+  /** null: all; so in the two lists below. */
+  readonly allowedModels: readonly string[] | null;
+  /** Rows of `api_keys`. */
+  readonly allowedKeyIds: readonly string[] | null;
+  readonly allowedUserIds: readonly string[] | null;
+}
+
+export interface StoredOwnKey extends OwnKeySettings {
+  readonly id: string;
+  readonly organizationId: string;
+  /** null: every workspace. */
+  readonly workspaceId: string | null;
+  readonly provider: string;
+  readonly label: string;
+  readonly sealedAt: Date;
+  readonly sortOrder: number;
+  readonly createdAt: Date;
+}
+
+/** As the wire shows it. */
+export interface ShownOwnKey extends StoredOwnKey {
+  readonly allowedKeyHashes: readonly string[] | null;
+}
+
+export interface SealedOwnKey extends StoredOwnKey {
+  readonly sealed: Buffer;
+}
+
+const COLUMNS = `b.id, b.organization_id as "organizationId", b.workspace_id as "workspaceId", b.provider, b.name, b.label,
+  b.sealed_at as "sealedAt", b.sort_order as "sortOrder", b.disabled, b.is_fallback as "isFallback",
+  b.is_required as "isRequired", b.is_byok_only as "isByokOnly", b.declared_zdr as "declaredZdr",
+  b.allowed_models as "allowedModels", b.allowed_key_ids as "allowedKeyIds", b.allowed_user_ids as "allowedUserIds",
+  b.created_at as "createdAt"`;
+const SHOWN = `${COLUMNS}, case when b.allowed_key_ids is not null then array(
+    select k.hash from unnest(b.allowed_key_ids) with ordinality as allowed (id, place)
+      join api_keys k on k.id = allowed.id order by allowed.place) end as "allowedKeyHashes"`;
+
+export interface Page {
+  organizationId: string;
+  workspaceId: string;
+  provider: string | undefined;
+  offset: number;
+  limit: number;
+}
+
+/** Those that a workspace has and those for every workspace, by provider and in the order in which they are tried. */
+export async function listOwnKeys(db: Queryable, page: Page): Promise<{ keys: ShownOwnKey[]; total: number }> {
+  const where = `b.organization_id = $1 and (b.workspace_id = $2 or b.workspace_id is null)
+    and ($3::text is null or b.provider = $3)`;
+  const scope = [page.organizationId, page.workspaceId, page.provider ?? null];
+  const keys = await db.query<ShownOwnKey>(
+    `select ${SHOWN} from byok_keys b where ${where} order by b.provider, b.sort_order, b.id limit $4 offset $5`,
+    [...scope, page.limit, page.offset],
+  );
+  const [count] = await db.query<{ total: number }>(
+    `select count(*)::int as total from byok_keys b where ${where}`,
+    scope,
+  );
+  return { keys, total: count!.total };
+}
+
+/** @param hold keeps the row until the transaction ends */
+export async function findOwnKey(
+  db: Queryable,
+  organizationId: string,
+  id: string,
+  hold = false,
+): Promise<ShownOwnKey | undefined> {
+  const lock = hold ? ' for update of b' : '';
+  const sql = `select ${SHOWN} from byok_keys b where b.organization_id = $1 and b.id = $2${lock}`;
+  const [row] = await db.query<ShownOwnKey>(sql, [organizationId, id]);
+  return row;
+}
+
+/** Those of all organizations that are not disabled, in the order in which they are tried. */
+export async function enabledOwnKeys(db: Queryable): Promise<SealedOwnKey[]> {
+  return db.query(
+    `select ${COLUMNS}, b.sealed from byok_keys b where not b.disabled
+      order by b.is_fallback, b.sort_order, b.created_at, b.id`,
+  );
+}
+
+/** Holds the organization until the transaction ends, so that places are given one after the other. */
+export async function countOwnKeys(tx: Queryable, organizationId: string): Promise<number> {
+  await tx.query('select 1 from organizations where id = $1 for no key update', [organizationId]);
+  const sql = 'select count(*)::int as total from byok_keys where organization_id = $1';
+  const [row] = await tx.query<{ total: number }>(sql, [organizationId]);
+  return row!.total;
+}
+
+/** Behind all that the organization has at this provider. */
+export async function nextPlace(tx: Queryable, organizationId: string, provider: string): Promise<number> {
+  const sql = `select coalesce(max(sort_order) + 1, 0) as next from byok_keys
+    where organization_id = $1 and provider = $2`;
+  const [row] = await tx.query<{ next: number }>(sql, [organizationId, provider]);
+  return row!.next;
+}
+
+export async function insertOwnKey(tx: Queryable, key: SealedOwnKey): Promise<void> {
+  await tx.query(
+    `insert into byok_keys (id, organization_id, workspace_id, provider, label, sealed, sealed_at, sort_order, created_at,
+       name, disabled, is_fallback, is_required, is_byok_only, declared_zdr, allowed_models, allowed_key_ids,
+       allowed_user_ids)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`,
+    [
+      key.id,
+      key.organizationId,
+      key.workspaceId,
+      key.provider,
+      key.label,
+      key.sealed,
+      key.sealedAt,
+      key.sortOrder,
+      key.createdAt,
+      ...settingValues(key),
+    ],
+  );
+}
+
+export async function updateOwnKey(
+  tx: Queryable,
+  id: string,
+  settings: OwnKeySettings,
+  updatedAt: Date,
+): Promise<void> {
+  await tx.query(
+    `update byok_keys set updated_at = $2, name = $3, disabled = $4, is_fallback = $5, is_required = $6,
+       is_byok_only = $7, declared_zdr = $8, allowed_models = $9, allowed_key_ids = $10, allowed_user_ids = $11
+     where id = $1`,
+    [id, updatedAt, ...settingValues(settings)],
+  );
+}
+
+export async function replaceCredential(
+  tx: Queryable,
+  id: string,
+  { label, sealed, sealedAt }: Pick<SealedOwnKey, 'label' | 'sealed' | 'sealedAt'>,
+): Promise<void> {
+  const sql = 'update byok_keys set label = $2, sealed = $3, sealed_at = $4 where id = $1';
+  await tx.query(sql, [id, label, sealed, sealedAt]);
+}
+
+export async function deleteOwnKey(tx: Queryable, id: string): Promise<void> {
+  await tx.query('delete from byok_keys where id = $1', [id]);
+}
+
+export async function deleteOwnKeysIn(tx: Queryable, workspaceId: string): Promise<string[]> {
+  const sql = 'delete from byok_keys where workspace_id = $1 returning id';
+  return (await tx.query<{ id: string }>(sql, [workspaceId])).map(({ id }) => id);
+}
+
+function settingValues(settings: OwnKeySettings): unknown[] {
+  return [
+    settings.name,
+    settings.disabled,
+    settings.isFallback,
+    settings.isRequired,
+    settings.isByokOnly,
+    settings.declaredZdr,
+    settings.allowedModels,
+    settings.allowedKeyIds,
+    settings.allowedUserIds,
+  ];
+}
