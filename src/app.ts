@@ -157,6 +157,7 @@ export async function createApp({
     catalog: () => catalog,
     spend,
     statistics,
+    ownKeys,
     cached: { answers: cache, headerPrefix: namespace.headerPrefix },
     transcripts,
     pace: { limiter, defaults: () => settings.rateLimits },

@@ -15,7 +15,7 @@ import { type Dispatched, Dispatcher } from './dispatch.ts';
 import { type Ended, tellEnded } from './listener.ts';
 import { routingMetadata } from './metadata.ts';
 import { type Metered, withLosses } from './meter.ts';
-import { failureFields, keepSession, observe, responseOf } from './observe.ts';
+import { costOf, failureFields, keepSession, observe, responseOf } from './observe.ts';
 import type { InferenceParts } from './parts.ts';
 import { Race } from './race.ts';
 import { rowOf, withHits } from './record.ts';
@@ -62,7 +62,7 @@ export class Call implements AttemptOwner, Interruptible {
       clock: parts.clock,
       hedgeAfterMs: request.asked.stream && route.candidates.length > 1 ? parts.hedgeAfterMs() : null,
       another: () => this.#dispatcher.next(this, this.#generation),
-      meter: ({ candidate, attempt }) => task.meter(candidate.endpoint, attempt, false),
+      meter: (dispatched) => costOf(dispatched, task, false),
       lost: (loser) => {
         this.#responses.push(responseOf(loser, loser.attempt.status, parts));
         // Its first token would have come later still; without this the slow ones would look fast.
@@ -152,7 +152,7 @@ export class Call implements AttemptOwner, Interruptible {
     }
     this.#answered(dispatched, attempt);
     keepSession(dispatched, this.#route, this.#parts);
-    const metered = withLosses(this.#task.meter(dispatched.candidate.endpoint, attempt, true), this.#race.losses);
+    const metered = withLosses(costOf(dispatched, this.#task, true), this.#race.losses);
     const closing = this.#closing(metered);
     const whole = this.#opened ? undefined : attempt.whole;
     if (!whole) request.debug?.happened('upstream_body_ended');
@@ -191,7 +191,7 @@ export class Call implements AttemptOwner, Interruptible {
       this.#breakOff(attempt, error);
       return;
     }
-    const metered = this.#task.meter(dispatched.candidate.endpoint, attempt, complete);
+    const metered = costOf(dispatched, this.#task, complete);
     this.#giveUp(error, withLosses(metered, this.#race.losses));
   }
 
@@ -206,16 +206,17 @@ export class Call implements AttemptOwner, Interruptible {
 
   attemptFailed(attempt: Attempt, failure: UpstreamFailure, sent: boolean): void {
     const dispatched = this.#race.of(attempt);
-    const { endpoint, rank } = dispatched.candidate;
+    const { endpoint, rank, own } = dispatched.candidate;
     // A refused connection, a redirect and an error status cost nothing; a call that broke off may have.
     const mayHaveCost = attempt.paid || (sent && (failure.status ?? 0) < 300);
     dispatched.ended(mayHaveCost);
-    this.#lastCost = mayHaveCost ? this.#task.meter(endpoint, attempt, false) : null;
+    this.#lastCost = mayHaveCost ? costOf(dispatched, this.#task, false) : null;
     this.#responses.push(responseOf(dispatched, failure.status, this.#parts));
     this.#failed.push({
       providerId: endpoint.provider.id,
       providerName: endpoint.provider.name,
       modelId: endpoint.modelId,
+      isByok: own !== undefined,
       failure,
     });
     const verdict = verdictOf(failure);
@@ -314,7 +315,7 @@ export class Call implements AttemptOwner, Interruptible {
 
   /** What an answer has cost that did not reach its end: as reported, and an estimate of what came behind the report. */
   #meterBroken(attempt: Attempt): Metered {
-    return withLosses(this.#task.meter(this.#race.of(attempt).candidate.endpoint, attempt, false), this.#race.losses);
+    return withLosses(costOf(this.#race.of(attempt), this.#task, false), this.#race.losses);
   }
 
   #finish(): void {

@@ -20,6 +20,7 @@ import { estimateTokens } from './meter.ts';
 import { admit } from './pace.ts';
 import type { InferenceParts } from './parts.ts';
 import type { InferenceRequest } from './request.ts';
+import type { Candidate } from './routing/index.ts';
 import { routeOf } from './serve.ts';
 import { encodingOf } from './tokens/family.ts';
 import { requestText } from './tokens/request-text.ts';
@@ -49,11 +50,12 @@ export async function countTokens(
   const { document } = request;
   // What may not have the conversation may not count it either.
   const { candidates } = routeOf(request, new ConversationTask(request, parts), parts);
-  for (const { endpoint } of candidates) {
+  for (const candidate of candidates) {
+    const { endpoint, own } = candidate;
     const counting = countingOf(endpoint);
     const body = counting && bodyFor(counting, endpoint, document);
     if (body === undefined) continue;
-    const counted = await askProvider(exchange, request, { endpoint, ...counting!, body }, parts);
+    const counted = await askProvider(exchange, request, { candidate, ...counting!, body }, parts);
     if (typeof counted === 'number') return { input_tokens: counted };
     const { failure } = counted;
     // Some models of a cloud are not counted there, which is nobody's fault.
@@ -61,7 +63,8 @@ export async function countTokens(
     // What is wrong with the request is worth knowing; for any other trouble the estimate does.
     if (failure.kind === 'invalid_request' || failure.kind === 'context_length') {
       const { provider, modelId } = endpoint;
-      throw clientError([{ providerId: provider.id, providerName: provider.name, modelId, failure }]);
+      const isByok = own !== undefined;
+      throw clientError([{ providerId: provider.id, providerName: provider.name, modelId, isByok, failure }]);
     }
   }
   return countHere(document, candidates[0]?.endpoint, parts);
@@ -147,7 +150,7 @@ function bodyFor(
 }
 
 interface Asking {
-  endpoint: Endpoint;
+  candidate: Candidate;
   spoken: SpokenFormat;
   counting: Counting;
   body: string;
@@ -156,17 +159,17 @@ interface Asking {
 function askProvider(
   exchange: Pick<Exchange<Caller>, 'onClose'>,
   { about }: InferenceRequest,
-  { endpoint, spoken, counting, body }: Asking,
+  { candidate, spoken, counting, body }: Asking,
   parts: InferenceParts,
 ): Promise<number | { failure: UpstreamFailure }> {
-  const { provider, upstreamId } = endpoint;
+  const { provider, upstreamId } = candidate.endpoint;
   const decodeFailure = provider.kind.decodeFailure ?? ((status, body) => spoken.decodeFailure(status, body));
   return new Promise((resolve) => {
     const receiver = new CountReceiver((status, text) => resolve(readCount(counting, decodeFailure, status, text)));
     const call = deliver(
       {
         provider,
-        credential: parts.credentials.choose(endpoint).value,
+        credential: parts.credentials.choose(candidate).value,
         form: spoken.id,
         model: upstreamId,
         stream: false,

@@ -11,6 +11,8 @@ export interface FailedAttempt {
   providerId: string;
   providerName: string;
   modelId: string;
+  /** It was asked over a key of the customer's own. */
+  isByok: boolean;
   failure: UpstreamFailure;
 }
 
@@ -94,7 +96,7 @@ export function clientError(attempts: readonly FailedAttempt[]): GatewayError {
       provider_name: last.providerName,
       ...(!hidden && failure.raw !== undefined && { raw: scrubbed(failure.raw) }),
       ...(!hidden && failure.code && { provider_code: withoutAccount(scrub(failure.code)) }),
-      is_byok: false,
+      is_byok: last.isByok,
       ...(attempts.length > 1 && {
         previous_errors: attempts.slice(0, -1).map((attempt) => ({
           provider_name: attempt.providerName,
@@ -117,10 +119,12 @@ function capacityExhausted(attempts: readonly FailedAttempt[], waits: readonly n
   };
 }
 
-function describe({ failure, providerName }: FailedAttempt): string {
-  if (failure.kind === 'auth' || failure.kind === 'permission')
-    return `${providerName} refused the gateway's credential`;
-  if (failure.kind === 'quota') return `the gateway's account with ${providerName} is exhausted`;
+function describe({ failure, providerName, isByok }: FailedAttempt): string {
+  const whose = isByok ? 'your own' : "the gateway's";
+  if (failure.kind === 'auth' || failure.kind === 'permission') {
+    return `${providerName} refused ${isByok ? 'your own key' : "the gateway's credential"}`;
+  }
+  if (failure.kind === 'quota') return `${whose} account with ${providerName} is exhausted`;
   return withoutAccount(scrub(failure.message)) || `${providerName} failed`;
 }
 

@@ -8,16 +8,8 @@ import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { Stamp } from '../formats/conversation/format.ts';
 import { Uncarried } from '../formats/conversation/losses.ts';
 import { deliver } from '../providers/index.ts';
-import {
-  type Budget,
-  type OpenGeneration,
-  type Refusal,
-  type Reservation,
-  refusalError,
-  type Attempt as SpendAttempt,
-} from '../spend/index.ts';
-import { budgetsOf } from './govern.ts';
-import { holdTokens } from './pace.ts';
+import type { Charge, OpenGeneration, Attempt as SpendAttempt } from '../spend/index.ts';
+import { Holding } from './holding.ts';
 import type { InferenceParts } from './parts.ts';
 import { acceptedOf } from './record.ts';
 import type { AcceptedRequest } from './request.ts';
@@ -57,12 +49,11 @@ export class Dispatcher {
   readonly #candidates: readonly Candidate[];
   readonly #session: SessionKey | undefined;
   readonly #parts: InferenceParts;
-  readonly #budgets: readonly Budget[];
+  readonly #holding: Holding;
   readonly #uncarried: UncarriedBy[] = [];
   #position = 0;
   /** Models that will not do, by their rank. */
   readonly #dropped = new Set<number>();
-  #reservation: Reservation | undefined;
   #begun = false;
   #refused: GatewayError | undefined;
   #full = false;
@@ -71,9 +62,6 @@ export class Dispatcher {
   #stop: AbortController | undefined;
   /** Endpoints whose credential failed although the provider has others: tried once more. */
   #again: Candidate | undefined;
-  /** Bounds of earlier attempts that may have cost something. */
-  #earlierNano = 0n;
-  #earlierTokens = 0;
 
   constructor(request: AcceptedRequest, task: Task, route: Route, parts: InferenceParts) {
     this.#request = request;
@@ -81,7 +69,7 @@ export class Dispatcher {
     this.#candidates = route.candidates;
     this.#session = route.session;
     this.#parts = parts;
-    this.#budgets = budgetsOf(request.caller, parts.accountBalanceNano());
+    this.#holding = new Holding(request, task, parts);
   }
 
   /** Why no candidate was left, when that was not a failed attempt's doing. */
@@ -140,16 +128,14 @@ export class Dispatcher {
 
   /** Gives a reservation back that no generation was begun with. */
   release(): void {
-    if (!this.#begun) this.#reservation?.release();
+    if (!this.#begun) this.#holding.release();
   }
 
   async #prepare(candidate: Candidate, owner: AttemptOwner, open: OpenGeneration | undefined): Promise<Dispatched> {
     const { endpoint } = candidate;
     const { asked, caller } = this.#request;
-    // Most requests have no budget to ask, and then nothing is waited for.
-    const affordable = this.#budgets.length === 0 ? this.#unlimited() : await this.#reserve(endpoint);
-    const { standing } = this.#request;
-    const capOutputTokens = standing?.countsTokens ? await this.#holdTokens(endpoint, affordable) : affordable;
+    const holding = this.#holding.hold(candidate);
+    const capOutputTokens = holding === undefined ? undefined : await holding;
     if (this.#cancelled || this.#request.sink.closed) throw new Abandoned();
     const preparing = this.#task.prepare?.(endpoint, () => this.#signal);
     if (preparing !== undefined) await this.#unlessCancelled(preparing);
@@ -167,18 +153,22 @@ export class Dispatcher {
       model: endpoint.modelId,
       endpointId: endpoint.id,
       providerName: endpoint.provider.name,
-      isByok: false,
+      isByok: candidate.own !== undefined,
       ...this.#task.estimate(endpoint),
-      earlierNano: this.#earlierNano,
+      earlier: this.#holding.earlier,
     };
     let generation = open;
     if (generation === undefined) {
-      generation = this.#parts.spend.begin(acceptedOf(this.#request, this.#task.apiType), intent, this.#reservation!);
+      generation = this.#parts.spend.begin(
+        acceptedOf(this.#request, this.#task.apiType),
+        intent,
+        this.#holding.reservation,
+      );
       this.#begun = true;
     } else {
       generation.attempt(intent);
     }
-    const credential = this.#parts.credentials.choose(endpoint, this.#warmSession(endpoint));
+    const credential = this.#parts.credentials.choose(candidate, this.#warmSession(endpoint));
     return new Ready(this, this.#parts, this.#request, { candidate, attempt, stamp, generation, credential, intent });
   }
 
@@ -197,55 +187,6 @@ export class Dispatcher {
     }
   }
 
-  /** Holds what this attempt could cost; returns the smaller output cap that a nearly spent budget leaves. */
-  async #reserve(endpoint: Endpoint): Promise<number | undefined> {
-    let bound = this.#task.bound(endpoint);
-    let refusal = await this.#hold(bound.nano);
-    if (refusal === undefined) return undefined;
-    // A token may be many bytes: where they decide, the tokens themselves are counted.
-    const counted = await this.#task.countPrompt?.(endpoint);
-    if (this.#cancelled || this.#request.sink.closed) throw new Abandoned();
-    if (counted !== undefined) {
-      bound = this.#task.bound(endpoint, counted);
-      refusal = await this.#hold(bound.nano);
-      if (refusal === undefined) return undefined;
-    }
-    const affordable = bound.within(refusal.leftNano);
-    if (affordable === undefined || (await this.#hold(affordable.nano)) !== undefined) throw refusalError(refusal);
-    return affordable.capOutputTokens;
-  }
-
-  /** The same for tokens of rate limits; `affordable` is the cap that stands already. */
-  async #holdTokens(endpoint: Endpoint, affordable: number | undefined): Promise<number | undefined> {
-    const task = this.#task;
-    const cap = await holdTokens(this.#request.standing!, {
-      earlier: this.#earlierTokens,
-      bound: (promptTokens) => task.tokens(endpoint, affordable, promptTokens),
-      count: () => task.countPrompt?.(endpoint),
-      now: () => this.#parts.clock.now(),
-    });
-    return cap ?? affordable;
-  }
-
-  /** A reservation of nothing, which `begin` asks for all the same. */
-  #unlimited(): undefined {
-    this.#reservation ??= this.#parts.spend.reserve([], NOTHING, this.#request.startedAt) as Reservation;
-  }
-
-  async #hold(amountNano: bigint): Promise<Refusal | undefined> {
-    const charge = { creditNano: amountNano, byokNano: 0n };
-    if (this.#reservation === undefined) {
-      const answer = await this.#parts.spend.reserve(this.#budgets, charge, this.#request.startedAt);
-      if (answer.refused) return answer;
-      this.#reservation = answer;
-      return undefined;
-    }
-    const missing = this.#earlierNano + amountNano - this.#reservation.held.creditNano;
-    if (missing <= 0n) return undefined;
-    const answer = await this.#reservation.extend({ creditNano: missing, byokNano: 0n });
-    return answer === true ? undefined : answer;
-  }
-
   /** A session whose prompt the provider has cached, or will: that is a matter of the account behind the credential. */
   #warmSession(endpoint: Endpoint): SessionKey | undefined {
     const session = this.#session;
@@ -253,22 +194,19 @@ export class Dispatcher {
     return this.#parts.sessions.endpointOf(session) === endpoint.id ? session : undefined;
   }
 
-  get earlierNano(): bigint {
-    return this.#earlierNano;
+  get earlier(): Charge {
+    return this.#holding.earlier;
   }
 
   /** Called by an attempt that failed after its request may have been worked on: its bound stays held. */
   keepBound(): void {
-    if (this.#reservation) this.#earlierNano = this.#reservation.held.creditNano;
-    this.#earlierTokens = this.#request.standing?.heldTokens ?? 0;
+    this.#holding.keep();
   }
 
   tryAgain(candidate: Candidate): void {
     this.#again = candidate;
   }
 }
-
-const NOTHING = { creditNano: 0n, byokNano: 0n };
 
 interface ReadySetup {
   candidate: Candidate;
@@ -325,7 +263,7 @@ class Ready implements Dispatched {
   }
 
   again(): void {
-    this.generation.attempt({ ...this.#intent, earlierNano: this.#dispatcher.earlierNano });
+    this.generation.attempt({ ...this.#intent, earlier: this.#dispatcher.earlier });
   }
 
   ended(mayHaveCost: boolean): void {
@@ -344,7 +282,9 @@ class Ready implements Dispatched {
       return;
     }
     credentials.rest(this.#credential, endpoint, failure);
-    if (credentials.restMs(endpoint) === 0) this.#dispatcher.tryAgain(this.candidate);
+    // A customer's own key has no others beside it: the next candidate is theirs, or ours.
+    if (this.candidate.own === undefined && credentials.restMs(endpoint) === 0)
+      this.#dispatcher.tryAgain(this.candidate);
   }
 
   recovered(): void {

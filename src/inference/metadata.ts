@@ -20,7 +20,7 @@ export function routingMetadata(request: AcceptedRequest, route: Route, state: R
     strategy: route.strategy,
     region: request.about.region,
     attempt,
-    is_byok: false,
+    is_byok: served?.own !== undefined,
     endpoints: {
       total: route.candidates.length,
       available: route.candidates.map((candidate) => ({

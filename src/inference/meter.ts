@@ -8,7 +8,10 @@ export interface Metered {
   usage: Usage;
   /** True when the counts, or a part of them, come from the bytes seen, since no usage arrived for them. */
   estimated: boolean;
+  /** What credits pay. */
   costNano: Nano;
+  /** What the customer pays the provider over a key of their own. */
+  byokNano: Nano;
   cacheDiscountNano: bigint | null;
   /** As `usage` shows it. */
   cost: Cost;
@@ -61,13 +64,14 @@ export function metered(
 ): Metered {
   if (endpoint.pricing === null) {
     const cost = costView(null, 0n, 0n);
-    return { usage, estimated, costNano: 0n, cacheDiscountNano: null, cost };
+    return { usage, estimated, costNano: 0n, byokNano: 0n, cacheDiscountNano: null, cost };
   }
   const bill = priceOf(usage, endpoint.pricing, images, words);
   return {
     usage,
     estimated,
     costNano: bill.totalNano,
+    byokNano: 0n,
     cacheDiscountNano: cacheDiscount(usage, endpoint),
     cost: costView(bill.totalNano, bill.promptNano, bill.completionNano),
   };
@@ -81,18 +85,36 @@ export function withLosses(answer: Metered, losses: readonly Metered[]): Metered
   if (losses.length === 0) return answer;
   const sum = (read: (metered: Metered) => number) => losses.reduce((total, each) => total + read(each), read(answer));
   const costNano = losses.reduce((total, each) => total + each.costNano, answer.costNano);
+  const byokNano = losses.reduce((total, each) => total + each.byokNano, answer.byokNano);
   return {
     ...answer,
     estimated: true,
     costNano,
+    byokNano,
     cost: {
       ...answer.cost,
       cost: answer.cost.cost === null && costNano === 0n ? null : usdFromNano(costNano),
       cost_details: {
         ...answer.cost.cost_details,
+        ...(byokNano > 0n && { upstream_inference_cost: usdFromNano(byokNano) }),
         upstream_inference_prompt_cost: sum(({ cost }) => cost.cost_details.upstream_inference_prompt_cost),
         upstream_inference_completions_cost: sum(({ cost }) => cost.cost_details.upstream_inference_completions_cost),
       },
+    },
+  };
+}
+
+/** The same over a customer's own key: credits pay nothing, and what the provider takes from the customer stands apart. */
+export function onOwnKey(answer: Metered): Metered {
+  const { cost, costNano } = answer;
+  return {
+    ...answer,
+    costNano: 0n,
+    byokNano: costNano,
+    cost: {
+      cost: 0,
+      is_byok: true,
+      cost_details: { ...cost.cost_details, upstream_inference_cost: cost.cost },
     },
   };
 }

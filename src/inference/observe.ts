@@ -1,10 +1,13 @@
 /** What an attempt tells about its endpoint: for the statistics, for the session, for the request's row. */
+
 import type { Endpoint, Measured } from '../catalog/index.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { ProviderResponse } from '../spend/index.ts';
 import type { Dispatched } from './dispatch.ts';
+import { type Metered, onOwnKey } from './meter.ts';
 import type { InferenceParts } from './parts.ts';
 import type { Route } from './routing/index.ts';
+import type { Task } from './task.ts';
 
 /**
  * @param firstOutputAt monotonic time at which a streamed answer showed something; null when it has not
@@ -31,6 +34,12 @@ export function observe(
   });
 }
 
+/** What an attempt has cost so far, and who pays for it. */
+export function costOf({ candidate: { endpoint, own }, attempt }: Dispatched, task: Task, complete: boolean): Metered {
+  const metered = task.meter(endpoint, attempt, complete);
+  return own === undefined ? metered : onOwnKey(metered);
+}
+
 /** A session stays where it was answered; a prompt without one does so once the provider has cached it. */
 export function keepSession(
   { candidate, attempt }: Dispatched,
@@ -44,14 +53,14 @@ export function keepSession(
 }
 
 export function responseOf(
-  { candidate: { endpoint }, attempt, startedAt }: Dispatched,
+  { candidate: { endpoint, own }, attempt, startedAt }: Dispatched,
   status: number | null,
   { clock }: InferenceParts,
 ): ProviderResponse {
   return {
     endpoint_id: endpoint.id,
     ...(attempt.upstreamId && { id: attempt.upstreamId }),
-    is_byok: false,
+    is_byok: own !== undefined,
     latency: Math.round(clock.monotonic() - startedAt),
     model_permaslug: endpoint.modelId,
     provider_name: endpoint.provider.name,

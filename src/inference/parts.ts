@@ -4,6 +4,7 @@ import type { Clock } from '../base/clock.ts';
 import type { HostSettings, Limits } from '../base/config.ts';
 import type { Log } from '../base/log.ts';
 import type { Nano } from '../base/money.ts';
+import type { OwnKeys } from '../byok/index.ts';
 import type { ResponseCache } from '../cache/index.ts';
 import type { Catalog, Endpoint, Statistics } from '../catalog/index.ts';
 import type { Egress } from '../egress/index.ts';
@@ -29,6 +30,8 @@ export interface InferenceParts {
    * kind of its failure. Absent: nobody counts.
    */
   attempted?(endpoint: Endpoint, outcome: AttemptOutcome): void;
+  /** Customers' own keys at providers. Absent: nobody has any. */
+  ownKeys?: OwnKeys;
   /** Rate limits. Absent: nobody has any. */
   pace?: Pace;
   /** The response cache, and how its headers begin (`X-Svc-`). Absent: requests that ask for it are answered without. */

@@ -3,7 +3,9 @@
  * (reserves, journals) and sends to one candidate after the other, `call` answers from the first that does, `meter`
  * and `record` enter what it cost.
  */
+import type { Caller } from '../access/index.ts';
 import type { JsonDocument } from '../base/json.ts';
+import type { Endpoint } from '../catalog/index.ts';
 import type { Asked } from '../formats/conversation/format.ts';
 import type { SortMetric } from '../formats/conversation/preferences.ts';
 import { policyOf } from '../guardrails/index.ts';
@@ -19,7 +21,7 @@ import { admit, attend } from './pace.ts';
 import type { InferenceParts } from './parts.ts';
 import { refuseDisabledTools, withDefaultModel } from './prescribed.ts';
 import type { AcceptedRequest, InferenceRequest, SingleRequest } from './request.ts';
-import { type Route, route, sessionKey } from './routing/index.ts';
+import { type CallersKeys, type Route, route, sessionKey } from './routing/index.ts';
 import { SingleTask } from './single.ts';
 import type { Task } from './task.ts';
 
@@ -125,8 +127,18 @@ export function routeOf(request: AcceptedRequest, task: Task, parts: InferencePa
       catalog: parts.catalog(),
       policy: parts.policy(),
       guardrails: policyOf(caller),
+      ownKeys: ownKeysOf(caller, parts),
       defaultSort: caller.workspace.defaultProviderSort as SortMetric | null,
       maxCandidates: parts.limits.candidates,
     },
   );
+}
+
+function ownKeysOf(caller: Caller, { ownKeys }: InferenceParts): CallersKeys | undefined {
+  if (!ownKeys?.any) return undefined;
+  const idsOf = ({ provider }: Endpoint) => ({ id: provider.id, kindId: provider.kind.id });
+  return {
+    of: (endpoint) => ownKeys.of(caller, idsOf(endpoint), endpoint.modelId),
+    closes: (endpoint) => ownKeys.closes(caller, idsOf(endpoint), endpoint.modelId),
+  };
 }

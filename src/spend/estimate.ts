@@ -36,7 +36,7 @@ export function estimatedEntry(intent: Intent, attempt: Attempt, progress: Progr
     media: {},
     costNano: cost.creditNano,
     byokNano: cost.byokNano,
-    upstreamCostNano: null,
+    upstreamCostNano: attempt.isByok ? cost.byokNano : null,
     cacheDiscountNano: null,
     latencyMs: null,
     generationMs: null,
@@ -69,13 +69,12 @@ function usageSeen(attempt: Attempt, progress: Progress | undefined): Usage {
 
 /** Reported usage is priced already; what was written after that report is added at the output's price. */
 function costSeen(attempt: Attempt, usage: Usage, progress: Progress | undefined): Charge {
-  const reported = progress?.charge ?? null;
+  const { isByok, earlier, promptNano, outputPrice } = attempt;
   const unreported = BigInt(usage.output - Math.min(progress?.usage?.output ?? 0, usage.output));
-  const output = nanoFromPrice(unreported * attempt.outputPrice);
-  if (attempt.isByok) {
-    const before = reported?.byokNano ?? attempt.earlierNano + attempt.promptNano;
-    return { creditNano: reported?.creditNano ?? 0n, byokNano: before + output };
-  }
-  const before = reported?.creditNano ?? attempt.earlierNano + attempt.promptNano;
-  return { creditNano: before + output, byokNano: reported?.byokNano ?? 0n };
+  const output = nanoFromPrice(unreported * outputPrice);
+  return added(progress?.charge ?? added(earlier, isByok, promptNano), isByok, output);
+}
+
+function added({ creditNano, byokNano }: Charge, isByok: boolean, nano: bigint): Charge {
+  return isByok ? { creditNano, byokNano: byokNano + nano } : { creditNano: creditNano + nano, byokNano };
 }

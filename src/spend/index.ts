@@ -68,7 +68,7 @@ export interface Attempt {
   /** Price of one output token, 10^-18 USD. */
   outputPrice: Price;
   /** What earlier attempts of this request cost or may have cost. */
-  earlierNano: Nano;
+  earlier: Charge;
 }
 
 /** A part of every budget of one request, held until it is settled or released. All methods after that do nothing. */

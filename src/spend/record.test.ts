@@ -24,7 +24,7 @@ const money = fc.bigInt({ min: 0n, max: 2n ** 53n });
 test('every record reads back as it was written, whatever its texts hold', () => {
   fc.assert(
     fc.property(text, money, fc.boolean(), fc.nat(), (name, nano, includeByok, bytes) => {
-      const attempt = sampleAttempt({ model: name, promptNano: nano, earlierNano: 1n });
+      const attempt = sampleAttempt({ model: name, promptNano: nano, earlier: { creditNano: 1n, byokNano: 2n } });
       const intent = {
         accepted: sampleAccepted('gen-1', { title: name }),
         attempt,

@@ -133,6 +133,7 @@ type AttemptFields = [
   promptNano: string,
   outputPrice: string,
   earlierNano: string,
+  earlierByokNano: string,
 ];
 
 function attemptFields(attempt: Attempt): AttemptFields {
@@ -144,7 +145,8 @@ function attemptFields(attempt: Attempt): AttemptFields {
     attempt.promptTokens,
     String(attempt.promptNano),
     String(attempt.outputPrice),
-    String(attempt.earlierNano),
+    String(attempt.earlier.creditNano),
+    String(attempt.earlier.byokNano),
   ];
 }
 
@@ -157,7 +159,8 @@ function attemptOf(fields: AttemptFields): Attempt {
     promptTokens: fields[4],
     promptNano: BigInt(fields[5]),
     outputPrice: BigInt(fields[6]),
-    earlierNano: BigInt(fields[7]),
+    // Journals of earlier versions have no ninth field.
+    earlier: { creditNano: BigInt(fields[7]), byokNano: BigInt(fields[8] ?? '0') },
   };
 }
 

@@ -68,7 +68,7 @@ async function writeJournal(directory: string): Promise<void> {
   const charge = { creditNano: 700n, byokNano: 0n };
   journal.append('P', encodeProgress('reported', { outputBytes: 40, usage, charge }));
   journal.append('P', encodeProgress('second', { outputBytes: 400, usage: null, charge: null }));
-  const retry = sampleAttempt({ model: 'other/small', promptNano: 60n, earlierNano: 1_000n });
+  const retry = sampleAttempt({ model: 'other/small', promptNano: 60n, earlier: { creditNano: 1_000n, byokNano: 0n } });
   journal.append('A', encodeAttempt('second', retry));
   await journal.close(false);
 }

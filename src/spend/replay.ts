@@ -99,7 +99,7 @@ class Replay {
       const open = this.#unsettled.get(id);
       if (open === undefined) return;
       open.attempt = attempt;
-      // What was seen belongs to the attempt before, whose cost `earlierNano` holds.
+      // What was seen belongs to the attempt before, whose cost `earlier` holds.
       open.progress = undefined;
     } else if (kind === 'P') {
       const { id, progress } = decodeProgress(json);

@@ -35,7 +35,7 @@ export function sampleAttempt(change: Partial<Attempt> = {}): Attempt {
     promptTokens: 100,
     promptNano: 500n,
     outputPrice: 20_000_000_000n,
-    earlierNano: 0n,
+    earlier: { creditNano: 0n, byokNano: 0n },
     ...change,
   };
 }

@@ -76,7 +76,7 @@ export class Replay implements Interruptible {
     const reservation = spend.reserve([], NOTHING, this.#request.startedAt);
     if (reservation instanceof Promise || reservation.refused) throw new Error('nothing was asked of any budget');
     const served = { model, endpointId, providerName, isByok: false };
-    const free = { promptTokens: 0, promptNano: 0n, outputPrice: 0n, earlierNano: 0n };
+    const free = { promptTokens: 0, promptNano: 0n, outputPrice: 0n, earlier: { creditNano: 0n, byokNano: 0n } };
     this.#generation = spend.begin(acceptedOf(this.#request, this.#task.apiType), { ...served, ...free }, reservation);
   }
 

@@ -6,6 +6,8 @@
 import type { Endpoint } from '../../catalog/index.ts';
 import type { FailureKind, UpstreamFailure } from '../../formats/conversation/failure.ts';
 import type { Health } from './health.ts';
+import { ownCredentialId } from './own-keys.ts';
+import type { Candidate } from './route.ts';
 import { fractionOf, type SessionKey } from './sessions.ts';
 
 export interface Credential {
@@ -25,7 +27,8 @@ export class Credentials {
     this.#health = health;
   }
 
-  choose(endpoint: Endpoint, session?: SessionKey): Credential {
+  choose({ endpoint, own }: Candidate, session?: SessionKey): Credential {
+    if (own !== undefined) return { id: ownCredentialId(own), value: own.value };
     const { provider } = endpoint;
     const { credentials } = provider;
     if (credentials.length < 2) return { id: idOf(provider.id, 0), value: credentials[0] ?? null };

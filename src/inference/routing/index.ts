@@ -3,6 +3,7 @@
  *
  *     route        the models of the request -> their endpoints
  *       rules        those that lists, privacy, prices or what they cannot do exclude go
+ *       own-keys     customers' own keys at providers come first, and some leave nothing to the gateway's credentials
  *       order        the others by health, tier, preferences and metric, or by lot
  *       sessions     a session goes on where it was
  *       refusal      nobody is left: which rule excluded whom
@@ -14,6 +15,7 @@
  */
 export { type Credential, Credentials } from './credentials.ts';
 export { Health } from './health.ts';
+export type { CallersKeys } from './own-keys.ts';
 export { type Candidate, type Route, type RoutingParts, type RoutingRequest, route } from './route.ts';
 export { isOutputFeature, leavesEndpoint, type RoutingPolicy } from './rules.ts';
 export { type SessionKey, Sessions, sessionKey } from './sessions.ts';

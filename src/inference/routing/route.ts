@@ -1,5 +1,6 @@
 /** From a request to the endpoints that are tried for it: the table of contents of routing. */
 import { GatewayError } from '../../base/errors.ts';
+import type { OwnKey } from '../../byok/index.ts';
 import type { Catalog, Endpoint, EndpointStatistics, Model, RoutingVariant } from '../../catalog/index.ts';
 import type { Asked } from '../../formats/conversation/format.ts';
 import type { SortMetric } from '../../formats/conversation/preferences.ts';
@@ -7,6 +8,7 @@ import type { Policy } from '../../guardrails/index.ts';
 import type { Credentials } from './credentials.ts';
 import { type Health, restOf } from './health.ts';
 import { inOrder, type Live, type Wanted } from './order.ts';
+import { type CallersKeys, expanded, fittingKeys, type Owned, ownKeysOnly } from './own-keys.ts';
 import { type PreparedEndpoint, placeIn, prepare } from './prepared.ts';
 import { noEndpoints, nothingLeft, unknownModel, wrongOperation } from './refusal.ts';
 import { type RoutingPolicy, type Rule, rulesFor, USUAL_BYTES_PER_TOKEN } from './rules.ts';
@@ -15,6 +17,8 @@ import { tierPlace, type WantedTiers, wantedTiers } from './tiers.ts';
 
 export interface Candidate {
   endpoint: Endpoint;
+  /** The customer's key that it is asked with; absent: one of the gateway's own credentials. */
+  own?: OwnKey;
   /** Which of the requested models it serves: 0 is the first. */
   rank: number;
 }
@@ -47,6 +51,8 @@ export interface RoutingParts {
   policy: RoutingPolicy;
   /** Of the caller's key; absent: none. */
   guardrails?: Policy;
+  /** The caller's own keys at providers; absent: there are none. */
+  ownKeys?: CallersKeys | undefined;
   /** What endpoints are sorted by when the request does not say it. */
   defaultSort?: SortMetric | null;
   /** At least 0 and below 1, as Math.random. */
@@ -55,7 +61,7 @@ export interface RoutingParts {
 }
 
 /** An endpoint on its way through. */
-interface Choice extends PreparedEndpoint, Candidate {}
+interface Choice extends PreparedEndpoint, Candidate, Partial<Omit<Owned, keyof Candidate>> {}
 
 /**
  * @throws GatewayError 400 for an unknown model and one of another kind; 403 when lists of providers leave no endpoint,
@@ -73,8 +79,12 @@ export function route(request: RoutingRequest, parts: RoutingParts): Route {
     return model;
   });
   const rules = rulesFor(asked, request.promptBytes, parts.policy, parts);
-  const kept = models.map((model, rank) => admitted(model, rank, rules, request));
-  if (kept.every(({ length }) => length === 0)) throw refusal(names, models, rules, request);
+  const { ownKeys } = parts;
+  const onlyOwn = ownKeys && ownKeysOnly(ownKeys);
+  const kept = models.map((model, rank) => admitted(model, rank, { rules, ownKeys, onlyOwn }, request));
+  if (kept.every(({ length }) => length === 0)) {
+    throw refusal(names, models, onlyOwn === undefined ? rules : [...rules, onlyOwn], request);
+  }
   const session = kept.some(({ length }) => length > 1) ? request.session(names[0]!) : undefined;
   const variant = models[0]!.variant;
   return {
@@ -85,14 +95,33 @@ export function route(request: RoutingRequest, parts: RoutingParts): Route {
   };
 }
 
+interface Admission {
+  rules: readonly Rule[];
+  ownKeys: CallersKeys | undefined;
+  /** Concerns the gateway's own credentials alone. */
+  onlyOwn: Rule | undefined;
+}
+
 /** The endpoints of one model that no rule excludes. */
-function admitted(model: Model, rank: number, rules: readonly Rule[], request: RoutingRequest): Choice[] {
+function admitted(
+  model: Model,
+  rank: number,
+  { rules, ownKeys, onlyOwn }: Admission,
+  request: RoutingRequest,
+): Choice[] {
   const { asked } = request;
   const tiers = wantedTiers(asked.serviceTier, model.variant);
   const choices: Choice[] = [];
   for (const prepared of prepare(model)) {
     if (!request.servedBy(prepared.endpoint) || !isOffered(prepared, tiers, asked)) continue;
-    if (rules.every((rule) => rule.keeps(prepared))) choices.push({ ...prepared, rank });
+    const keeps = rules.every((rule) => rule.keeps(prepared));
+    if (ownKeys === undefined) {
+      if (keeps) choices.push({ ...prepared, rank });
+      continue;
+    }
+    const shared = keeps && onlyOwn!.keeps(prepared);
+    const keys = fittingKeys(prepared, ownKeys.of(prepared.endpoint), rules);
+    if (shared || keys.length > 0) choices.push({ ...prepared, rank, keys, shared });
   }
   return choices;
 }
@@ -115,7 +144,7 @@ function ordered(
   parts: RoutingParts,
 ): readonly Candidate[] {
   // Most requests: one model with one endpoint.
-  if (kept.length === 1 && kept[0]!.length === 1) return kept[0]!;
+  if (kept.length === 1 && kept[0]!.length === 1) return expanded(kept[0]!, parts.health);
   const { provider, serviceTier, needs } = asked;
   const { by, partition } = sortOf(asked, variant, parts.defaultSort ?? undefined);
   const wanted: Wanted = {
@@ -134,7 +163,7 @@ function ordered(
     fraction: (id) => (session?.named === true ? fractionOf(session, id) : 1 - parts.random() || Number.MIN_VALUE),
   };
   const groups = partition === 'none' ? [kept.flat()] : kept;
-  return groups.flatMap((group) => first(inOrder(group, wanted, live), session, asked, parts));
+  return groups.flatMap((group) => expanded(first(inOrder(group, wanted, live), session, asked, parts), parts.health));
 }
 
 /** The session's own endpoint leads, unless the caller has an order; without fallbacks the first is the only one. */
@@ -151,7 +180,12 @@ function first(
     result = [choices[at]!, ...choices.slice(0, at), ...choices.slice(at + 1)];
   }
   if (provider.allow_fallbacks !== false) return result;
-  return [firstOfOrder(result, provider.order ?? []) ?? result[0]!].filter((choice) => choice !== undefined);
+  const wanted = firstOfOrder(result, provider.order ?? []) ?? result.find(hasKey) ?? result[0]!;
+  return [wanted].filter((choice) => choice !== undefined);
+}
+
+function hasKey(choice: Choice): boolean {
+  return (choice.keys?.length ?? 0) > 0;
 }
 
 /** The caller wants the endpoint that is named first or none, also while it rests. */

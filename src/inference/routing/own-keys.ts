@@ -1,0 +1,83 @@
+/**
+ * Customers' own keys at providers (wire/keys.md, `/byok`): every endpoint that one fits is tried with it before any is
+ * tried over the gateway's own credentials, whatever order the request wants; among themselves by sort order, fallback ones
+ * last. A key that rests after a failure comes behind everything else.
+ */
+import type { OwnKey } from '../../byok/index.ts';
+import type { Endpoint } from '../../catalog/index.ts';
+import type { Health } from './health.ts';
+import type { PreparedEndpoint } from './prepared.ts';
+import type { Candidate } from './route.ts';
+import type { Rule } from './rules.ts';
+
+/** What the caller has of own keys. */
+export interface CallersKeys {
+  /** Those that may be used at an endpoint, in their order. */
+  of(endpoint: Endpoint): readonly OwnKey[];
+  /** Whether the gateway's own credentials may not. */
+  closes(endpoint: Endpoint): boolean;
+}
+
+/** An endpoint that is left, by whose credentials. */
+export interface Owned extends Candidate {
+  readonly keys: readonly OwnKey[];
+  /** Whether the gateway's own credentials may be used. */
+  readonly shared: boolean;
+}
+
+/** Excludes the gateway's own credentials where the caller's keys say so. */
+export function ownKeysOnly(keys: CallersKeys): Rule {
+  return {
+    name: 'own_keys_only',
+    kind: 'constraint',
+    path: undefined,
+    keeps: ({ endpoint }) => !keys.closes(endpoint),
+  };
+}
+
+/** Those of an endpoint's keys that the rules leave, with what their owner declares of the provider's retention. */
+export function fittingKeys(
+  prepared: PreparedEndpoint,
+  keys: readonly OwnKey[],
+  rules: readonly Rule[],
+): readonly OwnKey[] {
+  return keys.filter(({ declaredZdr }) => {
+    const declared =
+      declaredZdr === null ? prepared : { ...prepared, endpoint: declaring(prepared.endpoint, declaredZdr) };
+    return rules.every((rule) => rule.keeps(declared));
+  });
+}
+
+/** Whose account retains nothing is not retained for safety either. */
+function declaring(endpoint: Endpoint, zdr: boolean): Endpoint {
+  const { dataPolicy } = endpoint;
+  return { ...endpoint, dataPolicy: { ...dataPolicy, zdr, retainsForSafety: !zdr && dataPolicy.retainsForSafety } };
+}
+
+export function isOwned(choice: Candidate): choice is Owned {
+  return 'keys' in choice;
+}
+
+/** One candidate for each key of each endpoint, then those over the gateway's own credentials in the order that they had. */
+export function expanded(choices: readonly Candidate[], health: Health): readonly Candidate[] {
+  if (!choices.some(isOwned)) return choices;
+  const own = choices.flatMap((choice) =>
+    isOwned(choice) ? choice.keys.map((key) => ({ endpoint: choice.endpoint, rank: choice.rank, own: key })) : [],
+  );
+  const rests = ({ own: key, endpoint }: { own: OwnKey; endpoint: Endpoint }) => {
+    const id = ownCredentialId(key);
+    return health.anyRests && (health.restMs(id) > 0 || health.restMs(`${id}:${endpoint.modelId}`) > 0);
+  };
+  const ready = own.filter((candidate) => !rests(candidate));
+  return [
+    ...ready.filter((candidate) => !candidate.own.isFallback),
+    ...ready.filter((candidate) => candidate.own.isFallback),
+    ...choices.filter((choice) => !isOwned(choice) || choice.shared),
+    ...own.filter(rests),
+  ];
+}
+
+/** Names the key in `Health` and in logs. */
+export function ownCredentialId({ id }: OwnKey): string {
+  return `own#${id}`;
+}
