@@ -128,7 +128,8 @@ test('a batch that the database refuses adds nothing to the days, and one withou
 });
 
 test('rows of the schema before days are in their days afterwards', async (t) => {
-  const target = await emptyDatabase(t, spendMigrations.slice(0, -1));
+  const before = spendMigrations.filter(({ name }) => name < '0024');
+  const target = await emptyDatabase(t, before);
   const client = await connectOnce(t, target);
   await client.query(
     `create table generations_2026_12 partition of generations for values from ('2026-12-01 00:00+00') to ('2027-01-01 00:00+00');
