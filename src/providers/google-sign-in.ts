@@ -24,6 +24,9 @@ interface Account {
   project: string | undefined;
 }
 
+/** Credentials whose tokens are kept. */
+const MOST_KEEPERS = 1_000;
+
 /** Bearer tokens, one keeper for each credential. */
 export function googleSigner(provider: Provider): Signer {
   const keepers = new Map<string | null, TokenKeeper>();
@@ -34,6 +37,8 @@ export function googleSigner(provider: Provider): Signer {
     let keeper = keepers.get(document);
     if (keeper === undefined) {
       keeper = new TokenKeeper((clock) => fetchToken({ document, keyFile, signInUrl, project }, clock));
+      // Keys that customers bring come and go; who is dropped signs in anew.
+      if (keepers.size >= MOST_KEEPERS) keepers.delete(keepers.keys().next().value!);
       keepers.set(document, keeper);
     }
     return keeper;
