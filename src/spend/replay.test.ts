@@ -94,6 +94,28 @@ test('what a dead process left is entered: rows as settled, streams as far as se
   assert.deepEqual([second.costNano, second.model, second.unconfirmed], [1_060n, 'other/small', true]);
 });
 
+test("what a dead process spent over a customer's own key is kept apart from credits, attempt by attempt", async (t) => {
+  const database = await freshLedger(t);
+  const directory = join(folder(), 'dead');
+  mkdirSync(directory, { recursive: true });
+  const journal = new Journal({ directory, clock: systemClock, ballastBytes: 1 });
+  const own = sampleAttempt({ isByok: true });
+  journal.append('I', encodeIntent({ accepted: sampleAccepted('own'), attempt: own, held: [] }));
+  journal.append('P', encodeProgress('own', { outputBytes: 81, usage: null, charge: null }));
+  journal.append('I', encodeIntent({ accepted: sampleAccepted('mixed'), attempt: own, held: [] }));
+  const shared = sampleAttempt({ promptNano: 60n, earlier: { creditNano: 0n, byokNano: 500n } });
+  journal.append('A', encodeAttempt('mixed', shared));
+  await journal.close(false);
+  await replayJournal(directory, 'dead', database, silentLog);
+  const streamed = await rowOf(database, 'own');
+  assert.deepEqual(
+    [streamed.isByok, streamed.costNano, streamed.byokNano, streamed.upstreamCostNano],
+    [true, 0n, 920n, 920n],
+  );
+  const mixed = await rowOf(database, 'mixed');
+  assert.deepEqual([mixed.isByok, mixed.costNano, mixed.byokNano], [false, 60n, 500n]);
+});
+
 test('a replay that is interrupted anywhere and repeated enters every row once', async (t) => {
   const database = await freshLedger(t);
   const origin = join(folder(), 'dead');
