@@ -258,7 +258,9 @@ function readStream(recording: Recording, bytes: Buffer, ending: Ending = 'close
 
 /** An answer without what differs from request to request. */
 function same({ status, text, generation }: { status: number; text: string; generation: string }): string {
-  const timeless = text.replaceAll(/"created(_at)?":\d+/g, '"created":0').replaceAll(/"request_id":"[^"]*"/g, '');
+  const timeless = text
+    .replaceAll(/"(?:created|completed)(?:_at)?":\d+/g, '"time":0')
+    .replaceAll(/"request_id":"[^"]*"/g, '');
   return `${status} ${generation === '' ? timeless : timeless.replaceAll(generation.replace('gen-', ''), 'gen')}`;
 }
 

@@ -176,11 +176,11 @@ test('windows begin at midnight UTC, on Monday and on the first; a lifetime budg
   const { gateway, ask, put, budgets, call } = await scene(t);
   gateway.upstream.script('m', answer(1000));
   const nextYear = new Date(gateway.clock.now()).getUTCFullYear() + 1;
-  // A Thursday that is the last of its month, a second before midnight.
+  // A Thursday that is the last of its month, a minute before midnight.
   let at = Date.UTC(nextYear, 0, 31);
   while (new Date(at).getUTCDay() !== 4)
     at = Date.UTC(new Date(at).getUTCFullYear(), new Date(at).getUTCMonth() + 2, 0);
-  jumpTo(gateway, at + DAY - 1_000);
+  jumpTo(gateway, at + DAY - 60_000);
   const spend = async (interval: string, end: number | null) => {
     await put(interval, { limit_usd: 0.015 });
     assert.equal((await ask()).status, 402, `${interval}: the cent of before counts`);
