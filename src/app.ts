@@ -87,6 +87,16 @@ export async function createApp({
   const database = await openDatabase({ target, clock, log });
   const changes = await openChanges({ target, database, clock, log });
   let settings = config;
+  const sealing = new Sealing({ database, clock, settings: config.sealing });
+  const ownKeys = await followOwnKeys({
+    ...{ database, changes, clock, log, sealing },
+    providers: () => settings.providers,
+    otherNames: (modelId) => lastingNames(catalog, modelId),
+  }).catch(async (error: unknown) => {
+    await changes.close();
+    await database.close();
+    throw error instanceof SealingError ? new StartError(error.message, { cause: error }) : error;
+  });
   const spend = await createSpend({
     database,
     changes,
@@ -100,14 +110,6 @@ export async function createApp({
     ...{ database, changes, clock },
     termsOf: createTerms(database),
     guardrailsOf: guardrailsReader(database),
-  });
-  const sealing = new Sealing({ database, clock, settings: config.sealing });
-  const ownKeys = await followOwnKeys({
-    ...{ database, changes, clock, log, sealing },
-    providers: () => settings.providers,
-    otherNames: (modelId) => lastingNames(catalog, modelId),
-  }).catch((error: unknown) => {
-    throw error instanceof SealingError ? new StartError(error.message, { cause: error }) : error;
   });
   const limiter = new Limiter({ database, changes, clock, log });
   const transport = createTransport({ clock, log, ...outgoingOf(config) });

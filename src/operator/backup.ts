@@ -1,13 +1,17 @@
 /** `gatehouse backup` and `gatehouse restore`: one file that holds the installation, from and into any database. */
 import { existsSync } from 'node:fs';
 import path from 'node:path';
+import { Sealing, SealingError } from '../sealing/index.ts';
 import { forgetEveryProcess } from '../spend/index.ts';
 import { backup } from '../storage/archive/backup.ts';
 import { restore } from '../storage/archive/restore.ts';
-import { describeTarget } from '../storage/connection.ts';
+import { describeTarget, type Target } from '../storage/connection.ts';
 import { openDatabase } from '../storage/database.ts';
+import { errorCode } from '../storage/unavailable.ts';
 import { type CommandParts, UsageError } from './command.ts';
 import { type Installation, withInstallation } from './installation.ts';
+
+const UNDEFINED_TABLE = '42P01';
 
 export const BACKUP_HELP = `gatehouse backup FILE
     writes the database into a new file, also while the gateway runs
@@ -18,10 +22,16 @@ gatehouse restore FILE
 export async function backupCommand(args: readonly string[], parts: CommandParts): Promise<number> {
   const file = onlyFile(args);
   if (existsSync(file)) throw new UsageError(`${file} is there already`);
-  const rows = await withInstallation(parts, ({ target }) =>
-    backup({ target, file, version: parts.version, now: parts.clock.now() }),
-  );
+  const { rows, sealed } = await withInstallation(parts, async ({ target }) => ({
+    rows: await backup({ target, file, version: parts.version, now: parts.clock.now() }),
+    sealed: await holdsSealed(parts, target),
+  }));
   parts.out.print(`${rows} rows written to ${file}`);
+  if (sealed !== 'nothing') {
+    const { key, file: keyFile } = parts.config.sealing;
+    const place = key === null ? keyFile : 'GATEHOUSE_KEK';
+    parts.out.print(`the key that credentials in it are sealed under is not in it: keep ${place} in another place`);
+  }
   return 0;
 }
 
@@ -32,10 +42,34 @@ export async function restoreCommand(args: readonly string[], parts: CommandPart
     const rows = await restore({ target, file, migrations, log });
     const database = await openDatabase({ target, clock, log, poolSize: 1 });
     await database.transaction(forgetEveryProcess).finally(() => database.close());
-    return `${rows} rows restored into ${describeTarget(target)}`;
+    return { line: `${rows} rows restored into ${describeTarget(target)}`, sealed: await holdsSealed(parts, target) };
   };
-  parts.out.print(await withInstallation(parts, restored, { alone: true }));
+  const { line, sealed } = await withInstallation(parts, restored, { alone: true });
+  parts.out.print(line);
+  if (sealed !== 'nothing' && sealed !== 'opens') {
+    parts.out.print(
+      `before its first start it needs the key of the installation that it comes from: ${sealed.message}`,
+    );
+  }
   return 0;
+}
+
+/** Whether a database has credentials that are sealed, and what is wrong with the key to them here. */
+async function holdsSealed(
+  { clock, log, config }: CommandParts,
+  target: Target,
+): Promise<'nothing' | 'opens' | SealingError> {
+  const database = await openDatabase({ target, clock, log, poolSize: 1 });
+  try {
+    return (await new Sealing({ database, clock, settings: config.sealing }).check()) ? 'opens' : 'nothing';
+  } catch (error) {
+    if (error instanceof SealingError) return error;
+    // Of a version that had no such table.
+    if (errorCode(error) === UNDEFINED_TABLE) return 'nothing';
+    throw error;
+  } finally {
+    await database.close();
+  }
 }
 
 function onlyFile(args: readonly string[]): string {

@@ -83,6 +83,9 @@ export async function startGateway(test: Pick<TestContext, 'after'>, options: Ga
     localServers: options.localServers ?? [],
     log: options.log ?? silentLog,
     random: options.random ?? (() => 0.5),
+  }).catch(async (error: unknown) => {
+    await upstream.close();
+    throw error;
   });
   await app.bootstrap();
   const url = await app.listen();

@@ -1,5 +1,6 @@
 /** The database: reachable, of the right kind, with the schema of this version, and with keys in it. */
 import { type KeyKind, listOperatorKeys } from '../../access/index.ts';
+import { Sealing, SealingError } from '../../sealing/index.ts';
 import { describeTarget } from '../../storage/connection.ts';
 import { type Database, openDatabase } from '../../storage/database.ts';
 import { databaseFacts } from '../../storage/facts.ts';
@@ -46,11 +47,22 @@ export async function examineDatabase(parts: CommandParts, { target }: Installat
       findings.push(note('database', `${pending.length} steps of the schema are to be done by the next start`));
       return findings;
     }
+    findings.push(...(await examineSealing(parts, database)));
     return findings.concat(await examineKeys(database, clock.now()));
   } catch (error) {
     return findings.concat(fault('database', (error as Error).message));
   } finally {
     await database.close();
+  }
+}
+
+async function examineSealing({ config, clock }: CommandParts, database: Database): Promise<Finding[]> {
+  const sealing = new Sealing({ database, clock, settings: config.sealing });
+  try {
+    return (await sealing.check()) ? [ok('credentials', 'the key that they are sealed under fits')] : [];
+  } catch (error) {
+    if (!(error instanceof SealingError)) throw error;
+    return [fault('credentials', error.message, 'the gateway does not start before the key is back in its place')];
   }
 }
 

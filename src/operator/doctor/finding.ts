@@ -2,7 +2,16 @@
 export interface Finding {
   /** `ok`; `note`: works, and is worth knowing; `fault`: the gateway will not start, or will not do what it is meant to. */
   level: 'ok' | 'note' | 'fault';
-  area: 'configuration' | 'machine' | 'data folder' | 'database' | 'keys' | 'provider' | 'module' | 'network';
+  area:
+    | 'configuration'
+    | 'machine'
+    | 'data folder'
+    | 'database'
+    | 'credentials'
+    | 'keys'
+    | 'provider'
+    | 'module'
+    | 'network';
   message: string;
   /** What to do about it. */
   advice?: string;
