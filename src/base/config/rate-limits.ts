@@ -12,7 +12,10 @@ export interface RateLimitSettings {
   workspace: RateLimitAmounts;
 }
 
-export const NO_RATE_LIMITS: RateLimitSettings = Object.freeze({ key: {}, workspace: {} });
+export const NO_RATE_LIMITS: RateLimitSettings = Object.freeze({
+  key: Object.freeze({}),
+  workspace: Object.freeze({}),
+});
 
 const amount = integer(1, 1_000_000_000_000);
 
