@@ -75,7 +75,8 @@ async function main() {
 }
 
 async function measureAll(folder, subjects) {
-  await sleep(2000);
+  // What starting has left behind is given back after two seconds.
+  await sleep(5000);
   const idle = subjects.map((subject) => [subject.name, memoryOf(subject)]);
   const pairs = pairsNamed(options.only);
   const cases = pairs.length > 0 ? pairs : CASES.filter(({ name }) => name.includes(options.only));
