@@ -3,6 +3,7 @@
  * (`reading.ts`). How well they do is measured on the samples of `samples/` and told in docs/guides/guardrails.md.
  */
 import { cardNumbers, internetAddresses, phones, socialSecurityNumbers } from './numbers.ts';
+import type { Places } from './places.ts';
 import { promptInjections } from './prompt-injection.ts';
 import type { Span } from './reading.ts';
 import { emails, secrets } from './secrets.ts';
@@ -10,7 +11,8 @@ import { emails, secrets } from './secrets.ts';
 export interface Builtin {
   /** What `redact` writes. */
   label: string;
-  find(text: string): Span[];
+  /** @param places those of the text, where they are known already */
+  find(text: string, places?: Places): Span[];
 }
 
 export type BuiltinSlug =

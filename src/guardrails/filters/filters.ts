@@ -11,6 +11,7 @@ import type { Way } from '../store.ts';
 import { BUILTINS, type BuiltinSlug } from './builtins.ts';
 import { type TextVisitor, visitMember } from './document-texts.ts';
 import { Effort, MAX_MATCHES, PatternSet, tooMuch } from './patterns.ts';
+import { type Places, placesOf } from './places.ts';
 import { type Reading, Readings, type Span } from './reading.ts';
 
 /** Text that is looked through in one request, in characters; more is refused. */
@@ -107,11 +108,18 @@ export class Filters {
     const matches: Match[] = [];
     const readings = new Readings(text);
     const { hidden } = readings;
+    const places = new SharedPlaces();
     for (const filter of this.#builtins) {
       if (filter.userOnly && !byUser) continue;
       const { find } = BUILTINS[filter.name as BuiltinSlug];
-      add(matches, filter, effort.through(readings.skeleton.text, find), readings.skeleton);
-      if (hidden !== undefined) add(matches, filter, effort.through(hidden.text, find), hidden);
+      add(matches, filter, effort.through(readings.skeleton.text, places.given(find)), readings.skeleton);
+      if (hidden !== undefined)
+        add(
+          matches,
+          filter,
+          effort.through(hidden.text, (piece) => find(piece)),
+          hidden,
+        );
     }
     if (this.#set === undefined) return matches;
     this.#addPatterns(matches, { text, original: (span) => span, reached: (at) => at }, effort);
@@ -124,6 +132,20 @@ export class Filters {
     for (const index of this.#set!.matching(reading.text, effort)) {
       add(matches, this.#patterns[index]!, this.#set!.find(index, reading.text, effort), reading);
     }
+  }
+}
+
+/** The places of a text, found once for the filters that look at it one after another. */
+class SharedPlaces {
+  #text: string | undefined;
+  #places: Places | undefined;
+
+  given(find: (text: string, places: Places) => Span[]): (text: string) => Span[] {
+    return (text) => {
+      if (this.#places === undefined || text !== this.#text) this.#places = placesOf(text);
+      this.#text = text;
+      return find(text, this.#places);
+    };
   }
 }
 

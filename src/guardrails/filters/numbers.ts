@@ -1,5 +1,6 @@
 /** Finders of numbers that mean somebody: telephone, social security and card numbers, internet addresses. */
 import { isIPv6 } from 'node:net';
+import { type Places, placesOf } from './places.ts';
 import type { Span } from './reading.ts';
 
 /** What stands shortly before a number says what it is. */
@@ -14,12 +15,14 @@ const INTERNATIONAL = /(?<![\w+])\+[1-9](?:[ ().-]{0,3}\d){7,14}(?!\d)/g;
 const NORTH_AMERICAN = /(?<![\w.+-])(?:1[-. ])?(?:\([2-9]\d{2}\) ?|[2-9]\d{2}[-. ])[2-9]\d{2}[-. ]\d{4}(?![\w-]|\.\d)/g;
 const NATIONAL = /(?<![\w.+-])(?:\(0\d{1,4}\)|0\d{1,4}|\d{3,4})(?:[ /-]?\d){5,9}(?![\w-]|\.\d)/g;
 
-export function phones(text: string): Span[] {
+export function phones(text: string, { digits }: Places = placesOf(text)): Span[] {
+  if (digits < 7) return [];
   const spans = [...all(INTERNATIONAL, text), ...all(NORTH_AMERICAN, text)];
-  if (!MAY_SPEAK_OF_PHONES.test(text)) return spans;
-  for (const span of all(NATIONAL, text)) {
-    const digits = text.slice(span.start, span.end).replace(/\D/g, '').length;
-    if (digits >= 7 && digits <= 12 && SPEAKS_OF_PHONES.test(before(text, span))) spans.push(span);
+  const national = all(NATIONAL, text);
+  if (national.length === 0 || !MAY_SPEAK_OF_PHONES.test(text)) return spans;
+  for (const span of national) {
+    const count = text.slice(span.start, span.end).replace(/\D/g, '').length;
+    if (count >= 7 && count <= 12 && SPEAKS_OF_PHONES.test(before(text, span))) spans.push(span);
   }
   return spans;
 }
@@ -27,7 +30,8 @@ export function phones(text: string): Span[] {
 const SSN = /(?<![\d-])(?!000|666|9\d\d)\d{3}([- ])(?!00)\d{2}\1(?!0000)\d{4}(?![\d-])/g;
 const BARE_SSN = /(?<![\d-])(?!000|666|9\d\d)\d{3}(?!00)\d{2}(?!0000)\d{4}(?![\d-])/g;
 
-export function socialSecurityNumbers(text: string): Span[] {
+export function socialSecurityNumbers(text: string, { digits }: Places = placesOf(text)): Span[] {
+  if (digits < 9) return [];
   const bare = all(BARE_SSN, text).filter((span) => SPEAKS_OF_SSN.test(before(text, span)));
   return [...all(SSN, text), ...bare];
 }
@@ -39,7 +43,8 @@ const FIRST_DIGITS = new Set('23456');
 const SEPARATORS = /[ .-]/g;
 const CARD_LENGTHS = [19, 18, 17, 16, 15, 14, 13, 12];
 
-export function cardNumbers(text: string): Span[] {
+export function cardNumbers(text: string, { digits }: Places = placesOf(text)): Span[] {
+  if (digits < 12) return [];
   const spans: Span[] = [];
   for (const run of all(DIGIT_RUN, text)) cardsIn(text, run, spans);
   return spans;

@@ -1,5 +1,5 @@
 /** Finder of attempts to talk a model out of its instructions, by the phrases that they are made of. */
-import { all } from './numbers.ts';
+import { allAt, type Places, placesOf } from './places.ts';
 import type { Span } from './reading.ts';
 
 /** Up to so many words between two that belong together. */
@@ -8,6 +8,7 @@ const ORDERS =
   '(?:instructions?|prompts?|directives?|guidelines?|rules|orders|commands|programming|training|constraints)';
 const EARLIER = '(?:previous|prior|above|earlier|preceding|foregoing|initial|original|existing|system|developer)';
 
+/** What each begins with stands in `places.ts`. */
 const PHRASES = [
   // ... ignore all previous instructions
   `(?:ignore|disregard|forget|override|bypass|neglect|discard|drop)${gap(3)}${EARLIER}${gap(2)}${ORDERS}`,
@@ -38,12 +39,9 @@ const PHRASES = [
 
 const INJECTION = new RegExp(
   PHRASES.map((phrase) => (/^\w|^\(/.test(phrase) ? `\\b(?:${phrase})` : phrase)).join('|'),
-  'gim',
+  'yim',
 );
-/** No phrase is without one of these, and looking for a word is cheap. */
-const SOME_WORD =
-  /ignor|disregard|forget|overrid|bypass|neglect|discard|drop|follow|obey|reveal|show|print|output|repeat|display|leak|expose|tell|give|recite|you are|act as|pretend|become|roleplay|anything now|mode|without|no longer|free |bound|no |imagine|behave|prompt|instruction|<\||<<sys|inst\]|vergiss|missachte|oublie|olvida|descarta/i;
 
-export function promptInjections(text: string): Span[] {
-  return SOME_WORD.test(text) ? all(INJECTION, text) : [];
+export function promptInjections(text: string, { injections }: Places = placesOf(text)): Span[] {
+  return allAt(INJECTION, text, injections);
 }

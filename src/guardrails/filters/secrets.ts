@@ -1,5 +1,6 @@
 /** Finders of e-mail addresses and of secrets. */
 import { all } from './numbers.ts';
+import { allAt, type Places, placesOf } from './places.ts';
 import type { Span } from './reading.ts';
 
 const LOCAL_PART = /[\p{L}\p{N}._%+'-]/u;
@@ -28,7 +29,7 @@ export function emails(text: string): Span[] {
   return spans;
 }
 
-/** Each begins where a word does, so that a text is gone through once. */
+/** Each begins where a word does, with what `places.ts` looks for. */
 const TOKENS = new RegExp(
   `(?<![0-9A-Za-z_-])(?:${[
     '(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}(?![0-9A-Za-z])',
@@ -53,7 +54,7 @@ const TOKENS = new RegExp(
     'shpat_[0-9a-f]{32}',
     'AGE-SECRET-KEY-1[0-9A-Z]{50,}',
   ].join('|')})`,
-  'g',
+  'y',
 );
 const PRIVATE_KEY =
   /-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----|$)/g;
@@ -75,8 +76,8 @@ export function privateKeys(text: string, longest: number, from: number): Span[]
   return spans;
 }
 
-export function secrets(text: string): Span[] {
-  const spans = all(TOKENS, text);
+export function secrets(text: string, { tokens }: Places = placesOf(text)): Span[] {
+  const spans = allAt(TOKENS, text, tokens);
   if (text.includes('-----BEGIN')) spans.push(...all(PRIVATE_KEY, text));
   if (text.includes('://')) spans.push(...groups(PASSWORD_IN_ADDRESS, text, (value) => !PLACEHOLDER.test(value)));
   if (MAY_ASSIGN.test(text)) {
