@@ -153,6 +153,10 @@ test('the embedded postgres is killed under load: nobody notices but the log', a
   const wave = (name: string) => {
     for (let at = 0; at < 20; at++) answers.push(ask(gateway.url, { tag: `${name}-${at}`, gapMs: 10 }));
   };
+  // A key that the process has not seen yet cannot be known while the database is away.
+  const first = ask(gateway.url, { tag: 'first' });
+  answers.push(first);
+  await until(() => first.over, 'the key is known');
   wave('before');
   const [postmaster = 0] = serversOf(gateway.home).sort((a, b) => a - b);
   process.kill(postmaster, 'SIGKILL');
