@@ -1,6 +1,7 @@
 /**
  * How well the built-in filters do, on samples of our own: texts in which what should be found stands in marks, and texts
- * in which nothing should be. The figures that the guide tells are the least that may come out here.
+ * in which nothing should be. The rules were fitted to the tuned ones; the held-out ones were written later, in another
+ * style, and marked before the rules ran on them. The figures that the guide tells are the least that may come out here.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -30,6 +31,14 @@ function samplesOf(file: string): Sample[] {
   });
 }
 
+test('there are at least 30 held-out samples with and 30 without something to find for each filter', () => {
+  for (const [file] of Object.values(TOLD)) {
+    const samples = samplesOf(`held-out/${file}`);
+    const positive = samples.filter(({ marked }) => marked.length > 0).length;
+    assert.ok(positive >= 30 && samples.length - positive >= 30, file);
+  }
+});
+
 function measure(slug: BuiltinSlug, file: string) {
   const wrong: string[] = [];
   let [found, missed, invented] = [0, 0, 0];
@@ -47,7 +56,7 @@ function measure(slug: BuiltinSlug, file: string) {
   return { precision: found / (found + invented), recall: found / (found + missed), wrong };
 }
 
-/** Least precision and recall, as docs/guides/guardrails.md tells them. */
+/** Least precision and recall on the tuned samples, as docs/guides/guardrails.md tells them. */
 const TOLD: Record<BuiltinSlug, [file: string, precision: number, recall: number]> = {
   email: ['email', 1, 0.86],
   phone: ['phone', 1, 0.85],
@@ -58,10 +67,32 @@ const TOLD: Record<BuiltinSlug, [file: string, precision: number, recall: number
   'regex-prompt-injection': ['prompt-injection', 1, 0.86],
 };
 
-for (const [slug, [file, precision, recall]] of Object.entries(TOLD)) {
-  test(`${slug} finds at least ${recall * 100} % of the samples, and of what it finds ${precision * 100} % is right`, (t) => {
+/** What holds on samples that the rules were never fitted to: a rule is changed for what users report, not for these. */
+const HELD_OUT: Record<BuiltinSlug, [precision: number, recall: number]> = {
+  email: [0.99, 0.87],
+  phone: [0.95, 0.78],
+  ssn: [0.95, 0.93],
+  'credit-card': [0.93, 0.9],
+  'ip-address': [0.91, 0.94],
+  secrets: [0.99, 0.81],
+  'regex-prompt-injection': [0.87, 0.66],
+};
+
+const floors = Object.entries(TOLD).flatMap(([slug, [file, precision, recall]]) => [
+  { slug, file, precision, recall, kind: 'tuned' },
+  {
+    slug,
+    file: `held-out/${file}`,
+    precision: HELD_OUT[slug as BuiltinSlug][0],
+    recall: HELD_OUT[slug as BuiltinSlug][1],
+    kind: 'held-out',
+  },
+]);
+
+for (const { slug, file, precision, recall, kind } of floors) {
+  test(`${slug} finds at least ${recall * 100} % of the ${kind} samples, and of what it finds ${precision * 100} % is right`, (t) => {
     const measured = measure(slug as BuiltinSlug, file);
-    t.diagnostic(`${slug}: precision ${measured.precision.toFixed(3)}, recall ${measured.recall.toFixed(3)}`);
+    t.diagnostic(`${slug}, ${kind}: precision ${measured.precision.toFixed(3)}, recall ${measured.recall.toFixed(3)}`);
     assert.ok(measured.precision >= precision, measured.wrong.join('\n'));
     assert.ok(measured.recall >= recall, measured.wrong.join('\n'));
   });
