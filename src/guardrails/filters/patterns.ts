@@ -1,16 +1,16 @@
 /**
- * Regular expressions that users write, matched in linear time by RE2's rules (re2js). One automaton tells which of many
- * match at all, so that a text in which none does is gone through once however many there are.
+ * Regular expressions that users write, matched in linear time by RE2's rules (`engine.ts`). With re2js one automaton tells
+ * which of many match at all, so that a text in which none does is gone through once however many there are.
  */
 import type { Clock } from '../../base/clock.ts';
 import { GatewayError } from '../../base/errors.ts';
 import type { PatternFilter } from '../settings.ts';
 import { forbiddenIn } from './dialect.ts';
+import { type Expression, expressionOf, nativeExpression, nativeModule, type PortableExpression } from './engine.ts';
 import { factsOf, type PatternFacts, type Program } from './program.ts';
 import type { Span } from './reading.ts';
 
 type Engine = typeof import('re2js');
-type Expression = ReturnType<Engine['RE2JS']['compile']>;
 
 /** Places that one text may be matched at before it is refused as too much to look through. */
 export const MAX_MATCHES = 20_000;
@@ -74,11 +74,15 @@ export async function checkPatterns(path: string, filters: readonly PatternFilte
     const where = `${path}[${index}].pattern`;
     const forbidden = forbiddenIn(pattern);
     if (forbidden !== undefined) throw invalidPattern(where, forbidden.problem, forbidden.position);
-    let expression: Expression;
+    let expression: PortableExpression;
     try {
       expression = compile(RE2JS, pattern);
     } catch (error) {
       throw invalidPattern(where, problemOf(error), positionOf(error, pattern));
+    }
+    const native = nativeModule();
+    if (native !== null && nativeExpression(RE2JS.translateRegExp(pattern), native) === undefined) {
+      throw invalidPattern(where, 'the native engine of this installation does not take it', undefined);
     }
     if (expression.matcher('').find()) {
       throw invalidPattern(where, 'it matches the empty text, so it would match everywhere', 0);
@@ -90,7 +94,7 @@ export async function checkPatterns(path: string, filters: readonly PatternFilte
 /** The longest match that a pattern for answers may have, in UTF-16 units: as much of a stream may have to wait. */
 export const LONGEST_MATCH = 4_096;
 
-function refuseEndless(path: string, expression: Expression): void {
+function refuseEndless(path: string, expression: PortableExpression): void {
   const { longest } = factsOf(programOf(expression));
   if (longest !== undefined && longest <= LONGEST_MATCH) return;
   const found = longest === undefined ? 'any length' : `${longest} characters`;
@@ -109,7 +113,7 @@ function invalidPattern(path: string, problem: string, position: number | undefi
   });
 }
 
-function compile(RE2JS: Engine['RE2JS'], pattern: string): Expression {
+function compile(RE2JS: Engine['RE2JS'], pattern: string): PortableExpression {
   return RE2JS.compile(RE2JS.translateRegExp(pattern));
 }
 
@@ -156,54 +160,67 @@ export class Pattern {
   readonly #expression: Expression;
   readonly #screen: Screen;
 
-  private constructor(expression: Expression) {
-    this.#expression = expression;
-    this.facts = factsOf(programOf(expression));
+  private constructor(portable: PortableExpression, translated: string) {
+    this.#expression = expressionOf(portable, translated);
+    this.facts = factsOf(programOf(portable));
     this.#screen = new Screen(this.facts);
   }
 
   static async of(pattern: string): Promise<Pattern> {
     const { RE2JS } = await loadEngine();
-    return new Pattern(compile(RE2JS, pattern));
+    return new Pattern(compile(RE2JS, pattern), RE2JS.translateRegExp(pattern));
   }
 
   /** Matches from a place on, which see what stands before it. */
   find(text: string, from: number): Span[] {
     if (!this.#screen.admits(text, () => text.toLowerCase())) return [];
     const spans: Span[] = [];
-    const matcher = this.#expression.matcher(text);
-    for (let found = from <= text.length && matcher.find(from); found; found = matcher.find()) {
-      if (matcher.end() > matcher.start()) spans.push({ start: matcher.start(), end: matcher.end() });
+    this.#expression.each(text, from, (start, end) => {
+      if (end > start) spans.push({ start, end });
       if (spans.length > MAX_MATCHES) throw tooMuch();
-    }
+      return true;
+    });
     return spans;
   }
 }
 
-function programOf(expression: Expression): Program {
+function programOf(expression: PortableExpression): Program {
   return (expression.re2() as unknown as { prog: Program }).prog;
 }
 
 /** Compiled patterns that are asked together; the index is that of the list they were made from. */
 export class PatternSet {
-  readonly #set: InstanceType<Engine['RE2Set']>;
+  /** Of re2js; undefined where the native engine matches pattern by pattern. */
+  readonly #set: InstanceType<Engine['RE2Set']> | undefined;
   readonly #expressions: readonly Expression[];
   readonly #screens: readonly Screen[];
 
-  private constructor(set: InstanceType<Engine['RE2Set']>, expressions: readonly Expression[]) {
+  private constructor(
+    set: InstanceType<Engine['RE2Set']> | undefined,
+    expressions: readonly Expression[],
+    screens: readonly Screen[],
+  ) {
     this.#set = set;
     this.#expressions = expressions;
-    this.#screens = expressions.map((expression) => new Screen(factsOf(programOf(expression))));
+    this.#screens = screens;
   }
 
-  static async of(patterns: readonly string[]): Promise<PatternSet> {
+  /** @param native the module `re2`; null: re2js, whether or not there is one */
+  static async of(patterns: readonly string[], native = nativeModule()): Promise<PatternSet> {
     const { RE2JS, RE2Set } = await loadEngine();
-    const set = new RE2Set();
-    for (const pattern of patterns) set.add(RE2JS.translateRegExp(pattern));
-    set.compile();
+    const portable = patterns.map((pattern) => compile(RE2JS, pattern));
+    const translated = patterns.map((pattern) => RE2JS.translateRegExp(pattern));
+    let set: InstanceType<Engine['RE2Set']> | undefined;
+    if (native === null) {
+      set = new RE2Set();
+      for (const pattern of translated) set.add(pattern);
+      set.compile();
+    }
+    const screens = portable.map((expression) => new Screen(factsOf(programOf(expression))));
     return new PatternSet(
       set,
-      patterns.map((pattern) => compile(RE2JS, pattern)),
+      portable.map((expression, index) => expressionOf(expression, translated[index]!, native)),
+      screens,
     );
   }
 
@@ -215,19 +232,28 @@ export class PatternSet {
       return lower;
     };
     // Most texts hold nothing of what any pattern needs, and seeking a few letters is cheap.
-    if (!this.#screens.some((screen) => screen.admits(text, lowered))) return [];
-    return effort.through(text, (piece) => this.#set.match(piece));
+    const set = this.#set;
+    if (set !== undefined) {
+      if (!this.#screens.some((screen) => screen.admits(text, lowered))) return [];
+      return effort.through(text, (piece) => set.match(piece));
+    }
+    const matching: number[] = [];
+    this.#expressions.forEach((expression, index) => {
+      if (!this.#screens[index]!.admits(text, lowered)) return;
+      if (effort.through(text, (piece) => expression.matches(piece))) matching.push(index);
+    });
+    return matching;
   }
 
   /** Where one of them does; empty matches are none. Each match may cost a walk to the end of the text. */
   find(index: number, text: string, effort: Effort): Span[] {
     const spans: Span[] = [];
-    const matcher = this.#expressions[index]!.matcher(text);
-    while (matcher.find()) {
+    this.#expressions[index]!.each(text, 0, (start, end) => {
       effort.check();
-      if (matcher.end() > matcher.start()) spans.push({ start: matcher.start(), end: matcher.end() });
+      if (end > start) spans.push({ start, end });
       if (spans.length > MAX_MATCHES) throw tooMuch();
-    }
+      return true;
+    });
     return spans;
   }
 }

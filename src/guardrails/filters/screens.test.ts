@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import { RE2JS } from 're2js';
 import { systemClock } from '../../base/clock.ts';
 import { forbiddenIn } from './dialect.ts';
+import { type NativeModule, nativeExpression, nativeModule } from './engine.ts';
 import { Effort, Pattern, PatternSet } from './patterns.ts';
 
 const LETTERS = 'abkKsS1 -ſKéß中😀';
@@ -51,7 +52,7 @@ function placesIn(expression: RE2JS, of: string): { start: number; end: number }
   return spans;
 }
 
-test('patterns with what they need looked for first match where the engine alone says, alone and together', async () => {
+async function compare(native: NativeModule | null, numRuns: number): Promise<void> {
   let matches = 0;
   await fc.assert(
     fc.asyncProperty(
@@ -60,7 +61,7 @@ test('patterns with what they need looked for first match where the engine alone
       async (all, texts) => {
         const sources = all.filter((source) => plain(source) !== undefined);
         if (sources.length === 0) return;
-        const set = await PatternSet.of(sources);
+        const set = await PatternSet.of(sources, native);
         const single = await Promise.all(sources.map((source) => Pattern.of(source)));
         for (const one of [...texts, ...sources]) {
           const expected = sources.map((source) => placesIn(plain(source)!, one));
@@ -79,7 +80,62 @@ test('patterns with what they need looked for first match where the engine alone
         }
       },
     ),
-    { numRuns: 200 },
+    { numRuns },
   );
   assert.ok(matches > 20, `only ${matches} matches were compared`);
+}
+
+test('patterns with what they need looked for first match where the engine alone says, alone and together', async () => {
+  await compare(null, 200);
+});
+
+const skip = nativeModule() === null && 'the module `re2` is not installed';
+
+test('the native engine matches where re2js does', { skip }, () => compare(nativeModule(), 200));
+
+test('every pattern that is taken compiles on the native engine', { skip }, () => {
+  fc.assert(
+    fc.property(flagged, (source) => {
+      fc.pre(plain(source) !== undefined);
+      assert.ok(nativeExpression(RE2JS.translateRegExp(source), nativeModule()!) !== undefined, source);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+/** Stands for the module: JavaScript's own engine, which refuses a flag in a pattern that RE2 takes. */
+class Counting {
+  static made = 0;
+  static asked = 0;
+  readonly #expression: RegExp;
+
+  constructor(pattern: string, flags: string) {
+    this.#expression = new RegExp(pattern, flags);
+    Counting.made += 1;
+  }
+
+  set lastIndex(at: number) {
+    this.#expression.lastIndex = at;
+  }
+
+  exec(text: string): RegExpExecArray | null {
+    Counting.asked += 1;
+    return this.#expression.exec(text);
+  }
+}
+
+test('an engine that is there is asked for what may match, nothing else, and what it does not take still matches', async () => {
+  const set = await PatternSet.of(['order-\\d{2}', '(?i)badge'], Counting);
+  const effort = new Effort(systemClock);
+  assert.equal(Counting.made, 1);
+  assert.deepEqual(set.matching('nothing of the kind', effort), []);
+  assert.equal(Counting.asked, 0);
+  const text = 'a BADGE for order-12, order-34';
+  assert.deepEqual(set.matching(text, effort), [0, 1]);
+  assert.equal(Counting.asked, 1);
+  assert.deepEqual(set.find(0, text, effort), [
+    { start: 12, end: 20 },
+    { start: 22, end: 30 },
+  ]);
+  assert.deepEqual(set.find(1, text, effort), [{ start: 2, end: 7 }]);
 });

@@ -1,0 +1,80 @@
+/**
+ * What matches regular expressions: the module `re2` (RE2 itself) where an operator installed it, and re2js otherwise. Both
+ * follow the same rules. re2js is always there: it says what may be written and what is known of a pattern.
+ */
+import { createRequire } from 'node:module';
+
+type Portable = typeof import('re2js');
+export type PortableExpression = ReturnType<Portable['RE2JS']['compile']>;
+
+/** One compiled pattern. */
+export interface Expression {
+  matches(text: string): boolean;
+  /** @param visit gets each match from a place on, empty ones as well; false ends the search */
+  each(text: string, from: number, visit: (start: number, end: number) => boolean): void;
+}
+
+/** What is used of the module `re2`. */
+export interface NativeExpression {
+  lastIndex: number;
+  exec(text: string): { index: number; 0: string } | null;
+}
+export type NativeModule = new (pattern: string, flags: string) => NativeExpression;
+
+let native: NativeModule | null | undefined;
+
+/** Looked for once; one that was built for another runtime counts as none. */
+export function nativeModule(): NativeModule | null {
+  if (native === undefined) {
+    try {
+      native = createRequire(import.meta.url)('re2') as NativeModule;
+    } catch {
+      native = null;
+    }
+  }
+  return native;
+}
+
+/** @param module null: re2js. A pattern that the module does not take is matched by re2js, so that it keeps governing. */
+export function expressionOf(portable: PortableExpression, translated: string, module = nativeModule()): Expression {
+  return (module !== null && nativeExpression(translated, module)) || portableExpression(portable);
+}
+
+function portableExpression(expression: PortableExpression): Expression {
+  return {
+    matches: (text) => expression.matcher(text).find(),
+    each(text, from, visit) {
+      const matcher = expression.matcher(text);
+      for (let found = from <= text.length && matcher.find(from); found; found = matcher.find()) {
+        if (!visit(matcher.start(), matcher.end())) return;
+      }
+    },
+  };
+}
+
+/** @returns undefined for a pattern that the module does not take */
+export function nativeExpression(translated: string, module: NativeModule): Expression | undefined {
+  let expression: NativeExpression;
+  try {
+    expression = new module(translated, 'gu');
+  } catch {
+    return undefined;
+  }
+  const next = (text: string, from: number) => {
+    expression.lastIndex = from;
+    return expression.exec(text);
+  };
+  return {
+    matches: (text) => next(text, 0) !== null,
+    each(text, from, visit) {
+      let at = from;
+      while (at <= text.length) {
+        const match = next(text, at);
+        if (match === null) return;
+        const end = match.index + match[0].length;
+        if (!visit(match.index, end)) return;
+        at = end > match.index ? end : end + 1;
+      }
+    },
+  };
+}
