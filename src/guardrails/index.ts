@@ -15,6 +15,7 @@ import { assignmentOperations } from './assignments/operations.ts';
 import { type GuardrailParts, guardrailOperations as ownOperations } from './operations.ts';
 
 export type { AnswerFilters, AnswerScreening, ScreenedText } from './filters/answer-filters.ts';
+export { patternEngine } from './filters/engine.ts';
 export { BlockedByFilter, type Hit } from './filters/filters.ts';
 export { guardrailMigrations } from './migrations/index.ts';
 export type { GuardrailParts } from './operations.ts';

@@ -35,6 +35,11 @@ export function nativeModule(): NativeModule | null {
   return native;
 }
 
+/** What matches patterns in this installation. */
+export function patternEngine(): 're2' | 're2js' {
+  return nativeModule() === null ? 're2js' : 're2';
+}
+
 /** @param module null: re2js. A pattern that the module does not take is matched by re2js, so that it keeps governing. */
 export function expressionOf(portable: PortableExpression, translated: string, module = nativeModule()): Expression {
   return (module !== null && nativeExpression(translated, module)) || portableExpression(portable);

