@@ -14,11 +14,13 @@ interface Beginning {
   created: unknown;
   model: unknown;
   provider: unknown;
+  fingerprint: unknown;
 }
 
 export class ChunkHead {
   private readonly stamp: Stamp;
   private readonly edits: readonly Edit[];
+  private readonly editsOfNull: readonly Edit[];
   private created: number | undefined;
   private fingerprint: string | undefined;
   private tier: string | undefined;
@@ -32,6 +34,8 @@ export class ChunkHead {
       { key: 'model', json: JSON.stringify(stamp.model) },
       { key: 'provider', json: JSON.stringify(stamp.provider) },
     ];
+    // A chunk has a fingerprint or none.
+    this.editsOfNull = [...this.edits, { key: 'system_fingerprint', json: undefined }];
   }
 
   /** The members for a chunk that is written anew. */
@@ -65,6 +69,7 @@ export class ChunkHead {
       chunk['model'] === known.model &&
       chunk['object'] === known.object &&
       chunk['provider'] === known.provider &&
+      chunk['system_fingerprint'] === known.fingerprint &&
       text.startsWith(known.text)
     ) {
       return known.replacement + text.slice(known.text.length);
@@ -79,9 +84,9 @@ export class ChunkHead {
   }
 
   private editsFor(chunk: JsonObject): readonly Edit[] {
-    const { created } = chunk;
-    if (isTime(created)) return this.edits;
-    return [...this.edits, { key: 'created', json: String(this.created ?? this.stamp.created) }];
+    const edits = chunk['system_fingerprint'] === null ? this.editsOfNull : this.edits;
+    if (isTime(chunk['created'])) return edits;
+    return [...edits, { key: 'created', json: String(this.created ?? this.stamp.created) }];
   }
 
   private learn(chunk: JsonObject, text: string): string {
@@ -90,16 +95,20 @@ export class ChunkHead {
     const members = scanMembers(text);
     const at = members.findIndex((member) => member.key === 'choices');
     const before = members.slice(0, Math.max(at, 0));
-    if (edits !== this.edits || !namesAll(before)) return patchMembers(text, members, edits);
+    if (!isTime(chunk['created']) || !namesAll(before)) return patchMembers(text, members, edits);
+    const fingerprint = chunk['system_fingerprint'];
+    const isBehind = fingerprint === null && !before.some((member) => member.key === 'system_fingerprint');
+    if (isBehind) return patchMembers(text, members, edits);
     const start = members[at]!.keyStart;
-    const own = edits.filter(({ key }) => key !== 'provider' || before.some((member) => member.key === key));
+    const hasProvider = before.some((member) => member.key === 'provider');
+    const own = edits.filter(({ key }) => key !== 'provider' || hasProvider);
     // The beginning is patched as if it were a whole object; what `patchMembers` looks at ends with its last value.
     let replacement = patchMembers(text.slice(0, start), before, own);
-    if (own.length < edits.length) replacement += `"provider":${JSON.stringify(this.stamp.provider)},`;
+    if (!hasProvider) replacement += `"provider":${JSON.stringify(this.stamp.provider)},`;
     const { id, object, created, model, provider } = chunk;
-    const beginning = { text: text.slice(0, start), replacement, id, object, created, model, provider };
+    const beginning = { text: text.slice(0, start), replacement, id, object, created, model, provider, fingerprint };
     // Members behind the choices would be lost on a chunk that only looks alike.
-    if (provider === undefined || before.some((member) => member.key === 'provider')) this.beginning = beginning;
+    if (provider === undefined || hasProvider) this.beginning = beginning;
     else return patchMembers(text, members, edits);
     return replacement + text.slice(start);
   }

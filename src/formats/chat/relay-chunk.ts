@@ -2,6 +2,7 @@
 import { type Edit, patchMembers, scanMembers, stringifyJson } from '../../base/json.ts';
 import { scanElements } from '../../base/json-list.ts';
 import type { TurnEvent } from '../conversation/conversation.ts';
+import { hasNulls, withoutNulls } from './nulls.ts';
 import { type JsonObject, list, object, someText, text } from './read.ts';
 
 interface Call {
@@ -89,7 +90,8 @@ export function assess(choice: JsonObject, known: RelayedChoice): Assessment {
     known.crooked = true;
     return 'broken';
   }
-  if (delta === undefined || choice['index'] !== known.index || choice['finish_reason'] === '') return 'broken';
+  if (delta === undefined || choice['index'] !== known.index || hasNulls(delta)) return 'broken';
+  if (choice['finish_reason'] === undefined || choice['finish_reason'] === '') return 'broken';
   const { content } = delta;
   if (content !== undefined && content !== null && typeof content !== 'string') return 'broken';
   if (!known.introduced && delta['role'] !== 'assistant') return 'broken';
@@ -138,7 +140,12 @@ export function mendChoice(choice: JsonObject, known: RelayedChoice, events: rea
     delete delta['tool_calls'];
     if (added.calls.length > 0) delta['tool_calls'] = withUnknown(added.calls, raw);
   }
-  return { ...choice, index: known.index, delta, finish_reason: someText(choice['finish_reason']) ?? null };
+  return {
+    ...choice,
+    index: known.index,
+    delta: withoutNulls(delta),
+    finish_reason: someText(choice['finish_reason']) ?? null,
+  };
 }
 
 /** The calls with the members that nobody knows (Gemini's `extra_content`), where it is plain whose they are. */

@@ -5,6 +5,7 @@ import type { Choice, Part, Turn } from '../conversation/conversation.ts';
 import type { Closing, Stamp } from '../conversation/format.ts';
 import { joinedText } from './content.ts';
 import { shownFinish } from './finish.ts';
+import { NEVER_NULL } from './nulls.ts';
 import { isTime, type JsonObject, list, object, someText } from './read.ts';
 import { relayedUsage } from './usage.ts';
 
@@ -82,6 +83,7 @@ function patchMessage(text: string, message: JsonObject, parts: readonly Part[])
   if (reasoning !== '' && someText(message['reasoning']) === undefined) {
     edits.push({ key: 'reasoning', json: JSON.stringify(reasoning) });
   }
+  for (const key of NEVER_NULL) if (key !== 'role' && message[key] === null) edits.push({ key, json: undefined });
   const calls = list(message['tool_calls']);
   if (!calls.every(isStandardCall)) edits.push({ key: 'tool_calls', json: stringifyJson(mendedCalls(calls, parts)) });
   return edits.length === 0 ? text : patchMembers(text, scanMembers(text), edits);

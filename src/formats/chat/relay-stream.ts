@@ -11,6 +11,7 @@ import { ChunkHead } from './chunk-head.ts';
 import { errorObject } from './encode-failure.ts';
 import { DONE, ERROR_CHOICE } from './encoder.ts';
 import { shownFinish } from './finish.ts';
+import { withoutNullUsage } from './nulls.ts';
 import { type JsonObject, object, rest, someText, text } from './read.ts';
 import {
   assess,
@@ -162,9 +163,10 @@ export class ChatRelayStream implements RelayStream {
   /** A chunk whose head alone changes. Usage is told once, at the end. */
   private passed(chunk: JsonObject, data: string): string {
     const { usage } = chunk;
-    if (usage !== undefined && usage !== null) return frame(this.head.patch(chunk, data, WITHOUT_USAGE));
+    const bare = usage === undefined ? data : usage === null ? withoutNullUsage(data) : undefined;
+    if (bare === undefined) return frame(this.head.patch(chunk, data, WITHOUT_USAGE));
     // Asked of the text as it came: the new one is made of pieces, which a search would have to put together.
-    const replaced = this.head.replace(chunk, data);
+    const replaced = this.head.replace(chunk, bare);
     return data.includes('\n') ? frame(replaced) : `data: ${replaced}\n\n`;
   }
 

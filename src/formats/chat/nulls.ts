@@ -1,0 +1,56 @@
+/**
+ * Members that services write as null to say that there are none, where the form has them as absent only: a client that
+ * checks what it gets ends the answer over one.
+ */
+import { type JsonObject, list, object } from './read.ts';
+
+/** Of a message and of a delta; what may be null there (`content`, `refusal`, `reasoning`) is not among them. */
+export const NEVER_NULL = ['role', 'audio', 'images', 'annotations', 'reasoning_details', 'tool_calls'] as const;
+const NEVER_NULL_IN_CALL = ['id', 'type', 'function'] as const;
+const NEVER_NULL_IN_FUNCTION = ['name', 'arguments'] as const;
+
+/** Whether a delta, or a call in it, has one. */
+export function hasNulls(delta: JsonObject): boolean {
+  return isNullIn(delta, NEVER_NULL) || (Array.isArray(delta['tool_calls']) && delta['tool_calls'].some(callHasNulls));
+}
+
+function callHasNulls(value: unknown): boolean {
+  const call = object(value);
+  if (call === undefined) return false;
+  const body = object(call['function']);
+  return isNullIn(call, NEVER_NULL_IN_CALL) || (body !== undefined && isNullIn(body, NEVER_NULL_IN_FUNCTION));
+}
+
+export function withoutNulls(delta: JsonObject): JsonObject {
+  const result = without(delta, NEVER_NULL);
+  if (Array.isArray(result['tool_calls'])) result['tool_calls'] = list(result['tool_calls']).map(callWithoutNulls);
+  return result;
+}
+
+function callWithoutNulls(value: unknown): unknown {
+  const call = object(value);
+  if (call === undefined) return value;
+  const result = without(call, NEVER_NULL_IN_CALL);
+  const body = object(result['function']);
+  if (body !== undefined) result['function'] = without(body, NEVER_NULL_IN_FUNCTION);
+  return result;
+}
+
+function isNullIn(value: JsonObject, keys: readonly string[]): boolean {
+  for (const key of keys) if (value[key] === null) return true;
+  return false;
+}
+
+function without(value: JsonObject, keys: readonly string[]): JsonObject {
+  const result = { ...value };
+  for (const key of keys) if (result[key] === null) delete result[key];
+  return result;
+}
+
+/** The text of a chunk without a `usage` of null, which is how OpenAI says that it comes later; undefined where it stands elsewhere too. */
+export function withoutNullUsage(text: string): string | undefined {
+  // In a JSON text this is a key wherever it stands: inside a string the quotes would be escaped.
+  const at = text.indexOf(',"usage":null');
+  if (at === -1 || text.indexOf('"usage"', text.indexOf('"usage"') + 1) !== -1) return undefined;
+  return text.slice(0, at) + text.slice(at + ',"usage":null'.length);
+}
