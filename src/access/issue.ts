@@ -2,7 +2,8 @@
 import { type Author, recordChange } from '../audit/index.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
-import type { Changes, Queryable } from '../storage/database.ts';
+import type { Announce } from '../storage/change-everywhere.ts';
+import type { Queryable } from '../storage/database.ts';
 import { insertAlias } from './aliases/store.ts';
 import { KEYS_TOPIC } from './authenticator.ts';
 import { keyResource, keyState, newKeySettings } from './key.ts';
@@ -15,17 +16,16 @@ export interface IssuedKey {
   key: store.StoredKey;
   /** Told this once. */
   token: string;
-  change: { settled(): Promise<void> };
 }
 
 /**
  * Throws GatewayError 400 for a setting that is wrong, a workspace or a maker that there is not, and 409 for a secret of a
- * partner that stands for a key already. Answer only once `change` has settled.
+ * partner that stands for a key already.
  * @param creatorUserId for a body that says nothing about it
  */
 export async function issueKey(
   tx: Queryable,
-  changes: Changes,
+  announce: Announce,
   body: CreateKeyBody,
   creatorUserId: string | null,
   now: number,
@@ -52,8 +52,8 @@ export async function issueKey(
   const key = (await store.inferenceKey(tx, organizationId, hash))!;
   await recordChange(tx, author, { action: 'key.created', ...keyResource(key), after: keyState(key) });
   // A process that met this token before it existed would go on refusing it.
-  const hashes = externalKeyHash === null ? [hash] : [hash, externalKeyHash];
-  return { key, token, change: await changes.announce(tx, KEYS_TOPIC, ...hashes) };
+  await announce(KEYS_TOPIC, hash, ...(externalKeyHash === null ? [] : [externalKeyHash]));
+  return { key, token };
 }
 
 /** Throws GatewayError 400 for what `issueKey` would refuse, where the key is made later. */

@@ -7,6 +7,7 @@ import { authorOf, recordChange } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
+import { type Announce, changeEverywhere } from '../storage/change-everywhere.ts';
 import type { Changes, Database, Queryable } from '../storage/database.ts';
 import { rotateKey } from './aliases/rotate.ts';
 import { type Alias, aliasHashes, endAlias, predecessor } from './aliases/store.ts';
@@ -99,13 +100,11 @@ function createKey(parts: OperationParts): Operation<Caller> {
     body: { schema: schema.CreateKeySchema },
     replies: { 201: { description: 'The key; its token is shown this once', schema: schema.CreatedKeyEnvelope } },
     async handle(exchange) {
-      const { database, changes, clock } = parts;
       const { userId } = exchange.caller;
       const body = exchange.body as schema.CreateKeyBody;
-      const { key, token, change } = await database.transaction((tx) =>
-        issueKey(tx, changes, body, userId, clock.now(), authorOf(exchange)),
+      const { key, token } = await changeEverywhere(parts, (tx, announce) =>
+        issueKey(tx, announce, body, userId, parts.clock.now(), authorOf(exchange)),
       );
-      await change.settled();
       exchange.reply(201, { data: keyReply(key), key: token });
     },
   };
@@ -142,10 +141,10 @@ function updateKey(parts: OperationParts): Operation<Caller> {
     body: { schema: schema.UpdateKeySchema },
     replies: ok('The key as it is now, in every process', schema.KeyEnvelope),
     async handle(exchange) {
-      const { database, changes, clock, usageOf } = parts;
+      const { clock, usageOf } = parts;
       const { organizationId } = exchange.caller;
       const hash = hashOf(exchange);
-      const { key, isNewLimit, change } = await database.transaction(async (tx) => {
+      const { key, isNewLimit } = await changeEverywhere(parts, async (tx, announce) => {
         const before = await lockedKey(tx, organizationId, hash);
         const terms = changedTerms(before, exchange.body as schema.UpdateKeyBody);
         if (!terms.disabled && !(await store.hasWorkspace(tx, organizationId, before.caller.workspaceId))) {
@@ -155,11 +154,9 @@ function updateKey(parts: OperationParts): Operation<Caller> {
         const key = await existingKey(tx, organizationId, hash);
         const states = { before: keyState(before), after: keyState(key) };
         await recordChange(tx, authorOf(exchange), { action: 'key.updated', ...keyResource(key), ...states });
-        const hashes = [hash, ...(await aliasHashes(tx, key.caller.keyId))];
-        const isNewLimit = terms.limitNano !== null && countsAnew(before.caller, terms);
-        return { key, isNewLimit, change: await changes.announce(tx, KEYS_TOPIC, ...hashes) };
+        await announce(KEYS_TOPIC, hash, ...(await aliasHashes(tx, key.caller.keyId)));
+        return { key, isNewLimit: terms.limitNano !== null && countsAnew(before.caller, terms) };
       });
-      await change.settled();
       // What was spent while nobody watched this window is in no lease.
       if (isNewLimit) await parts.spendEntered();
       const usage = await usageOf([key.caller.keyId]);
@@ -187,19 +184,18 @@ function deleteKey(parts: OperationParts): Operation<Caller> {
     params: schema.KeyParamsSchema,
     replies: ok('The key works no more, in any process', schema.DeletedEnvelope),
     async handle(exchange) {
-      const { database, changes, clock } = parts;
       const { organizationId } = exchange.caller;
       const hash = hashOf(exchange);
-      const change = await database.transaction(async (tx) => {
+      const now = new Date(parts.clock.now());
+      await changeEverywhere(parts, async (tx, announce) => {
         const former = HASH.test(hash) ? await predecessor(tx, organizationId, hash) : undefined;
-        if (former !== undefined) return endPredecessor(tx, parts, exchange, former);
+        if (former !== undefined) return endPredecessor(tx, announce, exchange, former, now);
         const key = await lockedKey(tx, organizationId, hash);
-        await store.markKeyDeleted(tx, key.caller.keyId, new Date(clock.now()));
+        await store.markKeyDeleted(tx, key.caller.keyId, now);
         const deleted = { action: 'key.deleted', ...keyResource(key), before: keyState(key) } as const;
         await recordChange(tx, authorOf(exchange), deleted);
-        return changes.announce(tx, KEYS_TOPIC, hash, ...(await aliasHashes(tx, key.caller.keyId)));
+        await announce(KEYS_TOPIC, hash, ...(await aliasHashes(tx, key.caller.keyId)));
       });
-      await change.settled();
       exchange.reply(200, { deleted: true });
     },
   };
@@ -208,11 +204,11 @@ function deleteKey(parts: OperationParts): Operation<Caller> {
 /** The secret that a key had before its rotation ends now; the key goes on. */
 async function endPredecessor(
   tx: Queryable,
-  { changes, clock }: OperationParts,
+  announce: Announce,
   exchange: Exchange<Caller>,
   former: Alias,
-): Promise<{ settled(): Promise<void> }> {
-  const now = new Date(clock.now());
+  now: Date,
+): Promise<void> {
   await endAlias(tx, former.hash, now);
   const key = await existingKey(tx, exchange.caller.organizationId, former.keyHash);
   const states = {
@@ -220,7 +216,7 @@ async function endPredecessor(
     after: { previous_secret: former.hash, previous_secret_ends_at: now },
   };
   await recordChange(tx, authorOf(exchange), { action: 'key.predecessor_ended', ...keyResource(key), ...states });
-  return changes.announce(tx, KEYS_TOPIC, former.hash);
+  await announce(KEYS_TOPIC, former.hash);
 }
 
 function ok(description: string, replySchema: TSchema): Operation['replies'] {

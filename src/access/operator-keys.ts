@@ -5,6 +5,7 @@
 import { operatorAuthor, recordChange } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
 import { uuidv7 } from '../base/ids.ts';
+import { changeEverywhere } from '../storage/change-everywhere.ts';
 import type { Changes, Database, Queryable } from '../storage/database.ts';
 import { aliasHashes } from './aliases/store.ts';
 import { KEYS_TOPIC } from './authenticator.ts';
@@ -41,14 +42,15 @@ const SHORTEST_PREFIX = 8;
  * GatewayError 400 for a wrong setting, and an Error before the first start.
  */
 export async function createOperatorKey(
-  { database, changes, clock }: OperatorKeysParts,
+  parts: OperatorKeysParts,
   kind: KeyKind,
   body: OperatorKeyBody,
 ): Promise<string> {
+  const { clock } = parts;
   const settings = newKeySettings(body, clock.now());
   const token = createToken(kind);
   const hash = hashToken(token);
-  const change = await database.transaction(async (tx) => {
+  await changeEverywhere(parts, async (tx, announce) => {
     const organizationId = await theOrganization(tx);
     const workspaceId = kind === 'inference' ? await store.defaultWorkspaceId(tx, organizationId) : null;
     if (workspaceId === undefined) throw new Error('the default workspace was deleted; make the key with POST /keys');
@@ -65,9 +67,8 @@ export async function createOperatorKey(
     const [key] = await store.keysByHash(tx, [hash]);
     const created = { action: 'key.created', ...keyResource(key!), after: keyState(key!) } as const;
     await recordChange(tx, operatorAuthor(organizationId, createdAt.getTime()), created);
-    return changes.announce(tx, KEYS_TOPIC, hash);
+    await announce(KEYS_TOPIC, hash);
   });
-  await change.settled();
   return token;
 }
 
@@ -85,20 +86,19 @@ export async function revokeOperatorKey(parts: OperatorKeysParts, hashPrefix: st
   if (!/^[0-9a-f]+$/.test(prefix) || prefix.length < SHORTEST_PREFIX) {
     throw new Error(`name the key by its hash, or by the first ${SHORTEST_PREFIX} characters of it or more`);
   }
-  const { database, changes, clock } = parts;
+  const { database, clock } = parts;
   const keys = await store.allKeys(database, await theOrganization(database));
   const found = keys.filter(({ caller }) => caller.keyHash.startsWith(prefix));
   const [key] = found;
   if (key === undefined) throw new Error(`there is no key whose hash begins with ${prefix}`);
   if (found.length > 1) throw new Error(`${found.length} keys have a hash that begins with ${prefix}; give more of it`);
   const { keyId, keyHash, organizationId } = key.caller;
-  const change = await database.transaction(async (tx) => {
+  await changeEverywhere(parts, async (tx, announce) => {
     await store.markKeyDeleted(tx, keyId, new Date(clock.now()));
     const deleted = { action: 'key.deleted', ...keyResource(key), before: keyState(key) } as const;
     await recordChange(tx, operatorAuthor(organizationId, clock.now()), deleted);
-    return changes.announce(tx, KEYS_TOPIC, keyHash, ...(await aliasHashes(tx, keyId)));
+    await announce(KEYS_TOPIC, keyHash, ...(await aliasHashes(tx, keyId)));
   });
-  await change.settled();
   return operatorKey(key);
 }
 

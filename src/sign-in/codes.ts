@@ -4,6 +4,7 @@ import { type Caller, hashToken, hasMember, issueKey, keyNumber } from '../acces
 import { type Author, recordChange } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
+import { changeEverywhere } from '../storage/change-everywhere.ts';
 import type { Changes, Database } from '../storage/database.ts';
 import { type AuthRequest, verifies } from './request.ts';
 import type { ExchangeBody } from './schema.ts';
@@ -56,14 +57,14 @@ export interface Exchanged {
  * method than the code's, and 403 when who made the code has left.
  */
 export async function exchangeCode(
-  { database, changes, clock }: CodeParts,
+  parts: CodeParts,
   { code, code_verifier: verifier, code_challenge_method: method }: ExchangeBody,
   sign: (organizationId: string, userId: string | null) => Author,
 ): Promise<Exchanged> {
-  const now = clock.now();
+  const now = parts.clock.now();
   const codeHash = hashToken(code);
   let wrong = false;
-  const issued = await database.transaction(async (tx) => {
+  const issued = await changeEverywhere(parts, async (tx, announce) => {
     wrong = false;
     const stored = await store.lockCode(tx, codeHash, new Date(now));
     if (stored === undefined) throw forbidden('The code is not known: it was exchanged, has expired, or never was.');
@@ -79,20 +80,19 @@ export async function exchangeCode(
       throw forbidden('Who let the application in is no longer a member of the organization.');
     }
     await store.deleteCode(tx, codeHash);
-    const key = await issueKey(
+    const { token } = await issueKey(
       tx,
-      changes,
+      announce,
       stored.body as AuthRequest['key'],
       userId,
       now,
       sign(organizationId, userId),
     );
-    return { ...key, userId };
+    return { token, userId };
   });
-  if (wrong) await store.countWrongVerifier(database, codeHash, MOST_WRONG_VERIFIERS);
+  if (wrong) await store.countWrongVerifier(parts.database, codeHash, MOST_WRONG_VERIFIERS);
   if (issued === undefined) throw forbidden('code_verifier is not what the challenge of the code was made from.');
-  await issued.change.settled();
-  return { token: issued.token, userId: issued.userId };
+  return issued;
 }
 
 function forbidden(message: string): GatewayError {

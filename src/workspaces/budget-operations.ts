@@ -5,6 +5,7 @@ import { GatewayError } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import { type Interval, limitFromUsd } from '../spend/index.ts';
+import { changeEverywhere } from '../storage/change-everywhere.ts';
 import { BY_WIDTH, budgetReply, checkDecreasing } from './budget.ts';
 import { existing, type WorkspaceOperationParts } from './operations.ts';
 import * as schema from './schema.ts';
@@ -74,7 +75,7 @@ function putBudget(parts: Parts): Operation<Caller> {
       const body = exchange.body as schema.UpsertBudgetBody;
       const interval = intervalOf(exchange);
       const limitNano = limitFromUsd('limit_usd', body.limit_usd);
-      const { budget, isNew, includeByok, change } = await parts.database.transaction(async (tx) => {
+      const { budget, isNew, includeByok } = await changeEverywhere(parts, async (tx, announce) => {
         const workspace = await existing(tx, exchange.caller.organizationId, referenceOf(exchange), true);
         const before = await store.budgetsOfWorkspace(tx, workspace.id);
         checkDecreasing(interval, limitNano, before);
@@ -91,14 +92,9 @@ function putBudget(parts: Parts): Operation<Caller> {
           before: earlier && { ...budgetReply(earlier), include_byok_in_budgets: workspace.includeByokInBudgets },
           after: { ...budgetReply(budget), include_byok_in_budgets: includeByok },
         });
-        return {
-          budget,
-          isNew: earlier === undefined,
-          includeByok,
-          change: await parts.changes.announce(tx, WORKSPACES_TOPIC, workspace.id),
-        };
+        await announce(WORKSPACES_TOPIC, workspace.id);
+        return { budget, isNew: earlier === undefined, includeByok };
       });
-      await change.settled();
       // What was spent while nobody watched this window is in no lease.
       if (isNew) await parts.spendEntered();
       exchange.reply(200, { data: budgetReply(budget), include_byok_in_budgets: includeByok });
@@ -117,7 +113,7 @@ function deleteBudget(parts: Parts): Operation<Caller> {
     params: schema.BudgetParams,
     replies: { 200: { description: 'There is no such budget any more', schema: schema.DeletedEnvelope } },
     async handle(exchange) {
-      const change = await parts.database.transaction(async (tx) => {
+      await changeEverywhere(parts, async (tx, announce) => {
         const workspace = await existing(tx, exchange.caller.organizationId, referenceOf(exchange), true);
         const interval = intervalOf(exchange);
         const budget = ofInterval(await store.budgetsOfWorkspace(tx, workspace.id), interval);
@@ -128,9 +124,8 @@ function deleteBudget(parts: Parts): Operation<Caller> {
           before: budget && budgetReply(budget),
         });
         await store.bumpVersion(tx, workspace.id, undefined);
-        return parts.changes.announce(tx, WORKSPACES_TOPIC, workspace.id);
+        await announce(WORKSPACES_TOPIC, workspace.id);
       });
-      await change.settled();
       exchange.reply(200, { deleted: true });
     },
   };

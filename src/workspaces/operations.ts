@@ -5,6 +5,7 @@ import type { Clock } from '../base/clock.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
 import type { Operation } from '../http/operation.ts';
+import { changeEverywhere } from '../storage/change-everywhere.ts';
 import type { Changes, Database, Queryable } from '../storage/database.ts';
 import { budgetOperations } from './budget-operations.ts';
 import { memberOperations } from './member-operations.ts';
@@ -138,7 +139,7 @@ function updateWorkspace(parts: WorkspaceOperationParts): Operation<Caller> {
     async handle(exchange) {
       const { organizationId } = exchange.caller;
       const body = exchange.body as schema.UpdateWorkspaceBody;
-      const { workspace, change } = await parts.database.transaction(async (tx) => {
+      const workspace = await changeEverywhere(parts, async (tx, announce) => {
         // Always the organization first and the workspace second, so that no two changes wait for each other.
         if (body.slug !== undefined) await store.lockOrganization(tx, organizationId);
         const before = await existing(tx, organizationId, exchange.params['id']!, true);
@@ -152,9 +153,9 @@ function updateWorkspace(parts: WorkspaceOperationParts): Operation<Caller> {
           before: workspaceReply(before, parts.toolName),
           after: workspaceReply(workspace, parts.toolName),
         });
-        return { workspace, change: await parts.changes.announce(tx, WORKSPACES_TOPIC, before.id) };
+        await announce(WORKSPACES_TOPIC, before.id);
+        return workspace;
       });
-      await change.settled();
       exchange.reply(200, { data: workspaceReply(workspace, parts.toolName) });
     },
   };
@@ -174,7 +175,7 @@ function deleteWorkspace(parts: WorkspaceOperationParts): Operation<Caller> {
     async handle(exchange) {
       const { organizationId } = exchange.caller;
       const confirmed = exchange.query['confirm_default_workspace_deletion'] === true;
-      const change = await parts.database.transaction(async (tx) => {
+      await changeEverywhere(parts, async (tx, announce) => {
         await store.lockOrganization(tx, organizationId);
         const workspace = await existing(tx, organizationId, exchange.params['id']!, true);
         const now = new Date(parts.clock.now());
@@ -186,9 +187,8 @@ function deleteWorkspace(parts: WorkspaceOperationParts): Operation<Caller> {
           ...workspaceResource(workspace),
           before: workspaceReply(workspace, parts.toolName),
         });
-        return parts.changes.announce(tx, WORKSPACES_TOPIC, workspace.id);
+        await announce(WORKSPACES_TOPIC, workspace.id);
       });
-      await change.settled();
       exchange.reply(200, { deleted: true });
     },
   };

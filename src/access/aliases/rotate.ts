@@ -6,6 +6,7 @@
 import { authorOf, recordChange } from '../../audit/index.ts';
 import { GatewayError } from '../../base/errors.ts';
 import type { Operation } from '../../http/operation.ts';
+import { changeEverywhere } from '../../storage/change-everywhere.ts';
 import type { Queryable } from '../../storage/database.ts';
 import { KEYS_TOPIC, WORKSPACES_TOPIC } from '../authenticator.ts';
 import type { Caller } from '../caller.ts';
@@ -28,7 +29,7 @@ export function rotateKey(parts: OperationParts): Operation<Caller> {
     body: { schema: schema.RotateKeySchema },
     replies: { 201: { description: 'The key; its token is shown this once', schema: schema.RotatedKeyEnvelope } },
     async handle(exchange) {
-      const { database, changes, clock, usageOf } = parts;
+      const { clock, usageOf } = parts;
       const { organizationId } = exchange.caller;
       const { revoke_previous_after_seconds: seconds } = exchange.body as schema.RotateKeyBody;
       const before = exchange.params['hash'] ?? '';
@@ -36,7 +37,7 @@ export function rotateKey(parts: OperationParts): Operation<Caller> {
       const hash = hashToken(token);
       const now = new Date(clock.now());
       const endsAt = seconds === null ? null : new Date(now.getTime() + seconds * 1000);
-      const { key, told } = await database.transaction(async (tx) => {
+      const key = await changeEverywhere(parts, async (tx, announce) => {
         const old = await rotatable(tx, organizationId, before, now);
         const { keyId } = old.caller;
         const secret = { hash, label: maskToken(token), number: keyNumber(hash), formerNumber: keyNumber(before) };
@@ -46,11 +47,10 @@ export function rotateKey(parts: OperationParts): Operation<Caller> {
         const key = (await inferenceKey(tx, organizationId, hash))!;
         const states = { before: keyState(old), after: { ...keyState(key), previous_secret_ends_at: endsAt } };
         await recordChange(tx, authorOf(exchange), { action: 'key.rotated', ...keyResource(key), ...states });
-        const told = [await changes.announce(tx, KEYS_TOPIC, before, hash)];
-        if (workspaces.length > 0) told.push(await changes.announce(tx, WORKSPACES_TOPIC, ...workspaces));
-        return { key, told };
+        await announce(KEYS_TOPIC, before, hash);
+        await announce(WORKSPACES_TOPIC, ...workspaces);
+        return key;
       });
-      await Promise.all(told.map((change) => change.settled()));
       const usage = await usageOf([key.caller.keyId]);
       exchange.reply(201, {
         data: { ...keyReply(key, usage.get(key.caller.keyId)), rotated_from_hash: before },
