@@ -20,17 +20,14 @@ export async function creditsCommand(args: readonly string[], parts: CommandPart
   if (positionals.length !== (action === 'set' ? 1 : 0)) throw new UsageError('wrong number of arguments');
   switch (action) {
     case 'set':
-      await change(parts, amount(positionals[0]!));
-      break;
+      return changeAndShow(parts, amount(positionals[0]!));
     case 'unset':
-      await change(parts, undefined);
-      break;
+      return changeAndShow(parts, undefined);
     case 'show':
-      break;
+      return withDatabase(parts, parts.migrations, ({ database }) => show(parts, database));
     default:
       throw new UsageError(action === undefined ? 'say what to do with credits' : `unknown: credits ${action}`);
   }
-  return show(parts);
 }
 
 function amount(text: string): Nano | null {
@@ -42,17 +39,16 @@ function amount(text: string): Nano | null {
   }
 }
 
-function change(parts: CommandParts, balance: Nano | null | undefined): Promise<void> {
-  return withDatabase(parts, parts.migrations, async (opened) =>
-    setBalance({ ...opened, clock: parts.clock }, await account(opened.database), balance),
-  );
+function changeAndShow(parts: CommandParts, balance: Nano | null | undefined): Promise<number> {
+  return withDatabase(parts, parts.migrations, async (opened) => {
+    await setBalance({ ...opened, clock: parts.clock }, await account(opened.database), balance);
+    return show(parts, opened.database);
+  });
 }
 
-async function show(parts: CommandParts): Promise<number> {
-  const { stored, spentNano } = await withDatabase(parts, parts.migrations, async ({ database }) => ({
-    stored: await readBalance(database),
-    spentNano: await spentOfAccount(database, await account(database)),
-  }));
+async function show(parts: CommandParts, db: Queryable): Promise<number> {
+  const stored = await readBalance(db);
+  const spentNano = await spentOfAccount(db, await account(db));
   const configured = parts.config.account.balanceNano;
   const balance = stored?.isSet ? stored.balanceNano : configured;
   const source = stored?.isSet ? 'set by the command line' : configured === null ? 'the default' : 'from the yaml';
