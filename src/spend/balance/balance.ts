@@ -26,8 +26,8 @@ export interface BalanceParts {
 
 /** Reads what is set and follows every change of it. */
 export async function followBalance({ database, changes, log, configured }: BalanceParts): Promise<AccountBalance> {
-  let known: Pick<StoredBalance, 'balanceNano' | 'version' | 'isSet'> = { balanceNano: null, version: 0, isSet: false };
-  const adopt = (next: typeof known | undefined) => {
+  let known: StoredBalance = { balanceNano: null, version: 0n, isSet: false };
+  const adopt = (next: StoredBalance | undefined) => {
     if (next !== undefined && next.version > known.version) known = next;
   };
   const read = async () => adopt(await readBalance(database));
@@ -72,8 +72,8 @@ function encode({ version, isSet, balanceNano }: StoredBalance): string {
   return `${version} ${isSet ? (balanceNano ?? 'unlimited') : 'configured'}`;
 }
 
-function decode(id: string): Pick<StoredBalance, 'balanceNano' | 'version' | 'isSet'> {
-  const [version, balance = ''] = id.split(' ');
+function decode(id: string): StoredBalance {
+  const [version = '', balance = ''] = id.split(' ');
   const known = /^\d+$/.test(balance);
-  return { version: Number(version), isSet: balance !== 'configured', balanceNano: known ? BigInt(balance) : null };
+  return { version: BigInt(version), isSet: balance !== 'configured', balanceNano: known ? BigInt(balance) : null };
 }

@@ -3,26 +3,21 @@ import type { Nano } from '../../base/money.ts';
 import type { Queryable } from '../../storage/database.ts';
 
 export interface StoredBalance {
-  organizationId: string;
   /** null: without limit. */
   balanceNano: Nano | null;
-  version: number;
+  version: bigint;
   /** False: the configuration's balance holds. */
   isSet: boolean;
 }
 
-interface Row extends Omit<StoredBalance, 'version' | 'balanceNano'> {
-  version: bigint;
-  balanceNano: bigint | null;
-}
+const COLUMNS = 'balance_nano as "balanceNano", version, is_set as "isSet"';
 
 /** Of the installation's account; undefined where none was ever set. */
 export async function readBalance(db: Queryable): Promise<StoredBalance | undefined> {
-  const [row] = await db.query<Row>(
-    `select organization_id as "organizationId", balance_nano as "balanceNano", version, is_set as "isSet"
-       from account_balances order by updated_at desc limit 1`,
+  const [row] = await db.query<StoredBalance>(
+    `select ${COLUMNS} from account_balances order by updated_at desc limit 1`,
   );
-  return row && stored(row);
+  return row;
 }
 
 /** @param balance undefined: the configuration's holds again */
@@ -32,21 +27,13 @@ export async function writeBalance(
   balance: Nano | null | undefined,
   updatedAt: Date,
 ): Promise<StoredBalance> {
-  const [row] = await tx.query<Row>(
+  const [row] = await tx.query<StoredBalance>(
     `insert into account_balances as own (organization_id, balance_nano, version, is_set, updated_at)
      values ($1, $2, 1, $3, $4)
      on conflict (organization_id) do update set balance_nano = excluded.balance_nano, version = own.version + 1,
        is_set = excluded.is_set, updated_at = excluded.updated_at
-     returning organization_id as "organizationId", balance_nano as "balanceNano", version, is_set as "isSet"`,
+     returning ${COLUMNS}`,
     [organizationId, balance ?? null, balance !== undefined, updatedAt],
   );
-  return stored(row!);
-}
-
-function stored(row: Row): StoredBalance {
-  return {
-    ...row,
-    version: Number(row.version),
-    balanceNano: row.balanceNano === null ? null : BigInt(row.balanceNano),
-  };
+  return row!;
 }
