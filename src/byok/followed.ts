@@ -86,10 +86,9 @@ class Followed implements FollowedOwnKeys {
   closes(caller: OwnKeyCaller, provider: { id: string; kindId: string }, modelId: string): boolean {
     if (this.#keys.length === 0) return false;
     const { closing } = this.#concerning(caller, provider);
-    return (
-      closing.length > 0 &&
-      closing.some((key) => key.isByokOnly || (key.isRequired && key.serves(this.#namesOf(modelId))))
-    );
+    if (closing.length === 0) return false;
+    const names = this.#namesOf(modelId);
+    return closing.some((key) => key.isByokOnly || key.serves(names));
   }
 
   close(): void {
