@@ -187,6 +187,24 @@ test('a change that arrives while the key is being read is not lost', async () =
   assert.throws(() => scene.present('key'), status(401, /disabled/));
 });
 
+test('a change that names the key alone holds for its other secrets, known and being read', async () => {
+  const scene = new Scene();
+  const key = { presentedHash: hashToken('other'), caller: { keyHash: hashToken('key') } };
+  const add = (disabled: boolean) => scene.add('other', { ...key, disabled });
+  add(false);
+  await scene.present('other');
+  add(true);
+  scene.change(KEYS_TOPIC, hashToken('key'));
+  const open = Promise.withResolvers<void>();
+  scene.gate = open.promise;
+  const caller = outcome(scene, 'other');
+  add(false);
+  scene.change(KEYS_TOPIC, hashToken('key'));
+  open.resolve();
+  assert.equal((await caller).keyHash, hashToken('key'));
+  assert.equal(scene.batches.length, 3);
+});
+
 test('a key that is made while it is being refused is not refused for ever', async () => {
   const scene = new Scene();
   const open = Promise.withResolvers<void>();

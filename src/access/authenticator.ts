@@ -12,7 +12,7 @@ import { unavailable } from '../storage/unavailable.ts';
 import type { Caller } from './caller.ts';
 import { hashToken, presentedToken, unauthorized } from './token.ts';
 
-/** Announced with a key's hash when anything about the key changes. */
+/** Announced with a key's hash when anything about the key changes, which its other secrets follow, or with one of those. */
 export const KEYS_TOPIC = 'access.keys';
 /** Announced with a user's id when the user joins or leaves an organization. */
 export const MEMBERS_TOPIC = 'access.members';

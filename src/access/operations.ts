@@ -10,7 +10,7 @@ import type { Exchange, Operation } from '../http/operation.ts';
 import { type Announce, changeEverywhere } from '../storage/change-everywhere.ts';
 import type { Changes, Database, Queryable } from '../storage/database.ts';
 import { rotateKey } from './aliases/rotate.ts';
-import { type Alias, aliasHashes, endAlias, predecessor } from './aliases/store.ts';
+import { type Alias, endAlias, predecessor } from './aliases/store.ts';
 import { KEYS_TOPIC } from './authenticator.ts';
 import type { Caller } from './caller.ts';
 import { issueKey } from './issue.ts';
@@ -154,7 +154,7 @@ function updateKey(parts: OperationParts): Operation<Caller> {
         const key = await existingKey(tx, organizationId, hash);
         const states = { before: keyState(before), after: keyState(key) };
         await recordChange(tx, authorOf(exchange), { action: 'key.updated', ...keyResource(key), ...states });
-        await announce(KEYS_TOPIC, hash, ...(await aliasHashes(tx, key.caller.keyId)));
+        await announce(KEYS_TOPIC, hash);
         return { key, isNewLimit: terms.limitNano !== null && countsAnew(before.caller, terms) };
       });
       // What was spent while nobody watched this window is in no lease.
@@ -194,7 +194,7 @@ function deleteKey(parts: OperationParts): Operation<Caller> {
         await store.markKeyDeleted(tx, key.caller.keyId, now);
         const deleted = { action: 'key.deleted', ...keyResource(key), before: keyState(key) } as const;
         await recordChange(tx, authorOf(exchange), deleted);
-        await announce(KEYS_TOPIC, hash, ...(await aliasHashes(tx, key.caller.keyId)));
+        await announce(KEYS_TOPIC, hash);
       });
       exchange.reply(200, { deleted: true });
     },

@@ -7,7 +7,6 @@ import type { Clock } from '../base/clock.ts';
 import { uuidv7 } from '../base/ids.ts';
 import { changeEverywhere } from '../storage/change-everywhere.ts';
 import type { Changes, Database, Queryable } from '../storage/database.ts';
-import { aliasHashes } from './aliases/store.ts';
 import { KEYS_TOPIC } from './authenticator.ts';
 import type { KeyKind } from './caller.ts';
 import { keyResource, keyState, newKeySettings } from './key.ts';
@@ -97,7 +96,7 @@ export async function revokeOperatorKey(parts: OperatorKeysParts, hashPrefix: st
     await store.markKeyDeleted(tx, keyId, new Date(clock.now()));
     const deleted = { action: 'key.deleted', ...keyResource(key), before: keyState(key) } as const;
     await recordChange(tx, operatorAuthor(organizationId, clock.now()), deleted);
-    await announce(KEYS_TOPIC, keyHash, ...(await aliasHashes(tx, keyId)));
+    await announce(KEYS_TOPIC, keyHash);
   });
   return operatorKey(key);
 }

@@ -20,12 +20,6 @@ export async function predecessor(db: Queryable, organizationId: string, hash: s
   return row;
 }
 
-/** Of all secrets that stand for the key beside its own. */
-export async function aliasHashes(db: Queryable, keyId: string): Promise<string[]> {
-  const rows = await db.query<{ hash: string }>('select hash from key_aliases where key_id = $1', [keyId]);
-  return rows.map(({ hash }) => hash);
-}
-
 export interface NewAlias {
   hash: string;
   keyId: string;
