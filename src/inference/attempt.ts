@@ -7,7 +7,7 @@ import { EventReader } from '../http/sse.ts';
 import type { FrameReader, UpstreamCall, UpstreamReceiver } from '../providers/index.ts';
 import type { AnswerScreen } from './answer-screen.ts';
 import type { AttemptSetup } from './attempt-setup.ts';
-import { BodyText } from './body-text.ts';
+import { BodyText, ERROR_BODY_BYTES } from './body-text.ts';
 import { isEventStream, isJson, refusalOf } from './reply-headers.ts';
 import { RoundReceiver } from './round-receiver.ts';
 import { emptyAnswer, isEmpty, isRefusal, strayError } from './said-nothing.ts';
@@ -17,9 +17,6 @@ import { type ToolCallCounts, ToolCallJudge } from './tool-calls.ts';
 import type { Transcript } from './transcript.ts';
 import { gatherWhole, type StreamWriter, streamWhole, type WholeReply } from './translate.ts';
 import { visibleSize } from './visible.ts';
-
-/** An error's body is read up to here; what vendors say in more is not worth the memory. */
-const ERROR_BODY_BYTES = 256 * 1024;
 
 export class ConversationAttempt implements Attempt, UpstreamReceiver {
   readonly #setup: AttemptSetup;
@@ -167,7 +164,7 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
     if (this.#mode === 'stream') {
       this.#read(chunk);
     } else if (this.#mode === 'error') {
-      if (this.#body.size < ERROR_BODY_BYTES) this.#body.add(chunk.subarray(0, ERROR_BODY_BYTES - this.#body.size));
+      this.#body.addUpTo(ERROR_BODY_BYTES, chunk);
     } else if (this.#mode === 'whole') {
       if (this.#body.size + chunk.length > this.#setup.limits.upstreamReplyBytes) this.#tooLarge();
       else this.#body.add(chunk);

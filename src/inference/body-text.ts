@@ -1,5 +1,7 @@
 /** The bytes of an answer as they gather, and what they say. */
 
+/** An error's body is read up to here; what vendors say in more is not worth the memory. */
+export const ERROR_BODY_BYTES = 256 * 1024;
 const BYTE_ORDER_MARK = '\ufeff';
 
 export class BodyText {
@@ -11,10 +13,20 @@ export class BodyText {
     this.size += chunk.length;
   }
 
+  /** What of the chunk is within `most` bytes; the rest is dropped. */
+  addUpTo(most: number, chunk: Buffer): void {
+    if (this.size < most) this.add(chunk.subarray(0, most - this.size));
+  }
+
   /** All of it; nothing is kept. */
-  take(): string {
-    const text = (this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks)).toString('utf8');
+  takeBytes(): Buffer {
+    const bytes = this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks);
     this.clear();
+    return bytes;
+  }
+
+  take(): string {
+    const text = this.takeBytes().toString('utf8');
     // Some servers begin JSON with a byte order mark, as an event stream may.
     return text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
   }

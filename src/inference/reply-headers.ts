@@ -1,6 +1,7 @@
 /** What the headers of an upstream's reply say. Pure. */
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { SpokenFormat } from '../formats/conversation/format.ts';
+
 export function isJson(contentType: string | undefined): boolean {
   return contentType !== undefined && /^application\/(?:[\w.+-]+\+)?json\b/i.test(contentType);
 }
@@ -10,7 +11,7 @@ export function isEventStream(contentType: string | undefined): boolean {
 }
 
 /** Seconds from `retry-after-ms` or `retry-after`. */
-export function retryAfter(headers: Record<string, string>): number | undefined {
+function retryAfter(headers: Record<string, string>): number | undefined {
   const milliseconds = Number(headers['retry-after-ms']);
   if (milliseconds > 0) return Math.ceil(milliseconds / 1000);
   const seconds = Number(headers['retry-after']);

@@ -13,12 +13,10 @@ import { addUsage } from '../formats/conversation/usage.ts';
 import type { Course, EventCourse, FetchedMedium, SingleFormId, Step, WholeBody } from '../formats/single/index.ts';
 import { EventReader } from '../http/sse.ts';
 import type { FrameReader, Framing, UpstreamCall, UpstreamReceiver } from '../providers/index.ts';
+import { BodyText, ERROR_BODY_BYTES } from './body-text.ts';
 import { fetchResults } from './media/fetch-results.ts';
-import { isEventStream, retryAfter } from './reply-headers.ts';
+import { isEventStream, refusalOf } from './reply-headers.ts';
 import type { AnswerEnd, Attempt, AttemptOwner, Send, WholeAnswer } from './task.ts';
-
-/** An error's body is read up to here; what vendors say in more is not worth the memory. */
-const ERROR_BODY_BYTES = 256 * 1024;
 
 export interface SingleAttemptSetup<Answer> {
   form: SingleFormId;
@@ -48,8 +46,7 @@ export class SingleAttempt<Answer> implements Attempt, UpstreamReceiver {
   #startedAt = 0;
   #mode: 'head' | 'error' | 'whole' | 'stream' | 'waiting' | 'over' = 'head';
   #headers: Record<string, string> = {};
-  #chunks: Buffer[] = [];
-  #size = 0;
+  readonly #body = new BodyText();
   #reader: FrameReader | undefined;
   #events: EventCourse<Answer> | undefined;
   #pending = '';
@@ -121,10 +118,10 @@ export class SingleAttempt<Answer> implements Attempt, UpstreamReceiver {
 
   data(chunk: Buffer): void {
     if (this.#mode === 'whole') {
-      if (this.#size + chunk.length > this.#setup.limits.upstreamReplyBytes) this.#fail(tooLarge(this.status));
-      else this.#gather(chunk);
+      if (this.#body.size + chunk.length > this.#setup.limits.upstreamReplyBytes) this.#fail(tooLarge(this.status));
+      else this.#body.add(chunk);
     } else if (this.#mode === 'error') {
-      if (this.#size < ERROR_BODY_BYTES) this.#gather(chunk.subarray(0, ERROR_BODY_BYTES - this.#size));
+      this.#body.addUpTo(ERROR_BODY_BYTES, chunk);
     } else if (this.#mode === 'stream') {
       this.#read(chunk);
     } else if (this.#mode === 'over') {
@@ -150,26 +147,15 @@ export class SingleAttempt<Answer> implements Attempt, UpstreamReceiver {
     const { form, stream } = this.#setup;
     const { path, body, method, contentType, url } = this.#course.call;
     this.#mode = 'head';
-    this.#chunks = [];
-    this.#size = 0;
+    this.#body.clear();
     this.#call = this.#send!(
       { form, stream, path, body, ...(method && { method }), ...(contentType && { contentType }), ...(url && { url }) },
       this,
     );
   }
 
-  #gather(chunk: Buffer): void {
-    this.#chunks.push(chunk);
-    this.#size += chunk.length;
-  }
-
-  #body(): Buffer {
-    return this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks, this.#size);
-  }
-
   #readWhole(): void {
-    const body = this.#body();
-    this.#chunks = [];
+    const body = this.#body.takeBytes();
     const step = this.#course.read({ status: this.status, headers: this.#headers, body });
     this.#take(step);
   }
@@ -291,14 +277,7 @@ export class SingleAttempt<Answer> implements Attempt, UpstreamReceiver {
   }
 
   #refused(): void {
-    const { status } = this;
-    const failure =
-      status < 400
-        ? ({ kind: 'server', status, message: 'the upstream answered with a redirect' } as const)
-        : this.#setup.decodeFailure(status, this.#body().toString('utf8'), this.#headers);
-    this.#chunks = [];
-    const hint = retryAfter(this.#headers);
-    this.#fail(hint === undefined ? failure : { ...failure, retryAfterSeconds: hint });
+    this.#fail(refusalOf(this.#setup.decodeFailure, this.status, this.#body.take(), this.#headers));
   }
 
   #fail(failure: UpstreamFailure, sent = true): void {
