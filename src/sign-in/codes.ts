@@ -63,16 +63,15 @@ export async function exchangeCode(
 ): Promise<Exchanged> {
   const now = parts.clock.now();
   const codeHash = hashToken(code);
-  let wrong = false;
-  const issued = await changeEverywhere(parts, async (tx, announce) => {
-    wrong = false;
+  const exchanged = await changeEverywhere(parts, async (tx, announce) => {
     const stored = await store.lockCode(tx, codeHash, new Date(now));
     if (stored === undefined) throw forbidden('The code is not known: it was exchanged, has expired, or never was.');
     if (method != null && method !== stored.method) throw mismatch(stored.method);
     // Who took the challenge out of the page's address must not get around it.
     if (stored.challenge === null && verifier !== undefined) throw mismatch(null);
     if (!verifies(stored, verifier)) {
-      wrong = true;
+      await store.countWrongVerifier(tx, codeHash, MOST_WRONG_VERIFIERS);
+      // Thrown here it would take the count back.
       return undefined;
     }
     const { organizationId, userId } = stored;
@@ -80,19 +79,11 @@ export async function exchangeCode(
       throw forbidden('Who let the application in is no longer a member of the organization.');
     }
     await store.deleteCode(tx, codeHash);
-    const { token } = await issueKey(
-      tx,
-      announce,
-      stored.body as AuthRequest['key'],
-      userId,
-      now,
-      sign(organizationId, userId),
-    );
+    const { token } = await issueKey(tx, announce, stored.body, userId, now, sign(organizationId, userId));
     return { token, userId };
   });
-  if (wrong) await store.countWrongVerifier(parts.database, codeHash, MOST_WRONG_VERIFIERS);
-  if (issued === undefined) throw forbidden('code_verifier is not what the challenge of the code was made from.');
-  return issued;
+  if (exchanged === undefined) throw forbidden('code_verifier is not what the challenge of the code was made from.');
+  return exchanged;
 }
 
 function forbidden(message: string): GatewayError {

@@ -1,6 +1,6 @@
 /** The SQL of sign-in. */
 import type { Queryable } from '../storage/database.ts';
-import type { Method } from './request.ts';
+import type { AuthRequest, Method } from './request.ts';
 
 export interface StoredCode {
   hash: string;
@@ -10,7 +10,7 @@ export interface StoredCode {
   callbackUrl: string;
   challenge: string | null;
   method: Method | null;
-  body: Record<string, unknown>;
+  body: AuthRequest['key'];
   createdAt: Date;
   expiresAt: Date;
 }
@@ -51,9 +51,9 @@ export async function deleteCode(tx: Queryable, hash: string): Promise<void> {
 }
 
 /** The code ends with the last guess. */
-export async function countWrongVerifier(db: Queryable, hash: string, most: number): Promise<void> {
-  await db.query('update auth_codes set wrong_verifiers = wrong_verifiers + 1 where hash = $1', [hash]);
-  await db.query('delete from auth_codes where hash = $1 and wrong_verifiers >= $2', [hash, most]);
+export async function countWrongVerifier(tx: Queryable, hash: string, most: number): Promise<void> {
+  await tx.query('update auth_codes set wrong_verifiers = wrong_verifiers + 1 where hash = $1', [hash]);
+  await tx.query('delete from auth_codes where hash = $1 and wrong_verifiers >= $2', [hash, most]);
 }
 
 /** The same for all processes; `fresh` becomes it where there is none. */
