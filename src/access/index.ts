@@ -29,6 +29,6 @@ export {
   revokeOperatorKey,
 } from './operator-keys.ts';
 export { hadWorkspace, hasMember, hasWorkspace, namedKeys, organizationId, pastKeyIds } from './store.ts';
-export { hashToken, keyNumber, maskToken } from './token.ts';
+export { hashToken, isHash, isToken, keyNumber, maskToken } from './token.ts';
 export { type KeyUsage, NO_USAGE, type Spent, type UsageOf } from './usage.ts';
 export { chosenWorkspace } from './workspace-choice.ts';

@@ -18,6 +18,7 @@ import { changedTerms, currentKeyReply, keyReply, keyResource, keyState } from '
 import { memberOperations } from './members/operations.ts';
 import * as schema from './schema.ts';
 import * as store from './store.ts';
+import { isHash } from './token.ts';
 import type { UsageOf } from './usage.ts';
 import { chosenWorkspace } from './workspace-choice.ts';
 
@@ -31,7 +32,6 @@ export interface OperationParts {
 }
 
 const PAGE_SIZE = 100;
-const HASH = /^[0-9a-f]{64}$/;
 
 /** Looks into `parts` only when a request comes, so that the contract can be read without a database. */
 export function keyOperations(parts: OperationParts): Operation<Caller>[] {
@@ -188,7 +188,7 @@ function deleteKey(parts: OperationParts): Operation<Caller> {
       const hash = hashOf(exchange);
       const now = new Date(parts.clock.now());
       await changeEverywhere(parts, async (tx, announce) => {
-        const former = HASH.test(hash) ? await predecessor(tx, organizationId, hash) : undefined;
+        const former = isHash(hash) ? await predecessor(tx, organizationId, hash) : undefined;
         if (former !== undefined) return endPredecessor(tx, announce, exchange, former, now);
         const key = await lockedKey(tx, organizationId, hash);
         await store.markKeyDeleted(tx, key.caller.keyId, now);
@@ -228,14 +228,14 @@ function hashOf(exchange: Exchange<Caller>): string {
 }
 
 async function existingKey(db: Queryable, organizationId: string, hash: string): Promise<store.StoredKey> {
-  const key = HASH.test(hash) ? await store.inferenceKey(db, organizationId, hash) : undefined;
+  const key = isHash(hash) ? await store.inferenceKey(db, organizationId, hash) : undefined;
   if (key !== undefined) return key;
-  const former = HASH.test(hash) ? await predecessor(db, organizationId, hash) : undefined;
+  const former = isHash(hash) ? await predecessor(db, organizationId, hash) : undefined;
   const now = former && `: the key was rotated, and its hash is now ${former.keyHash}`;
   throw new GatewayError('not_found', `There is no inference key with this hash${now ?? ''}.`);
 }
 
 async function lockedKey(tx: Queryable, organizationId: string, hash: string): Promise<store.StoredKey> {
-  if (HASH.test(hash)) await store.lockKey(tx, organizationId, hash);
+  if (isHash(hash)) await store.lockKey(tx, organizationId, hash);
   return existingKey(tx, organizationId, hash);
 }

@@ -14,6 +14,7 @@ const SHOWN_CHARACTERS = 3;
 /** Showing both ends of a shorter token would give too much of it away. */
 const MIN_MASKABLE_LENGTH = 24;
 const VISIBLE_ASCII = /^[\x21-\x7e]+$/;
+const HASH = /^[0-9a-f]{64}$/;
 const BEARER = /^bearer +/i;
 
 const KIND_MARKS: Readonly<Record<KeyKind, string>> = { inference: '', management: '-mgmt', scim: '-scim' };
@@ -32,6 +33,11 @@ export function createToken(kind: KeyKind): string {
  */
 export function hashToken(token: string): string {
   return hash('sha256', token);
+}
+
+/** Whether `text` can be what `hashToken` yields; what cannot is not asked of the database. */
+export function isHash(text: string): boolean {
+  return HASH.test(text);
 }
 
 /** Hexadecimal digits that a number which every JSON reader holds exactly has room for. */

@@ -1,6 +1,6 @@
 /** The operations of sign-in (wire/keys.md, "OAuth (PKCE)"). */
 import type { IncomingHttpHeaders } from 'node:http';
-import { type Caller, checkNewKey, permit } from '../access/index.ts';
+import { type Caller, checkNewKey, isToken, permit } from '../access/index.ts';
 import { type Author, authorOf } from '../audit/index.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
@@ -64,7 +64,7 @@ function takeConsent(parts: SignInParts, sealer: Sealer): Operation<Caller> {
     body: { schema: schema.ConsentForm, form: true, maxBytes: MOST_FORM_BYTES },
     replies: { ...html, 303: { description: 'To the callback, with `code`, or with `error=access_denied`' } },
     async handle(exchange) {
-      const { form, headers } = exchange;
+      const { form, headers, requestId, clientAddress, startedAt } = exchange;
       const field = (name: string) => form?.get(name) ?? '';
       const now = parts.clock.now();
       const nonce = nonceOf(headers.cookie);
@@ -88,7 +88,8 @@ function takeConsent(parts: SignInParts, sealer: Sealer): Operation<Caller> {
       try {
         const caller = await managerOf(parts, field('key'));
         await checkNewKey(parts.database, caller.organizationId, request.key, now);
-        const { code } = await createCode(parts, caller, request, authorOf({ ...shown(exchange), caller }));
+        const author = authorOf({ requestId, clientAddress, startedAt, caller });
+        const { code } = await createCode(parts, caller, request, author);
         callback.searchParams.set('code', code);
       } catch (error) {
         if (!(error instanceof GatewayError) || error.status >= 500) throw error;
@@ -104,7 +105,7 @@ function takeConsent(parts: SignInParts, sealer: Sealer): Operation<Caller> {
 
 /** Who pastes a management key may make keys, and so may let an application have one. */
 async function managerOf({ authenticate }: SignInParts, key: string): Promise<Caller> {
-  if (!/^[\x21-\x7e]{1,512}$/.test(key)) throw new GatewayError('authentication', 'Paste a management key.');
+  if (!isToken(key)) throw new GatewayError('authentication', 'Paste a management key.');
   const caller = await authenticate({ authorization: `Bearer ${key}` });
   permit(caller, 'management');
   return caller;
@@ -149,12 +150,6 @@ function exchangeAuthCode(parts: SignInParts): Operation<Caller> {
       exchange.reply(200, { key: token, user_id: userId }, { 'Cache-Control': 'no-store' });
     },
   };
-}
-
-type Asked = Pick<Exchange, 'requestId' | 'clientAddress' | 'startedAt'>;
-
-function shown({ requestId, clientAddress, startedAt }: Asked): Asked {
-  return { requestId, clientAddress, startedAt };
 }
 
 function answer(

@@ -1,5 +1,5 @@
 /** Workspaces without I/O: reading what a management client sets, and showing a workspace on the wire. */
-import { keyNumber } from '../access/index.ts';
+import { isHash, keyNumber } from '../access/index.ts';
 import { invalidField } from '../base/errors.ts';
 import { toWireName } from '../base/namespace.ts';
 import { shownName, storable } from '../base/storable.ts';
@@ -25,7 +25,6 @@ export const SERVER_TOOLS = [
 ] as const;
 
 const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/;
-const KEY_HASH = /^[0-9a-f]{64}$/;
 const DIGITS = /^\d{1,16}$/;
 
 const FRESH: Omit<WorkspaceSettings, 'name' | 'slug'> = {
@@ -138,7 +137,7 @@ function serverTools(names: readonly string[] | null): string[] | null {
 function keyNumbers(ids: readonly (number | string)[] | null): number[] | null {
   if (ids === null) return null;
   const numbers = ids.map((id, index) => {
-    const number = typeof id === 'number' ? id : KEY_HASH.test(id) ? keyNumber(id) : DIGITS.test(id) ? Number(id) : -1;
+    const number = typeof id === 'number' ? id : isHash(id) ? keyNumber(id) : DIGITS.test(id) ? Number(id) : -1;
     if (Number.isSafeInteger(number) && number >= 0) return number;
     throw invalidField(`io_logging_api_key_ids[${index}]`, 'must be the number or the hash of a key');
   });

@@ -14,7 +14,7 @@ import { keyReply, keyResource, keyState } from '../key.ts';
 import type { OperationParts } from '../operations.ts';
 import * as schema from '../schema.ts';
 import { inferenceKey, lockKey, type StoredKey } from '../store.ts';
-import { createToken, hashToken, keyNumber, maskToken } from '../token.ts';
+import { createToken, hashToken, isHash, keyNumber, maskToken } from '../token.ts';
 import { insertAlias, predecessor, replaceSecret } from './store.ts';
 
 export function rotateKey(parts: OperationParts): Operation<Caller> {
@@ -63,7 +63,7 @@ export function rotateKey(parts: OperationParts): Operation<Caller> {
 
 /** Throws GatewayError 404, and 409 for what is no present secret of a key that works. */
 async function rotatable(tx: Queryable, organizationId: string, hash: string, now: Date): Promise<StoredKey> {
-  if (!/^[0-9a-f]{64}$/.test(hash)) throw notFound();
+  if (!isHash(hash)) throw notFound();
   await lockKey(tx, organizationId, hash);
   const key = await inferenceKey(tx, organizationId, hash);
   if (key === undefined) {
