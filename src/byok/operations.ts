@@ -10,6 +10,7 @@ import { uuidv7 } from '../base/ids.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import type { ProviderKind } from '../providers/index.ts';
 import { type Sealing, SealingError } from '../sealing/index.ts';
+import { changeEverywhere } from '../storage/change-everywhere.ts';
 import type { Changes, Database, Queryable } from '../storage/database.ts';
 import { type Credential, readCredential } from './credential.ts';
 import { changedSettings, ownKeyReply, ownKeyResource, ownKeyState, USUAL_SETTINGS } from './key.ts';
@@ -72,14 +73,13 @@ function createOwnKey(parts: OwnKeyParts): Operation<Caller> {
     body: { schema: schema.CreateOwnKeySchema },
     replies: { 201: { description: 'The own key; its credential is never shown', schema: schema.OwnKeyEnvelope } },
     async handle(exchange) {
-      const { database, changes, clock } = parts;
       const { organizationId } = exchange.caller;
       const body = exchange.body as schema.CreateOwnKeyBody;
       const credential = readCredential(kindNamed(body.provider, parts), body.key);
-      const createdAt = new Date(clock.now());
+      const createdAt = new Date(parts.clock.now());
       const id = uuidv7(createdAt.getTime());
       const sealed = await sealedValue(parts, id, credential);
-      const { key, change } = await database.transaction(async (tx) => {
+      const key = await changeEverywhere(parts, async (tx, announce) => {
         if ((await store.countOwnKeys(tx, organizationId)) >= MAX_OWN_KEYS) {
           const message = `the organization has ${MAX_OWN_KEYS} own keys, which is the most`;
           throw new GatewayError('invalid_request', message);
@@ -96,9 +96,9 @@ function createOwnKey(parts: OwnKeyParts): Operation<Caller> {
         const key = await existing(tx, organizationId, id);
         const created = { action: 'byok_key.created', ...ownKeyResource(key), after: ownKeyState(key) } as const;
         await recordChange(tx, authorOf(exchange), created);
-        return { key, change: await changes.announce(tx, TOPIC, id) };
+        await announce(TOPIC, id);
+        return key;
       });
-      await change.settled();
       exchange.reply(201, { data: ownKeyReply(key) });
     },
   };
@@ -133,24 +133,23 @@ function updateOwnKey(parts: OwnKeyParts): Operation<Caller> {
     body: { schema: schema.UpdateOwnKeySchema },
     replies: ok('The own key as it is now, in every process', schema.OwnKeyEnvelope),
     async handle(exchange) {
-      const { database, changes, clock } = parts;
       const { organizationId } = exchange.caller;
       const id = idOf(exchange);
       const body = exchange.body as schema.UpdateOwnKeyBody;
-      const replaced = await replacement(parts, await existing(database, organizationId, id), body);
-      const { key, change } = await database.transaction(async (tx) => {
+      const replaced = await replacement(parts, await existing(parts.database, organizationId, id), body);
+      const key = await changeEverywhere(parts, async (tx, announce) => {
         const before = await existing(tx, organizationId, id, true);
         const settings = changedSettings(before, body, await keyIdsOf(tx, organizationId, body));
         const same = isDeepStrictEqual({ ...before, ...settings }, { ...before });
-        if (same && replaced === undefined) return { key: before, change: undefined };
-        await store.updateOwnKey(tx, id, settings, new Date(clock.now()));
+        if (same && replaced === undefined) return before;
+        await store.updateOwnKey(tx, id, settings, new Date(parts.clock.now()));
         if (replaced !== undefined) await store.replaceCredential(tx, id, replaced);
         const key = await existing(tx, organizationId, id);
         const states = { before: ownKeyState(before), after: ownKeyState(key) };
         await recordChange(tx, authorOf(exchange), { action: 'byok_key.updated', ...ownKeyResource(key), ...states });
-        return { key, change: await changes.announce(tx, TOPIC, id) };
+        await announce(TOPIC, id);
+        return key;
       });
-      await change?.settled();
       exchange.reply(200, { data: ownKeyReply(key) });
     },
   };
@@ -167,16 +166,14 @@ function deleteOwnKey(parts: OwnKeyParts): Operation<Caller> {
     params: schema.OwnKeyParamsSchema,
     replies: ok('No process uses it any more', schema.DeletedEnvelope),
     async handle(exchange) {
-      const { database, changes } = parts;
       const { organizationId } = exchange.caller;
-      const change = await database.transaction(async (tx) => {
+      await changeEverywhere(parts, async (tx, announce) => {
         const key = await existing(tx, organizationId, idOf(exchange), true);
         await store.deleteOwnKey(tx, key.id);
         const deleted = { action: 'byok_key.deleted', ...ownKeyResource(key), before: ownKeyState(key) } as const;
         await recordChange(tx, authorOf(exchange), deleted);
-        return changes.announce(tx, TOPIC, key.id);
+        await announce(TOPIC, key.id);
       });
-      await change.settled();
       exchange.reply(200, { deleted: true });
     },
   };

@@ -6,6 +6,7 @@ import { operatorAuthor, recordChange } from '../../audit/index.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { type Nano, usdFromNano } from '../../base/money.ts';
+import { changeEverywhere } from '../../storage/change-everywhere.ts';
 import type { Changes, Database } from '../../storage/database.ts';
 import { readBalance, type StoredBalance, writeBalance } from './store.ts';
 
@@ -44,23 +45,23 @@ export async function followBalance({ database, changes, log, configured }: Bala
  * Sets the balance in every process; `undefined` gives it back to the configuration. Resolves when all of them keep to it.
  */
 export async function setBalance(
-  { database, changes, clock }: { database: Database; changes: Changes; clock: Clock },
+  parts: { database: Database; changes: Changes; clock: Clock },
   organizationId: string,
   balance: Nano | null | undefined,
 ): Promise<void> {
-  const change = await database.transaction(async (tx) => {
+  await changeEverywhere(parts, async (tx, announce) => {
+    const now = parts.clock.now();
     const before = await readBalance(tx);
-    const after = await writeBalance(tx, organizationId, balance, new Date(clock.now()));
+    const after = await writeBalance(tx, organizationId, balance, new Date(now));
     const resource = { resourceType: 'credits', resourceId: organizationId, workspaceId: null };
     const states = { before: shown(before), after: shown(after) };
-    await recordChange(tx, operatorAuthor(organizationId, clock.now()), {
+    await recordChange(tx, operatorAuthor(organizationId, now), {
       action: 'credits.updated',
       ...resource,
       ...states,
     });
-    return changes.announce(tx, BALANCE_TOPIC, encode(after));
+    await announce(BALANCE_TOPIC, encode(after));
   });
-  await change.settled();
 }
 
 function shown(balance: StoredBalance | undefined): object {
