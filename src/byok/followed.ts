@@ -36,8 +36,8 @@ const NONE: readonly OwnKey[] = Object.freeze([]);
 
 /** Reads them once. @throws SealingError when what is there cannot be opened, in words for the operator */
 export async function followOwnKeys(parts: FollowParts): Promise<FollowedOwnKeys> {
-  const keys = new Followed(parts);
   await parts.sealing.check();
+  const keys = new Followed(parts);
   await keys.start();
   return keys;
 }
@@ -67,8 +67,12 @@ class Followed implements FollowedOwnKeys {
     parts.changes.subscribe(TOPIC, () => this.#readAgain());
   }
 
-  async start(): Promise<void> {
-    this.#adopt(await this.#read());
+  /** To be called at once: what is told of meanwhile is read after this, never before it. */
+  start(): Promise<void> {
+    return this.#alone(async () => {
+      this.#adopt(await this.#read());
+      await this.#readUntilCurrent();
+    });
   }
 
   get any(): boolean {
@@ -136,7 +140,11 @@ class Followed implements FollowedOwnKeys {
   /** Fulfilled when what is known is no older than this call, or cannot be read. */
   #readAgain(): Promise<void> {
     this.#outdated = true;
-    this.#reading ??= this.#readUntilCurrent().finally(() => {
+    return this.#alone(() => this.#readUntilCurrent());
+  }
+
+  #alone(read: () => Promise<void>): Promise<void> {
+    this.#reading ??= read().finally(() => {
       this.#reading = undefined;
     });
     return this.#reading;

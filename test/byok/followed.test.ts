@@ -10,7 +10,7 @@ import { followOwnKeys } from '../../src/byok/index.ts';
 import { migrations } from '../../src/migrations.ts';
 import { Sealing } from '../../src/sealing/index.ts';
 import { openChanges } from '../../src/storage/changes.ts';
-import { openDatabase } from '../../src/storage/database.ts';
+import { type Database, openDatabase } from '../../src/storage/database.ts';
 import { freshDatabase } from '../../src/testing/database.ts';
 import { type Gateway, startGateway } from '../../src/testing/gateway.ts';
 import { controlOf, inDatabase } from '../workspaces/control.ts';
@@ -57,6 +57,47 @@ test('an answered change of an own key holds in every process, for those whom th
   await call('PATCH', `/byok/${first.id}`, { disabled: true });
   assert.deepEqual([values(), keys.closes(caller, PROVIDER, 'test/a')], [[], false]);
   await call('DELETE', `/byok/${last.id}`);
+  assert.equal(keys.any, false);
+});
+
+test('what changes while a process starts holds there, however late the start hears what was before', async (t) => {
+  const gateway = await startGateway(t, { providers: { a: {} } });
+  const { call } = controlOf(gateway);
+  const { id } = (await call('POST', '/byok', { provider: 'a', key: 'own' })).body.data;
+  // One connection: its answers come in the order of the questions.
+  const database = await openDatabase({ target: gateway.target, clock, log, poolSize: 1 });
+  t.after(() => database.close());
+  const [read, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  let first = true;
+  const late: Database = {
+    ...database,
+    query: async <Row>(sql: string, values?: readonly unknown[]) => {
+      const rows = await database.query<Row>(sql, values);
+      if (first && sql.includes('from byok_keys')) {
+        first = false;
+        read.resolve();
+        await released.promise;
+      }
+      return rows;
+    },
+  };
+  const subscribers: ((id: string | null) => unknown)[] = [];
+  const changes = {
+    subscribe(_topic: string, changed: (id: string | null) => unknown) {
+      subscribers.push(changed);
+    },
+  };
+  const sealing = new Sealing({ database, clock, settings: gateway.config.sealing });
+  const configured = { providers: () => gateway.config.providers, otherNames: () => [] };
+  const following = followOwnKeys({ database: late, changes, clock, log, sealing, ...configured });
+  await read.promise;
+  await call('DELETE', `/byok/${id}`);
+  const heard = subscribers.map((changed) => changed(id));
+  await database.query('select 1');
+  released.resolve();
+  const keys = await following;
+  t.after(() => keys.close());
+  await Promise.all(heard);
   assert.equal(keys.any, false);
 });
 
