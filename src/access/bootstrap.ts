@@ -1,10 +1,10 @@
 /** The first rows of an installation. */
-import { operatorAuthor, recordChange } from '../audit/index.ts';
+import { operatorAuthor } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
 import { uuidv7 } from '../base/ids.ts';
 import type { Database, Queryable } from '../storage/database.ts';
 import type { KeyKind } from './caller.ts';
-import { keyResource, keyState } from './key.ts';
+import { recordCreated } from './issue.ts';
 import * as store from './store.ts';
 import { createToken, hashToken, isToken, MAX_TOKEN_LENGTH, maskToken } from './token.ts';
 
@@ -63,16 +63,11 @@ export async function bootstrap(
       userName: 'Owner',
       createdAt,
     });
+    const author = operatorAuthor(organizationId, createdAt.getTime());
     for (const { kind, token } of keys) {
       const owner = { organizationId, creatorUserId: userId, workspaceId: kind === 'inference' ? workspaceId : null };
       await insertPlainKey(tx, kind, token, `First ${kind} key`, owner, createdAt);
-    }
-    for (const key of await store.keysByHash(
-      tx,
-      keys.map(({ token }) => hashToken(token)),
-    )) {
-      const created = { action: 'key.created', ...keyResource(key), after: keyState(key) } as const;
-      await recordChange(tx, operatorAuthor(organizationId, createdAt.getTime()), created);
+      await recordCreated(tx, author, hashToken(token));
     }
     // Nobody has to be told of a change: no process serves before this is done.
     show(keys);

@@ -49,11 +49,17 @@ export async function issueKey(
     const alias = { hash: externalKeyHash, keyId: identity.id, kind: 'external' as const, label: null };
     if (!(await insertAlias(tx, { ...alias, createdAt, expiresAt: null }))) throw takenSecret();
   }
-  const key = (await store.inferenceKey(tx, organizationId, hash))!;
-  await recordChange(tx, author, { action: 'key.created', ...keyResource(key), after: keyState(key) });
+  const key = await recordCreated(tx, author, hash);
   // A process that met this token before it existed would go on refusing it.
   await announce(KEYS_TOPIC, hash, ...(externalKeyHash === null ? [] : [externalKeyHash]));
   return { key, token };
+}
+
+/** Enters a key that was just inserted in the audit log, and returns it. */
+export async function recordCreated(tx: Queryable, author: Author, hash: string): Promise<store.StoredKey> {
+  const [key] = await store.keysByHash(tx, [hash]);
+  await recordChange(tx, author, { action: 'key.created', ...keyResource(key!), after: keyState(key!) });
+  return key!;
 }
 
 /** Throws GatewayError 400 for what `issueKey` would refuse, where the key is made later. */

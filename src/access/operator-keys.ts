@@ -9,6 +9,7 @@ import { changeEverywhere } from '../storage/change-everywhere.ts';
 import type { Changes, Database, Queryable } from '../storage/database.ts';
 import { KEYS_TOPIC } from './authenticator.ts';
 import type { KeyKind } from './caller.ts';
+import { recordCreated } from './issue.ts';
 import { keyResource, keyState, newKeySettings } from './key.ts';
 import type { CreateKeyBody } from './schema.ts';
 import * as store from './store.ts';
@@ -63,9 +64,7 @@ export async function createOperatorKey(
       creatorUserId: null,
       createdAt,
     });
-    const [key] = await store.keysByHash(tx, [hash]);
-    const created = { action: 'key.created', ...keyResource(key!), after: keyState(key!) } as const;
-    await recordChange(tx, operatorAuthor(organizationId, createdAt.getTime()), created);
+    await recordCreated(tx, operatorAuthor(organizationId, createdAt.getTime()), hash);
     await announce(KEYS_TOPIC, hash);
   });
   return token;
