@@ -39,7 +39,6 @@ export class Limiter {
   readonly #returning = new Set<RateWindow>();
   #giving: Promise<void> | undefined;
   readonly #sweeper: Timer;
-  #sweeping = false;
   #removeAt = 0;
   #closed = false;
 
@@ -200,12 +199,10 @@ export class Limiter {
       if (window.end <= now) this.#windows.delete(id);
       else if (window.idle > 0 && window.usedAt + SWEEP_MS < monotonic) this.#giveBack(window);
     }
-    if (!this.#sweeping && this.#windows.size > 0 && monotonic >= this.#removeAt) {
-      this.#sweeping = true;
+    if (this.#windows.size > 0 && monotonic >= this.#removeAt) {
       this.#removeAt = monotonic + REMOVE_EVERY_MS;
       // The next time is as good.
       await removeEnded(this.#options.database, new Date(now - KEPT_MS)).catch(() => {});
-      this.#sweeping = false;
     }
     if (!this.#closed) this.#sweeper.refresh();
   }
