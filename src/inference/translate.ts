@@ -140,10 +140,33 @@ class RelayPassage implements Passage {
   }
 
   readWhole(text: string, seed: string): WholeReply | { failure: UpstreamFailure } {
-    const decode = (value: unknown) => this.#spoken.decodeReply(value, this.#dialect, seed);
-    return readWhole(text, decode, (value, turn, stamp, closing) =>
-      this.#format.relay.reply(text, value, turn, stamp, closing, this.#dialect),
-    );
+    const read = readTurn(text, this.#spoken, this.#dialect, seed);
+    if ('failure' in read) return read;
+    const { value, turn } = read;
+    const write: WholeReply['write'] = (stamp, closing) =>
+      this.#format.relay.reply(text, value, turn, stamp, closing, this.#dialect);
+    return { turn, write };
+  }
+}
+
+/** What the client of a translated answer does not see as it came: thinking that it excluded, a tool that stands for its format. */
+class Presentation {
+  readonly #hides: boolean;
+  readonly #tool: OutputTool | undefined;
+
+  constructor({ reasoning }: Conversation, tool: OutputTool | undefined) {
+    this.#hides = reasoning?.exclude === true;
+    this.#tool = tool;
+  }
+
+  decoder(inner: TurnDecoder): TurnDecoder {
+    const shown = this.#hides ? hidingDecoder(inner) : inner;
+    return this.#tool === undefined ? shown : outputDecoder(shown, this.#tool);
+  }
+
+  turn(turn: Turn): Turn {
+    const shown = this.#hides ? hidingTurn(turn) : turn;
+    return this.#tool === undefined ? shown : outputTurn(shown, this.#tool);
   }
 }
 
@@ -154,9 +177,7 @@ class TranslatedPassage implements Passage {
   readonly #format: ServedFormat;
   readonly #spoken: SpokenFormat;
   readonly #dialect: Dialect;
-  readonly #tool: OutputTool | undefined;
-  /** No thinking is to be shown. */
-  readonly #hides: boolean;
+  readonly #presentation: Presentation;
 
   constructor(
     format: ServedFormat,
@@ -168,31 +189,21 @@ class TranslatedPassage implements Passage {
     this.#format = format;
     this.#spoken = spoken;
     this.#dialect = target.dialect;
-    this.#tool = tool;
-    this.#hides = conversation.reasoning?.exclude === true;
+    this.#presentation = new Presentation(conversation, tool);
     this.body = stringifyJson(spoken.encode(inTier(conversation, target), target, this.losses));
   }
 
   decoder(seed: string): TurnDecoder {
-    let decoder = this.#spoken.decoder(this.#dialect, seed);
-    if (this.#hides) decoder = hidingDecoder(decoder);
-    return this.#tool === undefined ? decoder : outputDecoder(decoder, this.#tool);
+    return this.#presentation.decoder(this.#spoken.decoder(this.#dialect, seed));
   }
 
   writer(stamp: Stamp): StreamWriter {
-    return new TranslatedStream(this.#format.encoder(stamp));
+    return writerFromEvents(this.#format, stamp);
   }
 
   readWhole(text: string, seed: string): WholeReply | { failure: UpstreamFailure } {
-    const decode = (value: unknown) => {
-      const reply = this.#spoken.decodeReply(value, this.#dialect, seed);
-      if ('failure' in reply) return reply;
-      const turn = this.#hides ? hidingTurn(reply.turn) : reply.turn;
-      return { turn: this.#tool === undefined ? turn : outputTurn(turn, this.#tool) };
-    };
-    return readWhole(text, decode, (_value, turn, stamp, closing) =>
-      stringifyJson(this.#format.encodeReply(turn, stamp, closing)),
-    );
+    const read = readTurn(text, this.#spoken, this.#dialect, seed);
+    return 'failure' in read ? read : wholeFrom(this.#format, this.#presentation.turn(read.turn));
   }
 }
 
@@ -205,9 +216,8 @@ class DeferredPassage implements Passage {
   readonly #spoken: SpokenFormat;
   readonly #target: EncodeTarget;
   readonly #rounds: Rounds;
-  readonly #tool: OutputTool | undefined;
-  /** No thinking is to be shown; the model itself gets its own back between the rounds. */
-  readonly #hides: boolean;
+  /** The model itself gets what is hidden back between the rounds. */
+  readonly #presentation: Presentation;
 
   constructor(
     format: ServedFormat,
@@ -220,8 +230,7 @@ class DeferredPassage implements Passage {
     this.#format = format;
     this.#spoken = spoken;
     this.#target = target;
-    this.#tool = tool;
-    this.#hides = conversation.reasoning?.exclude === true;
+    this.#presentation = new Presentation(conversation, tool);
     const portable = new Portable(inTier(conversation, target), conversation.deferred!, target.compileRegex!);
     this.#rounds = new Rounds(portable, format.id, outputLeft(conversation, target));
     this.body = this.#encode();
@@ -239,24 +248,18 @@ class DeferredPassage implements Passage {
 
   decoder(seed: string): TurnDecoder {
     const spoken = this.#spoken.decoder(this.#target.dialect, this.#seed(seed));
-    const shown = this.#rounds.decoder(spoken);
-    const decoder = this.#hides ? hidingDecoder(shown) : shown;
-    return this.#tool === undefined ? decoder : outputDecoder(decoder, this.#tool);
+    return this.#presentation.decoder(this.#rounds.decoder(spoken));
   }
 
   writer(stamp: Stamp): StreamWriter {
-    return new TranslatedStream(this.#format.encoder(stamp));
+    return writerFromEvents(this.#format, stamp);
   }
 
   readWhole(text: string, seed: string): WholeReply | { failure: UpstreamFailure } {
-    const decode = (value: unknown) => this.#spoken.decodeReply(value, this.#target.dialect, this.#seed(seed));
-    const read = readWhole(text, decode, () => '');
+    const read = readTurn(text, this.#spoken, this.#target.dialect, this.#seed(seed));
     if ('failure' in read) return read;
     const gathered = this.#rounds.whole(read.turn);
-    if ('failure' in gathered) return gathered;
-    const shown = this.#hides ? hidingTurn(gathered.turn) : gathered.turn;
-    const turn = this.#tool === undefined ? shown : outputTurn(shown, this.#tool);
-    return { turn, write: (stamp, closing) => stringifyJson(this.#format.encodeReply(turn, stamp, closing)) };
+    return 'failure' in gathered ? gathered : wholeFrom(this.#format, this.#presentation.turn(gathered.turn));
   }
 
   /** Ids that are made up for one call must not return in the next. */
@@ -275,21 +278,21 @@ function outputLeft(
   return given.length === 0 ? undefined : Math.min(...given);
 }
 
-function readWhole(
+/** `value` is the answer as it came, parsed. */
+function readTurn(
   text: string,
-  decode: (value: unknown) => ReturnType<SpokenFormat['decodeReply']>,
-  write: (value: unknown, turn: Turn, stamp: Stamp, closing: Closing) => string,
-): WholeReply | { failure: UpstreamFailure } {
+  spoken: SpokenFormat,
+  dialect: Dialect,
+  seed: string,
+): { value: unknown; turn: Turn } | { failure: UpstreamFailure } {
   let value: unknown;
   try {
     value = parseJson(text);
   } catch {
     return { failure: notJson(text) };
   }
-  const reply = decode(value);
-  if ('failure' in reply) return reply;
-  const { turn } = reply;
-  return { turn, write: (stamp, closing) => write(value, turn, stamp, closing) };
+  const reply = spoken.decodeReply(value, dialect, seed);
+  return 'failure' in reply ? reply : { value, turn: reply.turn };
 }
 
 class TranslatedStream implements StreamWriter {
