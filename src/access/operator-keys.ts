@@ -87,17 +87,25 @@ export async function revokeOperatorKey(parts: OperatorKeysParts, hashPrefix: st
   const { database, clock } = parts;
   const keys = await store.allKeys(database, await theOrganization(database));
   const found = keys.filter(({ caller }) => caller.keyHash.startsWith(prefix));
-  const [key] = found;
-  if (key === undefined) throw new Error(`there is no key whose hash begins with ${prefix}`);
+  const [first] = found;
+  if (first === undefined) throw noneBegins(prefix);
   if (found.length > 1) throw new Error(`${found.length} keys have a hash that begins with ${prefix}; give more of it`);
-  const { keyId, keyHash, organizationId } = key.caller;
-  await changeEverywhere(parts, async (tx, announce) => {
+  const { keyId, keyHash, organizationId } = first.caller;
+  return changeEverywhere(parts, async (tx, announce) => {
+    await store.lockKey(tx, organizationId, keyHash);
+    // It may have gone since it was found, or have got another secret.
+    const [key] = await store.keysByHash(tx, [keyHash]);
+    if (key === undefined) throw noneBegins(prefix);
     await store.markKeyDeleted(tx, keyId, new Date(clock.now()));
     const deleted = { action: 'key.deleted', ...keyResource(key), before: keyState(key) } as const;
     await recordChange(tx, operatorAuthor(organizationId, clock.now()), deleted);
     await announce(KEYS_TOPIC, keyHash);
+    return operatorKey(key);
   });
-  return operatorKey(key);
+}
+
+function noneBegins(prefix: string): Error {
+  return new Error(`there is no key whose hash begins with ${prefix}`);
 }
 
 function operatorKey({ caller, disabled, createdAt }: store.StoredKey): OperatorKey {

@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { silentLog } from '../base/log.ts';
+import { openChanges } from '../storage/changes.ts';
+import type { Database } from '../storage/database.ts';
+import { create, installation } from '../testing/keys.ts';
+import { revokeOperatorKey } from './index.ts';
+
+test('a key that goes between being found and being revoked is not revoked a second time', async (t) => {
+  const { gate, keys, target } = await installation(t);
+  const { hash } = await create(gate, keys, { name: 'one' });
+  const { database, clock } = gate;
+  const changes = await openChanges({ target, database, clock, log: silentLog });
+  t.after(() => changes.close());
+  const late: Database = {
+    up: true,
+    kysely: database.kysely,
+    query: (text, values) => database.query(text, values),
+    async transaction(work) {
+      assert.equal((await gate.call('DELETE', `/keys/${hash}`, keys.management)).status, 200);
+      return database.transaction(work);
+    },
+    close: async () => {},
+  };
+  await assert.rejects(
+    revokeOperatorKey({ database: late, changes, clock }, hash),
+    /there is no key whose hash begins/,
+  );
+  const entries = await database.query(`select from audit_entries where action = 'key.deleted' and resource_id = $1`, [
+    hash,
+  ]);
+  assert.equal(entries.length, 1);
+});
