@@ -16,6 +16,7 @@ import { KINDS } from '../../providers/index.ts';
 import { openChanges } from '../../storage/changes.ts';
 import { makeCertificate } from '../../testing/certificate.ts';
 import { connectOnce, emptyDatabase, freshDatabase } from '../../testing/database.ts';
+import { startRecordingServer } from '../../testing/recording-server.ts';
 import type { CommandParts } from '../command.ts';
 import { doctorCommand } from '../doctor.ts';
 import { examineDatabase } from './database.ts';
@@ -210,18 +211,12 @@ test('providers that refuse the credential, ask for one, fail or cannot be reach
 });
 
 test('each provider is asked for its models where its kind has the list', async (t) => {
-  const asked: string[] = [];
-  const server = createHttpServer((request, response) => {
-    asked.push(request.url ?? '');
-    response.writeHead(200).end('{}');
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const server = await startRecordingServer(() => ({}));
   t.after(() => server.close());
-  const { port } = server.address() as AddressInfo;
   const provider = (id: string, kind: string, more = {}) => ({
     id,
     kind,
-    base_url: `http://127.0.0.1:${port}/${id}`,
+    base_url: `${server.url}/${id}`,
     api_key: 'k',
     models: [{ id: `a/${id}`, upstream_id: 'm' }],
     ...more,
@@ -235,7 +230,7 @@ test('each provider is asked for its models where its kind has the list', async 
     ],
   });
   await examineProviders(config, systemClock, silentLog);
-  assert.deepEqual(asked.toSorted(), [
+  assert.deepEqual(server.asked.map((request) => request.path).toSorted(), [
     '/claude/models?limit=1000',
     '/dated/openai/models?api-version=2024-10-21',
     '/newest/openai/v1/models',
