@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { organizationId } from './access/index.ts';
 import { gatewayAuthor, recordOnce } from './audit/index.ts';
-import type { Config } from './base/config.ts';
+import type { Config, ScimSource } from './base/config.ts';
 import { usdFromNano } from './base/money.ts';
 import type { Secret } from './base/secret.ts';
 import type { Database } from './storage/database.ts';
@@ -38,6 +38,7 @@ function stateOf(config: Config): object {
     egress: config.egress,
     retention: config.retention,
     io_logging: config.ioLogging,
+    scim_source: sourceState(config.scim.source),
     rate_limits: config.rateLimits,
     providers: config.providers.map(({ id, kind, baseUrl, credentials, models }) => ({
       id,
@@ -47,6 +48,10 @@ function stateOf(config: Config): object {
       models: models.map((model) => model.id),
     })),
   };
+}
+
+function sourceState(source: ScimSource | null): object | null {
+  return source && { base_url: source.baseUrl, token_hash: hashOf(source.token) };
 }
 
 function hashOf(secret: Secret): string {

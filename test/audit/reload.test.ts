@@ -47,6 +47,27 @@ test('what differs is entered once, however many processes read it, and a secret
   assert.equal((await controlOf(gateway).call('GET', '/audit?action=configuration.reloaded')).body.data.length, 2);
 });
 
+test('whom sync jobs ask is entered, and another token by its hash', async (t) => {
+  const gateway = await startGateway(t);
+  const database = await openDatabase({ target: gateway.target, clock: systemClock, log: silentLog });
+  t.after(() => database.close());
+  const asking = (token: string) => {
+    return configOf(FIRST_SECRET, { scim: { source: { base_url: 'https://idp.test/scim/v2', token } } });
+  };
+  const now = gateway.clock.now();
+  await recordReload(database, configOf(FIRST_SECRET, {}), asking(FIRST_SECRET), now);
+  await recordReload(database, asking(FIRST_SECRET), asking(SECOND_SECRET), now + 1);
+  const { body } = await controlOf(gateway).call('GET', '/audit?action=configuration.reloaded');
+  const [changed, added, ...more] = body.data as Json[];
+  assert.deepEqual(more, []);
+  assert.equal(added.before.scim_source, null);
+  assert.equal(added.after.scim_source.base_url, 'https://idp.test/scim/v2');
+  assert.deepEqual(changed.before, { scim_source: added.after.scim_source });
+  assert.notEqual(changed.after.scim_source.token_hash, changed.before.scim_source.token_hash);
+  const text = JSON.stringify(body.data);
+  for (const secret of [FIRST_SECRET, SECOND_SECRET]) assert.ok(!text.includes(secret), secret);
+});
+
 test('a running gateway that reloads enters it', async (t) => {
   const gateway = await startGateway(t, { providers: { one: {} } });
   gateway.app.reload(Object.freeze({ ...gateway.config, trustedProxies: ['10.0.0.0/8'] }));
