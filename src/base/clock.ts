@@ -32,3 +32,30 @@ export const systemClock: Clock = {
 export function sleep(clock: Clock, delayMs: number): Promise<void> {
   return new Promise((resolve) => void clock.timer(delayMs, resolve));
 }
+
+/** A wait of one, which others may end early. */
+export class Pause {
+  readonly #clock: Clock;
+  #end: (() => void) | undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Resolves after `delayMs`, or when `end` is called. */
+  wait(delayMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = this.#clock.timer(delayMs, () => this.end());
+      this.#end = () => {
+        this.#end = undefined;
+        timer.cancel();
+        resolve();
+      };
+    });
+  }
+
+  /** Does nothing while nobody waits. */
+  end(): void {
+    this.#end?.();
+  }
+}

@@ -5,7 +5,7 @@
  *
  * Nothing is held while waiting: a request takes all of its windows in one step or none, so no two can wait for each other.
  */
-import type { Clock, Timer } from '../base/clock.ts';
+import { type Clock, Pause } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { RateRefusal } from './limits.ts';
 import type { RateAnswer, RateWish } from './store.ts';
@@ -34,15 +34,16 @@ export class Line {
   readonly #ask: AskRates;
   readonly #clock: Clock;
   readonly #patienceMs: number;
+  readonly #pause: Pause;
   #waiters: Waiter[] = [];
   #pumping = false;
   #signalled = false;
-  #wake: (() => void) | undefined;
 
   constructor(ask: AskRates, clock: Clock, patienceMs: number) {
     this.#ask = ask;
     this.#clock = clock;
     this.#patienceMs = patienceMs;
+    this.#pause = new Pause(clock);
   }
 
   /** Resolves with undefined once `take` was called, or with the refusal. */
@@ -67,7 +68,7 @@ export class Line {
   /** Something came back, here or elsewhere. */
   signal(): void {
     this.#signalled = true;
-    this.#wake?.();
+    this.#pause.end();
   }
 
   async #pump(): Promise<void> {
@@ -80,7 +81,7 @@ export class Line {
       const now = this.#clock.monotonic();
       const due = this.#blockedWindows().filter((window) => window.askAt <= now);
       if (due.length > 0) await this.#askFor(due);
-      else if (this.#waiters.length > 0 && !this.#signalled) await this.#pause();
+      else if (this.#waiters.length > 0 && !this.#signalled) await this.#pause.wait(LOOK_AGAIN_MS);
     }
     this.#pumping = false;
   }
@@ -177,18 +178,6 @@ export class Line {
       for (const { window } of parts) window.blocked = false;
       fail(error);
     }
-  }
-
-  #pause(): Promise<void> {
-    return new Promise((resolve) => {
-      let timer: Timer | undefined;
-      this.#wake = () => {
-        this.#wake = undefined;
-        timer?.cancel();
-        resolve();
-      };
-      timer = this.#clock.timer(LOOK_AGAIN_MS, this.#wake);
-    });
   }
 }
 
