@@ -18,7 +18,7 @@ export interface CallersKeys {
   closes(endpoint: Endpoint): boolean;
 }
 
-/** An endpoint that is left, by whose credentials. */
+/** An endpoint that is left, by whose credentials: a key's, the gateway's own, or both. */
 export interface Owned extends Candidate {
   readonly keys: readonly OwnKey[];
   /** Whether the gateway's own credentials may be used. */
@@ -54,16 +54,14 @@ function declaring(endpoint: Endpoint, zdr: boolean): Endpoint {
   return { ...endpoint, dataPolicy: { ...dataPolicy, zdr, retainsForSafety: !zdr && dataPolicy.retainsForSafety } };
 }
 
-export function isOwned(choice: Candidate): choice is Owned {
-  return 'keys' in choice;
+export function hasKey({ keys }: Owned): boolean {
+  return keys.length > 0;
 }
 
 /** One candidate for each key of each endpoint, then those over the gateway's own credentials in the order that they had. */
-export function expanded(choices: readonly Candidate[], health: Health): readonly Candidate[] {
-  if (!choices.some(isOwned)) return choices;
-  const own = choices.flatMap((choice) =>
-    isOwned(choice) ? choice.keys.map((key) => ({ endpoint: choice.endpoint, rank: choice.rank, own: key })) : [],
-  );
+export function expanded(choices: readonly Owned[], health: Health): readonly Candidate[] {
+  if (!choices.some(hasKey)) return choices;
+  const own = choices.flatMap(({ endpoint, rank, keys }) => keys.map((key) => ({ endpoint, rank, own: key })));
   const rests = ({ own: key, endpoint }: { own: OwnKey; endpoint: Endpoint }) => {
     const id = ownCredentialId(key);
     return health.anyRests && (health.restMs(id) > 0 || health.restMs(`${id}:${endpoint.modelId}`) > 0);
@@ -72,7 +70,7 @@ export function expanded(choices: readonly Candidate[], health: Health): readonl
   return [
     ...ready.filter((candidate) => !candidate.own.isFallback),
     ...ready.filter((candidate) => candidate.own.isFallback),
-    ...choices.filter((choice) => !isOwned(choice) || choice.shared),
+    ...choices.filter(({ shared }) => shared),
     ...own.filter(rests),
   ];
 }

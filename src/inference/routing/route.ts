@@ -8,7 +8,7 @@ import type { Policy } from '../../guardrails/index.ts';
 import type { Credentials } from './credentials.ts';
 import { type Health, restOf } from './health.ts';
 import { inOrder, type Live, type Wanted } from './order.ts';
-import { type CallersKeys, expanded, fittingKeys, type Owned, ownKeysOnly } from './own-keys.ts';
+import { type CallersKeys, expanded, fittingKeys, hasKey, type Owned, ownKeysOnly } from './own-keys.ts';
 import { type PreparedEndpoint, placeIn, prepare } from './prepared.ts';
 import { noEndpoints, nothingLeft, unknownModel, wrongOperation } from './refusal.ts';
 import { type RoutingPolicy, type Rule, rulesFor, USUAL_BYTES_PER_TOKEN } from './rules.ts';
@@ -61,7 +61,9 @@ export interface RoutingParts {
 }
 
 /** An endpoint on its way through. */
-interface Choice extends PreparedEndpoint, Candidate, Partial<Omit<Owned, keyof Candidate>> {}
+interface Choice extends PreparedEndpoint, Owned {}
+
+const NO_KEYS: readonly OwnKey[] = [];
 
 /**
  * @throws GatewayError 400 for an unknown model and one of another kind; 403 when lists of providers leave no endpoint,
@@ -114,13 +116,8 @@ function admitted(
   const choices: Choice[] = [];
   for (const prepared of prepare(model)) {
     if (!request.servedBy(prepared.endpoint) || !isOffered(prepared, tiers, asked)) continue;
-    const keeps = rules.every((rule) => rule.keeps(prepared));
-    if (ownKeys === undefined) {
-      if (keeps) choices.push({ ...prepared, rank });
-      continue;
-    }
-    const shared = keeps && onlyOwn!.keeps(prepared);
-    const keys = fittingKeys(prepared, ownKeys.of(prepared.endpoint), rules);
+    const shared = rules.every((rule) => rule.keeps(prepared)) && (onlyOwn?.keeps(prepared) ?? true);
+    const keys = ownKeys === undefined ? NO_KEYS : fittingKeys(prepared, ownKeys.of(prepared.endpoint), rules);
     if (shared || keys.length > 0) choices.push({ ...prepared, rank, keys, shared });
   }
   return choices;
@@ -182,10 +179,6 @@ function first(
   if (provider.allow_fallbacks !== false) return result;
   const wanted = firstOfOrder(result, provider.order ?? []) ?? result.find(hasKey) ?? result[0]!;
   return [wanted].filter((choice) => choice !== undefined);
-}
-
-function hasKey(choice: Choice): boolean {
-  return (choice.keys?.length ?? 0) > 0;
 }
 
 /** The caller wants the endpoint that is named first or none, also while it rests. */
