@@ -10,7 +10,7 @@ import type { Closing } from '../formats/conversation/format.ts';
 import type { WholeBody } from '../formats/single/index.ts';
 import type { OpenGeneration, ProviderResponse } from '../spend/index.ts';
 import { answerError, asGatewayError, headersOf, shuttingDown, unservedStamp } from './answer.ts';
-import { clientError, type FailedAttempt, verdictOf } from './decide.ts';
+import { clientError, type FailedAttempt, failedAt, verdictOf } from './decide.ts';
 import { type Dispatched, Dispatcher } from './dispatch.ts';
 import { type Ended, tellEnded } from './listener.ts';
 import { routingMetadata } from './metadata.ts';
@@ -206,19 +206,13 @@ export class Call implements AttemptOwner, Interruptible {
 
   attemptFailed(attempt: Attempt, failure: UpstreamFailure, sent: boolean): void {
     const dispatched = this.#race.of(attempt);
-    const { endpoint, rank, own } = dispatched.candidate;
+    const { endpoint, rank } = dispatched.candidate;
     // A refused connection, a redirect and an error status cost nothing; a call that broke off may have.
     const mayHaveCost = attempt.paid || (sent && (failure.status ?? 0) < 300);
     dispatched.ended(mayHaveCost);
     this.#lastCost = mayHaveCost ? costOf(dispatched, this.#task, false) : null;
     this.#responses.push(responseOf(dispatched, failure.status, this.#parts));
-    this.#failed.push({
-      providerId: endpoint.provider.id,
-      providerName: endpoint.provider.name,
-      modelId: endpoint.modelId,
-      isByok: own !== undefined,
-      failure,
-    });
+    this.#failed.push(failedAt(dispatched.candidate, failure));
     const verdict = verdictOf(failure);
     observe(dispatched, verdict.outcome, attempt.visible ? this.#firstOutputAt : null, this.#parts);
     this.#parts.attempted?.(endpoint, failure.kind);

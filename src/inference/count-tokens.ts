@@ -13,7 +13,7 @@ import { messages, spokenFormat } from '../formats/index.ts';
 import type { Exchange } from '../http/operation.ts';
 import { deliver, type UpstreamReceiver } from '../providers/index.ts';
 import { ConversationTask } from './conversation.ts';
-import { clientError } from './decide.ts';
+import { clientError, failedAt } from './decide.ts';
 import { guarded } from './guard.ts';
 import { remoteMedia } from './media/remote.ts';
 import { estimateTokens } from './meter.ts';
@@ -51,7 +51,7 @@ export async function countTokens(
   // What may not have the conversation may not count it either.
   const { candidates } = routeOf(request, new ConversationTask(request, parts), parts);
   for (const candidate of candidates) {
-    const { endpoint, own } = candidate;
+    const { endpoint } = candidate;
     const counting = countingOf(endpoint);
     const body = counting && bodyFor(counting, endpoint, document);
     if (body === undefined) continue;
@@ -62,9 +62,7 @@ export async function countTokens(
     if (/count(ing)? tokens/i.test(failure.message)) continue;
     // What is wrong with the request is worth knowing; for any other trouble the estimate does.
     if (failure.kind === 'invalid_request' || failure.kind === 'context_length') {
-      const { provider, modelId } = endpoint;
-      const isByok = own !== undefined;
-      throw clientError([{ providerId: provider.id, providerName: provider.name, modelId, isByok, failure }]);
+      throw clientError([failedAt(candidate, failure)]);
     }
   }
   return countHere(document, candidates[0]?.endpoint, parts);

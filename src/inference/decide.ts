@@ -5,6 +5,7 @@
 import { type ErrorType, GatewayError } from '../base/errors.ts';
 import { scrub } from '../base/log.ts';
 import { type FailureKind, type UpstreamFailure, withoutAccount } from '../formats/conversation/failure.ts';
+import type { Candidate } from './routing/index.ts';
 
 /** One failed attempt, as the answer's metadata and the generation's row tell it. */
 export interface FailedAttempt {
@@ -14,6 +15,11 @@ export interface FailedAttempt {
   /** It was asked over a key of the customer's own. */
   isByok: boolean;
   failure: UpstreamFailure;
+}
+
+export function failedAt({ endpoint, own }: Candidate, failure: UpstreamFailure): FailedAttempt {
+  const { provider, modelId } = endpoint;
+  return { providerId: provider.id, providerName: provider.name, modelId, isByok: own !== undefined, failure };
 }
 
 interface Verdict {
