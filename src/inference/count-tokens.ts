@@ -45,7 +45,7 @@ export async function countTokens(
   parts: InferenceParts,
 ): Promise<TokenCount> {
   const { clock, pace } = parts;
-  await admit(asked.caller, asked.startedAt, pace, () => clock.now());
+  await admit(asked.caller, asked.startedAt, pace, clock);
   const request = guarded(asked, (document) => asked.format.asked(document.value), parts);
   const { document } = request;
   // What may not have the conversation may not count it either.

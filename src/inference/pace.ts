@@ -3,6 +3,7 @@
  * attempt held at their bound before it is sent, and settled by the row.
  */
 import type { Caller } from '../access/index.ts';
+import type { Clock } from '../base/clock.ts';
 import type { Usage } from '../formats/conversation/conversation.ts';
 import {
   compileLimits,
@@ -51,13 +52,13 @@ export function admit(
   caller: Caller,
   acceptedAt: number,
   pace: Pace | undefined,
-  now: () => number,
+  clock: Clock,
 ): Standing | undefined | Promise<Standing> {
   if (pace === undefined) return undefined;
   const limits = limitsOf(caller, pace.defaults());
   if (limits.length === 0) return undefined;
   const checked = (answer: Standing | RateRefusal): Standing => {
-    if ('refused' in answer) throw rateLimitError(answer, now());
+    if ('refused' in answer) throw rateLimitError(answer, clock.now());
     return answer;
   };
   const answer = pace.limiter.admit(limits, acceptedAt);
@@ -78,7 +79,7 @@ function tokensOf(usage: Usage | null): number {
   return usage.input + usage.cacheRead + usage.cacheWrite5m + usage.cacheWrite1h + usage.output;
 }
 
-export interface Holding {
+interface TokensToHold {
   /** What earlier attempts of the request may have used. */
   earlier: number;
   /** @param promptTokens as counted; absent: no token is shorter than a byte */
@@ -94,7 +95,7 @@ export interface Holding {
  */
 export async function holdTokens(
   standing: Standing,
-  { earlier, bound, count, now }: Holding,
+  { earlier, bound, count, now }: TokensToHold,
 ): Promise<number | undefined> {
   let known = bound();
   let refusal = await standing.hold(earlier + known.most);

@@ -58,7 +58,7 @@ async function behindGuardrails<R extends AcceptedRequest>(
   let admitted = request;
   try {
     const { clock, pace } = parts;
-    const counted = admit(request.caller, request.startedAt, pace, () => clock.now());
+    const counted = admit(request.caller, request.startedAt, pace, clock);
     const standing = counted instanceof Promise ? await counted : counted;
     if (standing !== undefined) admitted = attend(request, standing);
     admitted = guarded(admitted, asked, parts);
