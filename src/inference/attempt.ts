@@ -60,10 +60,15 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
   }
 
   start(send: Send): void {
-    const { spoken, passage, model, stream } = this.#setup;
+    const { passage } = this.#setup;
+    if (passage.again !== undefined) this.#send = send;
+    this.#ask(send, passage.body);
+  }
+
+  #ask(send: Send, body: Buffer | string): void {
+    const { spoken, model, stream } = this.#setup;
     const path = typeof spoken.path === 'string' ? spoken.path : spoken.path(model, stream);
-    if (passage.again !== undefined) this.#send = (call, receiver) => send({ ...call, path }, receiver);
-    this.#call = send({ form: spoken.id, stream, path, body: passage.body }, this.#receiver());
+    this.#call = send({ form: spoken.id, stream, path, body }, this.#receiver());
   }
 
   /** Whom a call tells: for an answer of several calls, one that falls silent when the next call begins. */
@@ -78,14 +83,13 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
   #goOn(): boolean {
     const body = this.#setup.passage.again?.();
     if (body === undefined) return false;
-    const { spoken, stream } = this.#setup;
     this.#reader?.stop();
     this.#round?.leave(this.#call);
     this.uncountedPromptBytes = Buffer.byteLength(body);
     this.paid = true;
     this.#mode = 'head';
     this.#body.clear();
-    this.#call = this.#send!({ form: spoken.id, stream, path: '', body }, this.#receiver());
+    this.#ask(this.#send!, body);
     return true;
   }
 
@@ -251,7 +255,6 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
   }
 
   #observeTurn(turn: Turn): void {
-    this.usage = turn.usage;
     this.finish = turn.choices[0]?.finish;
     this.upstreamId = turn.id;
     this.serviceTier = turn.serviceTier;
