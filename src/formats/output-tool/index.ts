@@ -118,7 +118,7 @@ interface ChoiceState {
   /** Events of texts before it is known whether they are the answer. */
   held: TurnEvent[];
   /** Parts that are the answer. */
-  answers: Map<number, { text: string; stopped: boolean }>;
+  answers: Map<number, { text: string }>;
   calls: number;
   answered: boolean;
 }
@@ -184,7 +184,7 @@ class OutputEvents {
       // What it says beside the answer would spoil it.
       state.held = [];
       state.answered = true;
-      state.answers.set(index, { text: part.arguments, stopped: false });
+      state.answers.set(index, { text: part.arguments });
       const text = this.#tool.wrapped ? '' : part.arguments;
       this.#place({ type: 'partStart', choice, index, part: { type: 'text', text } }, state, shown);
     }
@@ -213,7 +213,7 @@ class OutputEvents {
     if (!this.#tool.wrapped && more !== '') shown.push({ type: 'partDelta', choice, index, delta: { text: more } });
   }
 
-  #complete(choice: number, index: number, answer: { text: string; stopped: boolean }, shown: TurnEvent[]): void {
+  #complete(choice: number, index: number, answer: { text: string }, shown: TurnEvent[]): void {
     const text = this.#tool.wrapped ? unwrap(answer.text) : answer.text.trim() === '' ? '{}' : '';
     if (text !== '') shown.push({ type: 'partDelta', choice, index, delta: { text } });
     shown.push({ type: 'partStop', choice, index });
