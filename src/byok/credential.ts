@@ -24,7 +24,7 @@ export function readCredential(kind: ProviderKind, text: string): Credential {
     if (kind.id === 'bedrock') return readAwsKeys(trimmed);
     throw invalidField('key', `must be the key itself and no document, as ${kind.name} takes it in a header`);
   }
-  if (!CREDENTIAL.test(trimmed)) throw notForHeader('key');
+  if (!CREDENTIAL.test(trimmed)) throw notForHeader();
   return { value: trimmed, label: maskToken(trimmed) };
 }
 
@@ -64,7 +64,7 @@ function readAwsKeys(text: string): Credential {
   const region = document['region'] === undefined ? undefined : member(document, 'region');
   const value = JSON.stringify({ accessKeyId, secretAccessKey, sessionToken, region });
   for (const one of [accessKeyId, secretAccessKey, sessionToken]) {
-    if (one !== undefined && !CREDENTIAL.test(one)) throw notForHeader('key');
+    if (one !== undefined && !CREDENTIAL.test(one)) throw notForHeader();
   }
   return { value, label: masked(accessKeyId) };
 }
@@ -94,9 +94,9 @@ function member(document: Record<string, unknown>, name: string, shown = name): 
   throw invalidField('key', `must be a document whose member ${shown} is a text`);
 }
 
-function notForHeader(path: string) {
+function notForHeader() {
   return invalidField(
-    path,
+    'key',
     'must be without spaces and control characters, as a header carries it, and of 8192 at most',
   );
 }
