@@ -26,8 +26,8 @@ export async function addMonths(database: Database, months: Iterable<string>): P
 }
 
 /**
- * Drops the months that ended before `beforeMs`, a wall time, with their sums by day. Those in counters stay. Waits for running statements
- * for two seconds at most: a table that is being read is dropped another time.
+ * Drops the months that ended before `beforeMs`, a wall time, with their sums by day. Those in counters stay. Waits for
+ * running statements for two seconds at most: a table that is being read is dropped another time.
  * @returns the months that are gone
  */
 export async function dropMonths(database: Database, beforeMs: number): Promise<string[]> {
