@@ -25,7 +25,7 @@ import type { InferenceParts } from './parts.ts';
 import type { InferenceRequest } from './request.ts';
 import { isOutputFeature, isPricedTier } from './routing/index.ts';
 import type { Attempt, AttemptAbout, CostBound, Estimate, Task, TokenBound } from './task.ts';
-import { encodingOf } from './tokens/family.ts';
+import { type Encoding, encodingOf } from './tokens/family.ts';
 import { requestText } from './tokens/request-text.ts';
 import { Transcript } from './transcript.ts';
 import { type Passage, Translation } from './translate.ts';
@@ -50,6 +50,8 @@ export class ConversationTask implements Task {
   #fetcher: MediaFetcher | undefined;
   /** What was fetched for the endpoint that is tried next. */
   #media: Fetched | undefined;
+  /** Tokens of the prompt. */
+  #counted: { encoding: Encoding; tokens: number } | undefined;
 
   constructor(request: InferenceRequest, parts: InferenceParts) {
     this.#request = request;
@@ -72,7 +74,11 @@ export class ConversationTask implements Task {
     const encoding = encodingOf(upstreamId);
     // What a page or a second of sound counts, no text says.
     if (encoding === undefined || asked.media.documents > 0) return undefined;
-    return this.#parts.tokens?.count(encoding, requestText(document.value));
+    if (this.#counted?.encoding === encoding) return this.#counted.tokens;
+    const tokens = await this.#parts.tokens?.count(encoding, requestText(document.value));
+    // A prompt that could not be counted may be the next time.
+    if (tokens !== undefined) this.#counted = { encoding, tokens };
+    return tokens;
   }
 
   bound(endpoint: Endpoint, promptTokens = this.promptBytes): CostBound {
