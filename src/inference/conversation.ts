@@ -107,7 +107,7 @@ export class ConversationTask implements Task {
   prepare(endpoint: Endpoint, signal: () => AbortSignal): Promise<void> | undefined {
     const media = this.#prepareMedia(endpoint, signal);
     if (!searchesByRegex(this.#deferred) || regexCompiler() !== undefined) return media;
-    return loadRegex().then(() => media);
+    return Promise.all([loadRegex(), media]).then(() => undefined);
   }
 
   /** `deferred_tools`, if the request has it. */
