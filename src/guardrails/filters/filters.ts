@@ -10,6 +10,7 @@ import type { FilterAction, FilterDirection, Rules } from '../settings.ts';
 import type { Way } from '../store.ts';
 import { BUILTINS, type BuiltinSlug } from './builtins.ts';
 import { type TextVisitor, visitMember } from './document-texts.ts';
+import { nativeModule } from './engine.ts';
 import { Effort, MAX_MATCHES, PatternSet, tooMuch } from './patterns.ts';
 import { type Places, placesOf } from './places.ts';
 import { type Reading, Readings, type Span } from './reading.ts';
@@ -68,12 +69,12 @@ export class Filters {
     this.#set = set;
   }
 
-  /** undefined when no guardrail has any. */
-  static async of(guardrails: readonly FiltersOf[]): Promise<Filters | undefined> {
+  /** undefined when no guardrail has any. @param native as for `PatternSet.of` */
+  static async of(guardrails: readonly FiltersOf[], native = nativeModule()): Promise<Filters | undefined> {
     const filters = combinedFilters(guardrails, 'request');
     if (filters.length === 0) return undefined;
     const patterns = filters.filter(({ kind }) => kind === 'pattern').map(({ name }) => name);
-    return new Filters(filters, patterns.length === 0 ? undefined : await PatternSet.of(patterns));
+    return new Filters(filters, patterns.length === 0 ? undefined : await PatternSet.of(patterns, native));
   }
 
   /** @throws GatewayError 403 with the matches in its metadata, when a filter blocks; 413 for too much text */

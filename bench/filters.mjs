@@ -1,0 +1,102 @@
+/**
+ * What the filters of guardrails cost on 10 KB of text, by engine: `node bench/filters.mjs [--batches 60] [--json]`. The native
+ * engine is measured where the module `re2` is found (`NODE_PATH=/folder/node_modules` finds one that stands elsewhere).
+ * Every case is timed once in each batch, so that a busy moment of the machine falls on all of them alike.
+ */
+import { parseArgs } from 'node:util';
+import { systemClock } from '../src/base/clock.ts';
+import { BUILTINS } from '../src/guardrails/filters/builtins.ts';
+import { nativeModule } from '../src/guardrails/filters/engine.ts';
+import { Filters } from '../src/guardrails/filters/filters.ts';
+import { Effort } from '../src/guardrails/filters/patterns.ts';
+
+const { values: options } = parseArgs({
+  options: { batches: { type: 'string', default: '60' }, json: { type: 'boolean', default: false } },
+});
+const LENGTH = 10_240;
+const CALLS = 10;
+const WARM_UP_CALLS = 600;
+
+const ENGLISH =
+  'The quarterly report shows that revenue in the northern region grew by 12 percent, while costs for storage, support and ' +
+  'travel stayed flat. Please summarise the main points for the board, compare them with last year (2023), and list three risks. ';
+const MANY_SCRIPTS =
+  'Größe des Cafés où l’on mange — 東京の天気は晴れです。 こんにちは 😀 naïve résumé 中文文本处理 señor mañana Привет мир and some plain ' +
+  'English words between ';
+const repeated = (text) =>
+  text
+    .repeat(Math.ceil(LENGTH / text.length))
+    .slice(0, LENGTH)
+    .toWellFormed();
+const TEXTS = { ASCII: repeated(ENGLISH), 'other scripts': repeated(MANY_SCRIPTS) };
+
+/** Each names what it seeks. */
+const NAMED = Array.from({ length: 20 }, (_, index) =>
+  index % 2 === 0 ? `(?i)codename[ -]?zeta${index}\\b` : `PROJ${index}-\\d{3,6}`,
+);
+/** Ten of these are shapes of numbers and marks, without a word that a text could be searched for. */
+const MIXED = [
+  ...NAMED.slice(0, 10),
+  '\\b[A-Z]{2}\\d{6}[A-D]\\b',
+  '\\b\\d{4}-\\d{4}-\\d{4}\\b',
+  '[A-Z]{3}-\\d{4,8}',
+  '\\b\\d{2}\\.\\d{3}\\.\\d{3}-[0-9K]\\b',
+  '\\b\\d{9,12}\\b',
+  '#[0-9a-f]{6}\\b',
+  '\\b[A-Z][0-9]{2}\\.[0-9]{1,2}\\b',
+  '[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}',
+  '(?:[01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d',
+  '\\b[A-Z]{2}\\d{2}(?: ?\\d{4}){3,5}\\b',
+];
+
+const builtins = Object.keys(BUILTINS).map((slug) => ({ slug, action: 'flag' }));
+const patterns = (sources) => sources.map((pattern) => ({ pattern, action: 'flag' }));
+const RULES = {
+  'built-in filters': { builtins, patterns: [] },
+  '20 patterns that name what they seek': { builtins: [], patterns: patterns(NAMED) },
+  '20 patterns, half of them shapes': { builtins: [], patterns: patterns(MIXED) },
+  'built-in filters and the first 20': { builtins, patterns: patterns(NAMED) },
+  'built-in filters and the second 20': { builtins, patterns: patterns(MIXED) },
+};
+
+async function casesOf(engine, native) {
+  const cases = [];
+  for (const [name, rules] of Object.entries(RULES)) {
+    const filters = await Filters.of([{ guardrailId: 'bench', way: 'api-key', rules }], native);
+    for (const [script, text] of Object.entries(TEXTS)) {
+      const found = filters.matches(text, true, new Effort(systemClock)).length;
+      if (found > 0) throw new Error(`${name} match ${found} times in ${script}: the case should match nothing`);
+      cases.push({ engine, name, text: script, filters, lines: [text], times: [] });
+      const lines = text.match(/.{1,80}/gsu);
+      cases.push({ engine, name, text: `${script}, in lines of 80`, filters, lines, times: [] });
+    }
+  }
+  return cases;
+}
+
+function run({ filters, lines }, calls) {
+  for (let call = 0; call < calls; call++) {
+    const effort = new Effort(systemClock);
+    for (const line of lines) filters.matches(line, true, effort);
+  }
+}
+
+const cases = await casesOf('re2js', null);
+if (nativeModule() !== null) cases.push(...(await casesOf('re2', nativeModule())));
+for (const one of cases) run(one, WARM_UP_CALLS);
+for (let batch = 0; batch < Number(options.batches); batch++) {
+  for (const one of cases) {
+    const startedAt = performance.now();
+    run(one, CALLS);
+    one.times.push(((performance.now() - startedAt) * 1_000) / CALLS);
+  }
+}
+
+const figures = cases.map(({ engine, name, text, times }) => {
+  times.sort((a, b) => a - b);
+  const at = (share) => Math.round(times[Math.floor((times.length - 1) * share)]);
+  return { engine, filters: name, text, 'p10 us': at(0.1), 'median us': at(0.5), 'p90 us': at(0.9) };
+});
+if (options.json) console.log(JSON.stringify(figures, undefined, 2));
+else console.table(figures);
+if (nativeModule() === null && !options.json) console.log('The module `re2` was not found: only re2js was measured.');
