@@ -4,8 +4,7 @@ FROM node:22-bookworm-slim AS build
 WORKDIR /build
 COPY package.json package-lock.json ./
 RUN npm ci --no-audit --no-fund
-COPY tsconfig.json tsconfig.build.json openapi.json ./
-COPY bin ./bin
+COPY build ./build
 COPY src ./src
 RUN npm run build
 RUN npm prune --omit=dev --no-audit --no-fund

@@ -88,7 +88,7 @@ export async function startGateway(folder, upstreamPort, endpoints = 1) {
     GATEHOUSE_MANAGEMENT_KEY: MANAGEMENT_KEY,
     GATEHOUSE_LOG_LEVEL: 'warn',
   };
-  const started = start(SUBJECT_CORE, process.execPath, [path.join(HERE, '../src/start.js'), 'serve'], {
+  const started = start(SUBJECT_CORE, process.execPath, [path.join(HERE, '../build/start.js'), 'serve'], {
     cwd: home,
     env,
   });

@@ -1,14 +1,14 @@
 /** The command line: `gatehouse serve` (the default), what an operator does beside it (`operator/`), version and help. */
 import cluster from 'node:cluster';
-import { readFileSync } from 'node:fs';
 import { enableCompileCache } from 'node:module';
-import { fileURLToPath } from 'node:url';
+import path from 'node:path';
+import manifest from '../package.json' with { type: 'json' };
 import { ConfigError } from './base/config/problems.ts';
 import { StartError } from './start-error.ts';
 
-// Compiled code is kept beside the dependencies, so that the next start takes half the time; where that folder cannot be
+// What Node.js compiled is kept beside a bundle, so that the next start takes half the time; where that folder cannot be
 // written, nothing is kept. Everything else is imported after this.
-enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/gatehouse', import.meta.url)));
+if (import.meta.filename.endsWith('.js')) enableCompileCache(path.join(import.meta.dirname, 'compiled'));
 
 const HELP = `gatehouse: a gateway in front of every model provider
 
@@ -24,7 +24,7 @@ async function main(command: string): Promise<void> {
       return (await import('./primary.ts')).serveAsPrimary();
     case 'version':
     case '--version':
-      console.log(version());
+      console.log(manifest.version);
       return;
     case 'help':
     case '--help':
@@ -42,12 +42,7 @@ async function operate(command: string): Promise<number> {
     return 2;
   }
   const [{ readSettings }, { migrations }] = await Promise.all([import('./settings.ts'), import('./migrations.ts')]);
-  return runCommand(command, process.argv.slice(3), { config: readSettings, migrations, version: version() });
-}
-
-function version(): string {
-  const manifest: unknown = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
-  return (manifest as { version: string }).version;
+  return runCommand(command, process.argv.slice(3), { config: readSettings, migrations, version: manifest.version });
 }
 
 main(process.argv[2] ?? 'serve').catch((error: unknown) => {

@@ -272,6 +272,8 @@ function printable(text: string, keepsLines = false): string {
 }
 
 const MASK = '[redacted]';
+/** Shorter ones hide nothing, and would hit innocent text: a local server's key is often `x`. */
+const MIN_LENGTH = 4;
 /** Encoded forms of shorter secrets would hit innocent text. */
 const MIN_ENCODED_LENGTH = 8;
 
@@ -282,7 +284,7 @@ let pattern: RegExp | undefined;
 
 /** Registers a secret: from now on no log line and no scrubbed text shows it, plain, URL-encoded or in base64. */
 export function redact(secret: string): void {
-  if (secret === '' || secrets.has(secret)) return;
+  if (secret.length < MIN_LENGTH || secrets.has(secret)) return;
   secrets.add(secret);
   for (const form of secretForms(secret)) forms.add(form);
   pattern = undefined;

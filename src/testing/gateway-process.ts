@@ -43,7 +43,7 @@ export interface Exit {
 /** A busy machine takes its time. */
 const PATIENCE_MS = 120_000;
 
-const MAIN = path.join(import.meta.dirname, '..', 'start.js');
+const MAIN = path.join(import.meta.dirname, '..', '..', 'build', 'start.js');
 
 type Test = Pick<TestContext, 'after'>;
 

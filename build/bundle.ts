@@ -1,0 +1,85 @@
+/**
+ * Makes the gateway one bundle: `node build/bundle.ts FOLDER`. `main.js` starts it; beside it lie what is loaded on demand, the threads'
+ * own entries, and the licences of the packages within.
+ *
+ * Loading some 1,600 modules one by one takes more than a second of every start, and what they export is slower to reach.
+ * Packages that are imported on demand only stay outside: few installations need them, some are native, some are not installed.
+ */
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { build, type Metafile, type Plugin } from 'esbuild';
+
+const ROOT = path.join(import.meta.dirname, '..');
+/** `file:` of a package in the bundle, as esbuild names its inputs. */
+const PACKAGE = /^node_modules\/(?:@[^/]+\/)?[^/]+/;
+
+const onDemand: Plugin = {
+  name: 'packages imported on demand stay outside',
+  setup: ({ onResolve }) =>
+    onResolve({ filter: /^[^./]/ }, ({ kind, path: name }) =>
+      kind === 'dynamic-import' ? { path: name, external: true } : undefined,
+    ),
+};
+
+/**
+ * `import` of these asks for every export at once, and some of node:http are the whole of Node's fetch: 60 ms and 5 MB of a start.
+ * What `require` gives is asked for by name.
+ */
+const requiredModules: Plugin = {
+  name: 'Node modules whose exports are loaded on demand',
+  setup: ({ onResolve, onLoad }) => {
+    onResolve({ filter: /^node:https?$/ }, ({ kind, path: name }) =>
+      kind === 'import-statement' ? { path: name, namespace: 'required' } : undefined,
+    );
+    onLoad({ filter: /./, namespace: 'required' }, ({ path: name }) => ({
+      contents: `module.exports = require('${name}')`,
+    }));
+  },
+};
+
+async function bundle(folder: string): Promise<void> {
+  rmSync(folder, { recursive: true, force: true });
+  const { metafile } = await build({
+    absWorkingDir: ROOT,
+    entryPoints: {
+      main: 'src/main.ts',
+      // A thread starts at a file of its own, which is looked for beside whoever starts it.
+      'count-worker': 'src/inference/tokens/count-worker.ts',
+      embedder: 'src/providers/local/embedder.ts',
+    },
+    outdir: folder,
+    bundle: true,
+    splitting: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'esnext',
+    external: ['pg-native'],
+    plugins: [onDemand, requiredModules],
+    // Packages of CommonJS ask for Node's modules by `require`.
+    banner: {
+      js: "import { createRequire as requireOf } from 'node:module'; const require = requireOf(import.meta.url);",
+    },
+    metafile: true,
+    logLevel: 'warning',
+  });
+  writeFileSync(path.join(folder, 'LICENSES.txt'), licences(metafile));
+}
+
+function licences({ inputs }: Metafile): string {
+  const packages = new Set(Object.keys(inputs).flatMap((input) => PACKAGE.exec(input) ?? []));
+  return [...packages]
+    .sort()
+    .map(licence)
+    .join(`\n${'-'.repeat(80)}\n\n`);
+}
+
+function licence(folder: string): string {
+  const manifest = JSON.parse(readFileSync(path.join(ROOT, folder, 'package.json'), 'utf8')) as Record<string, string>;
+  const files = readdirSync(path.join(ROOT, folder)).filter((name) => /^licen[cs]e/i.test(name));
+  const texts = files.map((name) => readFileSync(path.join(ROOT, folder, name), 'utf8').trim());
+  return `${manifest['name']} ${manifest['version']} (${manifest['license']})\n\n${texts.join('\n\n')}\n`;
+}
+
+const [folder] = process.argv.slice(2);
+if (folder === undefined) throw new Error('usage: node build/bundle.ts FOLDER');
+await bundle(path.resolve(folder));
