@@ -10,8 +10,8 @@ import path from 'node:path';
 import { build, type Metafile, type Plugin } from 'esbuild';
 
 const ROOT = path.join(import.meta.dirname, '..');
-/** `file:` of a package in the bundle, as esbuild names its inputs. */
-const PACKAGE = /^node_modules\/(?:@[^/]+\/)?[^/]+/;
+/** The folder of a package, of what esbuild names as an input. */
+const PACKAGE = /^.*node_modules\/(?:@[^/]+\/)?[^/]+/;
 
 const onDemand: Plugin = {
   name: 'packages imported on demand stay outside',
@@ -73,11 +73,18 @@ function licences({ inputs }: Metafile): string {
     .join(`\n${'-'.repeat(80)}\n\n`);
 }
 
+/** From a file of its own, or from the readme. */
 function licence(folder: string): string {
-  const manifest = JSON.parse(readFileSync(path.join(ROOT, folder, 'package.json'), 'utf8')) as Record<string, string>;
-  const files = readdirSync(path.join(ROOT, folder)).filter((name) => /^licen[cs]e/i.test(name));
-  const texts = files.map((name) => readFileSync(path.join(ROOT, folder, name), 'utf8').trim());
-  return `${manifest['name']} ${manifest['version']} (${manifest['license']})\n\n${texts.join('\n\n')}\n`;
+  const read = (name: string) => readFileSync(path.resolve(ROOT, folder, name), 'utf8');
+  const names = readdirSync(path.resolve(ROOT, folder));
+  const manifest = JSON.parse(read('package.json')) as Record<string, string>;
+  const texts = names.filter((name) => /^licen[cs]e/i.test(name)).map(read);
+  if (texts.length === 0) {
+    const readme = names.find((name) => /^readme/i.test(name));
+    texts.push(...(readme === undefined ? [] : (/^#+ licen[cs]e$.*/ims.exec(read(readme)) ?? [])));
+  }
+  if (texts.length === 0) throw new Error(`${manifest['name']} has no licence to pass on`);
+  return `${manifest['name']} ${manifest['version']} (${manifest['license']})\n\n${texts.join('\n\n').trim()}\n`;
 }
 
 const [folder] = process.argv.slice(2);

@@ -27,7 +27,7 @@ interface Packed {
 let packed: Packed | undefined;
 
 test('the package holds the built service and nothing else', (t) => {
-  const { names } = pack(t);
+  const { file, names } = pack(t);
   for (const name of ['bin/gatehouse.js', 'dist/main.js', 'dist/LICENSES.txt', 'openapi.json', 'package.json']) {
     assert.ok(names.includes(name), name);
   }
@@ -38,6 +38,12 @@ test('the package holds the built service and nothing else', (t) => {
       ),
   );
   assert.deepEqual(strange, []);
+  const licences = spawnSync('tar', ['-xOf', file, 'package/dist/LICENSES.txt'], { encoding: 'utf8' }).stdout;
+  for (const licence of licences.split(/^-{80}\n\n/m)) {
+    assert.match(licence, /^\S+ \d+\.\d+\.\d+ \((?:MIT|ISC)\)\n\n.*copyright.*permission/is);
+  }
+  for (const name of ['kysely', 'pg-protocol', 'typebox', 'undici'])
+    assert.match(licences, new RegExp(`^${name} `, 'm'));
   assert.deepEqual(
     names.filter((name) => /\.test\.|\.scale\.|testing|arbitrary/.test(name)),
     [],

@@ -1,0 +1,66 @@
+/** `npm start` in a checkout: what runs is a bundle, and always of the sources as they are. */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { appendFileSync, cpSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { text } from 'node:stream/consumers';
+import { type TestContext, test } from 'node:test';
+import { emptyFolder } from '../src/testing/database.ts';
+import { ROOT } from './source-files.ts';
+
+test('a start makes one bundle for all that start at once, and a new one when a source changed', async (t) => {
+  const { run, bundles, change } = checkout(t);
+  const { version } = await import('../package.json', { with: { type: 'json' } }).then((file) => file.default);
+  const first = await Promise.all([run('version'), run('version'), run('version')]);
+  assert.deepEqual(first, Array(3).fill({ code: 0, out: `${version}\n`, err: '' }));
+  const [made, ...others] = bundles();
+  assert.deepEqual(others, []);
+
+  assert.equal((await run('version')).out, `${version}\n`);
+  assert.deepEqual(bundles(), [made]);
+
+  change('console.log("changed");');
+  assert.equal((await run('version')).out, `${version}\nchanged\n`);
+  assert.equal(bundles().length, 2);
+});
+
+test('where no bundle can be made the sources run, and say what is wrong with them', async (t) => {
+  const { run, cache, change } = checkout(t);
+  rmSync(cache, { recursive: true, force: true });
+  writeFileSync(cache, 'a file where the folder should be');
+  const plain = await run('help');
+  assert.equal(plain.code, 0);
+  assert.match(plain.out, /gatehouse \[serve\]/);
+
+  rmSync(cache);
+  change('const =;');
+  const broken = await run('help');
+  assert.notEqual(broken.code, 0);
+  assert.match(broken.err, /src\/main\.ts/);
+});
+
+/** The sources in a folder of their own, with packages but without a bundle. */
+function checkout(t: TestContext) {
+  const folder = emptyFolder(t);
+  for (const name of ['build', 'src', 'package.json', 'package-lock.json']) {
+    cpSync(path.join(ROOT, name), path.join(folder, name), { recursive: true });
+  }
+  const modules = path.join(folder, 'node_modules');
+  mkdirSync(modules);
+  for (const name of readdirSync(path.join(ROOT, 'node_modules'))) {
+    if (name !== '.cache') symlinkSync(path.join(ROOT, 'node_modules', name), path.join(modules, name));
+  }
+  const cache = path.join(modules, '.cache', 'gatehouse');
+  mkdirSync(cache, { recursive: true });
+  return {
+    cache,
+    bundles: () => readdirSync(cache),
+    change: (line: string) => appendFileSync(path.join(folder, 'src', 'main.ts'), `\n${line}\n`),
+    async run(command: string) {
+      const child = spawn(process.execPath, [path.join(folder, 'build', 'start.js'), command]);
+      const code = new Promise((resolve) => child.once('close', resolve));
+      const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
+      return { code: await code, out, err };
+    },
+  };
+}
