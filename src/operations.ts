@@ -55,9 +55,9 @@ export function operations(parts: OperationParts): Operation<Caller>[] {
     ...catalogOperations<Caller>({
       catalog: () => parts.inference.catalog(),
       statistics: () => parts.inference.statistics,
-      permits: (caller, endpoint) => {
+      permits: (caller, endpoint, zdr) => {
         const guarded = { guardrails: policyOf(caller), catalog: parts.inference.catalog() };
-        return leavesEndpoint(parts.inference.policy(), endpoint, guarded);
+        return leavesEndpoint(parts.inference.policy(), endpoint, guarded, zdr);
       },
     }),
     ...inferenceOperations(parts.inference, parts.limits),

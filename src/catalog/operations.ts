@@ -35,8 +35,11 @@ export interface CatalogOperationParts<C> {
   catalog(): Catalog;
   /** Absent: nothing is measured. */
   statistics?(): EndpointStatistics | undefined;
-  /** Whether what is set for the caller leaves the endpoint; absent: always. For GET /models/user. */
-  permits?(caller: C, endpoint: Endpoint): boolean;
+  /**
+   * Whether what is set for the caller leaves the endpoint to it, or to its requests for zero data retention; absent:
+   * always. For GET /models/user and /endpoints/zdr.
+   */
+  permits?(caller: C, endpoint: Endpoint, zdr: boolean): boolean;
 }
 
 const TAG = 'Models';
@@ -59,7 +62,7 @@ export function catalogOperations<C>(parts: CatalogOperationParts<C>): Operation
           .catalog()
           .models.flatMap((model) =>
             model.endpoints
-              .filter((each) => each.dataPolicy.zdr && (parts.permits?.(exchange.caller, each) ?? true))
+              .filter((each) => each.dataPolicy.zdr && (parts.permits?.(exchange.caller, each, true) ?? true))
               .map((endpoint) => viewEndpoint(model, endpoint, parts.statistics?.())),
           );
         exchange.reply(200, { data });
@@ -225,7 +228,7 @@ function permitted<C>(parts: CatalogOperationParts<C>, caller: C): Pick<Catalog,
   if (permits === undefined) return catalog;
   const left = new Map<string, Model>();
   for (const model of catalog.models) {
-    const endpoints = model.endpoints.filter((endpoint) => permits(caller, endpoint));
+    const endpoints = model.endpoints.filter((endpoint) => permits(caller, endpoint, false));
     if (endpoints.length > 0) left.set(model.id, { ...model, endpoints });
   }
   const latest = catalog.latest.flatMap((row) => {

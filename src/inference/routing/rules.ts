@@ -48,10 +48,13 @@ export function rulesFor(asked: Asked, promptBytes: number, policy: RoutingPolic
   return rules;
 }
 
-/** Whether the account's own settings and a key's guardrails leave an endpoint at all, for lists of what can be asked for. */
-export function leavesEndpoint(policy: RoutingPolicy, endpoint: Endpoint, guarded?: Guarded): boolean {
+/**
+ * Whether the account's own settings and a key's guardrails leave an endpoint at all, for lists of what can be asked for.
+ * @param zdr to requests that want zero data retention themselves
+ */
+export function leavesEndpoint(policy: RoutingPolicy, endpoint: Endpoint, guarded?: Guarded, zdr = false): boolean {
   const rules: Rule[] = [];
-  addPrivacy(rules, { provider: {} }, policy, guarded?.guardrails);
+  addPrivacy(rules, { provider: { zdr } }, policy, guarded?.guardrails);
   if (guarded !== undefined) addGuardrails(rules, guarded);
   return rules.every((rule) => rule.keeps(prepareEndpoint(endpoint, 0)));
 }
