@@ -39,6 +39,7 @@ function versionOfSources() {
 
 /** Whether there is a bundle now. It appears whole or not at all, whoever else makes it meanwhile or is killed over it. */
 function make(folder) {
+  if (!existsSync(path.join(ROOT, 'node_modules', 'esbuild'))) return false;
   const unfinished = `${folder}.${process.pid}`;
   const { status } = spawnSync(process.execPath, [BUNDLER, unfinished], {
     stdio: ['ignore', 'ignore', 'inherit'],
