@@ -11,6 +11,8 @@ import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs, promisify } from 'node:util';
+import { patternEngine } from '../src/guardrails/filters/engine.ts';
+import { GOVERNED, GOVERNED_CASES, startGoverned } from './governed.mjs';
 import { pairsNamed, writeFrames } from './pairs.mjs';
 import { proveIt, startGateway, startNginx, startPortkey } from './subjects.mjs';
 import { BenchError, build, cpuMicros, freePort, LOAD_CORE, listening, memoryMb, start, stopAll } from './tools.mjs';
@@ -65,7 +67,14 @@ async function main() {
     ]);
     await listening(upstreamPort, mock, 'the mock upstream');
     const subjects = [await startNginx(folder, upstreamPort, options.nginx), await startGateway(folder, upstreamPort)];
-    if (options.endpoints) subjects.push(await startGateway(folder, upstreamPort, Number(options.endpoints)));
+    if (options.endpoints) {
+      const endpoints = Number(options.endpoints);
+      subjects.push(await startGateway(folder, upstreamPort, { name: `gateway-${endpoints}`, endpoints }));
+    }
+    if (casesOf(options.only).some(({ governed }) => governed)) {
+      subjects.push(await startGoverned(folder, upstreamPort));
+      if (!options.json) console.log(`patterns are matched by ${patternEngine()}`);
+    }
     if (options.portkey) subjects.push(await startPortkey(path.resolve(options.portkey), upstreamPort));
     await measureAll(folder, subjects);
   } finally {
@@ -74,14 +83,20 @@ async function main() {
   }
 }
 
+/** Those that stand beside the default run are asked for by the beginning of their names. */
+function casesOf(only) {
+  const pairs = pairsNamed(only);
+  if (pairs.length > 0) return pairs;
+  if (only.startsWith(GOVERNED)) return GOVERNED_CASES.filter(({ name }) => name.startsWith(only));
+  return CASES.filter(({ name }) => name.includes(only));
+}
+
 async function measureAll(folder, subjects) {
   // What starting has left behind is given back after two seconds.
   await sleep(5000);
   const idle = subjects.map((subject) => [subject.name, memoryOf(subject)]);
-  const pairs = pairsNamed(options.only);
-  const cases = pairs.length > 0 ? pairs : CASES.filter(({ name }) => name.includes(options.only));
   const results = [];
-  for (const testCase of cases) {
+  for (const testCase of casesOf(options.only)) {
     const able = subjects.filter(({ forms }) => forms[testCase.form ?? 'chat'] !== undefined);
     const stand = testCase.pair || able.includes(subjects[0]) ? [] : [{ subject: subjects[0], form: 'chat' }];
     const runs = [...stand, ...able.map((subject) => ({ subject, form: testCase.form ?? 'chat' }))];
@@ -190,13 +205,16 @@ function print(testCase, { subjects }, results) {
   const unit = testCase.unit === 'events' ? 'event' : 'request';
   console.log(`\n${testCase.name} (median of ${options.rounds})`);
   const relayed = results.find(({ case: name }) => name === testCase.yardstick);
+  const plain = testCase.governed ? subjects.gateway : undefined;
   for (const [name, figures] of Object.entries(subjects)) {
     // A translated stream is measured by the relayed one of the same form, everything else by nginx.
     const yardstick = relayed?.subjects[name] ?? subjects.nginx;
-    const ratio = (figures.micros / yardstick.micros).toFixed(relayed ? 2 : 1);
+    const ratio = `${(figures.micros / yardstick.micros).toFixed(relayed ? 2 : 1)}x${
+      plain && name === GOVERNED ? `, ${(figures.micros / plain.micros).toFixed(2)}x of the gateway` : ''
+    }`;
     const database = figures.databaseMicros >= 0.05 ? ` + ${figures.databaseMicros.toFixed(1)} database` : '';
     const parts = [
-      `${figures.micros.toFixed(1)} us/${unit}${database} (${ratio}x)`,
+      `${figures.micros.toFixed(1)} us/${unit}${database} (${ratio})`,
       `${Math.round(figures.perSecond)} ${unit}s/s`,
       `first byte p50/p99 ${figures.ttfb50}/${figures.ttfb99} us`,
       `memory ${memoryText(figures.memory)} MB`,

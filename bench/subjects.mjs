@@ -48,11 +48,11 @@ export async function startNginx(folder, upstreamPort, program = 'nginx') {
 const MODELS_OF_A_PROVIDER = 10;
 
 /**
+ * A subject that also has a `managementKey`.
  * @param endpoints of the whole catalog; all but one are of providers that nobody listens for, so that what they cost is
  * what their being there costs
  */
-export async function startGateway(folder, upstreamPort, endpoints = 1) {
-  const name = endpoints === 1 ? 'gateway' : `gateway-${endpoints}`;
+export async function startGateway(folder, upstreamPort, { name = 'gateway', endpoints = 1 } = {}) {
   const port = await freePort();
   const home = path.join(folder, name);
   mkdirSync(home, { recursive: true });
@@ -100,7 +100,7 @@ export async function startGateway(folder, upstreamPort, endpoints = 1) {
     ...PAIR_FORMS,
   });
   found.headers = [`Authorization: Bearer ${INFERENCE_KEY}`];
-  return found;
+  return { ...found, managementKey: MANAGEMENT_KEY };
 }
 
 function others(provider, count) {

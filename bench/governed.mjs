@@ -1,0 +1,87 @@
+/**
+ * A gateway whose key is held by everything that can be set: a guardrail of 20 patterns and built-in filters, the four
+ * budgets of its workspace, a limit of its own, and rate limits of both; all of them far away. Set up as an administrator
+ * would, through its own operations.
+ */
+import { startGateway } from './subjects.mjs';
+import { BenchError } from './tools.mjs';
+
+export const GOVERNED = 'governed';
+
+/** Not in the default run: `--only governed`. */
+export const GOVERNED_CASES = [
+  { name: 'governed, 1 KB, saturated', unit: 'requests', bytes: 1000, load: ['32'], governed: true },
+  {
+    name: 'governed, stream relayed, paced',
+    unit: 'events',
+    bytes: 1000,
+    stream: true,
+    load: ['50', 'stagger=20000'],
+    governed: true,
+  },
+];
+
+/** What a company would look for: names of its own, marks of its papers, and numbers known only by their shape. */
+const PATTERNS = [
+  '(?i)project[ -]?(?:nightjar|kestrel|osprey)\\b',
+  '(?i)codename[ -]?zeta\\b',
+  '(?i)\\bstrictly confidential\\b',
+  '(?i)\\binternal use only\\b',
+  '(?i)attorney[- ]client privilege',
+  '(?i)\\bdo not (?:forward|distribute)\\b',
+  'CUST-\\d{6,10}',
+  'INV-20\\d{2}-\\d{4,8}',
+  'PROJ-\\d{3,6}\\b',
+  '\\bMRN[: ]?\\d{6,10}\\b',
+  'https?://[a-z0-9.-]{1,63}\\.corp\\.example\\b',
+  '-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----',
+  '\\b[A-Z]{2}\\d{6}[A-D]\\b',
+  '\\b[A-Z]{2}\\d{2}(?: ?\\d{4}){3,5}\\b',
+  '\\b\\d{2}\\.\\d{3}\\.\\d{3}-[0-9K]\\b',
+  '\\b\\d{4}-\\d{4}-\\d{4}\\b',
+  '\\b[A-Z][0-9]{2}\\.[0-9]{1,2}\\b',
+  '[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}',
+  '\\b[A-HJ-NPR-Z0-9]{17}\\b',
+  '#[0-9a-f]{6}\\b',
+];
+const BUILTINS = ['email', 'credit-card', 'secrets', 'regex-prompt-injection'];
+
+/** Narrower ones are smaller, as they must be. */
+const BUDGETS_USD = { lifetime: 900_000_000, monthly: 800_000_000, weekly: 700_000_000, daily: 600_000_000 };
+const RATE_LIMITS = {
+  requests_per_minute: 100_000_000,
+  requests_per_day: 10_000_000_000,
+  tokens_per_minute: 100_000_000_000,
+  tokens_per_day: 1_000_000_000_000,
+};
+
+export async function startGoverned(folder, upstreamPort) {
+  const gateway = await startGateway(folder, upstreamPort, { name: GOVERNED });
+  const call = async (method, path, body) => {
+    const answer = await fetch(`http://127.0.0.1:${gateway.port}/api/v1${path}`, {
+      method,
+      headers: { authorization: `Bearer ${gateway.managementKey}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    const text = await answer.text();
+    if (!answer.ok) throw new BenchError(`${method} ${path} answers ${answer.status}: ${text.slice(0, 500)}`);
+    return JSON.parse(text);
+  };
+  await call('PATCH', '/workspaces/default', { rate_limits: RATE_LIMITS });
+  for (const [interval, limit_usd] of Object.entries(BUDGETS_USD)) {
+    await call('PUT', `/workspaces/default/budgets/${interval}`, { limit_usd });
+  }
+  const key = await call('POST', '/keys', {
+    name: GOVERNED,
+    limit: BUDGETS_USD.daily,
+    limit_reset: 'daily',
+    rate_limits: RATE_LIMITS,
+  });
+  const guardrail = await call('POST', '/guardrails', {
+    name: GOVERNED,
+    content_filters: PATTERNS.map((pattern, index) => ({ pattern, action: ['flag', 'redact', 'block'][index % 3] })),
+    content_filter_builtins: BUILTINS.map((slug) => ({ slug, action: 'redact' })),
+  });
+  await call('POST', `/guardrails/${guardrail.data.id}/assignments/keys`, { key_hashes: [key.data.hash] });
+  return { ...gateway, headers: [`Authorization: Bearer ${key.key}`] };
+}
