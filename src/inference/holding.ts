@@ -3,13 +3,13 @@
  * top of those of earlier ones that may have cost something (design, promise 2).
  */
 import type { Endpoint } from '../catalog/index.ts';
-import { type Budget, type Charge, type Refusal, type Reservation, refusalError } from '../spend/index.ts';
+import { type Budget, type Charge, chargeIn, type Refusal, type Reservation, refusalError } from '../spend/index.ts';
 import { budgetsOf } from './govern.ts';
 import { holdTokens } from './pace.ts';
 import type { InferenceParts } from './parts.ts';
 import type { AcceptedRequest } from './request.ts';
 import type { Candidate } from './routing/index.ts';
-import type { Task } from './task.ts';
+import type { CostBound, Task } from './task.ts';
 
 const NOTHING: Charge = { creditNano: 0n, byokNano: 0n };
 
@@ -85,11 +85,20 @@ export class Holding {
       refusal = await this.#ask(charge(bound.nano));
       if (refusal === undefined) return undefined;
     }
-    const affordable = bound.within(refusal.leftNano);
-    if (affordable === undefined || (await this.#ask(charge(affordable.nano))) !== undefined) {
-      throw refusalError(refusal);
+    return this.#affordable(bound, charge, refusal);
+  }
+
+  /** The output that every budget pays for: each that refuses leaves less of it. Throws GatewayError 402 for too little. */
+  async #affordable(bound: CostBound, charge: (nano: bigint) => Charge, refusal: Refusal): Promise<number | undefined> {
+    let { budget, leftNano }: Refusal = refusal;
+    for (let asked = 0; asked < this.#budgets.length; asked++) {
+      const affordable = bound.within(atLeastNothing(leftNano - chargeIn(budget, this.#earlier)));
+      if (affordable === undefined) break;
+      const answer = await this.#ask(charge(affordable.nano));
+      if (answer === undefined) return affordable.capOutputTokens;
+      ({ budget, leftNano } = answer);
     }
-    return affordable.capOutputTokens;
+    throw refusalError(refusal);
   }
 
   /** The same for tokens of rate limits; `affordable` is the cap that stands already. */
@@ -104,6 +113,7 @@ export class Holding {
     return cap ?? affordable;
   }
 
+  /** @returns why not, told of all that this request holds and asks for together */
   async #ask(charge: Charge): Promise<Refusal | undefined> {
     if (this.#reservation === undefined) {
       const answer = await this.#parts.spend.reserve(this.#budgets, charge, this.#request.startedAt);
@@ -118,7 +128,10 @@ export class Holding {
     };
     if (missing.creditNano + missing.byokNano === 0n) return undefined;
     const answer = await this.#reservation.extend(missing);
-    return answer === true ? undefined : answer;
+    if (answer === true) return undefined;
+    // What attempts that cost nothing have left is this request's own to use.
+    const own = chargeIn(answer.budget, held);
+    return { ...answer, neededNano: answer.neededNano + own, leftNano: answer.leftNano + own };
   }
 }
 

@@ -67,3 +67,45 @@ test('57 and its kind | a silent free stream is not raced by an endpoint that no
   gateway.upstream.open('go');
   assert.match(await (await pending).text(), /free/);
 });
+
+/** Two services offer `test/both` for 12 cents at most; the key's limit is lower, and so is its workspace's budget. */
+test('what a nearly spent limit pays for is asked of the next endpoint too, and of several limits the lowest counts', async (t) => {
+  const model = {
+    id: 'test/both',
+    upstream_id: 'both',
+    max_completion_tokens: 8_000,
+    pricing: { prompt: '0.000003', completion: '0.000015' },
+  };
+  const gateway = await startGateway(t, { providers: { one: { models: [model] }, two: { models: [model] } } });
+  const manage = async (method: string, path: string, body?: object) => {
+    const headers = { authorization: `Bearer ${MANAGEMENT_KEY}`, 'content-type': 'application/json' };
+    const answer = await fetch(gateway.api + path, { method, headers, ...(body && { body: JSON.stringify(body) }) });
+    // biome-ignore lint/suspicious/noExplicitAny: bodies of every shape
+    return (await answer.json()) as any;
+  };
+  const { key, data } = await manage('POST', '/keys', { name: 'nearly spent', limit: 0.03 });
+  await manage('PUT', `/workspaces/${data.workspace_id}/budgets/daily`, { limit_usd: 0.05 });
+  const ask = (more: object = {}) =>
+    gateway.post(
+      '/chat/completions',
+      { model: 'test/both', messages: MESSAGES, ...more },
+      { authorization: `Bearer ${key}` },
+    );
+  gateway.upstream.script('one', chatFailure(404));
+  gateway.upstream.script('two', chatWhole('fine'));
+  const refused = await ask({ max_tokens: 8_000 });
+  assert.equal(refused.status, 402);
+  const { could_cost_usd: cost, left_usd: left } = ((await refused.json()) as { error: { metadata: never } }).error
+    .metadata;
+  assert.ok(cost > 0.12 && left <= 0.05, `${cost} of ${left}`);
+  assert.equal((await ask()).status, 200);
+  const [first, second] = ['one', 'two'].map((name) => {
+    const body = gateway.upstream.requests(name).at(-1)!.json as {
+      max_tokens?: number;
+      max_completion_tokens?: number;
+    };
+    return body.max_completion_tokens ?? body.max_tokens;
+  });
+  assert.ok(first !== undefined && first > 1_024 && first <= 2_000, `${first}`);
+  assert.equal(second, first);
+});

@@ -127,23 +127,30 @@ const fields = fc.record({
   allow_safety_retention_other: flag,
   limit,
 });
-const FIELDS = Object.keys(fc.sample(fields, 1)[0]!);
-/** Some of them: one that says something about everything would leave nothing to compare. */
-const guardrailWith = (most: number): fc.Arbitrary<Json> =>
-  fc
+/** Fields that mean something together. */
+const GROUPS = [
+  ['content_filter_builtins', 'content_filters'],
+  ['allowed_data_regions'],
+  ['enforce_zdr', 'allow_safety_retention_vendor_c', 'allow_safety_retention_other'],
+  ['limit'],
+];
+/** Several guardrails that speak of the same few things: about everything would leave nothing to compare. */
+const guardrails: fc.Arbitrary<Json[]> = fc
+  .tuple(fc.shuffledSubarray(Object.keys(fc.sample(fields, 1)[0]!), { maxLength: 3 }), fc.constantFrom(...GROUPS))
+  .chain(([named, group]) => fc.array(guardrailOn([...named, ...group]), { minLength: 3, maxLength: 3 }));
+
+function guardrailOn(names: readonly string[]): fc.Arbitrary<Json> {
+  return fc
     .record({
       all: fields,
-      named: fc.shuffledSubarray(FIELDS, { maxLength: most }),
-      further: fc.subarray(['content_filter_builtins', 'content_filters', 'limit']),
-      include_byok_in_budgets: fc.boolean(),
+      kept: fc.subarray([...names], { minLength: Math.ceil(names.length / 2) }),
+      byok: fc.boolean(),
     })
-    .map(({ all: { limit: spending, ...rules }, named, further, include_byok_in_budgets }) => {
-      const kept = new Set([...named, ...further]);
-      return {
-        ...Object.fromEntries(Object.entries(rules).filter(([name]) => kept.has(name))),
-        ...(kept.has('limit') && { ...spending, include_byok_in_budgets }),
-      };
-    });
+    .map(({ all: { limit: spending, ...rules }, kept, byok }) => ({
+      ...Object.fromEntries(Object.entries(rules).filter(([name]) => kept.includes(name))),
+      ...(kept.includes('limit') && { ...spending, include_byok_in_budgets: byok }),
+    }));
+}
 
 const nameList = fc.oneof(fc.constant(undefined), fc.subarray([...PROVIDERS, 'provider two'], { minLength: 1 }));
 const request = fc.record({
@@ -355,14 +362,14 @@ test('a guardrail more, wherever it is added, never lets a request reach what it
     fc.asyncProperty(
       fc.tuple(catalog, account),
       fc.shuffledSubarray([...PLACES], { minLength: 1 }),
-      fc.tuple(guardrailWith(5), guardrailWith(2), guardrailWith(2)),
+      guardrails,
       fc.array(request, { minLength: 4, maxLength: 4 }),
-      async ([offerings, settings], [added, ...standing], guardrails, requests) => {
+      async ([offerings, settings], [added, ...standing], [further, ...others], requests) => {
         gateway.app.reload(configured(offerings, settings));
         try {
-          for (const [at, place] of standing.entries()) await places.put(place, guardrails[at + 1]);
+          for (const [at, place] of standing.entries()) await places.put(place, others[at]);
           const before = await observe(requests);
-          await places.put(added!, guardrails[0]);
+          await places.put(added!, further);
           const now = await observe(requests);
           for (const [at, { words }] of requests.entries()) assertNoMore(before.walked[at]!, now.walked[at]!, words);
           assertStillHidden(before.answered, now.answered);
