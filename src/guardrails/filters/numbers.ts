@@ -1,6 +1,6 @@
 /** Finders of numbers that mean somebody: telephone, social security and card numbers, internet addresses. */
 import { isIPv6 } from 'node:net';
-import { type Places, placesOf } from './places.ts';
+import { allAt, type Places, placesOf } from './places.ts';
 import type { Span } from './reading.ts';
 
 /** What stands shortly before a number says what it is. */
@@ -98,18 +98,36 @@ const OCTET = '(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)';
 const IPV4 = new RegExp(`(?<![\\w.-])(?:${OCTET}\\.){3}${OCTET}(?![\\w-]|\\.\\d)`, 'g');
 /** Nobody's: this machine, none, everybody. */
 const NOBODYS_IPV4 = /^(?:127\.|0\.0\.0\.0$|255\.255\.255\.255$)/;
-const IPV6 = /(?<![\w:.])[0-9a-f]{0,4}(?::[0-9a-f]{0,4}){2,7}(?::(?:\d{1,3}\.){3}\d{1,3})?(?![\w:])/gi;
+const IPV6 = /(?<![\w:.])[0-9a-f]{0,4}(?::[0-9a-f]{0,4}){2,7}(?::(?:\d{1,3}\.){3}\d{1,3})?(?![\w:])/iy;
 
-export function internetAddresses(text: string): Span[] {
-  const spans = all(IPV4, text).filter((span) => {
+export function internetAddresses(text: string, { digits }: Places = placesOf(text)): Span[] {
+  if (digits === 0) return [];
+  const spans = (digits < 4 ? [] : all(IPV4, text)).filter((span) => {
     return !NOBODYS_IPV4.test(text.slice(span.start, span.end)) && !SPEAKS_OF_VERSIONS.test(before(text, span));
   });
-  if (!text.includes(':')) return spans;
-  for (const span of all(IPV6, text)) {
+  for (const span of allAt(IPV6, text, groupsAround(text))) {
     const address = text.slice(span.start, span.end);
     if (address.length > 3 && /\d/.test(address) && isIPv6(address)) spans.push(span);
   }
   return spans;
+}
+
+/** Where the group before a colon begins that another colon follows after at most four hexadecimal digits. */
+function groupsAround(text: string): number[] {
+  const starts: number[] = [];
+  for (let at = text.indexOf(':'); at !== -1; at = text.indexOf(':', at + 1)) {
+    let next = at + 1;
+    while (next < at + 5 && isHexadecimal(text.charCodeAt(next))) next += 1;
+    if (text[next] !== ':') continue;
+    let start = at;
+    while (start > 0 && at - start < 5 && isHexadecimal(text.charCodeAt(start - 1))) start -= 1;
+    starts.push(start);
+  }
+  return starts;
+}
+
+function isHexadecimal(code: number): boolean {
+  return isDigit(code) || ((code | 32) >= 97 && (code | 32) <= 102);
 }
 
 function before(text: string, { start }: Span): string {

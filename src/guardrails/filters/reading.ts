@@ -3,6 +3,8 @@
  * place. ASCII is its own reading and costs nothing.
  */
 
+import { isAscii } from './units.ts';
+
 export interface Span {
   /** Offsets into the text, in UTF-16 units; the end is behind the last. */
   start: number;
@@ -26,7 +28,7 @@ export class Readings {
 
   constructor(raw: string) {
     this.raw = raw;
-    this.ascii = !BEYOND_ASCII.test(raw);
+    this.ascii = isAscii(raw);
   }
 
   /** Compatible characters as their usual ones (NFKC), without those that nobody sees. */
@@ -47,8 +49,6 @@ export class Readings {
   }
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: ASCII is what is asked for.
-const BEYOND_ASCII = /[^\x00-\x7f]/;
 const UNSEEN = /^[\p{Default_Ignorable_Code_Point}\p{Cf}]$/u;
 const MARK = /^\p{M}$/u;
 const MARKS = /\p{M}+/gu;

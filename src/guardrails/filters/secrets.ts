@@ -59,9 +59,9 @@ const TOKENS = new RegExp(
 const PRIVATE_KEY =
   /-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----|$)/g;
 const PASSWORD_IN_ADDRESS = /(?<![0-9A-Za-z+.-])[a-z][a-z0-9+.-]{1,20}:\/\/[^\s:/?#@]{1,100}:([^\s/?#@]{3,200})@/dg;
+/** What stands before the word, as in `db_password`, is of no interest. Each word begins with what `places.ts` looks for. */
 const ASSIGNED =
-  /(?<![0-9A-Za-z])(?:[a-z0-9]{1,20}[_-]){0,3}(?:password|passwd|passphrase|pwd|secret|api[_-]?key|apikey|access[_-]?key|auth[_-]?token|access[_-]?token|private[_-]?key|client[_-]?secret)["']?\s{0,5}(?:[:=]|=>|:=)\s{0,5}["']?([^\s"',;)}\]]{8,200})/dgi;
-const MAY_ASSIGN = /passw|passph|pwd|secret|key|token/i;
+  /(?<![0-9A-Za-z])(?:password|passwd|passphrase|pwd|secret|api[_-]?key|apikey|access[_-]?key|auth[_-]?token|access[_-]?token|private[_-]?key|client[_-]?secret)["']?\s{0,5}(?:[:=]|=>|:=)\s{0,5}["']?([^\s"',;)}\]]{8,200})/iy;
 /** Stands where a secret will be put, or where it comes from. */
 const PLACEHOLDER =
   /^(?:<|\$|\{|%|\*+|x{4,}|\.{3}|your|my|example|changeme|placeholder|redacted|process\.|os\.|env|getenv|null|none|undefined|true|false|string|required)|[([]|\*{4}|\.{3}/i;
@@ -76,12 +76,14 @@ export function privateKeys(text: string, longest: number, from: number): Span[]
   return spans;
 }
 
-export function secrets(text: string, { tokens }: Places = placesOf(text)): Span[] {
+export function secrets(text: string, { tokens, assigned }: Places = placesOf(text)): Span[] {
   const spans = allAt(TOKENS, text, tokens);
   if (text.includes('-----BEGIN')) spans.push(...all(PRIVATE_KEY, text));
   if (text.includes('://')) spans.push(...groups(PASSWORD_IN_ADDRESS, text, (value) => !PLACEHOLDER.test(value)));
-  if (MAY_ASSIGN.test(text)) {
-    spans.push(...groups(ASSIGNED, text, (value) => !PLACEHOLDER.test(value) && isMixed(value)));
+  for (const { start, end } of allAt(ASSIGNED, text, assigned)) {
+    ASSIGNED.lastIndex = start;
+    const value = ASSIGNED.exec(text)![1]!;
+    if (!PLACEHOLDER.test(value) && isMixed(value)) spans.push({ start: end - value.length, end });
   }
   return spans;
 }

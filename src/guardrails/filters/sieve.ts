@@ -1,0 +1,102 @@
+/**
+ * One walk over a text that tells where any of many things may begin, from four bytes in a row. It asks without a branch at every
+ * place, as a guess at each word would cost more than the walk: a pair of bytes chooses what may go on, the next pair what did.
+ */
+
+/** Bytes that may stand at one place, 1 for each that may; undefined: all of them. */
+export type ByteSet = Uint8Array | undefined;
+
+/** Four places in a row. Windows of one bucket are told as one: whoever asks looks at each of them. */
+export interface Window {
+  readonly bucket: number;
+  readonly sets: readonly [ByteSet, ByteSet, ByteSet, ByteSet];
+}
+
+export const BUCKETS = 16;
+/** Bytes that no window tells apart are one class; of more than so many, the last are taken for one another. */
+const CLASSES = 64;
+
+/** Places are noted for a part of the text before anybody looks at them, as the walk must do nothing else. */
+const PIECE = 4_096;
+const starts = new Int32Array(PIECE);
+const found = new Int32Array(PIECE);
+
+export interface SieveVisitor {
+  /** @param start of the window: -1 for one whose first byte stands before the text, as a zero @returns true to end the walk */
+  at(start: number, buckets: number): boolean;
+}
+
+export class Sieve {
+  readonly #classes = new Uint8Array(256);
+  /** By pair of classes: buckets whose windows may begin with it, and, above those, may end with it. */
+  readonly #pairs = new Int32Array(CLASSES * CLASSES);
+
+  constructor(windows: readonly Window[]) {
+    const members = this.#classify(windows);
+    for (const { bucket, sets } of windows) {
+      const [first, second, third, fourth] = sets.map((set) => classesIn(set, members));
+      this.#enter(first!, second!, 1 << bucket);
+      this.#enter(third!, fourth!, 1 << (bucket + BUCKETS));
+    }
+  }
+
+  /** @returns the bytes of each class */
+  #classify(windows: readonly Window[]): number[][] {
+    const sets = new Set(windows.flatMap((window) => window.sets).filter((set) => set !== undefined));
+    const known = new Map<string, number>();
+    const members: number[][] = [];
+    for (let byte = 0; byte < 256; byte++) {
+      let signature = '';
+      for (const set of sets) signature += set[byte];
+      const index = known.get(signature) ?? Math.min(known.size, CLASSES - 1);
+      known.set(signature, index);
+      this.#classes[byte] = index;
+      const alike = members[index] ?? [];
+      alike.push(byte);
+      members[index] = alike;
+    }
+    return members;
+  }
+
+  #enter(firsts: readonly number[], seconds: readonly number[], bit: number): void {
+    for (const first of firsts) for (const second of seconds) this.#pairs[first * CLASSES + second]! |= bit;
+  }
+
+  /** @param bytes with three zeros behind them */
+  walk(bytes: Uint8Array, length: number, visitor: SieveVisitor): void {
+    for (let from = 0; from < length + 3; from += PIECE) {
+      const count = this.#note(bytes, from, Math.min(from + PIECE, length + 3));
+      for (let index = 0; index < count; index++) {
+        if (visitor.at(starts[index]!, found[index]!)) return;
+      }
+    }
+  }
+
+  /** @returns for how many places it noted where a window starts, of those whose last byte stands in a part of the text */
+  #note(bytes: Uint8Array, from: number, end: number): number {
+    const classes = this.#classes;
+    const pairs = this.#pairs;
+    const pairAt = (at: number) => pairs[classes[bytes[at - 1]!]! * CLASSES + classes[bytes[at]!]!]!;
+    let last = classes[from === 0 ? 0 : bytes[from - 1]!]!;
+    let before = from === 0 ? 0 : pairAt(from - 1);
+    let begun = from === 0 ? 0 : pairAt(from - 2);
+    let count = 0;
+    for (let at = from; at < end; at++) {
+      const next = classes[bytes[at]!]!;
+      const pair = pairs[(last << 6) | next]!;
+      const both = begun & (pair >>> 16);
+      last = next;
+      begun = before;
+      before = pair;
+      if (both === 0) continue;
+      starts[count] = at - 3;
+      found[count] = both;
+      count += 1;
+    }
+    return count;
+  }
+}
+
+function classesIn(set: ByteSet, members: readonly (readonly number[])[]): number[] {
+  return [...members.keys()].filter((index) => set === undefined || members[index]!.some((byte) => set[byte] === 1));
+}
