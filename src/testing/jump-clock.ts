@@ -1,16 +1,42 @@
-/** Real time that a test can jump ahead of: for whole gateways, whose database and sockets need time to go on. */
+/**
+ * Real time that a test can jump ahead of, and let stand still: for whole gateways, whose database and sockets need time
+ * to go on.
+ */
 import { type Clock, systemClock, type Timer } from '../base/clock.ts';
 
 export class JumpClock implements Clock {
   #aheadMs = 0;
+  /** When the real monotonic time was that the clock stands at. */
+  #stoodAt: number | undefined;
   readonly #pending = new Set<JumpTimer>();
 
   now(): number {
-    return systemClock.now() + this.#aheadMs;
+    return systemClock.now() + this.#aheadMs - this.#stoodMs;
   }
 
   monotonic(): number {
-    return systemClock.monotonic() + this.#aheadMs;
+    return systemClock.monotonic() + this.#aheadMs - this.#stoodMs;
+  }
+
+  get standing(): boolean {
+    return this.#stoodAt !== undefined;
+  }
+
+  /** From now on no timer fires by itself. */
+  stand(): void {
+    this.#stoodAt ??= systemClock.monotonic();
+    for (const timer of this.#pending) timer.reschedule();
+  }
+
+  /** Goes on from where it stood. */
+  goOn(): void {
+    this.#aheadMs -= this.#stoodMs;
+    this.#stoodAt = undefined;
+    for (const timer of this.#pending) timer.reschedule();
+  }
+
+  get #stoodMs(): number {
+    return this.#stoodAt === undefined ? 0 : systemClock.monotonic() - this.#stoodAt;
   }
 
   timer(delayMs: number, run: () => void): Timer {
@@ -29,14 +55,14 @@ export class JumpClock implements Clock {
 
 class JumpTimer implements Timer {
   dueAt = 0;
-  readonly #clock: Clock;
+  readonly #clock: JumpClock;
   readonly #pending: Set<JumpTimer>;
   readonly #delayMs: number;
   readonly #run: () => void;
   #real: Timer | undefined;
   #cancelled = false;
 
-  constructor(clock: Clock, pending: Set<JumpTimer>, delayMs: number, run: () => void) {
+  constructor(clock: JumpClock, pending: Set<JumpTimer>, delayMs: number, run: () => void) {
     this.#clock = clock;
     this.#pending = pending;
     this.#delayMs = delayMs;
@@ -65,6 +91,7 @@ class JumpTimer implements Timer {
 
   reschedule(): void {
     this.#real?.cancel();
+    if (this.#clock.standing) return;
     this.#real = systemClock.timer(Math.max(0, this.dueAt - this.#clock.monotonic()), () => this.fire());
   }
 }
