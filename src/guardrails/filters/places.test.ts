@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { BUILTINS } from './builtins.ts';
-import { barely, plainly, Readings, type Span } from './reading.ts';
+import { barely, plainly } from './look-alikes.ts';
+import { Readings, type Span } from './reading.ts';
 
 /** One for each beginning that is looked for, and numbers of every kind. */
 const FINDS = [
@@ -225,4 +226,13 @@ test('what is planted at the border of the parts that a long text is walked in i
       assert.equal(found, planted.length, `${border} ${before}`);
     }
   }
+});
+
+test('a long text that folding makes many times longer reads as its parts do', () => {
+  const part = '\ufdfaé中e\u0301😀';
+  const { plain } = new Readings(part.repeat(6_000));
+  const reads = new Readings(part).plain.text;
+  assert.equal(plain.text, reads.repeat(6_000));
+  const { start, end } = plain.original({ start: 5_999 * reads.length, end: 6_000 * reads.length });
+  assert.deepEqual([start, end], [5_999 * part.length, 6_000 * part.length]);
 });
