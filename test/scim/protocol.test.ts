@@ -216,6 +216,13 @@ test('pages begin at 1, are bounded and complete, and may be sorted', async () =
   assert.deepEqual([none.totalResults, none.Resources], [all.totalResults, []]);
   assert.equal((await list('/Users?count=-1')).itemsPerPage, 0);
   assert.deepEqual((await list('/Users?startIndex=99999')).Resources, []);
+  for (const path of ['/Users', '/Groups']) {
+    assert.deepEqual((await list(`${path}?startIndex=1e300`)).Resources, [], 'past what the database can count');
+    const searched = await scim('POST', `${path}/.search`, { startIndex: Number.MAX_VALUE });
+    assert.deepEqual([searched.status, searched.body.Resources], [200, []]);
+  }
+  const empty = await list('/Users?attributes=&excludedAttributes=&sortBy=&sortOrder=');
+  assert.deepEqual(empty.Resources, (await list('/Users')).Resources, 'what is empty asks for nothing');
   const sorted = await list('/Users?sortBy=userName&sortOrder=descending');
   assert.deepEqual(
     sorted.Resources.map(({ userName }: Json) => userName),

@@ -83,6 +83,37 @@ test('Entra: a user is made, changed by patches, disabled and enabled again', as
   assert.equal(await ask(), 403);
 });
 
+test('Entra: attributes of the enterprise extension without its name, and booleans as it writes them', async () => {
+  const user = await directory.user('jo@contoso.test');
+  const path = `/Users/${user.id}`;
+  const changed = await patch(
+    path,
+    { op: 'Add', path: 'manager', value: [{ $ref: `../Users/${user.id}`, value: 'user_boss' }] },
+    { op: 'Replace', path: 'department', value: 'Finance' },
+    { op: 'Replace', value: { costCenter: '17', title: 'Head' } },
+  );
+  assert.equal(changed.status, 200, JSON.stringify(changed.body));
+  const { [ENTERPRISE]: extension, title, schemas } = changed.body;
+  assert.deepEqual(schemas.toSorted(), [USER, ENTERPRISE].toSorted());
+  assert.deepEqual(
+    [extension.manager.value, extension.department, extension.costCenter],
+    ['user_boss', 'Finance', '17'],
+  );
+  assert.equal(title, 'Head');
+  const moved = await patch(path, { op: 'Replace', path: 'manager.value', value: 'user_chief' });
+  assert.equal(moved.body[ENTERPRISE].manager.value, 'user_chief');
+  const alone = await patch(path, { op: 'Remove', path: 'manager' });
+  assert.equal(alone.body[ENTERPRISE].manager, undefined);
+  const ids = async (filter: string) =>
+    (await scim('GET', `/Users?filter=${encoded(filter)}`)).body.Resources?.map(({ id }: Json) => id);
+  assert.ok((await ids('active eq True')).includes(user.id));
+  assert.deepEqual(await ids(`userName eq "jo@contoso.test" and active EQ FALSE`), []);
+  assert.deepEqual(await ids(`userName eq "jo@contoso.test" and nickName eq Null`), [user.id]);
+  assert.deepEqual(await ids('title eq " eq True"'), [], 'a text stays as it is');
+  const body = { schemas: [PATCH.toUpperCase()], Operations: [{ op: 'Replace', path: 'title', value: 'Lead' }] };
+  assert.equal((await scim('PATCH', path, body)).body.title, 'Lead');
+});
+
 test('Entra: a group gets members and loses them in each way that it knows', async () => {
   const users = [
     await directory.user('e1@contoso.test'),

@@ -159,7 +159,7 @@ function patchGroup(parts: Parts): Operation<Caller> {
         return { facts: groupFacts(patched.attributes), steps: patched.members };
       });
       // Members are changed one at a time, and telling all of them every time would take longer than all else.
-      const asked = exchange.query['attributes'] !== undefined || exchange.query['excludedAttributes'] !== undefined;
+      const asked = exchange.query['attributes'] || exchange.query['excludedAttributes'];
       if (asked) await replyGroup(parts, exchange, 200, group);
       else exchange.reply(204, undefined, { ETag: protocol.metaOf(GROUP, group.id, group, '').version });
     },

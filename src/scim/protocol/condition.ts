@@ -59,7 +59,8 @@ class Reader {
     if (/\p{Cc}/u.test(text)) throw refusal('invalidFilter', 'the filter contains a control character');
     let filter: Filter;
     try {
-      filter = libraries().parse(text.replace(QUOTED, (quoted) => `"${this.#texts.push(unquoted(quoted)) - 1}"`));
+      const numbered = text.replace(QUOTED, (quoted) => `"${this.#texts.push(unquoted(quoted)) - 1}"`);
+      filter = libraries().parse(numbered.replace(WORDS, (word) => word.toLowerCase()));
     } catch (error) {
       throw refusal('invalidFilter', `the filter cannot be read: ${(error as Error).message.slice(0, 200)}`);
     }
@@ -137,6 +138,8 @@ function comparison(place: Place, operator: Operator, given: unknown, path: stri
 }
 
 const QUOTED = /"(?:[^"\\]|\\.)*"/g;
+/** Microsoft Entra's `True`, which is no JSON; behind an operator it can be no attribute. */
+const WORDS = /(?<=\s(?:eq|ne)\s+)(?:true|false|null)\b/gi;
 
 /** A text of JSON; one with a backslash that means nothing there, as in `DOMAIN\user`, is what it looks like. */
 function unquoted(quoted: string): string {

@@ -75,14 +75,15 @@ export interface ListRequest {
   projection: Projection;
 }
 
+/** Some clients write out every parameter that there is, empty where they want nothing; a filter is never passed over. */
 export function readListQuery(type: ResourceType, query: unknown): ListRequest {
-  const { filter, sortBy, sortOrder, startIndex = 1, count = USUAL_PAGE, ...shown } = query as Static<typeof ListQuery>;
+  const { filter, sortBy, sortOrder, startIndex = 1, count = USUAL_PAGE } = query as Static<typeof ListQuery>;
   return {
     condition: filter === undefined ? undefined : readFilter(type, filter),
-    order: sortBy === undefined ? undefined : { by: orderPlace(type, sortBy), descending: isDescending(sortOrder) },
-    startIndex: Math.max(1, startIndex),
+    order: sortBy ? { by: orderPlace(type, sortBy), descending: isDescending(sortOrder) } : undefined,
+    startIndex: Math.min(Number.MAX_SAFE_INTEGER, Math.max(1, startIndex)),
     count: Math.min(MAX_PAGE, Math.max(0, count)),
-    projection: readProjection(type, shown.attributes, shown.excludedAttributes),
+    projection: projectionOf(type, query),
   };
 }
 
@@ -110,7 +111,7 @@ function orderPlace(type: ResourceType, name: string): Place {
 }
 
 function isDescending(order: string | undefined): boolean {
-  const word = order?.toLowerCase() ?? 'ascending';
+  const word = order?.toLowerCase() || 'ascending';
   if (word !== 'ascending' && word !== 'descending') {
     throw refusal('invalidValue', 'sortOrder must be ascending or descending');
   }

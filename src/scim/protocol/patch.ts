@@ -42,7 +42,7 @@ export function applyPatch(type: ResourceType, id: string, current: Attributes, 
 
 function readOperations(body: unknown): Operation[] {
   const { schemas, operations } = lowerKeys(body, 'the body');
-  if (schemas !== undefined && !(Array.isArray(schemas) && schemas.includes(PATCH_SCHEMA))) {
+  if (schemas !== undefined && !(Array.isArray(schemas) && schemas.some(isPatchSchema))) {
     throw refusal('invalidSyntax', `schemas must name ${PATCH_SCHEMA}`);
   }
   if (!Array.isArray(operations) || operations.length === 0) {
@@ -64,6 +64,11 @@ function readOperations(body: unknown): Operation[] {
     if (verb !== 'remove' && value === undefined) throw refusal('invalidSyntax', `${at}.value is missing`);
     return { at, verb, path: path === '' ? undefined : (path ?? undefined), value };
   });
+}
+
+/** As everywhere in SCIM, whatever the case. */
+function isPatchSchema(schema: unknown): boolean {
+  return typeof schema === 'string' && schema.toLowerCase() === PATCH_SCHEMA.toLowerCase();
 }
 
 function lowerKeys(value: unknown, at: string): Record<string, unknown> {

@@ -14,10 +14,10 @@ export interface Projection {
   without: readonly Named[];
 }
 
-/** Names that nothing has are passed over, so that one list can be asked of every type. */
+/** Names that nothing has are passed over, so that one list can be asked of every type. A list without names is none. */
 export function readProjection(type: ResourceType, attributes?: string, excludedAttributes?: string): Projection {
   return {
-    only: attributes === undefined ? undefined : names(type, attributes),
+    only: attributes?.trim() ? names(type, attributes) : undefined,
     without: names(type, excludedAttributes),
   };
 }
