@@ -6,6 +6,8 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { emptyFolder } from '../src/testing/database.ts';
+import { MANAGEMENT_KEY } from '../src/testing/gateway.ts';
+import { plannedYaml, startGatewayProcess } from '../src/testing/gateway-process.ts';
 import { ROOT } from './source-files.ts';
 
 test('a start makes one bundle for all that start at once, and a new one when a source changed', async (t) => {
@@ -37,6 +39,28 @@ test('where no bundle can be made the sources run, and say what is wrong with th
   const broken = await run('help');
   assert.notEqual(broken.code, 0);
   assert.match(broken.err, /src\/main\.ts/);
+});
+
+test('threads and packages that are loaded on demand are found from a bundle', async (t) => {
+  const yaml = plannedYaml('http://127.0.0.1:9/v1', { model: { upstream_id: 'gpt-4o' } });
+  (yaml['providers'] as object[]).push({ id: 'local', kind: 'local' });
+  const gateway = await startGatewayProcess(t, { yaml });
+  const ask = async (route: string, body: object, key?: string): Promise<Record<string, unknown>> => {
+    const answer = await gateway.post(route, body, key);
+    const text = await answer.text();
+    assert.ok(answer.ok, text);
+    return JSON.parse(text) as Record<string, unknown>;
+  };
+  const messages = [{ role: 'user', content: 'hello world' }];
+  const counted = await ask('/messages/count_tokens', { model: 'test/planned', max_tokens: 5, messages });
+  assert.deepEqual(counted, { input_tokens: 2 + 4 + 3 });
+  const { usage } = await ask('/embeddings', { model: 'local/use-lite', input: 'hello world' });
+  assert.ok((usage as { prompt_tokens: number }).prompt_tokens > 0);
+
+  const filter = { label: 'GREETING', pattern: 'h[e]llo', action: 'block' };
+  await ask('/guardrails', { name: 'no greetings', content_filters: [filter] }, MANAGEMENT_KEY);
+  const metrics = await fetch(`${gateway.url}/metrics`, { headers: { authorization: `Bearer ${MANAGEMENT_KEY}` } });
+  assert.match(await metrics.text(), /process_cpu_seconds_total/);
 });
 
 /** The sources in a folder of their own, with packages but without a bundle. */
