@@ -8,7 +8,7 @@ import { type RateLimit, type RateRefusal, windowId } from './limits.ts';
 import { Line, PATIENCE_MS } from './line.ts';
 import { Standing } from './standing.ts';
 import { askRates, type RateAnswer, type RateWish, removeEnded, returnRates } from './store.ts';
-import { type Part, RateWindow } from './window.ts';
+import { RateWindow, RateWindows } from './window.ts';
 
 export interface LimiterOptions {
   database: Pick<Database, 'transaction' | 'query' | 'kysely'>;
@@ -33,7 +33,8 @@ export class Limiter {
   readonly #clock: Clock;
   readonly #processId = randomUUID();
   readonly #windows = new Map<string, RateWindow>();
-  readonly #byLimit = new WeakMap<RateLimit, RateWindow>();
+  /** By the limits of a caller, which come as one object with each of its requests. */
+  readonly #byLimits = new WeakMap<readonly RateLimit[], RateWindows>();
   readonly #line: Line;
   /** What goes back, and who is answered although nothing does. */
   readonly #returning = new Set<RateWindow>();
@@ -53,42 +54,54 @@ export class Limiter {
   }
 
   /**
-   * Counts one request against all of `limits` or none. Without a promise while the leases of this process cover it.
+   * Counts one request against all of `limits` or none; the list is best the same object for each request of a caller.
+   * Without a promise while the leases of this process cover it.
    * Rejects with GatewayError 503 when the database has to be asked and is down.
    * @param acceptedAt wall time in ms, decides the windows
    */
   admit(limits: readonly RateLimit[], acceptedAt: number): Standing | RateRefusal | Promise<Standing | RateRefusal> {
-    const windows = limits.map((limit) => this.#window(limit, acceptedAt));
-    const parts: Part[] = [];
-    for (const window of windows) if (window.limit.unit === 'requests') parts.push({ window, amount: 1 });
+    const windows = this.#windowsOf(limits, acceptedAt);
+    const { requests } = windows;
     const standing = new Standing(this, windows);
-    const refusal = this.take(parts, () => {
-      for (const { window } of parts) window.taken += 1;
+    if (this.takeNow(requests, 1)) return standing;
+    const refusal = this.takeLater(requests, 1, () => {
+      for (const window of requests) window.taken += 1;
     });
     if (refusal instanceof Promise) return refusal.then((known) => known ?? standing);
-    return refusal ?? standing;
+    return refusal;
   }
 
-  /** @internal Calls `taken` once all of `parts` fit, or tells which does not. */
-  take(parts: readonly Part[], taken: () => void): undefined | RateRefusal | Promise<RateRefusal | undefined> {
+  /** @internal Takes `amount` of every window where the leases cover all of it, and nothing otherwise. */
+  takeNow(windows: readonly RateWindow[], amount: number): boolean {
     const now = this.#clock.monotonic();
     let covered = true;
-    for (const { window, amount } of parts) {
+    for (const window of windows) {
       window.usedAt = now;
       if (window.blocked || !window.covers(amount)) covered = false;
     }
-    if (covered) {
-      taken();
-      return undefined;
-    }
-    for (const { window, amount } of parts) if (window.refuses(amount, now)) return window.refusal(amount);
-    return this.#line.wait(parts, taken);
+    if (covered) for (const window of windows) window.taken += amount;
+    return covered;
+  }
+
+  /** @internal Calls `taken` once `amount` fits into every window, or tells into which it does not. */
+  takeLater(
+    windows: readonly RateWindow[],
+    amount: number,
+    taken: () => void,
+  ): RateRefusal | Promise<RateRefusal | undefined> {
+    const now = this.#clock.monotonic();
+    for (const window of windows) if (window.refuses(amount, now)) return window.refusal(amount);
+    return this.#line.wait(
+      windows.map((window) => ({ window, amount })),
+      taken,
+    );
   }
 
   /** @internal Adds what was used beyond what was held, or takes back what was not. */
-  settle(parts: readonly Part[]): void {
+  settle(windows: readonly RateWindow[], amount: number): void {
+    if (windows.length === 0) return;
     const now = this.#clock.monotonic();
-    for (const { window, amount } of parts) {
+    for (const window of windows) {
       window.taken += amount;
       if (amount >= 0) continue;
       if (window.blocked) this.#line.signal();
@@ -106,9 +119,18 @@ export class Limiter {
     await this.#giving;
   }
 
+  #windowsOf(limits: readonly RateLimit[], timeMs: number): RateWindows {
+    let windows = this.#byLimits.get(limits);
+    if (windows?.serve(timeMs)) return windows;
+    windows = new RateWindows(
+      limits,
+      limits.map((limit) => this.#window(limit, timeMs)),
+    );
+    this.#byLimits.set(limits, windows);
+    return windows;
+  }
+
   #window(limit: RateLimit, timeMs: number): RateWindow {
-    const last = this.#byLimit.get(limit);
-    if (last !== undefined && last.limit === limit && timeMs >= last.start && timeMs < last.end) return last;
     const id = windowId(limit, timeMs);
     let window = this.#windows.get(id);
     if (window === undefined) {
@@ -116,7 +138,6 @@ export class Limiter {
       this.#windows.set(id, window);
     }
     window.adopt(limit);
-    this.#byLimit.set(limit, window);
     return window;
   }
 

@@ -19,7 +19,7 @@ export type RateLimits = { readonly [M in Measure]?: number | null | undefined }
 
 export type RateScope = 'key' | 'workspace';
 
-/** One limit that applies to a request. The same object for each request of a caller, which is how it is known again. */
+/** One limit that applies to a request. */
 export interface RateLimit {
   readonly scope: RateScope;
   /** Key or workspace id. */

@@ -11,7 +11,7 @@ export class RateWindow {
   /** Wall times in ms. */
   readonly start: number;
   readonly end: number;
-  /** In the form that the latest request came with. */
+  /** As high as the latest request came with it. */
   limit: RateLimit;
   lease = 0;
   taken = 0;
@@ -43,10 +43,9 @@ export class RateWindow {
   }
 
   adopt(limit: RateLimit): void {
-    if (limit === this.limit) return;
     const change = limit.amount - this.limit.amount;
-    this.limit = limit;
     if (change === 0) return;
+    this.limit = limit;
     this.free = Math.max(0, this.free + change);
     this.emptyUntil = 0;
     this.askAt = 0;
@@ -70,13 +69,45 @@ export class RateWindow {
     return idle;
   }
 
+  /** As far as this process knows. */
+  get remaining(): number {
+    return Math.max(this.idle + this.free, 0);
+  }
+
   get state(): RateState {
-    const left = this.idle + this.free;
-    return { limit: this.limit, remaining: Math.max(left, 0), resetsAt: this.end };
+    return { limit: this.limit, remaining: this.remaining, resetsAt: this.end };
   }
 
   refusal(needed: number): RateRefusal {
     return { refused: true, needed, ...this.state };
+  }
+}
+
+/** The windows that the requests of one caller belong to, as long as none of them ends and none of its limits changes. */
+export class RateWindows {
+  readonly all: readonly RateWindow[];
+  readonly requests: readonly RateWindow[];
+  readonly tokens: readonly RateWindow[];
+  readonly #limits: readonly RateLimit[];
+  readonly #start: number;
+  readonly #end: number;
+
+  /** @param limits in the order of their windows */
+  constructor(limits: readonly RateLimit[], all: readonly RateWindow[]) {
+    this.#limits = limits;
+    this.all = all;
+    this.requests = all.filter(({ limit }) => limit.unit === 'requests');
+    this.tokens = all.filter(({ limit }) => limit.unit === 'tokens');
+    this.#start = Math.max(...all.map(({ start }) => start));
+    this.#end = Math.min(...all.map(({ end }) => end));
+  }
+
+  serve(timeMs: number): boolean {
+    if (timeMs < this.#start || timeMs >= this.#end) return false;
+    for (let index = 0; index < this.all.length; index++) {
+      if (this.all[index]!.limit.amount !== this.#limits[index]!.amount) return false;
+    }
+    return true;
   }
 }
 
