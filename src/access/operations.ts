@@ -2,10 +2,10 @@
  * The operations on keys (wire/keys.md). Those on `/keys` see inference keys only: management keys are made and revoked
  * on the machine itself, so that a leaked one cannot make others or take the owner's away.
  */
-import type { TSchema } from 'typebox';
 import { authorOf, recordChange } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
+import { ok } from '../http/contract.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import { type Announce, changeEverywhere } from '../storage/change-everywhere.ts';
 import type { Changes, Database, Queryable } from '../storage/database.ts';
@@ -217,10 +217,6 @@ async function endPredecessor(
   };
   await recordChange(tx, authorOf(exchange), { action: 'key.predecessor_ended', ...keyResource(key), ...states });
   await announce(KEYS_TOPIC, former.hash);
-}
-
-function ok(description: string, replySchema: TSchema): Operation['replies'] {
-  return { 200: { description, schema: replySchema } };
 }
 
 function hashOf(exchange: Exchange<Caller>): string {

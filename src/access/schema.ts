@@ -1,9 +1,7 @@
 /** Wire schemas of the keys (wire/keys.md): validation, static types and the OpenAPI document come from here. */
 import { type Static, Type } from 'typebox';
+import { closed, nullable } from '../http/contract.ts';
 import { RateLimitsSchema } from '../rate-limits/index.ts';
-
-const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
-const closed = { additionalProperties: false };
 
 const LimitResetSchema = nullable(Type.Union([Type.Literal('daily'), Type.Literal('weekly'), Type.Literal('monthly')]));
 const NameSchema = Type.String({ minLength: 1, maxLength: 200 });

@@ -20,6 +20,13 @@ function timePrefix(nowMs: number): string {
   return prefix;
 }
 
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** Whether the text is a UUID of any version, in any case: what is none must not reach a column of that type. */
+export function isUuid(text: string): boolean {
+  return UUID.test(text);
+}
+
 /** Id of one generation, `gen-` and 32 hexadecimal digits that sort by time (wire/common.md, "Ids"). */
 export function generationId(nowMs: number): string {
   return `gen-${uuidv7(nowMs).replaceAll('-', '')}`;

@@ -1,13 +1,13 @@
 /** The operations on own keys (wire/keys.md, `/byok`). */
 import { isDeepStrictEqual } from 'node:util';
-import type { TSchema } from 'typebox';
 import { type Caller, chosenWorkspace, namedKeys } from '../access/index.ts';
 import { authorOf, recordChange } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
 import type { ProviderSettings } from '../base/config.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
-import { uuidv7 } from '../base/ids.ts';
-import type { Exchange, Operation } from '../http/operation.ts';
+import { isUuid, uuidv7 } from '../base/ids.ts';
+import { idOf, ok, pageOf } from '../http/contract.ts';
+import type { Operation } from '../http/operation.ts';
 import type { ProviderKind } from '../providers/index.ts';
 import { type Sealing, SealingError } from '../sealing/index.ts';
 import { changeEverywhere } from '../storage/change-everywhere.ts';
@@ -30,7 +30,6 @@ export interface OwnKeyParts {
 
 /** Of one organization; all of them are in the memory of every process. */
 const MAX_OWN_KEYS = 1_000;
-const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
 const TAG = 'Own provider keys';
 
 /** Looks into `parts` only when a request comes. */
@@ -53,10 +52,8 @@ function listOwnKeys(parts: OwnKeyParts): Operation<Caller> {
       const { organizationId } = exchange.caller;
       const query = exchange.query as schema.ListOwnKeysQuery;
       const workspaceId = await chosenWorkspace(database, organizationId, query.workspace_id?.toLowerCase());
-      const { offset = 0, limit = 50, provider } = query;
-      const { keys, total } = await store.listOwnKeys(database, {
-        ...{ organizationId, workspaceId, provider, offset, limit },
-      });
+      const question = { organizationId, workspaceId, provider: query.provider, ...pageOf(query) };
+      const { keys, total } = await store.listOwnKeys(database, question);
       exchange.reply(200, { data: keys.map(ownKeyReply), total_count: total });
     },
   };
@@ -179,16 +176,8 @@ function deleteOwnKey(parts: OwnKeyParts): Operation<Caller> {
   };
 }
 
-function ok(description: string, replySchema: TSchema): Operation['replies'] {
-  return { 200: { description, schema: replySchema } };
-}
-
-function idOf(exchange: Exchange<Caller>): string {
-  return (exchange.params['id'] ?? '').toLowerCase();
-}
-
 async function existing(db: Queryable, organizationId: string, id: string, hold = false): Promise<store.ShownOwnKey> {
-  const found = UUID.test(id) ? await store.findOwnKey(db, organizationId, id, hold) : undefined;
+  const found = isUuid(id) ? await store.findOwnKey(db, organizationId, id, hold) : undefined;
   if (found === undefined) throw new GatewayError('not_found', 'There is no own key with this id.');
   return found;
 }

@@ -1,8 +1,6 @@
 /** Wire schemas of own keys (wire/keys.md): validation, static types and the OpenAPI document come from here. */
 import { type Static, Type } from 'typebox';
-
-const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
-const closed = { additionalProperties: false };
+import { closed, nullable, pageMembers } from '../http/contract.ts';
 
 const MAX_LISTED = 100;
 const MAX_CREDENTIAL_LENGTH = 16_384;
@@ -56,8 +54,7 @@ export const UpdateOwnKeySchema = Type.Object({ key: Type.Optional(CredentialSch
 
 export const ListOwnKeysQuerySchema = Type.Object(
   {
-    offset: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
-    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),
+    ...pageMembers,
     workspace_id: Type.Optional(Type.String({ format: 'uuid' })),
     provider: Type.Optional(ProviderSchema),
   },

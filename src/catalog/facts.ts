@@ -6,9 +6,7 @@
 import { type Static, Type } from 'typebox';
 import { OVERRIDE_PRICE_NAMES, PRICE_NAMES, type PriceOverride, type Prices, type Pricing } from '../base/config.ts';
 import { parsePrice } from '../base/money.ts';
-
-const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
-const closed = { additionalProperties: false };
+import { closed, nullable } from '../http/contract.ts';
 
 const Text = (maxLength = 300) => Type.String({ minLength: 1, maxLength });
 const Price = Type.String({ pattern: '^\\d{1,12}(\\.\\d{1,18})?$' });

@@ -4,12 +4,11 @@
  */
 import { Type } from 'typebox';
 import { invalidField } from '../base/errors.ts';
+import { nullable } from '../http/contract.ts';
 import type { Model } from './catalog.ts';
 import { type ListModelsQuery, type Row, viewRow } from './query.ts';
 import { ModelSchema } from './schema.ts';
 import { contextOf } from './view.ts';
-
-const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 
 export const AnthropicModelSchema = Type.Object({
   type: Type.Literal('model'),

@@ -1,7 +1,7 @@
 /** Wire schemas of the catalog (wire/models.md; spec, "Model and its endpoints"). */
 import { type Static, Type } from 'typebox';
+import { nullable } from '../http/contract.ts';
 
-const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 const price = (description: string) => Type.Optional(Type.String({ description }));
 
 /** Prices are decimal texts in USD. */

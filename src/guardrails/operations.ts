@@ -1,11 +1,11 @@
 /** The operations on guardrails (wire/guardrails.md). Those that give them to keys and members: `assignments/`. */
-import type { TSchema } from 'typebox';
 import { type Caller, chosenWorkspace, GUARDRAILS_TOPIC, WORKSPACES_TOPIC } from '../access/index.ts';
 import { authorOf, recordChange } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
-import { uuidv7 } from '../base/ids.ts';
-import type { Exchange, Operation } from '../http/operation.ts';
+import { isUuid, uuidv7 } from '../base/ids.ts';
+import { idOf, ok, pageOf } from '../http/contract.ts';
+import type { Operation } from '../http/operation.ts';
 import type { Changes, Database, Queryable } from '../storage/database.ts';
 import { defaultGuardrailId } from '../workspaces/index.ts';
 import { checkPatterns } from './filters/patterns.ts';
@@ -22,7 +22,6 @@ export interface GuardrailParts {
 
 /** Of one organization. */
 const MAX_GUARDRAILS = 10_000;
-const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
 const UNSET: Omit<GuardrailSettings, 'name'> = {
   description: null,
   rules: NO_RULES,
@@ -59,12 +58,10 @@ function listGuardrails(parts: GuardrailParts): Operation<Caller> {
     async handle(exchange) {
       const { database } = parts;
       const { organizationId } = exchange.caller;
-      const { workspace_id: named, offset = 0, limit = 50 } = exchange.query as schema.ListGuardrailsQuery;
-      const workspaceId = await chosenWorkspace(database, organizationId, named?.toLowerCase());
-      const { guardrails, total } = await store.listGuardrails(database, organizationId, workspaceId, {
-        offset,
-        limit,
-      });
+      const query = exchange.query as schema.ListGuardrailsQuery;
+      const workspaceId = await chosenWorkspace(database, organizationId, query.workspace_id?.toLowerCase());
+      const page = pageOf(query);
+      const { guardrails, total } = await store.listGuardrails(database, organizationId, workspaceId, page);
       exchange.reply(200, { data: guardrails.map(guardrailReply), total_count: total });
     },
   };
@@ -161,7 +158,7 @@ function updateGuardrail(parts: GuardrailParts): Operation<Caller> {
       await checkPatterns('content_filters', given.rules.patterns ?? []);
       const { guardrail, change } = await database.transaction(async (tx) => {
         const now = new Date(clock.now());
-        const locked = UUID.test(id) ? await store.lockGuardrail(tx, organizationId, id) : undefined;
+        const locked = isUuid(id) ? await store.lockGuardrail(tx, organizationId, id) : undefined;
         const before = locked ?? (await existingGuardrail(tx, organizationId, id));
         const settings = changedSettings(before, body);
         const revision = uuidv7(now.getTime());
@@ -217,14 +214,6 @@ function announce(changes: Changes, tx: Queryable, { id, isDefault, workspaceId 
   return isDefault ? changes.announce(tx, WORKSPACES_TOPIC, workspaceId) : changes.announce(tx, GUARDRAILS_TOPIC, id);
 }
 
-function ok(description: string, replySchema: TSchema): Operation['replies'] {
-  return { 200: { description, schema: replySchema } };
-}
-
-export function idOf(exchange: Exchange<Caller>): string {
-  return (exchange.params['id'] ?? '').toLowerCase();
-}
-
 function conflict(): GatewayError {
   return new GatewayError('invalid_request', 'The guardrail was made by somebody else at this moment. Try again.', {
     status: 409,
@@ -237,7 +226,7 @@ export async function existingGuardrail(
   organizationId: string,
   id: string,
 ): Promise<store.StoredGuardrail> {
-  const found = UUID.test(id) ? await store.findGuardrail(db, organizationId, id) : undefined;
+  const found = isUuid(id) ? await store.findGuardrail(db, organizationId, id) : undefined;
   if (found !== undefined) return found;
   const workspaces = await store.workspacesOf(db, organizationId);
   const workspace = workspaces.find((one) => defaultGuardrailId(one.id) === id);

@@ -1,9 +1,7 @@
 /** Wire schemas of guardrails (wire/guardrails.md): validation, static types and the OpenAPI document come from here. */
 import { type Static, Type } from 'typebox';
+import { closed, nullable, pageMembers } from '../http/contract.ts';
 import { VENDORS } from './vendors.ts';
-
-const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
-const closed = { additionalProperties: false };
 
 /** Past these a filter would cost every request of its key more than its answer is worth. */
 const MAX_FILTERS = 100;
@@ -95,13 +93,8 @@ export const UpdateGuardrailSchema = Type.Object(
 
 export const GuardrailParamsSchema = Type.Object({ id: Type.String({ description: 'UUID of the guardrail' }) });
 
-const page = {
-  offset: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),
-};
-export const PageQuerySchema = Type.Object(page, closed);
 export const ListGuardrailsQuerySchema = Type.Object(
-  { ...page, workspace_id: Type.Optional(Type.String({ format: 'uuid' })) },
+  { ...pageMembers, workspace_id: Type.Optional(Type.String({ format: 'uuid' })) },
   closed,
 );
 
@@ -204,4 +197,3 @@ export type GuardrailBody = Omit<Static<typeof UpdateGuardrailSchema>, 'name'> &
 export type CreateGuardrailBody = GuardrailBody & { name: string; workspace_id?: string };
 export type GuardrailReply = Static<typeof GuardrailSchema>;
 export type ListGuardrailsQuery = Static<typeof ListGuardrailsQuerySchema>;
-export type PageQuery = Static<typeof PageQuerySchema>;

@@ -3,8 +3,8 @@
  * wire/generations.md). Open: an upstream's further fields pass. Answers are not checked against it on the way.
  */
 import { Type } from 'typebox';
+import { nullable } from '../http/contract.ts';
 
-const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 const Count = Type.Integer({ minimum: 0 });
 const open = { additionalProperties: true } as const;
 

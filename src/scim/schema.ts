@@ -1,19 +1,9 @@
 /** Wire schemas of groups, group mappings and sync jobs (wire/scim.md). */
 import { type Static, Type } from 'typebox';
-
-const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
-const closed = { additionalProperties: false };
+import { closed, nullable } from '../http/contract.ts';
 
 const RoleSchema = Type.Union([Type.Literal('admin'), Type.Literal('member')]);
 const Uuid = Type.String({ format: 'uuid' });
-
-export const PageQuery = Type.Object(
-  {
-    offset: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
-    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 50 })),
-  },
-  closed,
-);
 
 export const IdParams = Type.Object({ id: Type.String({ minLength: 1, maxLength: 100 }) });
 
@@ -87,7 +77,6 @@ export const MappingEnvelope = Type.Object({ data: ScimGroupMappingSchema });
 export const SyncJobEnvelope = Type.Object({ data: ScimSyncJobSchema });
 export const DeletedEnvelope = Type.Object({ deleted: Type.Literal(true) });
 
-export type Page = Static<typeof PageQuery>;
 export type CreateMappingBody = Static<typeof CreateMappingSchema>;
 export type UpdateMappingBody = Static<typeof UpdateMappingSchema>;
 export type GroupReply = Static<typeof ScimGroupSchema>;

@@ -1,7 +1,7 @@
 /** Wire schemas of sign-in (wire/keys.md, "OAuth (PKCE)"). */
 import { type Static, Type } from 'typebox';
+import { closed } from '../http/contract.ts';
 
-const closed = { additionalProperties: false };
 const MethodSchema = Type.Union([Type.Literal('S256'), Type.Literal('plain')]);
 const CodeSchema = Type.String({ minLength: 1, maxLength: 512 });
 

@@ -3,10 +3,11 @@ import type { Caller } from '../access/index.ts';
 import { authorOf, recordChange } from '../audit/index.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
+import { PageQuery, pageOf } from '../http/contract.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import type { Queryable } from '../storage/database.ts';
 import { impliedMembershipId } from './derived-id.ts';
-import { existing, sliceOf, type WorkspaceOperationParts } from './operations.ts';
+import { existing, type WorkspaceOperationParts } from './operations.ts';
 import * as schema from './schema.ts';
 import * as store from './store.ts';
 import { workspaceResource } from './workspace.ts';
@@ -26,11 +27,11 @@ function listMembers(parts: Parts): Operation<Caller> {
     tag: 'Workspaces',
     access: 'management',
     params: schema.WorkspaceParams,
-    query: schema.PageQuery,
+    query: PageQuery,
     replies: { 200: { description: 'One page', schema: schema.MemberListEnvelope } },
     async handle(exchange) {
       const workspace = await existing(parts.database, exchange.caller.organizationId, exchange.params['id']!);
-      const members = await store.listMembers(parts.database, workspace, sliceOf(exchange.query));
+      const members = await store.listMembers(parts.database, workspace, pageOf(exchange.query));
       exchange.reply(200, {
         data: members.map(memberReply),
         total_count: await store.countMembers(parts.database, workspace),

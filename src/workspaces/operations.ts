@@ -4,6 +4,7 @@ import { authorOf, recordChange } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
+import { PageQuery, pageOf } from '../http/contract.ts';
 import type { Operation } from '../http/operation.ts';
 import { changeEverywhere } from '../storage/change-everywhere.ts';
 import type { Changes, Database, Queryable } from '../storage/database.ts';
@@ -30,7 +31,6 @@ export interface WorkspaceOperationParts {
   ended: readonly ((tx: Queryable, workspaceId: string) => Promise<void>)[];
 }
 
-const DEFAULT_PAGE = 50;
 const MAX_WORKSPACES = 10_000;
 
 /** Looks into `parts` only when a request comes, so that the contract can be read without a database. */
@@ -54,11 +54,11 @@ function listWorkspaces(parts: WorkspaceOperationParts): Operation<Caller> {
     summary: 'Workspaces of the organization, oldest first',
     tag: 'Workspaces',
     access: 'management',
-    query: schema.PageQuery,
+    query: PageQuery,
     replies: { 200: { description: 'One page', schema: schema.WorkspaceListEnvelope } },
     async handle(exchange) {
       const { organizationId } = exchange.caller;
-      const slice = sliceOf(exchange.query);
+      const slice = pageOf(exchange.query);
       const workspaces = await store.listWorkspaces(parts.database, organizationId, slice);
       exchange.reply(200, {
         data: workspaces.map((workspace) => workspaceReply(workspace, parts.toolName)),
@@ -232,8 +232,4 @@ export async function existing(
   const workspace = await store.findWorkspace(db, organizationId, readReference(reference), hold);
   if (workspace === undefined) throw new GatewayError('not_found', 'There is no workspace with this id or slug.');
   return workspace;
-}
-
-export function sliceOf({ offset = 0, limit = DEFAULT_PAGE }: schema.Page): store.Slice {
-  return { offset, limit };
 }

@@ -1,10 +1,8 @@
 /** Wire schemas of workspaces, their members and their budgets (wire/workspaces.md). */
 import { type Static, Type } from 'typebox';
+import { closed, nullable } from '../http/contract.ts';
 import { RateLimitsSchema } from '../rate-limits/index.ts';
 import { INTERVALS } from '../spend/index.ts';
-
-const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
-const closed = { additionalProperties: false };
 
 export const MAX_LISTED_KEYS = 1_000;
 const MAX_LISTED_TOOLS = 100;
@@ -56,14 +54,6 @@ export const UpdateWorkspaceSchema = Type.Object(
 );
 
 export const WorkspaceParams = Type.Object({ id: Type.String({ minLength: 1, description: 'UUID or slug' }) });
-
-export const PageQuery = Type.Object(
-  {
-    offset: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
-    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 50 })),
-  },
-  closed,
-);
 
 export const DeleteWorkspaceQuery = Type.Object(
   {
@@ -162,7 +152,6 @@ export const BudgetListEnvelope = Type.Object({
 
 export type CreateWorkspaceBody = Static<typeof CreateWorkspaceSchema>;
 export type UpdateWorkspaceBody = Static<typeof UpdateWorkspaceSchema>;
-export type Page = Static<typeof PageQuery>;
 export type WorkspaceReply = Static<typeof WorkspaceSchema>;
 export type MemberReply = Static<typeof MemberSchema>;
 export type UpsertBudgetBody = Static<typeof UpsertBudgetSchema>;

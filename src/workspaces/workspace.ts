@@ -1,6 +1,7 @@
 /** Workspaces without I/O: reading what a management client sets, and showing a workspace on the wire. */
 import { isHash, keyNumber } from '../access/index.ts';
 import { invalidField } from '../base/errors.ts';
+import { isUuid } from '../base/ids.ts';
 import { toWireName } from '../base/namespace.ts';
 import { shownName, storable } from '../base/storable.ts';
 import { readRateLimits } from '../rate-limits/index.ts';
@@ -24,7 +25,6 @@ export const SERVER_TOOLS = [
   'svc:web_search',
 ] as const;
 
-const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/;
 const DIGITS = /^\d{1,16}$/;
 
 const FRESH: Omit<WorkspaceSettings, 'name' | 'slug'> = {
@@ -44,7 +44,7 @@ const FRESH: Omit<WorkspaceSettings, 'name' | 'slug'> = {
 /** How a path names a workspace. */
 export function readReference(reference: string): { id: string } | { slug: string } {
   const id = reference.toLowerCase();
-  return UUID.test(id) ? { id } : { slug: reference };
+  return isUuid(id) ? { id } : { slug: reference };
 }
 
 /** What the catalog says about a name. */
@@ -119,7 +119,7 @@ export function workspaceResource({ id }: Pick<StoredWorkspace, 'id'>) {
 
 /** In a path an id and a slug must be told apart. */
 function freeSlug(slug: string): string {
-  if (UUID.test(slug)) throw invalidField('slug', 'must not have the form of a UUID');
+  if (isUuid(slug)) throw invalidField('slug', 'must not have the form of a UUID');
   return slug;
 }
 

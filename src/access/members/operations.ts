@@ -1,17 +1,10 @@
 /** GET /organization/members (wire/analytics.md). */
 import { type Static, Type } from 'typebox';
+import { PageQuery, pageOf } from '../../http/contract.ts';
 import type { Operation } from '../../http/operation.ts';
 import type { Database } from '../../storage/database.ts';
 import type { Caller } from '../caller.ts';
 import { countMembers, listMembers, type Member } from './store.ts';
-
-const PageQuery = Type.Object(
-  {
-    offset: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
-    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 50 })),
-  },
-  { additionalProperties: false },
-);
 
 const MemberSchema = Type.Object(
   {
@@ -43,7 +36,7 @@ export function memberOperations(parts: { database: Database }): Operation<Calle
       async handle(exchange) {
         const { database } = parts;
         const { organizationId } = exchange.caller;
-        const { offset = 0, limit = 50 } = exchange.query as Static<typeof PageQuery>;
+        const { offset, limit } = pageOf(exchange.query);
         const [members, count] = await Promise.all([
           listMembers(database, organizationId, offset, limit),
           countMembers(database, organizationId),

@@ -3,10 +3,11 @@ import { type Caller, KEYS_TOPIC, MEMBERS_TOPIC } from '../../access/index.ts';
 import { authorOf, recordChange } from '../../audit/index.ts';
 import { GatewayError } from '../../base/errors.ts';
 import { uuidv7 } from '../../base/ids.ts';
+import { idOf, PageQuery, pageOf } from '../../http/contract.ts';
 import type { Exchange, Operation } from '../../http/operation.ts';
 import type { Queryable } from '../../storage/database.ts';
 import { guardrailResource } from '../guardrail.ts';
-import { existingGuardrail, type GuardrailParts, idOf } from '../operations.ts';
+import { existingGuardrail, type GuardrailParts } from '../operations.ts';
 import * as schema from '../schema.ts';
 import * as store from './store.ts';
 
@@ -79,14 +80,13 @@ function listing(parts: GuardrailParts, id: string, path: string, { summary, rep
     tag: TAG,
     access: 'management',
     ...(ofOne && { params: schema.GuardrailParamsSchema }),
-    query: schema.PageQuerySchema,
+    query: PageQuery,
     replies: { 200: { description: 'One page', schema: reply } },
     async handle(exchange) {
       const { database } = parts;
       const { organizationId } = exchange.caller;
-      const { offset = 0, limit = 50 } = exchange.query as schema.PageQuery;
       const guardrail = ofOne ? await existingGuardrail(database, organizationId, idOf(exchange)) : null;
-      exchange.reply(200, await read(database, organizationId, guardrail?.id ?? null, { offset, limit }));
+      exchange.reply(200, await read(database, organizationId, guardrail?.id ?? null, pageOf(exchange.query)));
     },
   };
 }

@@ -1,8 +1,8 @@
 /** What `simulated/script` is told to do: the JSON text of the last user message. Every member may be left out. */
 import { type Static, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
+import { closed } from '../../http/contract.ts';
 
-const closed = { additionalProperties: false };
 const count = Type.Integer({ minimum: 0, maximum: 1_000_000_000 });
 const delayMs = Type.Integer({ minimum: 0, maximum: 3_600_000 });
 /** After how many stream events it happens (0: before the first). Without streaming: before the end of the body. */

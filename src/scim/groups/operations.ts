@@ -1,6 +1,7 @@
 /** `/scim/v2/Groups`. */
 import type { Caller } from '../../access/index.ts';
 import { authorOf } from '../../audit/index.ts';
+import { isUuid } from '../../base/ids.ts';
 import type { Exchange, Operation } from '../../http/operation.ts';
 import type { Queryable } from '../../storage/database.ts';
 import { GROUP } from '../protocol/attributes.ts';
@@ -22,7 +23,6 @@ type Parts = Pick<ProtocolParts, 'database' | 'clock'>;
 const GROUP_BYTES = 16 * 1024 * 1024;
 /** Members on one page; a page with more has fewer groups. */
 const MAX_MEMBERS_SHOWN = 20_000;
-const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 const groupBody = { schema: protocol.AnyObject, maxBytes: GROUP_BYTES };
 
@@ -233,7 +233,7 @@ async function shown(db: Queryable, groups: readonly store.StoredGroup[], projec
 
 async function existing(db: Queryable, { caller, params }: Exchange<Caller>): Promise<store.StoredGroup> {
   const id = params['id']!;
-  const group = UUID.test(id) ? await store.findGroup(db, caller.organizationId, id) : undefined;
+  const group = isUuid(id) ? await store.findGroup(db, caller.organizationId, id) : undefined;
   if (!group) throw notFound('group', id);
   return group;
 }

@@ -3,7 +3,8 @@ import { type Caller, hasWorkspace } from '../../access/index.ts';
 import { authorOf, recordChange } from '../../audit/index.ts';
 import type { Clock } from '../../base/clock.ts';
 import { GatewayError } from '../../base/errors.ts';
-import { uuidv7 } from '../../base/ids.ts';
+import { isUuid, uuidv7 } from '../../base/ids.ts';
+import { PageQuery, pageOf } from '../../http/contract.ts';
 import type { Operation } from '../../http/operation.ts';
 import type { Database, Queryable } from '../../storage/database.ts';
 import { countGroups, findGroup, listGroups, type StoredGroup } from '../groups/store.ts';
@@ -17,9 +18,7 @@ export interface MappingParts {
   clock: Clock;
 }
 
-const DEFAULT_PAGE = 50;
 const MAX_MAPPINGS = 10_000;
-const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 const common = { tag: 'SCIM groups', access: 'management' } as const;
 
@@ -41,11 +40,11 @@ function listScimGroups(parts: MappingParts): Operation<Caller> {
     method: 'GET',
     path: '/scim/groups',
     summary: 'Groups that an identity provider has told of, oldest first',
-    query: schema.PageQuery,
+    query: PageQuery,
     replies: { 200: { description: 'One page', schema: schema.GroupListEnvelope } },
     async handle(exchange) {
       const { organizationId } = exchange.caller;
-      const question = { condition: undefined, order: undefined, ...sliceOf(exchange.query) };
+      const question = { condition: undefined, order: undefined, ...pageOf(exchange.query) };
       const groups = await listGroups(parts.database, organizationId, question);
       const total_count = await countGroups(parts.database, organizationId, undefined);
       exchange.reply(200, { data: groups.map(groupReply), total_count });
@@ -60,11 +59,11 @@ function listMappings(parts: MappingParts): Operation<Caller> {
     method: 'GET',
     path: '/scim/group-mappings',
     summary: 'Which groups have which roles in which workspaces, oldest first',
-    query: schema.PageQuery,
+    query: PageQuery,
     replies: { 200: { description: 'One page', schema: schema.MappingListEnvelope } },
     async handle(exchange) {
       const { organizationId } = exchange.caller;
-      const mappings = await store.listMappings(parts.database, organizationId, sliceOf(exchange.query));
+      const mappings = await store.listMappings(parts.database, organizationId, pageOf(exchange.query));
       const total_count = await store.countMappings(parts.database, organizationId);
       exchange.reply(200, { data: mappings.map(mappingReply), total_count });
     },
@@ -196,17 +195,13 @@ export async function endMappings(tx: Queryable, workspaceId: string): Promise<v
 }
 
 async function existing(db: Queryable, organizationId: string, id: string): Promise<store.StoredMapping> {
-  const mapping = UUID.test(id) ? await store.findMapping(db, organizationId, id) : undefined;
+  const mapping = isUuid(id) ? await store.findMapping(db, organizationId, id) : undefined;
   if (!mapping) throw missing('There is no group mapping with this id.');
   return mapping;
 }
 
 function missing(message: string): GatewayError {
   return new GatewayError('not_found', message);
-}
-
-export function sliceOf({ offset = 0, limit = DEFAULT_PAGE }: schema.Page): store.Slice {
-  return { offset, limit };
 }
 
 function groupReply(group: StoredGroup): schema.GroupReply {

@@ -3,7 +3,7 @@ import type { Caller } from '../../access/index.ts';
 import { authorOf, recordChange } from '../../audit/index.ts';
 import type { Clock } from '../../base/clock.ts';
 import { GatewayError } from '../../base/errors.ts';
-import { uuidv7 } from '../../base/ids.ts';
+import { isUuid, uuidv7 } from '../../base/ids.ts';
 import type { Operation } from '../../http/operation.ts';
 import type { Changes, Database } from '../../storage/database.ts';
 import * as schema from '../schema.ts';
@@ -20,7 +20,6 @@ export interface SyncJobParts {
 /** Jobs that wait; more would do the same once more. */
 const MAX_UNFINISHED = 100;
 const MAX_KEPT = 1_000;
-const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 const common = { tag: 'SCIM groups', access: 'management' } as const;
 
@@ -75,7 +74,7 @@ function getSyncJob(parts: SyncJobParts): Operation<Caller> {
     replies: { 200: { description: 'The job', schema: schema.SyncJobEnvelope } },
     async handle(exchange) {
       const id = exchange.params['id']!;
-      const job = UUID.test(id) ? await store.findJob(parts.database, exchange.caller.organizationId, id) : undefined;
+      const job = isUuid(id) ? await store.findJob(parts.database, exchange.caller.organizationId, id) : undefined;
       if (!job) throw new GatewayError('not_found', 'There is no sync job with this id.');
       exchange.reply(200, { data: jobReply(job) });
     },
