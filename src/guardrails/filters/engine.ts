@@ -72,13 +72,15 @@ export function nativeExpression(translated: string, module: NativeModule): Expr
   return {
     matches: (text) => next(text, 0) !== null,
     each(text, from, visit) {
-      let at = from;
+      // No match begins between the halves of a character, and the module counts wrongly from there.
+      let at = from > 0 && text.codePointAt(from - 1)! > 0xffff ? from + 1 : from;
       while (at <= text.length) {
         const match = next(text, at);
         if (match === null) return;
         const end = match.index + match[0].length;
         if (!visit(match.index, end)) return;
-        at = end > match.index ? end : end + 1;
+        // Behind an empty match the next may begin one character on, never between its halves.
+        at = end > match.index ? end : end + (text.codePointAt(end)! > 0xffff ? 2 : 1);
       }
     },
   };

@@ -5,8 +5,10 @@
 import type { Clock } from '../../base/clock.ts';
 import { GatewayError } from '../../base/errors.ts';
 import type { PatternFilter } from '../settings.ts';
+import { Candidates } from './candidates.ts';
 import { forbiddenIn } from './dialect.ts';
 import { type Expression, expressionOf, nativeExpression, nativeModule, type PortableExpression } from './engine.ts';
+import { keysOf } from './keys.ts';
 import { factsOf, type PatternFacts, type Program } from './program.ts';
 import type { Span } from './reading.ts';
 
@@ -131,39 +133,16 @@ function positionOf(error: unknown, pattern: string): number | undefined {
   return at === -1 ? undefined : at;
 }
 
-/** Whether a text may hold what every match of a pattern holds. */
-class Screen {
-  readonly #needs: readonly string[] | undefined;
-  readonly #anyCase: boolean;
-
-  constructor({ needs, anyCase }: PatternFacts) {
-    this.#needs = needs;
-    this.#anyCase = anyCase;
-  }
-
-  /** @param lower the text in lower case */
-  admits(text: string, lower: () => string): boolean {
-    if (this.#needs === undefined) return true;
-    const sought = this.#anyCase ? lower() : text;
-    // Two letters beyond ASCII are small `s` and `k` for an engine that minds no case.
-    if (this.#anyCase && FOLDS_TO_ASCII.test(text)) return true;
-    for (const literal of this.#needs) if (sought.includes(literal)) return true;
-    return false;
-  }
-}
-
-const FOLDS_TO_ASCII = /[\u017f\u212a]/;
-
 /** One compiled pattern, for texts that are short. */
 export class Pattern {
   readonly facts: PatternFacts;
   readonly #expression: Expression;
-  readonly #screen: Screen;
+  readonly #candidates: Candidates;
 
   private constructor(portable: PortableExpression, translated: string) {
     this.#expression = expressionOf(portable, translated);
     this.facts = factsOf(programOf(portable));
-    this.#screen = new Screen(this.facts);
+    this.#candidates = new Candidates([keysOf(programOf(portable))]);
   }
 
   static async of(pattern: string): Promise<Pattern> {
@@ -173,7 +152,7 @@ export class Pattern {
 
   /** Matches from a place on, which see what stands before it. */
   find(text: string, from: number): Span[] {
-    if (!this.#screen.admits(text, () => text.toLowerCase())) return [];
+    if (this.#candidates.in(text).length === 0) return [];
     const spans: Span[] = [];
     this.#expression.each(text, from, (start, end) => {
       if (end > start) spans.push({ start, end });
@@ -193,16 +172,16 @@ export class PatternSet {
   /** Of re2js; undefined where the native engine matches pattern by pattern. */
   readonly #set: InstanceType<Engine['RE2Set']> | undefined;
   readonly #expressions: readonly Expression[];
-  readonly #screens: readonly Screen[];
+  readonly #candidates: Candidates;
 
   private constructor(
     set: InstanceType<Engine['RE2Set']> | undefined,
     expressions: readonly Expression[],
-    screens: readonly Screen[],
+    candidates: Candidates,
   ) {
     this.#set = set;
     this.#expressions = expressions;
-    this.#screens = screens;
+    this.#candidates = candidates;
   }
 
   /** @param native the module `re2`; null: re2js, whether or not there is one */
@@ -216,33 +195,23 @@ export class PatternSet {
       for (const pattern of translated) set.add(pattern);
       set.compile();
     }
-    const screens = portable.map((expression) => new Screen(factsOf(programOf(expression))));
     return new PatternSet(
       set,
       portable.map((expression, index) => expressionOf(expression, translated[index]!, native)),
-      screens,
+      new Candidates(portable.map((expression) => keysOf(programOf(expression)))),
     );
   }
 
   /** Which patterns match somewhere in the text. RE2 is linear in the text, and in the pattern as well. */
   matching(text: string, effort: Effort): readonly number[] {
-    let lower: string | undefined;
-    const lowered = () => {
-      lower ??= text.toLowerCase();
-      return lower;
-    };
-    // Most texts hold nothing of what any pattern needs, and seeking a few letters is cheap.
+    const candidates = this.#candidates.in(text);
+    if (candidates.length === 0) return candidates;
     const set = this.#set;
-    if (set !== undefined) {
-      if (!this.#screens.some((screen) => screen.admits(text, lowered))) return [];
-      return effort.through(text, (piece) => set.match(piece));
-    }
-    const matching: number[] = [];
-    this.#expressions.forEach((expression, index) => {
-      if (!this.#screens[index]!.admits(text, lowered)) return;
-      if (effort.through(text, (piece) => expression.matches(piece))) matching.push(index);
+    if (set !== undefined) return effort.through(text, (piece) => set.match(piece));
+    return candidates.filter((index) => {
+      const expression = this.#expressions[index]!;
+      return effort.through(text, (piece) => expression.matches(piece));
     });
-    return matching;
   }
 
   /** Where one of them does; empty matches are none. Each match may cost a walk to the end of the text. */

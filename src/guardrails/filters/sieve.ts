@@ -29,10 +29,14 @@ export interface SieveVisitor {
 export class Sieve {
   readonly #classes = new Uint8Array(256);
   /** By pair of classes: buckets whose windows may begin with it, and, above those, may end with it. */
-  readonly #pairs = new Int32Array(CLASSES * CLASSES);
+  readonly #pairs: Int32Array;
+  /** There are at most two to the power of this classes. */
+  readonly #width: number;
 
   constructor(windows: readonly Window[]) {
     const members = this.#classify(windows);
+    this.#width = 32 - Math.clz32(members.length - 1);
+    this.#pairs = new Int32Array(1 << (2 * this.#width));
     for (const { bucket, sets } of windows) {
       const [first, second, third, fourth] = sets.map((set) => classesIn(set, members));
       this.#enter(first!, second!, 1 << bucket);
@@ -59,7 +63,7 @@ export class Sieve {
   }
 
   #enter(firsts: readonly number[], seconds: readonly number[], bit: number): void {
-    for (const first of firsts) for (const second of seconds) this.#pairs[first * CLASSES + second]! |= bit;
+    for (const first of firsts) for (const second of seconds) this.#pairs[(first << this.#width) | second]! |= bit;
   }
 
   /** @param bytes with three zeros behind them */
@@ -76,14 +80,15 @@ export class Sieve {
   #note(bytes: Uint8Array, from: number, end: number): number {
     const classes = this.#classes;
     const pairs = this.#pairs;
-    const pairAt = (at: number) => pairs[classes[bytes[at - 1]!]! * CLASSES + classes[bytes[at]!]!]!;
+    const width = this.#width;
+    const pairAt = (at: number) => pairs[(classes[bytes[at - 1]!]! << width) | classes[bytes[at]!]!]!;
     let last = classes[from === 0 ? 0 : bytes[from - 1]!]!;
     let before = from === 0 ? 0 : pairAt(from - 1);
     let begun = from === 0 ? 0 : pairAt(from - 2);
     let count = 0;
     for (let at = from; at < end; at++) {
       const next = classes[bytes[at]!]!;
-      const pair = pairs[(last << 6) | next]!;
+      const pair = pairs[(last << width) | next]!;
       const both = begun & (pair >>> 16);
       last = next;
       begun = before;

@@ -1,0 +1,94 @@
+/** Which of many patterns may match in a text at all, seen in one walk over it. */
+import type { Key } from './keys.ts';
+import { BUCKETS, type ByteSet, Sieve, type SieveVisitor, type Window } from './sieve.ts';
+import { bytesOf, clear } from './units.ts';
+
+const WINDOW = 4;
+
+/** A key that is looked for, by the least likely part of it that a window holds. */
+interface Sought {
+  readonly pattern: number;
+  readonly sets: Key['sets'];
+  /** Where in the key the window begins. */
+  readonly offset: number;
+}
+
+export class Candidates {
+  readonly #count: number;
+  /** Patterns of which nothing is known: they may match anywhere. */
+  readonly #always: readonly number[];
+  readonly #buckets: readonly (readonly Sought[])[];
+  readonly #sieve: Sieve;
+
+  /** @param keys by pattern */
+  constructor(keys: readonly (readonly Key[] | undefined)[]) {
+    this.#count = keys.length;
+    this.#always = [...keys.keys()].filter((pattern) => keys[pattern] === undefined);
+    const sought = keys.flatMap((ways, pattern) => (ways ?? []).map(({ sets }) => soughtOf(pattern, sets)));
+    const bucketOf = (index: number) => index % BUCKETS;
+    this.#buckets = Array.from({ length: BUCKETS }, (_, bucket) =>
+      sought.filter((_, index) => bucketOf(index) === bucket),
+    );
+    this.#sieve = new Sieve(sought.map((one, index) => ({ bucket: bucketOf(index), sets: windowOf(one) })));
+  }
+
+  /** @returns indices in order */
+  in(text: string, ascii?: boolean): readonly number[] {
+    if (this.#always.length === this.#count) return this.#always;
+    const bytes = bytesOf(text, ascii);
+    const look = new Look(bytes, text.length, this.#buckets, this.#count - this.#always.length);
+    this.#sieve.walk(bytes, text.length, look);
+    clear(bytes, text.length);
+    if (look.found.size === 0) return this.#always;
+    return [...this.#always, ...look.found].sort((a, b) => a - b);
+  }
+}
+
+function soughtOf(pattern: number, sets: Key['sets']): Sought {
+  let offset = 0;
+  let least = Number.POSITIVE_INFINITY;
+  for (let at = 0; at + Math.min(WINDOW, sets.length) <= sets.length; at++) {
+    const width = sets.slice(at, at + WINDOW).reduce((sum, set) => sum + Math.log(widthOf(set)), 0);
+    if (width < least) [least, offset] = [width, at];
+  }
+  return { pattern, sets, offset };
+}
+
+function widthOf(set: Uint8Array): number {
+  return set.reduce((count, one) => count + one, 0);
+}
+
+function windowOf({ sets, offset }: Sought): Window['sets'] {
+  return [sets[offset], sets[offset + 1], sets[offset + 2], sets[offset + 3]] as [ByteSet, ByteSet, ByteSet, ByteSet];
+}
+
+class Look implements SieveVisitor {
+  readonly found = new Set<number>();
+  readonly #bytes: Uint8Array;
+  readonly #length: number;
+  readonly #buckets: readonly (readonly Sought[])[];
+  readonly #most: number;
+
+  constructor(bytes: Uint8Array, length: number, buckets: readonly (readonly Sought[])[], most: number) {
+    this.#bytes = bytes;
+    this.#length = length;
+    this.#buckets = buckets;
+    this.#most = most;
+  }
+
+  at(start: number, buckets: number): boolean {
+    for (let left = buckets; left !== 0; left &= left - 1) {
+      for (const sought of this.#buckets[31 - Math.clz32(left & -left)]!) {
+        if (!this.found.has(sought.pattern) && this.#stands(sought, start)) this.found.add(sought.pattern);
+      }
+    }
+    return this.found.size === this.#most;
+  }
+
+  #stands({ sets, offset }: Sought, window: number): boolean {
+    const start = window - offset;
+    if (start < 0 || start + sets.length > this.#length) return false;
+    for (let index = 0; index < sets.length; index++) if (sets[index]![this.#bytes[start + index]!] === 0) return false;
+    return true;
+  }
+}

@@ -1,0 +1,216 @@
+/**
+ * What every match of a pattern holds: a few characters in a row, each out of a set, read from its compiled program. Where no such
+ * row stands in a text the pattern cannot match in it, and that is seen for many patterns in one walk (`candidates.ts`).
+ */
+import { BRANCH, BRANCH_MATCH, isRune, MATCH, nextOf, type Program, type Step } from './program.ts';
+import type { ByteSet } from './sieve.ts';
+import { byteOf } from './units.ts';
+
+/** Neighbouring units of a text, as the bytes that stand for them. */
+export interface Key {
+  readonly sets: readonly NonNullable<ByteSet>[];
+  /** How likely it stands at a place of an ordinary text. */
+  readonly chance: number;
+}
+
+/** Programs past this size are not looked into. */
+const MOST_STEPS = 1_500;
+/** Ways of one pattern, one key each, and how often a program is looked at to find them. */
+const MOST_KEYS = 12;
+const MOST_LOOKS = 64;
+const LONGEST_KEY = 12;
+/** A key that stands in every text says nothing. */
+const MOST_CHANCE = 0.1;
+/** One that is less likely is good enough: its pattern is not split into its ways. */
+const GOOD_CHANCE = 1e-5;
+const ANY_RUNE = 10;
+const ANY_CASE = 1;
+
+/** @returns one of these stands in every match; undefined where nothing is known */
+export function keysOf(program: Program): readonly Key[] | undefined {
+  if (program.inst.length > MOST_STEPS) return undefined;
+  const keys = new Search(program).keysFrom(program.start, MOST_KEYS);
+  return keys !== undefined && chanceOf(keys) <= MOST_CHANCE ? keys : undefined;
+}
+
+function chanceOf(keys: readonly Key[]): number {
+  return keys.reduce((sum, { chance }) => sum + chance, 0);
+}
+
+class Search {
+  readonly #program: Program;
+  readonly #sets = new Map<number, ByteSet>();
+  readonly #chances = new Map<ByteSet, number>();
+  #looks = 0;
+
+  constructor(program: Program) {
+    this.#program = program;
+  }
+
+  keysFrom(start: number, most: number): Key[] | undefined {
+    this.#looks += 1;
+    if (this.#looks > MOST_LOOKS) return undefined;
+    const key = this.#bestKey(mandatoryFrom(this.#program, start));
+    if (most < 2 || (key !== undefined && key.chance <= GOOD_CHANCE)) return key && [key];
+    const split = this.#splitKeys(start, most);
+    if (split === undefined || (key !== undefined && key.chance <= chanceOf(split))) return key && [key];
+    return split;
+  }
+
+  /** Of each of the ways that the pattern may go first. */
+  #splitKeys(start: number, most: number): Key[] | undefined {
+    const { inst } = this.#program;
+    let at = start;
+    while (inst[at]!.op !== BRANCH && inst[at]!.op !== BRANCH_MATCH) {
+      const [next] = nextOf(inst[at]!);
+      if (next === undefined) return undefined;
+      at = next;
+    }
+    const one = this.keysFrom(inst[at]!.out, most - 1);
+    const other = one && this.keysFrom(inst[at]!.arg, most - one.length);
+    return other && [...one, ...other];
+  }
+
+  /** @param mandatory in their order */
+  #bestKey(mandatory: readonly number[]): Key | undefined {
+    let best: Key | undefined;
+    let row: NonNullable<ByteSet>[] = [];
+    let last = -1;
+    for (const at of mandatory) {
+      if (!isRune(this.#program.inst[at]!)) continue;
+      const set = this.#setOf(at);
+      if (set === undefined || !this.#follows(last, at)) row = [];
+      last = at;
+      if (set === undefined) continue;
+      row = [...row.slice(1 - LONGEST_KEY), set];
+      const chance = row.reduce((product, one) => product * this.#chances.get(one)!, 1);
+      if (best === undefined || chance < best.chance) best = { sets: row, chance };
+    }
+    return best;
+  }
+
+  /** Whether what one step reads always stands right behind what another read. */
+  #follows(before: number, at: number): boolean {
+    if (before === -1) return false;
+    const { inst } = this.#program;
+    for (let step = inst[before]!.out; step !== at; step = inst[step]!.out) {
+      if (isRune(inst[step]!) || nextOf(inst[step]!).length !== 1) return false;
+    }
+    return true;
+  }
+
+  #setOf(at: number): ByteSet {
+    if (this.#sets.has(at)) return this.#sets.get(at);
+    const set = bytesOfStep(this.#program.inst[at]!);
+    this.#sets.set(at, set);
+    if (set !== undefined) this.#chances.set(set, chanceOfSet(set));
+    return set;
+  }
+}
+
+/** @returns undefined for a step that may read more than one unit, or anything */
+function bytesOfStep({ op, runes, arg }: Step): ByteSet {
+  if (op >= ANY_RUNE || runes.length === 0 || runes[runes.length - 1]! > 0xffff) return undefined;
+  const set = new Uint8Array(256);
+  if (runes.length === 1) {
+    enterCases(set, runes[0]!, (arg & ANY_CASE) !== 0);
+    return set;
+  }
+  for (let pair = 0; pair < runes.length; pair += 2) {
+    const low = runes[pair]!;
+    const high = runes[pair + 1]!;
+    for (let code = low; code <= Math.min(high, low + 255); code++) set[byteOf(code)] = 1;
+    if (high >= 128 && high - low > 255) set.fill(1, 128);
+    for (let code = low; code <= Math.min(high, 127); code++) set[code] = 1;
+    // Halves of characters are taken for the character that stands for what cannot be read.
+    if ((low <= 0xdfff && high >= 0xd800) || (low <= 0xfffd && high >= 0xfffd)) set.fill(1, 128);
+  }
+  return set;
+}
+
+function enterCases(set: Uint8Array, rune: number, anyCase: boolean): void {
+  if (rune === 0xfffd || (rune >= 0xd800 && rune <= 0xdfff) || (anyCase && rune > 127)) set.fill(1, 128);
+  set[byteOf(rune)] = 1;
+  if (!anyCase) return;
+  const character = String.fromCharCode(rune);
+  for (const folded of [character.toLowerCase(), character.toUpperCase()]) {
+    if (folded.length === 1) set[byteOf(folded.charCodeAt(0))] = 1;
+  }
+  // Two letters beyond ASCII are small `s` and `k` where case is of no interest, and the other way around.
+  if (/[s\u017f]/i.test(character)) for (const code of [0x53, 0x73, 0x17f]) set[byteOf(code)] = 1;
+  if (/[k\u212a]/i.test(character)) for (const code of [0x4b, 0x6b, 0x212a]) set[byteOf(code)] = 1;
+}
+
+/** How often a byte stands in an ordinary text, roughly: it only chooses among keys. */
+const CHANCES = Float64Array.from({ length: 256 }, (_, byte) => {
+  const character = String.fromCharCode(byte);
+  if (byte >= 128) return 0.001;
+  if (character === ' ') return 0.16;
+  const rank = 'etaoinshrdlcumwfgypbvkjxqz'.indexOf(character);
+  if (rank !== -1) return 0.095 * 0.87 ** rank;
+  if (/[.,\n]/.test(character)) return 0.01;
+  if (/\d/.test(character)) return 0.006;
+  return byte < 32 ? 0.0002 : 0.002;
+});
+
+function chanceOfSet(set: Uint8Array): number {
+  let chance = 0;
+  for (let byte = 0; byte < 256; byte++) if (set[byte] === 1) chance += CHANCES[byte]!;
+  return Math.min(1, chance);
+}
+
+/** Steps that every way from one to a match goes through, in their order: those that dominate the match. */
+function mandatoryFrom({ inst }: Program, start: number): number[] {
+  const order = backwards(inst, start);
+  const rank = new Map(order.map((at, index) => [at, index]));
+  const before: number[][] = order.map(() => []);
+  order.forEach((at, index) => {
+    for (const to of nextOf(inst[at]!)) before[rank.get(to)!]!.push(index);
+  });
+  // By rank: the nearest step that every way from the start to it goes through (Cooper, Harvey and Kennedy).
+  const nearest = new Int32Array(order.length).fill(-1);
+  nearest[0] = 0;
+  for (let changed = true; changed; ) {
+    changed = false;
+    for (let index = 1; index < order.length; index++) {
+      const found = before[index]!.filter((one) => nearest[one] !== -1).reduce((a, b) => commonOf(nearest, a, b));
+      if (nearest[index] !== found) changed = true;
+      nearest[index] = found;
+    }
+  }
+  const matches = order.flatMap((at, index) => (inst[at]!.op === MATCH ? [index] : []));
+  if (matches.length === 0) return [];
+  const steps: number[] = [];
+  for (let index = matches.reduce((a, b) => commonOf(nearest, a, b)); ; index = nearest[index]!) {
+    steps.push(order[index]!);
+    if (index === 0) return steps.reverse();
+  }
+}
+
+function commonOf(nearest: Int32Array, a: number, b: number): number {
+  let [one, other] = [a, b];
+  while (one !== other) {
+    if (one > other) one = nearest[one]!;
+    else other = nearest[other]!;
+  }
+  return one;
+}
+
+/** What can be reached from a step, each before what it leads to, but for ways back. */
+function backwards(inst: Program['inst'], start: number): number[] {
+  const done: number[] = [];
+  const seen = new Set([start]);
+  const stack = [{ at: start, next: nextOf(inst[start]!) }];
+  while (stack.length > 0) {
+    const { at, next } = stack.at(-1)!;
+    const to = next.pop();
+    if (to === undefined) {
+      done.push(at);
+      stack.pop();
+    } else if (!seen.has(to)) {
+      seen.add(to);
+      stack.push({ at: to, next: nextOf(inst[to]!) });
+    }
+  }
+  return done.reverse();
+}
