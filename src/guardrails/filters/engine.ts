@@ -19,7 +19,14 @@ export interface NativeExpression {
   lastIndex: number;
   exec(text: string): { index: number; 0: string } | null;
 }
-export type NativeModule = new (pattern: string, flags: string) => NativeExpression;
+export interface NativeModule {
+  new (pattern: string, flags: string): NativeExpression;
+  /** Since version 1.24. Throws where it ran out of memory. */
+  readonly Set?: new (
+    patterns: readonly string[],
+    flags: string,
+  ) => { match(text: string): readonly number[] };
+}
 
 let native: NativeModule | null | undefined;
 
@@ -84,4 +91,29 @@ export function nativeExpression(translated: string, module: NativeModule): Expr
       }
     },
   };
+}
+
+/** Tells for many patterns which of them match. */
+export interface ExpressionSet {
+  /** @returns indices in order; undefined where it cannot say */
+  matching(text: string): readonly number[] | undefined;
+}
+
+/** @returns undefined where the module has no sets, or does not take all of the patterns */
+export function nativeSet(translated: readonly string[], module: NativeModule): ExpressionSet | undefined {
+  if (module.Set === undefined) return undefined;
+  try {
+    const set = new module.Set(translated, 'u');
+    return {
+      matching(text) {
+        try {
+          return set.match(text);
+        } catch {
+          return undefined;
+        }
+      },
+    };
+  } catch {
+    return undefined;
+  }
 }

@@ -7,7 +7,15 @@ import { GatewayError } from '../../base/errors.ts';
 import type { PatternFilter } from '../settings.ts';
 import { Candidates } from './candidates.ts';
 import { forbiddenIn } from './dialect.ts';
-import { type Expression, expressionOf, nativeExpression, nativeModule, type PortableExpression } from './engine.ts';
+import {
+  type Expression,
+  type ExpressionSet,
+  expressionOf,
+  nativeExpression,
+  nativeModule,
+  nativeSet,
+  type PortableExpression,
+} from './engine.ts';
 import { keysOf } from './keys.ts';
 import { factsOf, type PatternFacts, type Program } from './program.ts';
 import type { Span } from './reading.ts';
@@ -19,6 +27,8 @@ export const MAX_MATCHES = 20_000;
 
 /** Characters of a long text that are looked at between two looks at the clock. */
 const PIECE = 32_768;
+/** So many characters are looked through between two looks at the clock where what is looked for is our own. */
+const BETWEEN_LOOKS = 2_048;
 /** How long the filters of one request may take, which hold up every other request meanwhile. */
 const MOST_EFFORT_MS = 1_000;
 
@@ -26,6 +36,7 @@ const MOST_EFFORT_MS = 1_000;
 export class Effort {
   readonly #clock: Clock;
   readonly #startedAt: number;
+  #since = 0;
 
   constructor(clock: Clock, spentMs = 0) {
     this.#clock = clock;
@@ -34,7 +45,7 @@ export class Effort {
 
   /**
    * What `look` finds in the text. A long one is first gone through in pieces, so that filters that are slow on it are
-   * noticed before all of it was read.
+   * noticed before all of it was read. After short ones the clock is looked at now and then.
    * @throws GatewayError 413 when it takes too long
    */
   through<Found>(text: string, look: (text: string) => Found): Found {
@@ -45,12 +56,14 @@ export class Effort {
       }
     }
     const found = look(text);
-    this.check();
+    this.#since += text.length;
+    if (this.#since > BETWEEN_LOOKS) this.check();
     return found;
   }
 
   /** @returns ms that were spent so far @throws GatewayError 413 when it takes too long */
   check(): number {
+    this.#since = 0;
     const spentMs = this.#clock.monotonic() - this.#startedAt;
     if (spentMs > MOST_EFFORT_MS) throw tooMuch();
     return spentMs;
@@ -169,16 +182,20 @@ function programOf(expression: PortableExpression): Program {
 
 /** Compiled patterns that are asked together; the index is that of the list they were made from. */
 export class PatternSet {
-  /** Of re2js; undefined where the native engine matches pattern by pattern. */
-  readonly #set: InstanceType<Engine['RE2Set']> | undefined;
+  /** undefined where patterns can only be matched one by one. */
+  readonly #set: ExpressionSet | undefined;
   readonly #expressions: readonly Expression[];
   readonly #candidates: Candidates;
+  /** From so many candidates on, asking about all patterns at once is faster than asking about each. */
+  readonly #together: number;
 
   private constructor(
-    set: InstanceType<Engine['RE2Set']> | undefined,
+    set: ExpressionSet | undefined,
     expressions: readonly Expression[],
     candidates: Candidates,
+    together: number,
   ) {
+    this.#together = together;
     this.#set = set;
     this.#expressions = expressions;
     this.#candidates = candidates;
@@ -189,16 +206,12 @@ export class PatternSet {
     const { RE2JS, RE2Set } = await loadEngine();
     const portable = patterns.map((pattern) => compile(RE2JS, pattern));
     const translated = patterns.map((pattern) => RE2JS.translateRegExp(pattern));
-    let set: InstanceType<Engine['RE2Set']> | undefined;
-    if (native === null) {
-      set = new RE2Set();
-      for (const pattern of translated) set.add(pattern);
-      set.compile();
-    }
+    const set = native === null ? portableSet(RE2Set, translated) : nativeSet(translated, native);
     return new PatternSet(
       set,
       portable.map((expression, index) => expressionOf(expression, translated[index]!, native)),
       new Candidates(portable.map((expression) => keysOf(programOf(expression)))),
+      native === null ? 1 : 2,
     );
   }
 
@@ -206,10 +219,14 @@ export class PatternSet {
   matching(text: string, effort: Effort): readonly number[] {
     const candidates = this.#candidates.in(text);
     if (candidates.length === 0) return candidates;
-    const set = this.#set;
-    if (set !== undefined) return effort.through(text, (piece) => set.match(piece));
+    // What users write may take a thousand times as long for a character as what is our own.
+    effort.check();
+    const set = candidates.length >= this.#together ? this.#set : undefined;
+    const matching = set && effort.through(text, (piece) => set.matching(piece));
+    if (matching !== undefined) return matching;
     return candidates.filter((index) => {
       const expression = this.#expressions[index]!;
+      effort.check();
       return effort.through(text, (piece) => expression.matches(piece));
     });
   }
@@ -225,6 +242,13 @@ export class PatternSet {
     });
     return spans;
   }
+}
+
+function portableSet(RE2Set: Engine['RE2Set'], translated: readonly string[]): ExpressionSet {
+  const set = new RE2Set();
+  for (const pattern of translated) set.add(pattern);
+  set.compile();
+  return { matching: (text) => set.match(text) };
 }
 
 export function tooMuch(): GatewayError {

@@ -192,3 +192,31 @@ test('what a pattern needs is found in reasonable time, however many ways it has
   assert.equal(keysOf(program('(?:x*y?)*')), undefined);
   assert.equal(keysOf(program('abc|\\d{4}|[x-z]!'))!.length, 3);
 });
+
+test('several candidates are asked about at once, and one by one where the module cannot say', async () => {
+  let asked = 0;
+  class Sets extends Counting {
+    static Set = class {
+      readonly #expressions: RegExp[];
+
+      constructor(patterns: readonly string[]) {
+        this.#expressions = patterns.map((source) => new RegExp(source, 'u'));
+      }
+
+      match(text: string): number[] {
+        asked += 1;
+        if (asked > 1) throw new Error('out of memory');
+        return [...this.#expressions.keys()].filter((index) => this.#expressions[index]!.test(text));
+      }
+    };
+  }
+  const set = await PatternSet.of(['order-\\d{2}', 'badge', 'room \\d'], Sets);
+  const effort = new Effort(systemClock);
+  const before = Counting.asked;
+  assert.deepEqual(set.matching('a badge, order-1x, room 7', effort), [1, 2]);
+  assert.deepEqual([asked, Counting.asked - before], [1, 0]);
+  assert.deepEqual(set.matching('a badge, order-1x, room 7', effort), [1, 2]);
+  assert.deepEqual([asked, Counting.asked - before], [2, 2]);
+  assert.deepEqual(set.matching('order-12', effort), [0]);
+  assert.equal(asked, 2);
+});
