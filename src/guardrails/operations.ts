@@ -6,6 +6,7 @@ import { GatewayError } from '../base/errors.ts';
 import { isUuid, uuidv7 } from '../base/ids.ts';
 import { idOf, ok, pageOf } from '../http/contract.ts';
 import type { Operation } from '../http/operation.ts';
+import { changeEverywhere } from '../storage/change-everywhere.ts';
 import type { Changes, Database, Queryable } from '../storage/database.ts';
 import { defaultGuardrailId } from '../workspaces/index.ts';
 import { checkPatterns } from './filters/patterns.ts';
@@ -146,7 +147,6 @@ function updateGuardrail(parts: GuardrailParts): Operation<Caller> {
     body: { schema: schema.UpdateGuardrailSchema },
     replies: ok('The guardrail as it is now, in every process', schema.GuardrailEnvelope),
     async handle(exchange) {
-      const { database, changes, clock } = parts;
       const { organizationId } = exchange.caller;
       const body = exchange.body as schema.GuardrailBody;
       const id = idOf(exchange);
@@ -156,8 +156,8 @@ function updateGuardrail(parts: GuardrailParts): Operation<Caller> {
         { ...body, limit_usd: undefined, reset_interval: undefined },
       );
       await checkPatterns('content_filters', given.rules.patterns ?? []);
-      const { guardrail, change } = await database.transaction(async (tx) => {
-        const now = new Date(clock.now());
+      const guardrail = await changeEverywhere(parts, async (tx, announce) => {
+        const now = new Date(parts.clock.now());
         const locked = isUuid(id) ? await store.lockGuardrail(tx, organizationId, id) : undefined;
         const before = locked ?? (await existingGuardrail(tx, organizationId, id));
         const settings = changedSettings(before, body);
@@ -171,9 +171,9 @@ function updateGuardrail(parts: GuardrailParts): Operation<Caller> {
           before: guardrailReply(before),
           after: guardrailReply(guardrail),
         });
-        return { guardrail, change: await announce(changes, tx, guardrail) };
+        await announce(...announced(guardrail));
+        return guardrail;
       });
-      await change.settled();
       exchange.reply(200, { data: guardrailReply(guardrail) });
     },
   };
@@ -190,10 +190,9 @@ function deleteGuardrail(parts: GuardrailParts): Operation<Caller> {
     params: schema.GuardrailParamsSchema,
     replies: ok('It governs nothing any more, in any process', schema.DeletedEnvelope),
     async handle(exchange) {
-      const { database, changes } = parts;
       const { organizationId } = exchange.caller;
       const id = idOf(exchange);
-      const change = await database.transaction(async (tx) => {
+      await changeEverywhere(parts, async (tx, announce) => {
         const guardrail = await existingGuardrail(tx, organizationId, id);
         await store.deleteGuardrail(tx, organizationId, id);
         await recordChange(tx, authorOf(exchange), {
@@ -201,17 +200,16 @@ function deleteGuardrail(parts: GuardrailParts): Operation<Caller> {
           ...guardrailResource(guardrail),
           before: guardrailReply(guardrail),
         });
-        return announce(changes, tx, guardrail);
+        await announce(...announced(guardrail));
       });
-      await change.settled();
       exchange.reply(200, { deleted: true });
     },
   };
 }
 
-/** A key that no default guardrail applied to does not know its id. */
-function announce(changes: Changes, tx: Queryable, { id, isDefault, workspaceId }: store.StoredGuardrail) {
-  return isDefault ? changes.announce(tx, WORKSPACES_TOPIC, workspaceId) : changes.announce(tx, GUARDRAILS_TOPIC, id);
+/** Who hears of a change: a key that no default guardrail applied to does not know its id. */
+function announced({ id, isDefault, workspaceId }: store.StoredGuardrail): [topic: string, id: string] {
+  return isDefault ? [WORKSPACES_TOPIC, workspaceId] : [GUARDRAILS_TOPIC, id];
 }
 
 function conflict(): GatewayError {

@@ -4,10 +4,11 @@ import type { Operation } from '../http/operation.ts';
 import { groupOperations } from './groups/operations.ts';
 import { mappingOperations } from './mappings/operations.ts';
 import { discoveryOperations } from './protocol/discovery.ts';
+import type { ProvisioningParts } from './provisioning.ts';
 import { syncJobOperations } from './sync/operations.ts';
-import { type ProtocolParts, userOperations } from './users/operations.ts';
+import { userOperations } from './users/operations.ts';
 
-export type ScimParts = ProtocolParts;
+export type ScimParts = ProvisioningParts;
 
 /** Looks into `parts` only when a request comes, so that the contract can be read without a database. */
 export function scimOperations(parts: ScimParts): Operation<Caller>[] {

@@ -5,6 +5,7 @@ import { GatewayError } from '../../base/errors.ts';
 import { uuidv7 } from '../../base/ids.ts';
 import { idOf, PageQuery, pageOf } from '../../http/contract.ts';
 import type { Exchange, Operation } from '../../http/operation.ts';
+import { changeEverywhere } from '../../storage/change-everywhere.ts';
 import type { Queryable } from '../../storage/database.ts';
 import { guardrailResource } from '../guardrail.ts';
 import { existingGuardrail, type GuardrailParts } from '../operations.ts';
@@ -145,10 +146,9 @@ function assignment(
       },
     },
     async handle(exchange) {
-      const { database, changes, clock } = parts;
       const { organizationId, userId } = exchange.caller;
       const names = [...new Set(named(exchange))];
-      const { count, settled } = await database.transaction(async (tx) => {
+      const count = await changeEverywhere(parts, async (tx, announce) => {
         const guardrail = await existingGuardrail(tx, organizationId, idOf(exchange));
         if (guardrail.isDefault) {
           throw new GatewayError(
@@ -157,7 +157,7 @@ function assignment(
             { path: 'id' },
           );
         }
-        const createdAt = new Date(clock.now());
+        const createdAt = new Date(parts.clock.now());
         const ids = names.map(() => uuidv7(createdAt.getTime()));
         const by = { organizationId, guardrailId: guardrail.id, assignedBy: userId, createdAt };
         const changed = removes
@@ -168,10 +168,9 @@ function assignment(
           ...guardrailResource(guardrail),
           [removes ? 'before' : 'after']: { [noun === 'keys' ? 'key_hashes' : 'member_user_ids']: changed },
         });
-        const change = changed.length === 0 ? undefined : await changes.announce(tx, topic, ...changed);
-        return { count: changed.length, settled: change };
+        await announce(topic, ...changed);
+        return changed.length;
       });
-      await settled?.settled();
       exchange.reply(200, { [member]: count });
     },
   };

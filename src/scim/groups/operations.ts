@@ -1,6 +1,5 @@
 /** `/scim/v2/Groups`. */
 import type { Caller } from '../../access/index.ts';
-import { authorOf } from '../../audit/index.ts';
 import { isUuid } from '../../base/ids.ts';
 import type { Exchange, Operation } from '../../http/operation.ts';
 import type { Queryable } from '../../storage/database.ts';
@@ -11,13 +10,10 @@ import * as protocol from '../protocol/operation.ts';
 import { applyPatch } from '../protocol/patch.ts';
 import { type Projection, project, tells } from '../protocol/projection.ts';
 import { readResource } from '../protocol/resource.ts';
-import { lockOrganization } from '../store.ts';
-import type { ProtocolParts } from '../users/operations.ts';
+import { type Provisioning, type ProvisioningParts, provisionPushed } from '../provisioning.ts';
 import { type GroupFacts, groupFacts, groupResource, membersIn } from './group.ts';
-import { changeGroup, createGroup, type GroupWriting, removeGroup } from './provision.ts';
+import { changeGroup, createGroup, removeGroup } from './provision.ts';
 import * as store from './store.ts';
-
-type Parts = Pick<ProtocolParts, 'database' | 'clock'>;
 
 /** A group of several tens of thousands comes in one piece. */
 const GROUP_BYTES = 16 * 1024 * 1024;
@@ -26,7 +22,7 @@ const MAX_MEMBERS_SHOWN = 20_000;
 
 const groupBody = { schema: protocol.AnyObject, maxBytes: GROUP_BYTES };
 
-export function groupOperations(parts: Parts): Operation<Caller>[] {
+export function groupOperations(parts: ProvisioningParts): Operation<Caller>[] {
   return [
     listGroups(parts),
     searchGroups(parts),
@@ -38,7 +34,7 @@ export function groupOperations(parts: Parts): Operation<Caller>[] {
   ];
 }
 
-function listGroups(parts: Parts): Operation<Caller> {
+function listGroups(parts: ProvisioningParts): Operation<Caller> {
   return protocol.scimOperation({
     id: 'listScimProtocolGroups',
     method: 'GET',
@@ -50,7 +46,7 @@ function listGroups(parts: Parts): Operation<Caller> {
   });
 }
 
-function searchGroups(parts: Parts): Operation<Caller> {
+function searchGroups(parts: ProvisioningParts): Operation<Caller> {
   return protocol.scimOperation({
     id: 'searchScimGroups',
     method: 'POST',
@@ -62,7 +58,7 @@ function searchGroups(parts: Parts): Operation<Caller> {
   });
 }
 
-async function replyGroups({ database }: Parts, exchange: Exchange<Caller>, request: protocol.ListRequest) {
+async function replyGroups({ database }: ProvisioningParts, exchange: Exchange<Caller>, request: protocol.ListRequest) {
   const { organizationId } = exchange.caller;
   const { condition, order, startIndex, count, projection } = request;
   const total = await store.countGroups(database, organizationId, condition);
@@ -86,7 +82,7 @@ async function onOnePage(db: Queryable, groups: readonly store.StoredGroup[]): P
   return fitting === -1 ? groups : groups.slice(0, fitting);
 }
 
-function createGroupOperation(parts: Parts): Operation<Caller> {
+function createGroupOperation(parts: ProvisioningParts): Operation<Caller> {
   return protocol.scimOperation({
     id: 'createScimGroup',
     method: 'POST',
@@ -98,13 +94,13 @@ function createGroupOperation(parts: Parts): Operation<Caller> {
     async handle(exchange) {
       const facts = groupFacts(readResource(GROUP, exchange.body));
       const members = membersIn(exchange.body);
-      const group = await written(parts, exchange, (writing) => createGroup(writing, facts, members));
+      const group = await written(parts, exchange, (provisioning) => createGroup(provisioning, facts, members));
       await replyGroup(parts, exchange, 201, group);
     },
   });
 }
 
-function getGroup(parts: Parts): Operation<Caller> {
+function getGroup(parts: ProvisioningParts): Operation<Caller> {
   return protocol.scimOperation({
     id: 'getScimGroup',
     method: 'GET',
@@ -119,7 +115,7 @@ function getGroup(parts: Parts): Operation<Caller> {
   });
 }
 
-function replaceGroup(parts: Parts): Operation<Caller> {
+function replaceGroup(parts: ProvisioningParts): Operation<Caller> {
   return protocol.scimOperation({
     id: 'replaceScimGroup',
     method: 'PUT',
@@ -137,7 +133,7 @@ function replaceGroup(parts: Parts): Operation<Caller> {
   });
 }
 
-function patchGroup(parts: Parts): Operation<Caller> {
+function patchGroup(parts: ProvisioningParts): Operation<Caller> {
   return protocol.scimOperation({
     id: 'patchScimGroup',
     method: 'PATCH',
@@ -166,7 +162,7 @@ function patchGroup(parts: Parts): Operation<Caller> {
   });
 }
 
-function deleteGroup(parts: Parts): Operation<Caller> {
+function deleteGroup(parts: ProvisioningParts): Operation<Caller> {
   return protocol.scimOperation({
     id: 'deleteScimGroup',
     method: 'DELETE',
@@ -175,11 +171,10 @@ function deleteGroup(parts: Parts): Operation<Caller> {
     params: protocol.IdParams,
     replies: { 204: { description: 'The group is gone' } },
     async handle(exchange) {
-      await parts.database.transaction(async (tx) => {
-        const writing = await begun(parts, tx, exchange);
-        const group = await existing(tx, exchange);
+      await provisionPushed(parts, exchange, async (provisioning) => {
+        const group = await existing(provisioning.tx, exchange);
         protocol.checkVersion(exchange, group.version);
-        await removeGroup(writing, group);
+        await removeGroup(provisioning, group);
       });
       exchange.reply(204, undefined);
     },
@@ -187,38 +182,37 @@ function deleteGroup(parts: Parts): Operation<Caller> {
 }
 
 function change(
-  parts: Parts,
+  parts: ProvisioningParts,
   exchange: Exchange<Caller>,
   changeOf: (before: store.StoredGroup) => { facts: GroupFacts; steps: readonly MemberStep[] },
 ): Promise<store.StoredGroup> {
-  return written(parts, exchange, async (writing) => {
-    const before = await existing(writing.tx, exchange);
+  return written(parts, exchange, async (provisioning) => {
+    const before = await existing(provisioning.tx, exchange);
     protocol.checkVersion(exchange, before.version);
     const { facts, steps } = changeOf(before);
-    await changeGroup(writing, before, facts, steps);
+    await changeGroup(provisioning, before, facts, steps);
     return before.id;
   });
 }
 
+/** Yields the group as it is afterwards. */
 function written(
-  parts: Parts,
+  parts: ProvisioningParts,
   exchange: Exchange<Caller>,
-  write: (writing: GroupWriting) => Promise<string>,
+  write: (provisioning: Provisioning) => Promise<string>,
 ): Promise<store.StoredGroup> {
-  const { organizationId } = exchange.caller;
-  return parts.database.transaction(async (tx) => {
-    const id = await write(await begun(parts, tx, exchange));
-    return (await store.findGroup(tx, organizationId, id))!;
+  return provisionPushed(parts, exchange, async (provisioning) => {
+    const id = await write(provisioning);
+    return (await store.findGroup(provisioning.tx, provisioning.organizationId, id))!;
   });
 }
 
-async function begun({ clock }: Parts, tx: Queryable, exchange: Exchange<Caller>): Promise<GroupWriting> {
-  const { organizationId } = exchange.caller;
-  await lockOrganization(tx, organizationId);
-  return { tx, organizationId, source: 'push', author: authorOf(exchange), nowMs: clock.now() };
-}
-
-async function replyGroup(parts: Parts, exchange: Exchange<Caller>, status: 200 | 201, group: store.StoredGroup) {
+async function replyGroup(
+  parts: ProvisioningParts,
+  exchange: Exchange<Caller>,
+  status: 200 | 201,
+  group: store.StoredGroup,
+) {
   const root = protocol.rootUrl(exchange);
   const [resource] = await shown(parts.database, [group], protocol.projectionOf(GROUP, exchange.query), root);
   protocol.replyResource(exchange, status, resource!, protocol.metaOf(GROUP, group.id, group, root));

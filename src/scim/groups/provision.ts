@@ -1,5 +1,5 @@
-/** Groups, who is in them, and what that grants. Within a transaction that holds the organization's lock. */
-import { type Author, recordChange } from '../../audit/index.ts';
+/** Groups, who is in them, and what that grants, within what `provisioning.ts` begins. */
+import { recordChange } from '../../audit/index.ts';
 import { uuidv7 } from '../../base/ids.ts';
 import type { Queryable } from '../../storage/database.ts';
 import { applyGrants } from '../mappings/grants.ts';
@@ -8,18 +8,9 @@ import { holds } from '../protocol/condition.ts';
 import { refusal } from '../protocol/fault.ts';
 import type { MemberStep } from '../protocol/member-steps.ts';
 import { sameAttributes } from '../protocol/resource.ts';
-import type { Source } from '../users/store.ts';
+import type { Provisioning } from '../provisioning.ts';
 import type { GroupFacts } from './group.ts';
 import * as store from './store.ts';
-
-export interface GroupWriting {
-  tx: Queryable;
-  organizationId: string;
-  source: Source;
-  /** Who is entered in the audit log. */
-  author: Author;
-  nowMs: number;
-}
 
 /** Ids of users who came and went. */
 interface Moves {
@@ -32,11 +23,11 @@ const NAMED_IN_MESSAGE = 5;
 
 /** Throws 409 when the name is taken, 400 for members that there are not. */
 export async function createGroup(
-  writing: GroupWriting,
+  provisioning: Provisioning,
   facts: GroupFacts,
   userIds: readonly string[],
 ): Promise<string> {
-  const { tx, organizationId, source, nowMs } = writing;
+  const { tx, organizationId, source, nowMs } = provisioning;
   await takeName(tx, organizationId, facts.displayName);
   if ((await store.countGroups(tx, organizationId, undefined)) >= MAX_GROUPS) {
     throw refusal('tooMany', `there are at most ${MAX_GROUPS} groups`);
@@ -45,13 +36,13 @@ export async function createGroup(
   await store.insertGroup(tx, { ...facts, id, organizationId, source, createdAt: new Date(nowMs) });
   await takeStep(tx, organizationId, id, { verb: 'add', userIds }, { added: [], removed: [] });
   const after = { ...facts.attributes, members: userIds };
-  await recordChange(tx, writing.author, { action: 'scim_group.created', ...groupResource(id), after });
+  await recordChange(tx, provisioning.author, { action: 'scim_group.created', ...groupResource(id), after });
   return id;
 }
 
 /** Writes what is known of a group now. The version stays when nothing differs. Throws like `createGroup`. */
 export async function changeGroup(
-  { tx, organizationId, source, author, nowMs }: GroupWriting,
+  { tx, organizationId, source, author, nowMs }: Provisioning,
   before: store.StoredGroup,
   facts: GroupFacts,
   steps: readonly MemberStep[],
@@ -80,7 +71,7 @@ export async function changeGroup(
 
 /** With its mappings, and with what they granted. */
 export async function removeGroup(
-  { tx, organizationId, author, nowMs }: GroupWriting,
+  { tx, organizationId, author, nowMs }: Provisioning,
   { id, attributes }: Pick<store.StoredGroup, 'id' | 'attributes'>,
 ): Promise<void> {
   const workspaceIds = await workspacesOf(tx, id);

@@ -1,32 +1,20 @@
 /** What a job does to users and groups: brings them to what the identity provider says, or memberships to what it said. */
 import { gatewayAuthor } from '../../audit/index.ts';
-import type { Clock } from '../../base/clock.ts';
 import { GatewayError } from '../../base/errors.ts';
-import type { Changes, Database } from '../../storage/database.ts';
 import { type GroupFacts, groupFacts } from '../groups/group.ts';
 import { changeGroup, createGroup, removeGroup } from '../groups/provision.ts';
 import * as groupStore from '../groups/store.ts';
 import { applyGrants } from '../mappings/grants.ts';
 import { GROUP, USER } from '../protocol/attributes.ts';
 import { readResource } from '../protocol/resource.ts';
-import { lockOrganization } from '../store.ts';
-import {
-  announceMoved,
-  changeUser,
-  createUser,
-  enforceActive,
-  type Moved,
-  type Provisioning,
-} from '../users/provision.ts';
+import { type Provisioning, type ProvisioningParts, provision } from '../provisioning.ts';
+import { changeUser, createUser, enforceActive } from '../users/provision.ts';
 import * as userStore from '../users/store.ts';
 import { type UserFacts, userFacts } from '../users/user.ts';
 import { memberOf, type RemoteDirectory, type RemoteResource, SourceError } from './source.ts';
 import { strayUsers } from './store.ts';
 
-export interface ApplyParts {
-  database: Database;
-  changes: Changes;
-  clock: Clock;
+export interface ApplyParts extends ProvisioningParts {
   organizationId: string;
 }
 
@@ -41,10 +29,10 @@ const GROUPS_AT_ONCE = 50;
 
 /** Members and memberships as what was pushed says, whatever happened to them since. */
 export async function recompute(parts: ApplyParts): Promise<Counts> {
-  const syncedGroups = await inTurn(parts, async (provisioning, moved) => {
+  const syncedGroups = await inTurn(parts, async (provisioning) => {
     const { tx, organizationId, nowMs } = provisioning;
     for (const { userId, active } of await strayUsers(tx, organizationId)) {
-      await enforceActive(provisioning, userId, active, moved);
+      await enforceActive(provisioning, userId, active);
     }
     await applyGrants(tx, organizationId, {}, nowMs);
     return groupStore.countGroups(tx, organizationId, undefined);
@@ -60,9 +48,9 @@ export async function takeDirectory(parts: ApplyParts, { users, groups }: Remote
   if (users.length === 0) await checkNobodyLeft(parts);
   const userIds = new Map<string, string>();
   for (const some of chunks(users, USERS_AT_ONCE)) {
-    await inTurn(parts, async (provisioning, moved) => {
+    await inTurn(parts, async (provisioning) => {
       for (const remote of some) {
-        userIds.set(remote.id, await told('user', remote, () => takeUser(provisioning, remote, moved)));
+        userIds.set(remote.id, await told('user', remote, () => takeUser(provisioning, remote)));
       }
     });
   }
@@ -99,13 +87,13 @@ async function told(kind: string, { id }: RemoteResource, take: () => Promise<st
   }
 }
 
-async function takeUser(provisioning: Provisioning, remote: RemoteResource, moved: Moved): Promise<string> {
+async function takeUser(provisioning: Provisioning, remote: RemoteResource): Promise<string> {
   const { tx, organizationId } = provisioning;
   const facts = factsOfUser(remote, true);
   const before = await userStore.findRemote(tx, organizationId, remote.id, facts.userName);
-  if (!before) return createUser(provisioning, facts, moved);
+  if (!before) return createUser(provisioning, facts);
   if (before.source === 'push') return before.userId;
-  await changeUser(provisioning, before, factsOfUser(remote, before.active), moved);
+  await changeUser(provisioning, before, factsOfUser(remote, before.active));
   return before.userId;
 }
 
@@ -144,9 +132,9 @@ async function endUsers(parts: ApplyParts, known: ReadonlySet<string>): Promise<
   const pulled = await userStore.pulledUsers(parts.database, parts.organizationId);
   const gone = pulled.filter(({ userId, active }) => active && !known.has(userId));
   for (const some of chunks(gone, USERS_AT_ONCE)) {
-    await inTurn(parts, async (provisioning, moved) => {
+    await inTurn(parts, async (provisioning) => {
       for (const user of some) {
-        await changeUser(provisioning, user, userFacts({ ...user.attributes, active: false }, false), moved);
+        await changeUser(provisioning, user, userFacts({ ...user.attributes, active: false }, false));
       }
     });
   }
@@ -163,22 +151,8 @@ async function endGroups(parts: ApplyParts, known: ReadonlySet<string>): Promise
   return gone.length;
 }
 
-/** In one transaction that holds the organization's lock; resolves when every process knows of who joined or left. */
-async function inTurn<T>(
-  { database, changes, clock, organizationId }: ApplyParts,
-  work: (provisioning: Provisioning, moved: Moved) => Promise<T>,
-): Promise<T> {
-  const { result, change } = await database.transaction(async (tx) => {
-    await lockOrganization(tx, organizationId);
-    const nowMs = clock.now();
-    const author = gatewayAuthor(organizationId, nowMs);
-    const provisioning: Provisioning = { tx, changes, organizationId, source: 'pull', author, nowMs };
-    const moved: Moved = new Set();
-    const result = await work(provisioning, moved);
-    return { result, change: await announceMoved(provisioning, moved) };
-  });
-  await change.settled();
-  return result;
+function inTurn<T>(parts: ApplyParts, work: (provisioning: Provisioning) => Promise<T>): Promise<T> {
+  return provision(parts, 'pull', gatewayAuthor(parts.organizationId, parts.clock.now()), work);
 }
 
 function* chunks<T>(items: readonly T[], size: number): Generator<readonly T[]> {

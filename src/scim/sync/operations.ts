@@ -1,21 +1,14 @@
 /** `/scim/sync-jobs` (wire/scim.md). */
 import type { Caller } from '../../access/index.ts';
 import { authorOf, recordChange } from '../../audit/index.ts';
-import type { Clock } from '../../base/clock.ts';
 import { GatewayError } from '../../base/errors.ts';
 import { isUuid, uuidv7 } from '../../base/ids.ts';
 import type { Operation } from '../../http/operation.ts';
-import type { Changes, Database } from '../../storage/database.ts';
+import type { ProvisioningParts } from '../provisioning.ts';
 import * as schema from '../schema.ts';
 import { lockOrganization } from '../store.ts';
 import { JOBS_TOPIC } from './runner.ts';
 import * as store from './store.ts';
-
-export interface SyncJobParts {
-  database: Database;
-  changes: Changes;
-  clock: Clock;
-}
 
 /** Jobs that wait; more would do the same once more. */
 const MAX_UNFINISHED = 100;
@@ -23,11 +16,11 @@ const MAX_KEPT = 1_000;
 
 const common = { tag: 'SCIM groups', access: 'management' } as const;
 
-export function syncJobOperations(parts: SyncJobParts): Operation<Caller>[] {
+export function syncJobOperations(parts: ProvisioningParts): Operation<Caller>[] {
   return [createSyncJob(parts), getSyncJob(parts)];
 }
 
-function createSyncJob(parts: SyncJobParts): Operation<Caller> {
+function createSyncJob(parts: ProvisioningParts): Operation<Caller> {
   return {
     ...common,
     id: 'createScimSyncJob',
@@ -63,7 +56,7 @@ function createSyncJob(parts: SyncJobParts): Operation<Caller> {
   };
 }
 
-function getSyncJob(parts: SyncJobParts): Operation<Caller> {
+function getSyncJob(parts: ProvisioningParts): Operation<Caller> {
   return {
     ...common,
     id: 'getScimSyncJob',

@@ -1,29 +1,21 @@
 /** `/scim/v2/Users`. */
 import type { Caller } from '../../access/index.ts';
-import { authorOf } from '../../audit/index.ts';
-import type { Clock } from '../../base/clock.ts';
 import type { Exchange, Operation } from '../../http/operation.ts';
-import type { Changes, Database, Queryable } from '../../storage/database.ts';
+import type { Queryable } from '../../storage/database.ts';
 import { USER } from '../protocol/attributes.ts';
 import { notFound, refusal } from '../protocol/fault.ts';
 import * as protocol from '../protocol/operation.ts';
 import { applyPatch } from '../protocol/patch.ts';
 import { type Projection, project, tells } from '../protocol/projection.ts';
 import { readResource } from '../protocol/resource.ts';
-import { lockOrganization } from '../store.ts';
-import { announceMoved, changeUser, createUser, type Moved, type Provisioning, removeUser } from './provision.ts';
+import { type Provisioning, type ProvisioningParts, provisionPushed } from '../provisioning.ts';
+import { changeUser, createUser, removeUser } from './provision.ts';
 import * as store from './store.ts';
 import { type UserFacts, userFacts, userResource } from './user.ts';
 
-export interface ProtocolParts {
-  database: Database;
-  changes: Changes;
-  clock: Clock;
-}
-
 const one = { 200: { description: 'The user', schema: protocol.AnyObject } };
 
-export function userOperations(parts: ProtocolParts): Operation<Caller>[] {
+export function userOperations(parts: ProvisioningParts): Operation<Caller>[] {
   return [
     listUsers(parts),
     searchUsers(parts),
@@ -35,7 +27,7 @@ export function userOperations(parts: ProtocolParts): Operation<Caller>[] {
   ];
 }
 
-function listUsers(parts: ProtocolParts): Operation<Caller> {
+function listUsers(parts: ProvisioningParts): Operation<Caller> {
   return protocol.scimOperation({
     id: 'listScimUsers',
     method: 'GET',
@@ -47,7 +39,7 @@ function listUsers(parts: ProtocolParts): Operation<Caller> {
   });
 }
 
-function searchUsers(parts: ProtocolParts): Operation<Caller> {
+function searchUsers(parts: ProvisioningParts): Operation<Caller> {
   return protocol.scimOperation({
     id: 'searchScimUsers',
     method: 'POST',
@@ -59,7 +51,7 @@ function searchUsers(parts: ProtocolParts): Operation<Caller> {
   });
 }
 
-async function replyUsers({ database }: ProtocolParts, exchange: Exchange<Caller>, request: protocol.ListRequest) {
+async function replyUsers({ database }: ProvisioningParts, exchange: Exchange<Caller>, request: protocol.ListRequest) {
   const { organizationId } = exchange.caller;
   const { condition, order, startIndex, count, projection } = request;
   const total = await store.countUsers(database, organizationId, condition);
@@ -68,7 +60,7 @@ async function replyUsers({ database }: ProtocolParts, exchange: Exchange<Caller
   protocol.replyList(exchange, request, total, await shown(database, users, projection, protocol.rootUrl(exchange)));
 }
 
-function createUserOperation(parts: ProtocolParts): Operation<Caller> {
+function createUserOperation(parts: ProvisioningParts): Operation<Caller> {
   return protocol.scimOperation({
     id: 'createScimUser',
     method: 'POST',
@@ -79,13 +71,13 @@ function createUserOperation(parts: ProtocolParts): Operation<Caller> {
     replies: { 201: { description: 'The user', schema: protocol.AnyObject } },
     async handle(exchange) {
       const facts = userFacts(readResource(USER, exchange.body), true);
-      const user = await written(parts, exchange, (provisioning, moved) => createUser(provisioning, facts, moved));
+      const user = await written(parts, exchange, (provisioning) => createUser(provisioning, facts));
       await replyUser(parts, exchange, 201, user);
     },
   });
 }
 
-function getUser(parts: ProtocolParts): Operation<Caller> {
+function getUser(parts: ProvisioningParts): Operation<Caller> {
   return protocol.scimOperation({
     id: 'getScimUser',
     method: 'GET',
@@ -100,7 +92,7 @@ function getUser(parts: ProtocolParts): Operation<Caller> {
   });
 }
 
-function replaceUser(parts: ProtocolParts): Operation<Caller> {
+function replaceUser(parts: ProvisioningParts): Operation<Caller> {
   return protocol.scimOperation({
     id: 'replaceScimUser',
     method: 'PUT',
@@ -117,7 +109,7 @@ function replaceUser(parts: ProtocolParts): Operation<Caller> {
   });
 }
 
-function patchUser(parts: ProtocolParts): Operation<Caller> {
+function patchUser(parts: ProvisioningParts): Operation<Caller> {
   return protocol.scimOperation({
     id: 'patchScimUser',
     method: 'PATCH',
@@ -138,7 +130,7 @@ function patchUser(parts: ProtocolParts): Operation<Caller> {
   });
 }
 
-function deleteUser(parts: ProtocolParts): Operation<Caller> {
+function deleteUser(parts: ProvisioningParts): Operation<Caller> {
   return protocol.scimOperation({
     id: 'deleteScimUser',
     method: 'DELETE',
@@ -147,59 +139,48 @@ function deleteUser(parts: ProtocolParts): Operation<Caller> {
     params: protocol.IdParams,
     replies: { 204: { description: 'The user is gone' } },
     async handle(exchange) {
-      const change = await parts.database.transaction(async (tx) => {
-        const { provisioning, moved } = await begun(parts, tx, exchange);
-        const user = await existing(tx, exchange);
+      await provisionPushed(parts, exchange, async (provisioning) => {
+        const user = await existing(provisioning.tx, exchange);
         protocol.checkVersion(exchange, user.version);
-        await removeUser(provisioning, user, moved);
-        return announceMoved(provisioning, moved);
+        await removeUser(provisioning, user);
       });
-      await change.settled();
       exchange.reply(204, undefined);
     },
   });
 }
 
 async function change(
-  parts: ProtocolParts,
+  parts: ProvisioningParts,
   exchange: Exchange<Caller>,
   factsOf: (before: store.StoredUser) => UserFacts,
 ): Promise<void> {
-  const user = await written(parts, exchange, async (provisioning, moved) => {
+  const user = await written(parts, exchange, async (provisioning) => {
     const before = await existing(provisioning.tx, exchange);
     protocol.checkVersion(exchange, before.version);
-    await changeUser(provisioning, before, factsOf(before), moved);
+    await changeUser(provisioning, before, factsOf(before));
     return before.userId;
   });
   await replyUser(parts, exchange, 200, user);
 }
 
-/** Writes in one transaction, and yields the user once every process knows of who joined or left. */
-async function written(
-  parts: ProtocolParts,
+/** Yields the user as it is afterwards. */
+function written(
+  parts: ProvisioningParts,
   exchange: Exchange<Caller>,
-  write: (provisioning: Provisioning, moved: Moved) => Promise<string>,
+  write: (provisioning: Provisioning) => Promise<string>,
 ): Promise<store.StoredUser> {
-  const { organizationId } = exchange.caller;
-  const { user, change } = await parts.database.transaction(async (tx) => {
-    const { provisioning, moved } = await begun(parts, tx, exchange);
-    const userId = await write(provisioning, moved);
-    const user = (await store.findUser(tx, organizationId, userId))!;
-    return { user, change: await announceMoved(provisioning, moved) };
+  return provisionPushed(parts, exchange, async (provisioning) => {
+    const userId = await write(provisioning);
+    return (await store.findUser(provisioning.tx, provisioning.organizationId, userId))!;
   });
-  await change.settled();
-  return user;
 }
 
-async function begun({ changes, clock }: ProtocolParts, tx: Queryable, exchange: Exchange<Caller>) {
-  const { organizationId } = exchange.caller;
-  await lockOrganization(tx, organizationId);
-  const author = authorOf(exchange);
-  const provisioning: Provisioning = { tx, changes, organizationId, source: 'push', author, nowMs: clock.now() };
-  return { provisioning, moved: new Set<string>() };
-}
-
-async function replyUser(parts: ProtocolParts, exchange: Exchange<Caller>, status: 200 | 201, user: store.StoredUser) {
+async function replyUser(
+  parts: ProvisioningParts,
+  exchange: Exchange<Caller>,
+  status: 200 | 201,
+  user: store.StoredUser,
+) {
   const root = protocol.rootUrl(exchange);
   const [resource] = await shown(parts.database, [user], protocol.projectionOf(USER, exchange.query), root);
   protocol.replyResource(exchange, status, resource!, protocol.metaOf(USER, user.userId, user, root));

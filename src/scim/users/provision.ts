@@ -1,29 +1,13 @@
-/**
- * Users and the members that they are. Within a transaction that holds the organization's lock; who changes whether
- * somebody is a member tells every process, whose answer is what `settled` waits for.
- */
-import { MEMBERS_TOPIC } from '../../access/index.ts';
-import { type Author, recordChange } from '../../audit/index.ts';
+/** Users and the members that they are, within what `provisioning.ts` begins. */
+import { recordChange } from '../../audit/index.ts';
 import { uuidv7 } from '../../base/ids.ts';
-import type { Changes, Queryable } from '../../storage/database.ts';
+import type { Queryable } from '../../storage/database.ts';
 import { applyGrants } from '../mappings/grants.ts';
 import { refusal } from '../protocol/fault.ts';
 import { sameAttributes } from '../protocol/resource.ts';
+import type { Provisioning } from '../provisioning.ts';
 import * as store from './store.ts';
 import { emailsOf, personOf, type UserFacts } from './user.ts';
-
-export interface Provisioning {
-  tx: Queryable;
-  changes: Changes;
-  organizationId: string;
-  source: store.Source;
-  /** Who is entered in the audit log. */
-  author: Author;
-  nowMs: number;
-}
-
-/** Ids of users who joined or left in a transaction. */
-export type Moved = Set<string>;
 
 const MAX_USERS = 100_000;
 
@@ -31,7 +15,7 @@ const MAX_USERS = 100_000;
  * Makes a user; one who is a member already, by the address and without an identity provider, becomes theirs. Throws 409
  * when the name is taken.
  */
-export async function createUser(provisioning: Provisioning, facts: UserFacts, moved: Moved): Promise<string> {
+export async function createUser(provisioning: Provisioning, facts: UserFacts): Promise<string> {
   const { tx, organizationId, source, nowMs } = provisioning;
   await takeName(tx, organizationId, facts.userName);
   if ((await store.countUsers(tx, organizationId, undefined)) >= MAX_USERS) {
@@ -47,7 +31,7 @@ export async function createUser(provisioning: Provisioning, facts: UserFacts, m
     ...userResource(userId),
     after: facts.attributes,
   });
-  await enforceActive(provisioning, userId, facts.active, moved);
+  await enforceActive(provisioning, userId, facts.active);
   return userId;
 }
 
@@ -56,7 +40,6 @@ export async function changeUser(
   provisioning: Provisioning,
   before: store.StoredUser,
   facts: UserFacts,
-  moved: Moved,
 ): Promise<void> {
   const { tx, organizationId, source, nowMs } = provisioning;
   const { userId } = before;
@@ -72,15 +55,14 @@ export async function changeUser(
       after: facts.attributes,
     });
   }
-  await enforceActive(provisioning, userId, facts.active, moved);
+  await enforceActive(provisioning, userId, facts.active);
 }
 
 /** The person stays for the keys and the ledger that name them. */
 export async function removeUser(
-  { tx, organizationId, author, nowMs }: Provisioning,
+  { tx, organizationId, author, nowMs, moved }: Provisioning,
   { userId, attributes }: store.StoredUser,
-  moved: Moved,
-) {
+): Promise<void> {
   await store.deleteUser(tx, userId, new Date(nowMs));
   await recordChange(tx, author, { action: 'scim_user.deleted', ...userResource(userId), before: attributes });
   if (await store.leaveOrganization(tx, organizationId, userId)) moved.add(userId);
@@ -88,10 +70,9 @@ export async function removeUser(
 
 /** Also where nothing about the user has changed: what is said of them holds, whatever happened to the member. */
 export async function enforceActive(
-  { tx, organizationId, author, nowMs }: Provisioning,
+  { tx, organizationId, author, nowMs, moved }: Provisioning,
   userId: string,
   active: boolean,
-  moved: Moved,
 ): Promise<void> {
   const changed = active
     ? await store.joinOrganization(tx, organizationId, userId, new Date(nowMs))
@@ -105,14 +86,6 @@ export async function enforceActive(
     workspaceId: null,
   });
   if (active) await applyGrants(tx, organizationId, { userIds: [userId] }, nowMs);
-}
-
-/** Tells of who joined or left; nothing to wait for where nobody did. */
-export async function announceMoved(
-  { tx, changes }: Provisioning,
-  moved: Moved,
-): Promise<{ settled(): Promise<void> }> {
-  return moved.size === 0 ? { settled: async () => {} } : changes.announce(tx, MEMBERS_TOPIC, ...moved);
 }
 
 /** The user of an entry of the audit log. */
