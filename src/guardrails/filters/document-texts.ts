@@ -1,10 +1,10 @@
 /**
  * Every text of a request's body that reaches a model, whatever the form: all strings and all keys, unknown members
- * included, except for those that cannot be read as text (ids, sealed reasoning, media). Texts that stand inside of texts
- * (arguments in JSON, attachments in base64) are visited as what they say.
+ * included, except for those that cannot be read as text, where the forms have them (ids, sealed reasoning, media). Attached
+ * files that are text are visited as what they say.
  */
-import { isUtf8 } from 'node:buffer';
 import { parseJson, stringifyJson } from '../../base/json.ts';
+import { attachedText, type DataUrl, dataUrlOf } from './attachments.ts';
 
 export interface TextVisitor {
   /**
@@ -20,14 +20,17 @@ export interface TextVisitor {
 const CONTROL = new Set(['model', 'models', 'provider', 'user', 'safety_identifier', 'service_tier']);
 const IDS = new Set(['id', 'tool_call_id', 'tool_use_id', 'call_id', 'item_id', 'previous_response_id']);
 const ID = /^[\w.:|=/+-]{1,256}$/;
-/** Reasoning and media as their makers sealed or encoded them. */
-const SEALED = new Set([
-  'signature',
-  'encrypted_content',
-  'thought_signature',
-  'thoughtSignature',
-  'data',
-  'file_data',
+/** Reasoning as its maker sealed it. */
+const SEALED = new Set(['signature', 'encrypted_content', 'thought_signature', 'thoughtSignature']);
+/** Files and media in base64; `data` is that in parts of these types, and where no type is told. */
+const ENCODED = new Set(['data', 'file_data']);
+const ENCODED_TYPES = new Set([
+  'base64',
+  'redacted_thinking',
+  'reasoning.encrypted',
+  'input_audio',
+  'input_file',
+  'file',
 ]);
 const BASE64 = /^[A-Za-z0-9+/_-]*={0,2}$/;
 /** Where the words of the forms themselves stand. */
@@ -53,6 +56,23 @@ const KEYS = new Set(
     'response_format json_schema schema refusal annotations citations title context is_error status index'
   ).split(' '),
 );
+/** Further keys of the forms, below which ids and media stand as elsewhere. */
+for (const key of (
+  'audio caller container code_interpreter custom definition input_references image images mask reference_images ' +
+  'video_url input_video file_url results outputs action queries item parts blocks prediction web_search_options plugins ' +
+  'mcp_servers context_management acknowledged_safety_checks pending_safety_checks function_call json url_citation ' +
+  'file_citation'
+).split(' ')) {
+  KEYS.add(key);
+}
+/** What stands below is no form's: nothing in it is an id or sealed, whatever it is called. */
+const FREE = new Set(['properties', 'parameters', 'input_schema', 'schema']);
+/** Where they are objects, somebody has filled them in: short numbers are texts as well. So is `metadata`. */
+const INPUTS = new Set(['input', 'arguments']);
+/** Where an address or encoded bytes stand and no prose. */
+const ADDRESSES = new Set('url image_url file_url video_url audio_url file_data data image mask b64_json'.split(' '));
+/** Lists of texts that are nobody's parts. */
+const APART = new Set(['documents']);
 const NOT_BY_USER = new Set(['assistant', 'system', 'developer', 'tool', 'function', 'model']);
 /** Members whose items or text are a user's unless a role says otherwise. */
 const OF_USERS = new Set(['messages', 'input', 'prompt', 'query', 'documents', 'suffix']);
@@ -60,14 +80,24 @@ const OF_USERS = new Set(['messages', 'input', 'prompt', 'query', 'documents', '
 /** Shorter ones are settings and counts. */
 const LONG_NUMBER = 1e7;
 
-type Holder = Record<string, unknown> | unknown[];
+/** Where a value stands. */
+interface Place {
+  byUser: boolean;
+  /** `form`: the members mean what the forms say; `free`: they are somebody's own; `values`: and so are all numbers. */
+  kind: 'form' | 'free' | 'values';
+}
 
 /** Visits one top-level member of a body; returns its value, changed in place where the visitor wants it. */
 export function visitMember(key: string, value: unknown, visitor: TextVisitor): unknown {
   if (CONTROL.has(key)) return value;
   const holder = { [key]: value };
-  new Walk(visitor).member(holder, key, OF_USERS.has(key));
+  new Walk(visitor).member(holder, key, { byUser: OF_USERS.has(key), kind: 'form' });
   return holder[key];
+}
+
+/** The same for its name, which is a text unless it is one of the forms'. */
+export function visitName(key: string, visitor: TextVisitor): string {
+  return CONTROL.has(key) || KEYS.has(key) ? key : visitor.text(key, OF_USERS.has(key));
 }
 
 class Walk {
@@ -77,54 +107,49 @@ class Walk {
     this.#visitor = visitor;
   }
 
-  member(holder: Record<string, unknown>, key: string, byUser: boolean): void {
+  member(holder: Record<string, unknown>, key: string, place: Place): void {
     const value = holder[key];
     if (typeof value === 'string') {
-      const text = this.#string(key, value, byUser);
+      const text = this.#string(key, value, place, holder);
       if (text !== value) holder[key] = text;
     } else {
-      const changed = this.#other(value, byUser);
+      const changed = this.#other(key, value, place);
       if (changed !== value) holder[key] = changed;
     }
   }
 
-  #other(value: unknown, byUser: boolean): unknown {
-    if (typeof value === 'number')
-      return Math.abs(value) < LONG_NUMBER ? value : this.#number(value, String(value), byUser);
+  #other(key: string, value: unknown, place: Place): unknown {
+    if (typeof value === 'number') {
+      const setting = place.kind !== 'values' && Math.abs(value) < LONG_NUMBER;
+      return setting ? value : this.#number(value, String(value), place);
+    }
     if (typeof value !== 'object' || value === null) return value;
-    if (Object.isFrozen(value) && 'rawJSON' in value) return this.#number(value, String(value.rawJSON), byUser);
-    this.#inside(value as Holder, byUser);
+    if (Object.isFrozen(value) && 'rawJSON' in value) return this.#number(value, String(value.rawJSON), place);
+    const within = below(key, value, place);
+    if (Array.isArray(value)) this.#list(value, within, APART.has(key));
+    else this.#object(value as Record<string, unknown>, within);
     return value;
   }
 
   /** Card and telephone numbers are also written as numbers. */
-  #number(value: unknown, digits: string, byUser: boolean): unknown {
+  #number(value: unknown, digits: string, { byUser }: Place): unknown {
     const text = this.#visitor.text(digits, byUser);
     return text === digits ? value : text;
   }
 
-  #inside(holder: Holder, byUser: boolean): void {
-    if (Array.isArray(holder)) this.#list(holder, byUser);
-    else this.#object(holder, byUser);
-  }
-
-  #list(list: unknown[], byUser: boolean): void {
-    this.#joinNeighbours(list, byUser);
+  #list(list: unknown[], place: Place, apart: boolean): void {
+    if (!apart) this.#joinNeighbours(list, place.byUser);
     for (let index = 0; index < list.length; index++) {
       const item = list[index];
-      if (typeof item === 'string') {
-        const text = this.#string('', item, byUser);
-        if (text !== item) list[index] = text;
-      } else {
-        const changed = this.#other(item, byUser);
-        if (changed !== item) list[index] = changed;
-      }
+      const changed = typeof item === 'string' ? this.#string('', item, place) : this.#other('', item, place);
+      if (changed !== item) list[index] = changed;
     }
   }
 
-  #object(holder: Record<string, unknown>, byUser: boolean): void {
+  #object(holder: Record<string, unknown>, place: Place): void {
     const { role } = holder;
-    const own = typeof role === 'string' ? byUser && !NOT_BY_USER.has(role) : byUser;
+    const others = typeof role === 'string' && place.byUser && NOT_BY_USER.has(role);
+    const own: Place = others ? { ...place, byUser: false } : place;
     for (const key in holder) {
       this.member(holder, key, own);
       if (!KEYS.has(key)) this.#key(holder, key, own);
@@ -132,7 +157,7 @@ class Walk {
   }
 
   /** A key with something in it that must go gets another name; its place among the others is lost. */
-  #key(holder: Record<string, unknown>, key: string, byUser: boolean): void {
+  #key(holder: Record<string, unknown>, key: string, { byUser }: Place): void {
     let name = this.#visitor.text(key, byUser);
     if (name === key) return;
     while (Object.hasOwn(holder, name)) name += '_';
@@ -140,54 +165,48 @@ class Walk {
     delete holder[key];
   }
 
-  #string(key: string, value: string, byUser: boolean): string {
+  #string(key: string, value: string, place: Place, holder?: Record<string, unknown>): string {
     if (value === '') return value;
     if (WORDED.has(key) && WORDS.has(value)) return value;
-    if (IDS.has(key) && ID.test(value)) return value;
-    if (value.startsWith('data:')) return this.#dataUrl(value, byUser);
-    if (SEALED.has(key) && BASE64.test(value)) {
-      return key === 'data' || key === 'file_data' ? this.#encoded(value, byUser) : value;
-    }
-    if (key === 'arguments' && value.includes('\\')) return this.#json(value, byUser);
-    return this.#visitor.text(value, byUser);
+    const { byUser, kind } = place;
+    const isForm = kind === 'form';
+    if (isForm && IDS.has(key) && ID.test(value)) return value;
+    const url = dataUrlOf(value);
+    if (url?.base64) return this.#dataUrl(url, isForm && ADDRESSES.has(key), byUser);
+    if (isForm && ENCODED.has(key)) return this.#file(value, holder, byUser);
+    if (isForm && SEALED.has(key) && BASE64.test(value)) return value;
+    return key === 'arguments' ? this.#arguments(value, byUser) : this.#visitor.text(value, byUser);
   }
 
-  /** Arguments are JSON, whose escapes would hide what they say. */
-  #json(text: string, byUser: boolean): string {
+  /** What is JSON stays JSON: a label with quotes in it, or a match across them, would end it early. */
+  #arguments(text: string, byUser: boolean): string {
     const visited = this.#visitor.text(text, byUser);
-    if (visited !== text) return visited;
-    let value: unknown;
-    try {
-      value = parseJson(text);
-    } catch {
-      return text;
-    }
-    const before = stringifyJson(value);
-    const holder = { value };
-    this.member(holder, 'value', byUser);
-    const after = stringifyJson(holder.value);
-    return after === before ? text : after;
+    return visited === text || !isJson(text) || isJson(visited) ? visited : stringifyJson({ redacted: visited });
   }
 
-  /** `data:text/plain;base64,...` says what its bytes say; of media nothing can be read. */
-  #dataUrl(url: string, byUser: boolean): string {
-    const comma = url.indexOf(',');
-    const head = url.slice(0, comma + 1);
-    if (comma === -1 || comma > 200 || !/;base64,$/i.test(head)) return this.#visitor.text(url, byUser);
-    const data = url.slice(comma + 1);
-    if (!BASE64.test(data)) return this.#visitor.text(url, byUser);
-    const visited = this.#visitor.text(head, byUser);
-    return visited + this.#encoded(data, byUser);
+  /**
+   * `data:text/plain;base64,...` says what its bytes say; of media nothing can be read.
+   * @param address it stands where nobody reads it as it is written
+   */
+  #dataUrl({ head, kind, data }: DataUrl, address: boolean, byUser: boolean): string {
+    if (address && BASE64.test(data)) return this.#visitor.text(head, byUser) + this.#encoded(data, kind, byUser);
+    const visited = this.#visitor.text(head + data, byUser);
+    return visited === head + data ? head + this.#encoded(data, kind, byUser) : visited;
   }
 
-  #encoded(data: string, byUser: boolean): string {
-    // Media show in their first bytes that they are no text.
-    if (!isText(Buffer.from(data.slice(0, 1_024), 'base64'), true)) return data;
-    const bytes = Buffer.from(data, 'base64');
-    if (!isText(bytes, false)) return data;
-    const text = bytes.toString('utf8');
-    const visited = this.#visitor.text(text, byUser);
-    return visited === text ? data : Buffer.from(visited).toString('base64');
+  /** Text where it says so, encoded otherwise, and both where that cannot be told. */
+  #file(data: string, holder: Record<string, unknown> | undefined, byUser: boolean): string {
+    const { type, media_type: kind } = holder ?? {};
+    const encoded = BASE64.test(data) && (type === undefined || ENCODED_TYPES.has(String(type)));
+    const visited = encoded ? data : this.#visitor.text(data, byUser);
+    return visited === data ? this.#encoded(data, typeof kind === 'string' ? kind : '', byUser) : visited;
+  }
+
+  #encoded(data: string, kind: string, byUser: boolean): string {
+    const attached = attachedText(data, kind);
+    if (attached === undefined) return data;
+    const visited = this.#visitor.text(attached.text, byUser);
+    return visited === attached.text ? data : attached.encode(visited);
   }
 
   /** Parts that hold nothing but text follow one another as one text for the model. */
@@ -214,15 +233,28 @@ class Walk {
   }
 }
 
-function textPart(value: unknown): { text: string } | undefined {
-  if (typeof value !== 'object' || value === null || !('text' in value) || 'role' in value) return undefined;
-  return typeof value.text === 'string' ? (value as { text: string }) : undefined;
+/** What a value's members are, by the name that it stands under. */
+function below(key: string, value: object, place: Place): Place {
+  if (place.kind === 'values') return place;
+  if (key === 'metadata' || (INPUTS.has(key) && !Array.isArray(value))) return { ...place, kind: 'values' };
+  const isOurs = key === '' || (KEYS.has(key) && !FREE.has(key));
+  return isOurs || place.kind === 'free' ? place : { ...place, kind: 'free' };
 }
 
-/** @param cut the bytes may end inside of a character */
-function isText(bytes: Buffer, cut: boolean): boolean {
-  let end = bytes.length;
-  if (cut) while (end > 0 && end > bytes.length - 4 && (bytes[end - 1]! & 0x80) !== 0) end -= 1;
-  const part = bytes.subarray(0, end);
-  return isUtf8(part) && !part.includes(0);
+/** A message is no part, though some services call its content so. */
+function textPart(value: unknown): { text: string } | undefined {
+  if (typeof value !== 'object' || value === null || !('text' in value) || typeof value.text !== 'string') {
+    return undefined;
+  }
+  const isMessage = 'role' in value && !('type' in value);
+  return isMessage ? undefined : (value as { text: string });
+}
+
+function isJson(text: string): boolean {
+  try {
+    parseJson(text);
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -9,8 +9,9 @@ import { applyEdits, type Edit, type JsonDocument, parseJson, readDocument, stri
 import type { FilterAction, FilterDirection, Rules } from '../settings.ts';
 import type { Way } from '../store.ts';
 import { BUILTINS, type BuiltinSlug } from './builtins.ts';
-import { type TextVisitor, visitMember } from './document-texts.ts';
+import { type TextVisitor, visitMember, visitName } from './document-texts.ts';
 import { nativeModule } from './engine.ts';
+import { undone } from './escapes.ts';
 import { Effort, MAX_MATCHES, PatternSet, tooMuch } from './patterns.ts';
 import { type Places, placesOf } from './places.ts';
 import { type Reading, Readings, type Span } from './reading.ts';
@@ -20,6 +21,8 @@ const MAX_TEXT = 16 * 1024 * 1024;
 /** Matches that a refusal quotes, and how much of each. */
 const QUOTED = 10;
 const QUOTED_LENGTH = 100;
+/** Escapes within escapes of another kind, such as those of a program in an address. */
+const DEEPEST = 3;
 const DEFAULT_LABEL = '[REDACTED]';
 
 /** One filter as it applies. */
@@ -81,7 +84,10 @@ export class Filters {
   screen(document: JsonDocument, clock: Clock): Screened {
     const found = new Found(this, new Effort(clock));
     const { exact } = document;
-    for (const { key } of document.members) visitMember(key, exact[key], found);
+    for (const { key } of document.members) {
+      visitName(key, found);
+      visitMember(key, exact[key], found);
+    }
     const hits = [...found.counts].map(([filter, matches]) => ({ filter, matches }));
     if (hits.some(({ filter }) => filter.action === 'block')) throw new BlockedByFilter(hits, found.quotes);
     if (!hits.some(({ filter }) => filter.action === 'redact')) return { document, hits };
@@ -99,13 +105,23 @@ export class Filters {
       const value = parseJson(before);
       const written = stringifyJson(value);
       const json = stringifyJson(visitMember(key, value, visitor));
-      if (json !== written) edits.push({ key, json });
+      const name = visitName(key, visitor);
+      if (name !== key) edits.push({ key, json: undefined }, { key: name, json });
+      else if (json !== written) edits.push({ key, json });
     }
     return edits.length === 0 ? document : readDocument(applyEdits(document, edits));
   }
 
-  /** Where in a text the filters match. */
-  matches(text: string, byUser: boolean, effort: Effort): Match[] {
+  /** Where in a text the filters match, also as what its escapes stand for. @param depth of escapes within escapes */
+  matches(text: string, byUser: boolean, effort: Effort, depth = 0): Match[] {
+    const matches = this.#matchesOf(text, byUser, effort);
+    const unescaped = depth < DEEPEST ? undone(text) : undefined;
+    if (unescaped === undefined) return matches;
+    const further = this.matches(unescaped.text, byUser, effort, depth + 1);
+    return eachOnce([...matches, ...further.map(({ filter, ...span }) => ({ filter, ...unescaped.original(span) }))]);
+  }
+
+  #matchesOf(text: string, byUser: boolean, effort: Effort): Match[] {
     const matches: Match[] = [];
     const readings = new Readings(text);
     const { hidden } = readings;
@@ -124,9 +140,10 @@ export class Filters {
     }
     if (this.#set === undefined) return matches;
     this.#addPatterns(matches, { text, original: (span) => span, reached: (at) => at }, effort);
-    if (!readings.ascii && readings.plain.text !== text) this.#addPatterns(matches, readings.plain, effort);
+    if (readings.ascii || (readings.plain.text === text && hidden === undefined)) return matches;
+    if (readings.plain.text !== text) this.#addPatterns(matches, readings.plain, effort);
     if (hidden !== undefined) this.#addPatterns(matches, hidden, effort);
-    return matches;
+    return eachOnce(matches);
   }
 
   #addPatterns(matches: Match[], reading: Reading, effort: Effort): void {
@@ -148,6 +165,19 @@ class SharedPlaces {
       return find(text, this.#places);
     };
   }
+}
+
+/** What is found in several readings of a text is one match. */
+function eachOnce(matches: readonly Match[]): Match[] {
+  if (matches.length < 2) return [...matches];
+  const known = new Map<Filter, Set<string>>();
+  return matches.filter(({ filter, start, end }) => {
+    const places = known.get(filter) ?? new Set();
+    known.set(filter, places);
+    const isNew = !places.has(`${start} ${end}`);
+    places.add(`${start} ${end}`);
+    return isNew;
+  });
 }
 
 function add(matches: Match[], filter: Filter, spans: readonly Span[], reading: Reading): void {

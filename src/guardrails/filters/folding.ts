@@ -6,7 +6,8 @@ import { barely, plainly } from './look-alikes.ts';
 import type { Reading, Span } from './reading.ts';
 import { clear, unitsOf } from './units.ts';
 
-const UNSEEN = /^[\p{Default_Ignorable_Code_Point}\p{Cf}]$/u;
+/** Control characters of ASCII are seen to elsewhere (`escapes.ts`), and U+0085 is white space. */
+const UNSEEN = /^[\p{Default_Ignorable_Code_Point}\p{Cf}\u0080-\u0084\u0086-\u009f]$/u;
 const MARK = /^\p{M}$/u;
 /** Below it nothing joins what stands before. */
 const FIRST_MARK = 0x300;
@@ -33,15 +34,21 @@ function traitsOf(codePoint: number): number {
 /** Clusters that the rules were asked about, so that they are not asked again. */
 const REMEMBERED = 4_096;
 
+const READS_AS = 0xffff;
+const JOINS_NONE = 0x10000;
+
 class Table {
   readonly #rules: (cluster: string) => string;
   readonly #known = new Map<string, string>();
-  /** By UTF-16 unit: the one that it reads as; 0 where that is not known, or is not one unit. */
-  readonly single = new Uint16Array(65_536);
+  /**
+   * By UTF-16 unit: the one that it reads as, 0 where that is not known or is not one unit; and `JOINS_NONE` for what is known not
+   * to join what stands before.
+   */
+  readonly units = new Uint32Array(65_536);
 
   constructor(rules: (cluster: string) => string) {
     this.#rules = rules;
-    for (let code = 1; code < 128; code++) this.single[code] = code;
+    for (let code = 0; code < FIRST_MARK; code++) this.units[code] = JOINS_NONE | (code < 128 ? code : 0);
   }
 
   fold(cluster: string): string {
@@ -55,8 +62,6 @@ class Table {
 }
 
 const tables = new Map<'plain' | 'skeleton', Table>();
-/** By UTF-16 unit: 1 for a character that is known to join none. */
-let joinsNone: Uint8Array | undefined;
 
 function tableOf(kind: 'plain' | 'skeleton'): Table {
   let table = tables.get(kind);
@@ -79,7 +84,6 @@ class Folding {
   readonly #raw: string;
   readonly #table: Table;
   readonly #units: Uint16Array;
-  readonly #joinsNone: Uint8Array;
   readonly #changes = new Changes();
   #result: Uint16Array;
   /** Of the result. */
@@ -87,10 +91,8 @@ class Folding {
   #differs = false;
 
   constructor(raw: string, table: Table) {
-    joinsNone ??= new Uint8Array(65_536);
     this.#raw = raw;
     this.#table = table;
-    this.#joinsNone = joinsNone;
     this.#units = unitsOf(raw);
     this.#result = raw.length <= ordinary.length ? ordinary : new Uint16Array(raw.length);
   }
@@ -111,22 +113,25 @@ class Folding {
   /** @returns the first place at or behind `at` that the table does not tell */
   #copySingles(at: number): number {
     const units = this.#units;
-    const none = this.#joinsNone;
-    const { single } = this.#table;
+    const table = this.#table.units;
     const result = this.#result;
     const end = this.#raw.length;
     let length = this.#length;
     let differences = 0;
     let place = at;
+    let unit = units[place]!;
+    let known = table[unit]!;
     while (place < end) {
-      const unit = units[place]!;
-      const reads = single[unit]!;
       const next = units[place + 1]!;
-      if (reads === 0 || (next >= FIRST_MARK && none[next] === 0)) break;
+      const nextKnown = table[next]!;
+      const reads = known & READS_AS;
+      if (reads === 0 || nextKnown < JOINS_NONE) break;
       differences |= reads ^ unit;
       result[length] = reads;
       length += 1;
       place += 1;
+      unit = next;
+      known = nextKnown;
     }
     this.#length = length;
     if (differences !== 0) this.#differs = true;
@@ -150,7 +155,7 @@ class Folding {
     const reads = unseen ? '' : code < 0x80 ? character : this.#table.fold(character);
     this.#write(at, end, reads, true);
     if (reads.length === 1 && isCharacter(code) && (traitsOf(code) & JOINS) === 0) {
-      this.#table.single[code] = reads.charCodeAt(0);
+      this.#table.units[code] = (this.#table.units[code]! & JOINS_NONE) | reads.charCodeAt(0);
     }
     return end;
   }
@@ -160,7 +165,7 @@ class Folding {
     if (end === raw.length || raw.charCodeAt(end) < FIRST_MARK) return true;
     const next = raw.codePointAt(end)!;
     if ((traitsOf(next) & JOINS) !== 0) return false;
-    if (isCharacter(next)) this.#joinsNone[next] = 1;
+    if (isCharacter(next)) this.#table.units[next]! |= JOINS_NONE;
     return true;
   }
 
@@ -207,7 +212,7 @@ function isCharacter(codePoint: number): boolean {
 }
 
 /** Pieces of a text whose places in the result do not say where they come from. */
-class Changes {
+export class Changes {
   /** By change: its place in the original, and in the result. */
   readonly #starts: number[] = [];
   readonly #ends: number[] = [];

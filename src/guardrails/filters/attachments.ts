@@ -1,0 +1,107 @@
+/** What files that stand in a body as base64 or as an address of data (RFC 2397) say, where they are text. */
+import { isUtf8 } from 'node:buffer';
+
+/** How the bytes of a text were read, and are to be written. */
+type Encoding = 'utf8' | 'utf16le' | 'utf16be';
+
+export interface AttachedText {
+  readonly text: string;
+  /** The same kind of file with another text, in base64. */
+  encode(text: string): string;
+}
+
+const SAMPLE = 1_024;
+const TEXTUAL = /^(?:text\/|application\/(?:[\w.+-]*(?:json|xml|yaml|javascript|sql|csv|toml|x-sh)|rtf))/i;
+const UNTOLD = /^(?:application\/octet-stream\b|[;\s]|$)/i;
+/** Files of their own kind, though some of their bytes are ASCII. */
+const DOCUMENT = '%PDF-';
+/** Of the bytes of a text without a known kind. */
+const LEAST_PRINTABLE = 0.7;
+const LEAST_ZEROS = 0.2;
+
+/**
+ * @param data base64, however it is broken into lines and padded
+ * @param kind its media type, as far as that is told
+ * @returns undefined for media
+ */
+export function attachedText(data: string, kind: string): AttachedText | undefined {
+  // Media show in their first bytes that they are no text.
+  if (encodingOf(bytesOf(data.slice(0, SAMPLE)), kind, true) === undefined) return undefined;
+  const bytes = bytesOf(data);
+  const encoding = encodingOf(bytes, kind, false);
+  if (encoding === undefined) return undefined;
+  return {
+    text: encoding === 'utf8' ? bytes.toString('utf8') : swapped(bytes, encoding).toString('utf16le'),
+    encode: (text) =>
+      (encoding === 'utf8' ? Buffer.from(text) : swapped(Buffer.from(text, 'utf16le'), encoding)).toString('base64'),
+  };
+}
+
+/** Several pieces, each with padding of its own, follow one another. */
+function bytesOf(data: string): Buffer {
+  const pieces = data.split(/=+/);
+  if (pieces.length <= 2) return Buffer.from(pieces[0]!, 'base64');
+  return Buffer.concat(pieces.map((piece) => Buffer.from(piece, 'base64')));
+}
+
+/** @param cut the bytes may end inside of a character */
+function encodingOf(bytes: Buffer, kind: string, cut: boolean): Encoding | undefined {
+  if (bytes.length >= 2 && bytes[0] === 0xff && bytes[1] === 0xfe) return 'utf16le';
+  if (bytes.length >= 2 && bytes[0] === 0xfe && bytes[1] === 0xff) return 'utf16be';
+  const textual = TEXTUAL.test(kind);
+  if (!textual && bytes.toString('latin1', 0, DOCUMENT.length) === DOCUMENT) return undefined;
+  const part = cut ? withoutHalf(bytes) : bytes;
+  const zeros = part.includes(0);
+  if (!zeros && isUtf8(part)) return 'utf8';
+  if (!textual && !UNTOLD.test(kind)) return undefined;
+  const { even, odd, printable } = shares(part.subarray(0, SAMPLE));
+  if (odd > LEAST_ZEROS && even < odd) return 'utf16le';
+  if (even > LEAST_ZEROS && odd < even) return 'utf16be';
+  // What is no UTF-8 is read as far as it is.
+  return textual || printable >= LEAST_PRINTABLE ? 'utf8' : undefined;
+}
+
+function withoutHalf(bytes: Buffer): Buffer {
+  let end = bytes.length;
+  while (end > 0 && end > bytes.length - 4 && (bytes[end - 1]! & 0x80) !== 0) end -= 1;
+  return bytes.subarray(0, end);
+}
+
+/** Of zeros at places of either kind, and of printable bytes. */
+function shares(bytes: Buffer): { even: number; odd: number; printable: number } {
+  const zeros = [0, 0];
+  let printable = 0;
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at]!;
+    if (byte === 0) zeros[at % 2]! += 1;
+    else if ((byte >= 0x20 && byte < 0x7f) || (byte >= 9 && byte <= 13)) printable += 1;
+  }
+  const length = Math.max(1, bytes.length);
+  return { even: (2 * zeros[0]!) / length, odd: (2 * zeros[1]!) / length, printable: printable / length };
+}
+
+function swapped(bytes: Buffer, encoding: Encoding): Buffer {
+  if (encoding !== 'utf16be') return bytes;
+  return Buffer.from(bytes.subarray(0, bytes.length - (bytes.length % 2))).swap16();
+}
+
+const DATA_URL = /^data:/i;
+const BASE64_HEAD = /;\s*base64\s*,$/i;
+const LONGEST_HEAD = 200;
+
+export interface DataUrl {
+  /** `data:text/plain;base64,` */
+  readonly head: string;
+  readonly kind: string;
+  readonly data: string;
+  readonly base64: boolean;
+}
+
+export function dataUrlOf(text: string): DataUrl | undefined {
+  if (!DATA_URL.test(text)) return undefined;
+  const comma = text.indexOf(',');
+  if (comma === -1 || comma > LONGEST_HEAD) return undefined;
+  const head = text.slice(0, comma + 1);
+  const kind = head.slice('data:'.length, -1);
+  return { head, kind, data: text.slice(comma + 1), base64: BASE64_HEAD.test(head) };
+}

@@ -1,0 +1,130 @@
+/**
+ * Characters written as something else that models read as easily: escapes of JSON and of programs, entities of HTML,
+ * percent signs of addresses, tag characters, and text with control characters in it. Also escapes of escapes, as JSON in JSON has
+ * them.
+ */
+import { Changes } from './folding.ts';
+import { tooMuch } from './patterns.ts';
+import type { Reading } from './reading.ts';
+
+const NAMED: Readonly<Record<string, string>> = {
+  amp: '&',
+  lt: '<',
+  gt: '>',
+  quot: '"',
+  apos: "'",
+  nbsp: ' ',
+  tab: '\t',
+  newline: '\n',
+  commat: '@',
+  period: '.',
+  comma: ',',
+  colon: ':',
+  semi: ';',
+  hyphen: '-',
+  dash: '-',
+  minus: '-',
+  sol: '/',
+  bsol: '\\',
+  lowbar: '_',
+  num: '#',
+  plus: '+',
+  equals: '=',
+  excl: '!',
+  quest: '?',
+  dollar: '$',
+  percnt: '%',
+  lpar: '(',
+  rpar: ')',
+  shy: '',
+  zwj: '',
+  zwnj: '',
+};
+/** What a letter behind a backslash stands for, where that is neither itself nor a number. */
+const LETTERS: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', '"': '"', '/': '/' };
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is sought.
+const CONTROL = /[\x00-\x08\x0e-\x1f\x7f]/;
+/** A run of backslashes is one, as each further level of JSON doubles them. */
+const BACKSLASHES = String.raw`(?<!\\)\\+`;
+const ESCAPE = new RegExp(
+  [
+    String.raw`${BACKSLASHES}u\{0{0,4}(?<braced>[0-9a-f]{1,6})\}`,
+    `${BACKSLASHES}(?:u(?<unit>[0-9a-f]{4})|x(?<byte>[0-9a-f]{2}))`,
+    `${BACKSLASHES}(?<letter>[nrt"/])`,
+    '&(?:amp;)*#0{0,8}(?<decimal>[0-9]{1,7});?',
+    '&(?:amp;)*#x0{0,8}(?<hex>[0-9a-f]{1,6});?',
+    `&(?:amp;)*(?<name>${Object.keys(NAMED).join('|')});`,
+    '(?<percents>(?:%(?:25)*[0-9a-f]{2}){1,1000})',
+    String.raw`(?<tag>[\u{e0020}-\u{e007e}])`,
+    `(?<control>${CONTROL.source}+)`,
+  ].join('|'),
+  'giu',
+);
+const PERCENT = /%(?:25)*([0-9a-f]{2})/gi;
+const CONTROLS = [...Array(0x20).keys(), 0x7f]
+  .map((code) => String.fromCharCode(code))
+  .filter((one) => CONTROL.test(one));
+/** From here on seeking each of them by itself is faster. */
+const LONG = 128;
+
+/** Of one text. */
+const MOST = 250_000;
+
+/**
+ * undefined where nothing is written so, for which a text is only searched for single characters.
+ * @throws GatewayError 413 for more escapes than can be kept
+ */
+export function undone(raw: string): Reading | undefined {
+  if (!mayHold(raw)) return undefined;
+  const changes = new Changes();
+  let count = 0;
+  let text = '';
+  let copied = 0;
+  const put = (start: number, end: number, meaning: string): void => {
+    text += raw.slice(copied, start);
+    changes.add(start, end, text.length, text.length + meaning.length);
+    text += meaning;
+    copied = end;
+    if (++count > MOST) throw tooMuch();
+  };
+  ESCAPE.lastIndex = 0;
+  for (let match = ESCAPE.exec(raw); match !== null; match = ESCAPE.exec(raw)) {
+    const groups = match.groups!;
+    if (groups.percents !== undefined) putPercents(put, match[0], match.index);
+    else put(match.index, match.index + match[0].length, meaningOf(groups));
+  }
+  return copied === 0 ? undefined : changes.reading(raw, text + raw.slice(copied));
+}
+
+function mayHold(raw: string): boolean {
+  if (raw.includes('%') || raw.includes('\\') || raw.includes('&') || raw.includes('\u{db40}')) return true;
+  return raw.length < LONG ? CONTROL.test(raw) : CONTROLS.some((one) => raw.includes(one));
+}
+
+function meaningOf(groups: Record<string, string | undefined>): string {
+  const { braced, unit, byte, letter, decimal, hex, name, tag, control } = groups;
+  if (control !== undefined) return '';
+  if (unit !== undefined || byte !== undefined) return String.fromCharCode(Number.parseInt((unit ?? byte)!, 16));
+  if (letter !== undefined) return LETTERS[letter.toLowerCase()]!;
+  if (name !== undefined) return NAMED[name.toLowerCase()]!;
+  if (tag !== undefined) return String.fromCharCode(tag.codePointAt(0)! - 0xe0000);
+  const codePoint = decimal === undefined ? Number.parseInt((braced ?? hex)!, 16) : Number(decimal);
+  return codePoint > 0x10ffff ? '' : String.fromCodePoint(codePoint);
+}
+
+/** Bytes of UTF-8. Those of ASCII keep a place of their own. */
+function putPercents(put: (start: number, end: number, meaning: string) => void, run: string, from: number): void {
+  const bytes = [...run.matchAll(PERCENT)].map((match) => ({
+    byte: Number.parseInt(match[1]!, 16),
+    start: from + match.index,
+    end: from + match.index + match[0].length,
+  }));
+  for (let at = 0; at < bytes.length; ) {
+    let next = at + 1;
+    if (bytes[at]!.byte >= 0x80) while (next < bytes.length && bytes[next]!.byte >= 0x80) next += 1;
+    const piece = Buffer.from(bytes.slice(at, next).map(({ byte }) => byte)).toString('utf8');
+    put(bytes[at]!.start, bytes[next - 1]!.end, piece);
+    at = next;
+  }
+}
