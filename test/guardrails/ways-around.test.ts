@@ -243,3 +243,60 @@ for (const [name, table] of Object.entries({ IN_PLACES, IN_PIECES, ENCODED })) {
     await passed(await guarded(RULES), table);
   });
 }
+
+test('what is replaced in an escape, a name or a file leaves the rest as it was, and is found once', async () => {
+  const key = await guarded({
+    content_filters: [
+      { pattern: 'PRJ-[0-9]+', action: 'redact', label: '[X]' },
+      { pattern: 'é.bra', action: 'redact', label: '"' },
+      { pattern: 'zulu', action: 'flag' },
+    ],
+  });
+  const sent = sentTo(gateway, 'chat');
+  const utf16 = `data:text/plain;base64,${base64('\ufeffis PRJ-12', 'utf16le')}`;
+  const answer = await key.post(
+    ...chat(
+      [
+        user([
+          text('&#80;RJ-1&#50; and 5% of \\u0050RJ-3\\n, zulu \\u007aulu'),
+          text(' PRJ-\u000745 é①bra'),
+          { type: 'file', file: { filename: 'PRJ-6.txt', file_data: utf16 } },
+        ]),
+        ...call(`{"a":"${escaped('PRJ-7')}","n":9007199254740993}`).slice(1),
+        ...call('{"b":"ézbra"}').slice(1),
+      ],
+      { 'PRJ-8': 71, plain: 1 },
+    ),
+  );
+  assert.equal(answer.status, 200, JSON.stringify(answer.body));
+  const [body] = sent();
+  const [first, second, { file }] = body.messages[0].content;
+  assert.equal(first.text, '[X] and 5% of [X]\\n, zulu \\u007aulu');
+  assert.equal(second.text, ' [X] "');
+  assert.equal(file.filename, '[X].txt');
+  assert.equal(Buffer.from(file.file_data.split(',')[1], 'base64').toString('utf16le'), '\ufeffis [X]');
+  assert.equal(body.messages[1].tool_calls[0].function.arguments, '{"a":"[X]","n":9007199254740993}');
+  assert.deepEqual(JSON.parse(body.messages[3].tool_calls[0].function.arguments), { redacted: '{"b":"""}' });
+  assert.match(gateway.upstream.requests('chat').at(-1)!.body.toString(), /"\[X\]":71/);
+  const flagged = await key.post(...said('zulu é ①'), { 'x-svc-metadata': 'enabled' });
+  assert.equal(flagged.body.svc_metadata.pipeline[0].data.matches, 1);
+});
+
+test('token ids are refused where a filter blocks or replaces, as nothing can be found in them', async () => {
+  const strict = await guarded({ content_filters: [{ pattern: 'x', action: 'redact' }] });
+  const noting = await guarded({ content_filters: [{ pattern: 'x', action: 'flag' }] });
+  for (const [path, member] of [
+    ['/embeddings', 'input'],
+    ['/completions', 'prompt'],
+  ] as const) {
+    for (const ids of [
+      [1, 2],
+      [[1, 2], [3]],
+    ]) {
+      const refused = await strict.post(path, { model: 'test/chat', [member]: ids });
+      assert.equal(refused.status, 403, JSON.stringify(refused.body));
+      assert.match(refused.body.error.message, /^(prompt|input): token ids cannot/);
+      assert.notEqual((await noting.post(path, { model: 'test/chat', [member]: ids })).status, 403);
+    }
+  }
+});

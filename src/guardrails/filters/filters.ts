@@ -84,6 +84,7 @@ export class Filters {
   screen(document: JsonDocument, clock: Clock): Screened {
     const found = new Found(this, new Effort(clock));
     const { exact } = document;
+    this.#refuseTokens(exact);
     for (const { key } of document.members) {
       visitName(key, found);
       visitMember(key, exact[key], found);
@@ -92,6 +93,18 @@ export class Filters {
     if (hits.some(({ filter }) => filter.action === 'block')) throw new BlockedByFilter(hits, found.quotes);
     if (!hits.some(({ filter }) => filter.action === 'redact')) return { document, hits };
     return { document: this.#redacted(document, new Effort(clock)), hits };
+  }
+
+  /** Texts that are sent as the numbers of their tokens, which every model counts in its own way. */
+  #refuseTokens({ prompt, input }: Record<string, unknown>): void {
+    if (![prompt, input].some(holdsNumbers)) return;
+    if ([...this.#builtins, ...this.#patterns].every(({ action }) => action === 'flag')) return;
+    const path = holdsNumbers(prompt) ? 'prompt' : 'input';
+    throw new GatewayError(
+      'permission_denied',
+      `${path}: token ids cannot be looked through by the filters of this key's guardrails; send text`,
+      { path },
+    );
   }
 
   #redacted(document: JsonDocument, effort: Effort): JsonDocument {
@@ -165,6 +178,11 @@ class SharedPlaces {
       return find(text, this.#places);
     };
   }
+}
+
+/** Of one text or of several. */
+function holdsNumbers(value: unknown): boolean {
+  return Array.isArray(value) && value.some((item) => typeof item === 'number' || holdsNumbers(item));
 }
 
 /** What is found in several readings of a text is one match. */
