@@ -39,7 +39,7 @@ export class Candidates {
     const look = new Look(bytes, text.length, this.#buckets, this.#count - this.#always.length);
     this.#sieve.walk(bytes, text.length, look);
     clear(bytes, text.length);
-    if (look.found.size === 0) return this.#always;
+    if (look.found === undefined) return this.#always;
     return [...this.#always, ...look.found].sort((a, b) => a - b);
   }
 }
@@ -63,7 +63,8 @@ function windowOf({ sets, offset }: Sought): Window['sets'] {
 }
 
 class Look implements SieveVisitor {
-  readonly found = new Set<number>();
+  /** Made with the first, as most texts have none. */
+  found: Set<number> | undefined;
   readonly #bytes: Uint8Array;
   readonly #length: number;
   readonly #buckets: readonly (readonly Sought[])[];
@@ -79,10 +80,12 @@ class Look implements SieveVisitor {
   at(start: number, buckets: number): boolean {
     for (let left = buckets; left !== 0; left &= left - 1) {
       for (const sought of this.#buckets[31 - Math.clz32(left & -left)]!) {
-        if (!this.found.has(sought.pattern) && this.#stands(sought, start)) this.found.add(sought.pattern);
+        if (this.found?.has(sought.pattern) || !this.#stands(sought, start)) continue;
+        this.found ??= new Set();
+        this.found.add(sought.pattern);
       }
     }
-    return this.found.size === this.#most;
+    return this.found?.size === this.#most;
   }
 
   #stands({ sets, offset }: Sought, window: number): boolean {

@@ -155,7 +155,8 @@ test('looking only where something may begin finds what looking everywhere does'
   );
 });
 
-const UNSEEN = /^[\p{Default_Ignorable_Code_Point}\p{Cf}]$/u;
+/** Control characters beyond ASCII as well, but for the end of a line. */
+const UNSEEN = /^[\p{Default_Ignorable_Code_Point}\p{Cf}\u0080-\u0084\u0086-\u009f]$/u;
 
 /** Reading character by character, with the origin of every unit. */
 function plainReading(raw: string, fold: (cluster: string) => string): { text: string; origins: Span[] } {

@@ -130,10 +130,13 @@ export function placesOf(text: string, ascii?: boolean): Places {
   return places;
 }
 
+/** Most texts have none, and many are short. */
+const NOWHERE: readonly number[] = [];
+
 class Noted implements Places, SieveVisitor {
-  readonly tokens: number[] = [];
-  readonly assigned: number[] = [];
-  readonly injections: number[] = [];
+  tokens = NOWHERE;
+  assigned = NOWHERE;
+  injections = NOWHERE;
   digits = 0;
   #together = 0;
   #lastDigit = -1 - WIDEST_GAP;
@@ -150,14 +153,20 @@ class Noted implements Places, SieveVisitor {
       this.digits = Math.max(this.digits, this.#together);
       this.#lastDigit = at;
     }
-    if ((buckets & MARK) !== 0) this.injections.push(at);
+    if ((buckets & MARK) !== 0) this.injections = withPlace(this.injections, at);
     if ((buckets & ~(DIGIT | MARK)) === 0) return false;
     const begins = beginningsAt(this.#bytes, at);
-    if ((begins & TOKEN_BITS) !== 0) this.tokens.push(at);
-    if ((begins & ASSIGNED_BITS) !== 0) this.assigned.push(at);
-    if ((begins & INJECTION_BITS) !== 0) this.injections.push(at);
+    if ((begins & TOKEN_BITS) !== 0) this.tokens = withPlace(this.tokens, at);
+    if ((begins & ASSIGNED_BITS) !== 0) this.assigned = withPlace(this.assigned, at);
+    if ((begins & INJECTION_BITS) !== 0) this.injections = withPlace(this.injections, at);
     return false;
   }
+}
+
+function withPlace(places: readonly number[], at: number): readonly number[] {
+  if (places === NOWHERE) return [at];
+  (places as number[]).push(at);
+  return places;
 }
 
 function beginningsAt(bytes: Uint8Array, at: number): number {
