@@ -16,6 +16,7 @@ import { type Ended, tellEnded } from './listener.ts';
 import { routingMetadata } from './metadata.ts';
 import { type Metered, withLosses } from './meter.ts';
 import { costOf, failureFields, keepSession, observe, responseOf } from './observe.ts';
+import { settleTokens } from './pace.ts';
 import type { InferenceParts } from './parts.ts';
 import { Race } from './race.ts';
 import { rowOf, withHits } from './record.ts';
@@ -333,6 +334,7 @@ export class Call implements AttemptOwner, Interruptible {
       generationMs: this.#parts.clock.monotonic() - startedAt,
     });
     this.#generation!.settle(row);
+    settleTokens(this.#request, row);
     this.#request.sink.entered?.(row);
     this.#ended = { row, said: attempt?.transcript, error: outcome.error };
   }

@@ -4,6 +4,7 @@
  */
 import type { Caller } from '../access/index.ts';
 import type { Clock } from '../base/clock.ts';
+import type { Endpoint } from '../catalog/index.ts';
 import type { Usage } from '../formats/conversation/conversation.ts';
 import {
   compileLimits,
@@ -15,7 +16,7 @@ import {
   type Standing,
 } from '../rate-limits/index.ts';
 import type { AcceptedRequest } from './request.ts';
-import type { TokenBound } from './task.ts';
+import type { Task, TokenBound } from './task.ts';
 
 /** For keys and workspaces that say nothing themselves, as configured now. */
 export interface RateDefaults {
@@ -66,11 +67,15 @@ export function admit(
 }
 
 /** From now on the request's tokens count, its answer tells what is left, and its row settles what was held. */
-export function attend<R extends AcceptedRequest>(request: R, standing: Standing): R {
-  const settled: R = { ...request, standing, answerHeaders: { ...request.answerHeaders, ...standing.headers } };
-  if (!standing.countsTokens) return settled;
-  const listener = { ended: ({ row }: { row: { usage: Usage | null } }) => standing.settle(tokensOf(row.usage)) };
-  return { ...settled, listeners: [...(request.listeners ?? []), listener] };
+export function attend(request: AcceptedRequest, standing: Standing): void {
+  request.standing = standing;
+  const { headers } = standing;
+  request.answerHeaders = request.answerHeaders === undefined ? headers : { ...request.answerHeaders, ...headers };
+}
+
+/** Called with the row as it is entered. */
+export function settleTokens({ standing }: Pick<AcceptedRequest, 'standing'>, row: { usage: Usage | null }): void {
+  standing?.settle(tokensOf(row.usage));
 }
 
 /** All that was read and written, from a cache or not. */
@@ -80,34 +85,43 @@ function tokensOf(usage: Usage | null): number {
 }
 
 interface TokensToHold {
+  task: Pick<Task, 'tokens' | 'countPrompt'>;
+  endpoint: Endpoint;
+  /** The output cap that stands already. */
+  cap: number | undefined;
   /** What earlier attempts of the request may have used. */
   earlier: number;
-  /** @param promptTokens as counted; absent: no token is shorter than a byte */
-  bound(promptTokens?: number): TokenBound;
-  /** Asked where bytes do not fit. */
-  count(): Promise<number | undefined> | undefined;
-  now(): number;
+  clock: Pick<Clock, 'now'>;
 }
 
 /**
  * Holds what an attempt could use, beside what earlier ones may have; yields the smaller output cap that a nearly used
- * limit leaves. Rejects with GatewayError 429.
+ * limit leaves. Without a promise away from every limit. Rejects with GatewayError 429.
  */
-export async function holdTokens(
+export function holdTokens(standing: Standing, wish: TokensToHold): undefined | Promise<number | undefined> {
+  // No token is shorter than a byte.
+  const known = wish.task.tokens(wish.endpoint, wish.cap);
+  const refusal = standing.hold(wish.earlier + known.most);
+  return refusal && holdFewer(standing, wish, known, refusal);
+}
+
+async function holdFewer(
   standing: Standing,
-  { earlier, bound, count, now }: TokensToHold,
+  { task, endpoint, cap, earlier, clock }: TokensToHold,
+  byBytes: TokenBound,
+  answer: RateRefusal | Promise<RateRefusal | undefined>,
 ): Promise<number | undefined> {
-  let known = bound();
-  let refusal = await standing.hold(earlier + known.most);
+  let known = byBytes;
+  let refusal = await answer;
   if (!refusal) return undefined;
-  const counted = await count();
+  const counted = await task.countPrompt?.(endpoint);
   if (counted !== undefined) {
-    known = bound(counted);
+    known = task.tokens(endpoint, cap, counted);
     refusal = await standing.hold(earlier + known.most);
     if (!refusal) return undefined;
   }
   // What is held stays held, so that it is left as well.
   const smaller = known.within(refusal.remaining + standing.heldTokens - earlier);
   if (smaller !== undefined && !(await standing.hold(earlier + smaller.tokens))) return smaller.capOutputTokens;
-  throw rateLimitError(refusal, now());
+  throw rateLimitError(refusal, clock.now());
 }

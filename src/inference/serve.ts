@@ -60,8 +60,8 @@ async function behindGuardrails<R extends AcceptedRequest>(
     const { clock, pace } = parts;
     const counted = admit(request.caller, request.startedAt, pace, clock);
     const standing = counted instanceof Promise ? await counted : counted;
-    if (standing !== undefined) admitted = attend(request, standing);
-    admitted = guarded(admitted, asked, parts);
+    if (standing !== undefined) attend(request, standing);
+    admitted = guarded(request, asked, parts);
   } catch (thrown) {
     refuse(request, form, thrown, parts);
     return;

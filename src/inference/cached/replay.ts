@@ -8,6 +8,7 @@ import { type Renewal, renewedEvents } from '../../formats/conversation/renewal.
 import type { OpenGeneration } from '../../spend/index.ts';
 import { shuttingDown } from '../answer.ts';
 import { type Ended, tellEnded } from '../listener.ts';
+import { settleTokens } from '../pace.ts';
 import type { InferenceParts } from '../parts.ts';
 import { acceptedOf, cachedRowOf } from '../record.ts';
 import type { AcceptedRequest } from '../request.ts';
@@ -136,6 +137,7 @@ export class Replay implements Interruptible {
     const generationMs = this.#parts.clock.monotonic() - this.#startedAt;
     const row = cachedRowOf(this.#request, this.#task.apiType, this.#answer, { error, cancelled, generationMs });
     this.#generation!.settle(row);
+    settleTokens(this.#request, row);
     this.#request.sink.entered?.(row);
     this.#ended = { row, error };
   }
