@@ -11,6 +11,7 @@ import type { Changes, Database } from '../storage/database.ts';
 import { RENEW_MS, renewOwner, writeOwner } from '../storage/owner.ts';
 import { type ActivityQuery, type ActivitySum, sumActivity } from './activity/store.ts';
 import type { Budget, Charge, Refusal } from './budget.ts';
+import { sumLateRows } from './days/store.ts';
 import type { Accepted, Generation } from './generation.ts';
 import type {
   Attempt,
@@ -77,7 +78,7 @@ class Spending implements Spend {
   readonly #directory: string;
   #maintenance: Timer;
   #maintained = 0;
-  #letGoAt = 0;
+  #tidyAt = 0;
   #maintaining: Promise<void> | undefined;
   #closed = false;
   readonly #activity = new Line();
@@ -252,17 +253,18 @@ class Spending implements Spend {
         await this.ledger.inOrder(() => removeEmptyLeases(this.#database, this.#processId));
       }
       await replayDead(this.#journalsDir, this.#database, this.#clock, this.#log);
-      await this.#retain();
+      await this.#tidyRows();
     } catch (error) {
       this.#log.warn('maintenance of the ledger failed and is tried again', { error });
     }
     if (!this.#closed) this.#maintenance.refresh();
   }
 
-  async #retain(): Promise<void> {
+  async #tidyRows(): Promise<void> {
     const now = this.#clock.now();
-    if (now < this.#letGoAt) return;
-    this.#letGoAt = now + RETENTION_EVERY_MS;
+    if (now < this.#tidyAt) return;
+    this.#tidyAt = now + RETENTION_EVERY_MS;
+    await sumLateRows(this.#database);
     await letGo(this.#database, now, this.#retentionDays(), this.#log);
   }
 

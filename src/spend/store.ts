@@ -2,7 +2,7 @@
 import type { Nano } from '../base/money.ts';
 import type { Queryable } from '../storage/database.ts';
 import { INTERVALS, windowId } from './budget.ts';
-import { addToDays, DAY_KEYS, DAY_SUMS, type DaySum } from './days/store.ts';
+import { addToDays, DAY_COLUMNS, DAY_KEYS, DAY_SUMS, type DaySum } from './days/store.ts';
 import type { Entry, RowColumns } from './record.ts';
 
 const COLUMNS: readonly [name: keyof RowColumns, type: string][] = [
@@ -66,12 +66,10 @@ const TYPED = COLUMNS.map(([name, type]) => `"${name}" ${type}`).join(', ');
  */
 const INSERT_GENERATIONS = `
   WITH inserted AS (
-    INSERT INTO generations (${NAMES})
-    SELECT ${NAMES} FROM jsonb_to_recordset($1::jsonb) AS row(${TYPED})
+    INSERT INTO generations (${NAMES}, summed)
+    SELECT ${NAMES}, true FROM jsonb_to_recordset($1::jsonb) AS row(${TYPED})
     ON CONFLICT (id, created_at) DO NOTHING
-    RETURNING id, created_at, key_id, workspace_id, organization_id, model, endpoint_id, provider_name, input_tokens,
-      cache_read_tokens, cache_write_5m_tokens, cache_write_1h_tokens, output_tokens, reasoning_tokens, cost_nano,
-      byok_nano
+    RETURNING id, ${DAY_COLUMNS}
   )
   SELECT ${DAY_SUMS}, min(created_at) AS created_at, array_agg(id) AS ids
   FROM inserted

@@ -11,6 +11,7 @@ import { spendMigrations } from '../index.ts';
 import { enterBatch } from '../ledger.ts';
 import { letGo } from '../months/retention.ts';
 import { encodeRow } from '../record.ts';
+import { sumLateRows } from './store.ts';
 
 const DAY_MS = 86_400_000;
 const NEW_YEAR = Date.UTC(2027, 0, 1);
@@ -151,6 +152,51 @@ test('rows of the schema before days are in their days afterwards', async (t) =>
     { day: '2027-01-01', requests: 3 },
     { day: '2027-01-02', requests: 1 },
   ]);
+});
+
+/** As a process of a version before the sums by day enters rows: without a word about them. */
+async function enterAsBefore(database: Pick<Database, 'query'>, rows: readonly Generation[]): Promise<void> {
+  const written = rows.map((row) => JSON.parse(encodeRow(row)));
+  const columns = Object.keys(written[0])
+    .map((name) => `"${name}"`)
+    .join(', ');
+  await database.query(
+    `insert into generations (${columns}) select ${columns} from jsonb_populate_recordset(null::generations, $1::jsonb)`,
+    [JSON.stringify(written)],
+  );
+}
+
+test('rows that a process of an earlier version enters afterwards are added once, whoever looks for them', async (t) => {
+  const { database } = await freshDatabase(t, { migrations: spendMigrations });
+  const at = (createdAt: number, id: string) => sampleGeneration(sampleAccepted(id, { createdAt, keyId: 'key' }));
+  await enter(database, 'new', [at(NEW_YEAR - 1, 'new-1'), at(NEW_YEAR, 'new-2')]);
+  await enterAsBefore(database, [at(NEW_YEAR - 1, 'old-1'), at(NEW_YEAR + 1, 'old-2'), at(NEW_YEAR + DAY_MS, 'old-3')]);
+  await assert.rejects(assertAddsUp(database), 'the sums lack them');
+  const enterMore = enter(database, 'new', [at(NEW_YEAR + 2, 'new-3'), at(NEW_YEAR - 1, 'old-1')]);
+  await Promise.all([enterMore, ...Array.from({ length: 4 }, () => sumLateRows(database))]);
+  await assertAddsUp(database);
+  await sumLateRows(database);
+  await assertAddsUp(database);
+});
+
+test('rows that came between the first sums and the day from which rows tell whether they are in them are summed', async (t) => {
+  const target = await emptyDatabase(
+    t,
+    spendMigrations.filter(({ name }) => name < '0026'),
+  );
+  const client = await connectOnce(t, target);
+  const asks = {
+    query: async (text: string, values?: unknown[]) => (await client.query(text, values)).rows,
+  } as Database;
+  await client.query(
+    `create table generations_2027_01 partition of generations for values from ('2027-01-01 00:00+00') to ('2027-02-01 00:00+00')`,
+  );
+  const row = (id: string) => sampleGeneration(sampleAccepted(id, { createdAt: NEW_YEAR }));
+  await enterAsBefore(asks, [row('between')]);
+  await migrate({ target, migrations: spendMigrations, log: silentLog });
+  await assertAddsUp(asks);
+  const { rows } = await client.query('select 1 from generations where not summed');
+  assert.deepEqual(rows, [], 'it is not summed again');
 });
 
 test('days are let go with the rows of their month, and the others stay the sums of theirs', async (t) => {

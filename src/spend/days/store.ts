@@ -1,5 +1,5 @@
 /** Sums of generations by day, key, model and endpoint (`generation_days`). */
-import type { Queryable } from '../../storage/database.ts';
+import type { Database, Queryable } from '../../storage/database.ts';
 
 /** What rows of one day, key, model and endpoint add up to. */
 export interface DaySum {
@@ -21,6 +21,11 @@ export interface DaySum {
 
 const COLUMNS = `organization_id, day, workspace_id, key_id, model, endpoint_id, provider_name, requests, prompt_tokens,
   completion_tokens, reasoning_tokens, cost_nano, byok_nano`;
+
+/** The columns of a row that its day's sum is made of. */
+export const DAY_COLUMNS = `created_at, organization_id, workspace_id, key_id, model, endpoint_id, provider_name,
+  input_tokens, cache_read_tokens, cache_write_5m_tokens, cache_write_1h_tokens, output_tokens, reasoning_tokens,
+  cost_nano, byok_nano`;
 
 /** Of rows in a table or common expression, one for each day, key, model and endpoint. */
 export const DAY_SUMS = `organization_id, workspace_id, key_id, (created_at at time zone 'UTC')::date::text as day, model,
@@ -52,6 +57,31 @@ export async function addToDays(tx: Queryable, sums: readonly DaySum[]): Promise
        byok_nano = own.byok_nano + excluded.byok_nano`,
     [JSON.stringify(sums.map(columnsOf))],
   );
+}
+
+const LATE_ROWS = `
+  with late as (
+    select id as late_id, created_at as late_at from generations where not summed
+    limit 10000 for update skip locked
+  ), marked as (
+    update generations set summed = true from late
+    where id = late_id and created_at = late_at and not summed
+    returning ${DAY_COLUMNS}
+  )
+  select ${DAY_SUMS} from marked group by ${DAY_KEYS}`;
+
+/**
+ * Adds the rows that a process of a version without these sums entered, each once however many look for them at a time.
+ * One statement on an index without entries where there are none.
+ */
+export async function sumLateRows(database: Pick<Database, 'transaction'>): Promise<void> {
+  for (let found = true; found; ) {
+    found = await database.transaction(async (tx) => {
+      const sums = await tx.query<DaySum>(LATE_ROWS);
+      await addToDays(tx, sums);
+      return sums.length > 0;
+    });
+  }
 }
 
 /** Only the columns, as JSON can hold them. */

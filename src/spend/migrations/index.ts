@@ -6,6 +6,7 @@ import { generationsByTime } from './0022-generations-by-time.ts';
 import { guardrailMarks } from './0023-guardrail-marks.ts';
 import { days } from './0024-days.ts';
 import { balances } from './0025-balances.ts';
+import { summedRows } from './0026-summed-rows.ts';
 
 export const spendMigrations: readonly Migration[] = [
   ledger,
@@ -14,4 +15,5 @@ export const spendMigrations: readonly Migration[] = [
   guardrailMarks,
   days,
   balances,
+  summedRows,
 ];
