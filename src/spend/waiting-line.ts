@@ -5,7 +5,7 @@
  * Nothing is held while waiting: a waiting reservation takes all of its windows in one step or none, so no two can wait
  * for each other, whatever order their budgets come in.
  */
-import type { Clock, Timer } from '../base/clock.ts';
+import { type Clock, Pause } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { Refusal } from './budget.ts';
 import type { LeaseAnswer, LeaseWish } from './store.ts';
@@ -49,15 +49,16 @@ export class WaitingLine {
   readonly #clock: Clock;
   readonly #limits: LeaseLimits;
   readonly #onUncertain: () => void;
+  readonly #pause: Pause;
   #waiters: Waiter[] = [];
   #pumping = false;
-  #wake: (() => void) | undefined;
 
   constructor(desk: LeaseDesk, clock: Clock, limits: LeaseLimits, onUncertain: () => void) {
     this.#desk = desk;
     this.#clock = clock;
     this.#limits = limits;
     this.#onUncertain = onUncertain;
+    this.#pause = new Pause(clock);
   }
 
   /** Resolves with what `take` yields when all of `parts` fit, or with the refusal. Throws GatewayError 429 when the line is full. */
@@ -96,7 +97,7 @@ export class WaitingLine {
 
   /** Something came back here. */
   signal(): void {
-    this.#wake?.();
+    this.#pause.end();
   }
 
   async #pump(): Promise<void> {
@@ -108,7 +109,7 @@ export class WaitingLine {
       if (due.length > 0) await this.#askAndRecall(due);
       this.#expire();
       if (this.#waiters.length > 0 && !this.#blockedWindows().some((window) => window.askAgainAt === 0)) {
-        await this.#pause();
+        await this.#pause.wait(ASK_AGAIN_MS);
       }
     }
     this.#pumping = false;
@@ -235,18 +236,6 @@ export class WaitingLine {
       for (const part of waiter.parts) part.window.blocked = false;
       waiter.fail(error);
     }
-  }
-
-  #pause(): Promise<void> {
-    return new Promise((resolve) => {
-      let timer: Timer | undefined;
-      this.#wake = () => {
-        this.#wake = undefined;
-        timer?.cancel();
-        resolve();
-      };
-      timer = this.#clock.timer(ASK_AGAIN_MS, this.#wake);
-    });
   }
 }
 
