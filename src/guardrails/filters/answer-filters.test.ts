@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { systemClock } from '../../base/clock.ts';
 import type { BuiltinFilter, PatternFilter } from '../settings.ts';
 import { AnswerFilters, type AnswerScreening, type ScreenedText } from './answer-filters.ts';
-import { BlockedByFilter, Filters } from './filters.ts';
+import { BlockedByFilter, Filters, inOrder } from './filters.ts';
 import { Effort } from './patterns.ts';
 
 const BOTH = ['request', 'response'] as const;
@@ -49,9 +49,7 @@ function streamed(screened: ScreenedText, pieces: readonly string[]): { text: st
 /** The whole text by the filters that look through requests: other code, and no window. */
 async function whole(builtins: BuiltinFilter[], patterns: PatternFilter[], text: string): Promise<string> {
   const filters = (await Filters.of(given(builtins, patterns)))!;
-  const matches = filters
-    .matches(text, true, new Effort(systemClock))
-    .sort((a, b) => a.start - b.start || b.end - a.end || (a.filter.label < b.filter.label ? -1 : 1));
+  const matches = filters.matches(text, true, new Effort(systemClock)).sort(inOrder);
   let result = '';
   let at = 0;
   for (const { start, end, filter } of matches) {
@@ -159,8 +157,9 @@ test('a match that blocks is told before anything of it is let go, flags are cou
   assert.deepEqual(
     both.hits.map(({ filter, matches }) => [filter.name, matches]),
     [
-      ['fine', 1],
       ['secret', 1],
+      ['fine', 1],
     ],
+    'in the order of the filters',
   );
 });

@@ -12,6 +12,8 @@ import {
   type FiltersOf,
   type Match as Found,
   type Hit,
+  hitsOf,
+  inOrder,
 } from './filters.ts';
 import { Effort, LONGEST_MATCH, Pattern, tooMuch } from './patterns.ts';
 import { Readings, type Span } from './reading.ts';
@@ -197,9 +199,9 @@ export class ScreenedText {
       }
       sure = Math.min(sure, cursor.at);
     }
-    for (const match of found) this.#screening.note(match, this.#text, this.#base);
+    for (const match of found.sort(inOrder)) this.#screening.note(match, this.#text, this.#base);
     this.#found.push(...found.filter(({ filter }) => filter.action === 'redact'));
-    this.#found.sort((a, b) => a.start - b.start || b.end - a.end || (a.filter.label < b.filter.label ? -1 : 1));
+    this.#found.sort(inOrder);
     this.#merge(sure);
     // A place that may still grow into the next one waits as a whole.
     const open = this.#found.find(({ end }) => end > sure);
@@ -358,7 +360,7 @@ export class AnswerScreening {
   }
 
   get hits(): readonly Hit[] {
-    return [...this.#counts].map(([filter, matches]) => ({ filter, matches }));
+    return hitsOf(this.#counts);
   }
 
   text(): ScreenedText {

@@ -37,6 +37,8 @@ export interface Filter {
   /** The guardrail that asks for this action. */
   readonly guardrailId: string;
   readonly way: Way;
+  /** Its place among the filters that apply together: what they find is told in this order. */
+  readonly rank: number;
 }
 
 /** What a filter found in one request; the texts themselves are kept nowhere. */
@@ -89,7 +91,7 @@ export class Filters {
       visitName(key, found);
       visitMember(key, exact[key], found);
     }
-    const hits = [...found.counts].map(([filter, matches]) => ({ filter, matches }));
+    const hits = hitsOf(found.counts);
     if (hits.some(({ filter }) => filter.action === 'block')) throw new BlockedByFilter(hits, found.quotes);
     if (!hits.some(({ filter }) => filter.action === 'redact')) return { document, hits };
     return { document: this.#redacted(document, new Effort(clock)), hits };
@@ -219,14 +221,15 @@ class Found implements TextVisitor {
   text(text: string, byUser: boolean): string {
     this.#length += text.length;
     if (this.#length > MAX_TEXT) throw tooMuch();
-    for (const match of this.#filters.matches(text, byUser, this.#effort)) this.#note(match, text);
+    const matches = this.#filters.matches(text, byUser, this.#effort);
+    for (const match of matches.sort(inOrder)) this.#note(match, text);
     return text;
   }
 
   neighbours(texts: readonly string[], byUser: boolean): readonly string[] {
     const whole = texts.join('');
     const borders = bordersOf(texts);
-    for (const match of this.#filters.matches(whole, byUser, this.#effort)) {
+    for (const match of this.#filters.matches(whole, byUser, this.#effort).sort(inOrder)) {
       if (crosses(match, borders)) this.#note(match, whole);
     }
     return texts;
@@ -276,11 +279,18 @@ function crosses({ start, end }: Span, borders: readonly number[]): boolean {
   return borders.some((border) => start < border && border < end);
 }
 
+/** As they stand in the text; of those that begin at one place the longest first. */
+export function inOrder(a: Match, b: Match): number {
+  return a.start - b.start || b.end - a.end || a.filter.rank - b.filter.rank;
+}
+
+export function hitsOf(counts: ReadonlyMap<Filter, number>): Hit[] {
+  return [...counts].map(([filter, matches]) => ({ filter, matches })).sort((a, b) => a.filter.rank - b.filter.rank);
+}
+
 /** Redacted places, none of which overlap, in order. */
 function places(matches: readonly Match[]): (Span & { label: string })[] {
-  const sorted = matches
-    .filter(({ filter }) => filter.action === 'redact')
-    .sort((a, b) => a.start - b.start || b.end - a.end);
+  const sorted = matches.filter(({ filter }) => filter.action === 'redact').sort(inOrder);
   const merged: (Span & { label: string })[] = [];
   for (const { start, end, filter } of sorted) {
     const last = merged.at(-1);
@@ -325,10 +335,10 @@ function replacedAcross(texts: readonly string[], matches: readonly Match[]): re
 const ONLY_REQUESTS: readonly FilterDirection[] = ['request'];
 const STRICTNESS: Readonly<Record<FilterAction, number>> = { flag: 0, redact: 1, block: 2 };
 
-/** The filters for one direction, each once. */
+/** The filters for one direction, each once, those that are built in first. */
 export function combinedFilters(guardrails: readonly FiltersOf[], direction: FilterDirection): Filter[] {
-  const byName = new Map<string, Filter>();
-  const offer = (filter: Filter): void => {
+  const byName = new Map<string, Omit<Filter, 'rank'>>();
+  const offer = (filter: Omit<Filter, 'rank'>): void => {
     const id = `${filter.kind} ${filter.userOnly} ${filter.name}`;
     const present = byName.get(id);
     if (present === undefined || STRICTNESS[filter.action] > STRICTNESS[present.action]) byName.set(id, filter);
@@ -346,5 +356,7 @@ export function combinedFilters(guardrails: readonly FiltersOf[], direction: Fil
       offer({ kind: 'pattern', name: pattern, action, label: shown, userOnly: false, guardrailId, way });
     }
   }
-  return [...byName.values()];
+  const all = [...byName.values()];
+  const { builtin = [], pattern = [] } = Object.groupBy(all, ({ kind }) => kind);
+  return [...builtin, ...pattern].map((filter, rank) => ({ ...filter, rank }));
 }

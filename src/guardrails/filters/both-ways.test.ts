@@ -1,0 +1,86 @@
+/** What filters find in a request they find in an answer, and tell it in the same order. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { systemClock } from '../../base/clock.ts';
+import { GatewayError } from '../../base/errors.ts';
+import { readDocument } from '../../base/json.ts';
+import { type FilterAction, NO_RULES, type Rules } from '../settings.ts';
+import { AnswerFilters } from './answer-filters.ts';
+import { Filters, type FiltersOf, type Hit } from './filters.ts';
+
+const appliesTo = ['request', 'response'] as const;
+const action = fc.constantFrom<FilterAction>('block', 'redact', 'redact', 'flag');
+const builtins = fc.uniqueArray(
+  fc.record({
+    slug: fc.constantFrom('email', 'ssn', 'credit-card', 'phone', 'ip-address'),
+    action,
+    appliesTo: fc.constant(appliesTo),
+  }),
+  { maxLength: 3, selector: ({ slug }) => slug },
+);
+const patterns = fc.array(
+  fc.record({
+    pattern: fc.constantFrom('ann', 'ann@example', '[a-z]{3}@', 'org', '1120', '[0-9]{3}-05', 'zeb', '(?i)ZEBRA', 'é'),
+    action,
+    label: fc.constantFrom(null, '[B]', '[A]', 'z'),
+    appliesTo: fc.constant(appliesTo),
+  }),
+  { maxLength: 4 },
+);
+const guardrails = fc.array(fc.record({ builtins, patterns }), { minLength: 1, maxLength: 2 });
+const text = fc
+  .array(fc.constantFrom('ann@example.org', '078-05-1120', 'zebra', 'é', '4111 1111 1111 1111', ' ', ', ', 'Ann'), {
+    minLength: 1,
+    maxLength: 7,
+  })
+  .map((words) => words.join(' '));
+
+interface Outcome {
+  /** null: it was refused. */
+  text: string | null;
+  found: unknown[];
+  told: unknown;
+}
+
+const shown = (hits: readonly Hit[]) => hits.map(({ filter, matches }) => [filter.name, filter.guardrailId, matches]);
+
+function outcomeOf(run: () => { text: string; hits: readonly Hit[] }): Outcome {
+  try {
+    const { text, hits } = run();
+    return { text, found: shown(hits), told: undefined };
+  } catch (error) {
+    assert.ok(error instanceof GatewayError);
+    const { hits = [] } = error as { hits?: readonly Hit[] };
+    return { text: null, found: shown(hits), told: error.details.metadata };
+  }
+}
+
+test('a text is blocked, replaced and told alike as a request and as an answer', async () => {
+  let told = 0;
+  await fc.assert(
+    fc.asyncProperty(guardrails, text, async (all, content) => {
+      const applied = all.map((one, index): FiltersOf => {
+        const rules: Rules = { ...NO_RULES, ...one };
+        return { guardrailId: String(index), way: 'api-key', rules };
+      });
+      const [requests, answers] = [await Filters.of(applied), await AnswerFilters.of(applied)];
+      if (requests === undefined || answers === undefined) return;
+      const asked = outcomeOf(() => {
+        const { document, hits } = requests.screen(
+          readDocument(Buffer.from(JSON.stringify({ prompt: content }))),
+          systemClock,
+        );
+        return { text: document.member('prompt') as string, hits };
+      });
+      const answered = outcomeOf(() => {
+        const screening = answers.screening(systemClock);
+        return { text: screening.whole(content), hits: screening.hits };
+      });
+      assert.deepEqual(answered, asked);
+      told += asked.found.length;
+    }),
+    { numRuns: 300 },
+  );
+  assert.ok(told > 100, `${told}`);
+});
