@@ -114,14 +114,14 @@ function takeFrom(
   own: ReadonlySet<string>,
   entry: Entry,
 ): void {
-  for (const part of entry.taken) {
-    const change = part.forcedNano - part.nano;
-    if (change !== 0n) leases.set(part.windowId, (leases.get(part.windowId) ?? 0n) + change);
+  let row: RowColumns | undefined;
+  for (const { windowId, nano, forcedNano } of entry.taken) {
+    const change = forcedNano - nano;
+    if (change !== 0n) leases.set(windowId, (leases.get(windowId) ?? 0n) + change);
+    if (own.has(windowId)) continue;
+    row ??= JSON.parse(entry.row) as RowColumns;
+    addChange(windows, windowId, row);
   }
-  const further = new Set(entry.taken.map((part) => part.windowId)).difference(own);
-  if (further.size === 0) return;
-  const { cost_nano, byok_nano } = JSON.parse(entry.row) as RowColumns;
-  for (const id of further) addChange(windows, id, { cost_nano, byok_nano });
 }
 
 interface WindowChange {
