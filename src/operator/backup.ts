@@ -7,11 +7,9 @@ import { backup } from '../storage/archive/backup.ts';
 import { restore } from '../storage/archive/restore.ts';
 import { describeTarget, type Target } from '../storage/connection.ts';
 import { openDatabase } from '../storage/database.ts';
-import { errorCode } from '../storage/unavailable.ts';
+import { isTableMissing } from '../storage/unavailable.ts';
 import { type CommandParts, UsageError } from './command.ts';
 import { type Installation, withInstallation } from './installation.ts';
-
-const UNDEFINED_TABLE = '42P01';
 
 export const BACKUP_HELP = `gatehouse backup FILE
     writes the database into a new file, also while the gateway runs
@@ -65,7 +63,7 @@ async function holdsSealed(
   } catch (error) {
     if (error instanceof SealingError) return error;
     // Of a version that had no such table.
-    if (errorCode(error) === UNDEFINED_TABLE) return 'nothing';
+    if (isTableMissing(error)) return 'nothing';
     throw error;
   } finally {
     await database.close();

@@ -4,7 +4,7 @@ import type pg from 'pg';
 import type { Log } from '../base/log.ts';
 import { type Target, withClient } from './connection.ts';
 import { holdProcess } from './hold.ts';
-import { errorCode } from './unavailable.ts';
+import { isTableMissing } from './unavailable.ts';
 
 /**
  * One step of the schema, a file `NNNN-name.ts` in the `migrations` folder of the resource that owns the tables. Numbers
@@ -26,7 +26,6 @@ export interface MigrateOptions {
 
 /** Any number that nobody else takes advisory locks with. */
 const MIGRATION_LOCK = 0x6d696772;
-const UNDEFINED_TABLE = '42P01';
 
 /**
  * Runs what has not run yet, each migration in a transaction of its own; of several processes that start at once, one does
@@ -97,7 +96,7 @@ async function readApplied(client: pg.Client): Promise<Applied[]> {
   try {
     return (await client.query<Applied>('select name, checksum from migrations order by name')).rows;
   } catch (error) {
-    if (errorCode(error) === UNDEFINED_TABLE) return [];
+    if (isTableMissing(error)) return [];
     throw error;
   }
 }

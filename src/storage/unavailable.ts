@@ -1,4 +1,4 @@
-/** Which failures mean that the server could not be asked, as opposed to what it answered. */
+/** What failures of the database mean: whether it could be asked at all, and whether it knows what it was asked for. */
 import { GatewayError } from '../base/errors.ts';
 
 /** What a statement gets while the database cannot be reached: 503, to be tried again. */
@@ -37,4 +37,9 @@ export function isConnectionLost(error: unknown): boolean {
 /** Whether the statement has certainly had no effect: the server said so, or it never left us. */
 export function isNotRun(error: unknown): boolean {
   return /^(57P01|57P03|EPIPE)$/.test(errorCode(error) ?? '');
+}
+
+/** Whether the statement named a table that there is not: the database is of an earlier version, or new. */
+export function isTableMissing(error: unknown): boolean {
+  return errorCode(error) === '42P01';
 }
