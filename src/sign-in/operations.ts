@@ -5,24 +5,24 @@ import { type Author, authorOf } from '../audit/index.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import { type CodeParts, createCode, exchangeCode } from './codes.ts';
+import { FormSealer, nonceOf } from './form-seal.ts';
 import { consentPage, pageHeaders, problemPage } from './page.ts';
 import { readAuthRequest } from './request.ts';
 import * as schema from './schema.ts';
-import { nonceOf, Sealer } from './seal.ts';
 
 export interface SignInParts extends CodeParts {
   authenticate(headers: IncomingHttpHeaders): Caller | Promise<Caller>;
 }
 
 export function signInOperations(parts: SignInParts): Operation<Caller>[] {
-  const sealer = new Sealer(() => parts.database);
+  const sealer = new FormSealer(() => parts.database);
   return [showConsent(parts, sealer), takeConsent(parts, sealer), createAuthCode(parts), exchangeAuthCode(parts)];
 }
 
 const html = { 200: { description: 'A page', contentType: 'text/html' } };
 const MOST_FORM_BYTES = 16 * 1024;
 
-function showConsent(parts: SignInParts, sealer: Sealer): Operation<Caller> {
+function showConsent(parts: SignInParts, sealer: FormSealer): Operation<Caller> {
   return {
     id: 'showConsent',
     method: 'GET',
@@ -52,7 +52,7 @@ function showConsent(parts: SignInParts, sealer: Sealer): Operation<Caller> {
   };
 }
 
-function takeConsent(parts: SignInParts, sealer: Sealer): Operation<Caller> {
+function takeConsent(parts: SignInParts, sealer: FormSealer): Operation<Caller> {
   return {
     id: 'takeConsent',
     method: 'POST',

@@ -12,13 +12,13 @@ const LIFE_MS = 900_000;
 const COOKIE = 'gatehouse_consent';
 const NONCE = /^[A-Za-z0-9_-]{43}$/;
 
-export interface Seal {
+export interface FormSeal {
   sealed: string;
   token: string;
   cookie: string;
 }
 
-export class Sealer {
+export class FormSealer {
   readonly #database: () => Pick<Database, 'query' | 'kysely'>;
   #secret: Promise<Buffer> | undefined;
 
@@ -27,7 +27,7 @@ export class Sealer {
   }
 
   /** @param secure the page came over TLS */
-  async seal(request: ConsentQueryBody, now: number, secure: boolean, known?: string): Promise<Seal> {
+  async seal(request: ConsentQueryBody, now: number, secure: boolean, known?: string): Promise<FormSeal> {
     const nonce = known ?? randomBytes(32).toString('base64url');
     const sealed = JSON.stringify({ request, until: now + LIFE_MS });
     const cookie = `${COOKIE}=${nonce}; Path=/auth; HttpOnly; SameSite=Strict; Max-Age=${LIFE_MS / 1000}`;
