@@ -165,7 +165,8 @@ export class Pattern {
 
   /** Matches from a place on, which see what stands before it. */
   find(text: string, from: number): Span[] {
-    if (this.#candidates.in(text).length === 0) return [];
+    // What a match needs stands within it; of an answer that streams, most of the text was looked through before.
+    if (this.#candidates.in(text.slice(from)).length === 0) return [];
     const spans: Span[] = [];
     this.#expression.each(text, from, (start, end) => {
       if (end > start) spans.push({ start, end });
