@@ -39,6 +39,8 @@ export interface GatewayOptions {
   log?: Log;
   /** Default: always the same, so that endpoints of one price are asked as they are configured. */
   random?: () => number;
+  /** Of its clock; default that of real time. */
+  pace?: number;
   /** An existing database, e.g. another gateway's; a fresh one otherwise. */
   target?: Target;
   dataDir?: string;
@@ -74,7 +76,7 @@ export async function startGateway(test: Pick<TestContext, 'after'>, options: Ga
   const target = options.target ?? (await emptyDatabase(test, migrations));
   const upstream = await startUpstream();
   const dataDir = options.dataDir ?? mkdtempSync(path.join(tmpdir(), 'gatehouse-gateway-'));
-  const clock = new JumpClock();
+  const clock = new JumpClock(options.pace);
   const config = configOf(options, upstream, dataDir);
   const app = await createApp({
     config,

@@ -9,13 +9,20 @@ export class JumpClock implements Clock {
   /** When the real monotonic time was that the clock stands at. */
   #stoodAt: number | undefined;
   readonly #pending = new Set<JumpTimer>();
+  readonly #startedAt = systemClock.monotonic();
+  readonly pace: number;
+
+  /** @param pace below 1 every limit is as much further away in real time, for what a busy machine may take long over */
+  constructor(pace = 1) {
+    this.pace = pace;
+  }
 
   now(): number {
-    return systemClock.now() + this.#aheadMs - this.#stoodMs;
+    return Math.floor(systemClock.now() + this.#aheadMs - this.#behindMs);
   }
 
   monotonic(): number {
-    return systemClock.monotonic() + this.#aheadMs - this.#stoodMs;
+    return systemClock.monotonic() + this.#aheadMs - this.#behindMs;
   }
 
   get standing(): boolean {
@@ -35,8 +42,12 @@ export class JumpClock implements Clock {
     for (const timer of this.#pending) timer.reschedule();
   }
 
+  get #behindMs(): number {
+    return (systemClock.monotonic() - this.#startedAt) * (1 - this.pace) + this.#stoodMs;
+  }
+
   get #stoodMs(): number {
-    return this.#stoodAt === undefined ? 0 : systemClock.monotonic() - this.#stoodAt;
+    return this.#stoodAt === undefined ? 0 : (systemClock.monotonic() - this.#stoodAt) * this.pace;
   }
 
   timer(delayMs: number, run: () => void): Timer {
@@ -92,6 +103,7 @@ class JumpTimer implements Timer {
   reschedule(): void {
     this.#real?.cancel();
     if (this.#clock.standing) return;
-    this.#real = systemClock.timer(Math.max(0, this.dueAt - this.#clock.monotonic()), () => this.fire());
+    const delayMs = Math.max(0, this.dueAt - this.#clock.monotonic()) / this.#clock.pace;
+    this.#real = systemClock.timer(delayMs, () => this.fire());
   }
 }
