@@ -45,6 +45,7 @@ export async function slowReader(t: TestContext, megabytes: number): Promise<voi
   slow.resume();
   await until(() => slow.over, 'the slow reader is done', 300_000);
   assert.ok(slow.complete && slow.bytes > megabytes * MEBIBYTE);
+  clearInterval(watch);
   const growth = peak - before;
   t.diagnostic(
     `${megabytes} MiB: ${(sent * EVENT_BYTES) / MEBIBYTE} MiB sent while nobody read; resident ${mib(before)} before, ` +
