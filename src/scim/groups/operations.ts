@@ -24,8 +24,7 @@ const groupBody = { schema: protocol.AnyObject, maxBytes: GROUP_BYTES };
 
 export function groupOperations(parts: ProvisioningParts): Operation<Caller>[] {
   return [
-    listGroups(parts),
-    searchGroups(parts),
+    ...listGroups(parts),
     createGroupOperation(parts),
     getGroup(parts),
     replaceGroup(parts),
@@ -34,38 +33,21 @@ export function groupOperations(parts: ProvisioningParts): Operation<Caller>[] {
   ];
 }
 
-function listGroups(parts: ProvisioningParts): Operation<Caller> {
-  return protocol.scimOperation({
-    id: 'listScimProtocolGroups',
-    method: 'GET',
-    path: '/Groups',
-    summary: 'Groups that fulfil a filter',
-    query: protocol.ListQuery,
-    replies: { 200: { description: 'One page', schema: protocol.AnyObject } },
-    handle: (exchange) => replyGroups(parts, exchange, protocol.readListQuery(GROUP, exchange.query)),
+function listGroups(parts: ProvisioningParts): Operation<Caller>[] {
+  return protocol.listOperations({
+    type: GROUP,
+    plural: 'Groups',
+    ids: { list: 'listScimProtocolGroups', search: 'searchScimGroups' },
+    async read(exchange, { condition, order, startIndex, count, projection }) {
+      const { database } = parts;
+      const { organizationId } = exchange.caller;
+      const total = await store.countGroups(database, organizationId, condition);
+      const question = { condition, order, offset: startIndex - 1, limit: count };
+      const found = count === 0 ? [] : await store.listGroups(database, organizationId, question);
+      const groups = tells(projection, 'members') ? await onOnePage(database, found) : found;
+      return { total, resources: await shown(database, groups, projection, protocol.rootUrl(exchange)) };
+    },
   });
-}
-
-function searchGroups(parts: ProvisioningParts): Operation<Caller> {
-  return protocol.scimOperation({
-    id: 'searchScimGroups',
-    method: 'POST',
-    path: '/Groups/.search',
-    summary: 'As the list, with the question in the body',
-    body: { schema: protocol.SearchBody },
-    replies: { 200: { description: 'One page', schema: protocol.AnyObject } },
-    handle: (exchange) => replyGroups(parts, exchange, protocol.readSearch(GROUP, exchange.body)),
-  });
-}
-
-async function replyGroups({ database }: ProvisioningParts, exchange: Exchange<Caller>, request: protocol.ListRequest) {
-  const { organizationId } = exchange.caller;
-  const { condition, order, startIndex, count, projection } = request;
-  const total = await store.countGroups(database, organizationId, condition);
-  const question = { condition, order, offset: startIndex - 1, limit: count };
-  const found = count === 0 ? [] : await store.listGroups(database, organizationId, question);
-  const groups = tells(projection, 'members') ? await onOnePage(database, found) : found;
-  protocol.replyList(exchange, request, total, await shown(database, groups, projection, protocol.rootUrl(exchange)));
 }
 
 /** As many as have no more members than a page may; the client asks for the rest, as it was not all (section 3.4.2.4). */

@@ -43,7 +43,7 @@ const listed = {
   excludedAttributes: Type.Optional(Type.String({ description: 'Names, separated by commas: these are not told' })),
 };
 export const ShownQuery = Type.Object(listed);
-export const ListQuery = Type.Object({
+const ListQuery = Type.Object({
   filter: Type.Optional(Type.String({ description: 'As in RFC 7644, section 3.4.2.2' })),
   sortBy: Type.Optional(Type.String()),
   sortOrder: Type.Optional(Type.String({ description: '`ascending` or `descending`' })),
@@ -53,7 +53,7 @@ export const ListQuery = Type.Object({
 });
 
 const names = Type.Optional(Type.Array(Type.String(), { maxItems: 200 }));
-export const SearchBody = Type.Object(
+const SearchBody = Type.Object(
   {
     filter: Type.Optional(Type.String()),
     sortBy: Type.Optional(Type.String()),
@@ -76,7 +76,7 @@ export interface ListRequest {
 }
 
 /** Some clients write out every parameter that there is, empty where they want nothing; a filter is never passed over. */
-export function readListQuery(type: ResourceType, query: unknown): ListRequest {
+function readListQuery(type: ResourceType, query: unknown): ListRequest {
   const { filter, sortBy, sortOrder, startIndex = 1, count = USUAL_PAGE } = query as Static<typeof ListQuery>;
   return {
     condition: filter === undefined ? undefined : readFilter(type, filter),
@@ -88,7 +88,7 @@ export function readListQuery(type: ResourceType, query: unknown): ListRequest {
 }
 
 /** `POST .search` (RFC 7644, section 3.4.3). */
-export function readSearch(type: ResourceType, body: unknown): ListRequest {
+function readSearch(type: ResourceType, body: unknown): ListRequest {
   const { attributes, excludedAttributes, ...query } = body as Static<typeof SearchBody>;
   return readListQuery(type, {
     ...query,
@@ -121,6 +121,44 @@ function isDescending(order: string | undefined): boolean {
 export function projectionOf(type: ResourceType, query: unknown): Projection {
   const { attributes, excludedAttributes } = query as Static<typeof ShownQuery>;
   return readProjection(type, attributes, excludedAttributes);
+}
+
+export interface Listing {
+  type: ResourceType;
+  plural: 'Users' | 'Groups';
+  /** Ids of the operations: the list itself, and the one with the question in the body. */
+  ids: { list: string; search: string };
+  /** One page, and how many there are on all of them. */
+  read(exchange: Exchange<Caller>, request: ListRequest): Promise<{ total: number; resources: readonly Attributes[] }>;
+}
+
+/** Both ways to ask for resources of one type. */
+export function listOperations({ type, plural, ids, read }: Listing): Operation<Caller>[] {
+  const replies = { 200: { description: 'One page', schema: AnyObject } };
+  const answer = async (exchange: Exchange<Caller>, request: ListRequest) => {
+    const { total, resources } = await read(exchange, request);
+    replyList(exchange, request, total, resources);
+  };
+  return [
+    scimOperation({
+      id: ids.list,
+      method: 'GET',
+      path: type.endpoint,
+      summary: `${plural} that fulfil a filter`,
+      query: ListQuery,
+      replies,
+      handle: (exchange) => answer(exchange, readListQuery(type, exchange.query)),
+    }),
+    scimOperation({
+      id: ids.search,
+      method: 'POST',
+      path: `${type.endpoint}/.search`,
+      summary: 'As the list, with the question in the body',
+      body: { schema: SearchBody },
+      replies,
+      handle: (exchange) => answer(exchange, readSearch(type, exchange.body)),
+    }),
+  ];
 }
 
 export function replyList(

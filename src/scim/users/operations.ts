@@ -17,8 +17,7 @@ const one = { 200: { description: 'The user', schema: protocol.AnyObject } };
 
 export function userOperations(parts: ProvisioningParts): Operation<Caller>[] {
   return [
-    listUsers(parts),
-    searchUsers(parts),
+    ...listUsers(parts),
     createUserOperation(parts),
     getUser(parts),
     replaceUser(parts),
@@ -27,37 +26,20 @@ export function userOperations(parts: ProvisioningParts): Operation<Caller>[] {
   ];
 }
 
-function listUsers(parts: ProvisioningParts): Operation<Caller> {
-  return protocol.scimOperation({
-    id: 'listScimUsers',
-    method: 'GET',
-    path: '/Users',
-    summary: 'Users that fulfil a filter',
-    query: protocol.ListQuery,
-    replies: { 200: { description: 'One page', schema: protocol.AnyObject } },
-    handle: (exchange) => replyUsers(parts, exchange, protocol.readListQuery(USER, exchange.query)),
+function listUsers(parts: ProvisioningParts): Operation<Caller>[] {
+  return protocol.listOperations({
+    type: USER,
+    plural: 'Users',
+    ids: { list: 'listScimUsers', search: 'searchScimUsers' },
+    async read(exchange, { condition, order, startIndex, count, projection }) {
+      const { database } = parts;
+      const { organizationId } = exchange.caller;
+      const total = await store.countUsers(database, organizationId, condition);
+      const question = { condition, order, offset: startIndex - 1, limit: count };
+      const users = count === 0 ? [] : await store.listUsers(database, organizationId, question);
+      return { total, resources: await shown(database, users, projection, protocol.rootUrl(exchange)) };
+    },
   });
-}
-
-function searchUsers(parts: ProvisioningParts): Operation<Caller> {
-  return protocol.scimOperation({
-    id: 'searchScimUsers',
-    method: 'POST',
-    path: '/Users/.search',
-    summary: 'As the list, with the question in the body',
-    body: { schema: protocol.SearchBody },
-    replies: { 200: { description: 'One page', schema: protocol.AnyObject } },
-    handle: (exchange) => replyUsers(parts, exchange, protocol.readSearch(USER, exchange.body)),
-  });
-}
-
-async function replyUsers({ database }: ProvisioningParts, exchange: Exchange<Caller>, request: protocol.ListRequest) {
-  const { organizationId } = exchange.caller;
-  const { condition, order, startIndex, count, projection } = request;
-  const total = await store.countUsers(database, organizationId, condition);
-  const question = { condition, order, offset: startIndex - 1, limit: count };
-  const users = count === 0 ? [] : await store.listUsers(database, organizationId, question);
-  protocol.replyList(exchange, request, total, await shown(database, users, projection, protocol.rootUrl(exchange)));
 }
 
 function createUserOperation(parts: ProvisioningParts): Operation<Caller> {
