@@ -32,6 +32,11 @@ export class Candidates {
     this.#sieve = new Sieve(sought.map((one, index) => ({ bucket: bucketOf(index), sets: windowOf(one) })));
   }
 
+  /** How many may match anywhere. */
+  get anywhere(): number {
+    return this.#always.length;
+  }
+
   /** @returns indices in order */
   in(text: string, ascii?: boolean): readonly number[] {
     if (this.#always.length === this.#count) return this.#always;

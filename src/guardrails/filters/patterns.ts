@@ -218,14 +218,17 @@ export class PatternSet {
 
   /** Which patterns match somewhere in the text. RE2 is linear in the text, and in the pattern as well. */
   matching(text: string, effort: Effort): readonly number[] {
-    const candidates = this.#candidates.in(text);
-    if (candidates.length === 0) return candidates;
+    // Where all are asked about in any case, seeking what some of them need would be for nothing.
+    const candidates = this.#candidates.anywhere < this.#together ? this.#candidates.in(text) : undefined;
+    if (candidates?.length === 0) return candidates;
     // What users write may take a thousand times as long for a character as what is our own.
     effort.check();
-    const set = candidates.length >= this.#together ? this.#set : undefined;
-    const matching = set && effort.through(text, (piece) => set.matching(piece));
-    if (matching !== undefined) return matching;
-    return candidates.filter((index) => {
+    const set = this.#set;
+    if (set !== undefined && (candidates === undefined || candidates.length >= this.#together)) {
+      const matching = effort.through(text, (piece) => set.matching(piece));
+      if (matching !== undefined) return matching;
+    }
+    return (candidates ?? this.#candidates.in(text)).filter((index) => {
       const expression = this.#expressions[index]!;
       effort.check();
       return effort.through(text, (piece) => expression.matches(piece));
