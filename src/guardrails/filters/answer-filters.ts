@@ -29,6 +29,10 @@ const KEY_BEGINS = '-----BEGIN';
 const QUOTED = 10;
 const QUOTED_LENGTH = 100;
 
+/** Of an answer that runs, so much at least is dropped at a time. */
+const FORGOTTEN_AT_ONCE = 1_024;
+const NONE: readonly Span[] = [];
+
 /** One way in which one filter looks at a text. */
 interface Unit {
   readonly filter: Filter;
@@ -39,7 +43,7 @@ interface Unit {
   readonly borders: Uint8Array;
   /** A search that begins at `from` finds what one from further ahead would have found there. */
   readonly exact: boolean;
-  find(text: string, from: number): Span[];
+  find(readings: Readings, from: number): readonly Span[];
   /** The first place at or behind `from` where a match may begin that is not there yet. */
   mayBegin?(text: string, from: number): number;
 }
@@ -94,7 +98,7 @@ function builtinUnits(filter: Filter): Unit[] {
     longest,
     borders: Uint8Array.from({ length: 128 }, (_, code) => Number(borders.test(String.fromCharCode(code)))),
     exact: false,
-    find: (text, from) => builtinMatches(slug, text).filter(({ start }) => start >= from),
+    find: (readings, from) => builtinMatches(slug, readings).filter(({ start }) => start >= from),
   };
   if (slug !== 'secrets') return [unit];
   return [
@@ -104,7 +108,7 @@ function builtinUnits(filter: Filter): Unit[] {
       longest: LONGEST_KEY,
       borders: new Uint8Array(128),
       exact: true,
-      find: (text, from) => privateKeys(text, LONGEST_KEY, from),
+      find: ({ raw }, from) => privateKeys(raw, LONGEST_KEY, from),
       mayBegin(text, from) {
         const found = firstOpenKey(text, from);
         if (found !== -1) return found;
@@ -137,9 +141,8 @@ const KEY_HEAD = /-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----/y;
 const KEY_END = /-----END [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----/g;
 const LONGEST_KEY_HEAD = 70;
 
-function builtinMatches(slug: BuiltinSlug, text: string): Span[] {
+function builtinMatches(slug: BuiltinSlug, readings: Readings): Span[] {
   const { find } = BUILTINS[slug];
-  const readings = new Readings(text);
   const { skeleton, hidden } = readings;
   const spans = find(skeleton.text).map((span) => skeleton.original(span));
   if (hidden !== undefined) for (const span of find(hidden.text)) spans.push(hidden.original(span));
@@ -151,13 +154,12 @@ function patternUnits(filter: Filter, pattern: Pattern): Unit[] {
   const { longest = LONGEST_MATCH, borders } = pattern.facts;
   const unit = { filter, longest, borders, exact: true };
   return [
-    { ...unit, find: (text, from) => pattern.find(text, from) },
+    { ...unit, find: ({ raw }, from) => pattern.find(raw, from) },
     {
       ...unit,
       longestBeyondAscii: 4 * longest + 16,
-      find(text, from) {
-        const readings = new Readings(text);
-        if (readings.ascii || readings.plain.text === text) return [];
+      find(readings, from) {
+        if (readings.ascii || readings.plain.text === readings.raw) return NONE;
         const { plain } = readings;
         return pattern.find(plain.text, plain.reached(from)).map((span) => plain.original(span));
       },
@@ -192,20 +194,29 @@ export class ScreenedText {
   advance(more: string, ended: boolean): number {
     this.#text += more;
     let sure = this.length;
-    const found: Found[] = [];
+    let found: Found[] | undefined;
+    // All of them look at one text, which is read once for all.
+    const readings = new Readings(this.#text);
     for (const cursor of this.#cursors) {
-      for (const { start, end } of cursor.advance(this.#text, this.#base, ended)) {
-        found.push({ start, end, filter: cursor.filter });
+      const spans = cursor.advance(readings, this.#base, ended);
+      if (spans.length > 0) {
+        found ??= [];
+        for (const { start, end } of spans) found.push({ start, end, filter: cursor.filter });
       }
-      sure = Math.min(sure, cursor.at);
+      if (cursor.at < sure) sure = cursor.at;
     }
-    for (const match of found.sort(inOrder)) this.#screening.note(match, this.#text, this.#base);
-    this.#found.push(...found.filter(({ filter }) => filter.action === 'redact'));
-    this.#found.sort(inOrder);
+    if (found !== undefined) this.#add(found);
+    if (this.#found.length === 0) return sure;
     this.#merge(sure);
     // A place that may still grow into the next one waits as a whole.
     const open = this.#found.find(({ end }) => end > sure);
     return open === undefined ? sure : Math.min(sure, open.start);
+  }
+
+  #add(found: Found[]): void {
+    for (const match of found.sort(inOrder)) this.#screening.note(match, this.#text, this.#base);
+    this.#found.push(...found.filter(({ filter }) => filter.action === 'redact'));
+    this.#found.sort(inOrder);
   }
 
   /** What is to be read in place of a range that may be let go; true when that is something else. */
@@ -225,8 +236,9 @@ export class ScreenedText {
 
   /** Nothing before a place is asked for any more. */
   forget(before: number): void {
+    if (before - CONTEXT - this.#base < FORGOTTEN_AT_ONCE) return;
     const keptFrom = Math.min(before, ...this.#cursors.map(({ at }) => at)) - CONTEXT;
-    if (keptFrom - this.#base < 1_024) return;
+    if (keptFrom - this.#base < FORGOTTEN_AT_ONCE) return;
     this.#text = this.#text.slice(keptFrom - this.#base);
     this.#base = keptFrom;
     this.#found = this.#found.filter(({ end }) => end > before);
@@ -261,21 +273,27 @@ class Cursor {
     return this.#unit.filter;
   }
 
-  advance(text: string, base: number, ended: boolean): Span[] {
-    return this.#unit.exact ? this.#exactly(text, base, ended) : this.#byWindows(text, base, ended);
+  advance(readings: Readings, base: number, ended: boolean): readonly Span[] {
+    return this.#unit.exact ? this.#exactly(readings, base, ended) : this.#byWindows(readings.raw, base, ended);
   }
 
   /** Matches of one expression follow from one another, so that only their end must be sure. */
-  #exactly(text: string, base: number, ended: boolean): Span[] {
+  #exactly(readings: Readings, base: number, ended: boolean): readonly Span[] {
+    const text = readings.raw;
     const { find, mayBegin } = this.#unit;
     const from = this.at - base;
     const longest = this.#longestIn(text, from);
     let sure = ended ? text.length : Math.max(from, text.length - longest - AHEAD, this.#lastBorder(text, from));
     if (mayBegin !== undefined) sure = Math.max(sure, mayBegin(text, from));
-    if (sure <= from) return [];
+    if (sure <= from) return NONE;
+    const matches = find(readings, from);
+    if (matches.length === 0) {
+      this.at = sure + base;
+      return NONE;
+    }
     const spans: Span[] = [];
     let at = from;
-    for (const { start, end } of find(text, from)) {
+    for (const { start, end } of matches) {
       if (start >= sure) break;
       spans.push({ start: start + base, end: end + base });
       at = end;
@@ -288,14 +306,14 @@ class Cursor {
    * Between characters that no match contains a text is looked through by itself; where none stands for long, in windows
    * whose places follow from the text alone.
    */
-  #byWindows(text: string, base: number, ended: boolean): Span[] {
+  #byWindows(text: string, base: number, ended: boolean): readonly Span[] {
     const { longest, find } = this.#unit;
     const window = 2 * longest;
     const spans: Span[] = [];
     const accept = (within: string, start: number, before: number): number => {
       const offset = Math.max(0, start - CONTEXT);
       let at = before;
-      for (const span of find(within.slice(offset), start - offset)) {
+      for (const span of find(new Readings(within.slice(offset)), start - offset)) {
         if (span.start + offset >= before) break;
         spans.push({ start: span.start + offset + base, end: span.end + offset + base });
         at = Math.max(at, span.end + offset);
