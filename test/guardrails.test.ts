@@ -261,6 +261,19 @@ test('what is not there is 404, and deleting ends it', async () => {
   }
 });
 
+test('of those who delete a guardrail at the same time one does, and the log says so once', async () => {
+  const { id, workspace_id: workspaceId } = await made({ name: 'Contested' });
+  const answers = await Promise.all(Array.from({ length: 6 }, () => call('DELETE', `/guardrails/${id}`)));
+  assert.deepEqual(answers.map(({ status }) => status).toSorted(), [200, 404, 404, 404, 404, 404]);
+  const entries = async (resourceId: string) =>
+    (await call('GET', `/audit?resource_id=${resourceId}&action=guardrail.deleted`)).body.data.length;
+  assert.equal(await entries(id), 1);
+  const { default_guardrail_id: unset } = (await call('GET', `/workspaces/${workspaceId}`)).body.data;
+  const before = await entries(unset);
+  assert.deepEqual((await call('DELETE', `/guardrails/${unset}`)).body, { deleted: true });
+  assert.equal(await entries(unset), before, 'nothing was there to delete');
+});
+
 test('a key holds one guardrail: assigning replaces, removing counts, and deleting the guardrail removes', async () => {
   const first = await made({ name: 'First' });
   const second = await made({ name: 'Second' });

@@ -158,12 +158,11 @@ function updateGuardrail(parts: GuardrailParts): Operation<Caller> {
       await checkPatterns('content_filters', given.rules.patterns ?? []);
       const guardrail = await changeEverywhere(parts, async (tx, announce) => {
         const now = new Date(parts.clock.now());
-        const locked = isUuid(id) ? await store.lockGuardrail(tx, organizationId, id) : undefined;
-        const before = locked ?? (await existingGuardrail(tx, organizationId, id));
+        const before = await existingGuardrail(tx, organizationId, id, true);
         const settings = changedSettings(before, body);
         const revision = uuidv7(now.getTime());
         const guardrail: store.StoredGuardrail = { ...before, ...settings, revision, updatedAt: now };
-        if (locked !== undefined) await store.updateGuardrail(tx, id, settings, { revision, updatedAt: now });
+        if (isWritten(before)) await store.updateGuardrail(tx, id, settings, { revision, updatedAt: now });
         else if (!(await store.insertGuardrail(tx, organizationId, guardrail))) throw conflict();
         await recordChange(tx, authorOf(exchange), {
           action: 'guardrail.updated',
@@ -193,7 +192,8 @@ function deleteGuardrail(parts: GuardrailParts): Operation<Caller> {
       const { organizationId } = exchange.caller;
       const id = idOf(exchange);
       await changeEverywhere(parts, async (tx, announce) => {
-        const guardrail = await existingGuardrail(tx, organizationId, id);
+        const guardrail = await existingGuardrail(tx, organizationId, id, true);
+        if (!isWritten(guardrail)) return;
         await store.deleteGuardrail(tx, organizationId, id);
         await recordChange(tx, authorOf(exchange), {
           action: 'guardrail.deleted',
@@ -218,13 +218,22 @@ function conflict(): GatewayError {
   });
 }
 
-/** @throws GatewayError 404 */
+/** False for a default one that nobody has set. */
+function isWritten({ revision }: store.StoredGuardrail): boolean {
+  return revision !== UNWRITTEN;
+}
+
+/**
+ * @param hold keeps one that is written as it is until the transaction ends
+ * @throws GatewayError 404
+ */
 export async function existingGuardrail(
   db: Queryable,
   organizationId: string,
   id: string,
+  hold = false,
 ): Promise<store.StoredGuardrail> {
-  const found = isUuid(id) ? await store.findGuardrail(db, organizationId, id) : undefined;
+  const found = isUuid(id) ? await store.findGuardrail(db, organizationId, id, hold) : undefined;
   if (found !== undefined) return found;
   const workspaces = await store.workspacesOf(db, organizationId);
   const workspace = workspaces.find((one) => defaultGuardrailId(one.id) === id);

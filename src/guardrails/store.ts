@@ -24,24 +24,16 @@ const COLUMNS = `g.id, g.workspace_id as "workspaceId", g.is_default as "isDefau
   g.limit_nano as "limitNano", g.reset_interval as "resetInterval", g.include_byok_in_budgets as "includeByok",
   g.revision, g.created_at as "createdAt", g.updated_at as "updatedAt"`;
 
+/** @param hold keeps the guardrail as it is until the transaction ends */
 export async function findGuardrail(
   db: Queryable,
   organizationId: string,
   id: string,
+  hold = false,
 ): Promise<StoredGuardrail | undefined> {
-  const sql = `select ${COLUMNS} from guardrails g where g.organization_id = $1 and g.id = $2`;
+  const sql = `select ${COLUMNS} from guardrails g
+    where g.organization_id = $1 and g.id = $2 ${hold ? 'for update' : ''}`;
   const [row] = await db.query<GuardrailRow>(sql, [organizationId, id]);
-  return row && stored(row);
-}
-
-/** Holds the row until the transaction ends. */
-export async function lockGuardrail(
-  tx: Queryable,
-  organizationId: string,
-  id: string,
-): Promise<StoredGuardrail | undefined> {
-  const sql = `select ${COLUMNS} from guardrails g where g.organization_id = $1 and g.id = $2 for update`;
-  const [row] = await tx.query<GuardrailRow>(sql, [organizationId, id]);
   return row && stored(row);
 }
 
