@@ -15,6 +15,10 @@ import { KINDS } from '../src/providers/index.ts';
 import { gatewayHome, startGatewayProcess } from '../src/testing/gateway-process.ts';
 import { ROOT } from './source-files.ts';
 
+const EXHAUSTIVE = process.env['GATEHOUSE_TEST_EXHAUSTIVE'] === '1';
+/** Where npm writes down what it has installed. */
+const INSTALLED = 'node_modules/.package-lock.json';
+
 interface Step {
   instruction: string;
   rest: string;
@@ -62,11 +66,32 @@ function emptyFolder(t: TestContext): string {
   return folder;
 }
 
+/** Whether the packages here are what `npm ci` gives: copying them takes a fifth of the time. */
+function isInstalled(): boolean {
+  type Packages = Record<string, { version?: string; integrity?: string; optional?: boolean }>;
+  const packages = (name: string) => (JSON.parse(text(name)) as { packages: Packages }).packages;
+  if (!existsSync(path.join(ROOT, INSTALLED))) return false;
+  const [{ '': _, ...locked }, installed] = [packages('package-lock.json'), packages(INSTALLED)];
+  return (
+    Object.entries(locked).every(([name, { optional = false }]) => optional || name in installed) &&
+    Object.entries(installed).every(
+      ([name, { version, integrity }]) => locked[name]?.version === version && locked[name]?.integrity === integrity,
+    )
+  );
+}
+
 /** False when the registry cannot be reached. */
 function runBuild(folder: string): boolean {
   for (const { instruction, rest } of build) {
     if (instruction === 'COPY') copy(rest, ROOT, folder);
     if (instruction !== 'RUN') continue;
+    if (rest.startsWith('npm ci ') && !EXHAUSTIVE && isInstalled()) {
+      cpSync(path.join(ROOT, 'node_modules'), path.join(folder, 'node_modules'), {
+        recursive: true,
+        verbatimSymlinks: true,
+      });
+      continue;
+    }
     const env = { PATH: withoutModules(process.env['PATH'] ?? ''), HOME: process.env['HOME'] ?? folder };
     const ran = spawnSync('sh', ['-c', rest], { cwd: folder, encoding: 'utf8', env });
     if (/ENOTFOUND|ECONNREFUSED|ETIMEDOUT|EAI_AGAIN|ECONNRESET|E403|E5\d\d/.test(ran.stderr)) return false;
