@@ -17,7 +17,7 @@ import {
 } from './filters.ts';
 import { Effort, LONGEST_MATCH, Pattern, tooMuch } from './patterns.ts';
 import { Readings, type Span } from './reading.ts';
-import { privateKeys } from './secrets.ts';
+import { privateKeyMayBegin, privateKeys } from './secrets.ts';
 
 /** What stands before a match may say what it is; no filter looks further back. */
 const CONTEXT = 160;
@@ -25,7 +25,6 @@ const CONTEXT = 160;
 const AHEAD = 3;
 /** The longest private key that is found in an answer. */
 const LONGEST_KEY = 16_384;
-const KEY_BEGINS = '-----BEGIN';
 const QUOTED = 10;
 const QUOTED_LENGTH = 100;
 
@@ -109,37 +108,10 @@ function builtinUnits(filter: Filter): Unit[] {
       borders: new Uint8Array(128),
       exact: true,
       find: ({ raw }, from) => privateKeys(raw, LONGEST_KEY, from),
-      mayBegin(text, from) {
-        const found = firstOpenKey(text, from);
-        if (found !== -1) return found;
-        for (let length = Math.min(KEY_BEGINS.length - 1, text.length - from); length > 0; length--) {
-          if (KEY_BEGINS.startsWith(text.slice(text.length - length))) return text.length - length;
-        }
-        return text.length;
-      },
+      mayBegin: privateKeyMayBegin,
     },
   ];
 }
-
-/** Where a private key begins whose end has not come; -1 for nowhere. */
-function firstOpenKey(text: string, from: number): number {
-  let at = text.indexOf(KEY_BEGINS, from);
-  while (at !== -1) {
-    KEY_HEAD.lastIndex = at;
-    const headed = KEY_HEAD.test(text);
-    if (!headed && text.length - at <= LONGEST_KEY_HEAD) return at;
-    if (headed) {
-      KEY_END.lastIndex = at;
-      if (!KEY_END.test(text)) return at;
-    }
-    at = text.indexOf(KEY_BEGINS, headed ? KEY_END.lastIndex : at + 1);
-  }
-  return -1;
-}
-
-const KEY_HEAD = /-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----/y;
-const KEY_END = /-----END [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----/g;
-const LONGEST_KEY_HEAD = 70;
 
 function builtinMatches(slug: BuiltinSlug, readings: Readings): Span[] {
   const { find } = BUILTINS[slug];

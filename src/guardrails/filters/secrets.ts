@@ -68,7 +68,7 @@ const PLACEHOLDER =
 
 /** Private keys from a place on, as far as so many characters. */
 export function privateKeys(text: string, longest: number, from: number): Span[] {
-  if (!text.includes('-----BEGIN', from)) return [];
+  if (!text.includes(KEY_BEGINS, from)) return [];
   const spans: Span[] = [];
   for (const { start, end } of all(PRIVATE_KEY, text.slice(from))) {
     spans.push({ start: start + from, end: Math.min(end, start + longest) + from });
@@ -76,9 +76,40 @@ export function privateKeys(text: string, longest: number, from: number): Span[]
   return spans;
 }
 
+const KEY_BEGINS = '-----BEGIN';
+const KEY_HEAD = /-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----/y;
+const KEY_END = /-----END [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----/g;
+const LONGEST_KEY_HEAD = 70;
+
+/** The first place at or behind `from` where a private key may begin whose end has not come; the text's end for nowhere. */
+export function privateKeyMayBegin(text: string, from: number): number {
+  const found = firstOpenKey(text, from);
+  if (found !== -1) return found;
+  for (let length = Math.min(KEY_BEGINS.length - 1, text.length - from); length > 0; length--) {
+    if (KEY_BEGINS.startsWith(text.slice(text.length - length))) return text.length - length;
+  }
+  return text.length;
+}
+
+/** Where a private key begins whose end has not come; -1 for nowhere. */
+function firstOpenKey(text: string, from: number): number {
+  let at = text.indexOf(KEY_BEGINS, from);
+  while (at !== -1) {
+    KEY_HEAD.lastIndex = at;
+    const headed = KEY_HEAD.test(text);
+    if (!headed && text.length - at <= LONGEST_KEY_HEAD) return at;
+    if (headed) {
+      KEY_END.lastIndex = at;
+      if (!KEY_END.test(text)) return at;
+    }
+    at = text.indexOf(KEY_BEGINS, headed ? KEY_END.lastIndex : at + 1);
+  }
+  return -1;
+}
+
 export function secrets(text: string, { tokens, assigned }: Places = placesOf(text)): Span[] {
   const spans = allAt(TOKENS, text, tokens);
-  if (text.includes('-----BEGIN')) spans.push(...all(PRIVATE_KEY, text));
+  if (text.includes(KEY_BEGINS)) spans.push(...all(PRIVATE_KEY, text));
   if (text.includes('://')) spans.push(...groups(PASSWORD_IN_ADDRESS, text, (value) => !PLACEHOLDER.test(value)));
   for (const { start, end } of allAt(ASSIGNED, text, assigned)) {
     ASSIGNED.lastIndex = start;
