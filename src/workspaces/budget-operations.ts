@@ -117,11 +117,12 @@ function deleteBudget(parts: Parts): Operation<Caller> {
         const workspace = await existing(tx, exchange.caller.organizationId, referenceOf(exchange), true);
         const interval = intervalOf(exchange);
         const budget = ofInterval(await store.budgetsOfWorkspace(tx, workspace.id), interval);
+        if (budget === undefined) return;
         await store.deleteBudget(tx, workspace.id, interval);
         await recordChange(tx, authorOf(exchange), {
           action: 'budget.deleted',
           ...budgetResource(workspace.id, interval),
-          before: budget && budgetReply(budget),
+          before: budgetReply(budget),
         });
         await store.bumpVersion(tx, workspace.id, undefined);
         await announce(WORKSPACES_TOPIC, workspace.id);

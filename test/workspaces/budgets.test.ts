@@ -103,8 +103,11 @@ test('a budget is made, changed in place, read and removed; removing twice is no
   assert.equal((await call('GET', '/workspaces/team')).body.data.include_byok_in_budgets, true);
   const path = `/workspaces/${workspace.id}/budgets/daily`;
   assert.deepEqual((await call('GET', path)).body, changed);
+  const deletions = async () => (await call('GET', '/audit?action=budget.deleted')).body.data.length;
+  const before = await deletions();
   assert.deepEqual((await call('DELETE', path)).body, { deleted: true });
   assert.deepEqual((await call('DELETE', path)).body, { deleted: true });
+  assert.equal((await deletions()) - before, 1, 'the second time there was nothing to delete');
   await refused(call('GET', path), 404, /no daily budget/);
   await refused(call('GET', '/workspaces/team/budgets/hourly'), 400, /interval/);
   await refused(put('yearly', { limit_usd: 1 }), 400, /interval/);
