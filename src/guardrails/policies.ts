@@ -52,13 +52,20 @@ async function compile(applied: readonly AppliedGuardrail[]): Promise<Prescripti
   );
 }
 
-/** Each key has a limit of its own; what is assigned to a member counts all of the member's keys together. */
-function budgetsOf({ keyId, userId }: KeyFacts, applied: readonly AppliedGuardrail[]): readonly Budget[] {
+/**
+ * Each key has a limit of its own; what is assigned to a member counts all of the member's keys together. All that was spent
+ * in the window counts, also before there was such a limit.
+ */
+function budgetsOf(
+  { keyId, userId, organizationId }: KeyFacts,
+  applied: readonly AppliedGuardrail[],
+): readonly Budget[] {
   return Object.freeze(
     applied.flatMap(({ way, guardrail: { id, limitNano, resetInterval, includeByok } }): Budget[] => {
       if (limitNano === null || resetInterval === null) return [];
-      const scopeId = way === 'member' ? `${id}:${userId}` : `${id}:${keyId}`;
-      return [{ scope: 'guardrail', scopeId, interval: resetInterval, limitNano, includeByok }];
+      const limit = { scope: 'guardrail', interval: resetInterval, limitNano, includeByok } as const;
+      if (way !== 'member' || userId === null) return [{ ...limit, scopeId: `${id}:${keyId}`, spentBy: { keyId } }];
+      return [{ ...limit, scopeId: `${id}:${userId}`, spentBy: { organizationId, userId } }];
     }),
   );
 }

@@ -8,6 +8,9 @@ export const INTERVALS: readonly Interval[] = ['lifetime', 'daily', 'weekly', 'm
 
 export type Scope = 'account' | 'workspace' | 'key' | 'guardrail';
 
+/** One key, or all keys that a member has made. */
+export type SpentBy = { keyId: string } | { organizationId: string; userId: string };
+
 /**
  * A hard limit. At most one of a scope, id and interval may stand in one request. Make a new object when something in it
  * changes: from the first request that comes with it on, everybody who waits in this process is held to it.
@@ -20,6 +23,8 @@ export interface Budget {
   limitNano: Nano;
   /** Spend through keys of the customer's own counts too. */
   includeByok: boolean;
+  /** Whose spend counts, all of the window's; absent: that of requests that came with this scope and id. Never changes. */
+  spentBy?: SpentBy;
   /**
    * Counts the changes of a budget. A request that was accepted before a change and comes after it is held to the newer
    * form. Default 0.

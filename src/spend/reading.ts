@@ -3,6 +3,7 @@ import { GatewayError } from '../base/errors.ts';
 import type { Nano } from '../base/money.ts';
 import type { Database, Queryable } from '../storage/database.ts';
 import { type Budget, INTERVALS, type Interval, windowEnd, windowId } from './budget.ts';
+import { countedIn } from './counted/store.ts';
 import type { Generation } from './generation.ts';
 import type { BudgetState, KeyUsage, Viewer } from './index.ts';
 import { decodeRow } from './record.ts';
@@ -59,9 +60,14 @@ export async function readBudgetStates(
 ): Promise<BudgetState[]> {
   const idOf = (budget: Budget) => windowId(budget.scope, budget.scopeId, budget.interval, nowMs);
   const states = await windowStates(database, budgets.map(idOf), nowMs - GONE_MS);
+  const counted = await countedIn(
+    database,
+    budgets.map((budget) => ({ windowId: idOf(budget), spentBy: budget.spentBy })),
+  );
   return budgets.map((budget) => {
     const state = states.get(idOf(budget));
-    const spentNano = (state?.spentNano ?? 0n) + (budget.includeByok ? (state?.byokNano ?? 0n) : 0n);
+    const spent = counted.get(idOf(budget)) ?? state;
+    const spentNano = (spent?.spentNano ?? 0n) + (budget.includeByok ? (spent?.byokNano ?? 0n) : 0n);
     return {
       budget,
       spentNano,

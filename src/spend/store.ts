@@ -1,7 +1,8 @@
 /** The SQL of spend. Statements that touch several windows do so in the order of their ids, so they cannot deadlock. */
 import type { Nano } from '../base/money.ts';
 import type { Queryable } from '../storage/database.ts';
-import { INTERVALS, windowId } from './budget.ts';
+import { INTERVALS, type SpentBy, windowId } from './budget.ts';
+import { countedIn } from './counted/store.ts';
 import { addToDays, DAY_COLUMNS, DAY_KEYS, DAY_SUMS, type DaySum } from './days/store.ts';
 import type { Entry, RowColumns } from './record.ts';
 
@@ -159,11 +160,6 @@ function changeOf(windows: Map<string, WindowChange>, id: string): WindowChange 
   return change;
 }
 
-interface ChangedLease {
-  window_id: string;
-  change: bigint;
-}
-
 /** What really changed goes into `windows`, so that a window's leased sum is always the sum of its leases. */
 async function changeLeases(
   tx: Queryable,
@@ -173,7 +169,7 @@ async function changeLeases(
 ): Promise<string[]> {
   if (leases.size === 0) return [];
   const changes = [...leases].map(([id, change]) => ({ id, change: String(change) }));
-  const changed = await tx.query<ChangedLease>(
+  const changed = await tx.query<{ window_id: string; change: bigint }>(
     `WITH old AS MATERIALIZED (
        SELECT lease.window_id, lease.amount_nano, asked.change
        FROM spend_leases lease
@@ -227,6 +223,8 @@ export interface LeaseWish {
   wantNano: Nano;
   /** and at least one part in this many of the room; 0 for none. Saves asking for every request. */
   spareParts: bigint;
+  /** As in `Budget`. */
+  spentBy?: SpentBy | undefined;
 }
 
 export interface LeaseAnswer {
@@ -259,9 +257,13 @@ export async function askLeases(
   const backs = wishes.filter((wish) => wish.backNano > 0n);
   // What an operator has taken back already is not given back twice.
   await changeLeases(tx, processId, new Map(backs.map((wish) => [wish.windowId, -wish.backNano])), changes);
+  const counted = await countedIn(tx, wishes);
   const answers = wishes.map((wish) => {
     const back = changes.get(wish.windowId)?.leased ?? 0n;
-    const answer = decide(wish, locked.get(wish.windowId)!, back);
+    const row = locked.get(wish.windowId)!;
+    const { spentNano = row.spent_nano, byokNano = row.byok_nano } = counted.get(wish.windowId) ?? {};
+    const usedNano = BigInt(spentNano) + (wish.includeByok ? BigInt(byokNano) : 0n);
+    const answer = decide(wish, usedNano, BigInt(row.leased_nano) + back);
     if (answer.grantedNano > 0n) changeOf(changes, wish.windowId).leased += answer.grantedNano;
     return answer;
   });
@@ -270,9 +272,7 @@ export async function askLeases(
   return answers;
 }
 
-function decide(wish: LeaseWish, row: WindowRow, change: bigint): LeaseAnswer {
-  const usedNano = BigInt(row.spent_nano) + (wish.includeByok ? BigInt(row.byok_nano) : 0n);
-  const leasedNano = BigInt(row.leased_nano) + change;
+function decide(wish: LeaseWish, usedNano: Nano, leasedNano: Nano): LeaseAnswer {
   const spare = wish.limitNano - usedNano - leasedNano - wish.needNano;
   let grantedNano = 0n;
   if (spare >= 0n && wish.needNano > 0n) {

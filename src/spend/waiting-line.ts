@@ -196,6 +196,7 @@ export class WaitingLine {
       needNano: 0n,
       wantNano: 0n,
       spareParts: window.contestedUntil > this.#clock.monotonic() ? 0n : SPARE_PARTS,
+      spentBy: window.budget.spentBy,
     };
     if (window.stale) wish.backNano = window.takeIdle();
     for (const waiter of this.#waiters) {

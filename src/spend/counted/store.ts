@@ -1,0 +1,64 @@
+/**
+ * What was spent in the windows of budgets that count the spend of keys instead of their own: also what was spent before
+ * such a budget was set, or by a key that it did not apply to yet.
+ */
+import type { Nano } from '../../base/money.ts';
+import type { Queryable } from '../../storage/database.ts';
+import type { SpentBy } from '../budget.ts';
+
+export interface Counted {
+  spentNano: Nano;
+  byokNano: Nano;
+}
+
+interface CountedRow {
+  id: string;
+  spent_nano: bigint;
+  byok_nano: bigint;
+}
+
+/**
+ * By window, for those that count the spend of keys. In the transaction that has locked the windows, a row that was entered
+ * is seen here exactly when its lease is gone there: both change together.
+ */
+export async function countedIn(
+  db: Queryable,
+  windows: readonly { windowId: string; spentBy?: SpentBy | undefined }[],
+): Promise<Map<string, Counted>> {
+  const counted = new Map<string, Counted>();
+  const keys: { id: string; source: string }[] = [];
+  const members: { id: string; tail: string; organization_id: string; user_id: string }[] = [];
+  for (const { windowId: id, spentBy } of windows) {
+    if (spentBy === undefined) continue;
+    counted.set(id, { spentNano: 0n, byokNano: 0n });
+    const tail = id.slice(id.lastIndexOf('/', id.lastIndexOf('/') - 1));
+    if ('keyId' in spentBy) keys.push({ id, source: `key/${spentBy.keyId}${tail}` });
+    else members.push({ id, tail, organization_id: spentBy.organizationId, user_id: spentBy.userId });
+  }
+  for (const row of [...(await ofKeys(db, keys)), ...(await ofMembers(db, members))]) {
+    counted.set(row.id, { spentNano: BigInt(row.spent_nano), byokNano: BigInt(row.byok_nano) });
+  }
+  return counted;
+}
+
+async function ofKeys(db: Queryable, wanted: readonly { id: string; source: string }[]): Promise<CountedRow[]> {
+  if (wanted.length === 0) return [];
+  return db.query<CountedRow>(
+    `SELECT wanted.id, own.spent_nano, own.byok_nano
+     FROM jsonb_to_recordset($1::jsonb) AS wanted(id text, source text)
+     JOIN spend_windows own ON own.id = wanted.source COLLATE "C"`,
+    [JSON.stringify(wanted)],
+  );
+}
+
+async function ofMembers(db: Queryable, wanted: readonly object[]): Promise<CountedRow[]> {
+  if (wanted.length === 0) return [];
+  return db.query<CountedRow>(
+    `SELECT wanted.id, sum(own.spent_nano)::bigint AS spent_nano, sum(own.byok_nano)::bigint AS byok_nano
+     FROM jsonb_to_recordset($1::jsonb) AS wanted(id text, tail text, organization_id text, user_id text)
+     JOIN api_keys k ON k.organization_id = wanted.organization_id AND k.creator_user_id = wanted.user_id
+     JOIN spend_windows own ON own.id = ('key/' || k.id || wanted.tail) COLLATE "C"
+     GROUP BY wanted.id`,
+    [JSON.stringify(wanted)],
+  );
+}
