@@ -8,6 +8,7 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { Environment, errorCode, type Inputs } from './config/environment.ts';
 import type { Field } from './config/field.ts';
 import { DEFAULT_IO_LOGGING, ioLogging } from './config/io-logging.ts';
@@ -30,7 +31,7 @@ import {
   network,
   retention,
 } from './config/section-readers.ts';
-import type { Config, TlsSettings } from './config/settings.ts';
+import type { Config, KeySource, TlsSettings } from './config/settings.ts';
 import { withEnvironment } from './config/with-environment.ts';
 import { parseYaml } from './config/yaml.ts';
 import { Secret } from './secret.ts';
@@ -101,9 +102,14 @@ export function needsRestart(running: Config, loaded: Config): string[] {
   const changed: string[] = fixed.filter((name) => running[name] !== loaded[name]);
   if (running.databaseUrl?.reveal() !== loaded.databaseUrl?.reveal()) changed.push('databaseUrl');
   if ((running.tls === null) !== (loaded.tls === null)) changed.push('tls');
-  const kek = ({ sealing: { key, file } }: Config) => key?.reveal() ?? file;
-  if (kek(running) !== kek(loaded)) changed.push('sealing');
+  const keks = ({ sealing }: Config) =>
+    [sealing.current, sealing.previous].map((source) => source && { ...source, key: revealed(source) });
+  if (!isDeepStrictEqual(keks(running), keks(loaded))) changed.push('sealing');
   return changed;
+}
+
+function revealed(source: KeySource): string | undefined {
+  return source.kind === 'value' ? source.key.reveal() : undefined;
 }
 
 function readYaml(inputs: Inputs, environment: Environment, problems: Problem[]) {

@@ -168,7 +168,8 @@ class Followed implements FollowedOwnKeys {
     const { database, sealing, log } = this.#parts;
     const rows = await enabledOwnKeys(database);
     if (rows.length === 0) return [];
-    const box = await sealing.opener(PURPOSE);
+    const records = rows.map(({ sealed }) => sealed);
+    const box = await sealing.opener(PURPOSE, records);
     return rows.map((row) => {
       try {
         return new HeldKey(row, box.open(row.id, SEALED_COLUMN, row.sealed));

@@ -6,4 +6,5 @@ export { type FollowedOwnKeys, followOwnKeys } from './followed.ts';
 export { byokMigrations } from './migrations/index.ts';
 export { type OwnKeyParts, ownKeyOperations } from './operations.ts';
 export type { OwnKey, OwnKeyCaller, OwnKeys } from './own-keys.ts';
+export { sealedOwnKeys } from './sealed.ts';
 export { endOwnKeys } from './workspace-end.ts';

@@ -1,7 +1,7 @@
 /** `gatehouse backup` and `gatehouse restore`: one file that holds the installation, from and into any database. */
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { Sealing, SealingError } from '../sealing/index.ts';
+import { placeOf, Sealing, SealingError } from '../sealing/index.ts';
 import { forgetEveryProcess } from '../spend/index.ts';
 import { backup } from '../storage/archive/backup.ts';
 import { restore } from '../storage/archive/restore.ts';
@@ -26,8 +26,7 @@ export async function backupCommand(args: readonly string[], parts: CommandParts
   }));
   parts.out.print(`${rows} rows written to ${file}`);
   if (sealed !== 'nothing') {
-    const { key, file: keyFile } = parts.config.sealing;
-    const place = key === null ? keyFile : 'GATEHOUSE_KEK';
+    const place = sealed instanceof SealingError ? placeOf(parts.config.sealing.current) : sealed.place;
     parts.out.print(`the key that credentials in it are sealed under is not in it: keep ${place} in another place`);
   }
   return 0;
@@ -44,7 +43,7 @@ export async function restoreCommand(args: readonly string[], parts: CommandPart
   };
   const { line, sealed } = await withInstallation(parts, restored, { alone: true });
   parts.out.print(line);
-  if (sealed !== 'nothing' && sealed !== 'opens') {
+  if (sealed instanceof SealingError) {
     parts.out.print(
       `before its first start it needs the key of the installation that it comes from: ${sealed.message}`,
     );
@@ -56,10 +55,10 @@ export async function restoreCommand(args: readonly string[], parts: CommandPart
 async function holdsSealed(
   { clock, log, config }: CommandParts,
   target: Target,
-): Promise<'nothing' | 'opens' | SealingError> {
+): Promise<'nothing' | { place: string } | SealingError> {
   const database = await openDatabase({ target, clock, log, poolSize: 1 });
   try {
-    return (await new Sealing({ database, clock, settings: config.sealing }).check()) ? 'opens' : 'nothing';
+    return (await new Sealing({ database, clock, settings: config.sealing }).check()) ?? 'nothing';
   } catch (error) {
     if (error instanceof SealingError) return error;
     // Of a version that had no such table.

@@ -13,6 +13,7 @@ import { CREDITS_HELP, creditsCommand } from './credits.ts';
 import { DOCTOR_HELP, doctorCommand } from './doctor.ts';
 import { KEYS_HELP, keysCommand } from './keys.ts';
 import { SCIM_HELP, scimCommand } from './scim.ts';
+import { SEALING_HELP, sealingCommand } from './sealing.ts';
 
 type Command = (args: readonly string[], parts: CommandParts, config: Machine['config']) => Promise<number>;
 
@@ -20,6 +21,7 @@ const COMMANDS: Readonly<Record<string, { run: Command; help: string }>> = {
   keys: { run: keysCommand, help: KEYS_HELP },
   credits: { run: creditsCommand, help: CREDITS_HELP },
   scim: { run: scimCommand, help: SCIM_HELP },
+  sealing: { run: sealingCommand, help: SEALING_HELP },
   backup: { run: backupCommand, help: BACKUP_HELP },
   restore: { run: restoreCommand, help: BACKUP_HELP },
   doctor: { run: doctorCommand, help: DOCTOR_HELP },

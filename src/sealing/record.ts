@@ -34,10 +34,24 @@ export class SealingError extends Error {
   override readonly name = 'SealingError';
 }
 
-export function sealRecord({ version, bytes }: SealingKey, place: Place, plain: Buffer): Buffer {
+/** What the records under one version of a key begin with. */
+export function recordHeader(version: number): Buffer {
   const header = Buffer.alloc(HEADER_BYTES);
   header.writeUInt8(FORM, 0);
   header.writeUInt32BE(version, 1);
+  return header;
+}
+
+/** Of the key that it was sealed under. @throws SealingError for what is no record */
+export function recordVersion(record: Buffer): number {
+  if (record.length < HEADER_BYTES + VECTOR_BYTES + TAG_BYTES || record[0] !== FORM) {
+    throw new SealingError('a sealed value has a form that this version does not know');
+  }
+  return record.readUInt32BE(1);
+}
+
+export function sealRecord({ version, bytes }: SealingKey, place: Place, plain: Buffer): Buffer {
+  const header = recordHeader(version);
   const vector = randomBytes(VECTOR_BYTES);
   const cipher = createCipheriv(CIPHER, bytes, vector, { authTagLength: TAG_BYTES }).setAAD(covered(header, place));
   const sealed = Buffer.concat([cipher.update(plain), cipher.final()]);
@@ -49,11 +63,8 @@ export function sealRecord({ version, bytes }: SealingKey, place: Place, plain: 
  * @throws SealingError when the record was altered, stood elsewhere, or was sealed under another key
  */
 export function openRecord(keyOf: (version: number) => Buffer | undefined, place: Place, record: Buffer): Buffer {
-  if (record.length < HEADER_BYTES + VECTOR_BYTES + TAG_BYTES || record[0] !== FORM) {
-    throw new SealingError('a sealed value has a form that this version does not know');
-  }
+  const version = recordVersion(record);
   const header = record.subarray(0, HEADER_BYTES);
-  const version = header.readUInt32BE(1);
   const key = keyOf(version);
   if (key === undefined)
     throw new SealingError(`a sealed value needs version ${version} of its key, which is not there`);

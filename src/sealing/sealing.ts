@@ -3,14 +3,24 @@ import { randomBytes } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
 import type { SealingSettings } from '../base/config.ts';
 import type { Database, Queryable } from '../storage/database.ts';
-import { makeInstallationKey, readInstallationKey } from './key-file.ts';
-import { KEY_BYTES, openRecord, type Place, SealingError, sealRecord } from './record.ts';
-import { dataKeys, insertCanary, insertDataKey, lockKeys, readCanary, type WrappedKey } from './store.ts';
+import { type FoundKey, makeKeyFile, placeOf, readKey } from './key-source.ts';
+import {
+  FIRST_VERSION,
+  type InstallationKey,
+  keyUnder,
+  sealCanary,
+  unwrapDataKey,
+  wrapDataKey,
+  wrongKey,
+} from './keys.ts';
+import { KEY_BYTES, openRecord, recordHeader, recordVersion, SealingError, sealRecord } from './record.ts';
+import { insertCanary, insertDataKey, lockKeys, readCanary, readKeys, type WrappedKey } from './store.ts';
 
-const CANARY_TEXT = Buffer.from('This is the key of this installation.');
-const CANARY_PLACE: Place = { purpose: 'canary', id: '1', column: 'sealed' };
-/** The installation's key has one version: another one is another installation. */
-const INSTALLATION = 0;
+/** Announced with a purpose when it has got a new key. */
+export const SEALING_TOPIC = 'sealing.keys';
+/** The installation's key may take another's place between a look at the database and one at the key. */
+const LOOKS = 3;
+const MARK_MISSING = 'the database lacks the mark of the key that its values need';
 
 export interface SealingParts {
   database: Database;
@@ -20,15 +30,22 @@ export interface SealingParts {
 
 /** Seals and opens the values of one purpose. */
 export interface Box {
+  /** What the records begin with that `seal` makes. */
+  readonly header: Buffer;
   /** @param id of the row, @param column where in it the record is kept */
   seal(id: string, column: string, text: string): Buffer;
   /** @throws SealingError for a record that was altered, or stood in another row or column */
   open(id: string, column: string, record: Buffer): string;
 }
 
+interface HeldBox extends Box {
+  /** Versions of the key that it has. */
+  readonly versions: ReadonlySet<number>;
+}
+
 export class Sealing {
   readonly #parts: SealingParts;
-  readonly #boxes = new Map<string, Promise<Box>>();
+  readonly #boxes = new Map<string, Promise<HeldBox | undefined>>();
 
   constructor(parts: SealingParts) {
     this.#parts = parts;
@@ -37,96 +54,146 @@ export class Sealing {
   /**
    * Whether what was sealed can be opened here. An installation that never sealed anything needs no key.
    *
-   * @returns whether anything was ever sealed
+   * @returns where the key is; undefined when nothing was ever sealed
    * @throws SealingError with words for the operator
    */
-  async check(): Promise<boolean> {
-    const canary = await readCanary(this.#parts.database);
-    if (canary !== undefined) this.#installationKey(canary);
-    // What the operator has given is right, or is told of before it is needed.
-    else readInstallationKey(this.#parts.settings);
-    return canary !== undefined;
-  }
-
-  /** For what is sealed already. @throws SealingError */
-  opener(purpose: string): Promise<Box> {
-    return this.#box(purpose, async () => {
-      const keys = await dataKeys(this.#parts.database, purpose);
-      if (keys.length === 0) throw new SealingError('the database lacks the key that its values are sealed under');
-      return this.#unwrapped(this.#parts.database, purpose, keys);
-    });
-  }
-
-  /** As `opener`; the first who asks makes the keys. @throws SealingError */
-  sealer(purpose: string): Promise<Box> {
-    const { database } = this.#parts;
-    return this.#box(purpose, async () => {
-      const keys = await dataKeys(database, purpose);
-      if (keys.length > 0) return this.#unwrapped(database, purpose, keys);
-      return database.transaction((tx) => this.#made(tx, purpose));
-    });
-  }
-
-  #box(purpose: string, make: () => Promise<Box>): Promise<Box> {
-    let box = this.#boxes.get(purpose);
-    if (box === undefined) {
-      box = make();
-      this.#boxes.set(purpose, box);
-      // The operator may mend it, or somebody make the keys.
-      box.catch(() => this.#boxes.delete(purpose));
+  async check(): Promise<Pick<FoundKey, 'role' | 'place'> | undefined> {
+    const { database, settings } = this.#parts;
+    const key = await this.#installationKey(() => readCanary(database));
+    if (key === undefined) {
+      // What the operator has given is right, or is told of before it is needed.
+      await readKey(settings.current);
+      return undefined;
     }
+    key.bytes.fill(0);
+    return { role: key.role, place: key.place };
+  }
+
+  /**
+   * For what is sealed already.
+   *
+   * @param records that are to be opened; read from the database before this is called
+   * @throws SealingError
+   */
+  async opener(purpose: string, records: readonly Buffer[] = []): Promise<Box> {
+    const box = await this.find(purpose, records);
+    if (box === undefined) throw new SealingError('the database lacks the key that its values are sealed under');
     return box;
   }
 
-  async #unwrapped(db: Queryable, purpose: string, wrapped: readonly WrappedKey[]): Promise<Box> {
-    const canary = await readCanary(db);
-    if (canary === undefined) throw new SealingError('the database lacks the mark of the key that its values need');
-    const key = this.#installationKey(canary);
-    return boxOf(
-      purpose,
-      new Map(wrapped.map(({ version, wrapped }) => [version, openUnder(key, keyPlace(purpose, version), wrapped)])),
-    );
+  /** As `opener`; undefined when nothing was ever sealed for this purpose. @param db that keys are read from */
+  async find(
+    purpose: string,
+    records: readonly Buffer[] = [],
+    db: Queryable = this.#parts.database,
+  ): Promise<Box | undefined> {
+    const load = () => this.#loaded(db, purpose);
+    const box = await this.#box(purpose, load);
+    // Another process may have made a key since, and sealed with it.
+    if (box === undefined || records.every((record) => holds(box, record))) return box;
+    this.#boxes.delete(purpose);
+    return this.#box(purpose, load);
   }
 
-  async #made(tx: Queryable, purpose: string): Promise<Box> {
+  /** As `opener`; the first who asks makes the keys. @throws SealingError */
+  async sealer(purpose: string): Promise<Box> {
+    const { database } = this.#parts;
+    const make = () => database.transaction((tx) => this.#made(tx, purpose));
+    return (await this.find(purpose)) ?? (await this.#box(purpose, make));
+  }
+
+  /** From now on everything is sealed with the newest keys. */
+  forget(): void {
+    this.#boxes.clear();
+  }
+
+  /**
+   * A further key for a purpose; what is sealed from now on is sealed with it. Nothing happens where nothing was sealed.
+   *
+   * @returns its version
+   * @throws SealingError
+   */
+  async addKey(tx: Queryable, purpose: string): Promise<number | undefined> {
     await lockKeys(tx);
-    const keys = await dataKeys(tx, purpose);
-    if (keys.length > 0) return this.#unwrapped(tx, purpose, keys);
-    const canary = await readCanary(tx);
-    const { settings, clock } = this.#parts;
-    const key =
-      canary === undefined
-        ? (readInstallationKey(settings) ?? makeInstallationKey(settings))
-        : this.#installationKey(canary);
-    if (canary === undefined) await insertCanary(tx, sealUnder(key, CANARY_PLACE, CANARY_TEXT));
-    const [version, bytes] = [1, randomBytes(KEY_BYTES)];
-    const wrapped = sealUnder(key, keyPlace(purpose, version), bytes);
-    await insertDataKey(tx, purpose, { version, wrapped }, new Date(clock.now()));
-    return boxOf(purpose, new Map([[version, bytes]]));
+    const { keys } = await readKeys(tx, purpose);
+    const newest = keys.at(-1);
+    if (newest === undefined) return undefined;
+    const key = await this.#installationKey(() => readCanary(tx));
+    if (key === undefined) throw new SealingError(MARK_MISSING);
+    await this.#insertKey(tx, key, purpose, newest.version + 1);
+    return newest.version + 1;
   }
 
-  /** The one that the canary was sealed under, and never a new one. */
-  #installationKey(canary: Buffer): Buffer {
+  #box<B extends HeldBox | undefined>(purpose: string, make: () => Promise<B>): Promise<HeldBox | B> {
+    const held = this.#boxes.get(purpose);
+    if (held !== undefined) return held as Promise<HeldBox | B>;
+    const box = make();
+    this.#boxes.set(purpose, box);
+    const drop = () => {
+      if (this.#boxes.get(purpose) === box) this.#boxes.delete(purpose);
+    };
+    // The operator may mend it, or somebody make the keys.
+    box.then((made) => made ?? drop(), drop);
+    return box;
+  }
+
+  async #loaded(db: Queryable, purpose: string): Promise<HeldBox | undefined> {
+    let wrapped: WrappedKey[] = [];
+    const key = await this.#installationKey(async () => {
+      const { canary, keys } = await readKeys(db, purpose);
+      wrapped = keys;
+      if (keys.length > 0 && canary === undefined) {
+        throw new SealingError(MARK_MISSING);
+      }
+      return keys.length > 0 ? canary : undefined;
+    });
+    if (key === undefined) return undefined;
+    const plain = wrapped.map(
+      ({ version, wrapped }) => [version, unwrapDataKey(key, purpose, version, wrapped)] as const,
+    );
+    key.bytes.fill(0);
+    return boxOf(purpose, new Map(plain));
+  }
+
+  async #made(tx: Queryable, purpose: string): Promise<HeldBox> {
+    await lockKeys(tx);
+    const box = await this.#loaded(tx, purpose);
+    if (box !== undefined) return box;
     const { settings } = this.#parts;
-    const source = settings.key === null ? settings.file : 'GATEHOUSE_KEK';
-    const key = readInstallationKey(settings);
+    let key: InstallationKey | undefined = await this.#installationKey(() => readCanary(tx));
     if (key === undefined) {
-      throw new SealingError(
-        `the database holds sealed credentials, and ${source}, the key to them, is missing: put it back, or name it with GATEHOUSE_KEK_FILE`,
-      );
+      const bytes = (await readKey(settings.current)) ?? makeKeyFile(placeOf(settings.current));
+      key = { version: FIRST_VERSION, bytes };
+      await insertCanary(tx, sealCanary(key));
     }
-    try {
-      openUnder(key, CANARY_PLACE, canary);
-    } catch {
-      throw new SealingError(`${source} is not the key that the credentials in the database are sealed under`);
+    return boxOf(purpose, new Map([[1, await this.#insertKey(tx, key, purpose, 1)]]));
+  }
+
+  async #insertKey(tx: Queryable, key: InstallationKey, purpose: string, version: number): Promise<Buffer> {
+    const bytes = randomBytes(KEY_BYTES);
+    const wrapped = wrapDataKey(key, purpose, version, bytes);
+    await insertDataKey(tx, purpose, { version, wrapped }, new Date(this.#parts.clock.now()));
+    return bytes;
+  }
+
+  /** The one that the canary was sealed under, and never a new one; undefined where there is no canary. */
+  async #installationKey(canary: () => Promise<Buffer | undefined>): Promise<(FoundKey & InstallationKey) | undefined> {
+    const { settings } = this.#parts;
+    for (let look = 1; ; look++) {
+      const mark = await canary();
+      if (mark === undefined) return undefined;
+      const key = await keyUnder(mark, settings);
+      if ('bytes' in key) return key;
+      if (look === LOOKS) throw wrongKey(settings, key.missing);
     }
-    return key;
   }
 }
 
-function boxOf(purpose: string, keys: ReadonlyMap<number, Buffer>): Box {
+function boxOf(purpose: string, keys: ReadonlyMap<number, Buffer>): HeldBox {
   const newest = Math.max(...keys.keys());
   return {
+    header: recordHeader(newest),
+    versions: new Set(keys.keys()),
     seal: (id, column, text) =>
       sealRecord({ version: newest, bytes: keys.get(newest)! }, { purpose, id, column }, Buffer.from(text)),
     open: (id, column, record) =>
@@ -134,14 +201,11 @@ function boxOf(purpose: string, keys: ReadonlyMap<number, Buffer>): Box {
   };
 }
 
-function keyPlace(purpose: string, version: number): Place {
-  return { purpose: 'data key', id: `${purpose}/${version}`, column: 'wrapped' };
-}
-
-function sealUnder(key: Buffer, place: Place, plain: Buffer): Buffer {
-  return sealRecord({ version: INSTALLATION, bytes: key }, place, plain);
-}
-
-function openUnder(key: Buffer, place: Place, record: Buffer): Buffer {
-  return openRecord((version) => (version === INSTALLATION ? key : undefined), place, record);
+/** What is no record is told of by who opens it. */
+function holds({ versions }: HeldBox, record: Buffer): boolean {
+  try {
+    return versions.has(recordVersion(record));
+  } catch {
+    return true;
+  }
 }

@@ -123,7 +123,8 @@ test('processes that seal their first value at once agree on the keys; a file th
   const { database } = await freshDatabase(t, { migrations });
   const folder = mkdtempSync(path.join(tmpdir(), 'gatehouse-kek-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
-  const settings = { key: null, named: false, file: path.join(folder, 'keys', 'kek') };
+  const file = path.join(folder, 'keys', 'kek');
+  const settings = { current: { kind: 'file' as const, path: file }, previous: null };
   const process = () => new Sealing({ database, clock, settings });
   const boxes = await Promise.all([process(), process(), process()].map((one) => one.sealer('test')));
   for (const from of boxes) {
@@ -141,7 +142,7 @@ test('processes that seal their first value at once agree on the keys; a file th
       assert.throws(() => from.open('1', 'value', altered), { name: 'SealingError' });
     }
   }
-  assert.equal(Buffer.from(readFileSync(settings.file, 'utf8'), 'base64').length, 32);
-  chmodSync(settings.file, 0o640);
+  assert.equal(Buffer.from(readFileSync(file, 'utf8'), 'base64').length, 32);
+  chmodSync(file, 0o640);
   await assert.rejects(process().check(), /can be read by others/);
 });

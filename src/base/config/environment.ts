@@ -3,7 +3,7 @@ import path from 'node:path';
 import { Secret } from '../secret.ts';
 import type { Problem } from './problems.ts';
 import { CREDENTIAL, type KindFacts } from './provider-readers.ts';
-import type { LogLevel, MetricsSettings, SealingSettings } from './settings.ts';
+import type { KeySource, LogLevel, MetricsSettings, SealingSettings } from './settings.ts';
 
 export interface Variable {
   name: string;
@@ -29,6 +29,14 @@ export const VARIABLES: readonly Variable[] = [
       'File of the key (32 bytes in base64) that stored credentials are sealed under; default `keys/kek` in the data folder, which makes itself.',
   },
   { name: 'GATEHOUSE_KEK', fallback: '', meaning: 'That key itself, instead of a file.' },
+  { name: 'GATEHOUSE_KEK_COMMAND', fallback: '', meaning: 'Command of the shell that prints that key.' },
+  {
+    name: 'GATEHOUSE_KEK_PREVIOUS_FILE',
+    fallback: '',
+    meaning: 'File of the key before it, until `gatehouse sealing rotate-key` is done.',
+  },
+  { name: 'GATEHOUSE_KEK_PREVIOUS', fallback: '', meaning: 'The key before it itself.' },
+  { name: 'GATEHOUSE_KEK_PREVIOUS_COMMAND', fallback: '', meaning: 'Command that prints the key before it.' },
   { name: 'GATEHOUSE_TLS_CERT_FILE', fallback: '', meaning: 'Certificate chain (PEM); serves TLS with the key below.' },
   { name: 'GATEHOUSE_TLS_KEY_FILE', fallback: '', meaning: 'Private key (PEM) of the certificate.' },
   {
@@ -197,14 +205,26 @@ export class Environment {
     return new Secret(value);
   }
 
-  /** Whether the key fits is told by who reads it. */
+  /** Whether the keys fit is told by who reads them. */
   sealing(dataDir: string): SealingSettings {
-    const [key, file] = [this.secret('GATEHOUSE_KEK'), this.get('GATEHOUSE_KEK_FILE')];
-    if (key !== null && file !== undefined) {
-      this.fail('GATEHOUSE_KEK', 'and GATEHOUSE_KEK_FILE are both set; only one may be');
+    const usual: KeySource = { kind: 'file', path: path.join(dataDir, 'keys', 'kek') };
+    return { current: this.#keySource('GATEHOUSE_KEK') ?? usual, previous: this.#keySource('GATEHOUSE_KEK_PREVIOUS') };
+  }
+
+  #keySource(variable: string): KeySource | null {
+    const [fileName, commandName] = [`${variable}_FILE`, `${variable}_COMMAND`];
+    const [key, file, command] = [this.secret(variable), this.get(fileName), this.get(commandName)];
+    const sources: KeySource[] = [];
+    if (key !== null) sources.push({ kind: 'value', variable, key });
+    if (file !== undefined) {
+      sources.push({ kind: 'file', variable: fileName, path: path.resolve(this.#inputs.cwd, file) });
     }
-    const named = file !== undefined;
-    return { key, named, file: named ? path.resolve(this.#inputs.cwd, file) : path.join(dataDir, 'keys', 'kek') };
+    if (command !== undefined) sources.push({ kind: 'command', variable: commandName, command });
+    if (sources.length > 1) {
+      const [first, ...others] = sources.map((source) => source.variable!);
+      this.fail(first!, `and ${others.join(' and ')} are set together; only one may be`);
+    }
+    return sources[0] ?? null;
   }
 
   /** The credential of a provider: `X`, or the content of the file that `X_FILE` names. */

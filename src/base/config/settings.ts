@@ -53,14 +53,19 @@ export interface MetricsSettings {
   token: Secret | null;
 }
 
-/** Where the key of the installation is that values are sealed under in the end (`sealing/`). */
+/** Where a key is that values are sealed under in the end (`sealing/`). `variable`: the setting that says so. */
+export type KeySource =
+  /** In base64. */
+  | { kind: 'value'; variable: string; key: Secret }
+  /** Absolute. Without a variable it is the usual one, which is made when it is first needed. */
+  | { kind: 'file'; variable?: string; path: string }
+  /** Of the shell; prints the key in base64. */
+  | { kind: 'command'; variable: string; command: string };
+
 export interface SealingSettings {
-  /** GATEHOUSE_KEK: the key itself, in base64. */
-  key: Secret | null;
-  /** Absolute; of no concern where the key itself is given. */
-  file: string;
-  /** The file is one that the operator has named and made; otherwise it is made when it is first needed. */
-  named: boolean;
+  current: KeySource;
+  /** What the database may still be sealed under, while one key takes the place of another. */
+  previous: KeySource | null;
 }
 
 /** PEM texts. */

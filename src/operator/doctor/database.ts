@@ -1,5 +1,6 @@
 /** The database: reachable, of the right kind, with the schema of this version, and with keys in it. */
 import { type KeyKind, listOperatorKeys } from '../../access/index.ts';
+import { sealedOwnKeys } from '../../byok/index.ts';
 import { Sealing, SealingError } from '../../sealing/index.ts';
 import { describeTarget } from '../../storage/connection.ts';
 import { type Database, openDatabase } from '../../storage/database.ts';
@@ -59,11 +60,29 @@ export async function examineDatabase(parts: CommandParts, { target }: Installat
 async function examineSealing({ config, clock }: CommandParts, database: Database): Promise<Finding[]> {
   const sealing = new Sealing({ database, clock, settings: config.sealing });
   try {
-    return (await sealing.check()) ? [ok('credentials', 'the key that they are sealed under fits')] : [];
+    const key = await sealing.check();
+    if (key === undefined) return [];
+    const findings = [ok('credentials', `the key that they are sealed under fits: ${key.place}`)];
+    const advice = 'gatehouse sealing rotate-key';
+    if (key.role === 'next') findings.push(note('credentials', 'a change of that key was broken off', advice));
+    if (key.role === 'previous') {
+      findings.push(note('credentials', 'it is the previous one, which the present one is to replace', advice));
+    }
+    const outdated = await countOutdated(database, sealing);
+    if (outdated > 0) {
+      const what = `${outdated} of them are sealed under an older data key; a gateway that runs sees to it`;
+      findings.push(note('credentials', what, 'gatehouse sealing sweep'));
+    }
+    return findings;
   } catch (error) {
     if (!(error instanceof SealingError)) throw error;
     return [fault('credentials', error.message, 'the gateway does not start before the key is back in its place')];
   }
+}
+
+async function countOutdated(database: Database, sealing: Sealing): Promise<number> {
+  const box = await sealing.find(sealedOwnKeys.purpose);
+  return box === undefined ? 0 : sealedOwnKeys.countOutdated(database, box.header);
 }
 
 async function examineKeys(database: Database, nowMs: number): Promise<Finding[]> {

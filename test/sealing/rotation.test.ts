@@ -1,0 +1,201 @@
+/** The keys that values are sealed under give way to others, whoever dies meanwhile. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { systemClock } from '../../src/base/clock.ts';
+import type { KeySource, SealingSettings } from '../../src/base/config.ts';
+import { silentLog } from '../../src/base/log.ts';
+import { Secret } from '../../src/base/secret.ts';
+import { rotateInstallationKey, Sealing, Sweeper, sealingMigrations, sweep } from '../../src/sealing/index.ts';
+import { TestClock, until } from '../../src/testing/clock.ts';
+import { freshDatabase } from '../../src/testing/database.ts';
+import { THINGS, thingsTable } from './things.ts';
+
+const migrations = [...sealingMigrations, thingsTable];
+const COUNT = 3;
+
+async function installation(t: TestContext) {
+  const { database, target } = await freshDatabase(t, { migrations });
+  const folder = mkdtempSync(path.join(tmpdir(), 'gatehouse-rotation-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const file = path.join(folder, 'keys', 'kek');
+  const usual: SealingSettings = { current: { kind: 'file', path: file }, previous: null };
+  const process = (settings = usual) => new Sealing({ database, clock: systemClock, settings });
+  const store = async (sealing: Sealing, id: string) => {
+    const sealed = (await sealing.sealer('things')).seal(id, 'sealed', `secret of ${id}`);
+    const sql = 'insert into things values ($1, $2) on conflict (id) do update set sealed = excluded.sealed';
+    await database.query(sql, [id, sealed]);
+  };
+  /** How many values there are under each version of their key; every one of them opens. */
+  const opened = async (sealing: Sealing) => {
+    const rows = await database.query<{ id: string; sealed: Buffer }>('select id, sealed from things order by id');
+    const records = rows.map(({ sealed }) => sealed);
+    const box = await sealing.opener('things', records);
+    for (const { id, sealed } of rows) assert.equal(box.open(id, 'sealed', sealed), `secret of ${id}`);
+    return Object.fromEntries(
+      Map.groupBy(records, (record) => record.readUInt32BE(1))
+        .entries()
+        .map(([version, { length }]) => [version, length]),
+    );
+  };
+  for (let n = 0; n < COUNT; n++) await store(process(), `thing-${n}`);
+  return { database, target, folder, file, usual, process, store, opened };
+}
+
+function die(target: unknown, file: string, change: string, killAt: number): number | 'killed' {
+  const args = [path.join(import.meta.dirname, 'dying.ts'), JSON.stringify({ target, file, change, killAt })];
+  const { signal, status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
+  if (signal === 'SIGKILL') return 'killed';
+  assert.equal(status, 0, stderr);
+  return Number(stdout);
+}
+
+test("a process that dies at any step of a change of the installation's key leaves one that fits, and the change is carried on", async (t) => {
+  const { database, target, folder, file, usual, process, store, opened } = await installation(t);
+  const live = process();
+  await opened(live);
+  const roles = new Set<string>();
+  for (let killAt = 1; ; killAt++) {
+    const before = readFileSync(file, 'utf8');
+    const outcome = die(target, file, 'key', killAt);
+    roles.add((await process().check())!.role);
+    assert.deepEqual(await opened(process()), { 1: COUNT }, `killed at ${killAt}`);
+    await store(live, 'thing-0');
+    assert.deepEqual(await opened(process()), { 1: COUNT });
+    if (outcome !== 'killed') {
+      assert.ok(killAt > 7, `only ${outcome} steps`);
+      break;
+    }
+    await rotateInstallationKey({ database, settings: usual });
+    assert.equal((await process().check())!.role, 'current');
+    assert.notEqual(readFileSync(file, 'utf8'), before);
+    assert.deepEqual(readdirSync(path.join(folder, 'keys')).sort(), ['kek', 'kek.previous']);
+  }
+  assert.ok(roles.has('next') && roles.has('current'));
+  chmodSync(file, 0o644);
+  await assert.rejects(process().check(), /can be read by others/);
+});
+
+test('a process that dies at any step of a change of data keys leaves every value readable, and the next one goes on', async (t) => {
+  const { database, target, file, process, opened } = await installation(t);
+  for (let killAt = 1; ; killAt++) {
+    const outcome = die(target, file, 'data keys', killAt);
+    await opened(process());
+    const sealing = process();
+    const { left } = await sweep({ database, sealing, rows: [THINGS], log: silentLog });
+    assert.equal(left, 0);
+    assert.equal(Object.keys(await opened(process())).length, 1, 'all are under one key');
+    if (outcome !== 'killed') {
+      assert.ok(killAt > COUNT, `only ${outcome} steps`);
+      break;
+    }
+  }
+});
+
+test('processes that hold older keys open what others sealed with newer ones, and seal with them once they have heard', async (t) => {
+  const { database, process, store, opened } = await installation(t);
+  const [one, other] = [process(), process()];
+  await opened(one);
+  await opened(other);
+  const heard: ((id: string | null) => void)[] = [];
+  const clock = new TestClock();
+  const changes = { subscribe: (_topic: string, changed: (id: string | null) => void) => void heard.push(changed) };
+  const sweeper = new Sweeper({
+    database,
+    clock,
+    changes: changes as never,
+    sealing: one,
+    rows: [THINGS],
+    log: silentLog,
+  });
+  assert.equal(await database.transaction((tx) => other.addKey(tx, 'things')), 2);
+  other.forget();
+  await store(other, 'thing-1');
+  assert.deepEqual(await opened(one), { 1: COUNT - 1, 2: 1 });
+  for (const hear of heard) hear('things');
+  await until(async () => (await opened(process()))[2] === COUNT, 'everything is under the newest key');
+  // Sealed before the change, stored after the sweep.
+  const late = (await process().opener('things')).seal('thing-2', 'sealed', 'secret of thing-2');
+  assert.equal(late.readUInt32BE(1), 2);
+  await sweeper.close();
+  await store(one, 'thing-3');
+  assert.deepEqual(await opened(other), { 2: COUNT });
+  assert.equal(await database.transaction((tx) => other.addKey(tx, 'nothing sealed')), undefined);
+});
+
+test('values that were altered stay as they are and do not keep the others from the newer key', async (t) => {
+  const { database, process } = await installation(t);
+  await database.query(`update things set sealed = overlay(sealed placing '\\x00' from 20) where id = 'thing-1'`);
+  const [before] = await database.query<{ sealed: Buffer }>(`select sealed from things where id = 'thing-1'`);
+  const sealing = process();
+  await database.transaction((tx) => sealing.addKey(tx, 'things'));
+  sealing.forget();
+  const swept = await sweep({ database, sealing, rows: [THINGS], log: silentLog });
+  assert.deepEqual(swept, { resealed: COUNT - 1, unreadable: 1, left: 1 });
+  const [after] = await database.query<{ sealed: Buffer }>(`select sealed from things where id = 'thing-1'`);
+  assert.deepEqual(after, before);
+});
+
+test('keys that variables, files and commands give are changed with both given, in whatever order processes start', async (t) => {
+  const { database, file, folder, process, opened } = await installation(t);
+  const [first, second] = [readFileSync(file, 'utf8').trim(), Buffer.alloc(32, 7).toString('base64')];
+  const value = (key: string, variable = 'GATEHOUSE_KEK'): KeySource => ({
+    kind: 'value',
+    variable,
+    key: new Secret(key),
+  });
+  const named = path.join(folder, 'third');
+  writeFileSync(named, Buffer.alloc(32, 9).toString('base64'), { mode: 0o600 });
+  const inFile: KeySource = { kind: 'file', variable: 'GATEHOUSE_KEK_FILE', path: named };
+  const printed: KeySource = { kind: 'command', variable: 'GATEHOUSE_KEK_COMMAND', command: `cat '${named}'` };
+  const rotate = (current: KeySource, previous: KeySource | null = null) =>
+    rotateInstallationKey({ database, settings: { current, previous } });
+
+  await assert.rejects(rotate(value(first)), /only key that is given.*GATEHOUSE_KEK_PREVIOUS/);
+  await assert.rejects(rotate(value(second)), /GATEHOUSE_KEK is not the key/);
+  const both = { current: value(second), previous: value(first) };
+  assert.equal((await process(both).check())!.role, 'previous');
+  assert.deepEqual(await opened(process(both)), { 1: COUNT });
+  assert.equal(await rotate(both.current, both.previous), 'rotated');
+  assert.equal((await process(both).check())!.role, 'current');
+  assert.equal(await rotate(both.current, both.previous), 'already');
+  await assert.rejects(process().check(), /is not the key/);
+  assert.equal(await rotate(inFile, value(second)), 'rotated');
+  assert.deepEqual(await opened(process({ current: printed, previous: null })), { 1: COUNT });
+  for (const [command, message] of [
+    ['exit 3', /ended with 3/],
+    ['echo secret-words; echo more >&2', /must hold 32 random bytes/],
+    ['head -c 9999 /dev/zero', /printed too much/],
+  ] as const) {
+    const failing: KeySource = { kind: 'command', variable: 'GATEHOUSE_KEK_COMMAND', command };
+    await assert.rejects(process({ current: failing, previous: null }).check(), (error: Error) => {
+      assert.match(error.message, message);
+      return !error.message.includes('secret-words') && !error.message.includes('more');
+    });
+  }
+});
+
+test('of several that change the key at once all end with one that fits, and what was backed up before opens after', async (t) => {
+  const { database, folder, usual, process, opened } = await installation(t);
+  const old = await database.query<{ sealed: Buffer }>('select sealed from sealing_canary');
+  const wrapped = await database.query<{ wrapped: Buffer }>('select wrapped from sealing_keys');
+  await Promise.all([1, 2, 3].map(() => rotateInstallationKey({ database, settings: usual })));
+  assert.equal((await process().check())!.role, 'current');
+  assert.deepEqual(await opened(process()), { 1: COUNT });
+  assert.ok(!existsSync(path.join(folder, 'keys', 'kek.next')));
+  assert.notDeepEqual(await database.query('select wrapped from sealing_keys'), wrapped);
+  assert.notDeepEqual(await database.query('select sealed from sealing_canary'), old);
+  // As a restored backup has it that was made before the last change.
+  const canary = await database.query<{ sealed: Buffer }>('select sealed from sealing_canary');
+  const keys = await database.query<{ wrapped: Buffer }>('select wrapped from sealing_keys');
+  assert.equal(await rotateInstallationKey({ database, settings: usual }), 'rotated');
+  await database.query('update sealing_canary set sealed = $1', [canary[0]!.sealed]);
+  await database.query('update sealing_keys set wrapped = $1', [keys[0]!.wrapped]);
+  assert.equal((await process().check())!.role, 'previous');
+  assert.deepEqual(await opened(process()), { 1: COUNT });
+  assert.equal(await rotateInstallationKey({ database, settings: usual }), 'rotated');
+  assert.equal((await process().check())!.role, 'current');
+});
