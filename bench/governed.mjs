@@ -7,6 +7,8 @@ import { startGateway } from './subjects.mjs';
 import { BenchError } from './tools.mjs';
 
 export const GOVERNED = 'governed';
+/** The same gateway with another key, whose filters look through answers as well. */
+export const ANSWERS = 'answers';
 
 /** Not in the default run: `--only governed`. */
 export const GOVERNED_CASES = [
@@ -18,6 +20,16 @@ export const GOVERNED_CASES = [
     stream: true,
     load: ['50', 'stagger=20000'],
     governed: true,
+  },
+  {
+    // By stream of 250 events: filters let text go when they are sure of it, which may be several events at once.
+    name: 'governed, stream looked through, paced',
+    unit: 'requests',
+    bytes: 1000,
+    stream: true,
+    load: ['50', 'stagger=20000'],
+    governed: true,
+    answers: true,
   },
 ];
 
@@ -44,7 +56,9 @@ const PATTERNS = [
   '\\b[A-HJ-NPR-Z0-9]{17}\\b',
   '#[0-9a-f]{6}\\b',
 ];
-const BUILTINS = ['email', 'credit-card', 'secrets', 'regex-prompt-injection'];
+/** Of a prompt alone. */
+const INJECTION = 'regex-prompt-injection';
+const BUILTINS = ['email', 'credit-card', 'secrets', INJECTION];
 
 /** Narrower ones are smaller, as they must be. */
 const BUDGETS_USD = { lifetime: 900_000_000, monthly: 800_000_000, weekly: 700_000_000, daily: 600_000_000 };
@@ -55,6 +69,7 @@ const RATE_LIMITS = {
   tokens_per_day: 1_000_000_000_000,
 };
 
+/** Two subjects of one gateway. */
 export async function startGoverned(folder, upstreamPort) {
   const gateway = await startGateway(folder, upstreamPort, { name: GOVERNED });
   const call = async (method, path, body) => {
@@ -71,17 +86,26 @@ export async function startGoverned(folder, upstreamPort) {
   for (const [interval, limit_usd] of Object.entries(BUDGETS_USD)) {
     await call('PUT', `/workspaces/default/budgets/${interval}`, { limit_usd });
   }
-  const key = await call('POST', '/keys', {
-    name: GOVERNED,
-    limit: BUDGETS_USD.daily,
-    limit_reset: 'daily',
-    rate_limits: RATE_LIMITS,
-  });
-  const guardrail = await call('POST', '/guardrails', {
-    name: GOVERNED,
-    content_filters: PATTERNS.map((pattern, index) => ({ pattern, action: ['flag', 'redact', 'block'][index % 3] })),
-    content_filter_builtins: BUILTINS.map((slug) => ({ slug, action: 'redact' })),
-  });
-  await call('POST', `/guardrails/${guardrail.data.id}/assignments/keys`, { key_hashes: [key.data.hash] });
-  return { ...gateway, headers: [`Authorization: Bearer ${key.key}`] };
+  const governedKey = async (name, apply_to) => {
+    const key = await call('POST', '/keys', {
+      name,
+      limit: BUDGETS_USD.daily,
+      limit_reset: 'daily',
+      rate_limits: RATE_LIMITS,
+    });
+    const guardrail = await call('POST', '/guardrails', {
+      name,
+      content_filters: PATTERNS.map((pattern, index) => ({
+        pattern,
+        action: ['flag', 'redact', 'block'][index % 3],
+        apply_to,
+      })),
+      content_filter_builtins: BUILTINS.filter((slug) => !apply_to.includes('response') || slug !== INJECTION).map(
+        (slug) => ({ slug, action: 'redact', apply_to }),
+      ),
+    });
+    await call('POST', `/guardrails/${guardrail.data.id}/assignments/keys`, { key_hashes: [key.data.hash] });
+    return { ...gateway, name, headers: [`Authorization: Bearer ${key.key}`] };
+  };
+  return [await governedKey(GOVERNED, ['request']), await governedKey(ANSWERS, ['request', 'response'])];
 }

@@ -12,7 +12,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs, promisify } from 'node:util';
 import { patternEngine } from '../src/guardrails/filters/engine.ts';
-import { GOVERNED, GOVERNED_CASES, startGoverned } from './governed.mjs';
+import { ANSWERS, GOVERNED, GOVERNED_CASES, startGoverned } from './governed.mjs';
 import { pairsNamed, writeFrames } from './pairs.mjs';
 import { proveIt, startGateway, startNginx, startPortkey } from './subjects.mjs';
 import { BenchError, build, cpuMicros, freePort, LOAD_CORE, listening, memoryMb, start, stopAll } from './tools.mjs';
@@ -72,7 +72,7 @@ async function main() {
       subjects.push(await startGateway(folder, upstreamPort, { name: `gateway-${endpoints}`, endpoints }));
     }
     if (casesOf(options.only).some(({ governed }) => governed)) {
-      subjects.push(await startGoverned(folder, upstreamPort));
+      subjects.push(...(await startGoverned(folder, upstreamPort)));
       if (!options.json) console.log(`patterns are matched by ${patternEngine()}`);
     }
     if (options.portkey) subjects.push(await startPortkey(path.resolve(options.portkey), upstreamPort));
@@ -94,10 +94,12 @@ function casesOf(only) {
 async function measureAll(folder, subjects) {
   // What starting has left behind is given back after two seconds.
   await sleep(5000);
-  const idle = subjects.map((subject) => [subject.name, memoryOf(subject)]);
+  const idle = subjects.filter(({ name }) => name !== ANSWERS).map((subject) => [subject.name, memoryOf(subject)]);
   const results = [];
   for (const testCase of casesOf(options.only)) {
-    const able = subjects.filter(({ forms }) => forms[testCase.form ?? 'chat'] !== undefined);
+    const able = subjects.filter(
+      ({ name, forms }) => forms[testCase.form ?? 'chat'] !== undefined && (name !== ANSWERS || testCase.answers),
+    );
     const stand = testCase.pair || able.includes(subjects[0]) ? [] : [{ subject: subjects[0], form: 'chat' }];
     const runs = [...stand, ...able.map((subject) => ({ subject, form: testCase.form ?? 'chat' }))];
     const rounds = new Map(runs.map(({ subject }) => [subject.name, []]));
@@ -209,8 +211,9 @@ function print(testCase, { subjects }, results) {
   for (const [name, figures] of Object.entries(subjects)) {
     // A translated stream is measured by the relayed one of the same form, everything else by nginx.
     const yardstick = relayed?.subjects[name] ?? subjects.nginx;
+    const share = plain && [GOVERNED, ANSWERS].includes(name) ? figures.micros / plain.micros : undefined;
     const ratio = `${(figures.micros / yardstick.micros).toFixed(relayed ? 2 : 1)}x${
-      plain && name === GOVERNED ? `, ${(figures.micros / plain.micros).toFixed(2)}x of the gateway` : ''
+      share === undefined ? '' : `, ${share.toFixed(2)}x of the gateway`
     }`;
     const database = figures.databaseMicros >= 0.05 ? ` + ${figures.databaseMicros.toFixed(1)} database` : '';
     const parts = [
