@@ -1,7 +1,5 @@
 /** The account's balance: set at the machine while gateways run, and enforced like a budget. */
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
-import path from 'node:path';
 import { test } from 'node:test';
 import { organizationId } from '../src/access/index.ts';
 import { systemClock } from '../src/base/clock.ts';
@@ -10,7 +8,7 @@ import { setBalance } from '../src/spend/index.ts';
 import { openChanges } from '../src/storage/changes.ts';
 import { openDatabase } from '../src/storage/database.ts';
 import { type Gateway, INFERENCE_KEY, startGateway } from '../src/testing/gateway.ts';
-import { startGatewayProcess } from '../src/testing/gateway-process.ts';
+import { runCommand, startGatewayProcess } from '../src/testing/gateway-process.ts';
 import { controlOf, type Json } from './workspaces/control.ts';
 
 const TURN = { model: 'simulated/echo', max_tokens: 1_000, messages: [{ role: 'user', content: 'hi' }] };
@@ -81,14 +79,10 @@ test('an operator sets, shows and unsets the balance while the gateway runs', as
   const gateway = await startGatewayProcess(t, {
     yaml: { account: { balance_usd: 7 }, providers: [{ id: 'simulated', kind: 'simulated' }] },
   });
-  const run = (...args: string[]) =>
-    new Promise<{ code: number; out: string }>((resolve) => {
-      const main = path.join(import.meta.dirname, '..', 'src', 'main.ts');
-      const env = { PATH: process.env['PATH'] ?? '', GATEHOUSE_DATA_DIR: gateway.home.dataDir };
-      execFile(process.execPath, [main, 'credits', ...args], { cwd: gateway.home.folder, env }, (error, out, err) =>
-        resolve({ code: error === null ? 0 : Number(error.code), out: out + err }),
-      );
-    });
+  const run = async (...args: string[]) => {
+    const { code, out, err } = await runCommand(gateway.home, ['credits', ...args]);
+    return { code, out: out + err };
+  };
   const shown = async () => (await controlOf(gateway).call('GET', '/credits')).body.data.total_credits;
   assert.match((await run('show')).out, /^balance {4}7 USD \(from the yaml\)\nspent {6}0 USD\nremaining {2}7 USD\n$/);
   assert.match((await run('set', '12.5')).out, /12\.5 USD \(set by the command line\)/);

@@ -1,6 +1,5 @@
 /** The operator's commands, run as processes against installations that serve and that do not. */
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
 import { existsSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
@@ -8,27 +7,16 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { until } from '../src/testing/clock.ts';
 import { emptyDatabase } from '../src/testing/database.ts';
 import { INFERENCE_KEY, MANAGEMENT_KEY } from '../src/testing/gateway.ts';
-import { type GatewayHome, gatewayHome, plannedYaml, startGatewayProcess } from '../src/testing/gateway-process.ts';
+import {
+  gatewayHome,
+  type Outcome,
+  plannedYaml,
+  runCommand,
+  startGatewayProcess,
+} from '../src/testing/gateway-process.ts';
 import { ask } from '../src/testing/planned-client.ts';
 import { PlannedUpstream } from '../src/testing/planned-upstream.ts';
 import { connect, embeddedTarget, readRows, rowsOnce } from './rows.ts';
-
-const MAIN = path.join(import.meta.dirname, '..', 'src', 'main.ts');
-
-interface Outcome {
-  code: number;
-  out: string;
-  err: string;
-}
-
-function gatehouse(home: GatewayHome, args: readonly string[], env: Record<string, string> = {}): Promise<Outcome> {
-  const settings = { PATH: process.env['PATH'] ?? '', GATEHOUSE_DATA_DIR: home.dataDir, ...env };
-  return new Promise((resolve) => {
-    execFile(process.execPath, [MAIN, ...args], { cwd: home.folder, env: settings }, (error, out, err) => {
-      resolve({ code: error === null ? 0 : Number(error.code), out, err });
-    });
-  });
-}
 
 async function done(outcome: Promise<Outcome>): Promise<string> {
   const { code, out, err } = await outcome;
@@ -45,9 +33,11 @@ async function refused(outcome: Promise<Outcome>, code: number, message: RegExp)
 test('an operator makes, lists and revokes keys of both kinds while the gateway runs, and they work at once', async (t) => {
   const gateway = await startGatewayProcess(t);
   const { home } = gateway;
-  const management = (await done(gatehouse(home, ['keys', 'create', '--management', '--print']))).trim();
+  const management = (await done(runCommand(home, ['keys', 'create', '--management', '--print']))).trim();
   assert.equal((await gateway.get('/keys', management)).status, 200);
-  const inference = (await done(gatehouse(home, ['keys', 'create', '--name', 'ci', '--limit', '5', '--print']))).trim();
+  const inference = (
+    await done(runCommand(home, ['keys', 'create', '--name', 'ci', '--limit', '5', '--print']))
+  ).trim();
   const shown = (await (await gateway.get('/key', inference)).json()) as { data: Record<string, unknown> };
   assert.equal(shown.data['limit'], 5);
   const { data } = (await (await gateway.get('/keys', MANAGEMENT_KEY)).json()) as {
@@ -55,22 +45,22 @@ test('an operator makes, lists and revokes keys of both kinds while the gateway 
   };
   const { hash } = data.find(({ name }) => name === 'ci')!;
 
-  const list = await done(gatehouse(home, ['keys', 'list']));
+  const list = await done(runCommand(home, ['keys', 'list']));
   assert.equal(list.trim().split('\n').length, 4);
   assert.match(list, new RegExp(`^${hash.slice(0, 12)}  inference .* active .* ci$`, 'm'));
   for (const token of [management, inference, MANAGEMENT_KEY, INFERENCE_KEY]) assert.ok(!list.includes(token));
 
-  await done(gatehouse(home, ['keys', 'revoke', hash.slice(0, 8)]));
+  await done(runCommand(home, ['keys', 'revoke', hash.slice(0, 8)]));
   assert.equal((await gateway.get('/key', inference)).status, 401);
-  await refused(gatehouse(home, ['keys', 'revoke', hash.slice(0, 8)]), 1, /no key whose hash begins/);
+  await refused(runCommand(home, ['keys', 'revoke', hash.slice(0, 8)]), 1, /no key whose hash begins/);
 });
 
 test('a lost management key is replaced on an installation that does not run, through a file of its owner', async (t) => {
   const home = await gatewayHome(t);
-  await refused(gatehouse(home, ['keys', 'create']), 1, /start the gateway once/);
+  await refused(runCommand(home, ['keys', 'create']), 1, /start the gateway once/);
   const first = await startGatewayProcess(t, { home });
   await first.end('SIGTERM');
-  const out = await done(gatehouse(home, ['keys', 'create', '--management']));
+  const out = await done(runCommand(home, ['keys', 'create', '--management']));
   const file = /written to (\S+)/.exec(out)?.[1] ?? '';
   assert.equal(statSync(file).mode & 0o777, 0o600);
   const token = readFileSync(file, 'utf8').trim();
@@ -92,9 +82,9 @@ test('wrong arguments are told apart from what went wrong, with the help', async
     ['backup'],
     ['restore', 'a', 'b'],
   ]) {
-    await refused(gatehouse(home, args), 2, /gatehouse (?:keys|backup)/);
+    await refused(runCommand(home, args), 2, /gatehouse (?:keys|backup)/);
   }
-  await refused(gatehouse(home, ['serv']), 2, /unknown command "serv"/);
+  await refused(runCommand(home, ['serv']), 2, /unknown command "serv"/);
 });
 
 test('a backup of a running gateway, restored elsewhere, has every row, key and sum', async (t) => {
@@ -111,15 +101,15 @@ test('a backup of a running gateway, restored elsewhere, has every row, key and 
   const spent = await (await original.get('/key', key)).json();
 
   const file = path.join(original.home.folder, 'backup');
-  await done(gatehouse(original.home, ['backup', file]));
+  await done(runCommand(original.home, ['backup', file]));
   assert.equal(statSync(file).mode & 0o777, 0o600);
-  await refused(gatehouse(original.home, ['backup', file]), 2, /is there already/);
-  await refused(gatehouse(original.home, ['restore', file]), 1, /another gateway/);
+  await refused(runCommand(original.home, ['backup', file]), 2, /is there already/);
+  await refused(runCommand(original.home, ['restore', file]), 1, /another gateway/);
   await original.end('SIGTERM');
-  await refused(gatehouse(original.home, ['restore', file]), 1, /in use/);
+  await refused(runCommand(original.home, ['restore', file]), 1, /in use/);
 
   const copy = await gatewayHome(t);
-  assert.match(await done(gatehouse(copy, ['restore', file])), /rows restored into the embedded PostgreSQL/);
+  assert.match(await done(runCommand(copy, ['restore', file])), /rows restored into the embedded PostgreSQL/);
   const restored = await startGatewayProcess(t, { home: copy, yaml });
   assert.deepEqual(await (await restored.get('/key', key)).json(), spent);
   const byId = (a: { id: string }, b: { id: string }) => (a.id < b.id ? -1 : 1);
@@ -140,14 +130,14 @@ test('a stopped installation moves from the embedded database to DATABASE_URL, a
   };
   await embedded.end('SIGTERM');
   const file = path.join(home.folder, 'moving');
-  await done(gatehouse(home, ['backup', file]));
+  await done(runCommand(home, ['backup', file]));
 
   const url =
     'connectionString' in target
       ? target.connectionString
       : `postgres://postgres@localhost/${target.database}?host=${encodeURIComponent(target.socketFolder)}`;
   const env = { DATABASE_URL: url };
-  assert.match(await done(gatehouse(home, ['restore', file], env)), /rows restored into PostgreSQL at/);
+  assert.match(await done(runCommand(home, ['restore', file], env)), /rows restored into PostgreSQL at/);
   const moved = await startGatewayProcess(t, { home, env });
   assert.equal((await moved.get('/key', key)).status, 200);
   const client = await connect(target);
@@ -161,14 +151,14 @@ test('a damaged backup changes nothing, wherever it is cut, and can be replaced 
   const gateway = await startGatewayProcess(t, { home });
   await gateway.end('SIGTERM');
   const whole = path.join(home.folder, 'whole');
-  await done(gatehouse(home, ['backup', whole]));
+  await done(runCommand(home, ['backup', whole]));
   const text = gunzipSync(readFileSync(whole)).toString('utf8');
   const lines = text.split('\n');
   const damaged = path.join(home.folder, 'damaged');
   const copy = await gatewayHome(t);
   const attempt = (bytes: string | Buffer, message: RegExp) => {
     writeFileSync(damaged, bytes);
-    return refused(gatehouse(copy, ['restore', damaged]), 1, message);
+    return refused(runCommand(copy, ['restore', damaged]), 1, message);
   };
   await attempt('no gzip', /cannot be read/);
   await attempt(gzipSync(lines.slice(0, -2).join('\n')), /cut off/);
@@ -177,10 +167,10 @@ test('a damaged backup changes nothing, wherever it is cut, and can be replaced 
   await attempt(gzipSync(text.replace('"0010-', '"9910-')), /newer version/);
   writeFileSync(damaged, readFileSync(whole));
   truncateSync(damaged, statSync(whole).size - 20);
-  await refused(gatehouse(copy, ['restore', damaged]), 1, /cannot be read/);
-  await refused(gatehouse(copy, ['restore', path.join(home.folder, 'absent')]), 1, /cannot be read.*ENOENT/);
+  await refused(runCommand(copy, ['restore', damaged]), 1, /cannot be read/);
+  await refused(runCommand(copy, ['restore', path.join(home.folder, 'absent')]), 1, /cannot be read.*ENOENT/);
   assert.ok(existsSync(damaged));
-  await done(gatehouse(copy, ['restore', whole]));
+  await done(runCommand(copy, ['restore', whole]));
   const restored = await startGatewayProcess(t, { home: copy });
   assert.equal((await restored.get('/key')).status, 200);
 });

@@ -2,7 +2,7 @@
  * The real gateway as a process of its own, as an operator starts it: for tests that send it signals, kill it, and start
  * it again on the same data folder.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { TestContext } from 'node:test';
@@ -82,6 +82,26 @@ export async function startGatewayProcess(test: Test, options: GatewayProcessOpt
   const gateway = await launchGateway(test, options);
   await gateway.ready();
   return gateway;
+}
+
+export interface Outcome {
+  code: number;
+  out: string;
+  err: string;
+}
+
+/** Runs a command of the operator, e.g. `['keys', 'list']`, in the folder of an installation. */
+export function runCommand(
+  home: GatewayHome,
+  args: readonly string[],
+  env: Record<string, string> = {},
+): Promise<Outcome> {
+  const settings = { PATH: process.env['PATH'] ?? '', GATEHOUSE_DATA_DIR: home.dataDir, ...env };
+  return new Promise((resolve) => {
+    execFile(process.execPath, [MAIN, ...args], { cwd: home.folder, env: settings }, (error, out, err) => {
+      resolve({ code: error === null ? 0 : Number(error.code), out, err });
+    });
+  });
 }
 
 export class GatewayProcess {

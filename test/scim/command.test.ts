@@ -1,20 +1,12 @@
 /** `gatehouse scim`, run as a process beside a gateway that serves. */
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
 import { readFileSync, statSync } from 'node:fs';
-import path from 'node:path';
 import { test } from 'node:test';
-import { type GatewayHome, startGatewayProcess } from '../../src/testing/gateway-process.ts';
+import { type GatewayHome, runCommand, startGatewayProcess } from '../../src/testing/gateway-process.ts';
 
-const MAIN = path.join(import.meta.dirname, '..', '..', 'src', 'main.ts');
-
-function gatehouse(home: GatewayHome, ...args: string[]): Promise<{ code: number; out: string; err: string }> {
-  const env = { PATH: process.env['PATH'] ?? '', GATEHOUSE_DATA_DIR: home.dataDir };
-  return new Promise((resolve) => {
-    execFile(process.execPath, [MAIN, 'scim', ...args], { cwd: home.folder, env }, (error, out, err) => {
-      resolve({ code: error === null ? 0 : Number(error.code), out: out.trim(), err });
-    });
-  });
+async function gatehouse(home: GatewayHome, ...args: string[]) {
+  const { code, out, err } = await runCommand(home, ['scim', ...args]);
+  return { code, out: out.trim(), err };
 }
 
 test('an operator makes, lists and revokes SCIM tokens while the gateway runs, and they are shown once', async (t) => {
