@@ -3,7 +3,7 @@ import { createPrivateKey } from 'node:crypto';
 import { maskToken } from '../access/index.ts';
 import { CREDENTIAL } from '../base/config/provider-readers.ts';
 import { invalidField } from '../base/errors.ts';
-import type { ProviderKind } from '../providers/index.ts';
+import { type ProviderKind, placeProblem } from '../providers/index.ts';
 
 export interface Credential {
   /** In the form in which one of the kind is configured. */
@@ -17,11 +17,19 @@ const ACCOUNT_MEMBERS = ['project_id', 'private_key_id', 'client_id', 'region'] 
 
 /** Throws GatewayError 400 for `key`; no message holds anything of the text. */
 export function readCredential(kind: ProviderKind, text: string): Credential {
+  const credential = credentialIn(kind, text);
+  const problem = placeProblem(kind, credential.value);
+  if (problem !== undefined) throw invalidField('key', problem);
+  return credential;
+}
+
+function credentialIn(kind: ProviderKind, text: string): Credential {
   const trimmed = text.trim();
   if (trimmed === '') throw invalidField('key', 'must not be blank');
   if (kind.credentialDocument) return readAccount(trimmed);
   if (/^[{[]/.test(trimmed)) {
     if (kind.id === 'bedrock') return readAwsKeys(trimmed);
+    if (kind.id === 'azure') return readAzureKey(trimmed);
     throw invalidField('key', `must be the key itself and no document, as ${kind.name} takes it in a header`);
   }
   if (!CREDENTIAL.test(trimmed)) throw notForHeader();
@@ -53,15 +61,20 @@ function readAccount(text: string): Credential {
   return { value: JSON.stringify(account), label: masked(email) };
 }
 
-/** AWS keys, by the names of AWS's tools or with underscores. */
+/** AWS keys, by the names of AWS's tools or with underscores; or a Bedrock API key with the region that it is of. */
 function readAwsKeys(text: string): Credential {
   const document = parse(text);
   const named = (long: string, short: string) => member(document, document[long] === undefined ? short : long, long);
+  const region = document['region'] === undefined ? undefined : member(document, 'region');
+  if (document['apiKey'] !== undefined || document['api_key'] !== undefined) {
+    const apiKey = named('apiKey', 'api_key');
+    if (!CREDENTIAL.test(apiKey)) throw notForHeader();
+    return { value: JSON.stringify({ apiKey, region }), label: maskToken(apiKey) };
+  }
   const accessKeyId = named('accessKeyId', 'access_key_id');
   const secretAccessKey = named('secretAccessKey', 'secret_access_key');
   const session = document['sessionToken'] ?? document['session_token'];
   const sessionToken = session === undefined ? undefined : named('sessionToken', 'session_token');
-  const region = document['region'] === undefined ? undefined : member(document, 'region');
   const value = JSON.stringify({ accessKeyId, secretAccessKey, sessionToken, region });
   for (const one of [accessKeyId, secretAccessKey, sessionToken]) {
     if (one !== undefined && !CREDENTIAL.test(one)) throw notForHeader();
@@ -69,11 +82,32 @@ function readAwsKeys(text: string): Credential {
   return { value, label: masked(accessKeyId) };
 }
 
+/** Where resources of Azure are, in all of its clouds. */
+const AZURE_HOST =
+  /^[a-z0-9][a-z0-9-]*\.(openai|cognitiveservices|services\.ai)\.azure\.(com|us|cn)$|^[a-z0-9-]+\.api\.cognitive\.microsoft\.com$/;
+const AZURE_PATH = /^\/(openai(\/v1|\/deployments\/[\w.-]+)?|models)?\/?$/;
+
+/** A key of a resource of the customer's own, with the address of that resource. It goes nowhere beside Azure. */
+function readAzureKey(text: string): Credential {
+  const document = parse(text);
+  const api_key = member(document, 'api_key');
+  if (!CREDENTIAL.test(api_key)) throw notForHeader();
+  const address = URL.parse(member(document, 'endpoint'));
+  const plain = address !== null && address.protocol === 'https:' && address.port === '' && address.search === '';
+  const fits = plain && address.username === '' && address.password === '' && address.hash === '';
+  if (!fits || !AZURE_HOST.test(address.hostname) || !AZURE_PATH.test(address.pathname)) {
+    throw invalidField('key', 'has an endpoint that is none: it must be the https URL of a resource of Azure');
+  }
+  const endpoint = address.href.replace(/\/$/, '');
+  const version = document['api_version'] === undefined ? undefined : member(document, 'api_version');
+  return { value: JSON.stringify({ api_key, endpoint, api_version: version }), label: maskToken(api_key) };
+}
+
 /** Those parts of a value that was read here that no text may show. */
 export function secretsIn(value: string): string[] {
   if (!value.startsWith('{')) return [value];
-  const { private_key, secretAccessKey, sessionToken } = JSON.parse(value) as Record<string, string>;
-  return [private_key, secretAccessKey, sessionToken].filter((secret) => secret !== undefined);
+  const { private_key, secretAccessKey, sessionToken, apiKey, api_key } = JSON.parse(value) as Record<string, string>;
+  return [private_key, secretAccessKey, sessionToken, apiKey, api_key].filter((secret) => secret !== undefined);
 }
 
 function parse(text: string): Record<string, unknown> {

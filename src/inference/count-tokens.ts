@@ -20,7 +20,7 @@ import { estimateTokens } from './meter.ts';
 import { admit } from './pace.ts';
 import type { InferenceParts } from './parts.ts';
 import type { InferenceRequest } from './request.ts';
-import type { Candidate } from './routing/index.ts';
+import { type Candidate, wayOf } from './routing/index.ts';
 import { routeOf } from './serve.ts';
 import { encodingOf } from './tokens/family.ts';
 import { requestText } from './tokens/request-text.ts';
@@ -160,14 +160,15 @@ function askProvider(
   { candidate, spoken, counting, body }: Asking,
   parts: InferenceParts,
 ): Promise<number | { failure: UpstreamFailure }> {
-  const { provider, upstreamId } = candidate.endpoint;
+  const { upstreamId } = candidate.endpoint;
+  const { provider, credential } = wayOf(candidate, parts.credentials.choose(candidate));
   const decodeFailure = provider.kind.decodeFailure ?? ((status, body) => spoken.decodeFailure(status, body));
   return new Promise((resolve) => {
     const receiver = new CountReceiver((status, text) => resolve(readCount(counting, decodeFailure, status, text)));
     const call = deliver(
       {
         provider,
-        credential: parts.credentials.choose(candidate).value,
+        credential,
         form: spoken.id,
         model: upstreamId,
         stream: false,

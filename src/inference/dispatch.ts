@@ -13,7 +13,7 @@ import { Holding } from './holding.ts';
 import type { InferenceParts } from './parts.ts';
 import { acceptedOf } from './record.ts';
 import type { AcceptedRequest } from './request.ts';
-import type { Candidate, Credential, Route, SessionKey } from './routing/index.ts';
+import { type Candidate, type Credential, type Route, type SessionKey, wayOf } from './routing/index.ts';
 import type { Attempt, AttemptOwner, Task } from './task.ts';
 
 /** A call that is ready to start, and what its owner may say about it. */
@@ -244,11 +244,9 @@ class Ready implements Dispatched {
 
   start(): void {
     this.startedAt = this.#parts.clock.monotonic();
-    const { provider, upstreamId } = this.candidate.endpoint;
     const way = {
-      provider,
-      credential: this.#credential.value,
-      model: upstreamId,
+      ...wayOf(this.candidate, this.#credential),
+      model: this.candidate.endpoint.upstreamId,
       clientHeaders: this.#request.about.headers,
     };
     const { debug } = this.#request;
@@ -276,7 +274,10 @@ class Ready implements Dispatched {
   rest(failure: UpstreamFailure, ofCredential: boolean): void {
     const { endpoint } = this.candidate;
     const { health, credentials } = this.#parts;
-    if (failure.kind === 'auth') endpoint.provider.signer?.refused?.(this.#credential.value);
+    if (failure.kind === 'auth') {
+      const { provider, credential } = wayOf(this.candidate, this.#credential);
+      provider.signer?.refused?.(credential);
+    }
     if (!ofCredential) {
       health.rest(endpoint.id, failure);
       return;

@@ -39,6 +39,11 @@ export const azure: ProviderKind = {
       meaning: 'Version of the Azure API; a date asks deployments instead of the v1 API.',
     },
   },
+  ownCredential: (value) => {
+    if (!value.startsWith('{')) return { credential: value, options: {} };
+    const { api_key, ...options } = JSON.parse(value) as Record<string, string>;
+    return { credential: api_key!, options };
+  },
   path,
   headers: (credential) => {
     if (credential === null) return {};

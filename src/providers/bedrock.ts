@@ -39,6 +39,11 @@ export const bedrock: ProviderKind = {
       meaning: 'Profile of the AWS configuration files.',
     },
   },
+  ownCredential: (value) => {
+    if (!isKeyDocument(value)) return { credential: value, options: {} };
+    const { region, apiKey } = JSON.parse(value) as Record<string, string | undefined>;
+    return { credential: apiKey ?? value, options: { ...(region && { region }) } };
+  },
   headers: (credential) => ({
     'content-type': 'application/json',
     ...(credential !== null && !isKeyDocument(credential) && bearer(credential)),

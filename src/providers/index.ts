@@ -31,6 +31,7 @@ import { moonshot } from './moonshot.ts';
 import { ollama } from './ollama.ts';
 import { openai } from './openai.ts';
 import { openrouter } from './openrouter.ts';
+import { addressOf } from './own-way.ts';
 import { perplexity } from './perplexity.ts';
 import type { Provider, ProviderKind } from './provider.ts';
 import { recraft } from './recraft.ts';
@@ -48,6 +49,7 @@ export { type Delivery, type DeliveryParts, deliver } from './deliver.ts';
 export { Discovery, LOCAL_SERVERS, type LocalServer } from './discovery.ts';
 export type { FrameReader, Framing } from './framing.ts';
 export { outgoingOf } from './outgoing.ts';
+export { type OwnWay, ownWay, placeProblem } from './own-way.ts';
 export { formsFor, type Provider, type ProviderKind, type Timeouts } from './provider.ts';
 export type { Transport, UpstreamCall, UpstreamReceiver, UpstreamRequest } from './send.ts';
 export { createTransport } from './send.ts';
@@ -122,10 +124,6 @@ function providerFrom(settings: ProviderSettings): Provider {
 
 function revealed(headers: NonNullable<ProviderSettings['headers']>): Readonly<Record<string, string>> {
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, value.reveal()]));
-}
-
-function addressOf({ id, baseUrl }: ProviderKind, options: Readonly<Record<string, string>>): string {
-  return (typeof baseUrl === 'function' ? baseUrl(options) : baseUrl) ?? `in-process:${id}`;
 }
 
 /** The kind with what belongs to one server rather than to its software: its forms, and the strictness of its template. */

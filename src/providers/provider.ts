@@ -37,6 +37,11 @@ export interface ProviderKind {
   options?: Readonly<Record<string, OptionFacts>>;
   /** The credential is a JSON document, such as a key file, rather than a header's text. */
   credentialDocument?: boolean;
+  /**
+   * A customer's own credential, as it was stored: what calls carry of it, and what it says of the options, such as the
+   * project that a key file belongs to. Absent: it is what calls carry.
+   */
+  ownCredential?(value: string): { credential: string; options: Readonly<Record<string, string>> };
   /** Author prefix of the models that it offers when it switches on by itself, e.g. `openai`. */
   author?: string;
   /** Bare model names that belong to it (`gpt-4o`), for clients that change nothing but the base URL. */

@@ -39,6 +39,10 @@ export const vertex: ProviderKind = {
   baseUrl: ({ location = 'global' }) => `https://${hostOf(location)}/v1`,
   author: 'google',
   credentialDocument: true,
+  ownCredential: (value) => {
+    const { project_id: project, region: location } = JSON.parse(value) as Record<string, string | undefined>;
+    return { credential: value, options: { ...(project && { project }), ...(location && { location }) } };
+  },
   options: {
     project: {
       environment: ['GOOGLE_CLOUD_PROJECT'],

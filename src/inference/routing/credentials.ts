@@ -5,6 +5,7 @@
  */
 import type { Endpoint } from '../../catalog/index.ts';
 import type { FailureKind, UpstreamFailure } from '../../formats/conversation/failure.ts';
+import { ownWay, type Provider } from '../../providers/index.ts';
 import type { Health } from './health.ts';
 import { ownCredentialId } from './own-keys.ts';
 import type { Candidate } from './route.ts';
@@ -72,6 +73,15 @@ export class Credentials {
     const id = idOf(provider.id, index);
     return Math.max(this.#health.restMs(id), this.#health.restMs(`${id}:${modelId}`));
   }
+}
+
+/** How a call with this credential goes: a customer's own may belong to another place than the provider is configured with. */
+export function wayOf(
+  { endpoint, own }: Pick<Candidate, 'endpoint' | 'own'>,
+  { value }: Credential,
+): { provider: Provider; credential: string | null } {
+  if (own === undefined || value === null) return { provider: endpoint.provider, credential: value };
+  return ownWay(endpoint.provider, value);
 }
 
 function idOf(providerId: string, index: number): string {

@@ -13,7 +13,7 @@
  * model with one endpoint is not sorted at all. Not here: trying (`inference/dispatch.ts`) and what follows a failure
  * (`inference/decide.ts`).
  */
-export { type Credential, Credentials } from './credentials.ts';
+export { type Credential, Credentials, wayOf } from './credentials.ts';
 export { Health } from './health.ts';
 export type { CallersKeys } from './own-keys.ts';
 export { type Candidate, type Route, type RoutingParts, type RoutingRequest, route } from './route.ts';

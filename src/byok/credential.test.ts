@@ -1,0 +1,124 @@
+/** Own keys of clouds reach the project, region and resource that they belong to, and nothing beside the cloud. */
+import assert from 'node:assert/strict';
+import { generateKeyPairSync } from 'node:crypto';
+import { test } from 'node:test';
+import { KINDS, ownWay, type Provider, providersFrom } from '../providers/index.ts';
+import { readCredential } from './credential.ts';
+
+type Json = Record<string, unknown>;
+
+const { privateKey } = generateKeyPairSync('rsa', {
+  modulusLength: 2048,
+  ...{ privateKeyEncoding: { type: 'pkcs8', format: 'pem' }, publicKeyEncoding: { type: 'spki', format: 'pem' } },
+});
+const account = (more: Json = {}) =>
+  JSON.stringify({ type: 'service_account', client_email: 'svc@own.example', private_key: privateKey, ...more });
+const AWS = { accessKeyId: 'AKIAEXAMPLE12345', secretAccessKey: 'secret' };
+
+function configured(kind: string, options: Record<string, string>, baseUrl?: string): Provider {
+  const timeouts = { connect: 1, firstByte: 1, idle: 1, total: 1 };
+  const settings = { id: kind, name: kind, kind, options, credentials: [], timeouts, maxConcurrency: 1 };
+  return providersFrom({ providers: [{ ...settings, ...(baseUrl && { baseUrl }) }] } as never)[0]!;
+}
+
+/** Where a call with the credential goes, and what it carries. */
+function reached(provider: Provider, text: string, model = 'gemini-2.5-flash') {
+  const { value } = readCredential(KINDS.find(({ id }) => id === provider.kind.id)!, text);
+  const way = ownWay(provider, value);
+  const form = provider.kind.id === 'vertex' ? ('gemini' as const) : ('chat' as const);
+  const delivery = { ...way, form, model, stream: false, path: '/chat/completions', body: '' };
+  return {
+    url: way.provider.baseUrl + (way.provider.kind.path?.(delivery) ?? delivery.path),
+    credential: way.credential,
+  };
+}
+
+test('project and location of a key file go before those of the configuration, which stand where it says nothing', () => {
+  const vertex = configured('vertex', { project: 'gateway', location: 'europe-west1' });
+  const { url } = reached(vertex, account({ project_id: 'own-project', region: 'us-central1' }));
+  assert.match(
+    url,
+    /^https:\/\/us-central1-aiplatform\.googleapis\.com\/v1\/projects\/own-project\/locations\/us-central1\//,
+  );
+  assert.match(
+    reached(vertex, account()).url,
+    /^https:\/\/europe-west1-aip.*\/projects\/gateway\/locations\/europe-west1\//,
+  );
+  const elsewhere = configured('vertex', { project: 'gateway', location: 'global' }, 'https://proxy.example/v1');
+  assert.match(
+    reached(elsewhere, account({ project_id: 'own-project' })).url,
+    /^https:\/\/proxy\.example\/v1\/projects\/own-/,
+  );
+});
+
+test('keys of AWS sign for the region that they name, and go there', async () => {
+  const bedrock = configured('bedrock', { region: 'eu-west-1' });
+  assert.match(reached(bedrock, JSON.stringify(AWS)).url, /bedrock-runtime\.eu-west-1\./);
+  const own = JSON.stringify({ ...AWS, region: 'us-west-2' });
+  assert.match(reached(bedrock, own).url, /^https:\/\/bedrock-runtime\.us-west-2\.amazonaws\.com/);
+  const { value } = readCredential(bedrock.kind, own);
+  const { provider, credential } = ownWay(bedrock, value);
+  const request = { url: `${provider.baseUrl}/model/m/converse`, headers: {}, body: '{}', timeouts: provider.timeouts };
+  const clock = { now: () => Date.UTC(2026, 0, 1) } as never;
+  const signature = await provider.signer!.sign({ request, credential, clock });
+  assert.match(signature['authorization']!, /\/us-west-2\/bedrock\/aws4_request/);
+  const bearer = reached(bedrock, JSON.stringify({ apiKey: 'bedrock-api-key', region: 'us-west-2' }));
+  assert.match(bearer.url, /us-west-2/);
+  assert.equal(bearer.credential, 'bedrock-api-key');
+  assert.equal(reached(bedrock, 'bedrock-api-key').credential, 'bedrock-api-key');
+});
+
+test('a key of a resource of Azure goes to that resource', () => {
+  const azure = configured('azure', { endpoint: 'https://gateway.openai.azure.com' });
+  const own = { endpoint: 'https://own.openai.azure.com/', api_key: 'own-key-1234567890' };
+  assert.deepEqual(reached(azure, JSON.stringify(own)), {
+    url: 'https://own.openai.azure.com/openai/v1/chat/completions',
+    credential: own.api_key,
+  });
+  const dated = reached(azure, JSON.stringify({ ...own, api_version: '2024-10-21' }), 'gpt');
+  assert.equal(
+    dated.url,
+    'https://own.openai.azure.com/openai/deployments/gpt/chat/completions?api-version=2024-10-21',
+  );
+  assert.equal(reached(azure, 'plain-key').url, 'https://gateway.openai.azure.com/openai/v1/chat/completions');
+});
+
+test('a place that is none is refused by its name, and leads nowhere', () => {
+  const wrong: [string, string | Json, RegExp][] = [
+    ['vertex', account({ project_id: '../x' }), /^key names a project that is none/],
+    ['vertex', account({ region: 'evil.example/' }), /^key names a location that is none/],
+    ['bedrock', { ...AWS, region: 'evil.example#' }, /^key names a region that is none/],
+    ['bedrock', { apiKey: 'x', region: 'eu' }, /^key names a region that is none/],
+    ['azure', { api_key: 'x' }, /^key .* endpoint/],
+    ...[
+      'http://own.openai.azure.com',
+      'https://own.openai.azure.com.evil.example',
+      'https://evil.example/.openai.azure.com',
+      'https://own.openai.azure.com:8443',
+      'https://user@own.openai.azure.com',
+      'https://own.openai.azure.com/?x=1',
+      'https://own.openai.azure.com/other/path',
+      'https://169.254.169.254',
+      'no address',
+    ].map((endpoint): [string, Json, RegExp] => [
+      'azure',
+      { api_key: 'x', endpoint },
+      /^key has an endpoint that is none/,
+    ]),
+    [
+      'azure',
+      { api_key: 'x', endpoint: 'https://a.openai.azure.com', api_version: '&x=1' },
+      /^key names a api_version/,
+    ],
+  ];
+  for (const [id, document, message] of wrong) {
+    const kind = KINDS.find((each) => each.id === id)!;
+    const text = typeof document === 'string' ? document : JSON.stringify(document);
+    assert.throws(() => readCredential(kind, text), { message }, text.slice(0, 80));
+  }
+  // As one could be stored before this was looked at.
+  const vertex = configured('vertex', { project: 'gateway', location: 'global' });
+  const { provider } = ownWay(vertex, account({ region: 'evil.example/', project_id: 'own-project' }));
+  assert.equal(provider.baseUrl, 'https://aiplatform.googleapis.com/v1');
+  assert.equal(provider.options['project'], 'own-project');
+});
