@@ -358,36 +358,33 @@ test('a guardrail more, wherever it is added, never lets a request reach what it
     script(chatWhole(WORDS.join(' ')));
     return { walked, lists, answered: await seen(key, PLAIN) };
   };
-  await fc.assert(
-    fc.asyncProperty(
-      fc.tuple(catalog, account),
-      fc.shuffledSubarray([...PLACES], { minLength: 1 }),
-      guardrails,
-      fc.array(request, { minLength: 4, maxLength: 4 }),
-      async ([offerings, settings], [added, ...standing], [further, ...others], requests) => {
-        gateway.app.reload(configured(offerings, settings));
-        try {
-          for (const [at, place] of standing.entries()) await places.put(place, others[at]);
-          const before = await observe(requests);
-          await places.put(added!, further);
-          const now = await observe(requests);
-          for (const [at, { words }] of requests.entries()) assertNoMore(before.walked[at]!, now.walked[at]!, words);
-          assertStillHidden(before.answered, now.answered);
-          for (const list of ['models', 'zdr'] as const) {
-            assert.deepEqual(
-              now.lists[list].filter((one) => !before.lists[list].includes(one)),
-              [],
-            );
-          }
-        } finally {
-          await places.clear();
+  /** What is generated says little when nothing of it was refused, hidden or redacted. */
+  const tellsMuch = () => counts.asked > 100 && counts.fewer > 10 && counts.refused > 3 && counts.redacted > 3;
+  const law = fc.asyncProperty(
+    fc.tuple(catalog, account),
+    fc.shuffledSubarray([...PLACES], { minLength: 1 }),
+    guardrails,
+    fc.array(request, { minLength: 4, maxLength: 4 }),
+    async ([offerings, settings], [added, ...standing], [further, ...others], requests) => {
+      gateway.app.reload(configured(offerings, settings));
+      try {
+        for (const [at, place] of standing.entries()) await places.put(place, others[at]);
+        const before = await observe(requests);
+        await places.put(added!, further);
+        const now = await observe(requests);
+        for (const [at, { words }] of requests.entries()) assertNoMore(before.walked[at]!, now.walked[at]!, words);
+        assertStillHidden(before.answered, now.answered);
+        for (const list of ['models', 'zdr'] as const) {
+          assert.deepEqual(
+            now.lists[list].filter((one) => !before.lists[list].includes(one)),
+            [],
+          );
         }
-      },
-    ),
-    { numRuns: 25 },
+      } finally {
+        await places.clear();
+      }
+    },
   );
-  assert.ok(
-    counts.asked > 100 && counts.fewer > 10 && counts.refused > 3 && counts.redacted > 3,
-    JSON.stringify(counts),
-  );
+  for (let round = 0; round < 4 && (round === 0 || !tellsMuch()); round++) await fc.assert(law, { numRuns: 25 });
+  assert.ok(tellsMuch(), JSON.stringify(counts));
 });
