@@ -76,9 +76,6 @@ function enter(beginnings: string, firstBit: number, bits: number): void {
     enterThree(nextThree, [d, e, f], bit);
   });
 }
-enter(TOKEN_BEGINNINGS, 0, 8);
-enter(ASSIGNED_BEGINNINGS, 8, 8);
-enter(INJECTION_BEGINNINGS, 16, 16);
 
 /** Buckets of the walk: of digits, of marks, and of words by their beginnings, neighbours in the alphabet together. */
 const DIGIT = 1 << 0;
@@ -120,9 +117,18 @@ function windows(): Window[] {
   ];
 }
 
-const sieve = new Sieve(windows());
+/** Made with the first text: many installations filter none, and a start is not to pay for the tables. */
+let sieve: Sieve | undefined;
+
+function makeSieve(): Sieve {
+  enter(TOKEN_BEGINNINGS, 0, 8);
+  enter(ASSIGNED_BEGINNINGS, 8, 8);
+  enter(INJECTION_BEGINNINGS, 16, 16);
+  return new Sieve(windows());
+}
 
 export function placesOf(text: string, ascii?: boolean): Places {
+  sieve ??= makeSieve();
   const bytes = bytesOf(text, ascii);
   const places = new Noted(bytes);
   sieve.walk(bytes, text.length, places);
