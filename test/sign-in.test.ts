@@ -114,6 +114,10 @@ test('a callback that is neither https nor this machine leads nowhere', async (t
     'http://localhost.evil.test/',
     'ftp://localhost/',
     '"><script>alert(1)</script>',
+    'https://app.example.test;sandbox/',
+    "https://a'b/",
+    'https://*/',
+    'https://a,b.test/',
   ];
   for (const callback_url of wrong) {
     const { response, text } = await visit(gateway, { callback_url });
@@ -125,6 +129,20 @@ test('a callback that is neither https nor this machine leads nowhere', async (t
   }
   for (const callback_url of ['http://127.0.0.1:8080/x', 'http://localhost/', 'https://a.test'])
     await codeFor(gateway, { callback_url });
+});
+
+test('nothing that an application gives reaches a header as it is', async (t) => {
+  const gateway = await startGateway(t);
+  const callback_url = 'https://app.example.test/%0d%0aSet-Cookie:%20x=1?next=%0d%0a\r\nX-Evil: 1';
+  const page = await visit(gateway, { callback_url, state: 's\r\nX-Evil: 1' });
+  assert.equal(page.response.status, 200);
+  const left = await page.submit({ key: MANAGEMENT_KEY, decision: 'allow' });
+  assert.equal(left.status, 303);
+  const back = left.headers.get('location')!;
+  assert.ok(back.startsWith('https://app.example.test/%0d%0aSet-Cookie:%20x=1?next='), back);
+  assert.equal(new URL(back).searchParams.get('state'), 's\r\nX-Evil: 1');
+  assert.equal(left.headers.get('set-cookie'), null);
+  assert.equal(left.headers.get('x-evil'), null);
 });
 
 test('a form that is not from the page, was altered, or comes too late gives nothing and leads nowhere', async (t) => {

@@ -22,6 +22,8 @@ export interface AuthRequest {
 
 const MAX_URL_LENGTH = 2_048;
 const S256_CHALLENGE = /^[A-Za-z0-9_-]{43}$/;
+/** URLs allow more, such as `;` and `*`, which mean something in the header that says where the page's form may lead. */
+const HOST = /^([a-z0-9_-]+\.)*[a-z0-9_-]+\.?$|^\[[0-9a-f:]+\]$/;
 const LOCAL_HOSTS: ReadonlySet<string> = new Set(['localhost', '127.0.0.1']);
 
 /** Throws GatewayError 400 with the field's path. */
@@ -59,6 +61,7 @@ function readCallback(text: string): URL {
   if (url === null || text.length > MAX_URL_LENGTH || !(url.protocol === 'https:' || local)) {
     throw invalidField('callback_url', 'must be an https address, or one of localhost or 127.0.0.1 at any port');
   }
+  if (!HOST.test(url.hostname)) throw invalidField('callback_url', 'must have the name or address of a host');
   if (url.username !== '' || url.password !== '')
     throw invalidField('callback_url', 'must not have a user or password');
   if (url.hash !== '') throw invalidField('callback_url', 'must not have a fragment');
