@@ -191,7 +191,10 @@ const ROWS: readonly [string, () => Promise<unknown>][] = [
   [
     'guardrails.update',
     async () => {
-      const { data } = await sdk.guardrails.update({ id: ids.guardrail, updateGuardrailRequest: { limitUsd: 4, resetInterval: 'daily' } });
+      const { data } = await sdk.guardrails.update({
+        id: ids.guardrail,
+        updateGuardrailRequest: { limitUsd: 4, resetInterval: 'daily' },
+      });
       assert.equal(data.limitUsd, 4);
     },
   ],

@@ -100,6 +100,7 @@ test('processes that hold older keys open what others sealed with newer ones, an
   const [one, other] = [process(), process()];
   await opened(one);
   await opened(other);
+  const late = (await process().sealer('things')).seal('thing-2', 'sealed', 'secret of thing-2');
   const heard: ((id: string | null) => void)[] = [];
   const clock = new TestClock();
   const changes = { subscribe: (_topic: string, changed: (id: string | null) => void) => void heard.push(changed) };
@@ -118,10 +119,12 @@ test('processes that hold older keys open what others sealed with newer ones, an
   for (const hear of heard) hear('things');
   await until(async () => (await opened(process()))[2] === COUNT, 'everything is under the newest key');
   // Sealed before the change, stored after the sweep.
-  const late = (await process().opener('things')).seal('thing-2', 'sealed', 'secret of thing-2');
-  assert.equal(late.readUInt32BE(1), 2);
+  await database.query('update things set sealed = $1 where id = $2', [late, 'thing-2']);
+  assert.deepEqual(await opened(one), { 1: 1, 2: COUNT - 1 });
+  clock.advance(60_000);
+  await until(async () => (await opened(process()))[2] === COUNT, 'it is as well');
   await sweeper.close();
-  await store(one, 'thing-3');
+  await store(one, 'thing-0');
   assert.deepEqual(await opened(other), { 2: COUNT });
   assert.equal(await database.transaction((tx) => other.addKey(tx, 'nothing sealed')), undefined);
 });
