@@ -98,7 +98,6 @@ export async function createApp({
     throw error instanceof SealingError ? new StartError(error.message, { cause: error }) : error;
   });
   const sweeper = new Sweeper({ database, changes, clock, log, sealing, rows: [sealedOwnKeys] });
-  sweeper.start();
   const spend = await createSpend({
     database,
     changes,
@@ -257,6 +256,7 @@ export async function createApp({
       ownPort = port;
       if (config.outgoing.discovery) void discovery.start();
       syncJobs.wake();
+      sweeper.start();
       const host = config.host.includes(':') ? `[${config.host}]` : config.host;
       return `${config.tls ? 'https' : 'http'}://${host}:${port}`;
     },
