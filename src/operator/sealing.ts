@@ -1,7 +1,15 @@
 /** `gatehouse sealing`: the keys that stored credentials are sealed under, and how they give way to others. */
 import { sleep } from '../base/clock.ts';
 import { sealedOwnKeys } from '../byok/index.ts';
-import { placeOf, previousFile, rotateInstallationKey, SEALING_TOPIC, Sealing, sweep } from '../sealing/index.ts';
+import {
+  placeOf,
+  previousFile,
+  rotateInstallationKey,
+  SEALING_TOPIC,
+  Sealing,
+  sweep,
+  usualFile,
+} from '../sealing/index.ts';
 import { changeEverywhere } from '../storage/change-everywhere.ts';
 import { type CommandParts, UsageError } from './command.ts';
 import { type OpenedDatabase, withDatabase } from './installation.ts';
@@ -57,8 +65,8 @@ async function rotateKey(parts: CommandParts, { database }: OpenedDatabase): Pro
     }[rotated],
   );
   if (rotated === 'nothing') return 0;
-  const usual = settings.current.kind === 'file' && settings.current.variable === undefined;
-  const previous = settings.previous === null ? (usual ? previousFile(place) : undefined) : placeOf(settings.previous);
+  const usual = usualFile(settings.current);
+  const previous = settings.previous === null ? usual && previousFile(usual) : placeOf(settings.previous);
   if (previous !== undefined) parts.out.print(`backups made before need the one before it: ${previous}`);
   parts.out.print('keep a copy of the new key in another place');
   return 0;

@@ -4,7 +4,7 @@
  * values. Nothing is made before the first value is sealed. Each level can be renewed while everything runs: the first by
  * `rotation.ts`, the second by `Sealing.addKey` and `sweep.ts`.
  */
-export { placeOf, previousFile } from './key-source.ts';
+export { placeOf, previousFile, usualFile } from './key-source.ts';
 export { sealingMigrations } from './migrations/index.ts';
 export { SealingError } from './record.ts';
 export { type Rotated, rotateInstallationKey } from './rotation.ts';

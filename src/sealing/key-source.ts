@@ -42,6 +42,11 @@ export function previousFile(file: string): string {
   return `${file}.previous`;
 }
 
+/** The file that a key is in which nobody has named; undefined for every other place. */
+export function usualFile(source: KeySource): string | undefined {
+  return source.kind === 'file' && source.variable === undefined ? source.path : undefined;
+}
+
 /** What the operator calls it. */
 export function placeOf(source: KeySource): string {
   return source.kind === 'file' ? source.path : source.variable;
@@ -58,9 +63,10 @@ export async function findKey(
   fits: (key: Buffer) => boolean,
 ): Promise<{ found: FoundKey | undefined; missing: boolean }> {
   const sources: [KeyRole, KeySource][] = [['current', current]];
-  if (current.kind === 'file' && current.variable === undefined) {
-    sources.push(['next', { kind: 'file', path: nextFile(current.path) }]);
-    sources.push(['previous', { kind: 'file', path: previousFile(current.path) }]);
+  const usual = usualFile(current);
+  if (usual !== undefined) {
+    sources.push(['next', { kind: 'file', path: nextFile(usual) }]);
+    sources.push(['previous', { kind: 'file', path: previousFile(usual) }]);
   }
   if (previous !== null) sources.push(['previous', previous]);
   let missing = false;
@@ -91,6 +97,11 @@ export async function readKey(source: KeySource): Promise<Buffer | undefined> {
       throw new SealingError(`${source.variable} names ${source.path}, and there is no such file`);
     }
   }
+}
+
+/** As `readKey`; a new one where that yields none. */
+export async function readOrMakeKey(source: KeySource): Promise<Buffer> {
+  return (await readKey(source)) ?? makeKeyFile(placeOf(source));
 }
 
 /**

@@ -11,7 +11,7 @@
  */
 import type { KeySource } from '../base/config.ts';
 import type { Database, Queryable } from '../storage/database.ts';
-import { adoptNextFile, makeKeyFile, nextFile, placeOf, readKey } from './key-source.ts';
+import { adoptNextFile, makeKeyFile, nextFile, placeOf, readKey, readOrMakeKey, usualFile } from './key-source.ts';
 import {
   fitsCanary,
   type InstallationKey,
@@ -39,7 +39,7 @@ export async function rotateInstallationKey({
   settings,
 }: Pick<SealingParts, 'database' | 'settings'>): Promise<Rotated> {
   const { current, previous } = settings;
-  const usual = current.kind === 'file' && current.variable === undefined ? current.path : null;
+  const usual = usualFile(current);
   const rotated = await database.transaction(async (tx): Promise<Rotated> => {
     await lockKeys(tx);
     const canary = await readCanary(tx);
@@ -47,13 +47,13 @@ export async function rotateInstallationKey({
     const key = await keyUnder(canary, settings);
     if (!('bytes' in key)) throw wrongKey(settings, key.missing);
     if (key.role === 'next') return 'carried on';
-    if (key.role === 'previous') await rewrap(tx, key, (await readKey(current)) ?? makeKeyFile(placeOf(current)));
+    if (key.role === 'previous') await rewrap(tx, key, await readOrMakeKey(current));
     else if (previous !== null) return 'already';
-    else if (usual !== null) await rewrap(tx, key, makeKeyFile(nextFile(usual)));
+    else if (usual !== undefined) await rewrap(tx, key, makeKeyFile(nextFile(usual)));
     else throw onlyOne(current);
     return 'rotated';
   });
-  if (usual !== null && rotated !== 'nothing') await adopt(database, usual);
+  if (usual !== undefined && rotated !== 'nothing') await adopt(database, usual);
   return rotated;
 }
 

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
 import type { SealingSettings } from '../base/config.ts';
 import type { Database, Queryable } from '../storage/database.ts';
-import { type FoundKey, makeKeyFile, placeOf, readKey } from './key-source.ts';
+import { type FoundKey, readKey, readOrMakeKey } from './key-source.ts';
 import {
   FIRST_VERSION,
   type InstallationKey,
@@ -159,11 +159,9 @@ export class Sealing {
     await lockKeys(tx);
     const box = await this.#loaded(tx, purpose);
     if (box !== undefined) return box;
-    const { settings } = this.#parts;
     let key: InstallationKey | undefined = await this.#installationKey(() => readCanary(tx));
     if (key === undefined) {
-      const bytes = (await readKey(settings.current)) ?? makeKeyFile(placeOf(settings.current));
-      key = { version: FIRST_VERSION, bytes };
+      key = { version: FIRST_VERSION, bytes: await readOrMakeKey(this.#parts.settings.current) };
       await insertCanary(tx, sealCanary(key));
     }
     return boxOf(purpose, new Map([[1, await this.#insertKey(tx, key, purpose, 1)]]));
