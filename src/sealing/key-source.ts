@@ -27,7 +27,7 @@ const COMMAND_OUTPUT_BYTES = 4_096;
 export type KeyRole = 'current' | 'next' | 'previous';
 
 export interface FoundKey {
-  key: Buffer;
+  bytes: Buffer;
   role: KeyRole;
   /** For the operator. */
   place: string;
@@ -60,7 +60,7 @@ export function placeOf(source: KeySource): string {
  */
 export async function findKey(
   { current, previous }: SealingSettings,
-  fits: (key: Buffer) => boolean,
+  fits: (bytes: Buffer) => boolean,
 ): Promise<{ found: FoundKey | undefined; missing: boolean }> {
   const sources: [KeyRole, KeySource][] = [['current', current]];
   const usual = usualFile(current);
@@ -71,10 +71,10 @@ export async function findKey(
   if (previous !== null) sources.push(['previous', previous]);
   let missing = false;
   for (const [role, source] of sources) {
-    const key = await readKey(source);
-    if (key === undefined) missing ||= role === 'current';
-    else if (fits(key)) return { found: { key, role, place: placeOf(source) }, missing };
-    else key.fill(0);
+    const bytes = await readKey(source);
+    if (bytes === undefined) missing ||= role === 'current';
+    else if (fits(bytes)) return { found: { bytes, role, place: placeOf(source) }, missing };
+    else bytes.fill(0);
   }
   return { found: undefined, missing };
 }

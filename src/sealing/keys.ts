@@ -1,20 +1,15 @@
 /** The installation's key at work: which of those that are here it is, and what it wraps. */
 import type { SealingSettings } from '../base/config.ts';
 import { type FoundKey, findKey, placeOf } from './key-source.ts';
-import { openRecord, type Place, recordVersion, SealingError, sealRecord } from './record.ts';
+import { openRecord, type Place, recordVersion, SealingError, type SealingKey, sealRecord } from './record.ts';
 
 const CANARY_TEXT = Buffer.from('This is the key of this installation.');
 const CANARY_PLACE: Place = { purpose: 'canary', id: '1', column: 'sealed' };
 /** Of the first key. Each that takes the place of another has the next one. */
 export const FIRST_VERSION = 0;
 
-export interface InstallationKey {
-  version: number;
-  bytes: Buffer;
-}
-
 /** A known text under the key: who can open it has the right one. */
-export function sealCanary(key: InstallationKey): Buffer {
+export function sealCanary(key: SealingKey): Buffer {
   return sealRecord(key, CANARY_PLACE, CANARY_TEXT);
 }
 
@@ -27,12 +22,12 @@ export function fitsCanary(canary: Buffer, bytes: Buffer): boolean {
   }
 }
 
-export function wrapDataKey(key: InstallationKey, purpose: string, version: number, plain: Buffer): Buffer {
+export function wrapDataKey(key: SealingKey, purpose: string, version: number, plain: Buffer): Buffer {
   return sealRecord(key, placeOfKey(purpose, version), plain);
 }
 
 /** @throws SealingError */
-export function unwrapDataKey(key: InstallationKey, purpose: string, version: number, wrapped: Buffer): Buffer {
+export function unwrapDataKey(key: SealingKey, purpose: string, version: number, wrapped: Buffer): Buffer {
   const keyOf = (wanted: number) => (wanted === key.version ? key.bytes : undefined);
   return openRecord(keyOf, placeOfKey(purpose, version), wrapped);
 }
@@ -45,9 +40,9 @@ export function unwrapDataKey(key: InstallationKey, purpose: string, version: nu
 export async function keyUnder(
   canary: Buffer,
   settings: SealingSettings,
-): Promise<(FoundKey & InstallationKey) | { missing: boolean }> {
-  const { found, missing } = await findKey(settings, (key) => fitsCanary(canary, key));
-  return found === undefined ? { missing } : { ...found, bytes: found.key, version: recordVersion(canary) };
+): Promise<(FoundKey & SealingKey) | { missing: boolean }> {
+  const { found, missing } = await findKey(settings, (bytes) => fitsCanary(canary, bytes));
+  return found === undefined ? { missing } : { ...found, version: recordVersion(canary) };
 }
 
 /** What the operator is told when `keyUnder` finds none. */

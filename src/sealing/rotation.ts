@@ -12,16 +12,8 @@
 import type { KeySource } from '../base/config.ts';
 import type { Database, Queryable } from '../storage/database.ts';
 import { adoptNextFile, makeKeyFile, nextFile, placeOf, readKey, readOrMakeKey, usualFile } from './key-source.ts';
-import {
-  fitsCanary,
-  type InstallationKey,
-  keyUnder,
-  sealCanary,
-  unwrapDataKey,
-  wrapDataKey,
-  wrongKey,
-} from './keys.ts';
-import { SealingError } from './record.ts';
+import { fitsCanary, keyUnder, sealCanary, unwrapDataKey, wrapDataKey, wrongKey } from './keys.ts';
+import { SealingError, type SealingKey } from './record.ts';
 import type { SealingParts } from './sealing.ts';
 import { allKeys, lockKeys, readCanary, replaceCanary, replaceDataKey } from './store.ts';
 
@@ -74,7 +66,7 @@ async function adopt(database: Database, file: string): Promise<void> {
   });
 }
 
-async function rewrap(tx: Queryable, old: InstallationKey, bytes: Buffer): Promise<void> {
+async function rewrap(tx: Queryable, old: SealingKey, bytes: Buffer): Promise<void> {
   const key = { version: old.version + 1, bytes };
   for (const { purpose, version, wrapped } of await allKeys(tx)) {
     const plain = unwrapDataKey(old, purpose, version, wrapped);

@@ -4,16 +4,16 @@ import type { Clock } from '../base/clock.ts';
 import type { SealingSettings } from '../base/config.ts';
 import type { Database, Queryable } from '../storage/database.ts';
 import { type FoundKey, readKey, readOrMakeKey } from './key-source.ts';
+import { FIRST_VERSION, keyUnder, sealCanary, unwrapDataKey, wrapDataKey, wrongKey } from './keys.ts';
 import {
-  FIRST_VERSION,
-  type InstallationKey,
-  keyUnder,
-  sealCanary,
-  unwrapDataKey,
-  wrapDataKey,
-  wrongKey,
-} from './keys.ts';
-import { KEY_BYTES, openRecord, recordHeader, recordVersion, SealingError, sealRecord } from './record.ts';
+  KEY_BYTES,
+  openRecord,
+  recordHeader,
+  recordVersion,
+  SealingError,
+  type SealingKey,
+  sealRecord,
+} from './record.ts';
 import { insertCanary, insertDataKey, lockKeys, readCanary, readKeys, type WrappedKey } from './store.ts';
 
 /** Announced with a purpose when it has got a new key. */
@@ -159,7 +159,7 @@ export class Sealing {
     await lockKeys(tx);
     const box = await this.#loaded(tx, purpose);
     if (box !== undefined) return box;
-    let key: InstallationKey | undefined = await this.#installationKey(() => readCanary(tx));
+    let key: SealingKey | undefined = await this.#installationKey(() => readCanary(tx));
     if (key === undefined) {
       key = { version: FIRST_VERSION, bytes: await readOrMakeKey(this.#parts.settings.current) };
       await insertCanary(tx, sealCanary(key));
@@ -167,7 +167,7 @@ export class Sealing {
     return boxOf(purpose, new Map([[1, await this.#insertKey(tx, key, purpose, 1)]]));
   }
 
-  async #insertKey(tx: Queryable, key: InstallationKey, purpose: string, version: number): Promise<Buffer> {
+  async #insertKey(tx: Queryable, key: SealingKey, purpose: string, version: number): Promise<Buffer> {
     const bytes = randomBytes(KEY_BYTES);
     const wrapped = wrapDataKey(key, purpose, version, bytes);
     await insertDataKey(tx, purpose, { version, wrapped }, new Date(this.#parts.clock.now()));
@@ -175,7 +175,7 @@ export class Sealing {
   }
 
   /** The one that the canary was sealed under, and never a new one; undefined where there is no canary. */
-  async #installationKey(canary: () => Promise<Buffer | undefined>): Promise<(FoundKey & InstallationKey) | undefined> {
+  async #installationKey(canary: () => Promise<Buffer | undefined>): Promise<(FoundKey & SealingKey) | undefined> {
     const { settings } = this.#parts;
     for (let look = 1; ; look++) {
       const mark = await canary();
