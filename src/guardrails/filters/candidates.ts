@@ -38,9 +38,9 @@ export class Candidates {
   }
 
   /** @returns indices in order */
-  in(text: string, ascii?: boolean): readonly number[] {
+  in(text: string): readonly number[] {
     if (this.#always.length === this.#count) return this.#always;
-    const bytes = bytesOf(text, ascii);
+    const bytes = bytesOf(text);
     const look = new Look(bytes, text.length, this.#buckets, this.#count - this.#always.length);
     this.#sieve.walk(bytes, text.length, look);
     clear(bytes, text.length);

@@ -2,6 +2,7 @@
  * Where in a text a built-in filter may find something, seen in one walk over it that all of them share. What is noted is
  * too much rather than too little: the patterns themselves decide.
  */
+import type { Span } from './reading.ts';
 import { BUCKETS, type ByteSet, Sieve, type SieveVisitor, type Window } from './sieve.ts';
 import { bytesOf, clear } from './units.ts';
 
@@ -127,9 +128,9 @@ function makeSieve(): Sieve {
   return new Sieve(windows());
 }
 
-export function placesOf(text: string, ascii?: boolean): Places {
+export function placesOf(text: string): Places {
   sieve ??= makeSieve();
-  const bytes = bytesOf(text, ascii);
+  const bytes = bytesOf(text);
   const places = new Noted(bytes);
   sieve.walk(bytes, text.length, places);
   clear(bytes, text.length);
@@ -187,8 +188,8 @@ function beginningsAt(bytes: Uint8Array, at: number): number {
  * Every match of a pattern that can only begin at known places.
  * @param pattern sticky
  */
-export function allAt(pattern: RegExp, text: string, places: readonly number[]): { start: number; end: number }[] {
-  const spans: { start: number; end: number }[] = [];
+export function allAt(pattern: RegExp, text: string, places: readonly number[]): Span[] {
+  const spans: Span[] = [];
   let from = 0;
   for (const start of places) {
     if (start < from) continue;

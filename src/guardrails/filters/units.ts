@@ -4,7 +4,7 @@
  */
 
 /** Room behind a text, so that what follows a place can be read without asking where the text ends: zeros. */
-export const MARGIN = 8;
+const MARGIN = 8;
 /** Most texts fit into this many units; for a longer one an array of its own is made. */
 const ORDINARY = 32_768;
 
@@ -35,18 +35,15 @@ export function unitsOf(text: string): Uint16Array {
 }
 
 /** Each unit of a text as `byteOf` has it, with zeros behind it. */
-export function bytesOf(text: string, ascii = isAscii(text)): Uint8Array {
+export function bytesOf(text: string): Uint8Array {
   const ordinary = text.length <= ORDINARY;
   const bytes = ordinary ? byteRoom : new Uint8Array(text.length + MARGIN);
-  if (ascii) {
+  if (isAscii(text)) {
     (ordinary ? byteRoomBuffer : Buffer.from(bytes.buffer)).write(text, 'latin1');
     return bytes;
   }
   const units = unitsOf(text);
-  for (let at = 0; at < text.length; at++) {
-    const unit = units[at]!;
-    bytes[at] = unit < 128 ? unit : 128 | (unit & 127);
-  }
+  for (let at = 0; at < text.length; at++) bytes[at] = byteOf(units[at]!);
   clear(units, text.length);
   return bytes;
 }
