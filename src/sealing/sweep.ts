@@ -124,11 +124,10 @@ export class Sweeper {
   }
 
   async #run(): Promise<void> {
-    const { sealing, log } = this.#parts;
+    const { log } = this.#parts;
     while (this.#wanted && !this.#closed) {
       this.#wanted = false;
       try {
-        if ((await sealing.check()) === undefined) continue;
         const { resealed } = await sweep(this.#parts);
         if (resealed > 0) log.info('values were sealed under a newer key', { count: resealed });
       } catch (error) {
