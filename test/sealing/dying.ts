@@ -3,7 +3,7 @@
  * the database before it is sent, a commit also right after it. Prints how many steps there were when it survives.
  */
 import fs from 'node:fs';
-import { syncBuiltinESMExports } from 'node:module';
+import { flushCompileCache, syncBuiltinESMExports } from 'node:module';
 import pg from 'pg';
 import { systemClock } from '../../src/base/clock.ts';
 import { silentLog } from '../../src/base/log.ts';
@@ -19,6 +19,8 @@ function step(): void {
   if (steps === killAt) process.kill(process.pid, 'SIGKILL');
 }
 
+// Written at the end otherwise, which whoever is killed does not reach.
+flushCompileCache();
 const changing = fs as unknown as Record<string, (...args: unknown[]) => unknown>;
 for (const name of ['writeSync', 'linkSync', 'renameSync', 'rmSync']) {
   const real = changing[name]!;

@@ -1,26 +1,26 @@
 /** The keys that values are sealed under give way to others, whoever dies meanwhile. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { after, type TestContext, test } from 'node:test';
 import { systemClock } from '../../src/base/clock.ts';
 import type { KeySource, SealingSettings } from '../../src/base/config.ts';
 import { silentLog } from '../../src/base/log.ts';
 import { Secret } from '../../src/base/secret.ts';
 import { rotateInstallationKey, Sealing, Sweeper, sealingMigrations, sweep } from '../../src/sealing/index.ts';
 import { TestClock, until } from '../../src/testing/clock.ts';
-import { freshDatabase } from '../../src/testing/database.ts';
+import { emptyFolder, freshDatabase } from '../../src/testing/database.ts';
 import { THINGS, thingsTable } from './things.ts';
 
 const migrations = [...sealingMigrations, thingsTable];
 const COUNT = 3;
+/** Two dozen processes load the same modules: they take them compiled from here. */
+const COMPILED = emptyFolder({ after: (remove) => after(remove as () => void) });
 
 async function installation(t: TestContext) {
   const { database, target } = await freshDatabase(t, { migrations });
-  const folder = mkdtempSync(path.join(tmpdir(), 'gatehouse-rotation-'));
-  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = emptyFolder(t);
   const file = path.join(folder, 'keys', 'kek');
   const usual: SealingSettings = { current: { kind: 'file', path: file }, previous: null };
   const process = (settings = usual) => new Sealing({ database, clock: systemClock, settings });
@@ -47,7 +47,8 @@ async function installation(t: TestContext) {
 
 function die(target: unknown, file: string, change: string, killAt: number): number | 'killed' {
   const args = [path.join(import.meta.dirname, 'dying.ts'), JSON.stringify({ target, file, change, killAt })];
-  const { signal, status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
+  const env = { NODE_COMPILE_CACHE: COMPILED };
+  const { signal, status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8', env });
   if (signal === 'SIGKILL') return 'killed';
   assert.equal(status, 0, stderr);
   return Number(stdout);
