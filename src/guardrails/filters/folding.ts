@@ -52,6 +52,7 @@ class Table {
   }
 
   fold(cluster: string): string {
+    if (cluster.length === 1 && cluster.charCodeAt(0) < 0x80) return cluster;
     let reads = this.#known.get(cluster);
     if (reads === undefined) {
       reads = this.#rules(cluster);
@@ -142,19 +143,16 @@ class Folding {
   #foldOne(at: number): number {
     const raw = this.#raw;
     const code = raw.codePointAt(at)!;
-    const end = at + (code > 0xffff ? 2 : 1);
-    if (!this.#standsAlone(end)) {
-      if (code >= 0x80 && (traitsOf(code) & UNSEEN_BY_ALL) !== 0) {
-        this.#write(at, end, '', false);
-        return end;
-      }
-      return this.#foldCluster(at);
+    const end = nextAt(raw, at);
+    const known = traitsOf(code);
+    if ((known & UNSEEN_BY_ALL) !== 0) {
+      this.#write(at, end, '', true);
+      return end;
     }
-    const character = raw.slice(at, end);
-    const unseen = code >= 0x80 && (traitsOf(code) & UNSEEN_BY_ALL) !== 0;
-    const reads = unseen ? '' : code < 0x80 ? character : this.#table.fold(character);
+    if (!this.#standsAlone(end)) return this.#foldCluster(at, end);
+    const reads = this.#table.fold(raw.slice(at, end));
     this.#write(at, end, reads, true);
-    if (reads.length === 1 && isCharacter(code) && (traitsOf(code) & JOINS) === 0) {
+    if (reads.length === 1 && isCharacter(code) && (known & JOINS) === 0) {
       this.#table.units[code] = (this.#table.units[code]! & JOINS_NONE) | reads.charCodeAt(0);
     }
     return end;
@@ -169,23 +167,23 @@ class Folding {
     return true;
   }
 
-  /** @returns where the cluster ends */
-  #foldCluster(at: number): number {
+  /** @param next behind its first character @returns where the cluster ends */
+  #foldCluster(at: number, next: number): number {
     const raw = this.#raw;
-    let end = nextAt(raw, at);
+    let end = next;
     let cluster = raw.slice(at, end);
     // Marks join what they follow, also when something unseen stands between.
-    for (let next = end; next < raw.length && raw.charCodeAt(next) >= FIRST_MARK; ) {
-      const after = nextAt(raw, next);
-      const character = raw.slice(next, after);
-      if (MARK.test(character) && !UNSEEN.test(character)) {
-        cluster += character;
+    for (let place = next; place < raw.length && raw.charCodeAt(place) >= FIRST_MARK; ) {
+      const known = traitsOf(raw.codePointAt(place)!);
+      if ((known & JOINS) === 0) break;
+      const after = nextAt(raw, place);
+      if ((known & UNSEEN_BY_ALL) === 0) {
+        cluster += raw.slice(place, after);
         end = after;
-      } else if (!UNSEEN.test(character)) break;
-      next = after;
+      }
+      place = after;
     }
-    const alone = cluster.length === 1 && cluster.charCodeAt(0) < 0x80;
-    this.#write(at, end, alone ? cluster : this.#table.fold(cluster), end === nextAt(raw, at));
+    this.#write(at, end, this.#table.fold(cluster), end === next);
     return end;
   }
 
