@@ -2,7 +2,7 @@
  * What every match of a pattern holds: a few characters in a row, each out of a set, read from its compiled program. Where no such
  * row stands in a text the pattern cannot match in it, and that is seen for many patterns in one walk (`candidates.ts`).
  */
-import { BRANCH, BRANCH_MATCH, isRune, MATCH, nextOf, type Program, type Step } from './program.ts';
+import { ANY_CASE, ANY_RUNE, BRANCH, BRANCH_MATCH, isRune, MATCH, nextOf, type Program, type Step } from './program.ts';
 import type { ByteSet } from './sieve.ts';
 import { byteOf } from './units.ts';
 
@@ -23,8 +23,6 @@ const LONGEST_KEY = 12;
 const MOST_CHANCE = 0.1;
 /** One that is less likely is good enough: its pattern is not split into its ways. */
 const GOOD_CHANCE = 1e-5;
-const ANY_RUNE = 10;
-const ANY_CASE = 1;
 
 /** @returns one of these stands in every match; undefined where nothing is known */
 export function keysOf(program: Program): readonly Key[] | undefined {
@@ -121,7 +119,6 @@ function bytesOfStep({ op, runes, arg }: Step): ByteSet {
     const high = runes[pair + 1]!;
     for (let code = low; code <= Math.min(high, low + 255); code++) set[byteOf(code)] = 1;
     if (high >= 128 && high - low > 255) set.fill(1, 128);
-    for (let code = low; code <= Math.min(high, 127); code++) set[code] = 1;
     // Halves of characters are taken for the character that stands for what cannot be read.
     if ((low <= 0xdfff && high >= 0xd800) || (low <= 0xfffd && high >= 0xfffd)) set.fill(1, 128);
   }

@@ -177,7 +177,8 @@ export class Pattern {
   }
 }
 
-function programOf(expression: PortableExpression): Program {
+/** What the engine compiled it to. */
+export function programOf(expression: PortableExpression): Program {
   return (expression.re2() as unknown as { prog: Program }).prog;
 }
 

@@ -28,7 +28,10 @@ export const BRANCH_MATCH = 2;
 const FAIL = 5;
 export const MATCH = 6;
 const FIRST_RUNE = 8;
-const ANY_CASE = 1;
+/** Reads any character; so do those of higher numbers, but for the end of a line. */
+export const ANY_RUNE = 10;
+/** As `arg` of runes. */
+export const ANY_CASE = 1;
 
 export function factsOf(program: Program): PatternFacts {
   return { longest: longestFrom(program), borders: bordersOf(program) };
