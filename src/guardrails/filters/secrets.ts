@@ -56,8 +56,11 @@ const TOKENS = new RegExp(
   ].join('|')})`,
   'y',
 );
-const PRIVATE_KEY =
-  /-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----|$)/g;
+const KEY_BEGINS = '-----BEGIN';
+const KEY_HEAD = /-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----/y;
+const KEY_END = /-----END [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----/g;
+const LONGEST_KEY_HEAD = 70;
+const PRIVATE_KEY = new RegExp(`${KEY_HEAD.source}[\\s\\S]*?(?:${KEY_END.source}|$)`, 'g');
 const PASSWORD_IN_ADDRESS = /(?<![0-9A-Za-z+.-])[a-z][a-z0-9+.-]{1,20}:\/\/[^\s:/?#@]{1,100}:([^\s/?#@]{3,200})@/dg;
 /** What stands before the word, as in `db_password`, is of no interest. Each word begins with what `places.ts` looks for. */
 const ASSIGNED =
@@ -75,11 +78,6 @@ export function privateKeys(text: string, longest: number, from: number): Span[]
   }
   return spans;
 }
-
-const KEY_BEGINS = '-----BEGIN';
-const KEY_HEAD = /-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----/y;
-const KEY_END = /-----END [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----/g;
-const LONGEST_KEY_HEAD = 70;
 
 /** The first place at or behind `from` where a private key may begin whose end has not come; the text's end for nowhere. */
 export function privateKeyMayBegin(text: string, from: number): number {
