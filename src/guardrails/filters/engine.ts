@@ -3,6 +3,7 @@
  * follow the same rules. re2js is always there: it says what may be written and what is known of a pattern.
  */
 import { createRequire } from 'node:module';
+import { nextAt } from './units.ts';
 
 type Portable = typeof import('re2js');
 export type PortableExpression = ReturnType<Portable['RE2JS']['compile']>;
@@ -87,7 +88,7 @@ export function nativeExpression(translated: string, module: NativeModule): Expr
         const end = match.index + match[0].length;
         if (!visit(match.index, end)) return;
         // Behind an empty match the next may begin one character on, never between its halves.
-        at = end > match.index ? end : end + (text.codePointAt(end)! > 0xffff ? 2 : 1);
+        at = end > match.index ? end : nextAt(text, end);
       }
     },
   };

@@ -14,7 +14,7 @@ import { nativeModule } from './engine.ts';
 import { undone } from './escapes.ts';
 import { Effort, MAX_MATCHES, PatternSet, tooMuch } from './patterns.ts';
 import { type Places, placesOf } from './places.ts';
-import { type Reading, Readings, type Span } from './reading.ts';
+import { type Reading, Readings, type Span, unchanged } from './reading.ts';
 
 /** Text that is looked through in one request, in characters; more is refused. */
 const MAX_TEXT = 16 * 1024 * 1024;
@@ -154,7 +154,7 @@ export class Filters {
         );
     }
     if (this.#set === undefined) return matches;
-    this.#addPatterns(matches, { text, original: (span) => span, reached: (at) => at }, effort);
+    this.#addPatterns(matches, unchanged(text), effort);
     if (readings.ascii || (readings.plain.text === text && hidden === undefined)) return matches;
     if (readings.plain.text !== text) this.#addPatterns(matches, readings.plain, effort);
     if (hidden !== undefined) this.#addPatterns(matches, hidden, effort);

@@ -4,7 +4,7 @@
  */
 import { barely, plainly } from './look-alikes.ts';
 import type { Reading, Span } from './reading.ts';
-import { clear, unitsOf } from './units.ts';
+import { clear, nextAt, unitsOf } from './units.ts';
 
 /** Control characters of ASCII are seen to elsewhere (`escapes.ts`), and U+0085 is white space. */
 const UNSEEN = /^[\p{Default_Ignorable_Code_Point}\p{Cf}\u0080-\u0084\u0086-\u009f]$/u;
@@ -259,8 +259,4 @@ function firstWhere(count: number, holds: (index: number) => boolean): number {
     else low = middle + 1;
   }
   return low;
-}
-
-export function nextAt(text: string, at: number): number {
-  return at + (text.codePointAt(at)! > 0xffff ? 2 : 1);
 }

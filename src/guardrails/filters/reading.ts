@@ -2,8 +2,8 @@
  * A text as a reader sees it, whatever characters it is written with: folded, with the way back to the original for each
  * place. ASCII is its own reading and costs nothing.
  */
-import { folded, nextAt } from './folding.ts';
-import { isAscii } from './units.ts';
+import { folded } from './folding.ts';
+import { isAscii, nextAt } from './units.ts';
 
 export interface Span {
   /** Offsets into the text, in UTF-16 units; the end is behind the last. */
@@ -49,7 +49,8 @@ export class Readings {
   }
 }
 
-function unchanged(text: string): Reading {
+/** A text that reads as it is written. */
+export function unchanged(text: string): Reading {
   return { text, original: (span) => span, reached: (at) => at };
 }
 

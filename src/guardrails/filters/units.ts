@@ -23,6 +23,11 @@ export function isAscii(text: string): boolean {
   return Buffer.byteLength(text) === text.length;
 }
 
+/** Behind the character that stands at a place. */
+export function nextAt(text: string, at: number): number {
+  return at + (text.codePointAt(at)! > 0xffff ? 2 : 1);
+}
+
 /** UTF-16 units of a text, with zeros behind it. */
 export function unitsOf(text: string): Uint16Array {
   if (text.length <= ORDINARY) {
