@@ -1,18 +1,12 @@
 /** Own keys of clouds reach the project, region and resource that they belong to, and nothing beside the cloud. */
 import assert from 'node:assert/strict';
-import { generateKeyPairSync } from 'node:crypto';
 import { test } from 'node:test';
 import { KINDS, ownWay, type Provider, providersFrom } from '../providers/index.ts';
+import { serviceAccount } from '../testing/service-account.ts';
 import { readCredential } from './credential.ts';
 
 type Json = Record<string, unknown>;
 
-const { privateKey } = generateKeyPairSync('rsa', {
-  modulusLength: 2048,
-  ...{ privateKeyEncoding: { type: 'pkcs8', format: 'pem' }, publicKeyEncoding: { type: 'spki', format: 'pem' } },
-});
-const account = (more: Json = {}) =>
-  JSON.stringify({ type: 'service_account', client_email: 'svc@own.example', private_key: privateKey, ...more });
 const AWS = { accessKeyId: 'AKIAEXAMPLE12345', secretAccessKey: 'secret' };
 
 function configured(kind: string, options: Record<string, string>, baseUrl?: string): Provider {
@@ -35,18 +29,18 @@ function reached(provider: Provider, text: string, model = 'gemini-2.5-flash') {
 
 test('project and location of a key file go before those of the configuration, which stand where it says nothing', () => {
   const vertex = configured('vertex', { project: 'gateway', location: 'europe-west1' });
-  const { url } = reached(vertex, account({ project_id: 'own-project', region: 'us-central1' }));
+  const { url } = reached(vertex, serviceAccount({ project_id: 'own-project', region: 'us-central1' }));
   assert.match(
     url,
     /^https:\/\/us-central1-aiplatform\.googleapis\.com\/v1\/projects\/own-project\/locations\/us-central1\//,
   );
   assert.match(
-    reached(vertex, account()).url,
+    reached(vertex, serviceAccount()).url,
     /^https:\/\/europe-west1-aip.*\/projects\/gateway\/locations\/europe-west1\//,
   );
   const elsewhere = configured('vertex', { project: 'gateway', location: 'global' }, 'https://proxy.example/v1');
   assert.match(
-    reached(elsewhere, account({ project_id: 'own-project' })).url,
+    reached(elsewhere, serviceAccount({ project_id: 'own-project' })).url,
     /^https:\/\/proxy\.example\/v1\/projects\/own-/,
   );
 });
@@ -85,8 +79,8 @@ test('a key of a resource of Azure goes to that resource', () => {
 
 test('a place that is none is refused by its name, and leads nowhere', () => {
   const wrong: [string, string | Json, RegExp][] = [
-    ['vertex', account({ project_id: '../x' }), /^key names a project that is none/],
-    ['vertex', account({ region: 'evil.example/' }), /^key names a location that is none/],
+    ['vertex', serviceAccount({ project_id: '../x' }), /^key names a project that is none/],
+    ['vertex', serviceAccount({ region: 'evil.example/' }), /^key names a location that is none/],
     ['bedrock', { ...AWS, region: 'evil.example#' }, /^key names a region that is none/],
     ['bedrock', { apiKey: 'x', region: 'eu' }, /^key names a region that is none/],
     ['azure', { api_key: 'x' }, /^key .* endpoint/],
@@ -118,7 +112,7 @@ test('a place that is none is refused by its name, and leads nowhere', () => {
   }
   // As one could be stored before this was looked at.
   const vertex = configured('vertex', { project: 'gateway', location: 'global' });
-  const { provider } = ownWay(vertex, account({ region: 'evil.example/', project_id: 'own-project' }));
+  const { provider } = ownWay(vertex, serviceAccount({ region: 'evil.example/', project_id: 'own-project' }));
   assert.equal(provider.baseUrl, 'https://aiplatform.googleapis.com/v1');
   assert.equal(provider.options['project'], 'own-project');
 });

@@ -1,6 +1,5 @@
 /** Own keys as management clients see them, over HTTP and through `@openrouter/sdk`, unmodified (wire/keys.md, `/byok`). */
 import assert from 'node:assert/strict';
-import { generateKeyPairSync } from 'node:crypto';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -8,6 +7,7 @@ import { after, test } from 'node:test';
 import { OpenRouter } from '@openrouter/sdk';
 import { createLog } from '../../src/base/log.ts';
 import { INFERENCE_KEY, MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway.ts';
+import { SERVICE_ACCOUNT, serviceAccount } from '../../src/testing/service-account.ts';
 import { connect } from '../rows.ts';
 import { controlOf, inDatabase, type Json } from '../workspaces/control.ts';
 
@@ -126,12 +126,7 @@ test('a change of one of two flags that exclude each other looks at the other on
 });
 
 test('credentials of clouds are documents, checked and reduced to what signing in needs', async () => {
-  const { privateKey } = generateKeyPairSync('rsa', {
-    modulusLength: 2048,
-    ...{ privateKeyEncoding: { type: 'pkcs8', format: 'pem' }, publicKeyEncoding: { type: 'spki', format: 'pem' } },
-  });
-  const account = { type: 'service_account', client_email: 'svc@project.example', private_key: privateKey };
-  const { label, id } = await give({ provider: 'google-vertex', key: JSON.stringify(account) });
+  const { label, id } = await give({ provider: 'google-vertex', key: serviceAccount() });
   assert.equal(label, 'svc@...mple');
   await call('DELETE', `/byok/${id}`);
   const vertex = (document: unknown, message: RegExp) =>
@@ -140,11 +135,11 @@ test('credentials of clouds are documents, checked and reduced to what signing i
       message,
     );
   await vertex('no JSON', /^key must be a JSON document/);
-  await vertex([account], /^key must be a JSON document/);
-  await vertex({ ...account, type: 'external_account' }, /^key must be the key file of a service account/);
-  await vertex({ ...account, private_key: 'none' }, /^key has a private_key that is none/);
-  await vertex({ ...account, client_email: undefined }, /^key .* client_email/);
-  await vertex({ ...account, universe_domain: 'evil.example' }, /^key has a universe_domain/);
+  await vertex([SERVICE_ACCOUNT], /^key must be a JSON document/);
+  await vertex({ ...SERVICE_ACCOUNT, type: 'external_account' }, /^key must be the key file of a service account/);
+  await vertex({ ...SERVICE_ACCOUNT, private_key: 'none' }, /^key has a private_key that is none/);
+  await vertex({ ...SERVICE_ACCOUNT, client_email: undefined }, /^key .* client_email/);
+  await vertex({ ...SERVICE_ACCOUNT, universe_domain: 'evil.example' }, /^key has a universe_domain/);
 
   const aws = { accessKeyId: 'AKIAEXAMPLE12345', secretAccessKey: 'canary-secret', region: 'eu-central-1' };
   const bedrock = await give({ provider: 'amazon-bedrock', key: JSON.stringify(aws) });

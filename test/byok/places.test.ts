@@ -1,18 +1,11 @@
 /** An own key of a cloud reaches the project that it belongs to, through a whole gateway. */
 import assert from 'node:assert/strict';
-import { generateKeyPairSync } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
 import { wholeOf } from '../../src/testing/answers.ts';
 import { startGateway } from '../../src/testing/gateway.ts';
+import { serviceAccount } from '../../src/testing/service-account.ts';
 import { startUpstream } from '../../src/testing/upstream.ts';
-import { controlOf, type Json } from '../workspaces/control.ts';
-
-const { privateKey } = generateKeyPairSync('rsa', {
-  modulusLength: 2048,
-  ...{ privateKeyEncoding: { type: 'pkcs8', format: 'pem' }, publicKeyEncoding: { type: 'spki', format: 'pem' } },
-});
-const account = (more: Json = {}) =>
-  JSON.stringify({ type: 'service_account', client_email: 'svc@own.example', private_key: privateKey, ...more });
+import { controlOf } from '../workspaces/control.ts';
 
 async function vertexScene(t: TestContext) {
   const tokens = await startUpstream();
@@ -22,7 +15,9 @@ async function vertexScene(t: TestContext) {
   ]);
   const vertex = { kind: 'vertex', project: 'gateway-project', sign_in_url: `${tokens.url}` };
   return startGateway(t, {
-    providers: { v: { ...vertex, api_key: account(), model: { id: 'test/v', upstream_id: 'gemini-2.5-flash' } } },
+    providers: {
+      v: { ...vertex, api_key: serviceAccount(), model: { id: 'test/v', upstream_id: 'gemini-2.5-flash' } },
+    },
   });
 }
 
@@ -32,7 +27,10 @@ test("a service account's calls go to its own project", async (t) => {
   gateway.upstream.script('v', [{ ...wholeOf({}), repeat: true }]);
   const key = await control.keyIn(undefined, 'caller');
   await key.ask({ model: 'test/v' });
-  const given = await control.call('POST', '/byok', { provider: 'v', key: account({ project_id: 'own-project' }) });
+  const given = await control.call('POST', '/byok', {
+    provider: 'v',
+    key: serviceAccount({ project_id: 'own-project' }),
+  });
   assert.equal(given.status, 201, JSON.stringify(given.body));
   await key.ask({ model: 'test/v' });
   const projects = gateway.upstream
