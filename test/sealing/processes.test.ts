@@ -23,6 +23,13 @@ const ANSWER = wholeOf({
 });
 const env = { GATEHOUSE_WORKERS: '2' };
 
+/** As `gatehouse doctor --json` prints it. */
+interface Finding {
+  area: string;
+  level: string;
+  message: string;
+}
+
 /** Over connections of their own, which the workers get in turn. */
 async function change(gateway: GatewayProcess, method: string, route: string, body?: unknown) {
   const response = await fetch(gateway.api + route, {
@@ -45,6 +52,11 @@ test('every process uses own keys and hears of changes, also while the keys that
     const outcome = await runCommand(home, args, env);
     assert.equal(outcome.code, code, `${args}: ${outcome.out}${outcome.err}`);
     return outcome.out;
+  };
+  /** What the doctor says of them. */
+  const credentials = async (code?: number): Promise<Finding[]> => {
+    const { findings } = JSON.parse(await command(['doctor', '--json', '--offline'], code));
+    return findings.filter(({ area }: Finding) => area === 'credentials');
   };
   const request = { model: 'test/planned', messages: [{ role: 'user', content: 'hi' }], max_tokens: 10 };
   /** The credentials of requests that both workers serve. */
@@ -74,17 +86,12 @@ test('every process uses own keys and hears of changes, also while the keys that
   assert.deepEqual(await used(gateway), ['Bearer own-canary-three-123']);
   assert.match(await wholeDatabase(embeddedTarget(home)), /\\x0100000002/, 'sealed under the second data key');
 
-  const findings = JSON.parse(await command(['doctor', '--json', '--offline'])).findings as {
-    area: string;
-    level: string;
-    message: string;
-  }[];
-  const credentials = findings.filter(({ area }) => area === 'credentials');
+  const found = await credentials();
   assert.deepEqual(
-    credentials.map(({ level }) => level),
+    found.map(({ level }) => level),
     ['ok'],
   );
-  assert.ok(credentials[0]!.message.includes(kek));
+  assert.ok(found[0]!.message.includes(kek));
   const file = path.join(home.folder, 'backup');
   assert.ok((await command(['backup', file])).includes(`keep ${kek} in another place`));
   const backup = gunzipSync(readFileSync(file)).toString('latin1');
@@ -97,11 +104,6 @@ test('every process uses own keys and hears of changes, also while the keys that
   await change(again, 'DELETE', `/byok/${data.id}`);
   assert.deepEqual(await used(again), [`Bearer ${UPSTREAM_KEY}`]);
   chmodSync(kek, 0o640);
-  const faults = JSON.parse(await command(['doctor', '--json', '--offline'], 1)).findings as {
-    area: string;
-    level: string;
-    message: string;
-  }[];
-  assert.match(faults.find(({ area }) => area === 'credentials')!.message, /can be read by others/);
+  assert.match((await credentials(1))[0]!.message, /can be read by others/);
   assert.ok(!gateway.output.includes('own-canary') && !again.output.includes('own-canary'));
 });
