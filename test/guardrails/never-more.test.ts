@@ -4,13 +4,12 @@
  * through all of the endpoints that may serve it, and the upstreams tell which those are.
  */
 import assert from 'node:assert/strict';
-import http from 'node:http';
 import { after, test } from 'node:test';
 import fc from 'fast-check';
 import type { Config } from '../../src/base/config.ts';
 import { chatWhole } from '../../src/testing/chat-upstream.ts';
 import type { Json, TeamKey } from '../workspaces/control.ts';
-import { startGuarded } from './guarded.ts';
+import { postThrough, startGuarded } from './guarded.ts';
 
 const PROVIDERS = ['one', 'two', 'three'];
 const MODELS = [
@@ -179,27 +178,6 @@ interface Seen {
   body: string;
 }
 
-const agent = new http.Agent({ keepAlive: true });
-after(() => agent.destroy());
-
-async function post(path: string, host: string, token: string, body: Json): Promise<{ status: number; body: string }> {
-  const { port } = new URL(gateway.url);
-  return new Promise((resolve, reject) => {
-    const headers = { host, authorization: `Bearer ${token}`, 'content-type': 'application/json' };
-    const options = { agent, port, host: '127.0.0.1', method: 'POST', path: `/api/v1${path}`, headers };
-    const call = http.request(options, (reply) => {
-      let text = '';
-      reply.setEncoding('utf8');
-      reply.on('data', (piece) => {
-        text += piece;
-      });
-      reply.on('end', () => resolve({ status: reply.statusCode ?? 0, body: text }));
-    });
-    call.on('error', reject);
-    call.end(JSON.stringify(body));
-  });
-}
-
 function bodyOf({ form, models: [model, ...models], maxTokens, words, provider }: Asked): [string, Json] {
   const content = words.join(' ');
   const messages = [{ role: 'user', content }];
@@ -211,9 +189,7 @@ function bodyOf({ form, models: [model, ...models], maxTokens, words, provider }
 
 async function seen(key: TeamKey, asked: Asked): Promise<Seen> {
   const before = gateway.upstream.requests().length;
-  const answer = await post(
-    ...(bodyOf(asked).toSpliced(1, 0, HOSTS[asked.region], key.token) as [string, string, string, Json]),
-  );
+  const answer = await postThrough(gateway, HOSTS[asked.region], key.token, ...bodyOf(asked));
   assert.notEqual(answer.status, 500, answer.body);
   const sent = new Map<string, Json>();
   for (const { key: provider, json } of gateway.upstream.requests().slice(before)) {

@@ -4,7 +4,7 @@ import { after, test } from 'node:test';
 import { chatWhole } from '../../src/testing/chat-upstream.ts';
 import { startGateway } from '../../src/testing/gateway.ts';
 import type { Json } from '../workspaces/control.ts';
-import { postWith, startGuarded } from './guarded.ts';
+import { postThrough, postWith, startGuarded } from './guarded.ts';
 
 const lasting = { after: (close: () => unknown) => after(close as () => Promise<void>) } as Parameters<
   typeof startGateway
@@ -120,8 +120,8 @@ test('free and paid endpoints that train or publish are excluded apart', async (
 
 test('requests through a region that is not allowed are refused with 403 whatever the operation', async () => {
   const key = await guarded({ allowed_data_regions: ['europe'] });
-  const { port } = new URL(gateway.url);
-  const through = (host: string, path: string, body: Json) => rawPost(Number(port), host, path, key.token, body);
+  const through = async (host: string, path: string, body: Json) =>
+    (await postThrough(gateway, host, key.token, path, body)).status;
   assert.equal(await through('eu.example.com', PATH, ask('test/a')), 200);
   for (const [path, body] of [
     [PATH, ask('test/a')],
@@ -137,22 +137,6 @@ test('requests through a region that is not allowed are refused with 403 whateve
     assert.equal(await through('other.example.com', path, body), 403, path);
   }
 });
-
-async function rawPost(port: number, host: string, path: string, token: string, body: Json): Promise<number> {
-  const http = await import('node:http');
-  return new Promise((resolve, reject) => {
-    const headers = { host, authorization: `Bearer ${token}`, 'content-type': 'application/json' };
-    const request = http.request(
-      { port, host: '127.0.0.1', method: 'POST', path: `/api/v1${path}`, headers },
-      (reply) => {
-        reply.resume();
-        reply.on('end', () => resolve(reply.statusCode ?? 0));
-      },
-    );
-    request.on('error', reject);
-    request.end(JSON.stringify(body));
-  });
-}
 
 test('a limit is each key its own, is 402 when it does not cover a request, and is whole again the next day', async () => {
   const rules = { limit_usd: 0.005, reset_interval: 'daily' };

@@ -218,7 +218,7 @@ const ENCODED: Record<string, Sent> = {
   'tag characters of a pattern': said(`P${tags('RJ')}-1234`),
 };
 
-async function passed(key: Awaited<ReturnType<typeof guarded>>, table: Record<string, Sent>): Promise<string[]> {
+async function assertNonePasses(key: Awaited<ReturnType<typeof guarded>>, table: Record<string, Sent>): Promise<void> {
   const ways: string[] = [];
   const seen = [sentTo(gateway, 'chat'), sentTo(gateway, 'messages')];
   for (const [way, [path, body]] of Object.entries(table)) {
@@ -227,7 +227,6 @@ async function passed(key: Awaited<ReturnType<typeof guarded>>, table: Record<st
     if (!blocked) ways.push(`${way}: ${answer.status} ${JSON.stringify(answer.body).slice(0, 120)}`);
   }
   assert.deepEqual([ways, seen.flatMap((sent) => sent().map((body) => JSON.stringify(body)))], [[], []]);
-  return ways;
 }
 
 const RULES = {
@@ -240,7 +239,7 @@ const RULES = {
 
 for (const [name, table] of Object.entries({ IN_PLACES, IN_PIECES, ENCODED })) {
   test(`nothing passes that is hidden ${name.toLowerCase().replace('_', ' ')}`, async () => {
-    await passed(await guarded(RULES), table);
+    await assertNonePasses(await guarded(RULES), table);
   });
 }
 
