@@ -7,7 +7,7 @@ import { MANAGEMENT_KEY, startGateway } from '../src/testing/gateway.ts';
 const gateway = await startGateway(
   { after: (close) => after(close as () => Promise<void>) },
   {
-    // A count is given up after four seconds, which a busy machine may take over loading the tokenizer alone.
+    // A count is given up after four seconds, which a busy machine may take over a megabyte.
     pace: 0.1,
     providers: {
       gpt: { kind: 'chat', model: { upstream_id: 'gpt-4o', context_length: 1_000_000, max_completion_tokens: 4_000 } },

@@ -15,6 +15,11 @@ export interface CountNews {
   tokens?: number;
 }
 
+/** Told before anything is counted with it. */
+export interface LoadedNews {
+  loaded: Encoding;
+}
+
 type Count = (text: string, options: { disallowedSpecial: Set<string> }) => number;
 
 /** A text that spells a special token is a text all the same. */
@@ -24,13 +29,19 @@ const tokenizers = new Map<Encoding, Promise<{ countTokens: Count }>>();
 function tokenizer(encoding: Encoding): Promise<{ countTokens: Count }> {
   let loading = tokenizers.get(encoding);
   if (loading === undefined) {
-    loading =
-      encoding === 'o200k_base'
-        ? import('gpt-tokenizer/encoding/o200k_base')
-        : import('gpt-tokenizer/encoding/cl100k_base');
+    loading = load(encoding);
     tokenizers.set(encoding, loading);
   }
   return loading;
+}
+
+async function load(encoding: Encoding): Promise<{ countTokens: Count }> {
+  const loaded =
+    encoding === 'o200k_base'
+      ? await import('gpt-tokenizer/encoding/o200k_base')
+      : await import('gpt-tokenizer/encoding/cl100k_base');
+  parentPort?.postMessage({ loaded: encoding } satisfies LoadedNews);
+  return loaded;
 }
 
 parentPort?.on('message', async ({ id, encoding, text }: CountOrder) => {

@@ -4,21 +4,31 @@
  */
 import { Worker } from 'node:worker_threads';
 import type { Clock, Timer } from '../../base/clock.ts';
-import type { CountNews, CountOrder } from './count-worker.ts';
+import type { CountNews, CountOrder, LoadedNews } from './count-worker.ts';
 import type { Encoding } from './family.ts';
 
 /** A longer text is not counted: it would hold up all others. */
 const LONGEST_TEXT = 4 * 1024 * 1024;
 /** Counts that run or wait; more are not made. */
 const MOST_WAITING = 16;
-/** From the order to the count, the loading of the tokenizer included. */
+/** From the order to the count, or from the tokenizer's loading, where that was still under way. */
 const MOST_MS = 4_000;
+/** For the thread's start and the loading: a slow machine takes longer over it than any count may, and does it once. */
+const MOST_LOADING_MS = 30_000;
 const IDLE_MS = 60_000;
 const MAX_HEAP_MB = 512;
 
+interface Waiting {
+  encoding: Encoding;
+  limit: Timer;
+  resolve: (tokens: number | undefined) => void;
+}
+
 export class TokenCounter {
   readonly #clock: Clock;
-  readonly #waiting = new Map<number, (tokens: number | undefined) => void>();
+  readonly #waiting = new Map<number, Waiting>();
+  /** Whose tokenizers the thread has loaded. */
+  readonly #loaded = new Set<Encoding>();
   #worker: Worker | undefined;
   #idle: Timer | undefined;
   #nextId = 0;
@@ -39,12 +49,8 @@ export class TokenCounter {
     this.#nextId += 1;
     const id = this.#nextId;
     return new Promise((resolve) => {
-      // Whoever waits behind a count that takes too long has no count either: the thread goes.
-      const limit = this.#clock.timer(MOST_MS, () => void this.close());
-      this.#waiting.set(id, (tokens) => {
-        limit.cancel();
-        resolve(tokens);
-      });
+      const limit = this.#limit(this.#loaded.has(encoding) ? MOST_MS : MOST_LOADING_MS);
+      this.#waiting.set(id, { encoding, limit, resolve });
       this.#worker ??= this.#start();
       this.#worker.postMessage({ id, encoding, text } satisfies CountOrder);
     });
@@ -54,9 +60,13 @@ export class TokenCounter {
   async close(): Promise<void> {
     this.#idle?.cancel();
     const worker = this.#worker;
-    this.#worker = undefined;
-    this.#giveUp();
+    this.#ended();
     await worker?.terminate();
+  }
+
+  /** Whoever waits behind a count that takes too long has no count either: the thread goes. */
+  #limit(delayMs: number): Timer {
+    return this.#clock.timer(delayMs, () => void this.close());
   }
 
   #start(): Worker {
@@ -66,30 +76,43 @@ export class TokenCounter {
       env: {},
       resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
     });
-    worker.on('message', ({ id, tokens }: CountNews) => {
-      this.#tell(id, tokens);
-      if (this.#waiting.size === 0 && this.#worker === worker) {
-        this.#idle = this.#clock.timer(IDLE_MS, () => void this.close());
+    worker.on('message', (news: CountNews | LoadedNews) => {
+      if (this.#worker !== worker) return;
+      if ('loaded' in news) {
+        this.#hasLoaded(news.loaded);
+        return;
       }
+      this.#tell(news.id, news.tokens);
+      if (this.#waiting.size === 0) this.#idle = this.#clock.timer(IDLE_MS, () => void this.close());
     });
     worker.on('error', () => {});
     worker.on('exit', () => {
-      if (this.#worker !== worker) return;
-      this.#worker = undefined;
-      this.#giveUp();
+      if (this.#worker === worker) this.#ended();
     });
     // Behind the listeners, since the first one for messages holds the process.
     worker.unref();
     return worker;
   }
 
-  #tell(id: number, tokens: number | undefined): void {
-    const tell = this.#waiting.get(id);
-    this.#waiting.delete(id);
-    tell?.(tokens);
+  #hasLoaded(encoding: Encoding): void {
+    this.#loaded.add(encoding);
+    for (const waiting of this.#waiting.values()) {
+      if (waiting.encoding !== encoding) continue;
+      waiting.limit.cancel();
+      waiting.limit = this.#limit(MOST_MS);
+    }
   }
 
-  #giveUp(): void {
+  #tell(id: number, tokens: number | undefined): void {
+    const waiting = this.#waiting.get(id);
+    this.#waiting.delete(id);
+    waiting?.limit.cancel();
+    waiting?.resolve(tokens);
+  }
+
+  #ended(): void {
+    this.#worker = undefined;
+    this.#loaded.clear();
     for (const id of [...this.#waiting.keys()]) this.#tell(id, undefined);
   }
 }

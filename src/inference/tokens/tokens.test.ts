@@ -76,10 +76,33 @@ test('the thread counts a megabyte of one letter, ends when it is idle, and star
 test('a count that takes too long is none, nor are those behind it, and the next one is made', async () => {
   const clock = new TestClock();
   const counter = new TokenCounter(clock);
+  assert.equal(await counter.count('o200k_base', 'hello world'), 2);
   const counts = [counter.count('o200k_base', 'word '.repeat(100_000)), counter.count('o200k_base', 'x')];
   clock.advance(4_000);
   assert.deepEqual(await Promise.all(counts), [undefined, undefined]);
   assert.equal(await counter.count('o200k_base', 'hello world'), 2);
+  await counter.close();
+});
+
+test('the time for a count begins when its tokenizer has loaded, which has a longer one of its own', async () => {
+  const clock = new TestClock();
+  const counter = new TokenCounter(clock);
+  const slow = counter.count('o200k_base', 'hello world');
+  clock.advance(29_999);
+  assert.equal(await slow, 2);
+
+  // Both wait for the other tokenizer; the first count tells that it has loaded.
+  const counts = [counter.count('cl100k_base', 'one'), counter.count('cl100k_base', 'a'.repeat(4 * 1024 * 1024))];
+  assert.equal(await counts[0], 1);
+  clock.advance(4_000);
+  assert.equal(await counts[1], undefined);
+
+  const stuck = counter.count('o200k_base', 'hello world');
+  clock.advance(29_999);
+  assert.equal(counter.running, true, 'a new thread has loaded nothing');
+  clock.advance(1);
+  assert.equal(await stuck, undefined);
+  assert.equal(counter.running, false);
   await counter.close();
 });
 
