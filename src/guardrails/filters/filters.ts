@@ -13,7 +13,7 @@ import { type TextVisitor, visitMember, visitName } from './document-texts.ts';
 import { nativeModule } from './engine.ts';
 import { undone } from './escapes.ts';
 import { Effort, MAX_MATCHES, PatternSet, tooMuch } from './patterns.ts';
-import { type Places, placesOf } from './places.ts';
+import { placesOf } from './places.ts';
 import { type Reading, Readings, type Span, unchanged } from './reading.ts';
 
 /** Text that is looked through in one request, in characters; more is refused. */
@@ -140,18 +140,10 @@ export class Filters {
     const matches: Match[] = [];
     const readings = new Readings(text);
     const { hidden } = readings;
-    const places = new SharedPlaces();
-    for (const filter of this.#builtins) {
-      if (filter.userOnly && !byUser) continue;
-      const { find } = BUILTINS[filter.name as BuiltinSlug];
-      add(matches, filter, effort.through(readings.skeleton.text, places.given(find)), readings.skeleton);
-      if (hidden !== undefined)
-        add(
-          matches,
-          filter,
-          effort.through(hidden.text, (piece) => find(piece)),
-          hidden,
-        );
+    const builtins = byUser ? this.#builtins : this.#builtins.filter(({ userOnly }) => !userOnly);
+    if (builtins.length > 0) {
+      addBuiltins(matches, builtins, readings.skeleton, effort);
+      if (hidden !== undefined) addBuiltins(matches, builtins, hidden, effort);
     }
     if (this.#set === undefined) return matches;
     this.#addPatterns(matches, unchanged(text), effort);
@@ -168,18 +160,19 @@ export class Filters {
   }
 }
 
-/** The places of a text, found once for the filters that look at it one after another. */
-class SharedPlaces {
-  #text: string | undefined;
-  #places: Places | undefined;
-
-  given(find: (text: string, places: Places) => Span[]): (text: string) => Span[] {
-    return (text) => {
-      if (this.#places === undefined || text !== this.#text) this.#places = placesOf(text);
-      this.#text = text;
-      return find(text, this.#places);
-    };
-  }
+/** All of them look at a text, or a piece of a long one, before the next: its places are found once. */
+function addBuiltins(matches: Match[], filters: readonly Filter[], reading: Reading, effort: Effort): void {
+  const found = effort.through(reading.text, (text) => {
+    const places = placesOf(text);
+    return filters.map(({ name }) => {
+      const spans = BUILTINS[name as BuiltinSlug].find(text, places);
+      effort.looked(text.length);
+      return spans;
+    });
+  });
+  filters.forEach((filter, index) => {
+    add(matches, filter, found[index]!, reading);
+  });
 }
 
 /** Of one text or of several. */

@@ -56,9 +56,14 @@ export class Effort {
       }
     }
     const found = look(text);
-    this.#since += text.length;
-    if (this.#since > BETWEEN_LOOKS) this.check();
+    this.looked(text.length);
     return found;
+  }
+
+  /** So many characters were looked through by one filter. @throws GatewayError 413 when it takes too long */
+  looked(characters: number): void {
+    this.#since += characters;
+    if (this.#since > BETWEEN_LOOKS) this.check();
   }
 
   /** @returns ms that were spent so far @throws GatewayError 413 when it takes too long */
