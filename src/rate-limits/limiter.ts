@@ -91,10 +91,7 @@ export class Limiter {
   ): RateRefusal | Promise<RateRefusal | undefined> {
     const now = this.#clock.monotonic();
     for (const window of windows) if (window.refuses(amount, now)) return window.refusal(amount);
-    return this.#line.wait(
-      windows.map((window) => ({ window, amount })),
-      taken,
-    );
+    return this.#line.wait(windows, amount, taken);
   }
 
   /** @internal Adds what was used beyond what was held, or takes back what was not. */

@@ -9,7 +9,7 @@ import { type Clock, Pause } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { RateRefusal } from './limits.ts';
 import type { RateAnswer, RateWish } from './store.ts';
-import type { Part, RateWindow } from './window.ts';
+import type { RateWindow } from './window.ts';
 
 /** The database's side; may reject. */
 export type AskRates = (wishes: readonly RateWish[]) => Promise<RateAnswer[]>;
@@ -24,7 +24,9 @@ const TOKENS_EMPTY_MS = 250;
 const SPARE_PARTS = 16;
 
 interface Waiter {
-  readonly parts: readonly Part[];
+  readonly windows: readonly RateWindow[];
+  /** Of each of them; above 0. */
+  readonly amount: number;
   take(): void;
   refuse(refusal: RateRefusal): void;
   fail(error: unknown): void;
@@ -47,11 +49,12 @@ export class Line {
   }
 
   /** Resolves with undefined once `take` was called, or with the refusal. */
-  wait(parts: readonly Part[], take: () => void): Promise<RateRefusal | undefined> {
+  wait(windows: readonly RateWindow[], amount: number, take: () => void): Promise<RateRefusal | undefined> {
     if (this.#waiters.length >= MAX_WAITING) return Promise.reject(tooManyWaiting());
     return new Promise((resolve, reject) => {
       this.#waiters.push({
-        parts,
+        windows,
+        amount,
         take() {
           take();
           resolve(undefined);
@@ -59,7 +62,7 @@ export class Line {
         refuse: resolve,
         fail: reject,
       });
-      for (const { window, amount } of parts) if (!window.covers(amount)) window.blocked = true;
+      for (const window of windows) if (!window.covers(amount)) window.blocked = true;
       if (this.#pumping) this.signal();
       else void this.#pump();
     });
@@ -91,18 +94,17 @@ export class Line {
     const now = this.#clock.monotonic();
     const blocked = new Set<RateWindow>();
     const waiting: Waiter[] = [];
-    for (const { parts } of this.#waiters) for (const { window } of parts) window.blocked = false;
+    for (const { windows } of this.#waiters) for (const window of windows) window.blocked = false;
     for (const waiter of this.#waiters) {
-      const lacking = waiter.parts.filter(
-        ({ window, amount }) => amount > 0 && (blocked.has(window) || !window.covers(amount)),
-      );
-      const none = lacking.find(({ window, amount }) => window.refuses(amount, now));
+      const { windows, amount } = waiter;
+      const lacking = windows.filter((window) => blocked.has(window) || !window.covers(amount));
+      const none = lacking.find((window) => window.refuses(amount, now));
       if (lacking.length === 0) {
         waiter.take();
       } else if (none !== undefined) {
-        waiter.refuse(none.window.refusal(none.amount));
+        waiter.refuse(none.refusal(amount));
       } else {
-        for (const { window } of lacking) blocked.add(window);
+        for (const window of lacking) blocked.add(window);
         waiting.push(waiter);
       }
     }
@@ -111,9 +113,9 @@ export class Line {
   }
 
   #blockedWindows(): RateWindow[] {
-    const windows = new Set<RateWindow>();
-    for (const { parts } of this.#waiters) for (const { window } of parts) if (window.blocked) windows.add(window);
-    return [...windows];
+    const blocked = new Set<RateWindow>();
+    for (const { windows } of this.#waiters) for (const window of windows) if (window.blocked) blocked.add(window);
+    return [...blocked];
   }
 
   async #askFor(windows: readonly RateWindow[]): Promise<void> {
@@ -161,21 +163,19 @@ export class Line {
       recall: window.recalledAt === undefined,
       presume: window.recalledAt !== undefined && now - window.recalledAt >= this.#patienceMs,
     };
-    for (const { parts } of this.#waiters) {
-      for (const part of parts) {
-        if (part.window !== window || part.amount === 0) continue;
-        if (wish.need === 0) wish.need = Math.max(0, part.amount - window.idle);
-        else wish.want += part.amount;
-      }
+    for (const { windows, amount } of this.#waiters) {
+      if (!windows.includes(window)) continue;
+      if (wish.need === 0) wish.need = Math.max(0, amount - window.idle);
+      else wish.want += amount;
     }
     return wish;
   }
 
   #failBlocked(error: unknown): void {
-    const failed = this.#waiters.filter(({ parts }) => parts.some(({ window }) => window.blocked));
+    const failed = this.#waiters.filter(({ windows }) => windows.some((window) => window.blocked));
     this.#waiters = this.#waiters.filter((waiter) => !failed.includes(waiter));
-    for (const { parts, fail } of failed) {
-      for (const { window } of parts) window.blocked = false;
+    for (const { windows, fail } of failed) {
+      for (const window of windows) window.blocked = false;
       fail(error);
     }
   }

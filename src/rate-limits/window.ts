@@ -110,9 +110,3 @@ export class RateWindows {
     return true;
   }
 }
-
-/** What a request takes of one window. */
-export interface Part {
-  readonly window: RateWindow;
-  readonly amount: number;
-}
