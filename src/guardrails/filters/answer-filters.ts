@@ -10,12 +10,12 @@ import {
   combinedFilters,
   type Filter,
   type FiltersOf,
+  Findings,
   type Match as Found,
   type Hit,
-  hitsOf,
   inOrder,
 } from './filters.ts';
-import { Effort, LONGEST_MATCH, Pattern, tooMuch } from './patterns.ts';
+import { Effort, LONGEST_MATCH, MAX_MATCHES, Pattern } from './patterns.ts';
 import { Readings, type Span } from './reading.ts';
 import { privateKeyMayBegin, privateKeys } from './secrets.ts';
 
@@ -25,8 +25,6 @@ const CONTEXT = 160;
 const AHEAD = 3;
 /** The longest private key that is found in an answer. */
 const LONGEST_KEY = 16_384;
-const QUOTED = 10;
-const QUOTED_LENGTH = 100;
 
 /** Of an answer that runs, so much at least is dropped at a time. */
 const FORGOTTEN_AT_ONCE = 1_024;
@@ -339,8 +337,7 @@ class Cursor {
 /** What is found in one answer. */
 export class AnswerScreening {
   readonly #units: readonly Unit[];
-  readonly #counts = new Map<Filter, number>();
-  readonly #quotes: string[] = [];
+  readonly #findings = new Findings(MAX_MATCHES);
   readonly #clock: Clock;
   #spentMs = 0;
 
@@ -350,7 +347,7 @@ export class AnswerScreening {
   }
 
   get hits(): readonly Hit[] {
-    return hitsOf(this.#counts);
+    return this.#findings.hits;
   }
 
   text(): ScreenedText {
@@ -373,17 +370,14 @@ export class AnswerScreening {
     return result;
   }
 
-  note({ filter, start, end }: Found, text: string, base: number): void {
-    const count = (this.#counts.get(filter) ?? 0) + 1;
-    if (count > 20_000) throw tooMuch();
-    this.#counts.set(filter, count);
-    if (filter.action !== 'block') return;
-    const quote = text.slice(start - base, Math.min(end - base, start - base + QUOTED_LENGTH)).toWellFormed();
-    if (this.#quotes.length < QUOTED && !this.#quotes.includes(quote)) this.#quotes.push(quote);
+  /** @param base where the text stands in the whole @throws GatewayError 413 for more matches than can be told */
+  note(match: Found, text: string, base: number): void {
+    this.#findings.note(match, text, base);
   }
 
   /** @throws GatewayError 403 with what was found, if a filter blocks that */
   refuse(): void {
-    if (this.#quotes.length > 0) throw new BlockedByFilter(this.hits, this.#quotes, 'answer');
+    const { quotes } = this.#findings;
+    if (quotes.length > 0) throw new BlockedByFilter(this.hits, quotes, 'answer');
   }
 }

@@ -91,8 +91,8 @@ export class Filters {
       visitName(key, found);
       visitMember(key, exact[key], found);
     }
-    const hits = hitsOf(found.counts);
-    if (hits.some(({ filter }) => filter.action === 'block')) throw new BlockedByFilter(hits, found.quotes);
+    const { hits, quotes } = found.findings;
+    if (hits.some(({ filter }) => filter.action === 'block')) throw new BlockedByFilter(hits, quotes);
     if (!hits.some(({ filter }) => filter.action === 'redact')) return { document, hits };
     return { document: this.#redacted(document, new Effort(clock)), hits };
   }
@@ -198,10 +198,36 @@ function add(matches: Match[], filter: Filter, spans: readonly Span[], reading: 
   for (const span of spans) matches.push({ filter, ...reading.original(span) });
 }
 
+/** What filters found so far, and quotes of what blocks. */
+export class Findings {
+  readonly quotes: string[] = [];
+  readonly #counts = new Map<Filter, number>();
+  readonly #most: number;
+
+  /** @param most matches of one filter */
+  constructor(most = Number.POSITIVE_INFINITY) {
+    this.#most = most;
+  }
+
+  get hits(): readonly Hit[] {
+    const hits = [...this.#counts].map(([filter, matches]) => ({ filter, matches }));
+    return hits.sort((a, b) => a.filter.rank - b.filter.rank);
+  }
+
+  /** @param base where the text stands in what the match counts from @throws GatewayError 413 for more than the most */
+  note({ filter, start, end }: Match, text: string, base = 0): void {
+    const count = (this.#counts.get(filter) ?? 0) + 1;
+    if (count > this.#most) throw tooMuch();
+    this.#counts.set(filter, count);
+    if (filter.action !== 'block') return;
+    const quote = text.slice(start - base, Math.min(end, start + QUOTED_LENGTH) - base).toWellFormed();
+    if (this.quotes.length < QUOTED && !this.quotes.includes(quote)) this.quotes.push(quote);
+  }
+}
+
 /** Looks, and changes nothing. */
 class Found implements TextVisitor {
-  readonly counts = new Map<Filter, number>();
-  readonly quotes: string[] = [];
+  readonly findings = new Findings();
   readonly #filters: Filters;
   readonly #effort: Effort;
   #length = 0;
@@ -215,7 +241,7 @@ class Found implements TextVisitor {
     this.#length += text.length;
     if (this.#length > MAX_TEXT) throw tooMuch();
     const matches = this.#filters.matches(text, byUser, this.#effort);
-    for (const match of matches.sort(inOrder)) this.#note(match, text);
+    for (const match of matches.sort(inOrder)) this.findings.note(match, text);
     return text;
   }
 
@@ -223,16 +249,9 @@ class Found implements TextVisitor {
     const whole = texts.join('');
     const borders = bordersOf(texts);
     for (const match of this.#filters.matches(whole, byUser, this.#effort).sort(inOrder)) {
-      if (crosses(match, borders)) this.#note(match, whole);
+      if (crosses(match, borders)) this.findings.note(match, whole);
     }
     return texts;
-  }
-
-  #note({ filter, start, end }: Match, text: string): void {
-    this.counts.set(filter, (this.counts.get(filter) ?? 0) + 1);
-    if (filter.action !== 'block') return;
-    const quote = text.slice(start, Math.min(end, start + QUOTED_LENGTH)).toWellFormed();
-    if (this.quotes.length < QUOTED && !this.quotes.includes(quote)) this.quotes.push(quote);
   }
 }
 
@@ -275,10 +294,6 @@ function crosses({ start, end }: Span, borders: readonly number[]): boolean {
 /** As they stand in the text; of those that begin at one place the longest first. */
 export function inOrder(a: Match, b: Match): number {
   return a.start - b.start || b.end - a.end || a.filter.rank - b.filter.rank;
-}
-
-export function hitsOf(counts: ReadonlyMap<Filter, number>): Hit[] {
-  return [...counts].map(([filter, matches]) => ({ filter, matches })).sort((a, b) => a.filter.rank - b.filter.rank);
 }
 
 /** Redacted places, none of which overlap, in order. */
