@@ -107,6 +107,11 @@ export function windowId(scope: Scope, scopeId: string, interval: Interval, time
   return `${scope}/${scopeId}/${interval}/${windowStart(interval, timeMs)}`;
 }
 
+/** What names the interval and its begin in the names of all counters of that time, from its slash on. */
+export function windowTail(id: string): string {
+  return id.slice(id.lastIndexOf('/', id.lastIndexOf('/') - 1));
+}
+
 export function chargeIn(budget: { includeByok: boolean }, charge: Charge): Nano {
   return budget.includeByok ? charge.creditNano + charge.byokNano : charge.creditNano;
 }

@@ -4,17 +4,15 @@
  */
 import type { Nano } from '../../base/money.ts';
 import type { Queryable } from '../../storage/database.ts';
-import type { SpentBy } from '../budget.ts';
+import { type SpentBy, windowTail } from '../budget.ts';
 
 export interface Counted {
   spentNano: Nano;
   byokNano: Nano;
 }
 
-interface CountedRow {
+interface CountedRow extends Counted {
   id: string;
-  spent_nano: bigint;
-  byok_nano: bigint;
 }
 
 /**
@@ -31,12 +29,12 @@ export async function countedIn(
   for (const { windowId: id, spentBy } of windows) {
     if (spentBy === undefined) continue;
     counted.set(id, { spentNano: 0n, byokNano: 0n });
-    const tail = id.slice(id.lastIndexOf('/', id.lastIndexOf('/') - 1));
+    const tail = windowTail(id);
     if ('keyId' in spentBy) keys.push({ id, source: `key/${spentBy.keyId}${tail}` });
     else members.push({ id, tail, organization_id: spentBy.organizationId, user_id: spentBy.userId });
   }
   for (const row of [...(await ofKeys(db, keys)), ...(await ofMembers(db, members))]) {
-    counted.set(row.id, { spentNano: BigInt(row.spent_nano), byokNano: BigInt(row.byok_nano) });
+    counted.set(row.id, row);
   }
   return counted;
 }
@@ -44,7 +42,7 @@ export async function countedIn(
 async function ofKeys(db: Queryable, wanted: readonly { id: string; source: string }[]): Promise<CountedRow[]> {
   if (wanted.length === 0) return [];
   return db.query<CountedRow>(
-    `SELECT wanted.id, own.spent_nano, own.byok_nano
+    `SELECT wanted.id, own.spent_nano AS "spentNano", own.byok_nano AS "byokNano"
      FROM jsonb_to_recordset($1::jsonb) AS wanted(id text, source text)
      JOIN spend_windows own ON own.id = wanted.source COLLATE "C"`,
     [JSON.stringify(wanted)],
@@ -54,7 +52,7 @@ async function ofKeys(db: Queryable, wanted: readonly { id: string; source: stri
 async function ofMembers(db: Queryable, wanted: readonly object[]): Promise<CountedRow[]> {
   if (wanted.length === 0) return [];
   return db.query<CountedRow>(
-    `SELECT wanted.id, sum(own.spent_nano)::bigint AS spent_nano, sum(own.byok_nano)::bigint AS byok_nano
+    `SELECT wanted.id, sum(own.spent_nano)::bigint AS "spentNano", sum(own.byok_nano)::bigint AS "byokNano"
      FROM jsonb_to_recordset($1::jsonb) AS wanted(id text, tail text, organization_id text, user_id text)
      JOIN api_keys k ON k.organization_id = wanted.organization_id AND k.creator_user_id = wanted.user_id
      JOIN spend_windows own ON own.id = ('key/' || k.id || wanted.tail) COLLATE "C"
