@@ -3,13 +3,14 @@ import { type Caller, KEYS_TOPIC, MEMBERS_TOPIC } from '../../access/index.ts';
 import { authorOf, recordChange } from '../../audit/index.ts';
 import { GatewayError } from '../../base/errors.ts';
 import { uuidv7 } from '../../base/ids.ts';
-import { idOf, PageQuery, pageOf } from '../../http/contract.ts';
+import { idOf, ok, PageQuery, pageOf } from '../../http/contract.ts';
 import type { Exchange, Operation } from '../../http/operation.ts';
 import { changeEverywhere } from '../../storage/change-everywhere.ts';
 import type { Queryable } from '../../storage/database.ts';
 import { guardrailResource } from '../guardrail.ts';
 import { existingGuardrail, type GuardrailParts } from '../operations.ts';
 import * as schema from '../schema.ts';
+import type { Page } from '../store.ts';
 import * as store from './store.ts';
 
 const TAG = 'Guardrails';
@@ -34,7 +35,7 @@ interface Listed {
     db: Queryable,
     organizationId: string,
     guardrailId: string | null,
-    page: { offset: number; limit: number },
+    page: Page,
   ): Promise<{ data: unknown[]; total_count: number }>;
 }
 
@@ -82,7 +83,7 @@ function listing(parts: GuardrailParts, id: string, path: string, { summary, rep
     access: 'management',
     ...(ofOne && { params: schema.GuardrailParamsSchema }),
     query: PageQuery,
-    replies: { 200: { description: 'One page', schema: reply } },
+    replies: ok('One page', reply),
     async handle(exchange) {
       const { database } = parts;
       const { organizationId } = exchange.caller;
@@ -139,12 +140,7 @@ function assignment(
     access: 'management',
     params: schema.GuardrailParamsSchema,
     body: { schema: body },
-    replies: {
-      200: {
-        description: 'How many, in every process',
-        schema: removes ? schema.UnassignedEnvelope : schema.AssignedEnvelope,
-      },
-    },
+    replies: ok('How many, in every process', removes ? schema.UnassignedEnvelope : schema.AssignedEnvelope),
     async handle(exchange) {
       const { organizationId, userId } = exchange.caller;
       const names = [...new Set(named(exchange))];
