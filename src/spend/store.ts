@@ -108,7 +108,10 @@ export async function enterGenerations(tx: Queryable, processId: string, entries
   return lost;
 }
 
-/** What an entered row takes from its leases, and what it adds to windows that are not `own`, its account's, workspace's or key's. */
+/**
+ * What an entered row takes from its leases, and what it adds to windows that are not `own`, its account's, workspace's or
+ * key's. Of those that count the spend of keys (`countedIn`) too: a process of an earlier version grants by what stands there.
+ */
 function takeFrom(
   leases: Map<string, bigint>,
   windows: Map<string, WindowChange>,
