@@ -45,7 +45,7 @@ const WORDS = new Set(
     'reasoning.text reasoning.summary reasoning.encrypted uri email date date-time time uuid content search_result'
   ).split(' '),
 );
-/** Keys of the forms; any other key is a text as well. */
+/** Keys of the forms, below which ids and media stand as elsewhere; any other key is a text as well. */
 const KEYS = new Set(
   (
     'role content type text name id model messages input output instructions system tools tool_choice function parameters ' +
@@ -53,18 +53,13 @@ const KEYS = new Set(
     'tool_use_id call_id image_url url detail file filename file_data file_id input_audio data format source media_type ' +
     'cache_control ttl signature thinking reasoning reasoning_content reasoning_details encrypted_content summary prompt ' +
     'query documents metadata user max_tokens temperature top_p stream stream_options include_usage provider models ' +
-    'response_format json_schema schema refusal annotations citations title context is_error status index'
+    'response_format json_schema schema refusal annotations citations title context is_error status index audio caller ' +
+    'container code_interpreter custom definition input_references image images mask reference_images video_url ' +
+    'input_video file_url results outputs action queries item parts blocks prediction web_search_options plugins ' +
+    'mcp_servers context_management acknowledged_safety_checks pending_safety_checks function_call json url_citation ' +
+    'file_citation'
   ).split(' '),
 );
-/** Further keys of the forms, below which ids and media stand as elsewhere. */
-for (const key of (
-  'audio caller container code_interpreter custom definition input_references image images mask reference_images ' +
-  'video_url input_video file_url results outputs action queries item parts blocks prediction web_search_options plugins ' +
-  'mcp_servers context_management acknowledged_safety_checks pending_safety_checks function_call json url_citation ' +
-  'file_citation'
-).split(' ')) {
-  KEYS.add(key);
-}
 /** What stands below is no form's: nothing in it is an id or sealed, whatever it is called. */
 const FREE = new Set(['properties', 'parameters', 'input_schema', 'schema']);
 /** Where they are objects, somebody has filled them in: short numbers are texts as well. So is `metadata`. */
