@@ -76,6 +76,7 @@ test('sleep of the base follows the test clock', async () => {
 test('until yields the value, and names what it waited for when it gives up', async () => {
   let count = 0;
   assert.equal(await until(() => ++count > 3 && count, 'a count'), 4);
+  assert.equal(await until(async () => ++count > 7 && count, 'a count that is read'), 8);
   await assert.rejects(
     until(() => false, 'pigs fly', 20),
     /pigs fly/,

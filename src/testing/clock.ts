@@ -119,10 +119,14 @@ class TestTimer implements Timer {
  * Resolves when `condition` holds (its value is truthy) and yields that value. Looks on every turn of the event loop at
  * first, then every few milliseconds; fails after `deadlineMs` of real time, naming `what`.
  */
-export async function until<T>(condition: () => T, what: string, deadlineMs = 20_000): Promise<NonNullable<T>> {
+export async function until<T>(
+  condition: () => T | Promise<T>,
+  what: string,
+  deadlineMs = 20_000,
+): Promise<NonNullable<T>> {
   const startedAt = performance.now();
   for (let turn = 0; ; turn++) {
-    const value = condition();
+    const value = await condition();
     if (value) return value as NonNullable<T>;
     const waitedMs = performance.now() - startedAt;
     if (waitedMs > deadlineMs) throw new Error(`after ${Math.round(waitedMs)} ms still not true: ${what}`);
