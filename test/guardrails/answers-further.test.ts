@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { CHAT_END, chatChunk, chatStream, chatUsage, chatWhole, shownText } from '../../src/testing/chat-upstream.ts';
+import { until } from '../../src/testing/clock.ts';
 import type { Json } from '../workspaces/control.ts';
 import { startGuarded } from './guarded.ts';
 
@@ -27,16 +28,14 @@ test('a cached answer is given again as it was filtered, and under other filters
         text: typeof answer.body === 'string' ? shownText(answer.body) + answer.body : JSON.stringify(answer.body),
       };
     };
-    const until = async (status: string) => {
-      // What is kept is written behind the answer.
-      for (let turn = 0; turn < 100; turn++) {
-        const answer = await given();
-        if (answer.from === status) return answer;
-        await new Promise<void>((resolve) => setImmediate(resolve));
-      }
-      throw new Error(`no ${status}`);
-    };
-    for (const answer of [await given(), await until('HIT')]) {
+    const first = await given();
+    // What is kept is written behind the answer.
+    let again = first;
+    await until(async () => {
+      again = await given();
+      return again.from === 'HIT';
+    }, 'the answer is kept');
+    for (const answer of [first, again]) {
       assert.match(answer.text, /write to \[EMAIL\], see PRJ-7/);
       assert.doesNotMatch(answer.text, /bob/);
     }
