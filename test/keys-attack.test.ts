@@ -17,7 +17,7 @@ await inDatabase(gateway, [
      from workspaces w where slug = 'default'`,
   `insert into api_keys select (jsonb_populate_record(k, '{"id":"${STRANGER}2","hash":"${FOREIGN}",
      "organization_id":"org_other","workspace_id":"${STRANGER}1","created_by":null}')).* from api_keys k
-     where not exists (select 1 from api_keys other where other.id < k.id)`,
+     where kind = 'inference'`,
   `insert into byok_keys (id, organization_id, workspace_id, provider, label, sealed, sealed_at, sort_order, disabled,
      is_fallback, is_required, is_byok_only, created_at)
      values ('${STRANGER}3', 'org_other', null, 'a', '...', '\\x00', now(), 0, true, false, false, false, now())`,
