@@ -123,6 +123,22 @@ test('several budgets are held together or not at all', async (t) => {
   assert.equal(await request(a!.spend, [wide], DOLLAR, CENT), true);
 });
 
+test('a request that waits for its key alone keeps nobody from what the budget of its workspace has left', async (t) => {
+  const [a] = await started(t, await world(t, { leases: { patienceMs: 60_000, waitMs: 60_000 } }), 1);
+  const workspace = sampleBudget(10n * DOLLAR, { scope: 'workspace', scopeId: 'w' });
+  const key = sampleBudget(DOLLAR);
+  const reserve = (budgets: Budget[], creditNano: bigint) =>
+    a!.spend.reserve(budgets, { creditNano, byokNano: 0n }, NOON);
+  const running = await reserve([key, workspace], 60n * CENT);
+  assert.ok(!running.refused);
+  // What is leased of the workspace covers the first of them, and not the second.
+  const waiting = reserve([key, workspace], 50n * CENT);
+  const other = await reserve([workspace], 5n * DOLLAR);
+  assert.ok(!other.refused);
+  running.release();
+  assert.ok(!(await waiting).refused);
+});
+
 test('spend through own keys counts only in budgets that include it', async (t) => {
   const [a] = await started(t, await world(t), 1);
   const own = { creditNano: 0n, byokNano: 2n * CENT };

@@ -202,11 +202,11 @@ export class WaitingLine {
     for (const waiter of this.#waiters) {
       for (const part of waiter.parts) {
         if (part.window !== window || part.nano === 0n) continue;
-        if (wish.needNano === 0n) wish.needNano = part.nano - window.idle;
-        else wish.wantNano += part.nano;
+        // Who lacks nothing of this window waits for another one.
+        if (wish.needNano > 0n) wish.wantNano += part.nano;
+        else if (part.nano > window.idle) wish.needNano = part.nano - window.idle;
       }
     }
-    if (wish.needNano < 0n) wish.needNano = 0n;
     return wish;
   }
 
