@@ -1,8 +1,8 @@
 /**
  * Rate limits: how many requests and tokens a key and a workspace may use in a UTC minute, hour and day, exactly, over all
  * processes. What a request takes counts in the window in which it was accepted. Processes lease parts of a limit from
- * PostgreSQL (`limiter.ts`, `line.ts`), so that a request away from the limit asks nobody; one that dies takes with it what
- * it had leased, until the window ends. What is spent is the business of `spend/`.
+ * PostgreSQL (`limiter.ts`, `waiting-line.ts`), so that a request away from the limit asks nobody; one that dies takes with
+ * it what it had leased, until the window ends. What is spent is the business of `spend/`.
  */
 export { Limiter, type LimiterOptions } from './limiter.ts';
 export {

@@ -5,9 +5,9 @@ import { GatewayError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import type { Changes, Database, Queryable } from '../storage/database.ts';
 import { type RateLimit, type RateRefusal, windowId } from './limits.ts';
-import { Line, PATIENCE_MS } from './line.ts';
 import { Standing } from './standing.ts';
 import { askRates, type RateAnswer, type RateWish, removeEnded, returnRates } from './store.ts';
+import { PATIENCE_MS, WaitingLine } from './waiting-line.ts';
 import { RateWindow, RateWindows } from './window.ts';
 
 export interface LimiterOptions {
@@ -35,7 +35,7 @@ export class Limiter {
   readonly #windows = new Map<string, RateWindow>();
   /** By the limits of a caller, which come as one object with each of its requests. */
   readonly #byLimits = new WeakMap<readonly RateLimit[], RateWindows>();
-  readonly #line: Line;
+  readonly #line: WaitingLine;
   /** What goes back, and who is answered although nothing does. */
   readonly #returning = new Set<RateWindow>();
   #giving: Promise<void> | undefined;
@@ -47,7 +47,7 @@ export class Limiter {
     const { changes, clock, patienceMs = PATIENCE_MS } = options;
     this.#options = options;
     this.#clock = clock;
-    this.#line = new Line((wishes) => this.#ask(wishes), clock, patienceMs);
+    this.#line = new WaitingLine((wishes) => this.#ask(wishes), clock, patienceMs);
     changes.subscribe(RECALL, (id) => this.#heard(id, (window) => this.#recalled(window)));
     changes.subscribe(RETURN, (id) => this.#heard(id, (window) => this.#returned(window)));
     this.#sweeper = clock.timer(SWEEP_MS, () => void this.#sweep());

@@ -51,7 +51,7 @@ export class Leases {
     if (covered) return this.#hold(parts, bound);
     const refusal = hopeless(parts);
     if (refusal !== undefined) return refusal;
-    return this.#line.wait(parts, () => this.#hold(parts, bound), false);
+    return this.#line.wait(parts, () => this.#hold(parts, bound), 'last');
   }
 
   #hold(parts: readonly Part[], bound: Charge): HeldReservation {
@@ -73,7 +73,7 @@ export class Leases {
       return true;
     };
     if (extra.every(({ window, nano }) => nano === 0n || (!window.blocked && window.covers(nano)))) return grow();
-    return hopeless(extra) ?? this.#line.wait(extra, grow, true);
+    return hopeless(extra) ?? this.#line.wait(extra, grow, 'first');
   }
 
   /** @internal Turns the parts into what was spent; with no cost they are released. */

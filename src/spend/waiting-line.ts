@@ -1,12 +1,9 @@
 /**
- * Reservations that the leases do not cover, in the order in which they came. While any waits, the process asks the
- * database for what is missing, recalls idle leases of the other processes, and looks again whenever something comes back.
- *
- * Nothing is held while waiting: a waiting reservation takes all of its windows in one step or none, so no two can wait
- * for each other, whatever order their budgets come in.
+ * Reservations that the leases do not cover. While any waits, the process asks the database for what is missing, recalls
+ * idle leases of the other processes, and looks again whenever something comes back.
  */
-import { type Clock, Pause } from '../base/clock.ts';
-import { GatewayError } from '../base/errors.ts';
+import type { Clock } from '../base/clock.ts';
+import { LeaseQueue, type Waiter } from '../base/lease-queue.ts';
 import type { Refusal } from './budget.ts';
 import type { LeaseAnswer, LeaseWish } from './store.ts';
 import { type BudgetWindow, hopeless, type Part } from './window.ts';
@@ -36,130 +33,73 @@ const BARREN_MS = 5_000;
 const BARREN_PATIENCE_MS = 250;
 const SPARE_PARTS = 8n;
 
-interface Waiter {
-  parts: readonly Part[];
-  since: number;
-  take(): void;
-  refuse(refusal: Refusal): void;
-  fail(error: unknown): void;
-}
-
 export class WaitingLine {
   readonly #desk: LeaseDesk;
   readonly #clock: Clock;
   readonly #limits: LeaseLimits;
   readonly #onUncertain: () => void;
-  readonly #pause: Pause;
-  #waiters: Waiter[] = [];
-  #pumping = false;
+  readonly #queue: LeaseQueue<Part, Refusal>;
 
   constructor(desk: LeaseDesk, clock: Clock, limits: LeaseLimits, onUncertain: () => void) {
     this.#desk = desk;
     this.#clock = clock;
     this.#limits = limits;
     this.#onUncertain = onUncertain;
-    this.#pause = new Pause(clock);
+    this.#queue = new LeaseQueue(clock, {
+      wanted: 'a budget',
+      maxWaiting: limits.maxWaiting,
+      restMs: ASK_AGAIN_MS,
+      covers: ({ window, nano }) => window.covers(nano),
+      refusalOf: hopeless,
+      turn: () => this.#turn(),
+    });
   }
 
-  /** Resolves with what `take` yields when all of `parts` fit, or with the refusal. Throws GatewayError 429 when the line is full. */
-  wait<T>(parts: readonly Part[], taken: () => T, first: boolean): Promise<T | Refusal> {
-    if (this.#waiters.length >= this.#limits.maxWaiting) throw tooManyWaiting();
+  /**
+   * Resolves with what `take` yields when all of `parts` fit, or with the refusal. Rejects with GatewayError 429 when too
+   * many wait. Who holds something already goes first: the sooner it ends, the sooner it gives back.
+   */
+  wait<T>(parts: readonly Part[], take: () => T, place: 'first' | 'last'): Promise<T | Refusal> {
     // A window that somebody waits for must not be forgotten.
-    for (const part of parts) part.window.holders += 1;
-    const leave = () => {
-      for (const part of parts) part.window.holders -= 1;
-    };
-    return new Promise((resolve, reject) => {
-      const waiter: Waiter = {
-        parts,
-        since: this.#clock.monotonic(),
-        take: () => {
-          leave();
-          resolve(taken());
-        },
-        refuse(refusal) {
-          leave();
-          resolve(refusal);
-        },
-        fail(error) {
-          leave();
-          reject(error);
-        },
-      };
-      // Who holds something already goes first: the sooner it ends, the sooner it gives back.
-      if (first) this.#waiters.unshift(waiter);
-      else this.#waiters.push(waiter);
-      for (const part of parts) if (!part.window.covers(part.nano)) part.window.blocked = true;
-      if (this.#pumping) this.signal();
-      else void this.#pump();
+    for (const { window } of parts) window.holders += 1;
+    const needed = parts.filter(({ nano }) => nano > 0n);
+    return this.#queue.wait(needed, take, place).finally(() => {
+      for (const { window } of parts) window.holders -= 1;
     });
   }
 
   /** Something came back here. */
   signal(): void {
-    this.#pause.end();
+    this.#queue.signal();
   }
 
-  async #pump(): Promise<void> {
-    this.#pumping = true;
-    while (this.#waiters.length > 0) {
-      this.serve();
-      const now = this.#clock.monotonic();
-      const due = this.#blockedWindows().filter((window) => window.stale || window.askAgainAt <= now);
-      if (due.length > 0) await this.#askAndRecall(due);
-      this.#expire();
-      if (this.#waiters.length > 0 && !this.#blockedWindows().some((window) => window.askAgainAt === 0)) {
-        await this.#pause.wait(ASK_AGAIN_MS);
-      }
-    }
-    this.#pumping = false;
+  serve(): void {
+    this.#queue.serve();
+  }
+
+  async #turn(): Promise<boolean> {
+    const now = this.#clock.monotonic();
+    const due = this.#queue.blockedWindows.filter((window) => window.stale || window.askAgainAt <= now);
+    if (due.length > 0) await this.#askAndRecall(due);
+    const then = this.#clock.monotonic();
+    this.#queue.giveUp((waiter) => this.#gaveUp(waiter, then));
+    return this.#queue.blockedWindows.some((window) => window.askAgainAt === 0);
   }
 
   async #askAndRecall(due: readonly BudgetWindow[]): Promise<void> {
     try {
       await this.#ask(due);
-      this.serve();
+      this.#queue.serve();
       const now = this.#clock.monotonic();
-      const recall = this.#blockedWindows().filter((window) => window.othersLeased > 0n && window.recallAgainAt <= now);
+      const recall = this.#queue.blockedWindows.filter(
+        (window) => window.othersLeased > 0n && window.recallAgainAt <= now,
+      );
       if (recall.length === 0) return;
       for (const window of recall) window.recallAgainAt = now + RECALL_AGAIN_MS;
       await this.#desk.recall(recall.map((window) => window.id));
     } catch (error) {
-      this.#failBlocked(error);
+      this.#queue.fail(error);
     }
-  }
-
-  /** Serves who can be served, in order; refuses who can never be; nobody passes another who waits for the same window. */
-  serve(): void {
-    const blocked = new Set<BudgetWindow>();
-    const waiting: Waiter[] = [];
-    for (const waiter of this.#waiters) for (const part of waiter.parts) part.window.blocked = false;
-    for (const waiter of this.#waiters) {
-      const lacking = waiter.parts.filter(
-        (part) => part.nano > 0n && (blocked.has(part.window) || !part.window.covers(part.nano)),
-      );
-      if (lacking.length === 0) {
-        waiter.take();
-        continue;
-      }
-      const refusal = hopeless(waiter.parts);
-      if (refusal !== undefined) {
-        waiter.refuse(refusal);
-        continue;
-      }
-      for (const part of lacking) blocked.add(part.window);
-      waiting.push(waiter);
-    }
-    for (const window of blocked) window.blocked = true;
-    this.#waiters = waiting;
-  }
-
-  #blockedWindows(): BudgetWindow[] {
-    const windows = new Set<BudgetWindow>();
-    for (const waiter of this.#waiters) {
-      for (const part of waiter.parts) if (part.window.blocked) windows.add(part.window);
-    }
-    return [...windows];
   }
 
   async #ask(windows: readonly BudgetWindow[]): Promise<void> {
@@ -199,47 +139,23 @@ export class WaitingLine {
       spentBy: window.budget.spentBy,
     };
     if (window.stale) wish.backNano = window.takeIdle();
-    for (const waiter of this.#waiters) {
-      for (const part of waiter.parts) {
-        if (part.window !== window || part.nano === 0n) continue;
-        // Who lacks nothing of this window waits for another one.
-        if (wish.needNano > 0n) wish.wantNano += part.nano;
-        else if (part.nano > window.idle) wish.needNano = part.nano - window.idle;
-      }
+    for (const { nano } of this.#queue.partsOf(window)) {
+      // Who lacks nothing of this window waits for another one.
+      if (wish.needNano > 0n) wish.wantNano += nano;
+      else if (nano > window.idle) wish.needNano = nano - window.idle;
     }
     return wish;
   }
 
-  #expire(): void {
-    const now = this.#clock.monotonic();
-    this.#waiters = this.#waiters.filter((waiter) => {
-      const part = waiter.parts.find(
-        ({ window, nano }) => nano > 0n && window.blocked && this.#gaveUp(waiter, window, now),
-      );
-      if (part === undefined) return true;
-      part.window.barrenUntil = now + BARREN_MS;
-      for (const { window } of waiter.parts) window.blocked = false;
-      waiter.refuse(part.window.refusal(part.nano));
-      return false;
-    });
+  #gaveUp({ parts, since }: Waiter<Part>, now: number): Refusal | undefined {
+    const part = parts.find(({ window }) => window.blocked && now >= this.#deadline(window, since, now));
+    if (part === undefined) return undefined;
+    part.window.barrenUntil = now + BARREN_MS;
+    return part.window.refusal(part.nano);
   }
 
-  #gaveUp(waiter: Waiter, window: BudgetWindow, now: number): boolean {
-    if (now >= waiter.since + this.#limits.waitMs) return true;
+  #deadline(window: BudgetWindow, since: number, now: number): number {
     const patienceMs = window.barrenUntil > now ? BARREN_PATIENCE_MS : this.#limits.patienceMs;
-    return now >= Math.max(waiter.since, window.progressAt) + patienceMs;
+    return Math.min(since + this.#limits.waitMs, Math.max(since, window.progressAt) + patienceMs);
   }
-
-  #failBlocked(error: unknown): void {
-    const failed = this.#waiters.filter((waiter) => waiter.parts.some((part) => part.window.blocked));
-    this.#waiters = this.#waiters.filter((waiter) => !failed.includes(waiter));
-    for (const waiter of failed) {
-      for (const part of waiter.parts) part.window.blocked = false;
-      waiter.fail(error);
-    }
-  }
-}
-
-function tooManyWaiting(): GatewayError {
-  return new GatewayError('rate_limit_exceeded', 'too many requests wait for a budget', { retryAfterSeconds: 1 });
 }
