@@ -91,6 +91,18 @@ test('all parts are taken at once or none; what can never be had is refused, and
   assert.deepEqual([one.idle, other.idle], [0, 0]);
 });
 
+test('when one gives up, those who waited behind it have their turn at once, and the window stays blocked for them', async () => {
+  const place = new Place();
+  const window = windowOf(5);
+  place.wait('large', [{ window, amount: 10 }]);
+  place.wait('small', [{ window, amount: 5 }]);
+  place.wait('next', [{ window, amount: 5 }]);
+  place.turn = () => place.queue.giveUp(({ parts }) => (parts[0]?.amount === 10 ? 'gave up' : undefined));
+  await settle();
+  assert.deepEqual(place.told, ['large gave up', 'small served']);
+  assert.equal(window.blocked, true);
+});
+
 test('between two turns something comes back or a while passes; nobody asks when nobody waits', async () => {
   const place = new Place();
   const window = windowOf(0);

@@ -124,15 +124,18 @@ export class LeaseQueue<Part extends LeasePart, Refusal> {
     return this.#waiting.flatMap(({ parts }) => parts.filter((part) => part.window === window));
   }
 
-  /** Refuses those who have waited for long enough: for whom `refusalOf` has a refusal. */
+  /** Refuses those who have waited for long enough, for whom `refusalOf` has a refusal; it is the turn of those behind them. */
   giveUp(refusalOf: (waiter: Waiter<Part>) => Refusal | undefined): void {
-    this.#waiting = this.#waiting.filter((each) => {
+    const waiting = this.#waiting.filter((each) => {
       const refusal = refusalOf(each);
       if (refusal === undefined) return true;
       for (const { window } of each.parts) window.blocked = false;
       each.refuse(refusal);
       return false;
     });
+    if (waiting.length === this.#waiting.length) return;
+    this.#waiting = waiting;
+    this.serve();
   }
 
   /** Fails all who wait for a window that does not cover what they want. */
