@@ -7,7 +7,7 @@ import { type Clock, sleep } from './base/clock.ts';
 import type { Config, Limits } from './base/config.ts';
 import { type Log, redact } from './base/log.ts';
 import { createNamespace, fromWireName } from './base/namespace.ts';
-import { endOwnKeys, followOwnKeys, sealedOwnKeys } from './byok/index.ts';
+import { endOwnKeys, followOwnKeys } from './byok/index.ts';
 import { createResponseCache } from './cache/index.ts';
 import { buildCatalog, type Catalog, createStatistics, type Facts, loadFacts } from './catalog/index.ts';
 import { recordReload } from './configuration-change.ts';
@@ -32,6 +32,7 @@ import { operations } from './operations.ts';
 import { createTransport, Discovery, KINDS, type LocalServer, outgoingOf, providersFrom } from './providers/index.ts';
 import { Limiter } from './rate-limits/index.ts';
 import { endMappings, oneWriter, SyncRunner } from './scim/index.ts';
+import { sealedRows } from './sealed-rows.ts';
 import { Sealing, SealingError, Sweeper } from './sealing/index.ts';
 import { createSpend, followBalance } from './spend/index.ts';
 import { StartError } from './start-error.ts';
@@ -97,7 +98,7 @@ export async function createApp({
     await database.close();
     throw error instanceof SealingError ? new StartError(error.message, { cause: error }) : error;
   });
-  const sweeper = new Sweeper({ database, changes, clock, log, sealing, rows: [sealedOwnKeys] });
+  const sweeper = new Sweeper({ database, changes, clock, log, sealing, rows: sealedRows });
   const spend = await createSpend({
     database,
     changes,

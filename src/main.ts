@@ -41,8 +41,13 @@ async function operate(command: string): Promise<number> {
     console.error(`unknown command ${JSON.stringify(command)}\n\n${HELP}${commandHelp()}`);
     return 2;
   }
-  const [{ readSettings }, { migrations }] = await Promise.all([import('./settings.ts'), import('./migrations.ts')]);
-  return runCommand(command, process.argv.slice(3), { config: readSettings, migrations, version: manifest.version });
+  const [{ readSettings }, { migrations }, { sealedRows }] = await Promise.all([
+    import('./settings.ts'),
+    import('./migrations.ts'),
+    import('./sealed-rows.ts'),
+  ]);
+  const machine = { config: readSettings, migrations, sealedRows, version: manifest.version };
+  return runCommand(command, process.argv.slice(3), machine);
 }
 
 main(process.argv[2] ?? 'serve').catch((error: unknown) => {

@@ -2,6 +2,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { Config } from '../base/config.ts';
 import type { Log } from '../base/log.ts';
+import type { SealedRows } from '../sealing/index.ts';
 import type { Migration } from '../storage/migrate.ts';
 
 export interface CommandParts {
@@ -10,6 +11,8 @@ export interface CommandParts {
   log: Log;
   /** Every migration of this version. */
   migrations: readonly Migration[];
+  /** Every column of sealed values. */
+  sealedRows: readonly SealedRows[];
   out: Output;
   /** Of this gateway. */
   version: string;

@@ -5,6 +5,7 @@
 import { systemClock } from '../base/clock.ts';
 import type { Config } from '../base/config.ts';
 import { createLog } from '../base/log.ts';
+import type { SealedRows } from '../sealing/index.ts';
 import type { Migration } from '../storage/migrate.ts';
 import { BACKUP_HELP, backupCommand, restoreCommand } from './backup.ts';
 import { CATALOG_HELP, catalogCommand } from './catalog.ts';
@@ -32,6 +33,7 @@ export interface Machine {
   /** Reads the settings; throws ConfigError. */
   config(): Config;
   migrations: readonly Migration[];
+  sealedRows: readonly SealedRows[];
   version: string;
 }
 
@@ -65,6 +67,7 @@ export async function runCommand(name: string, args: readonly string[], machine:
     // Only what went wrong: the output is for people and scripts.
     log: createLog({ stream: process.stderr, level: 'error', clock: systemClock }),
     migrations: machine.migrations,
+    sealedRows: machine.sealedRows,
     version: machine.version,
     out: { isTTY: process.stdout.isTTY === true, print: (line) => console.log(line) },
   };

@@ -1,6 +1,5 @@
 /** `gatehouse sealing`: the keys that stored credentials are sealed under, and how they give way to others. */
 import { sleep } from '../base/clock.ts';
-import { sealedOwnKeys } from '../byok/index.ts';
 import {
   placeOf,
   previousFile,
@@ -24,7 +23,6 @@ gatehouse sealing rotate-data-keys
 gatehouse sealing sweep
     seals anew what is still under older keys`;
 
-const SEALED_ROWS = [sealedOwnKeys];
 const MOST_SWEEPS = 50;
 const BETWEEN_SWEEPS_MS = 100;
 
@@ -76,7 +74,7 @@ async function rotateDataKeys(parts: CommandParts, opened: OpenedDatabase): Prom
   const sealing = sealingOf(parts, opened);
   const made = await changeEverywhere(opened, async (tx, announce) => {
     const made: string[] = [];
-    for (const { purpose } of SEALED_ROWS) {
+    for (const { purpose } of parts.sealedRows) {
       const version = await sealing.addKey(tx, purpose);
       if (version === undefined) continue;
       made.push(`${purpose}: key ${version}`);
@@ -89,15 +87,11 @@ async function rotateDataKeys(parts: CommandParts, opened: OpenedDatabase): Prom
 }
 
 async function sweepAll(parts: CommandParts, opened: OpenedDatabase): Promise<number> {
+  const { database } = opened;
   const sealing = sealingOf(parts, opened);
   let [total, swept] = [0, { unreadable: 0, left: 0 }];
   for (let round = 1; round <= MOST_SWEEPS; round++) {
-    const { resealed, ...rest } = await sweep({
-      database: opened.database,
-      sealing,
-      rows: SEALED_ROWS,
-      log: parts.log,
-    });
+    const { resealed, ...rest } = await sweep({ database, sealing, rows: parts.sealedRows, log: parts.log });
     total += resealed;
     swept = rest;
     // The others are held by a gateway that does the same.

@@ -9,4 +9,4 @@ export { sealingMigrations } from './migrations/index.ts';
 export { SealingError } from './record.ts';
 export { type Rotated, rotateInstallationKey } from './rotation.ts';
 export { type Box, SEALING_TOPIC, Sealing, type SealingParts } from './sealing.ts';
-export { type SealedRows, Sweeper, sweep } from './sweep.ts';
+export { countOutdated, type SealedRows, Sweeper, sweep } from './sweep.ts';

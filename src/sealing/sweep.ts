@@ -44,7 +44,7 @@ export interface Swept {
 }
 
 export async function sweep(parts: SweepParts): Promise<Swept> {
-  let [resealed, unreadable, left] = [0, 0, 0];
+  let [resealed, unreadable] = [0, 0];
   for (const rows of parts.rows) {
     const box = await parts.sealing.find(rows.purpose);
     if (box === undefined) continue;
@@ -56,9 +56,18 @@ export async function sweep(parts: SweepParts): Promise<Swept> {
       unreadable += batch.unreadable;
       after = batch.last;
     }
-    left += await rows.countOutdated(parts.database, box.header);
   }
-  return { resealed, unreadable, left };
+  return { resealed, unreadable, left: await countOutdated(parts) };
+}
+
+/** How many values are sealed under older keys of their purposes. */
+export async function countOutdated({ database, sealing, rows }: Omit<SweepParts, 'log'>): Promise<number> {
+  let count = 0;
+  for (const each of rows) {
+    const box = await sealing.find(each.purpose);
+    if (box !== undefined) count += await each.countOutdated(database, box.header);
+  }
+  return count;
 }
 
 async function sweepBatch(

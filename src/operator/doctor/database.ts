@@ -1,7 +1,6 @@
 /** The database: reachable, of the right kind, with the schema of this version, and with keys in it. */
 import { type KeyKind, listOperatorKeys } from '../../access/index.ts';
-import { sealedOwnKeys } from '../../byok/index.ts';
-import { Sealing, SealingError } from '../../sealing/index.ts';
+import { countOutdated, Sealing, SealingError } from '../../sealing/index.ts';
 import { describeTarget } from '../../storage/connection.ts';
 import { type Database, openDatabase } from '../../storage/database.ts';
 import { databaseFacts } from '../../storage/facts.ts';
@@ -57,7 +56,7 @@ export async function examineDatabase(parts: CommandParts, { target }: Installat
   }
 }
 
-async function examineSealing({ config, clock }: CommandParts, database: Database): Promise<Finding[]> {
+async function examineSealing({ config, clock, sealedRows }: CommandParts, database: Database): Promise<Finding[]> {
   const sealing = new Sealing({ database, clock, settings: config.sealing });
   try {
     const key = await sealing.check();
@@ -68,7 +67,7 @@ async function examineSealing({ config, clock }: CommandParts, database: Databas
     if (key.role === 'previous') {
       findings.push(note('credentials', 'it is the previous one, which the present one is to replace', advice));
     }
-    const outdated = await countOutdated(database, sealing);
+    const outdated = await countOutdated({ database, sealing, rows: sealedRows });
     if (outdated > 0) {
       const what = `${outdated} of them are sealed under an older data key; a gateway that runs sees to it`;
       findings.push(note('credentials', what, 'gatehouse sealing sweep'));
@@ -78,11 +77,6 @@ async function examineSealing({ config, clock }: CommandParts, database: Databas
     if (!(error instanceof SealingError)) throw error;
     return [fault('credentials', error.message, 'the gateway does not start before the key is back in its place')];
   }
-}
-
-async function countOutdated(database: Database, sealing: Sealing): Promise<number> {
-  const box = await sealing.find(sealedOwnKeys.purpose);
-  return box === undefined ? 0 : sealedOwnKeys.countOutdated(database, box.header);
 }
 
 async function examineKeys(database: Database, nowMs: number): Promise<Finding[]> {

@@ -13,6 +13,7 @@ import { silentLog } from '../../base/log.ts';
 import { Secret } from '../../base/secret.ts';
 import { migrations } from '../../migrations.ts';
 import { KINDS } from '../../providers/index.ts';
+import { sealedRows } from '../../sealed-rows.ts';
 import { openChanges } from '../../storage/changes.ts';
 import { makeCertificate } from '../../testing/certificate.ts';
 import { connectOnce, emptyDatabase, freshDatabase } from '../../testing/database.ts';
@@ -39,7 +40,7 @@ function settings(yaml: unknown, env: Record<string, string> = {}): Config {
 function parts(config = settings({}), change: Partial<CommandParts> = {}): CommandParts & { lines: string[] } {
   const lines: string[] = [];
   const out = { isTTY: false, print: (line: string) => void lines.push(line) };
-  return { config, clock: systemClock, log: silentLog, migrations, version: '0', out, lines, ...change };
+  return { config, clock: systemClock, log: silentLog, migrations, sealedRows, version: '0', out, lines, ...change };
 }
 
 function names(findings: readonly Finding[] | Finding, level: Finding['level'], message: RegExp): void {

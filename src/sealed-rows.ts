@@ -1,0 +1,5 @@
+/** Every column of values that are sealed, one line a folder: what a change of keys has to seal anew. */
+import { sealedOwnKeys } from './byok/index.ts';
+import type { SealedRows } from './sealing/index.ts';
+
+export const sealedRows: readonly SealedRows[] = [sealedOwnKeys];
