@@ -1,4 +1,5 @@
-/** Conditions and orders of SCIM as SQL. Texts of a request reach the server as parameters only. */
+/** Conditions and orders of SCIM as SQL, and the pages that they choose. Texts of a request reach the server as parameters only. */
+import type { Queryable } from '../../storage/database.ts';
 import type { Attribute, Place } from '../protocol/attributes.ts';
 import type { Comparison, Condition, Test } from '../protocol/condition.ts';
 import { refusal } from '../protocol/fault.ts';
@@ -11,6 +12,56 @@ export interface Columns {
   readonly lists: Readonly<Record<string, { from: string; where: string; single: Readonly<Record<string, string>> }>>;
   /** The jsonb with all others. */
   readonly json: string;
+}
+
+/** Where the resources of one type are. All of it is SQL of ours, under the alias that `columns` use. */
+export interface Table {
+  /** `scim_users u`. */
+  readonly from: string;
+  /** What follows `select`. */
+  readonly fields: string;
+  readonly organization: string;
+  readonly oldestFirst: string;
+  readonly columns: Columns;
+}
+
+export interface Question {
+  condition: Condition | undefined;
+  order: { by: Place; descending: boolean } | undefined;
+  offset: number;
+  limit: number;
+}
+
+/** Oldest first unless ordered otherwise. */
+export function listRows<Row extends object>(
+  db: Queryable,
+  table: Table,
+  organizationId: string,
+  { condition, order, offset, limit }: Question,
+): Promise<Row[]> {
+  const { parameters, where } = chosen(table, organizationId, condition);
+  const by = order ? `${orderSql(order.by, table.columns)} ${order.descending ? 'desc' : 'asc'} nulls last, ` : '';
+  const slice = `limit $${parameters.push(limit)} offset $${parameters.push(offset)}`;
+  const sql = `select ${table.fields} from ${table.from} where ${where} order by ${by}${table.oldestFirst} ${slice}`;
+  return db.query<Row>(sql, parameters);
+}
+
+export async function countRows(
+  db: Queryable,
+  table: Table,
+  organizationId: string,
+  condition: Condition | undefined,
+): Promise<number> {
+  const { parameters, where } = chosen(table, organizationId, condition);
+  const sql = `select count(*)::int as count from ${table.from} where ${where}`;
+  const [row] = await db.query<{ count: number }>(sql, parameters);
+  return row?.count ?? 0;
+}
+
+function chosen({ organization, columns }: Table, organizationId: string, condition: Condition | undefined) {
+  const parameters: unknown[] = [organizationId];
+  const filter = condition ? ` and ${conditionSql(condition, columns, parameters)}` : '';
+  return { parameters, where: `${organization} = $1${filter}` };
 }
 
 /** SQL that is true or false, never null. Adds to `parameters`. Throws 400 invalidFilter for what is kept nowhere. */

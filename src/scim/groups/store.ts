@@ -1,9 +1,9 @@
 /** The SQL of SCIM groups and who is in them. Callers hold the organization's lock for what they write. */
 import type { Queryable } from '../../storage/database.ts';
-import { type Columns, conditionSql, orderSql } from '../filter/store.ts';
+import { type Columns, countRows, listRows, type Question, type Table } from '../filter/store.ts';
 import type { Condition } from '../protocol/condition.ts';
 import type { Attributes } from '../protocol/resource.ts';
-import type { Question, Source } from '../users/store.ts';
+import type { Source } from '../users/store.ts';
 
 export interface StoredGroup {
   id: string;
@@ -47,6 +47,14 @@ const COLUMNS: Columns = {
   json: 'g.attributes',
 };
 
+const TABLE: Table = {
+  from: 'scim_groups g',
+  fields: FIELDS,
+  organization: 'g.organization_id',
+  oldestFirst: 'g.created_at, g.id',
+  columns: COLUMNS,
+};
+
 /** @param id a UUID */
 export async function findGroup(db: Queryable, organizationId: string, id: string): Promise<StoredGroup | undefined> {
   const sql = `select ${FIELDS} from scim_groups g where g.organization_id = $1 and g.id = $2`;
@@ -55,32 +63,12 @@ export async function findGroup(db: Queryable, organizationId: string, id: strin
 }
 
 /** Oldest first unless ordered otherwise. */
-export async function listGroups(db: Queryable, organizationId: string, question: Question): Promise<StoredGroup[]> {
-  const { parameters, where } = asked(organizationId, question.condition);
-  const { order } = question;
-  const by = order ? `${orderSql(order.by, COLUMNS)} ${order.descending ? 'desc' : 'asc'} nulls last, ` : '';
-  const [limit, offset] = [parameters.push(question.limit), parameters.push(question.offset)];
-  return db.query<StoredGroup>(
-    `select ${FIELDS} from scim_groups g where ${where} order by ${by}g.created_at, g.id limit $${limit} offset $${offset}`,
-    parameters,
-  );
+export function listGroups(db: Queryable, organizationId: string, question: Question): Promise<StoredGroup[]> {
+  return listRows<StoredGroup>(db, TABLE, organizationId, question);
 }
 
-export async function countGroups(
-  db: Queryable,
-  organizationId: string,
-  condition: Condition | undefined,
-): Promise<number> {
-  const { parameters, where } = asked(organizationId, condition);
-  const sql = `select count(*)::int as count from scim_groups g where ${where}`;
-  const [row] = await db.query<{ count: number }>(sql, parameters);
-  return row?.count ?? 0;
-}
-
-function asked(organizationId: string, condition: Condition | undefined) {
-  const parameters: unknown[] = [organizationId];
-  const filter = condition ? ` and ${conditionSql(condition, COLUMNS, parameters)}` : '';
-  return { parameters, where: `g.organization_id = $1${filter}` };
+export function countGroups(db: Queryable, organizationId: string, condition: Condition | undefined): Promise<number> {
+  return countRows(db, TABLE, organizationId, condition);
 }
 
 /** The group that another directory calls `externalId`, or else the one of this name. */

@@ -1,7 +1,6 @@
 /** The SQL of SCIM users and of the members that they are. Callers hold the organization's lock for what they write. */
 import type { Queryable } from '../../storage/database.ts';
-import { type Columns, conditionSql, orderSql } from '../filter/store.ts';
-import type { Place } from '../protocol/attributes.ts';
+import { type Columns, countRows, listRows, type Question, type Table } from '../filter/store.ts';
 import type { Condition } from '../protocol/condition.ts';
 import type { Attributes } from '../protocol/resource.ts';
 
@@ -20,13 +19,6 @@ export interface StoredUser {
   version: bigint;
   createdAt: Date;
   updatedAt: Date;
-}
-
-export interface Question {
-  condition: Condition | undefined;
-  order: { by: Place; descending: boolean } | undefined;
-  offset: number;
-  limit: number;
 }
 
 export interface UserGroup {
@@ -60,6 +52,14 @@ const COLUMNS: Columns = {
   json: 'u.attributes',
 };
 
+const TABLE: Table = {
+  from: 'scim_users u',
+  fields: FIELDS,
+  organization: 'u.organization_id',
+  oldestFirst: 'u.created_at, u.user_id',
+  columns: COLUMNS,
+};
+
 export async function findUser(db: Queryable, organizationId: string, userId: string): Promise<StoredUser | undefined> {
   const sql = `select ${FIELDS} from scim_users u where u.organization_id = $1 and u.user_id = $2`;
   const [user] = await db.query<StoredUser>(sql, [organizationId, userId]);
@@ -67,32 +67,12 @@ export async function findUser(db: Queryable, organizationId: string, userId: st
 }
 
 /** Oldest first unless ordered otherwise. */
-export async function listUsers(db: Queryable, organizationId: string, question: Question): Promise<StoredUser[]> {
-  const { parameters, where } = asked(organizationId, question.condition);
-  const { order } = question;
-  const by = order ? `${orderSql(order.by, COLUMNS)} ${order.descending ? 'desc' : 'asc'} nulls last, ` : '';
-  const [limit, offset] = [parameters.push(question.limit), parameters.push(question.offset)];
-  return db.query<StoredUser>(
-    `select ${FIELDS} from scim_users u where ${where} order by ${by}u.created_at, u.user_id limit $${limit} offset $${offset}`,
-    parameters,
-  );
+export function listUsers(db: Queryable, organizationId: string, question: Question): Promise<StoredUser[]> {
+  return listRows<StoredUser>(db, TABLE, organizationId, question);
 }
 
-export async function countUsers(
-  db: Queryable,
-  organizationId: string,
-  condition: Condition | undefined,
-): Promise<number> {
-  const { parameters, where } = asked(organizationId, condition);
-  const sql = `select count(*)::int as count from scim_users u where ${where}`;
-  const [row] = await db.query<{ count: number }>(sql, parameters);
-  return row?.count ?? 0;
-}
-
-function asked(organizationId: string, condition: Condition | undefined) {
-  const parameters: unknown[] = [organizationId];
-  const filter = condition ? ` and ${conditionSql(condition, COLUMNS, parameters)}` : '';
-  return { parameters, where: `u.organization_id = $1${filter}` };
+export function countUsers(db: Queryable, organizationId: string, condition: Condition | undefined): Promise<number> {
+  return countRows(db, TABLE, organizationId, condition);
 }
 
 /** The user that another directory calls `externalId`, or else the one of this name. */

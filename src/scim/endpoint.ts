@@ -1,0 +1,120 @@
+/**
+ * What `/Users` and `/Groups` do alike: find what the path names, write it under the version that the client knows, tell
+ * what is there then.
+ */
+import type { Caller } from '../access/index.ts';
+import type { Exchange, Operation } from '../http/operation.ts';
+import type { Queryable } from '../storage/database.ts';
+import type { Question } from './filter/store.ts';
+import type { ResourceType } from './protocol/attributes.ts';
+import type { Condition } from './protocol/condition.ts';
+import { notFound } from './protocol/fault.ts';
+import * as protocol from './protocol/operation.ts';
+import type { Projection } from './protocol/projection.ts';
+import type { Attributes } from './protocol/resource.ts';
+import { type Provisioning, type ProvisioningParts, provisionPushed } from './provisioning.ts';
+
+/** Resources of one type as they are kept. */
+export interface Kept<Stored extends protocol.Versioned> {
+  readonly type: ResourceType;
+  idOf(stored: Stored): string;
+  /** @param id as the client has it, which may be none of ours */
+  find(db: Queryable, organizationId: string, id: string): Promise<Stored | undefined>;
+  count(db: Queryable, organizationId: string, condition: Condition | undefined): Promise<number>;
+  /** Fewer than `limit` where more would be too much for one page. */
+  list(db: Queryable, organizationId: string, question: Question, projection: Projection): Promise<readonly Stored[]>;
+  /** As clients see them; `root` is where they find `/scim/v2`. */
+  tell(db: Queryable, stored: readonly Stored[], projection: Projection, root: string): Promise<Attributes[]>;
+}
+
+export class Endpoint<Stored extends protocol.Versioned> {
+  readonly #parts: ProvisioningParts;
+  readonly #kept: Kept<Stored>;
+
+  constructor(parts: ProvisioningParts, kept: Kept<Stored>) {
+    this.#parts = parts;
+    this.#kept = kept;
+  }
+
+  /** Both ways to ask for a list. */
+  listOperations(listing: Omit<protocol.Listing, 'type' | 'read'>): Operation<Caller>[] {
+    const kept = this.#kept;
+    return protocol.listOperations({
+      ...listing,
+      type: kept.type,
+      read: async (exchange, { condition, order, startIndex, count, projection }) => {
+        const { database } = this.#parts;
+        const { organizationId } = exchange.caller;
+        const total = await kept.count(database, organizationId, condition);
+        const question = { condition, order, offset: startIndex - 1, limit: count };
+        const found = count === 0 ? [] : await kept.list(database, organizationId, question, projection);
+        return { total, resources: await kept.tell(database, found, projection, protocol.rootUrl(exchange)) };
+      },
+    });
+  }
+
+  /** What the path names. Throws 404. */
+  existing(exchange: Exchange<Caller>): Promise<Stored> {
+    return this.#existing(this.#parts.database, exchange);
+  }
+
+  /**
+   * @param write yields the id of what it made
+   * @returns what was made
+   */
+  create(exchange: Exchange<Caller>, write: (provisioning: Provisioning) => Promise<string>): Promise<Stored> {
+    return this.#written(exchange, write);
+  }
+
+  /** Yields what the path names as it is afterwards. Throws 404, and 412 when the client knows other versions only. */
+  change(
+    exchange: Exchange<Caller>,
+    write: (provisioning: Provisioning, before: Stored) => Promise<void>,
+  ): Promise<Stored> {
+    return this.#written(exchange, async (provisioning) => {
+      const before = await this.#known(provisioning.tx, exchange);
+      await write(provisioning, before);
+      return this.#kept.idOf(before);
+    });
+  }
+
+  /** Throws like `change`. */
+  async remove(
+    exchange: Exchange<Caller>,
+    write: (provisioning: Provisioning, before: Stored) => Promise<void>,
+  ): Promise<void> {
+    await provisionPushed(this.#parts, exchange, async (provisioning) => {
+      await write(provisioning, await this.#known(provisioning.tx, exchange));
+    });
+    exchange.reply(204, undefined);
+  }
+
+  async reply(exchange: Exchange<Caller>, status: 200 | 201, stored: Stored): Promise<void> {
+    const { type, idOf, tell } = this.#kept;
+    const root = protocol.rootUrl(exchange);
+    const projection = protocol.projectionOf(type, exchange.query);
+    const [resource] = await tell(this.#parts.database, [stored], projection, root);
+    protocol.replyResource(exchange, status, resource!, protocol.metaOf(type, idOf(stored), stored, root));
+  }
+
+  #written(exchange: Exchange<Caller>, write: (provisioning: Provisioning) => Promise<string>): Promise<Stored> {
+    return provisionPushed(this.#parts, exchange, async (provisioning) => {
+      const id = await write(provisioning);
+      return (await this.#kept.find(provisioning.tx, provisioning.organizationId, id))!;
+    });
+  }
+
+  /** In a version that the client knows. */
+  async #known(tx: Queryable, exchange: Exchange<Caller>): Promise<Stored> {
+    const stored = await this.#existing(tx, exchange);
+    protocol.checkVersion(exchange, stored.version);
+    return stored;
+  }
+
+  async #existing(db: Queryable, { caller, params }: Exchange<Caller>): Promise<Stored> {
+    const id = params['id']!;
+    const stored = await this.#kept.find(db, caller.organizationId, id);
+    if (!stored) throw notFound(this.#kept.type.name.toLowerCase(), id);
+    return stored;
+  }
+}
