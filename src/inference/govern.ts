@@ -5,7 +5,7 @@
 import type { Caller } from '../access/index.ts';
 import { GatewayError } from '../base/errors.ts';
 import { type Nano, nanoFromPrice, type Price } from '../base/money.ts';
-import { ceilingOf, type Endpoint } from '../catalog/index.ts';
+import { ceilingOf, costsNothing, type Endpoint } from '../catalog/index.ts';
 import type { Asked } from '../formats/conversation/format.ts';
 import { policyOf } from '../guardrails/index.ts';
 import type { Budget } from '../spend/index.ts';
@@ -17,6 +17,8 @@ const PROMPT_OVERHEAD_TOKENS = 1024;
 const IMAGE_TOKENS = 8_192;
 /** Pages, seconds and frames are bounded by nothing but the context, and this stands for one that is not known. */
 const UNKNOWN_CONTEXT_TOKENS = 1_000_000;
+/** What rounding may add to a part of a bound. */
+const ROUNDING_NANO = 1n;
 /** The least output that is worth a call when a budget's remainder decides (promise 2). */
 export const MIN_AFFORDABLE_TOKENS = 1024;
 
@@ -64,7 +66,7 @@ function accountBudget(organizationId: string, limitNano: Nano): Budget {
 
 /** The most that one attempt can cost, as a function of the output cap. */
 export interface Bound {
-  /** Prompt and fixed fees at their dearest. */
+  /** Prompt and fixed fees at their dearest, rounded up; 0 only for an endpoint that costs nothing. */
   promptNano: Nano;
   outputPrice: Price;
   /** The output cap that holds anyway: the request's, the endpoint's, or what the context leaves. */
@@ -117,9 +119,9 @@ export function boundOf(endpoint: Endpoint, asked: Asked, promptBytes: number): 
   const { images } = asked.media;
   const { promptTokens, maxOutputTokens, fixed } = tokenLimitsOf(endpoint, asked, promptBytes);
   const dearest = ceilingOf(pricing);
+  const promptPrice = BigInt(promptTokens) * dearest.prompt + dearest.request + BigInt(images) * dearest.image;
   return {
-    promptNano:
-      nanoFromPrice(BigInt(promptTokens) * dearest.prompt + dearest.request + BigInt(images) * dearest.image) + 1n,
+    promptNano: costsNothing(pricing) ? 0n : nanoFromPrice(promptPrice) + ROUNDING_NANO,
     outputPrice: dearest.completion,
     maxOutputTokens,
     fixed,
@@ -135,15 +137,17 @@ function mostPromptTokens({ contextLength }: Endpoint, { media }: Asked, promptB
   return contextLength === null ? counted : Math.min(counted, contextLength);
 }
 
+/** Nothing for what costs nothing, which every budget can hold. */
 export function boundNano(bound: Bound, maxOutputTokens: number): Nano {
+  if (bound.promptNano === 0n) return 0n;
   const tokens = BigInt(Math.ceil(maxOutputTokens)) * BigInt(bound.choices);
-  return bound.promptNano + nanoFromPrice(tokens * bound.outputPrice) + 1n;
+  return bound.promptNano + nanoFromPrice(tokens * bound.outputPrice) + ROUNDING_NANO;
 }
 
 /** The output that `leftNano` pays for, or undefined when it is too little or the request fixed its own cap. */
 export function affordableTokens(bound: Bound, leftNano: Nano): number | undefined {
   if (bound.fixed || bound.outputPrice === 0n) return undefined;
-  const forOutput = leftNano - bound.promptNano - 2n;
+  const forOutput = leftNano - bound.promptNano - 2n * ROUNDING_NANO;
   if (forOutput <= 0n) return undefined;
   const tokens = Number((forOutput * 10n ** 9n) / (bound.outputPrice * BigInt(bound.choices)));
   return tokens >= MIN_AFFORDABLE_TOKENS ? Math.min(tokens, bound.maxOutputTokens) : undefined;

@@ -15,6 +15,7 @@ async function spentOut(t: TestContext) {
     providers: {
       free: { models: [own('test/both', free), own('test/free', free)] },
       paid: { models: [own('test/both', paid), own('test/paid', paid), own('test/unpriced', { pricing: null })] },
+      vectors: { models: [own('test/vectors', { ...free, output_modalities: ['embeddings'] })] },
     },
   });
   const control = controlOf(gateway);
@@ -42,6 +43,29 @@ for (const [way, body] of WAYS) {
     assert.equal(gateway.upstream.requests('paid').length, 0);
   });
 }
+
+test('57 and its kind | what costs nothing is answered whatever was spent: nothing left, or more spent than the limit', async (t) => {
+  const { gateway, call, keyIn } = await spentOut(t);
+  gateway.upstream.script('paid', { ...chatWhole('paid'), repeat: true });
+  gateway.upstream.script('free', { ...chatWhole('free'), repeat: true });
+  gateway.upstream.script('vectors', {
+    headers: { 'content-type': 'application/json' },
+    chunks: ['{"object":"list","model":"v","data":[{"object":"embedding","index":0,"embedding":[1]}],"usage":{}}'],
+    repeat: true,
+  });
+  const key = await keyIn(undefined, 'spends', { limit: 1 });
+  assert.equal((await key.ask({ model: 'test/paid', max_tokens: 10 })).status, 200);
+  // 10 tokens of 0.000003 USD and 2 of 0.000015.
+  for (const limit of [0.00006, 0.00001]) {
+    assert.equal((await call('PATCH', `/keys/${key.hash}`, { limit })).status, 200);
+    assert.equal((await key.ask({ model: 'test/paid', max_tokens: 1 })).status, 402);
+    assert.equal((await key.ask({ model: 'test/free' })).status, 200, `a limit of ${limit}`);
+    const vectors = await call('POST', '/embeddings', { model: 'test/vectors', input: 'x' }, key.token);
+    assert.equal(vectors.status, 200, JSON.stringify(vectors.body));
+  }
+  const { data } = (await call('GET', `/keys/${key.hash}`)).body;
+  assert.equal(data.usage, 0.00006);
+});
 
 test('57 and its kind | a model without a price, and every other form, are no way around the budget of a workspace', async (t) => {
   const { gateway, key, call } = await spentOut(t);
