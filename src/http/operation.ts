@@ -26,6 +26,11 @@ export interface Operation<C = unknown> {
   /** Below `/api/v1` (and `/v1`), with `{name}` segments, e.g. `/keys/{hash}`. `root: true` serves it at the root instead. */
   path: string;
   root?: boolean;
+  /**
+   * With `root`: doubled slashes, and one at the end, mean nothing behind the first two segments of the path. For clients
+   * that put a path behind an address which ends in a slash itself. Holds for all operations with these two segments.
+   */
+  passesOverEmptySegments?: boolean;
   summary: string;
   tag: string;
   access: Access;

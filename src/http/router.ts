@@ -1,6 +1,7 @@
 /**
  * Finds the operation of a method and path. Segments are percent-decoded once, after the path is cut at its slashes, so
- * an encoded slash stays inside its segment; dot segments match nothing.
+ * an encoded slash stays inside its segment; dot segments match nothing, and empty ones only where an operation is told to
+ * pass over them.
  */
 import { GatewayError } from '../base/errors.ts';
 import type { Operation } from './operation.ts';
@@ -34,6 +35,8 @@ export class Router<C> {
   readonly #root: Node<C> = createNode();
   /** By the first two segments of their paths: operations at the root that tell errors in a form of their own. */
   readonly #formOf = new Map<string, Operation<C>>();
+  /** By the first two segments of their paths: operations that pass over empty segments behind these two. */
+  readonly #passOverEmpty = new Set<string>();
   /** Paths without parameters, as they are usually written. */
   readonly #exact = new Map<string, Match<C>>();
 
@@ -43,6 +46,7 @@ export class Router<C> {
       if (operation.root) {
         this.#add(operation.path, operation);
         if (operation.encodeError) this.#formOf.set(firstSegments(operation.path), operation);
+        if (operation.passesOverEmptySegments) this.#passOverEmpty.add(firstSegments(operation.path));
       } else {
         for (const prefix of API_PREFIXES) this.#add(prefix + operation.path, operation);
       }
@@ -56,17 +60,23 @@ export class Router<C> {
     if (!path.startsWith('/')) return undefined;
     const segments = path.slice(1).split('/').map(decodeSegment);
     if (segments.includes('.') || segments.includes('..')) return undefined;
+    const exactly = this.#match(segments);
+    if (exactly || !this.#passOverEmpty.has(firstSegments(path))) return exactly;
+    return this.#match(segments.filter((segment) => segment !== ''));
+  }
+
+  /** For a path where there is nothing: who has the form in which that is told. */
+  formOf(path: string): Operation<C> | undefined {
+    return this.#formOf.get(firstSegments(path));
+  }
+
+  #match(segments: string[]): Match<C> | undefined {
     const values: string[] = [];
     const route = findRoute(this.#root, segments, 0, values);
     if (!route) return undefined;
     const params: Record<string, string> = {};
     for (const [index, name] of route.names.entries()) params[name] = values[index]!;
     return { route, params };
-  }
-
-  /** For a path where there is nothing: who has the form in which that is told. */
-  formOf(path: string): Operation<C> | undefined {
-    return this.#formOf.get(firstSegments(path));
   }
 
   #add(path: string, operation: Operation<C>): void {

@@ -15,7 +15,7 @@ export const ROOT = '/scim/v2';
 export const MAX_PAGE = 1_000;
 export const USUAL_PAGE = 100;
 
-type Own = 'root' | 'tag' | 'access' | 'contentType' | 'encodeError';
+type Own = 'root' | 'passesOverEmptySegments' | 'tag' | 'access' | 'contentType' | 'encodeError';
 
 /** @param path below `/scim/v2` */
 export function scimOperation(operation: Omit<Operation<Caller>, Own>): Operation<Caller> {
@@ -23,6 +23,8 @@ export function scimOperation(operation: Omit<Operation<Caller>, Own>): Operatio
     ...operation,
     path: ROOT + operation.path,
     root: true,
+    // Microsoft Entra and others put `/Users` behind an address as it was typed in, which may end in a slash.
+    passesOverEmptySegments: true,
     tag: 'SCIM 2.0',
     access: 'scim',
     contentType: SCIM_TYPE,
