@@ -29,6 +29,34 @@ test('Entra: the connection is tested with a name that nobody has', async () => 
   assert.deepEqual([groups.status, groups.body.Resources], [200, []]);
 });
 
+test('Entra: an address that was typed in with a slash at its end, or two, leads to the same', async () => {
+  const made = await scim('POST', '//Users', { schemas: [USER], userName: 'slash@contoso.test', active: true });
+  assert.equal(made.status, 201, JSON.stringify(made.body));
+  const { id, meta } = made.body;
+  assert.equal(meta.location, `${directory.gateway.url}/scim/v2/Users/${id}`);
+  const question = `filter=${encoded('userName eq "slash@contoso.test"')}`;
+  for (const path of [`//Users?${question}`, `///Users?${question}`, `/Users/?${question}`]) {
+    assert.deepEqual((await scim('GET', path)).body.Resources, [made.body], path);
+  }
+  for (const path of [`//Users/${id}`, `/Users//${id}`, `/Users/${id}/`, `//Users//${id}//`]) {
+    assert.deepEqual((await scim('GET', path)).body, made.body, path);
+  }
+  const off = await patch(`//Users/${id}`, { op: 'Replace', path: 'active', value: 'False' });
+  assert.deepEqual([off.status, off.body.active], [200, false]);
+  const searched = await scim('POST', '//Users/.search', { filter: 'userName eq "slash@contoso.test"' });
+  assert.equal(searched.body.totalResults, 1);
+  assert.equal((await scim('GET', '//ServiceProviderConfig')).status, 200);
+  // It is still nobody's without the token, and nobody is deleted without an id.
+  const stranger = await fetch(`${directory.gateway.url}/scim/v2//Users`);
+  assert.equal(stranger.status, 401);
+  assert.equal((await scim('DELETE', '//Users//')).status, 405);
+  for (const path of ['', '/', '//', '//users', '/Users%2F', `/Users%2F${id}`]) {
+    await refused(scim('GET', path), 404, undefined, /nothing/);
+  }
+  assert.equal((await fetch(`${directory.gateway.url}/scim//v2/Users`)).status, 404);
+  assert.equal((await scim('DELETE', `//Users/${id}`)).status, 204);
+});
+
 test('Entra: a user is made, changed by patches, disabled and enabled again', async () => {
   const body = {
     schemas: [USER, ENTERPRISE],
@@ -297,6 +325,27 @@ test('a patch that cannot be done is refused as a whole and changes nothing', as
     await refused(patch(`/Groups/${group.id}`, add, operation), 400, scimType, /./);
   }
   assert.deepEqual(await memberIds(group.id), [user.id]);
+});
+
+test('lists have one primary item however they are written: the last that says so', async () => {
+  const two = (first: Json, second: Json) => [
+    { value: 'a@contoso.test', type: 'work', primary: first },
+    { value: 'b@contoso.test', type: 'home', primary: second },
+  ];
+  const primaries = (emails: Json[]) => emails.filter(({ primary }) => primary === true).map(({ value }) => value);
+  const user = await directory.user('primaries', { emails: two(true, 'True') });
+  assert.deepEqual(user.emails, two(false, true));
+  const put = await scim('PUT', `/Users/${user.id}`, { userName: 'primaries', emails: two(true, true) });
+  assert.deepEqual(put.body.emails, two(false, true));
+  const value = [{ value: 'c@contoso.test', primary: true }, ...two(true, false)];
+  for (const operation of [
+    { op: 'add', path: 'emails', value },
+    { op: 'replace', value: { emails: value } },
+  ]) {
+    assert.deepEqual(primaries((await patch(`/Users/${user.id}`, operation)).body.emails), ['a@contoso.test']);
+  }
+  const { body } = await control.call('GET', '/organization/members?limit=100');
+  assert.equal(body.data.find(({ id }: Json) => id === user.id).email, 'a@contoso.test');
 });
 
 test('lists keep one primary item, lose what is named, and what is empty is no value', async () => {

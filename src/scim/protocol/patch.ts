@@ -10,7 +10,16 @@ import { refusal } from './fault.ts';
 import { libraries } from './libraries.ts';
 import { type MemberStep, memberStep } from './member-steps.ts';
 import { plainItem, readPath, type Target } from './patch-path.ts';
-import { type Attributes, checkSize, isObject, opaque, readSingle, readValue } from './resource.ts';
+import {
+  type Attributes,
+  checkSize,
+  type Item,
+  isObject,
+  onePrimary,
+  opaque,
+  readSingle,
+  readValue,
+} from './resource.ts';
 
 export interface Patched {
   attributes: Attributes;
@@ -207,8 +216,6 @@ function patchWhole(scope: Attributes, at: string, verb: Verb, { place }: Attrib
   if (attribute.multiValued) onePrimary(scope[attribute.name] as Item[], value as Item[]);
 }
 
-type Item = Record<string, unknown>;
-
 /** Some items of a list, or an attribute of each. */
 function patchItems(
   scope: Attributes,
@@ -254,13 +261,6 @@ function removeListed(scope: Attributes, at: string, attribute: Attribute, given
       ? String(item[key]).toLowerCase() === String(named[key]).toLowerCase()
       : Object.entries(named).every(([name, value]) => item[name] === value);
   scope[attribute.name] = items.filter((item) => !listed.some((named) => matches(item, named)));
-}
-
-/** At most one item is the primary one: what was just written wins. */
-function onePrimary(items: readonly Item[], written: readonly Item[]): void {
-  const winner = written.findLast((item) => item['primary'] === true);
-  if (!winner) return;
-  for (const item of items) if (item !== winner && item['primary'] === true) item['primary'] = false;
 }
 
 /** `[{"value": "x"}]` for a single text, as older jobs of Microsoft Entra send it. */

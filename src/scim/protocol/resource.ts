@@ -67,7 +67,19 @@ export function readValue(attribute: Attribute, value: unknown, path: string): u
   if (items.length > MAX_ITEMS) throw refusal('invalidValue', `${path} has more than ${MAX_ITEMS} values`);
   const read = items.map((item, index) => readSingle(attribute, item, `${path}[${index}]`));
   const kept = read.filter((item) => item !== undefined);
-  return kept.length === 0 ? undefined : kept;
+  if (kept.length === 0) return undefined;
+  if (attribute.type === 'complex') onePrimary(kept as Item[], kept as Item[]);
+  return kept;
+}
+
+/** One of a list of objects. */
+export type Item = Record<string, unknown>;
+
+/** At most one item is the primary one (RFC 7643, section 2.4): the last of those that were just written. */
+export function onePrimary(items: readonly Item[], written: readonly Item[]): void {
+  const winner = written.findLast((item) => item['primary'] === true);
+  if (!winner) return;
+  for (const item of items) if (item !== winner && item['primary'] === true) item['primary'] = false;
 }
 
 /** One value, or one item of a list. */
