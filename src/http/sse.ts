@@ -1,5 +1,5 @@
 /**
- * Server-sent events, read and written: the line rules of the WHATWG HTML standard ("Interpreting an event stream").
+ * Server-sent events, read: the line rules of the WHATWG HTML standard ("Interpreting an event stream").
  * Knows nothing of what the events mean. Work is linear in the bytes whatever the chunks are, and a chunk that holds
  * whole lines is decoded in place.
  */
@@ -10,7 +10,7 @@ const SPACE = 32;
 const COLON = 58;
 
 /** What one event may hold unless the reader is told otherwise: tool arguments and images travel in single events. */
-export const DEFAULT_EVENT_LIMIT_BYTES = 32 * 1024 * 1024;
+const DEFAULT_EVENT_LIMIT_BYTES = 32 * 1024 * 1024;
 
 /** How much of the lines that are no event stream is kept for error messages. */
 const STRAY_LIMIT_BYTES = 64 * 1024;
@@ -210,20 +210,6 @@ export class EventReader {
     this.stop();
     throw new EventTooLargeError(this.#limitBytes);
   }
-}
-
-/**
- * The text of one event, blank line included. `name` '' writes no `event` field. Line ends within `data` become further
- * data lines, so nothing in it can end the event early; `name` must hold none.
- */
-export function encodeEvent(name: string, data: string): string {
-  const lines = data.includes('\n') || data.includes('\r') ? data.replace(/\r\n|\r|\n/g, '\ndata: ') : data;
-  return name === '' ? `data: ${lines}\n\n` : `event: ${name}\ndata: ${lines}\n\n`;
-}
-
-/** A comment, which clients skip: keeps a silent connection open. `text` must hold no line end. */
-export function encodeComment(text: string): string {
-  return `: ${text}\n\n`;
 }
 
 /** Position of the byte, or the chunk's length where there is none. */
