@@ -3,6 +3,8 @@ import { type Static, Type } from 'typebox';
 import { closed, nullable } from '../http/contract.ts';
 import { RateLimitsSchema } from '../rate-limits/index.ts';
 
+export { DeletedEnvelope } from '../http/contract.ts';
+
 const LimitResetSchema = nullable(Type.Union([Type.Literal('daily'), Type.Literal('weekly'), Type.Literal('monthly')]));
 const NameSchema = Type.String({ minLength: 1, maxLength: 200 });
 const LimitSchema = nullable(Type.Number({ exclusiveMinimum: 0, description: 'US dollars; null for no limit' }));
@@ -124,7 +126,6 @@ export const RotatedKeyEnvelope = Type.Object({
   }),
 });
 export const CurrentKeyEnvelope = Type.Object({ data: CurrentKeySchema });
-export const DeletedEnvelope = Type.Object({ deleted: Type.Literal(true) });
 
 export type CreateKeyBody = Static<typeof CreateKeySchema>;
 export type UpdateKeyBody = Static<typeof UpdateKeySchema>;

@@ -5,6 +5,7 @@ import { GatewayError } from '../base/errors.ts';
 import { Line } from '../base/line.ts';
 import { usdFromNano } from '../base/money.ts';
 import type { Catalog } from '../catalog/index.ts';
+import { ok } from '../http/contract.ts';
 import type { Operation } from '../http/operation.ts';
 import type { Database } from '../storage/database.ts';
 import { METRICS, meta } from './names.ts';
@@ -39,7 +40,7 @@ function getMeta(): Operation<Caller> {
     summary: 'The names that a question may use',
     tag: TAG,
     access: 'management',
-    replies: { 200: { description: 'Dimensions, granularities, metrics and operators', schema: schema.MetaEnvelope } },
+    replies: ok('Dimensions, granularities, metrics and operators', schema.MetaEnvelope),
     handle(exchange) {
       exchange.reply(200, { data: meta() });
     },
@@ -56,7 +57,7 @@ function queryAnalytics(parts: AnalyticsParts, line: Line): Operation<Caller> {
     access: 'management',
     body: { schema: schema.QuestionSchema },
     replies: {
-      200: { description: 'Rows', schema: schema.AnswerEnvelope },
+      ...ok('Rows', schema.AnswerEnvelope),
       408: { description: 'The question takes too long; nothing of it goes on' },
     },
     async handle(exchange) {

@@ -1,5 +1,6 @@
 /** Wire schemas of `/analytics` (wire/analytics.md). Names are checked against `names.ts`, so that a refusal lists them. */
 import { type Static, Type } from 'typebox';
+import { closed } from '../http/contract.ts';
 
 const Name = Type.String({ minLength: 1, maxLength: 64 });
 const Text = Type.String({ maxLength: 2_048 });
@@ -18,7 +19,7 @@ const FilterSchema = Type.Object(
       Type.Boolean({ description: 'With `in` and `not_in`: also where the dimension has no value' }),
     ),
   },
-  { additionalProperties: false },
+  closed,
 );
 
 export const QuestionSchema = Type.Object(
@@ -34,15 +35,12 @@ export const QuestionSchema = Type.Object(
           start: Type.String({ description: 'ISO 8601 with seconds and zone' }),
           end: Type.String({ description: 'Not included' }),
         },
-        { additionalProperties: false, description: 'Default: the last 30 days' },
+        { ...closed, description: 'Default: the last 30 days' },
       ),
     ),
     filters: Type.Optional(Type.Array(FilterSchema, { maxItems: 20 })),
     order_by: Type.Optional(
-      Type.Object(
-        { field: Name, direction: Type.Union([Type.Literal('asc'), Type.Literal('desc')]) },
-        { additionalProperties: false },
-      ),
+      Type.Object({ field: Name, direction: Type.Union([Type.Literal('asc'), Type.Literal('desc')]) }, closed),
     ),
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000 })),
     group_limit: Type.Optional(
@@ -51,7 +49,7 @@ export const QuestionSchema = Type.Object(
     classifier_dimensions: Type.Optional(Type.Unknown({ description: 'Refused: there are no classifiers' })),
     classifier_filters: Type.Optional(Type.Unknown({ description: 'Refused: there are no classifiers' })),
   },
-  { additionalProperties: false, $id: 'AnalyticsQuestion' },
+  { ...closed, $id: 'AnalyticsQuestion' },
 );
 
 const Labelled = { name: Type.String(), display_label: Type.String() };

@@ -1,6 +1,7 @@
 /** `GET /audit`: reading the log. There is no operation that changes it. */
 import { invalidField } from '../base/errors.ts';
 import { readTimestamp } from '../base/timestamp.ts';
+import { ok } from '../http/contract.ts';
 import type { Operation } from '../http/operation.ts';
 import type { Database } from '../storage/database.ts';
 import { type AuditEntry, type AuditQuery, AuditQuerySchema, AuditReplySchema } from './schema.ts';
@@ -23,7 +24,7 @@ export function auditOperations<C extends { organizationId: string }>(parts: Aud
       tag: 'Audit',
       access: 'management',
       query: AuditQuerySchema,
-      replies: { 200: { description: 'One page', schema: AuditReplySchema } },
+      replies: ok('One page', AuditReplySchema),
       async handle(exchange) {
         const query = exchange.query as AuditQuery;
         const limit = query.limit ?? DEFAULT_PAGE;

@@ -1,5 +1,6 @@
 /** Wire schemas of `GET /audit`, which is an operation of our own. */
 import { type Static, Type } from 'typebox';
+import { closed } from '../http/contract.ts';
 
 const text = (description: string) => Type.Optional(Type.String({ minLength: 1, maxLength: 256, description }));
 const Nullable = (description: string) => Type.Union([Type.String(), Type.Null()], { description });
@@ -28,7 +29,7 @@ export const AuditQuerySchema = Type.Object(
     cursor: Type.Optional(Type.String({ pattern: '^[0-9]{1,18}$', description: '`next_cursor` of the page before' })),
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 50 })),
   },
-  { additionalProperties: false },
+  closed,
 );
 
 const State = (description: string) =>

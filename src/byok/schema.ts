@@ -2,6 +2,8 @@
 import { type Static, Type } from 'typebox';
 import { closed, nullable, pageMembers } from '../http/contract.ts';
 
+export { DeletedEnvelope } from '../http/contract.ts';
+
 const MAX_LISTED = 100;
 const MAX_CREDENTIAL_LENGTH = 16_384;
 
@@ -83,7 +85,6 @@ export const OwnKeySchema = Type.Object({
 
 export const OwnKeyEnvelope = Type.Object({ data: OwnKeySchema });
 export const OwnKeyListEnvelope = Type.Object({ data: Type.Array(OwnKeySchema), total_count: Type.Integer() });
-export const DeletedEnvelope = Type.Object({ deleted: Type.Literal(true) });
 
 export type CreateOwnKeyBody = Static<typeof CreateOwnKeySchema>;
 export type UpdateOwnKeyBody = Static<typeof UpdateOwnKeySchema>;

@@ -3,6 +3,8 @@ import { type Static, Type } from 'typebox';
 import { closed, nullable, pageMembers } from '../http/contract.ts';
 import { VENDORS } from './vendors.ts';
 
+export { DeletedEnvelope } from '../http/contract.ts';
+
 /** Past these a filter would cost every request of its key more than its answer is worth. */
 const MAX_FILTERS = 100;
 const MAX_LISTED = 1_000;
@@ -155,7 +157,6 @@ export const GuardrailSchema = Type.Object({
 
 export const GuardrailEnvelope = Type.Object({ data: GuardrailSchema });
 export const GuardrailListEnvelope = Type.Object({ data: Type.Array(GuardrailSchema), total_count: Type.Integer() });
-export const DeletedEnvelope = Type.Object({ deleted: Type.Literal(true) });
 
 export const KeyHashesSchema = Type.Object(
   { key_hashes: Type.Array(Type.String({ minLength: 1, maxLength: 200 }), { minItems: 1, maxItems: MAX_ASSIGNED }) },

@@ -24,6 +24,9 @@ export function pageOf(query: { offset?: number; limit?: number }): { offset: nu
   return { offset, limit };
 }
 
+/** What an operation answers that takes something away. */
+export const DeletedEnvelope = Type.Object({ deleted: Type.Literal(true) });
+
 /** The replies of an operation that answers with 200. */
 export function ok(description: string, schema: TSchema): Operation['replies'] {
   return { 200: { description, schema } };

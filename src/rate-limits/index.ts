@@ -4,11 +4,9 @@
  * PostgreSQL (`limiter.ts`, `waiting-line.ts`), so that a request away from the limit asks nobody; one that dies takes with
  * it what it had leased, until the window ends. What is spent is the business of `spend/`.
  */
-export { Limiter, type LimiterOptions } from './limiter.ts';
+export { Limiter } from './limiter.ts';
 export {
   compileLimits,
-  MEASURES,
-  type Measure,
   type RateLimit,
   type RateLimits,
   type RateRefusal,
@@ -16,5 +14,5 @@ export {
   refusalError as rateLimitError,
 } from './limits.ts';
 export { rateLimitMigrations } from './migrations/index.ts';
-export { MAX_RATE, RateLimitsSchema } from './schema.ts';
+export { RateLimitsSchema } from './schema.ts';
 export type { Standing } from './standing.ts';

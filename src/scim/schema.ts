@@ -2,6 +2,8 @@
 import { type Static, Type } from 'typebox';
 import { closed, nullable } from '../http/contract.ts';
 
+export { DeletedEnvelope } from '../http/contract.ts';
+
 const RoleSchema = Type.Union([Type.Literal('admin'), Type.Literal('member')]);
 const Uuid = Type.String({ format: 'uuid' });
 
@@ -75,7 +77,6 @@ export const GroupListEnvelope = listOf(ScimGroupSchema);
 export const MappingListEnvelope = listOf(ScimGroupMappingSchema);
 export const MappingEnvelope = Type.Object({ data: ScimGroupMappingSchema });
 export const SyncJobEnvelope = Type.Object({ data: ScimSyncJobSchema });
-export const DeletedEnvelope = Type.Object({ deleted: Type.Literal(true) });
 
 export type CreateMappingBody = Static<typeof CreateMappingSchema>;
 export type UpdateMappingBody = Static<typeof UpdateMappingSchema>;

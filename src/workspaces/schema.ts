@@ -4,6 +4,8 @@ import { closed, nullable } from '../http/contract.ts';
 import { RateLimitsSchema } from '../rate-limits/index.ts';
 import { INTERVALS } from '../spend/index.ts';
 
+export { DeletedEnvelope } from '../http/contract.ts';
+
 export const MAX_LISTED_KEYS = 1_000;
 const MAX_LISTED_TOOLS = 100;
 
@@ -94,7 +96,6 @@ export const WorkspaceListEnvelope = Type.Object({
   data: Type.Array(WorkspaceSchema),
   total_count: Type.Integer({ description: 'Over all pages' }),
 });
-export const DeletedEnvelope = Type.Object({ deleted: Type.Literal(true) });
 
 export const UserIdsSchema = Type.Object(
   { user_ids: Type.Array(Type.String({ minLength: 1, maxLength: 100 }), { minItems: 1, maxItems: 100 }) },

@@ -65,7 +65,7 @@ function chosen({ organization, columns }: Table, organizationId: string, condit
 }
 
 /** SQL that is true or false, never null. Adds to `parameters`. Throws 400 invalidFilter for what is kept nowhere. */
-export function conditionSql(condition: Condition, columns: Columns, parameters: unknown[]): string {
+function conditionSql(condition: Condition, columns: Columns, parameters: unknown[]): string {
   switch (condition.op) {
     case 'and':
     case 'or': {
@@ -93,7 +93,7 @@ export function conditionSql(condition: Condition, columns: Columns, parameters:
 }
 
 /** What follows `order by`, but for the last word. Lists are ordered by their first item. */
-export function orderSql(place: Place, columns: Columns): string {
+function orderSql(place: Place, columns: Columns): string {
   const attribute = place.sub ?? place.attribute;
   const list = place.attribute.multiValued && !(nameOf(place) in columns.single);
   if (list && place.attribute.name in columns.lists) throw refusal('invalidValue', `${nameOf(place)} has no order`);

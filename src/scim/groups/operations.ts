@@ -1,6 +1,7 @@
 /** `/scim/v2/Groups`. */
 import type { Caller } from '../../access/index.ts';
 import { isUuid } from '../../base/ids.ts';
+import { ok } from '../../http/contract.ts';
 import type { Operation } from '../../http/operation.ts';
 import type { Queryable } from '../../storage/database.ts';
 import { Endpoint } from '../endpoint.ts';
@@ -24,7 +25,7 @@ const GROUP_BYTES = 16 * 1024 * 1024;
 const MAX_MEMBERS_SHOWN = 20_000;
 
 const groupBody = { schema: protocol.AnyObject, maxBytes: GROUP_BYTES };
-const one = { 200: { description: 'The group', schema: protocol.AnyObject } };
+const one = ok('The group', protocol.AnyObject);
 
 export function groupOperations(parts: ProvisioningParts): Operation<Caller>[] {
   const groups = new Endpoint(parts, {

@@ -4,7 +4,7 @@ import { authorOf, recordChange } from '../../audit/index.ts';
 import type { Clock } from '../../base/clock.ts';
 import { GatewayError } from '../../base/errors.ts';
 import { isUuid, uuidv7 } from '../../base/ids.ts';
-import { PageQuery, pageOf } from '../../http/contract.ts';
+import { ok, PageQuery, pageOf } from '../../http/contract.ts';
 import type { Operation } from '../../http/operation.ts';
 import type { Database, Queryable } from '../../storage/database.ts';
 import { countGroups, findGroup, listGroups, type StoredGroup } from '../groups/store.ts';
@@ -41,7 +41,7 @@ function listScimGroups(parts: MappingParts): Operation<Caller> {
     path: '/scim/groups',
     summary: 'Groups that an identity provider has told of, oldest first',
     query: PageQuery,
-    replies: { 200: { description: 'One page', schema: schema.GroupListEnvelope } },
+    replies: ok('One page', schema.GroupListEnvelope),
     async handle(exchange) {
       const { organizationId } = exchange.caller;
       const question = { condition: undefined, order: undefined, ...pageOf(exchange.query) };
@@ -60,7 +60,7 @@ function listMappings(parts: MappingParts): Operation<Caller> {
     path: '/scim/group-mappings',
     summary: 'Which groups have which roles in which workspaces, oldest first',
     query: PageQuery,
-    replies: { 200: { description: 'One page', schema: schema.MappingListEnvelope } },
+    replies: ok('One page', schema.MappingListEnvelope),
     async handle(exchange) {
       const { organizationId } = exchange.caller;
       const mappings = await store.listMappings(parts.database, organizationId, pageOf(exchange.query));
@@ -118,7 +118,7 @@ function getMapping(parts: MappingParts): Operation<Caller> {
     path: '/scim/group-mappings/{id}',
     summary: 'One mapping',
     params: schema.IdParams,
-    replies: { 200: { description: 'The mapping', schema: schema.MappingEnvelope } },
+    replies: ok('The mapping', schema.MappingEnvelope),
     async handle(exchange) {
       const mapping = await existing(parts.database, exchange.caller.organizationId, exchange.params['id']!);
       exchange.reply(200, { data: mappingReply(mapping) });
@@ -135,7 +135,7 @@ function updateMapping(parts: MappingParts): Operation<Caller> {
     summary: 'Change the role of a mapping; an empty object changes nothing',
     params: schema.IdParams,
     body: { schema: schema.UpdateMappingSchema },
-    replies: { 200: { description: 'The mapping; what it grants holds by now', schema: schema.MappingEnvelope } },
+    replies: ok('The mapping; what it grants holds by now', schema.MappingEnvelope),
     async handle(exchange) {
       const { organizationId } = exchange.caller;
       const { role } = exchange.body as schema.UpdateMappingBody;
@@ -169,7 +169,7 @@ function deleteMapping(parts: MappingParts): Operation<Caller> {
     summary: 'End a mapping, and say what becomes of the members that it brought',
     params: schema.IdParams,
     query: schema.DeleteMappingQuery,
-    replies: { 200: { description: 'The mapping is gone', schema: schema.DeletedEnvelope } },
+    replies: ok('The mapping is gone', schema.DeletedEnvelope),
     async handle(exchange) {
       const { organizationId } = exchange.caller;
       await parts.database.transaction(async (tx) => {

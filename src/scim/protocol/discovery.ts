@@ -2,6 +2,7 @@
 import { Type } from 'typebox';
 import type { Caller } from '../../access/index.ts';
 import { GatewayError } from '../../base/errors.ts';
+import { ok } from '../../http/contract.ts';
 import type { Exchange, Operation } from '../../http/operation.ts';
 import { type Attribute, GROUP, type ResourceType, SCHEMAS, type Schema, USER } from './attributes.ts';
 import { notFound, refusal } from './fault.ts';
@@ -12,7 +13,7 @@ const TYPES = [USER, GROUP];
 const NoFilter = Type.Object({ filter: Type.Optional(Type.String()) });
 
 export function discoveryOperations(): Operation<Caller>[] {
-  const replies = { 200: { description: 'What there is', schema: AnyObject } };
+  const replies = ok('What there is', AnyObject);
   const described = (id: string, path: string, summary: string, tell: (root: string) => readonly { id: string }[]) => [
     scimOperation({
       id: `list${id}s`,

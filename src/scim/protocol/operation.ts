@@ -2,6 +2,7 @@
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../../access/index.ts';
 import { GatewayError } from '../../base/errors.ts';
+import { ok } from '../../http/contract.ts';
 import type { Exchange, Operation } from '../../http/operation.ts';
 import { type Place, placeOf, type ResourceType } from './attributes.ts';
 import { type Condition, readFilter } from './condition.ts';
@@ -13,7 +14,7 @@ import type { Attributes } from './resource.ts';
 export const ROOT = '/scim/v2';
 /** Resources on one page, and how many there are when a client does not say. */
 export const MAX_PAGE = 1_000;
-export const USUAL_PAGE = 100;
+const USUAL_PAGE = 100;
 
 type Own = 'root' | 'passesOverEmptySegments' | 'tag' | 'access' | 'contentType' | 'encodeError';
 
@@ -136,7 +137,7 @@ export interface Listing {
 
 /** Both ways to ask for resources of one type. */
 export function listOperations({ type, plural, ids, read }: Listing): Operation<Caller>[] {
-  const replies = { 200: { description: 'One page', schema: AnyObject } };
+  const replies = ok('One page', AnyObject);
   const answer = async (exchange: Exchange<Caller>, request: ListRequest) => {
     const { total, resources } = await read(exchange, request);
     replyList(exchange, request, total, resources);

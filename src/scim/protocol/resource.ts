@@ -111,7 +111,7 @@ function readComplex(attribute: Attribute, value: unknown, path: string): Record
 }
 
 /** Microsoft Entra writes `"True"` for true. */
-export function readBoolean(value: unknown, path: string): boolean {
+function readBoolean(value: unknown, path: string): boolean {
   if (typeof value === 'boolean') return value;
   const word = typeof value === 'string' ? value.toLowerCase() : undefined;
   if (word === 'true' || word === 'false') return word === 'true';

@@ -3,6 +3,7 @@ import type { Caller } from '../../access/index.ts';
 import { authorOf, recordChange } from '../../audit/index.ts';
 import { GatewayError } from '../../base/errors.ts';
 import { isUuid, uuidv7 } from '../../base/ids.ts';
+import { ok } from '../../http/contract.ts';
 import type { Operation } from '../../http/operation.ts';
 import type { ProvisioningParts } from '../provisioning.ts';
 import * as schema from '../schema.ts';
@@ -64,7 +65,7 @@ function getSyncJob(parts: ProvisioningParts): Operation<Caller> {
     path: '/scim/sync-jobs/{id}',
     summary: 'How a job goes on',
     params: schema.IdParams,
-    replies: { 200: { description: 'The job', schema: schema.SyncJobEnvelope } },
+    replies: ok('The job', schema.SyncJobEnvelope),
     async handle(exchange) {
       const id = exchange.params['id']!;
       const job = isUuid(id) ? await store.findJob(parts.database, exchange.caller.organizationId, id) : undefined;

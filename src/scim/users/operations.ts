@@ -1,5 +1,6 @@
 /** `/scim/v2/Users`. */
 import type { Caller } from '../../access/index.ts';
+import { ok } from '../../http/contract.ts';
 import type { Operation } from '../../http/operation.ts';
 import type { Queryable } from '../../storage/database.ts';
 import { Endpoint } from '../endpoint.ts';
@@ -16,7 +17,7 @@ import { userFacts, userResource } from './user.ts';
 
 type Users = Endpoint<store.StoredUser>;
 
-const one = { 200: { description: 'The user', schema: protocol.AnyObject } };
+const one = ok('The user', protocol.AnyObject);
 
 export function userOperations(parts: ProvisioningParts): Operation<Caller>[] {
   const users = new Endpoint(parts, {
