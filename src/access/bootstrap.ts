@@ -2,11 +2,12 @@
 import { operatorAuthor } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
 import { uuidv7 } from '../base/ids.ts';
-import type { Database, Queryable } from '../storage/database.ts';
+import type { Database } from '../storage/database.ts';
 import type { KeyKind } from './caller.ts';
-import { recordCreated } from './issue.ts';
+import { insertKey } from './issue.ts';
+import { newKeySettings } from './key.ts';
 import * as store from './store.ts';
-import { createToken, hashToken, isToken, MAX_TOKEN_LENGTH, maskToken } from './token.ts';
+import { createToken, isToken, MAX_TOKEN_LENGTH } from './token.ts';
 
 export interface BootstrapParts {
   database: Database;
@@ -63,11 +64,11 @@ export async function bootstrap(
       userName: 'Owner',
       createdAt,
     });
-    const author = operatorAuthor(organizationId, createdAt.getTime());
+    const now = createdAt.getTime();
     for (const { kind, token } of keys) {
-      const owner = { organizationId, creatorUserId: userId, workspaceId: kind === 'inference' ? workspaceId : null };
-      await insertPlainKey(tx, kind, token, `First ${kind} key`, owner, createdAt);
-      await recordCreated(tx, author, hashToken(token));
+      const settings = newKeySettings({ name: `First ${kind} key` }, now);
+      const place = { workspaceId: kind === 'inference' ? workspaceId : null, creatorUserId: userId };
+      await insertKey(tx, operatorAuthor(organizationId, now), { kind, token, settings, ...place }, now);
     }
     // Nobody has to be told of a change: no process serves before this is done.
     show(keys);
@@ -81,38 +82,6 @@ function firstKey(kind: KeyKind, chosen: string | undefined): FirstKey {
     throw new RangeError(`the ${kind} key must be 1 to ${MAX_TOKEN_LENGTH} visible ASCII characters without spaces`);
   }
   return { kind, token: chosen, generated: false };
-}
-
-interface Owner {
-  organizationId: string;
-  creatorUserId: string | null;
-  workspaceId: string | null;
-}
-
-function insertPlainKey(
-  tx: Queryable,
-  kind: KeyKind,
-  token: string,
-  name: string,
-  owner: Owner,
-  createdAt: Date,
-): Promise<void> {
-  return store.insertKey(tx, {
-    ...owner,
-    id: uuidv7(createdAt.getTime()),
-    hash: hashToken(token),
-    kind,
-    name,
-    label: maskToken(token),
-    expiresAt: null,
-    limitNano: null,
-    limitReset: null,
-    includeByokInLimit: false,
-    rateLimits: null,
-    externalUser: null,
-    externalKeyHash: null,
-    createdAt,
-  });
 }
 
 /** Ids of users and organizations (wire/common.md, "Ids"). */

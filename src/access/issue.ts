@@ -6,7 +6,8 @@ import type { Announce } from '../storage/change-everywhere.ts';
 import type { Queryable } from '../storage/database.ts';
 import { insertAlias } from './aliases/store.ts';
 import { KEYS_TOPIC } from './authenticator.ts';
-import { keyResource, keyState, newKeySettings } from './key.ts';
+import type { KeyKind } from './caller.ts';
+import { keyResource, keyState, type NewKeySettings, newKeySettings } from './key.ts';
 import type { CreateKeyBody } from './schema.ts';
 import * as store from './store.ts';
 import { createToken, hashToken, maskToken } from './token.ts';
@@ -39,24 +40,44 @@ export async function issueKey(
     throw invalidField('creator_user_id', 'names no member of the organization');
   }
   const token = createToken('inference');
-  const hash = hashToken(token);
-  const createdAt = new Date(now);
-  const identity = { id: uuidv7(now), hash, kind: 'inference' as const, label: maskToken(token) };
-  const place = { organizationId, workspaceId, creatorUserId: maker };
-  await store.insertKey(tx, { ...settings, ...identity, ...place, createdAt });
+  const key = await insertKey(
+    tx,
+    author,
+    { kind: 'inference', token, settings, workspaceId, creatorUserId: maker },
+    now,
+  );
+  const { keyHash, keyId } = key.caller;
   const { externalKeyHash } = settings;
   if (externalKeyHash !== null) {
-    const alias = { hash: externalKeyHash, keyId: identity.id, kind: 'external' as const, label: null };
-    if (!(await insertAlias(tx, { ...alias, createdAt, expiresAt: null }))) throw takenSecret();
+    const alias = { hash: externalKeyHash, keyId, kind: 'external' as const, label: null };
+    if (!(await insertAlias(tx, { ...alias, createdAt: key.createdAt, expiresAt: null }))) throw takenSecret();
   }
-  const key = await recordCreated(tx, author, hash);
   // A process that met this token before it existed would go on refusing it.
-  await announce(KEYS_TOPIC, hash, ...(externalKeyHash === null ? [] : [externalKeyHash]));
+  await announce(KEYS_TOPIC, keyHash, ...(externalKeyHash === null ? [] : [externalKeyHash]));
   return { key, token };
 }
 
-/** Enters a key that was just inserted in the audit log, and returns it. */
-export async function recordCreated(tx: Queryable, author: Author, hash: string): Promise<store.StoredKey> {
+export interface NewKey {
+  kind: KeyKind;
+  /** Its secret. */
+  token: string;
+  settings: NewKeySettings;
+  /** null for all but inference keys. */
+  workspaceId: string | null;
+  creatorUserId: string | null;
+}
+
+/** Inserts a key of the author's organization and enters it in the audit log. Processes are not told of it. */
+export async function insertKey(
+  tx: Queryable,
+  author: Author,
+  { kind, token, settings, workspaceId, creatorUserId }: NewKey,
+  now: number,
+): Promise<store.StoredKey> {
+  const hash = hashToken(token);
+  const identity = { id: uuidv7(now), hash, kind, label: maskToken(token) };
+  const place = { organizationId: author.organizationId, workspaceId, creatorUserId };
+  await store.insertKey(tx, { ...settings, ...identity, ...place, createdAt: new Date(now) });
   const [key] = await store.keysByHash(tx, [hash]);
   await recordChange(tx, author, { action: 'key.created', ...keyResource(key!), after: keyState(key!) });
   return key!;

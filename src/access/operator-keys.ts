@@ -1,19 +1,18 @@
 /**
- * Keys as the operator at the machine handles them (`gatehouse keys`): of both kinds, and without a key of their own,
+ * Keys as the operator at the machine handles them (`gatehouse keys`): of every kind, and without a key of their own,
  * which is the way back in for one who lost the management key. No operation offers this.
  */
 import { operatorAuthor, recordChange } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
-import { uuidv7 } from '../base/ids.ts';
 import { changeEverywhere } from '../storage/change-everywhere.ts';
 import type { Changes, Database, Queryable } from '../storage/database.ts';
 import { KEYS_TOPIC } from './authenticator.ts';
 import type { KeyKind } from './caller.ts';
-import { recordCreated } from './issue.ts';
+import { insertKey } from './issue.ts';
 import { keyResource, keyState, newKeySettings } from './key.ts';
 import type { CreateKeyBody } from './schema.ts';
 import * as store from './store.ts';
-import { createToken, hashToken, maskToken } from './token.ts';
+import { createToken, hashToken } from './token.ts';
 
 export interface OperatorKeysParts {
   database: Database;
@@ -49,28 +48,19 @@ export async function createOperatorKey(
   const { clock } = parts;
   const settings = newKeySettings(body, clock.now());
   const token = createToken(kind);
-  const hash = hashToken(token);
   await changeEverywhere(parts, async (tx, announce) => {
     const organizationId = await theOrganization(tx);
     const workspaceId = kind === 'inference' ? await store.defaultWorkspaceId(tx, organizationId) : null;
     if (workspaceId === undefined) throw new Error('the default workspace was deleted; make the key with POST /keys');
-    const createdAt = new Date(clock.now());
-    const identity = { id: uuidv7(createdAt.getTime()), hash, kind, label: maskToken(token) };
-    await store.insertKey(tx, {
-      ...settings,
-      ...identity,
-      organizationId,
-      workspaceId,
-      creatorUserId: null,
-      createdAt,
-    });
-    await recordCreated(tx, operatorAuthor(organizationId, createdAt.getTime()), hash);
-    await announce(KEYS_TOPIC, hash);
+    const now = clock.now();
+    const key = { kind, token, settings, workspaceId, creatorUserId: null };
+    await insertKey(tx, operatorAuthor(organizationId, now), key, now);
+    await announce(KEYS_TOPIC, hashToken(token));
   });
   return token;
 }
 
-/** Every key that has not been revoked, of both kinds, newest first. */
+/** Every key that has not been revoked, newest first. */
 export async function listOperatorKeys({ database }: Pick<OperatorKeysParts, 'database'>): Promise<OperatorKey[]> {
   return (await store.allKeys(database, await theOrganization(database))).map(operatorKey);
 }

@@ -140,7 +140,7 @@ export async function listInferenceKeys(db: Queryable, page: KeyPage): Promise<S
   return rows.map(storedKey);
 }
 
-/** Keys of both kinds, newest first. */
+/** Keys of every kind, newest first. */
 export async function allKeys(db: Queryable, organizationId: string): Promise<StoredKey[]> {
   const sql = `${SELECT_KEYS} and k.organization_id = $1 order by k.created_at desc, k.id desc`;
   return (await db.query<KeyRow>(sql, [organizationId])).map(storedKey);

@@ -3,19 +3,16 @@ import type { Queryable } from '../../storage/database.ts';
 
 export interface Alias {
   hash: string;
+  /** Of the key as it is now. */
   keyHash: string;
-  label: string | null;
-  createdAt: Date;
   expiresAt: Date | null;
 }
 
-const SELECT_ALIASES = `
-  select a.hash, k.hash as "keyHash", a.label, a.created_at as "createdAt", a.expires_at as "expiresAt"
-    from key_aliases a join api_keys k on k.id = a.key_id and k.deleted_at is null`;
-
 /** What an organization's inference key was before it was rotated. */
 export async function predecessor(db: Queryable, organizationId: string, hash: string): Promise<Alias | undefined> {
-  const sql = `${SELECT_ALIASES} where a.kind = 'predecessor' and k.organization_id = $1 and a.hash = $2`;
+  const sql = `select a.hash, k.hash as "keyHash", a.expires_at as "expiresAt"
+                 from key_aliases a join api_keys k on k.id = a.key_id and k.deleted_at is null
+                where a.kind = 'predecessor' and k.organization_id = $1 and a.hash = $2`;
   const [row] = await db.query<Alias>(sql, [organizationId, hash]);
   return row;
 }

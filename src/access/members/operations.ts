@@ -1,6 +1,6 @@
 /** GET /organization/members (wire/analytics.md). */
 import { type Static, Type } from 'typebox';
-import { PageQuery, pageOf } from '../../http/contract.ts';
+import { nullable, ok, PageQuery, pageOf } from '../../http/contract.ts';
 import type { Operation } from '../../http/operation.ts';
 import type { Database } from '../../storage/database.ts';
 import type { Caller } from '../caller.ts';
@@ -10,8 +10,8 @@ const MemberSchema = Type.Object(
   {
     id: Type.String(),
     email: Type.String({ description: 'Empty where nobody has said it' }),
-    first_name: Type.Union([Type.String(), Type.Null()]),
-    last_name: Type.Union([Type.String(), Type.Null()]),
+    first_name: nullable(Type.String()),
+    last_name: nullable(Type.String()),
     role: Type.Union([Type.Literal('org:admin'), Type.Literal('org:member')]),
   },
   { $id: 'OrganizationMember' },
@@ -32,7 +32,7 @@ export function memberOperations(parts: { database: Database }): Operation<Calle
       tag: 'Members',
       access: 'management',
       query: PageQuery,
-      replies: { 200: { description: 'One page', schema: MembersEnvelope } },
+      replies: ok('One page', MembersEnvelope),
       async handle(exchange) {
         const { database } = parts;
         const { organizationId } = exchange.caller;

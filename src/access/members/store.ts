@@ -8,14 +8,13 @@ export interface Member {
   givenName: string | null;
   familyName: string | null;
   role: 'admin' | 'member';
-  createdAt: Date;
 }
 
 /** In the order in which they came. */
 export function listMembers(db: Queryable, organizationId: string, offset: number, limit: number): Promise<Member[]> {
   return db.query<Member>(
     `select m.user_id as "userId", u.name, u.email, s.attributes #>> '{name,givenName}' as "givenName",
-            s.attributes #>> '{name,familyName}' as "familyName", m.role, m.created_at as "createdAt"
+            s.attributes #>> '{name,familyName}' as "familyName", m.role
        from members m join users u on u.id = m.user_id left join scim_users s on s.user_id = m.user_id
       where m.organization_id = $1 order by m.created_at, m.user_id offset $2 limit $3`,
     [organizationId, offset, limit],
