@@ -33,6 +33,19 @@ export function sleep(clock: Clock, delayMs: number): Promise<void> {
   return new Promise((resolve) => void clock.timer(delayMs, resolve));
 }
 
+/** Waits for the end of `work`, `delayMs` at most; what comes of it later is not looked at. Rejects as it does. */
+export async function waitAtMost(clock: Clock, delayMs: number, work: Promise<unknown>): Promise<void> {
+  let timer: Timer | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = clock.timer(delayMs, resolve);
+  });
+  try {
+    await Promise.race([work, late]);
+  } finally {
+    timer?.cancel();
+  }
+}
+
 /** A wait of one, which others may end early. */
 export class Pause {
   readonly #clock: Clock;

@@ -2,7 +2,7 @@
  * The response cache of one process. Look-ups that come while one is on its way share the next statement, so that they
  * hold one connection however many they are; answers are written one after the other, behind the request's back.
  */
-import type { Clock, Timer } from '../base/clock.ts';
+import { type Clock, type Timer, waitAtMost } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { Room } from '../base/room.ts';
 import type { Database } from '../storage/database.ts';
@@ -201,12 +201,6 @@ class DatabaseCache implements ResponseCache {
   async close(): Promise<void> {
     this.#closed = true;
     this.#timer.cancel();
-    if (this.#writing === undefined) return;
-    let late: Timer | undefined;
-    const patience = new Promise<void>((resolve) => {
-      late = this.#options.clock.timer(LAST_WRITES_MS, resolve);
-    });
-    await Promise.race([this.#writing, patience]);
-    late?.cancel();
+    if (this.#writing !== undefined) await waitAtMost(this.#options.clock, LAST_WRITES_MS, this.#writing);
   }
 }

@@ -4,7 +4,7 @@
  */
 import { Kysely, PostgresDialect, type PostgresPoolClient } from 'kysely';
 import pg from 'pg';
-import { type Clock, sleep } from '../base/clock.ts';
+import { type Clock, sleep, waitAtMost } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { clientConfig, describeTarget, type Target, withClient } from './connection.ts';
 import { holdProcess } from './hold.ts';
@@ -170,7 +170,7 @@ class PooledDatabase implements Database {
     this.#closing ??= holdProcess(async () => {
       this.#reach.close();
       // Statements in flight end first; one that hangs does not keep us.
-      await Promise.race([this.#pool.end(), sleep(this.#clock, CLOSE_TIMEOUT_MS)]);
+      await waitAtMost(this.#clock, CLOSE_TIMEOUT_MS, this.#pool.end());
     });
     return this.#closing;
   }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { sleep } from '../base/clock.ts';
+import { sleep, waitAtMost } from '../base/clock.ts';
 import { TestClock, until } from './clock.ts';
 
 test('timers fire in the order of their moments, those of one moment in the order they were set', () => {
@@ -71,6 +71,16 @@ test('sleep of the base follows the test clock', async () => {
   assert.equal(awake, false);
   clock.advance(1);
   await slept;
+});
+
+test('a wait of the base ends with the work or at its time, and leaves no timer', async () => {
+  const clock = new TestClock();
+  await waitAtMost(clock, 1000, Promise.resolve());
+  await assert.rejects(waitAtMost(clock, 1000, Promise.reject(new Error('failed'))), /failed/);
+  assert.equal(clock.timers, 0);
+  const never = waitAtMost(clock, 1000, new Promise(() => {}));
+  clock.advance(1000);
+  await never;
 });
 
 test('until yields the value, and names what it waited for when it gives up', async () => {

@@ -3,7 +3,7 @@
  * database cannot keep up. A process that is killed loses those of its last second; what was spent is in the journal.
  */
 import type { Caller } from '../access/index.ts';
-import type { Clock, Timer } from '../base/clock.ts';
+import { type Clock, type Timer, waitAtMost } from '../base/clock.ts';
 import type { IoLoggingSettings } from '../base/config.ts';
 import type { Log } from '../base/log.ts';
 import { Room } from '../base/room.ts';
@@ -174,12 +174,7 @@ class StoredTranscripts implements Transcripts {
 
   async close(): Promise<void> {
     this.#cleaner.cancel();
-    let late: Timer | undefined;
-    const patience = new Promise<void>((resolve) => {
-      late = this.#options.clock.timer(LAST_WRITES_MS, resolve);
-    });
-    await Promise.race([this.flush(), patience]);
-    late?.cancel();
+    await waitAtMost(this.#options.clock, LAST_WRITES_MS, this.flush());
     this.#closed = true;
     this.#timer?.cancel();
   }

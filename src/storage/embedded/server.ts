@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, fstatSync, openSync, readSync, renameSync, statSync } from 'node:fs';
 import type { Duplex } from 'node:stream';
-import { type Clock, sleep } from '../../base/clock.ts';
+import { type Clock, waitAtMost } from '../../base/clock.ts';
 import type { Account } from './account.ts';
 import type { Binaries } from './binaries.ts';
 import { clusterArgument, explainSpawn } from './cluster.ts';
@@ -118,7 +118,7 @@ export function launch(
       for (const name of [...(clean ? (['SIGINT'] as const) : []), 'SIGQUIT', 'SIGKILL'] as const) {
         if (!running()) return;
         child.kill(name);
-        await Promise.race([ended, sleep(clock, STOP_PATIENCE_S * 1000)]);
+        await waitAtMost(clock, STOP_PATIENCE_S * 1000, ended);
       }
     },
   };
