@@ -19,19 +19,14 @@ import { costOf, failureFields, keepSession, observe, responseOf } from './obser
 import { settleTokens } from './pace.ts';
 import type { InferenceParts } from './parts.ts';
 import { Race } from './race.ts';
-import { rowOf, withHits } from './record.ts';
+import { type Ending, rowOf, withHits } from './record.ts';
 import type { AcceptedRequest } from './request.ts';
 import type { Route } from './routing/index.ts';
 import type { Interruptible } from './running.ts';
 import type { Attempt, AttemptOwner, Task } from './task.ts';
 
 /** What an answered, failed or abandoned request leaves for its row. */
-interface Outcome {
-  status: number | null;
-  error: GatewayError | null;
-  cancelled: boolean;
-  metered: Metered | null;
-}
+type Outcome = Pick<Ending, 'status' | 'error' | 'cancelled' | 'metered'>;
 
 export class Call implements AttemptOwner, Interruptible {
   readonly #request: AcceptedRequest;
@@ -164,15 +159,12 @@ export class Call implements AttemptOwner, Interruptible {
       this.#unwritable(cause, attempt, metered);
       return;
     }
-    this.#settle({ status: 200, error: null, cancelled: false, metered }, attempt);
-    if (whole) {
-      for (const listener of request.listeners ?? []) listener.wrote?.(answer);
-      request.sink.reply(200, headersOf(request), answer);
-    } else {
-      this.#write(answer as string);
-      request.sink.end();
-    }
-    this.#finish();
+    this.#settle({ status: 200, error: null, cancelled: false, metered }, attempt, () => {
+      if (whole) {
+        for (const listener of request.listeners ?? []) listener.wrote?.(answer);
+        request.sink.reply(200, headersOf(request), answer);
+      } else this.#writeEnd(answer as string);
+    });
   }
 
   #answered(dispatched: Dispatched, attempt: Attempt): void {
@@ -239,26 +231,22 @@ export class Call implements AttemptOwner, Interruptible {
   /** A failure behind something visible: one error event, nothing replayed, nothing behind it. */
   #breakOff(attempt: Attempt, error: GatewayError): void {
     const metered = this.#meterBroken(attempt);
-    this.#settle({ status: this.#opened ? 200 : error.status, error, cancelled: false, metered }, attempt);
-    this.#write(attempt.take() + attempt.writer!.failure(error, this.#closing(metered)));
-    this.#request.sink.end();
-    this.#finish();
+    const text = attempt.take() + attempt.writer!.failure(error, this.#closing(metered));
+    const status = this.#opened ? 200 : error.status;
+    this.#settle({ status, error, cancelled: false, metered }, attempt, () => this.#writeEnd(text));
   }
 
   /** Nobody answered. Before the head is out it is a plain error answer, behind it an error event. */
   #giveUp(error: GatewayError, metered: Metered | null = this.#lastCost): void {
-    if (this.#opened) {
-      this.#settle({ status: 200, error, cancelled: false, metered }, undefined);
-      this.#tellInBand(error);
-    } else {
-      this.#settle({ status: error.status, error, cancelled: false, metered }, undefined);
-      answerError(this.#request, this.#task, error, this.#metadata());
-    }
-    this.#finish();
+    this.#settle({ status: this.#opened ? 200 : error.status, error, cancelled: false, metered }, undefined, () => {
+      if (this.#opened) this.#tellInBand(error);
+      else answerError(this.#request, this.#task, error, this.#metadata());
+    });
   }
 
   #tellInBand(error: GatewayError): void {
     const { sink } = this.#request;
+    if (sink.closed) return;
     const stamp = this.#current?.stamp ?? unservedStamp(this.#request);
     const metadata = this.#metadata();
     sink.write(this.#task.failureEvent(error, stamp, metadata ? { metadata } : {}));
@@ -268,16 +256,17 @@ export class Call implements AttemptOwner, Interruptible {
   /** The client is gone: the upstream is aborted at once and what it wrote is paid for (promise 5). */
   #abandoned(): void {
     if (this.#over) return;
-    this.#over = true;
-    this.#keepAlive?.cancel();
     const metered = this.#stop() ?? this.#lastCost;
     const current = this.#current;
-    if (this.#generation === undefined || current === undefined) return;
+    if (this.#generation === undefined || current === undefined) {
+      this.#close();
+      return;
+    }
     this.#responses.push(responseOf(current, current.attempt.status, this.#parts));
     observe(current, 'none', this.#firstOutputAt, this.#parts);
     this.#parts.attempted?.(current.candidate.endpoint, 'given_up');
-    this.#settle({ status: this.#opened ? 200 : null, error: null, cancelled: true, metered }, current.attempt);
-    this.#release();
+    const status = this.#opened ? 200 : null;
+    this.#settle({ status, error: null, cancelled: true, metered }, current.attempt, () => {});
   }
 
   /** The gateway ends: what the upstream wrote is paid for, and the client hears that there is no more to come. */
@@ -287,10 +276,10 @@ export class Call implements AttemptOwner, Interruptible {
     const metered = this.#stop() ?? this.#lastCost;
     const current = this.#current;
     if (this.#generation === undefined || current === undefined) {
-      this.#over = true;
+      this.#close();
       if (this.#opened) this.#tellInBand(error);
       else answerError(this.#request, this.#task, error, undefined);
-      this.#finish();
+      this.#release();
       return;
     }
     this.#responses.push(responseOf(current, current.attempt.status, this.#parts));
@@ -313,15 +302,17 @@ export class Call implements AttemptOwner, Interruptible {
     return withLosses(costOf(this.#race.of(attempt), this.#task, false), this.#race.losses);
   }
 
-  #finish(): void {
+  /** Nothing follows any more but what is to be told of the end. */
+  #close(): void {
     this.#over = true;
     this.#dispatcher.cancel();
     this.#race.stop();
     this.#keepAlive?.cancel();
-    this.#release();
   }
 
-  #settle(outcome: Outcome, attempt: Attempt | undefined): void {
+  /** @param tell the client of the end, once the row is in the journal; it may be gone by then */
+  #settle(outcome: Outcome, attempt: Attempt | undefined, tell: () => void): void {
+    this.#close();
     const current = this.#current;
     current?.ended(true);
     const startedAt = current?.startedAt ?? 0;
@@ -333,10 +324,16 @@ export class Call implements AttemptOwner, Interruptible {
       latencyMs: this.#firstOutputAt === null ? null : this.#firstOutputAt - startedAt,
       generationMs: this.#parts.clock.monotonic() - startedAt,
     });
-    this.#generation!.settle(row);
+    this.#ended = { row, said: attempt?.transcript, error: outcome.error };
     settleTokens(this.#request, row);
     this.#request.sink.entered?.(row);
-    this.#ended = { row, said: attempt?.transcript, error: outcome.error };
+    this.#generation!.settle(row, () => {
+      try {
+        tell();
+      } finally {
+        this.#release();
+      }
+    });
   }
 
   /** The request is over: whoever waits for it and whoever listens hears of it. */
@@ -348,12 +345,18 @@ export class Call implements AttemptOwner, Interruptible {
 
   // Writing.
 
+  #writeEnd(text: string): void {
+    this.#write(text);
+    if (!this.#request.sink.closed) this.#request.sink.end();
+  }
+
   #write(text: string): void {
     if (text === '') return;
     const { sink, debug, listeners } = this.#request;
-    if (!this.#opened) this.#open();
     if (listeners !== undefined) for (const listener of listeners) listener.wrote?.(text);
-    this.#keepAlive?.refresh();
+    if (sink.closed) return;
+    if (!this.#opened) this.#open();
+    if (!this.#over) this.#keepAlive?.refresh();
     if (!sink.write(debug === undefined ? text : debug.take(this.#current!.stamp) + text))
       this.#current?.attempt.pause();
   }

@@ -136,7 +136,7 @@ export class Dispatcher {
     const { asked, caller } = this.#request;
     const holding = this.#holding.hold(candidate);
     const capOutputTokens = holding === undefined ? undefined : await holding;
-    if (this.#cancelled || this.#request.sink.closed) throw new Abandoned();
+    if (!this.#stillWanted()) throw new Abandoned();
     const preparing = this.#task.prepare?.(endpoint, () => this.#signal);
     if (preparing !== undefined) await this.#unlessCancelled(preparing);
     const stamp: Stamp = {
@@ -159,11 +159,13 @@ export class Dispatcher {
     };
     let generation = open;
     if (generation === undefined) {
-      generation = this.#parts.spend.begin(
+      generation = await this.#parts.spend.begin(
         acceptedOf(this.#request, this.#task.apiType),
         intent,
         this.#holding.reservation,
+        this.#stillWanted,
       );
+      if (generation === undefined) throw new Abandoned();
       this.#begun = true;
     } else {
       generation.attempt(intent);
@@ -171,6 +173,8 @@ export class Dispatcher {
     const credential = this.#parts.credentials.choose(candidate, this.#warmSession(endpoint));
     return new Ready(this, this.#parts, this.#request, { candidate, attempt, stamp, generation, credential, intent });
   }
+
+  readonly #stillWanted = (): boolean => !this.#cancelled && !this.#request.sink.closed;
 
   get #signal(): AbortSignal {
     this.#stop ??= new AbortController();
@@ -183,7 +187,7 @@ export class Dispatcher {
     } finally {
       // Whatever it came to: nobody waits for it any more.
       // biome-ignore lint/correctness/noUnsafeFinally: an abandoned request has no other outcome.
-      if (this.#cancelled || this.#request.sink.closed) throw new Abandoned();
+      if (!this.#stillWanted()) throw new Abandoned();
     }
   }
 

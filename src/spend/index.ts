@@ -14,6 +14,7 @@ import type { Changes, Database } from '../storage/database.ts';
 import type { ActivityQuery, ActivitySum } from './activity/store.ts';
 import type { Budget, Charge, Interval, Refusal } from './budget.ts';
 import type { Accepted, Generation } from './generation.ts';
+import type { EndOfTurn } from './group-commit.ts';
 import type { JournalOptions } from './journal.ts';
 import type { LedgerLimits } from './ledger.ts';
 import type { LeaseLimits } from './waiting-line.ts';
@@ -52,6 +53,7 @@ export interface SpendOptions {
   ledger?: Partial<LedgerLimits>;
   leases?: Partial<LeaseLimits>;
   maintainMs?: number;
+  endOfTurn?: EndOfTurn;
   /** Rows of generations are kept this long at least and a month longer at most; null: for ever. */
   retentionDays?: () => number | null;
 }
@@ -85,7 +87,7 @@ export interface Reservation {
   release(): void;
 }
 
-/** One accepted request between dispatch and its row. No method awaits anything. */
+/** One accepted request between dispatch and its row. */
 export interface OpenGeneration {
   /** Before each further dispatch. Throws GatewayError 503 when the journal cannot be written: do not dispatch. */
   attempt(attempt: Attempt): void;
@@ -97,10 +99,11 @@ export interface OpenGeneration {
   /** The upstream reported usage, worth `charge` so far (this attempt and earlier ones). */
   reported(usage: Usage, charge: Charge): void;
   /**
-   * Enters the row and settles the reservation at its cost: exactly once, a second call is a bug and throws. When it
-   * returns the row is in the kernel's page cache, so call it before the answer's last byte is written.
+   * Enters the row and settles the reservation at its cost: exactly once, a second call is a bug and throws.
+   * @param written called once the row is in the kernel's page cache, at the end of this turn of the event loop at the
+   * latest: the answer's last byte is not sent before that
    */
-  settle(row: Generation): void;
+  settle(row: Generation, written?: () => void): void;
 }
 
 /** USD totals of one key, nano-dollars (wire/keys.md, `usage*` and `byok_usage*`). */
@@ -149,8 +152,17 @@ export interface Spend {
     bound: Charge,
     acceptedAt: number,
   ): Reservation | Refusal | Promise<Reservation | Refusal>;
-  /** Writes the intent. Throws GatewayError 503 (retryable) when it cannot be journalled or too much is waiting for the database. */
-  begin(accepted: Accepted, first: Attempt, reservation: Reservation): OpenGeneration;
+  /**
+   * Writes the intent, with those of all other requests of this turn of the event loop. Rejects with GatewayError 503
+   * (retryable) when it cannot be journalled or too much is waiting for the database.
+   * @param wanted asked at the end of the turn; undefined when it is not: then nothing was begun, and the reservation stands
+   */
+  begin(
+    accepted: Accepted,
+    first: Attempt,
+    reservation: Reservation,
+    wanted: () => boolean,
+  ): Promise<OpenGeneration | undefined>;
   /** The row, from memory while it is not in the database yet; undefined when unknown or not the viewer's. */
   findGeneration(id: string, viewer: Viewer): Promise<Generation | undefined>;
   /** By key id, an entry for every asked key. */

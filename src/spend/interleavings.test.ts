@@ -14,7 +14,14 @@ import { silentLog } from '../base/log.ts';
 import type { Database } from '../storage/database.ts';
 import { freshDatabase } from '../testing/database.ts';
 import { type Fault, faulty, SpendProcess, type SpendWorld } from '../testing/spend-process.ts';
-import { NOON, sampleAccepted, sampleAttempt, sampleBudget, sampleGeneration } from '../testing/spend-samples.ts';
+import {
+  begin,
+  NOON,
+  sampleAccepted,
+  sampleAttempt,
+  sampleBudget,
+  sampleGeneration,
+} from '../testing/spend-samples.ts';
 import { type Budget, type OpenGeneration, type Reservation, spendMigrations, windowStart } from './index.ts';
 import { replayJournal } from './replay.ts';
 
@@ -86,7 +93,11 @@ interface Passed {
   /** What it costs if its process dies. */
   promptNano: bigint;
   reservation: Reservation;
+  /** How far it is: held only, on its way into the journal, or running. */
+  begun: 'no' | 'at the end of this turn' | 'yes';
   open: OpenGeneration | undefined;
+  /** Its row is on its way into the journal: nobody has been told of it yet. */
+  untold: boolean;
 }
 
 class World {
@@ -131,7 +142,8 @@ class World {
   /** Lets everything end, and compares the database with the model. */
   async finish(): Promise<void> {
     for (const process of this.#processes) process.fault(undefined);
-    await Promise.allSettled([...this.#waiting.keys()]);
+    // Who was let through late begins late.
+    while (this.#waiting.size > 0) await Promise.allSettled([...this.#waiting.keys()]);
     while (this.#running(0)) this.#settle(0, 50n);
     for (const process of this.#processes) await process.spend.flush();
     while ((await this.#deadJournals()).length > 0) await this.#replay(0);
@@ -167,13 +179,13 @@ class World {
         since,
         promptNano: amount / 2n,
         reservation,
+        begun: 'no',
         open: undefined,
+        untold: false,
       };
       this.passed.push(passed);
       if (amount > 0n) this.#checkLimits(passed, since);
-      if (!begins) return;
-      const attempt = sampleAttempt({ promptNano: passed.promptNano, outputPrice: 0n });
-      passed.open = process.spend.begin(sampleAccepted(id, { createdAt: acceptedAt }), attempt, reservation);
+      if (begins) this.#watch(process, this.#begin(passed, acceptedAt));
     };
     const answer = process.spend.reserve(budgets, bound, acceptedAt);
     if (!(answer instanceof Promise)) {
@@ -186,6 +198,18 @@ class World {
         if (!late.refused && !this.#dead.has(process)) letThrough(late);
       }),
     );
+  }
+
+  async #begin(passed: Passed, createdAt: number): Promise<void> {
+    passed.begun = 'at the end of this turn';
+    const attempt = sampleAttempt({ promptNano: passed.promptNano, outputPrice: 0n });
+    passed.open = await begin(
+      passed.process.spend,
+      sampleAccepted(passed.id, { createdAt }),
+      passed.reservation,
+      attempt,
+    );
+    passed.begun = 'yes';
   }
 
   /** A database that is down refuses with 503, which is no failure here; anything else is. */
@@ -213,7 +237,10 @@ class World {
   }
 
   #running(which: number): Passed | undefined {
-    const running = this.passed.filter((passed) => passed.cost === undefined && !this.#dead.has(passed.process));
+    const running = this.passed.filter(
+      ({ cost, process, begun }) =>
+        cost === undefined && !this.#dead.has(process) && begun !== 'at the end of this turn',
+    );
     return running[which % Math.max(running.length, 1)];
   }
 
@@ -225,7 +252,10 @@ class World {
     if (open === undefined) reservation.release();
     else {
       const accepted = sampleAccepted(passed.id, { createdAt: passed.day + 43_200_000 });
-      open.settle(sampleGeneration(accepted, { costNano: passed.cost }));
+      passed.untold = true;
+      open.settle(sampleGeneration(accepted, { costNano: passed.cost }), () => {
+        passed.untold = false;
+      });
     }
   }
 
@@ -246,6 +276,8 @@ class World {
     const process = this.#processes[at]!;
     this.#dead.add(process);
     await process.kill();
+    // Of what was to be written at the end of the turn nothing is: the client of a row has heard nothing of it.
+    for (const passed of this.passed) if (passed.process === process && passed.untold) passed.cost = undefined;
     // What waited in it is never answered.
     for (const [waiting, owner] of this.#waiting) if (owner === process) this.#waiting.delete(waiting);
     this.#processes[at] = await SpendProcess.start(this.#place);

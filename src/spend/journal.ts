@@ -57,7 +57,7 @@ export class Journal {
   readonly directory: string;
   /** Bytes in all segments that still exist. */
   bytes = 0;
-  /** Where the last record that was appended begins in the current segment. */
+  /** Where the last write begins in the current segment. */
   lastStart = 0;
   /** By number, oldest first; the last one is written to. */
   readonly segments = new Map<number, Segment>();
@@ -107,9 +107,14 @@ export class Journal {
    * Appends a record that nothing may be dispatched without. Throws GatewayError 503 (retryable) when it is not written.
    */
   append(kind: RecordKind, json: string): Segment {
+    return this.appendLines(frame(kind, json), 1);
+  }
+
+  /** The same for several framed records in one write, with `uses` uses of the segment: all of them or none. */
+  appendLines(lines: string, uses: number): Segment {
     this.recover();
     try {
-      return this.#write(frame(kind, json));
+      return this.#write(lines, uses);
     } catch (cause) {
       this.#failed(cause as Error);
       throw unavailable(cause);
@@ -118,16 +123,14 @@ export class Journal {
 
   /** Appends a record of something that has already happened, out of the ballast if need be; undefined when impossible. */
   appendAnyway(kind: RecordKind, json: string): Segment | undefined {
-    return this.appendLines(frame(kind, json), 1);
+    return this.appendLinesAnyway(frame(kind, json), 1);
   }
 
-  /** Several framed records in one write, with `uses` uses of the segment; undefined when impossible. */
-  appendLines(lines: string, uses: number): Segment | undefined {
+  /** The same for several framed records in one write, with `uses` uses of the segment. */
+  appendLinesAnyway(lines: string, uses: number): Segment | undefined {
     for (;;) {
       try {
-        const segment = this.#write(lines);
-        segment.uses += uses - 1;
-        return segment;
+        return this.#write(lines, uses);
       } catch (cause) {
         this.#failed(cause as Error);
         if (!this.#dropBallast()) return undefined;
@@ -188,7 +191,7 @@ export class Journal {
     this.#dropBallast();
   }
 
-  #write(lines: string): Segment {
+  #write(lines: string, uses: number): Segment {
     if (this.#closed) throw new Error('the journal is closed');
     let bytes: Uint8Array = this.#scratch;
     let length: number;
@@ -206,7 +209,7 @@ export class Journal {
     }
     this.lastStart = segment.end;
     segment.end += length;
-    segment.uses += 1;
+    segment.uses += uses;
     this.bytes += length;
     this.#unsynced.add(segment);
     this.wake();

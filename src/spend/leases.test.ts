@@ -6,7 +6,14 @@ import { after, type TestContext, test } from 'node:test';
 import { generationId } from '../base/ids.ts';
 import { freshDatabase } from '../testing/database.ts';
 import { SpendProcess, type SpendWorld } from '../testing/spend-process.ts';
-import { NOON, sampleAccepted, sampleAttempt, sampleBudget, sampleGeneration } from '../testing/spend-samples.ts';
+import {
+  begin,
+  NOON,
+  sampleAccepted,
+  sampleAttempt,
+  sampleBudget,
+  sampleGeneration,
+} from '../testing/spend-samples.ts';
 import { type Budget, type Refusal, type Reservation, type Spend, spendMigrations } from './index.ts';
 
 const folders: string[] = [];
@@ -39,7 +46,7 @@ async function request(spend: Spend, budgets: Budget[], bound: bigint, cost: big
   const reservation = await spend.reserve(budgets, { creditNano: bound, byokNano: 0n }, NOON);
   if (reservation.refused) return false;
   const accepted = sampleAccepted(generationId(NOON));
-  const open = spend.begin(accepted, sampleAttempt(), reservation);
+  const open = await begin(spend, accepted, reservation);
   await new Promise((resolve) => setImmediate(resolve));
   open.settle(sampleGeneration(accepted, { costNano: cost }));
   return true;
@@ -182,7 +189,7 @@ test('a lease that a killed process holds counts as spent until its journal was 
   const budgets = [sampleBudget(DOLLAR)];
   const held = (await a.spend.reserve(budgets, { creditNano: 60n * CENT, byokNano: 0n }, NOON)) as Reservation;
   const accepted = sampleAccepted(generationId(NOON));
-  a.spend.begin(accepted, sampleAttempt({ promptNano: 3n * CENT }), held);
+  await begin(a.spend, accepted, held, sampleAttempt({ promptNano: 3n * CENT }));
   await a.kill();
   const ask = () => b!.spend.reserve(budgets, { creditNano: 97n * CENT, byokNano: 0n }, NOON);
   assert.ok((await ask()).refused);

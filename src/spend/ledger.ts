@@ -7,6 +7,7 @@ import type { Clock, Timer } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import type { Database } from '../storage/database.ts';
+import type { GroupCommit } from './group-commit.ts';
 import type { Journal, Segment } from './journal.ts';
 import type { Leases } from './leases.ts';
 import { addMonths, isMonthMissing } from './months/store.ts';
@@ -36,6 +37,7 @@ export interface LedgerParts {
   database: Database;
   processId: string;
   journal: Journal;
+  commits: GroupCommit;
   leases: Leases;
   clock: Clock;
   log: Log;
@@ -90,20 +92,39 @@ export class Ledger {
     });
   }
 
-  settle(entry: Entry): void {
-    const { journal, limits } = this.#parts;
-    const segment = journal.appendAnyway('S', encodeSettled(entry));
-    if (segment !== undefined && (this.#spilled !== undefined || this.#queue.length >= limits.memoryRows)) {
-      this.#spilled ??= { segment: segment.number, offset: journal.lastStart };
-    } else {
-      this.#queue.push({ id: entry.id, row: entry.row, taken: entry.taken, segment });
+  /** @param written called once the row is journalled, at the end of this turn of the event loop at the latest */
+  settle(entry: Entry, written: () => void): void {
+    if (this.#spilled !== undefined || this.#queue.length >= this.#parts.limits.memoryRows) {
+      this.#spill(entry);
+      written();
+      return;
     }
+    this.#parts.commits.settled(encodeSettled(entry), (segment) => {
+      this.#keep(entry, segment);
+      written();
+    });
+  }
+
+  #keep({ id, row, taken }: Entry, segment: Segment | undefined): void {
+    const { limits } = this.#parts;
+    this.#queue.push({ id, row, taken, segment });
     if (this.#queue.length === limits.batchRows) this.#schedule(0);
     else if (this.#timer === undefined) this.#schedule(limits.flushMs);
   }
 
+  /** From here on rows are read back from the journal, so this one must stand behind all that memory holds. */
+  #spill(entry: Entry): void {
+    const { commits, journal } = this.#parts;
+    commits.commit();
+    const segment = journal.appendAnyway('S', encodeSettled(entry));
+    if (segment === undefined) this.#keep(entry, undefined);
+    else this.#spilled ??= { segment: segment.number, offset: journal.lastStart };
+    if (this.#timer === undefined) this.#schedule(this.#parts.limits.flushMs);
+  }
+
   /** JSON of a row that is not in the database yet, if it is in memory. */
   waitingRow(id: string): string | undefined {
+    this.#parts.commits.commit();
     // Asked for rarely, entered with every request: a search costs less than an index.
     return this.#queue.find((pending) => pending.id === id)?.row;
   }
@@ -117,6 +138,7 @@ export class Ledger {
 
   /** Enters everything that was settled before the call; false when the database could not take it. */
   async flush(): Promise<boolean> {
+    this.#parts.commits.commit();
     while (!this.empty) {
       if (!(await this.#run())) return false;
     }

@@ -13,7 +13,7 @@ import type { Database } from '../storage/database.ts';
 import { until } from '../testing/clock.ts';
 import { freshDatabase } from '../testing/database.ts';
 import { faulty, SpendProcess } from '../testing/spend-process.ts';
-import { NOON, sampleAccepted, sampleAttempt, sampleGeneration } from '../testing/spend-samples.ts';
+import { begin, enter, NOON, sampleAccepted, sampleAttempt, sampleGeneration } from '../testing/spend-samples.ts';
 import { type Generation, type Reservation, spendMigrations } from './index.ts';
 import { Journal } from './journal.ts';
 import { decodeRow, encodeAttempt, encodeIntent, encodeProgress, encodeRow, encodeSettled } from './record.ts';
@@ -181,21 +181,21 @@ test('rows wait in the journal while the database is down, bounded in memory, an
   const options = { ledger: { memoryRows: 20, flushMs: 10 }, journal: { segmentBytes: 20_000, ballastBytes: 1 } };
   const process = await SpendProcess.start({ database, target, dataDir: folder(), now: () => NOON, options });
   const { spend } = process;
-  const enter = (count: number) => {
+  const enterMany = async (count: number) => {
     for (let n = 0; n < count; n++) {
       const accepted = sampleAccepted(`gen-${entered++}`);
       const reservation = spend.reserve([], { creditNano: 0n, byokNano: 0n }, NOON) as Reservation;
-      spend.begin(accepted, sampleAttempt(), reservation).settle(sampleGeneration(accepted));
+      await enter(spend, accepted, reservation);
     }
   };
   let entered = 0;
   process.fault('down');
-  enter(200);
+  await enterMany(200);
   await spend.flush();
-  enter(100);
+  await enterMany(100);
   process.fault(undefined);
   await spend.flush();
-  enter(100);
+  await enterMany(100);
   await spend.flush();
   const { rows, cost, spent } = await totals(database);
   assert.equal(rows, 400);
@@ -209,22 +209,20 @@ test('past the bound of the journal nothing new is accepted, and it is again whe
   const process = await SpendProcess.start({ database, target, dataDir: folder(), now: () => NOON, options });
   const { spend } = process;
   let entered = 0;
-  const enter = () => {
+  const enterOne = async () => {
     const accepted = sampleAccepted(`gen-${entered}`);
     const reservation = spend.reserve([], { creditNano: 0n, byokNano: 0n }, NOON) as Reservation;
-    spend.begin(accepted, sampleAttempt(), reservation).settle(sampleGeneration(accepted));
+    await enter(spend, accepted, reservation);
     entered += 1;
   };
   process.fault('down');
-  assert.throws(
-    () => {
-      for (;;) enter();
-    },
-    { status: 503 },
-  );
+  const endless = async () => {
+    for (;;) await enterOne();
+  };
+  await assert.rejects(endless, { status: 503 });
   process.fault(undefined);
   await spend.flush();
-  enter();
+  await enterOne();
   await spend.flush();
   assert.equal((await totals(database)).rows, entered);
   await process.close();
@@ -237,7 +235,7 @@ test('closing while the database is down keeps the journal, and its replay enter
   const accepted = sampleAccepted('gen-waiting');
   const reservation = process.spend.reserve([], { creditNano: 0n, byokNano: 0n }, NOON) as Reservation;
   process.fault('down');
-  process.spend.begin(accepted, sampleAttempt(), reservation).settle(sampleGeneration(accepted));
+  await enter(process.spend, accepted, reservation);
   await process.spend.close();
   await process.kill();
   const directory = join(dataDir, 'journal', process.processId);
@@ -252,7 +250,7 @@ test('a stream that is open when the process is killed is entered as far as it w
   const process = await SpendProcess.start({ database, target, dataDir, now: () => NOON });
   const accepted = sampleAccepted('gen-open');
   const reservation = process.spend.reserve([], { creditNano: 0n, byokNano: 0n }, NOON) as Reservation;
-  const open = process.spend.begin(accepted, sampleAttempt(), reservation);
+  const open = await begin(process.spend, accepted, reservation);
   const directory = join(dataDir, 'journal', process.processId);
   const segment = join(directory, '00000001.log');
   const told = () => readFileSync(segment, 'utf8').split('\nP').length - 1;

@@ -10,10 +10,11 @@ import { openChanges } from '../storage/changes.ts';
 import type { Database } from '../storage/database.ts';
 import { freshDatabase } from '../testing/database.ts';
 import {
+  begin,
+  enter,
   NOON,
   SAMPLE_USAGE,
   sampleAccepted,
-  sampleAttempt,
   sampleBudget,
   sampleGeneration,
 } from '../testing/spend-samples.ts';
@@ -66,8 +67,7 @@ test('a settled generation is found at once and unchanged after it was flushed',
     error: { type: 'server', message: 'x' },
     media: { promptMedia: 2 },
   });
-  const open = spend.begin(accepted, sampleAttempt(), unlimited(spend));
-  open.settle(row);
+  await enter(spend, accepted, unlimited(spend), row);
   const stored = { ...row, metadata: { team: 'a\ufffdb \ufffd ü' } };
   assert.deepEqual(await spend.findGeneration(row.id, { organizationId: 'org-1' }), stored);
   await spend.flush();
@@ -79,7 +79,7 @@ test('a generation is seen by its key, its workspace and its organization only',
   const accepted = sampleAccepted(generationId(NOON));
   for (const flushed of [false, true]) {
     if (flushed) await spend.flush();
-    else spend.begin(accepted, sampleAttempt(), unlimited(spend)).settle(sampleGeneration(accepted));
+    else await enter(spend, accepted, unlimited(spend));
     const sees = async (viewer: Parameters<Spend['findGeneration']>[1]) =>
       (await spend.findGeneration(accepted.id, viewer)) !== undefined;
     assert.equal(await sees({ organizationId: 'org-1', keyId: 'key-1' }), true);
@@ -102,7 +102,7 @@ test('usage of a key counts in the windows of acceptance, with own-key spend apa
   ] as const) {
     const accepted = sampleAccepted(generationId(at), { createdAt: at });
     const row = sampleGeneration(accepted, { costNano: cost, byokNano: 2n * cost });
-    spend.begin(accepted, sampleAttempt(), unlimited(spend)).settle(row);
+    await enter(spend, accepted, unlimited(spend), row);
   }
   await spend.flush();
   const usage = await spend.usageOf(['key-1', 'key-2']);
@@ -116,7 +116,7 @@ test('usage of a key counts in the windows of acceptance, with own-key spend apa
 test('settling twice is a bug that throws, and enters one row', async (t) => {
   const { spend, database } = await start(t);
   const accepted = sampleAccepted(generationId(NOON));
-  const open = spend.begin(accepted, sampleAttempt(), unlimited(spend));
+  const open = await begin(spend, accepted, unlimited(spend));
   open.settle(sampleGeneration(accepted));
   assert.throws(() => open.settle(sampleGeneration(accepted)), /twice/);
   await spend.flush();
@@ -129,7 +129,7 @@ test('closing leaves no journal and no lease behind', async (t) => {
   const reservation = await spend.reserve([budget], { creditNano: 2_000n, byokNano: 0n }, NOON);
   assert.ok(!reservation.refused);
   const accepted = sampleAccepted(generationId(NOON));
-  spend.begin(accepted, sampleAttempt(), reservation).settle(sampleGeneration(accepted));
+  await enter(spend, accepted, reservation);
   await spend.close();
   assert.deepEqual(readdirSync(join(dataDir, 'journal')), []);
   assert.deepEqual(await database.query('SELECT * FROM spend_leases'), []);
@@ -146,7 +146,7 @@ test('a budget holds what may be spent, gives back what was not, and a refusal s
   const first = await spend.reserve(budgets, bound(9_000n), NOON);
   assert.ok(!first.refused);
   const accepted = sampleAccepted(generationId(NOON));
-  spend.begin(accepted, sampleAttempt(), first).settle(sampleGeneration(accepted, { costNano: 4_000n }));
+  await enter(spend, accepted, first, sampleGeneration(accepted, { costNano: 4_000n }));
   const refused = await spend.reserve(budgets, bound(6_001n), NOON);
   assert.ok(refused.refused);
   assert.equal(refused.budget, budgets[0]);

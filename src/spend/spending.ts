@@ -13,6 +13,7 @@ import { type ActivityQuery, type ActivitySum, sumActivity } from './activity/st
 import type { Budget, Charge, Refusal } from './budget.ts';
 import { sumLateRows } from './days/store.ts';
 import type { Accepted, Generation } from './generation.ts';
+import { GroupCommit } from './group-commit.ts';
 import type {
   Attempt,
   Backlog,
@@ -67,6 +68,8 @@ class Spending implements Spend {
   readonly ledger: Ledger;
   open = 0;
 
+  readonly #commits: GroupCommit;
+
   readonly #database: Database;
   readonly #changes: Changes;
   readonly #clock: Clock;
@@ -103,11 +106,13 @@ class Spending implements Spend {
       },
       ...options.journal,
     });
+    this.#commits = new GroupCommit(this.journal, log, options.endOfTurn ?? setImmediate);
     this.#leases = new Leases(this.#desk(), clock, { ...LEASE_LIMITS, ...options.leases });
     this.ledger = new Ledger({
       database,
       processId,
       journal: this.journal,
+      commits: this.#commits,
       leases: this.#leases,
       clock,
       log,
@@ -127,7 +132,12 @@ class Spending implements Spend {
     return this.#leases.reserve(budgets, bound, acceptedAt);
   }
 
-  begin(accepted: Accepted, first: Attempt, reservation: Reservation): OpenGeneration {
+  async begin(
+    accepted: Accepted,
+    first: Attempt,
+    reservation: Reservation,
+    wanted: () => boolean,
+  ): Promise<OpenGeneration | undefined> {
     const held = reservation as HeldReservation;
     this.ledger.checkRoom();
     const intent = {
@@ -139,7 +149,8 @@ class Spending implements Spend {
         includeByok: window.budget.includeByok,
       })),
     };
-    const segment = this.journal.append('I', encodeIntent(intent));
+    const segment = await this.#commits.intent(encodeIntent(intent), wanted);
+    if (segment === undefined) return undefined;
     this.open += 1;
     return new OpenRow(this, accepted.id, held, segment);
   }
@@ -238,7 +249,7 @@ class Spending implements Spend {
     if (rows.length === 0) return;
     let lines = '';
     for (const row of rows) lines += frame('P', row.progress());
-    const segment = this.journal.appendLines(lines, rows.length);
+    const segment = this.journal.appendLinesAnyway(lines, rows.length);
     if (segment === undefined) return;
     for (const row of rows) row.written(segment);
   }
@@ -322,17 +333,19 @@ class OpenRow implements OpenGeneration {
     if (!this.dirty) this.#news();
   }
 
-  settle(row: Generation): void {
+  settle(row: Generation, written: () => void = nothing): void {
     if (this.#settled) throw new Error(`generation ${this.#id} is settled twice`);
     this.#settled = true;
     this.dirty = false;
     const taken = this.#reservation.settle({ creditNano: row.costNano, byokNano: row.byokNano });
     const { journal, ledger } = this.#spending;
-    ledger.settle({ id: this.#id, row: encodeRow(row), taken });
-    journal.release(this.#intent);
-    if (this.#attempt !== undefined) journal.release(this.#attempt);
-    if (this.#progress !== undefined) journal.release(this.#progress);
-    this.#spending.open -= 1;
+    ledger.settle({ id: this.#id, row: encodeRow(row), taken }, () => {
+      journal.release(this.#intent);
+      if (this.#attempt !== undefined) journal.release(this.#attempt);
+      if (this.#progress !== undefined) journal.release(this.#progress);
+      this.#spending.open -= 1;
+      written();
+    });
   }
 
   progress(): string {
@@ -350,7 +363,7 @@ class OpenRow implements OpenGeneration {
     if (!this.#answered) {
       // At once and not with the next batch: only a request of which nothing was seen may be entered as unconfirmed.
       this.#answered = true;
-      const segment = this.#spending.journal.appendLines(frame('P', this.progress()), 1);
+      const segment = this.#spending.journal.appendAnyway('P', this.progress());
       if (segment !== undefined) this.written(segment);
       return;
     }
@@ -359,6 +372,8 @@ class OpenRow implements OpenGeneration {
     this.#spending.journal.wake();
   }
 }
+
+const nothing = () => {};
 
 function closing(): GatewayError {
   return new GatewayError('server', 'the gateway is being stopped', { status: 503, metadata: { retryable: true } });

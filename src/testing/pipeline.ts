@@ -228,11 +228,12 @@ function spendInto(rows: Generation[]): Spend {
     attempt() {},
     seen() {},
     reported() {},
-    settle(row: Generation) {
+    settle(row: Generation, written: () => void) {
       rows.push(row);
+      written();
     },
   } as unknown as OpenGeneration;
-  return { reserve: () => reservation, begin: () => generation } as unknown as Spend;
+  return { reserve: () => reservation, begin: () => Promise.resolve(generation) } as unknown as Spend;
 }
 
 const CALLER: Caller = {

@@ -48,6 +48,7 @@ export class SpendProcess {
       clock: power.clock,
       log: silentLog,
       dataDir,
+      endOfTurn: power.endOfTurn,
       ...options,
     });
     const processId = readdirSync(journals).find((name) => !before.has(name));
@@ -94,6 +95,7 @@ export class Switch {
   fault: Fault | undefined;
   readonly clock: Clock;
   readonly database: Database;
+  readonly endOfTurn: (run: () => void) => void;
   #on = true;
   readonly #timers = new Set<Timer>();
   readonly #running = new Set<Promise<unknown>>();
@@ -110,6 +112,10 @@ export class Switch {
         return timer;
       },
     };
+    this.endOfTurn = (run) =>
+      void setImmediate(() => {
+        if (this.#on) run();
+      });
     this.database = {
       kysely: database.kysely,
       get up() {

@@ -1,6 +1,6 @@
 /** Records for tests of spend. */
 import type { Usage } from '../formats/conversation/conversation.ts';
-import type { Accepted, Attempt, Budget, Generation } from '../spend/index.ts';
+import type { Accepted, Attempt, Budget, Generation, OpenGeneration, Reservation, Spend } from '../spend/index.ts';
 
 export const NOON = Date.UTC(2026, 2, 18, 12);
 
@@ -85,4 +85,31 @@ export function sampleGeneration(accepted: Accepted, change: Partial<Generation>
 
 export function sampleBudget(limitNano: bigint, change: Partial<Budget> = {}): Budget {
   return { scope: 'key', scopeId: 'key-1', interval: 'daily', limitNano, includeByok: false, ...change };
+}
+
+/** A request that is still wanted when its turn ends. */
+export async function begin(
+  spend: Spend,
+  accepted: Accepted,
+  reservation: Reservation,
+  attempt: Attempt = sampleAttempt(),
+): Promise<OpenGeneration> {
+  const open = await spend.begin(accepted, attempt, reservation, () => true);
+  if (open === undefined) throw new Error(`${accepted.id} was not begun though it was wanted`);
+  return open;
+}
+
+/** Resolves once the row is in the journal. */
+export function settle(open: OpenGeneration, row: Generation): Promise<void> {
+  return new Promise((resolve) => open.settle(row, resolve));
+}
+
+/** A request from its intent to its row. */
+export async function enter(
+  spend: Spend,
+  accepted: Accepted,
+  reservation: Reservation,
+  row: Generation = sampleGeneration(accepted),
+): Promise<void> {
+  await settle(await begin(spend, accepted, reservation), row);
 }

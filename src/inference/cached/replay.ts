@@ -6,7 +6,7 @@ import type { GatewayError } from '../../base/errors.ts';
 import type { CachedAnswer } from '../../cache/index.ts';
 import { type Renewal, renewedEvents } from '../../formats/conversation/renewal.ts';
 import type { OpenGeneration } from '../../spend/index.ts';
-import { shuttingDown } from '../answer.ts';
+import { answerError, shuttingDown } from '../answer.ts';
 import { type Ended, tellEnded } from '../listener.ts';
 import { settleTokens } from '../pace.ts';
 import type { InferenceParts } from '../parts.ts';
@@ -46,14 +46,14 @@ export class Replay implements Interruptible {
   }
 
   /** Resolves once the client has its answer, or is gone, and the row is entered. Rejects when it cannot be journalled. */
-  run(): Promise<void> {
+  async run(): Promise<void> {
     const { sink, asked, answerHeaders } = this.#request;
     const finished = new Promise<void>((resolve) => {
       this.#done = resolve;
     });
-    this.#begin();
     sink.onClose(() => this.#abandoned());
-    if (this.#over) return finished;
+    this.#generation = await this.#begin();
+    if (this.#generation === undefined) return;
     const headers = { 'x-generation-id': this.#request.id, ...answerHeaders };
     const text = this.#answer.body.toString('utf8');
     if (asked.stream) {
@@ -63,22 +63,21 @@ export class Replay implements Interruptible {
       this.#flow();
     } else {
       const body = this.#task.renew!(text, this.#renewal);
-      this.#settle(null, false);
-      sink.reply(200, headers, body);
-      this.#finish();
+      this.#settle(null, false, () => sink.reply(200, headers, body));
     }
-    return finished;
+    await finished;
   }
 
-  /** Costs nothing, but there is one row for every accepted request. */
-  #begin(): void {
+  /** Costs nothing, but there is one row for every accepted request. Undefined when nobody waits for the answer any more. */
+  #begin(): Promise<OpenGeneration | undefined> {
     const { spend } = this.#parts;
     const { model, endpointId, providerName } = this.#answer;
     const reservation = spend.reserve([], NOTHING, this.#request.startedAt);
     if (reservation instanceof Promise || reservation.refused) throw new Error('nothing was asked of any budget');
     const served = { model, endpointId, providerName, isByok: false };
     const free = { promptTokens: 0, promptNano: 0n, outputPrice: 0n, earlier: { creditNano: 0n, byokNano: 0n } };
-    this.#generation = spend.begin(acceptedOf(this.#request, this.#task.apiType), { ...served, ...free }, reservation);
+    const accepted = acceptedOf(this.#request, this.#task.apiType);
+    return spend.begin(accepted, { ...served, ...free }, reservation, () => !this.#over);
   }
 
   #flow(): void {
@@ -89,10 +88,7 @@ export class Replay implements Interruptible {
       const piece = renewedEvents(this.#text.slice(this.#at, end), renew);
       this.#at = end;
       if (end === this.#text.length) {
-        this.#settle(null, false);
-        sink.write(piece);
-        sink.end();
-        this.#finish();
+        this.#settle(null, false, () => this.#writeEnd(piece));
         return;
       }
       if (!sink.write(piece)) return;
@@ -101,15 +97,19 @@ export class Replay implements Interruptible {
 
   #abandoned(): void {
     if (this.#over) return;
-    this.#settle(null, true);
-    this.#finish();
+    if (this.#generation === undefined) this.#over = true;
+    else this.#settle(null, true, () => {});
   }
 
   interrupt(): void {
     if (this.#over) return;
     const error = shuttingDown();
-    const { id, startedAt, sink } = this.#request;
-    this.#settle(error, false);
+    const { id, startedAt } = this.#request;
+    if (this.#generation === undefined) {
+      this.#over = true;
+      answerError(this.#request, this.#task, error, undefined);
+      return;
+    }
     const stamp = {
       id,
       model: this.#answer.model,
@@ -117,9 +117,14 @@ export class Replay implements Interruptible {
       created: Math.floor(startedAt / 1000),
       usage: 'none' as const,
     };
-    sink.write(this.#task.failureEvent(error, stamp, {}));
+    this.#settle(error, false, () => this.#writeEnd(this.#task.failureEvent(error, stamp, {})));
+  }
+
+  #writeEnd(text: string): void {
+    const { sink } = this.#request;
+    if (sink.closed) return;
+    sink.write(text);
     sink.end();
-    this.#finish();
   }
 
   #finish(): void {
@@ -132,14 +137,18 @@ export class Replay implements Interruptible {
     tellEnded(listeners, { ...this.#ended, said }, this.#parts.log);
   }
 
-  #settle(error: GatewayError | null, cancelled: boolean): void {
+  /** @param tell the client, once the row is in the journal */
+  #settle(error: GatewayError | null, cancelled: boolean, tell: () => void): void {
     this.#over = true;
     const generationMs = this.#parts.clock.monotonic() - this.#startedAt;
     const row = cachedRowOf(this.#request, this.#task.apiType, this.#answer, { error, cancelled, generationMs });
-    this.#generation!.settle(row);
+    this.#ended = { row, error };
     settleTokens(this.#request, row);
     this.#request.sink.entered?.(row);
-    this.#ended = { row, error };
+    this.#generation!.settle(row, () => {
+      tell();
+      this.#finish();
+    });
   }
 }
 

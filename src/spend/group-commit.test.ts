@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict';
+import * as nodeFiles from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { systemClock } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import { silentLog } from '../base/log.ts';
+import { GroupCommit } from './group-commit.ts';
+import { Journal } from './journal.ts';
+
+const yes = () => true;
+
+interface Setting {
+  commits: GroupCommit;
+  /** Sizes of the writes that reached the file system. */
+  writes: number[];
+  /** Bytes that the disk still takes, ballast apart. */
+  disk: { room: number };
+  text(): string;
+  endTurn(): void;
+}
+
+/** A turn of the event loop ends when the test says so. */
+function setting(t: TestContext, log: Log = silentLog): Setting {
+  const directory = mkdtempSync(join(tmpdir(), 'commits-'));
+  const writes: number[] = [];
+  const disk = { room: Number.POSITIVE_INFINITY };
+  const files = {
+    ...nodeFiles,
+    writeSync(descriptor: number, bytes: Uint8Array, offset: number, length: number, position: number): number {
+      if (length > disk.room) throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
+      disk.room -= length;
+      writes.push(length);
+      return nodeFiles.writeSync(descriptor, bytes, offset, length, position);
+    },
+    unlinkSync(path: string): void {
+      nodeFiles.unlinkSync(path);
+      if (path.endsWith('ballast')) disk.room += 1_000;
+    },
+  };
+  const journal = new Journal({ directory, clock: systemClock, ballastBytes: 1_000, files });
+  t.after(async () => {
+    await journal.close(true);
+    rmSync(directory, { recursive: true, force: true });
+  });
+  writes.length = 0;
+  let ends: (() => void)[] = [];
+  const commits = new GroupCommit(journal, log, (run) => ends.push(run));
+  return {
+    commits,
+    writes,
+    disk,
+    text: () => readFileSync(join(directory, '00000001.log'), 'utf8'),
+    endTurn() {
+      const now = ends;
+      ends = [];
+      for (const run of now) run();
+    },
+  };
+}
+
+test('what one turn has to say goes into the journal in one write, before anybody goes on', async (t) => {
+  const { commits, writes, text, endTurn } = setting(t);
+  const told: string[] = [];
+  const note = (name: string, json: string) => told.push(`${name} ${text().includes(json)}`);
+  const intents = ['["a"]', '["b"]'].map((json) => commits.intent(json, yes).then(() => note('begun', json)));
+  commits.settled('["c"]', () => note('settled', '["c"]'));
+  commits.settled('["d"]', () => note('settled', '["d"]'));
+  assert.deepEqual([writes.length, told], [0, []]);
+  endTurn();
+  await Promise.all(intents);
+  assert.equal(writes.length, 1);
+  assert.deepEqual(told, ['settled true', 'settled true', 'begun true', 'begun true']);
+  assert.deepEqual(
+    text()
+      .split('\n')
+      .map((line) => `${line[0] ?? ''}${line.slice(10)}`),
+    ['S["c"]', 'S["d"]', 'I["a"]', 'I["b"]', ''],
+  );
+  endTurn();
+  assert.equal(writes.length, 1, 'a turn in which nothing is said writes nothing');
+});
+
+test('an intent that nobody wants any more when the turn ends is not written', async (t) => {
+  const { commits, text, endTurn } = setting(t);
+  let wanted = true;
+  const gone = commits.intent('["gone"]', () => wanted);
+  const kept = commits.intent('["kept"]', yes);
+  wanted = false;
+  endTurn();
+  assert.equal(await gone, undefined);
+  assert.equal((await kept)?.uses, 1);
+  assert.ok(text().includes('kept') && !text().includes('gone'));
+});
+
+test('on a full disk intents are refused, and rows of the same turn are written out of the ballast', async (t) => {
+  const { commits, disk, text, endTurn } = setting(t);
+  disk.room = 10;
+  const segments: unknown[] = [];
+  const refused = assert.rejects(commits.intent('["refused"]', yes), { status: 503 });
+  commits.settled('["kept"]', (segment) => segments.push(segment));
+  endTurn();
+  await refused;
+  assert.equal(segments.length, 1);
+  assert.ok(segments[0] !== undefined);
+  assert.ok(text().includes('kept') && !text().includes('refused'));
+  assert.throws(() => commits.intent('["at once"]', yes), { status: 503 });
+});
+
+test('where even the ballast does not help, what waits for a row is told so', async (t) => {
+  const { commits, disk, endTurn } = setting(t);
+  disk.room = -2_000;
+  const segments: unknown[] = [];
+  commits.settled('["lost"]', (segment) => segments.push(segment));
+  endTurn();
+  assert.deepEqual(segments, [undefined]);
+});
+
+test('an answer that cannot be sent keeps nobody else waiting, and is logged', async (t) => {
+  const logged: string[] = [];
+  const { commits, endTurn } = setting(t, { ...silentLog, error: (message) => logged.push(message) });
+  const told: string[] = [];
+  commits.settled('["a"]', () => {
+    throw new Error('a bug');
+  });
+  commits.settled('["b"]', () => told.push('b'));
+  const begun = commits.intent('["c"]', yes);
+  endTurn();
+  assert.ok(await begun);
+  assert.deepEqual([told, logged], [['b'], ['what follows a settled record failed']]);
+});
+
+test('what is said while a turn ends goes into the next one', async (t) => {
+  const { commits, text, endTurn } = setting(t);
+  commits.settled('["first"]', () => commits.settled('["second"]', () => {}));
+  endTurn();
+  assert.ok(text().includes('first') && !text().includes('second'));
+  endTurn();
+  assert.ok(text().includes('second'));
+});
+
+test('a commit before the end of the turn leaves nothing for it', (t) => {
+  const { commits, writes, endTurn } = setting(t);
+  commits.settled('["early"]', () => {});
+  commits.commit();
+  endTurn();
+  assert.equal(writes.length, 1);
+});

@@ -1,0 +1,130 @@
+/**
+ * Group commit: what the requests of one turn of the event loop have to say to the journal goes into it in one write, at the
+ * end of the turn. The intents of all that came in it stand there before any of them is dispatched, and the rows of all that
+ * ended in it before the last byte of any of them is sent. Besides the writes this saves what changing between reading,
+ * writing and sending costs: a third of a small request.
+ */
+import type { Log } from '../base/log.ts';
+import type { Journal, Segment } from './journal.ts';
+import { frame } from './record.ts';
+
+/** Runs something once all that is ready to be read in this turn has been read. */
+export type EndOfTurn = (run: () => void) => void;
+
+interface WaitingIntent {
+  line: string;
+  /** Asked when the turn ends: nothing is written of a request whose client has gone by then. */
+  wanted: () => boolean;
+  resolve: (segment: Segment | undefined) => void;
+  reject: (error: unknown) => void;
+}
+
+interface WaitingRow {
+  line: string;
+  written: (segment: Segment | undefined) => void;
+}
+
+export class GroupCommit {
+  readonly #journal: Journal;
+  readonly #log: Log;
+  readonly #endOfTurn: EndOfTurn;
+  #intents: WaitingIntent[] = [];
+  #rows: WaitingRow[] = [];
+  #armed = false;
+
+  constructor(journal: Journal, log: Log, endOfTurn: EndOfTurn) {
+    this.#journal = journal;
+    this.#log = log;
+    this.#endOfTurn = endOfTurn;
+  }
+
+  /**
+   * Resolves at the end of the turn, when the intent is in the kernel's page cache; nothing else runs between that and
+   * what waits for it. Undefined when it was not wanted any more, and then it is not written. Rejects with GatewayError 503
+   * (retryable) when it cannot be.
+   */
+  intent(json: string, wanted: () => boolean): Promise<Segment | undefined> {
+    this.#journal.recover();
+    return new Promise((resolve, reject) => {
+      this.#intents.push({ line: frame('I', json), wanted, resolve, reject });
+      this.#arm();
+    });
+  }
+
+  /**
+   * A settled record. `written` is called at the end of the turn, when it is in the kernel's page cache; without a segment
+   * where it cannot be written.
+   */
+  settled(json: string, written: (segment: Segment | undefined) => void): void {
+    this.#rows.push({ line: frame('S', json), written });
+    this.#arm();
+  }
+
+  /** Ends the turn now. */
+  commit(): void {
+    this.#armed = false;
+    const rows = this.#rows;
+    const intents = this.#takeIntents();
+    this.#rows = [];
+    const { segment, refusal } = this.#write(rows, intents);
+    // Answers first: their clients have waited for longer.
+    for (const row of rows) this.#tell(row, segment);
+    for (const intent of intents) {
+      if (refusal === undefined) intent.resolve(segment);
+      else intent.reject(refusal);
+    }
+  }
+
+  /** Those that are still wanted. */
+  #takeIntents(): WaitingIntent[] {
+    const intents: WaitingIntent[] = [];
+    for (const intent of this.#intents) {
+      if (intent.wanted()) intents.push(intent);
+      else intent.resolve(undefined);
+    }
+    this.#intents = [];
+    return intents;
+  }
+
+  #write(rows: readonly WaitingRow[], intents: readonly WaitingIntent[]): { segment?: Segment; refusal?: unknown } {
+    const settled = linesOf(rows);
+    if (intents.length === 0) {
+      if (rows.length === 0) return {};
+      return written(this.#journal.appendLinesAnyway(settled, rows.length));
+    }
+    try {
+      return { segment: this.#journal.appendLines(settled + linesOf(intents), rows.length + intents.length) };
+    } catch (refusal) {
+      // What is settled has happened, so it is written where an intent may not be.
+      if (rows.length === 0) return { refusal };
+      return { ...written(this.#journal.appendLinesAnyway(settled, rows.length)), refusal };
+    }
+  }
+
+  #tell(row: WaitingRow, segment: Segment | undefined): void {
+    try {
+      row.written(segment);
+    } catch (cause) {
+      // One answer that cannot be sent must not keep the others.
+      this.#log.error('what follows a settled record failed', { cause });
+    }
+  }
+
+  #arm(): void {
+    if (this.#armed) return;
+    this.#armed = true;
+    this.#endOfTurn(() => {
+      if (this.#armed) this.commit();
+    });
+  }
+}
+
+function linesOf(records: readonly { line: string }[]): string {
+  let lines = '';
+  for (const { line } of records) lines += line;
+  return lines;
+}
+
+function written(segment: Segment | undefined): { segment?: Segment } {
+  return segment === undefined ? {} : { segment };
+}
