@@ -1,6 +1,7 @@
 /** What orchestrators ask: is the process alive, and does it serve. */
 import { Type } from 'typebox';
 import { GatewayError } from './base/errors.ts';
+import { ok } from './http/contract.ts';
 import type { Operation } from './http/operation.ts';
 
 export interface Readiness {
@@ -20,7 +21,7 @@ export function healthOperations<C>(readiness: Readiness): Operation<C>[] {
       summary: 'The process lives',
       tag: 'Health',
       access: 'none',
-      replies: { 200: { description: 'Always, while it lives', schema: Status } },
+      replies: ok('Always, while it lives', Status),
       handle: (exchange) => exchange.reply(200, { status: 'ok' }),
     },
     {
@@ -31,7 +32,7 @@ export function healthOperations<C>(readiness: Readiness): Operation<C>[] {
       summary: 'The process serves requests',
       tag: 'Health',
       access: 'none',
-      replies: { 200: { description: 'It serves; 503 while it starts or drains', schema: Status } },
+      replies: ok('It serves; 503 while it starts or drains', Status),
       handle(exchange) {
         if (!readiness.ready)
           throw new GatewayError('server', 'starting or draining', { status: 503, retryAfterSeconds: 1 });

@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { Type } from 'typebox';
 import { GatewayError } from '../base/errors.ts';
 import { messages } from '../formats/index.ts';
+import { ok } from '../http/contract.ts';
 import type { ErrorContext, Exchange, Operation } from '../http/operation.ts';
 import type { Catalog, Endpoint, Model } from './catalog.ts';
 import { feedOf } from './feed.ts';
@@ -56,7 +57,7 @@ export function catalogOperations<C>(parts: CatalogOperationParts<C>): Operation
       summary: 'Endpoints that keep nothing of a request, and that are left for the caller',
       tag: TAG,
       access: 'any',
-      replies: { 200: { description: 'The endpoints', schema: schema.EndpointListSchema } },
+      replies: ok('The endpoints', schema.EndpointListSchema),
       handle(exchange) {
         const data = parts
           .catalog()
@@ -75,7 +76,7 @@ export function catalogOperations<C>(parts: CatalogOperationParts<C>): Operation
       summary: 'The configured providers',
       tag: TAG,
       access: 'any',
-      replies: { 200: { description: 'The providers', schema: schema.ProviderListSchema } },
+      replies: ok('The providers', schema.ProviderListSchema),
       handle: (exchange) => exchange.reply(200, viewProviders(parts.catalog().providers)),
     },
   ];
@@ -116,7 +117,7 @@ function listOperations<C>(parts: CatalogOperationParts<C>): Operation<C>[] {
       tag: TAG,
       access: 'any',
       query: CountQuerySchema,
-      replies: { 200: { description: 'The number', schema: schema.ModelsCountSchema } },
+      replies: ok('The number', schema.ModelsCountSchema),
       handle(exchange) {
         const rows = rowsOf(exchange, parts.catalog(), exchange.query as ListModelsQuery);
         exchange.reply(200, { data: { count: rows.length } });
@@ -130,7 +131,7 @@ function listOperations<C>(parts: CatalogOperationParts<C>): Operation<C>[] {
       tag: TAG,
       access: 'any',
       query: UserModelsQuerySchema,
-      replies: { 200: { description: 'One page', schema: schema.ModelListSchema } },
+      replies: ok('One page', schema.ModelListSchema),
       handle(exchange) {
         const query = exchange.query as ListModelsQuery;
         const rows = rowsOf(exchange, permitted(parts, exchange.caller), query);
@@ -145,7 +146,7 @@ function listOperations<C>(parts: CatalogOperationParts<C>): Operation<C>[] {
       tag: TAG,
       access: 'any',
       query: PageQuerySchema,
-      replies: { 200: { description: 'One page', schema: schema.ModelListSchema } },
+      replies: ok('One page', schema.ModelListSchema),
       handle(exchange) {
         const query = exchange.query as ListModelsQuery;
         const rows = rowsOf(exchange, parts.catalog(), { output_modalities: 'embeddings' });
@@ -165,7 +166,7 @@ function modelOperations<C>(parts: CatalogOperationParts<C>): Operation<C>[] {
       tag: TAG,
       access: 'any',
       params: schema.ModelParamsSchema,
-      replies: { 200: { description: 'The model', schema: schema.ModelResponseSchema } },
+      replies: ok('The model', schema.ModelResponseSchema),
       handle: (exchange) => exchange.reply(200, { data: viewRow(rowOf(parts.catalog(), namedIn(exchange))) }),
     },
     {
@@ -197,7 +198,7 @@ function modelOperations<C>(parts: CatalogOperationParts<C>): Operation<C>[] {
       tag: TAG,
       access: 'any',
       params: schema.ModelParamsSchema,
-      replies: { 200: { description: 'The model and its endpoints', schema: schema.ModelEndpointsSchema } },
+      replies: ok('The model and its endpoints', schema.ModelEndpointsSchema),
       handle(exchange) {
         const { model } = rowOf(parts.catalog(), namedIn(exchange));
         exchange.reply(200, viewEndpoints(model, parts.statistics?.()));

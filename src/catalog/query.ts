@@ -5,6 +5,7 @@
 import { type Static, Type } from 'typebox';
 import { invalidField } from '../base/errors.ts';
 import type { Price } from '../base/money.ts';
+import { closed } from '../http/contract.ts';
 import type { Catalog, Endpoint, LatestModel, Model } from './catalog.ts';
 import type { ModelListView, ModelView } from './schema.ts';
 import type { EndpointStatistics } from './statistics/index.ts';
@@ -88,17 +89,14 @@ export const ListModelsQuerySchema = Type.Object(
     ),
     beta: Type.Optional(Type.Boolean({ description: 'Sent by SDKs, without effect' })),
   },
-  { additionalProperties: false },
+  closed,
 );
 
-export const UserModelsQuerySchema = Type.Object(
-  { offset: OFFSET, limit: LIMIT, output_modalities: OUTPUT },
-  { additionalProperties: false },
-);
+export const UserModelsQuerySchema = Type.Object({ offset: OFFSET, limit: LIMIT, output_modalities: OUTPUT }, closed);
 
-export const PageQuerySchema = Type.Object({ offset: OFFSET, limit: LIMIT }, { additionalProperties: false });
+export const PageQuerySchema = Type.Object({ offset: OFFSET, limit: LIMIT }, closed);
 
-export const CountQuerySchema = Type.Object({ output_modalities: OUTPUT }, { additionalProperties: false });
+export const CountQuerySchema = Type.Object({ output_modalities: OUTPUT }, closed);
 
 export type ListModelsQuery = Static<typeof ListModelsQuerySchema>;
 

@@ -15,6 +15,7 @@ import {
 import { chat, messages } from '../formats/index.ts';
 import type { WholeBody } from '../formats/single/index.ts';
 import { policyOf } from '../guardrails/index.ts';
+import { ok } from '../http/contract.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import type { Generation } from '../spend/index.ts';
 import { countTokens } from './count-tokens.ts';
@@ -50,7 +51,7 @@ export function companionOperations(
       tag: 'Inference',
       access: 'inference',
       body: { schema: completionSchema, maxBytes: limits.inferenceBodyBytes },
-      replies: { 200: { description: 'The text, or an event stream when `stream` is true', schema: CompletionReply } },
+      replies: ok('The text, or an event stream when `stream` is true', CompletionReply),
       handle(exchange) {
         if (goesNative(exchange.document!, exchange.caller!, parts)) return complete(exchange);
         const { body, shape } = chatRequestOf(exchange.document!.exact);

@@ -12,6 +12,7 @@ import { ImageReply, image } from '../formats/image/index.ts';
 import { chat, messages, responses } from '../formats/index.ts';
 import { RerankReply, rerank } from '../formats/rerank/index.ts';
 import type { SingleForm } from '../formats/single/index.ts';
+import { ok } from '../http/contract.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import { encodeGeneration } from '../spend/index.ts';
 import { cacheWishOf } from './cached/wish.ts';
@@ -105,7 +106,7 @@ function conversation(
     tag: 'Inference',
     access: 'inference',
     body: { schema: format.schema, maxBytes: limits.inferenceBodyBytes },
-    replies: { 200: { description: 'The answer, or an event stream when `stream` is true', schema: reply } },
+    replies: ok('The answer, or an event stream when `stream` is true', reply),
     handle: (exchange) => answer(exchange, format, parts),
     encodeError: (error, { caller }) =>
       format.encodeFailure(error, { generationId: null, ...(caller && { userId: caller.organizationId }) }),
@@ -127,7 +128,7 @@ function single<Request, Answer>(
     tag: 'Inference',
     access: 'inference',
     body: { schema: form.schema, maxBytes: limits.inferenceBodyBytes },
-    replies: { 200: { description: 'The answer', schema: reply } },
+    replies: ok('The answer', reply),
     handle: (exchange) => answerSingle(exchange, form, parts),
     encodeError: (error, { caller }) =>
       form.encodeFailure(error, { generationId: null, ...(caller && { userId: caller.organizationId }) }),
@@ -256,7 +257,7 @@ function generation(parts: InferenceParts): Operation<Caller> {
     query: Type.Object({
       id: Type.String({ minLength: 1, description: 'The id of the answer, `gen-...` or `resp_...`' }),
     }),
-    replies: { 200: { description: 'The generation', schema: GenerationReply } },
+    replies: ok('The generation', GenerationReply),
     async handle(exchange) {
       const { caller } = exchange;
       const row = await parts.spend.findGeneration((exchange.query['id'] as string).replace(/^resp_/, 'gen-'), {

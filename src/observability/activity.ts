@@ -4,6 +4,7 @@ import type { Clock } from '../base/clock.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
 import { usdFromNano } from '../base/money.ts';
 import type { Catalog } from '../catalog/index.ts';
+import { ok } from '../http/contract.ts';
 import type { Operation } from '../http/operation.ts';
 import type { ActivitySum, Spend } from '../spend/index.ts';
 import type { Database } from '../storage/database.ts';
@@ -28,7 +29,7 @@ export function activityOperation(parts: ActivityParts): Operation<Caller> {
     tag: 'Analytics',
     access: 'management',
     query: ActivityParametersSchema,
-    replies: { 200: { description: 'A row for each day, model and endpoint', schema: ActivityReplySchema } },
+    replies: ok('A row for each day, model and endpoint', ActivityReplySchema),
     async handle(exchange) {
       const query = exchange.query as ActivityParameters;
       const { organizationId } = exchange.caller;

@@ -1,5 +1,6 @@
 /** Wire schemas of GET /activity (wire/analytics.md). */
 import { type Static, Type } from 'typebox';
+import { closed } from '../http/contract.ts';
 
 export const ActivityParametersSchema = Type.Object(
   {
@@ -9,7 +10,7 @@ export const ActivityParametersSchema = Type.Object(
     group_by: Type.Optional(Type.Literal('workspace', { description: 'A row for each workspace too' })),
     workspace_id: Type.Optional(Type.String({ format: 'uuid' })),
   },
-  { additionalProperties: false },
+  closed,
 );
 
 const ActivityItemSchema = Type.Object(

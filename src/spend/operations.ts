@@ -1,5 +1,6 @@
 /** What is left to be spent: the budgets of the calling key, and the account's balance (wire/keys.md). */
 import { type Nano, usdFromNano } from '../base/money.ts';
+import { ok } from '../http/contract.ts';
 import type { Operation } from '../http/operation.ts';
 import { type Budget, MAX_LIMIT_USD, windowStart } from './budget.ts';
 import type { BudgetState, Spend } from './index.ts';
@@ -26,7 +27,7 @@ function listBudgets<C>(parts: SpendOperationParts<C>): Operation<C> {
     summary: 'Every budget that limits the calling key, with what is spent and reserved of it',
     tag: 'Budgets',
     access: 'any',
-    replies: { 200: { description: 'The account first, the key last', schema: BudgetsEnvelope } },
+    replies: ok('The account first, the key last', BudgetsEnvelope),
     async handle(exchange) {
       const states = await parts.spend().stateOf(parts.budgetsOf(exchange.caller));
       exchange.reply(200, { data: states.map(stateReply) });
@@ -61,7 +62,7 @@ function getCredits<C extends { organizationId: string }>(parts: SpendOperationP
     summary: "The account's balance and all that was ever spent of it",
     tag: 'Budgets',
     access: 'management',
-    replies: { 200: { description: 'US dollars', schema: CreditsEnvelope } },
+    replies: ok('US dollars', CreditsEnvelope),
     async handle(exchange) {
       const balanceNano = parts.balanceNano();
       const [state] = await parts.spend().stateOf([

@@ -2,8 +2,10 @@
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../access/index.ts';
 import type { Clock } from '../base/clock.ts';
-import { GatewayError, invalidField } from '../base/errors.ts';
+import { GatewayError } from '../base/errors.ts';
 import { parseJson } from '../base/json.ts';
+import { storable } from '../base/storable.ts';
+import { ok } from '../http/contract.ts';
 import type { Operation } from '../http/operation.ts';
 import type { Database } from '../storage/database.ts';
 import { FeedbackBody, FeedbackReply, GenerationContent } from './schema.ts';
@@ -33,7 +35,7 @@ function content(parts: TranscriptOperationParts): Operation<Caller> {
     query: Type.Object({
       id: Type.String({ minLength: 1, description: 'The id of the answer, `gen-...` or `resp_...`' }),
     }),
-    replies: { 200: { description: 'Input and output', schema: GenerationContent } },
+    replies: ok('Input and output', GenerationContent),
     async handle(exchange) {
       const { caller } = exchange;
       const found = await parts.transcripts.find(generationOf(exchange.query['id'] as string));
@@ -63,11 +65,11 @@ function feedback(parts: TranscriptOperationParts): Operation<Caller> {
     tag: 'Generations',
     access: 'management',
     body: { schema: FeedbackBody },
-    replies: { 200: { description: 'It is noted', schema: FeedbackReply } },
+    replies: ok('It is noted', FeedbackReply),
     async handle(exchange) {
       const { organizationId } = exchange.caller;
       const given = exchange.body as Static<typeof FeedbackBody>;
-      if (given.comment?.includes('\u0000')) throw invalidField('comment', 'must not hold the character U+0000');
+      const comment = storable('comment', given.comment ?? null);
       const generationId = generationOf(given.generation_id);
       if (!(await parts.hasGeneration(generationId, organizationId))) {
         throw new GatewayError('not_found', 'no such generation', { path: 'generation_id' });
@@ -76,7 +78,7 @@ function feedback(parts: TranscriptOperationParts): Operation<Caller> {
         generationId,
         organizationId,
         category: given.category,
-        comment: given.comment ?? null,
+        comment,
         createdAt: parts.clock.now(),
       });
       exchange.reply(200, { data: { success: true } });

@@ -1,5 +1,6 @@
 /** Wire schemas of contents and feedback (wire/generations.md). */
 import { Type } from 'typebox';
+import { closed } from '../http/contract.ts';
 
 const NullableText = Type.Union([Type.String(), Type.Null()]);
 
@@ -55,7 +56,7 @@ export const FeedbackBody = Type.Object(
     category: Type.Enum([...FEEDBACK_CATEGORIES]),
     comment: Type.Optional(Type.String({ maxLength: 1000 })),
   },
-  { additionalProperties: false },
+  closed,
 );
 
 export const FeedbackReply = Type.Object({ data: Type.Object({ success: Type.Literal(true) }) }, { $id: 'Feedback' });

@@ -1,5 +1,6 @@
 /** The operations that show the models which make pictures (wire/images.md). */
 import { GatewayError } from '../../base/errors.ts';
+import { ok } from '../../http/contract.ts';
 import type { Operation } from '../../http/operation.ts';
 import type { Catalog } from '../catalog.ts';
 import { ModelParamsSchema } from '../schema.ts';
@@ -18,7 +19,7 @@ export function imageOperations<C>(catalog: () => Catalog): Operation<C>[] {
       summary: 'Models that make pictures, and what they take',
       tag: 'Images',
       access: 'any',
-      replies: { 200: { description: 'The models', schema: ImageModelListSchema } },
+      replies: ok('The models', ImageModelListSchema),
       handle: (exchange) => exchange.reply(200, viewImageModels(catalog().models, PATH)),
     },
     {
@@ -29,7 +30,7 @@ export function imageOperations<C>(catalog: () => Catalog): Operation<C>[] {
       tag: 'Images',
       access: 'any',
       params: ModelParamsSchema,
-      replies: { 200: { description: 'The endpoints', schema: ImageEndpointsSchema } },
+      replies: ok('The endpoints', ImageEndpointsSchema),
       handle(exchange) {
         const model = catalog().find(`${exchange.params['author']}/${exchange.params['slug']}`);
         if (!model || imageEndpoints(model).length === 0) {
