@@ -34,6 +34,7 @@ import { Limiter } from './rate-limits/index.ts';
 import { endMappings, oneWriter, SyncRunner } from './scim/index.ts';
 import { sealedRows } from './sealed-rows.ts';
 import { Sealing, SealingError, Sweeper } from './sealing/index.ts';
+import { createFederation } from './sign-in/index.ts';
 import { createSpend, followBalance } from './spend/index.ts';
 import { StartError } from './start-error.ts';
 import { openChanges } from './storage/changes.ts';
@@ -108,14 +109,20 @@ export async function createApp({
     retentionDays: () => settings.retention.generationsDays,
   });
   const balance = await followBalance({ database, changes, log, configured: () => settings.account.balanceNano });
+  const egress = createEgress({ clock, settings: () => settings.egress });
+  const federation = createFederation({
+    ...{ database, changes, clock, log, sealing, egress },
+    policies: () => settings.federation,
+    callerOfKey: (hash) => access.callerOfKey(hash),
+  });
   const access = createAccess({
     ...{ database, changes, clock },
     termsOf: createTerms(database),
     guardrailsOf: guardrailsReader(database),
+    accessTokens: federation.tokens,
   });
   const limiter = new Limiter({ database, changes, clock, log });
   const transport = createTransport({ clock, log, ...outgoingOf(config) });
-  const egress = createEgress({ clock, settings: () => settings.egress });
   const scim = { database: oneWriter(database), changes, clock };
   const syncJobs = new SyncRunner({
     ...{ database, changes, egress, clock, log },
@@ -220,7 +227,7 @@ export async function createApp({
       guardrails: { database, changes, clock },
       byok: { database, changes, clock, sealing, providers: () => settings.providers },
       scim,
-      signIn: { database, changes, clock, authenticate: (headers) => access.authenticate(headers) },
+      signIn: { database, changes, clock, federation, authenticate: (headers) => access.authenticate(headers) },
       inference,
       transcripts: {
         ...{ transcripts, database, clock },

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { organizationId } from './access/index.ts';
 import { gatewayAuthor, recordOnce } from './audit/index.ts';
-import type { Config, ScimSource } from './base/config.ts';
+import type { Config, FederationPolicy, ScimSource } from './base/config.ts';
 import { usdFromNano } from './base/money.ts';
 import type { Secret } from './base/secret.ts';
 import type { Database } from './storage/database.ts';
@@ -39,6 +39,7 @@ function stateOf(config: Config): object {
     retention: config.retention,
     io_logging: config.ioLogging,
     scim_source: sourceState(config.scim.source),
+    federation: config.federation.map(policyState),
     rate_limits: config.rateLimits,
     providers: config.providers.map(({ id, kind, baseUrl, credentials, models }) => ({
       id,
@@ -52,6 +53,12 @@ function stateOf(config: Config): object {
 
 function sourceState(source: ScimSource | null): object | null {
   return source && { base_url: source.baseUrl, token_hash: hashOf(source.token) };
+}
+
+/** Given keys by their ids: the keys are public, and long. */
+function policyState({ id, issuer, audience, keys, claims, keyHash, lifetimeMs }: FederationPolicy): object {
+  const given = Array.isArray(keys) ? { key_ids: keys.map(({ kid }) => kid ?? null) } : { jwks_uri: keys };
+  return { id, issuer, audience, ...given, claims, key_hash: keyHash, lifetime_ms: lifetimeMs };
 }
 
 function hashOf(secret: Secret): string {

@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { operations } from '../src/operations.ts';
 import { wholeOf } from '../src/testing/answers.ts';
+import { accessToken, claimsAt, makeKey, sign } from './federation/issuer.ts';
 import { type GuardedKey, postWith, startGuarded } from './guardrails/guarded.ts';
 import type { Json } from './workspaces/control.ts';
 
@@ -151,4 +152,29 @@ test('a spent limit refuses every operation that costs something', async () => {
     if (name === 'countMessageTokens') assert.equal(status, 200, JSON.stringify(body));
     else assert.equal(status, 402, `${name}: ${JSON.stringify(body)}`);
   });
+});
+
+test('an access token that was exchanged is governed in every operation as its key is', async () => {
+  const { gateway, guarded, control } = scene;
+  const issued = await makeKey('one', 'ES256');
+  const { kty, crv, x, y } = issued.jwk as Record<string, string>;
+  const tokenFor = async (keyHash: string) => {
+    const rules = { audience: ['gatehouse'], claims: [{ name: 'sub', patterns: ['repo:*'] }], lifetimeMs: 60_000 };
+    const keys = [{ kty: kty!, crv: crv!, x: x!, y: y!, kid: 'one' }];
+    const policy = { id: 'ci', issuer: 'https://issuer.test', keys, keyHash, ...rules };
+    gateway.app.reload({ ...gateway.config, federation: [policy] });
+    return { token: await accessToken(gateway, await sign(issued, claimsAt(gateway.clock.now(), policy.issuer))) };
+  };
+  const filtered = await guarded({ content_filters: [{ pattern: 'forbidden-[0-9]{4}', action: 'block' }] });
+  await every(await tokenFor(filtered.hash), 'this is forbidden-1234 here', (name, { status, body }) =>
+    assert.equal(status, 403, `${name}: ${JSON.stringify(body)}`),
+  );
+  const narrowed = await guarded({ allowed_models: ['test/elsewhere'] });
+  await every(await tokenFor(narrowed.hash), 'hi', (name, { status, body }) =>
+    assert.ok([403, 404].includes(status), `${name}: ${JSON.stringify(body)}`),
+  );
+  const spent = await control.keyIn(undefined, 'spent', { limit: 0.000001 });
+  await every(await tokenFor(spent.hash), 'hi', (name, { status, body }) =>
+    assert.equal(status, name === 'countMessageTokens' ? 200 : 402, `${name}: ${JSON.stringify(body)}`),
+  );
 });

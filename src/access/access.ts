@@ -4,7 +4,7 @@ import type { Clock } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { Access as RequiredAccess } from '../http/operation.ts';
 import type { Changes, Database } from '../storage/database.ts';
-import { Authenticator } from './authenticator.ts';
+import { type AccessTokens, Authenticator } from './authenticator.ts';
 import { bootstrap, type ChosenTokens, type FirstKey } from './bootstrap.ts';
 import {
   type Caller,
@@ -27,6 +27,8 @@ export interface AccessParts {
    * who gives or takes one that of the keys, the members or the workspace.
    */
   guardrailsOf?: GuardrailsOf;
+  /** Absent: every token is a key. */
+  accessTokens?: AccessTokens;
 }
 
 export type GuardrailsOf = (keys: readonly KeyFacts[]) => Promise<ReadonlyMap<string, GuardrailTerms>>;
@@ -41,6 +43,11 @@ export interface Access {
    * (retryable) when the database that could tell is unreachable.
    */
   authenticate(headers: IncomingHttpHeaders): Caller | Promise<Caller>;
+  /**
+   * As `authenticate`, for what may act as a key without presenting it: the key with this hash, or that had it before its
+   * secret was rotated.
+   */
+  callerOfKey(hash: string): Caller | Promise<Caller>;
   /** Throws GatewayError 403 when keys of this kind may not perform an operation that requires `required`. */
   permit(caller: Caller, required: RequiredAccess): void;
   /** See `bootstrap.ts`. */
@@ -48,7 +55,7 @@ export interface Access {
 }
 
 export function createAccess(parts: AccessParts): Access {
-  const { database, changes, clock, termsOf, guardrailsOf } = parts;
+  const { database, changes, clock, termsOf, guardrailsOf, accessTokens } = parts;
   const load = async (hashes: string[]) => {
     const keys = await presentedKeys(database, hashes);
     // A management key runs nothing, so nothing is prescribed to it.
@@ -64,9 +71,10 @@ export function createAccess(parts: AccessParts): Access {
       return { ...key, caller: Object.freeze({ ...key.caller, workspace: prescribed ?? NO_TERMS, guardrails }) };
     });
   };
-  const authenticator = new Authenticator({ database, changes, clock, load });
+  const authenticator = new Authenticator({ database, changes, clock, load, accessTokens });
   return {
     authenticate: (headers) => authenticator.authenticate(headers),
+    callerOfKey: (hash) => authenticator.callerOfKey(hash),
     permit,
     bootstrap: (chosen, show) => bootstrap(parts, chosen, show),
   };

@@ -10,7 +10,7 @@ import { GatewayError } from '../base/errors.ts';
 import type { Changes, Database } from '../storage/database.ts';
 import { unavailable } from '../storage/unavailable.ts';
 import type { Caller } from './caller.ts';
-import { hashToken, presentedToken, unauthorized } from './token.ts';
+import { hashToken, isToken, mayBeJwt, presentedToken, unauthorized } from './token.ts';
 
 /** Announced with a key's hash when anything about the key changes, which its other secrets follow, or with one of those. */
 export const KEYS_TOPIC = 'access.keys';
@@ -52,6 +52,17 @@ export interface AuthenticatorParts {
   clock: Clock;
   /** The keys among `hashes` that exist. */
   load: (hashes: string[]) => Promise<KeyState[]>;
+  accessTokens?: AccessTokens | undefined;
+}
+
+/** JWTs that act as a key for a while without being a secret of it; made and verified elsewhere (`sign-in/`). */
+export interface AccessTokens {
+  /**
+   * The hash of the key that a token stands for; at once, without a promise, for one that was presented before. undefined:
+   * it is none of these, and may be a key. Throws or rejects with GatewayError: 401 for one that has ended or was altered,
+   * 503 when that cannot be told.
+   */
+  keyHashOf(token: string): string | undefined | Promise<string | undefined>;
 }
 
 interface Entry extends KeyState {
@@ -78,6 +89,7 @@ export class Authenticator {
   readonly #database: Pick<Database, 'up'>;
   readonly #clock: Clock;
   readonly #load: (hashes: string[]) => Promise<KeyState[]>;
+  readonly #accessTokens: AccessTokens | undefined;
   #asking = false;
   /** Keys that changed while the database was asked. */
   readonly #changed = new Set<string>();
@@ -86,10 +98,11 @@ export class Authenticator {
   /** Some known key is known by another secret than its own. */
   #remembersAlias = false;
 
-  constructor({ database, changes, clock, load }: AuthenticatorParts) {
+  constructor({ database, changes, clock, load, accessTokens }: AuthenticatorParts) {
     this.#database = database;
     this.#clock = clock;
     this.#load = load;
+    this.#accessTokens = accessTokens;
     changes.subscribe(KEYS_TOPIC, (hash) => (hash === null ? this.#distrustAll() : this.#forgetKey(hash)));
     const forgets = (topic: string, concerns: (caller: Caller, id: string) => boolean): void => {
       changes.subscribe(topic, (id) => {
@@ -104,11 +117,30 @@ export class Authenticator {
 
   /** See `Access.authenticate`. */
   authenticate(headers: IncomingHttpHeaders): Caller | Promise<Caller> {
-    const hash = hashToken(presentedToken(headers));
+    const token = presentedToken(headers);
+    const standsFor = mayBeJwt(token) ? this.#accessTokens?.keyHashOf(token) : undefined;
+    if (standsFor === undefined) return this.#callerOfSecret(token);
+    if (typeof standsFor === 'string') return this.callerOfKey(standsFor);
+    return standsFor.then((hash) => (hash === undefined ? this.#callerOfSecret(token) : this.callerOfKey(hash)));
+  }
+
+  /** See `Access.callerOfKey`. */
+  callerOfKey(hash: string): Caller | Promise<Caller> {
+    const state = this.#stateOf(hash);
+    return state instanceof Promise ? state.then((key) => this.#admitKey(key)) : this.#admitKey(state);
+  }
+
+  #callerOfSecret(token: string): Caller | Promise<Caller> {
+    if (!isToken(token)) throw unauthorized('The API key is not valid.');
+    const state = this.#stateOf(hashToken(token));
+    return state instanceof Promise ? state.then((key) => this.#admit(key)) : this.#admit(state);
+  }
+
+  #stateOf(hash: string): KeyState | Promise<KeyState> {
     const entry = this.#find(hash);
     if (!this.#database.up) return this.#duringOutage(hash, entry);
     this.#outage = false;
-    if (entry?.staleSince === null) return this.#admit(entry);
+    if (entry?.staleSince === null) return entry;
     if (this.#unknown.has(hash)) throw unauthorized('The API key is not known.');
     return this.#ask(hash, entry);
   }
@@ -121,12 +153,19 @@ export class Authenticator {
   }
 
   #admit(state: KeyState): Caller {
-    const { caller, aliasExpiresAt = null } = state;
+    const { aliasExpiresAt = null } = state;
+    const caller = this.#admitKey(state);
+    if (aliasExpiresAt !== null && this.#clock.now() >= aliasExpiresAt)
+      throw unauthorized('The API key was replaced by another one.');
+    return caller;
+  }
+
+  /** Whichever secret of it was meant. */
+  #admitKey(state: KeyState): Caller {
+    const { caller } = state;
     if (state.disabled) throw unauthorized('The API key is disabled.');
     if (caller.expiresAt !== null && this.#clock.now() >= caller.expiresAt)
       throw unauthorized('The API key has expired.');
-    if (aliasExpiresAt !== null && this.#clock.now() >= aliasExpiresAt)
-      throw unauthorized('The API key was replaced by another one.');
     if (!state.creatorIsMember) {
       throw new GatewayError(
         'permission_denied',
@@ -136,11 +175,11 @@ export class Authenticator {
     return caller;
   }
 
-  #duringOutage(hash: string, entry: Entry | undefined): Caller | Promise<Caller> {
+  #duringOutage(hash: string, entry: Entry | undefined): KeyState | Promise<KeyState> {
     if (!this.#outage) this.#distrustAll();
     this.#outage = true;
     // An unknown key is still asked for: the database may be back before anything else notices.
-    return entry !== undefined && this.#inGrace(entry) ? this.#admit(entry) : this.#ask(hash, entry);
+    return entry !== undefined && this.#inGrace(entry) ? entry : this.#ask(hash, entry);
   }
 
   #inGrace(entry: Entry): boolean {
@@ -149,16 +188,16 @@ export class Authenticator {
     return now - entry.staleSince < OUTAGE_GRACE_MS;
   }
 
-  async #ask(hash: string, entry: Entry | undefined): Promise<Caller> {
+  async #ask(hash: string, entry: Entry | undefined): Promise<KeyState> {
     let state: KeyState | undefined;
     try {
       state = await this.#lookUp(hash);
     } catch (error) {
-      if (entry !== undefined && this.#inGrace(entry)) return this.#admit(entry);
+      if (entry !== undefined && this.#inGrace(entry)) return entry;
       throw cannotTell(error);
     }
     if (state === undefined) throw unauthorized('The API key is not known.');
-    return this.#admit(state);
+    return state;
   }
 
   #lookUp(hash: string): Promise<KeyState | undefined> {

@@ -4,7 +4,14 @@
  * business of `spend/`, which models and filters apply to it that of the guardrails.
  */
 export { type Access, type AccessParts, createAccess, type GuardrailsOf, permit, type TermsOf } from './access.ts';
-export { GUARDRAILS_TOPIC, KEYS_TOPIC, MEMBERS_TOPIC, OUTAGE_GRACE_MS, WORKSPACES_TOPIC } from './authenticator.ts';
+export {
+  type AccessTokens,
+  GUARDRAILS_TOPIC,
+  KEYS_TOPIC,
+  MEMBERS_TOPIC,
+  OUTAGE_GRACE_MS,
+  WORKSPACES_TOPIC,
+} from './authenticator.ts';
 export type { ChosenTokens, FirstKey } from './bootstrap.ts';
 export {
   type Caller,

@@ -7,6 +7,8 @@ import type { KeyKind } from './caller.ts';
 
 /** Longer ones are refused unread. */
 export const MAX_TOKEN_LENGTH = 512;
+/** A JWT carries what it says, and so is longer. */
+export const MAX_JWT_LENGTH = 4_096;
 
 const RANDOM_BYTES = 32;
 const OWN_PREFIX = /^sk-[a-z]+(?:-mgmt|-scim)?-v1-/;
@@ -16,6 +18,8 @@ const MIN_MASKABLE_LENGTH = 24;
 const VISIBLE_ASCII = /^[\x21-\x7e]+$/;
 const HASH = /^[0-9a-f]{64}$/;
 const BEARER = /^bearer +/i;
+/** A JSON object in base64url. */
+const JWT_START = 'eyJ';
 
 const KIND_MARKS: Readonly<Record<KeyKind, string>> = { inference: '', management: '-mgmt', scim: '-scim' };
 
@@ -61,6 +65,11 @@ export function isToken(token: string): boolean {
   return token.length <= MAX_TOKEN_LENGTH && VISIBLE_ASCII.test(token);
 }
 
+/** Whether `token` may be a JWT; a key of somebody's own choice may begin in the same way. */
+export function mayBeJwt(token: string): boolean {
+  return token.startsWith(JWT_START);
+}
+
 /**
  * The token that a request presents: `Authorization: Bearer`, else `x-api-key`, which the native SDKs send. Where both
  * are present `Authorization` decides and `x-api-key` is not looked at: SDKs that know both headers put an upstream
@@ -74,7 +83,8 @@ export function presentedToken(headers: IncomingHttpHeaders): string {
     const problem = authorization ? 'The Authorization header is not a bearer token.' : 'No API key was given.';
     throw unauthorized(`${problem} Send it as "Authorization: Bearer <key>".`);
   }
-  if (!isToken(token)) throw unauthorized('The API key is not valid.');
+  const fits = isToken(token) || (mayBeJwt(token) && token.length <= MAX_JWT_LENGTH && VISIBLE_ASCII.test(token));
+  if (!fits) throw unauthorized('The API key is not valid.');
   return token;
 }
 

@@ -10,6 +10,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { Environment, errorCode, type Inputs } from './config/environment.ts';
+import { federation } from './config/federation.ts';
 import type { Field } from './config/field.ts';
 import { DEFAULT_IO_LOGGING, ioLogging } from './config/io-logging.ts';
 import { readOutgoing } from './config/outgoing.ts';
@@ -37,7 +38,9 @@ import { parseYaml } from './config/yaml.ts';
 import { Secret } from './secret.ts';
 
 export { type Inputs, VARIABLES, type Variable, variableTable } from './config/environment.ts';
+export { type ClaimRule, type FederationPolicy, isIssuerAddress, MAX_LIFETIME_MS } from './config/federation.ts';
 export type { IoLoggingSettings } from './config/io-logging.ts';
+export { type IssuerKey, readIssuerKey, SIGNATURE_ALGORITHMS } from './config/issuer-key.ts';
 export type { OptionFacts } from './config/kind-options.ts';
 export type { OutgoingSettings } from './config/outgoing.ts';
 export { ConfigError, type Problem } from './config/problems.ts';
@@ -140,6 +143,7 @@ function readBody(field: Field | undefined, kinds: readonly KindFacts[], environ
       retention,
       io_logging: ioLogging,
       scim,
+      federation,
       rate_limits: rateLimits,
       providers: (list: Field) => readProviders(list, kinds),
     });
@@ -152,6 +156,7 @@ function readBody(field: Field | undefined, kinds: readonly KindFacts[], environ
     routing: read?.routing ?? DEFAULT_ROUTING,
     ioLogging: read?.io_logging ?? DEFAULT_IO_LOGGING,
     scim: read?.scim ?? DEFAULT_SCIM,
+    federation: read?.federation ?? [],
     rateLimits: read?.rate_limits ?? NO_RATE_LIMITS,
     retention: read?.retention ?? { generationsDays: null },
     providers: withEnvironment(read?.providers ?? [], kinds, environment),

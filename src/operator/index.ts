@@ -12,6 +12,7 @@ import { CATALOG_HELP, catalogCommand } from './catalog.ts';
 import { type CommandParts, UsageError } from './command.ts';
 import { CREDITS_HELP, creditsCommand } from './credits.ts';
 import { DOCTOR_HELP, doctorCommand } from './doctor.ts';
+import { FEDERATION_HELP, federationCommand } from './federation.ts';
 import { KEYS_HELP, keysCommand } from './keys.ts';
 import { SCIM_HELP, scimCommand } from './scim.ts';
 import { SEALING_HELP, sealingCommand } from './sealing.ts';
@@ -22,6 +23,7 @@ const COMMANDS: Readonly<Record<string, { run: Command; help: string }>> = {
   keys: { run: keysCommand, help: KEYS_HELP },
   credits: { run: creditsCommand, help: CREDITS_HELP },
   scim: { run: scimCommand, help: SCIM_HELP },
+  federation: { run: federationCommand, help: FEDERATION_HELP },
   sealing: { run: sealingCommand, help: SEALING_HELP },
   backup: { run: backupCommand, help: BACKUP_HELP },
   restore: { run: restoreCommand, help: BACKUP_HELP },

@@ -5,6 +5,8 @@ import { type Author, authorOf } from '../audit/index.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import { type CodeParts, createCode, exchangeCode } from './codes.ts';
+import type { Federation } from './federation/federation.ts';
+import { federationOperations } from './federation/operations.ts';
 import { FormSealer, nonceOf } from './form-seal.ts';
 import { consentPage, pageHeaders, problemPage } from './page.ts';
 import { readAuthRequest } from './request.ts';
@@ -12,11 +14,15 @@ import * as schema from './schema.ts';
 
 export interface SignInParts extends CodeParts {
   authenticate(headers: IncomingHttpHeaders): Caller | Promise<Caller>;
+  federation: Federation;
 }
 
 export function signInOperations(parts: SignInParts): Operation<Caller>[] {
   const sealer = new FormSealer(() => parts.database);
-  return [showConsent(parts, sealer), takeConsent(parts, sealer), createAuthCode(parts), exchangeAuthCode(parts)];
+  return [
+    ...[showConsent(parts, sealer), takeConsent(parts, sealer), createAuthCode(parts), exchangeAuthCode(parts)],
+    ...federationOperations(() => parts.federation),
+  ];
 }
 
 const html = { 200: { description: 'A page', contentType: 'text/html' } };

@@ -24,6 +24,8 @@ const EXCEPTIONS: Record<string, string> = {
   countMessageTokens: 'inference',
   takeConsent: 'makes a code as createAuthKeysCode does',
   exchangeAuthCodeForAPIKey: 'makes a key as createKey does, shown in test/sign-in.test.ts',
+  createOauthToken:
+    'a token changes nothing; the key that signs it has an entry, shown in test/federation/exchange.test.ts',
   submitGenerationFeedback: 'an opinion about an answer governs nothing',
   queryAnalytics: 'reads',
   searchScimUsers: 'reads',

@@ -74,6 +74,17 @@ export class Field {
     return this.node.items.map((item, index) => new Field(this.source, item as ParsedNode, `${this.path}[${index}]`));
   }
 
+  get isList(): boolean {
+    return isSeq(this.node);
+  }
+
+  /** The members of a mapping whose names the operator chooses, without those that have no value. */
+  membersOfAnyName(): Map<string, Field> | undefined {
+    return this.members(
+      isMap(this.node) ? this.node.items.map(({ key }) => (isScalar(key) ? String(key.value) : '')) : [],
+    );
+  }
+
   /** The members of a mapping, without those that have no value. Unknown ones are problems, with a suggestion. */
   members(known: readonly string[]): Map<string, Field> | undefined {
     if (!isMap(this.node)) return this.fail('must be a mapping');

@@ -11,11 +11,9 @@ const MOST = 32;
 
 /** Names in lower case. The values may be secrets. */
 export function headers(field: Field): Readonly<Record<string, Secret>> | undefined {
-  const { items } = field.node as { items?: readonly { key?: { value?: unknown } | null }[] };
-  const names = Array.isArray(items) ? items.map(({ key }) => String(key?.value ?? '')) : [];
-  const members = field.members(names);
+  const members = field.membersOfAnyName();
   if (members === undefined) return undefined;
-  if (names.length > MOST) return field.fail(`must have ${MOST} members at most`);
+  if (members.size > MOST) return field.fail(`must have ${MOST} members at most`);
   const read: Record<string, Secret> = {};
   for (const [name, member] of members) {
     const lower = name.toLowerCase();

@@ -1,6 +1,7 @@
 /** The configuration as the program sees it: complete, typed, frozen. Units stand in the names; `Secret` members never print. */
 import type { Nano, Price } from '../money.ts';
 import type { Secret } from '../secret.ts';
+import type { FederationPolicy } from './federation.ts';
 import type { IoLoggingSettings } from './io-logging.ts';
 import type { OutgoingSettings } from './outgoing.ts';
 import type { RateLimitSettings } from './rate-limits.ts';
@@ -42,6 +43,8 @@ export interface Config {
   retention: RetentionSettings;
   ioLogging: IoLoggingSettings;
   scim: ScimSettings;
+  /** Whose JWTs are exchanged for access tokens; ids differ. */
+  federation: readonly FederationPolicy[];
   rateLimits: RateLimitSettings;
   routing: RoutingSettings;
   providers: readonly ProviderSettings[];

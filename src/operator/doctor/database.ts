@@ -1,5 +1,6 @@
 /** The database: reachable, of the right kind, with the schema of this version, and with keys in it. */
 import { type KeyKind, listOperatorKeys } from '../../access/index.ts';
+import type { FederationPolicy } from '../../base/config.ts';
 import { countOutdated, Sealing, SealingError } from '../../sealing/index.ts';
 import { describeTarget } from '../../storage/connection.ts';
 import { type Database, openDatabase } from '../../storage/database.ts';
@@ -48,7 +49,7 @@ export async function examineDatabase(parts: CommandParts, { target }: Installat
       return findings;
     }
     findings.push(...(await examineSealing(parts, database)));
-    return findings.concat(await examineKeys(database, clock.now()));
+    return findings.concat(await examineKeys(database, clock.now(), parts.config.federation));
   } catch (error) {
     return findings.concat(fault('database', (error as Error).message));
   } finally {
@@ -79,17 +80,25 @@ async function examineSealing({ config, clock, sealedRows }: CommandParts, datab
   }
 }
 
-async function examineKeys(database: Database, nowMs: number): Promise<Finding[]> {
+async function examineKeys(
+  database: Database,
+  nowMs: number,
+  policies: readonly FederationPolicy[],
+): Promise<Finding[]> {
   const keys = await listOperatorKeys({ database }).catch(() => undefined);
   if (keys === undefined) return [note('keys', 'there are none yet: the first start makes them')];
   const usable = (kind: KeyKind) =>
     keys.filter(
       (key) => key.kind === kind && !key.disabled && (key.expiresAt === null || key.expiresAt.getTime() > nowMs),
-    ).length;
-  const findings = [ok('keys', `working keys: ${usable('management')} management, ${usable('inference')} inference`)];
-  if (usable('management') === 0) {
-    findings.push(fault('keys', 'no management key works', 'gatehouse keys create --management'));
+    );
+  const [management, inference] = [usable('management').length, usable('inference')];
+  const findings = [ok('keys', `working keys: ${management} management, ${inference.length} inference`)];
+  if (management === 0) findings.push(fault('keys', 'no management key works', 'gatehouse keys create --management'));
+  if (inference.length === 0) findings.push(note('keys', 'no inference key works', 'gatehouse keys create'));
+  for (const { id, keyHash } of policies) {
+    if (inference.some(({ hash }) => hash === keyHash)) continue;
+    const what = `no inference key that works has the hash in the federation policy ${id}`;
+    findings.push(note('keys', what, 'GET /keys/{hash} tells whether it was rotated, which the policy goes on with'));
   }
-  if (usable('inference') === 0) findings.push(note('keys', 'no inference key works', 'gatehouse keys create'));
   return findings;
 }

@@ -1,0 +1,54 @@
+/**
+ * Public keys of an issuer of JWTs (RFC 7517), as they stand in the yaml or at the issuer's address: which of them a signature may be
+ * checked with, and by which members. What is not listed here is of no use for that and left out.
+ */
+
+/** The members of one key that a check needs. */
+export type IssuerKey = Readonly<Record<string, string>>;
+
+/** Of keys and tokens: asymmetric ones alone, so that nobody who knows a public key can sign. */
+export const SIGNATURE_ALGORITHMS = [
+  ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
+  ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
+] as const;
+
+/** By `kty`: members that it must have, and the algorithms that such a key can state. */
+const KINDS: Readonly<Record<string, { members: readonly string[]; algorithms: RegExp }>> = {
+  RSA: { members: ['n', 'e'], algorithms: /^[RP]S/ },
+  EC: { members: ['crv', 'x', 'y'], algorithms: /^ES/ },
+  OKP: { members: ['crv', 'x'], algorithms: /^Ed/ },
+};
+const CURVES = new Set(['P-256', 'P-384', 'P-521', 'Ed25519']);
+const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
+/** From 2,048 bits, which is the least that counts as safe, to 8,192, past which a check is a burden. */
+const [LEAST_MODULUS, MOST_MODULUS] = [342, 1_366];
+const MAX_EXPONENT = 11;
+const MAX_ID_LENGTH = 512;
+
+/** The key; a text says what is wrong with it, to be put behind its name. */
+export function readIssuerKey(value: unknown): IssuerKey | string {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'must be a key in the form of a JWK';
+  const jwk = value as Record<string, unknown>;
+  const kind = Object.hasOwn(KINDS, String(jwk['kty'])) ? KINDS[String(jwk['kty'])] : undefined;
+  if (kind === undefined) return 'must have the kty RSA, EC or OKP';
+  if (PRIVATE_MEMBERS.some((name) => jwk[name] !== undefined))
+    return 'must be public, and has members of a private key';
+  const { use, key_ops: uses, alg, kid } = jwk;
+  const signs = (use ?? 'sig') === 'sig' && (uses === undefined || (Array.isArray(uses) && uses.includes('verify')));
+  if (!signs) return 'must be one that signatures are checked with (use: sig)';
+  const algorithms = SIGNATURE_ALGORITHMS.filter((name) => kind.algorithms.test(name)) as string[];
+  if (alg !== undefined && !algorithms.includes(String(alg)))
+    return `must state one of ${algorithms.join(', ')} as alg`;
+  if (kid !== undefined && (typeof kid !== 'string' || kid.length > MAX_ID_LENGTH)) return 'must have a text as kid';
+  const read: Record<string, string> = { kty: String(jwk['kty']) };
+  for (const name of kind.members) {
+    const member = jwk[name];
+    if (typeof member !== 'string' || !/^[A-Za-z0-9_-]+$/.test(member)) return `must have the member ${name}`;
+    read[name] = member;
+  }
+  const { n: modulus, e: exponent = '', crv: curve } = read;
+  const sized = modulus === undefined || (modulus.length >= LEAST_MODULUS && modulus.length <= MOST_MODULUS);
+  if (!sized || exponent.length > MAX_EXPONENT) return 'must have from 2048 to 8192 bits';
+  if (curve !== undefined && !CURVES.has(curve)) return `must have one of the curves ${[...CURVES].join(', ')}`;
+  return { ...read, ...(alg !== undefined && { alg: String(alg) }), ...(kid !== undefined && { kid }) };
+}

@@ -1,0 +1,148 @@
+/**
+ * Access tokens: JWTs of this gateway (RFC 9068) that act as a key for a quarter of an hour at most. Whether the key may be used
+ * is asked anew for each request, as for the key itself; here it is told only which key a token stands for.
+ */
+import { hash } from 'node:crypto';
+import { errors, jwtVerify, SignJWT } from 'jose';
+import { type AccessTokens, isHash } from '../../access/index.ts';
+import type { Clock } from '../../base/clock.ts';
+import { GatewayError } from '../../base/errors.ts';
+import { uuidv7 } from '../../base/ids.ts';
+import { unavailable } from '../../storage/unavailable.ts';
+import { ALGORITHM, type SigningKeyParts, SigningKeys } from './signing-keys.ts';
+
+export const SCOPE = 'inference';
+const TYPE = 'at+jwt';
+/** Tokens that need not be verified again; past these the oldest goes. */
+export const MAX_VERIFIED = 10_000;
+/** Being verified at one time; more are told to come back. */
+const MAX_VERIFYING = 256;
+const MAX_HEADER_LENGTH = 256;
+
+export interface NewAccessToken {
+  /** `sub` of the subject token. */
+  subject: string;
+  policyId: string;
+  keyHash: string;
+  lifetimeMs: number;
+  /** Wall time in ms: it ends no later than this. */
+  endsBy: number;
+}
+
+export interface IssuedToken {
+  token: string;
+  /** `jti` */
+  id: string;
+  /** Seconds. */
+  expiresIn: number;
+}
+
+interface Verified {
+  keyHash: string;
+  /** Wall time in ms. */
+  expiresAt: number;
+}
+
+export class OwnAccessTokens implements AccessTokens {
+  readonly keys: SigningKeys;
+  readonly #clock: Clock;
+  /** By the hash of the token, which itself is kept nowhere. */
+  readonly #verified = new Map<string, Verified>();
+  readonly #verifying = new Map<string, Promise<string | undefined>>();
+
+  constructor(parts: SigningKeyParts) {
+    this.#clock = parts.clock;
+    this.keys = new SigningKeys(parts, () => this.#verified.clear());
+  }
+
+  /** undefined where nothing would be left of its time. @throws GatewayError 503, SealingError */
+  async issue({ subject, policyId, keyHash, lifetimeMs, endsBy }: NewAccessToken): Promise<IssuedToken | undefined> {
+    const { key, issuer } = await this.keys.signer();
+    const now = this.#clock.now();
+    const issuedAt = Math.floor(now / 1000);
+    const endsAt = Math.floor(Math.min(now + lifetimeMs, endsBy) / 1000);
+    if (endsAt <= issuedAt) return undefined;
+    const id = uuidv7(now);
+    const token = await new SignJWT({ client_id: policyId, scope: SCOPE, key_hash: keyHash })
+      .setProtectedHeader({ alg: ALGORITHM, typ: TYPE, kid: key.id })
+      .setIssuer(issuer)
+      .setAudience(issuer)
+      .setSubject(subject)
+      .setJti(id)
+      .setIssuedAt(issuedAt)
+      .setExpirationTime(endsAt)
+      .sign(key.privateKey);
+    return { token, id, expiresIn: endsAt - issuedAt };
+  }
+
+  keyHashOf(token: string): string | undefined | Promise<string | undefined> {
+    const digest = hash('sha256', token, 'base64');
+    const known = this.#verified.get(digest);
+    if (known === undefined) return this.#verifyOnce(token, digest);
+    if (this.#clock.now() < known.expiresAt) return known.keyHash;
+    this.#verified.delete(digest);
+    throw expired();
+  }
+
+  #verifyOnce(token: string, digest: string): undefined | Promise<string | undefined> {
+    const kid = keyIdOf(token);
+    if (kid === undefined) return undefined;
+    const pending = this.#verifying.get(digest);
+    if (pending !== undefined) return pending;
+    if (this.#verifying.size >= MAX_VERIFYING)
+      throw unavailable('Too many access tokens are being checked. Try again.');
+    const verifying = this.#verify(token, digest, kid).finally(() => this.#verifying.delete(digest));
+    this.#verifying.set(digest, verifying);
+    return verifying;
+  }
+
+  async #verify(token: string, digest: string, kid: string): Promise<string | undefined> {
+    const found = await this.keys.find(kid);
+    if (found === undefined) return undefined;
+    const verified = await this.#checked(token, found);
+    if (this.#verified.size >= MAX_VERIFIED) this.#verified.delete(this.#verified.keys().next().value!);
+    // A key that was withdrawn meanwhile may have verified it.
+    if ((await this.keys.find(kid)) === undefined) throw invalid();
+    this.#verified.set(digest, verified);
+    return verified.keyHash;
+  }
+
+  async #checked(
+    token: string,
+    { key, issuer }: NonNullable<Awaited<ReturnType<SigningKeys['find']>>>,
+  ): Promise<Verified> {
+    try {
+      const { payload } = await jwtVerify(token, key.publicKey, {
+        ...{ algorithms: [ALGORITHM], typ: TYPE, issuer, audience: issuer, requiredClaims: ['exp'] },
+        currentDate: new Date(this.#clock.now()),
+      });
+      const { exp, scope, key_hash: keyHash } = payload;
+      if (exp === undefined || scope !== SCOPE || typeof keyHash !== 'string' || !isHash(keyHash)) throw invalid();
+      return { keyHash, expiresAt: exp * 1000 };
+    } catch (error) {
+      if (error instanceof errors.JWTExpired) throw expired();
+      throw error instanceof errors.JOSEError ? invalid(error) : error;
+    }
+  }
+}
+
+/** Of a token in the form of ours; anything else may be a key that somebody has chosen. */
+function keyIdOf(token: string): string | undefined {
+  const end = token.indexOf('.');
+  if (end === -1 || end > MAX_HEADER_LENGTH) return undefined;
+  try {
+    const header: unknown = JSON.parse(Buffer.from(token.slice(0, end), 'base64url').toString());
+    const { alg, typ, kid } = (header ?? {}) as Record<string, unknown>;
+    return alg === ALGORITHM && typ === TYPE && typeof kid === 'string' ? kid : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function expired(): GatewayError {
+  return new GatewayError('authentication', 'The access token has expired.');
+}
+
+function invalid(cause?: unknown): GatewayError {
+  return new GatewayError('authentication', 'The access token is not valid.', cause === undefined ? {} : { cause });
+}

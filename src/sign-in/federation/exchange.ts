@@ -1,0 +1,118 @@
+/** One exchange (RFC 8693): a subject token that a policy admits for an access token of that policy's key. */
+import type { Caller } from '../../access/index.ts';
+import type { Clock } from '../../base/clock.ts';
+import type { FederationPolicy } from '../../base/config.ts';
+import { GatewayError } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import { type IssuedToken, type OwnAccessTokens, SCOPE } from './access-tokens.ts';
+import type { Issuers } from './issuers.ts';
+import { refusal, tooMany } from './oauth-error.ts';
+import { clientOf, Pace } from './pace.ts';
+import { ACCESS_TOKEN_TYPE, GRANT_TYPE, JWT_TYPE } from './schema.ts';
+import { verifySubject } from './subject.ts';
+
+export interface ExchangeParts {
+  clock: Clock;
+  log: Log;
+  issuers: Issuers;
+  tokens: OwnAccessTokens;
+  /** As they are configured now. */
+  policies(): readonly FederationPolicy[];
+  /** `Access.callerOfKey` */
+  callerOfKey(hash: string): Caller | Promise<Caller>;
+}
+
+/** Of one process. A check of a signature is cheap; who comes more often than this is no build that starts. */
+export const PER_CLIENT = { perSecond: 5, atOnce: 300 };
+export const PER_POLICY = { perSecond: 25, atOnce: 1_500 };
+const SHOWN_HASH = 12;
+
+export class Exchanges {
+  readonly #parts: ExchangeParts;
+  readonly #clients = new Pace(PER_CLIENT);
+  readonly #policies = new Pace(PER_POLICY);
+
+  constructor(parts: ExchangeParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * @param from the client's address
+   * @throws GatewayError of `oauth-error.ts`
+   */
+  async exchange(form: URLSearchParams, from: string | undefined, requestId: string): Promise<IssuedToken> {
+    const { clock, log, policies } = this.#parts;
+    admit(this.#clients.take(clientOf(from), clock.monotonic()));
+    const { policyId, subjectToken } = readForm(form);
+    const policy = policies().find(({ id }) => id === policyId);
+    if (policy === undefined) throw refusal('invalid_grant', 'federation_policy_id is not known');
+    admit(this.#policies.take(policy.id, clock.monotonic()));
+    const told = { policy: policy.id, request_id: requestId, client: from };
+    try {
+      return await this.#issue(policy, subjectToken, told);
+    } catch (error) {
+      if (error instanceof GatewayError) log.info('a token exchange was refused', { ...told, reason: error.message });
+      throw error;
+    }
+  }
+
+  async #issue(policy: FederationPolicy, subjectToken: string, told: object): Promise<IssuedToken> {
+    const { clock, log, issuers, tokens } = this.#parts;
+    const subject = await verifySubject(subjectToken, policy, issuers, clock.now());
+    const caller = await this.#callerOf(policy);
+    const { keyHash, expiresAt } = caller;
+    const issued = await tokens.issue({
+      ...{ subject: subject.name, policyId: policy.id, keyHash, lifetimeMs: policy.lifetimeMs },
+      endsBy: Math.min(subject.expiresAt, expiresAt ?? Number.POSITIVE_INFINITY),
+    });
+    if (issued === undefined) throw refusal('invalid_grant', 'subject_token has expired (exp)');
+    const token = { subject: subject.name, token_id: issued.id, expires_in: issued.expiresIn };
+    log.info('a token was exchanged', { ...told, ...token, key_hash: keyHash.slice(0, SHOWN_HASH) });
+    return issued;
+  }
+
+  /** What stops the key stops its tokens, and need not wait for the first of them. */
+  async #callerOf({ id, keyHash }: FederationPolicy): Promise<Caller> {
+    const { log, callerOfKey } = this.#parts;
+    let problem: string;
+    try {
+      const caller = await callerOfKey(keyHash);
+      if (caller.kind === 'inference') return caller;
+      problem = 'It is no inference key.';
+    } catch (error) {
+      if (!(error instanceof GatewayError) || error.status >= 500) throw error;
+      problem = error.message;
+    }
+    log.warn('the key of a federation policy cannot be used', { policy: id, reason: problem });
+    throw refusal('invalid_grant', `the key that the policy names cannot be used: ${problem}`);
+  }
+}
+
+function admit(waitMs: number): void {
+  if (waitMs > 0) throw tooMany(waitMs);
+}
+
+/** Parameters without a value count as absent, unknown ones are ignored, and none may stand twice (RFC 6749, 3.2). */
+function readForm(form: URLSearchParams): { policyId: string; subjectToken: string } {
+  const given = new Map([...form].filter(([, value]) => value !== ''));
+  for (const name of ['audience', 'resource']) {
+    if (given.has(name)) throw refusal('invalid_target', `${name} is not possible: tokens are for this gateway alone`);
+  }
+  const names = [...form.keys()];
+  if (new Set(names).size < names.length) throw refusal('invalid_request', 'a parameter stands in the form twice');
+  const needed = (name: string) => {
+    const value = given.get(name);
+    if (value === undefined) throw refusal('invalid_request', `${name} is missing`);
+    return value;
+  };
+  if (needed('grant_type') !== GRANT_TYPE) throw refusal('unsupported_grant_type', `grant_type must be ${GRANT_TYPE}`);
+  if (needed('subject_token_type') !== JWT_TYPE) {
+    throw refusal('invalid_request', `subject_token_type must be ${JWT_TYPE}`);
+  }
+  if ((given.get('requested_token_type') ?? ACCESS_TOKEN_TYPE) !== ACCESS_TOKEN_TYPE) {
+    throw refusal('invalid_request', `requested_token_type must be ${ACCESS_TOKEN_TYPE}`);
+  }
+  if ((given.get('scope') ?? SCOPE) !== SCOPE) throw refusal('invalid_scope', `scope must be ${SCOPE}`);
+  if (given.has('actor_token')) throw refusal('invalid_request', 'actor_token is not possible');
+  return { policyId: needed('federation_policy_id'), subjectToken: needed('subject_token') };
+}

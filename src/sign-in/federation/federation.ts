@@ -1,0 +1,31 @@
+/** The parts of federation put together: one `Federation` per process. */
+import type { AccessTokens, Caller } from '../../access/index.ts';
+import type { FederationPolicy } from '../../base/config.ts';
+import type { Egress } from '../../egress/index.ts';
+import { OwnAccessTokens } from './access-tokens.ts';
+import { Exchanges } from './exchange.ts';
+import { Issuers } from './issuers.ts';
+import type { SigningKeyParts, SigningKeys } from './signing-keys.ts';
+
+export interface FederationParts extends SigningKeyParts {
+  egress: Pick<Egress, 'request'>;
+  /** As they are configured now. */
+  policies(): readonly FederationPolicy[];
+  /** `Access.callerOfKey` */
+  callerOfKey(hash: string): Caller | Promise<Caller>;
+}
+
+/** Workloads get a short-lived token for the JWT of their own identity provider. */
+export interface Federation {
+  /** For `AccessParts.accessTokens`. */
+  readonly tokens: AccessTokens;
+  readonly exchanges: Pick<Exchanges, 'exchange'>;
+  readonly keys: Pick<SigningKeys, 'all'>;
+}
+
+/** Asks nobody for anything until a token comes. */
+export function createFederation(parts: FederationParts): Federation {
+  const tokens = new OwnAccessTokens(parts);
+  const exchanges = new Exchanges({ ...parts, issuers: new Issuers(parts), tokens });
+  return { tokens, exchanges, keys: tokens.keys };
+}

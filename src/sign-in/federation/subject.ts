@@ -1,0 +1,78 @@
+/** Subject tokens: the JWT of an identity provider, checked against the policy that it is presented for. */
+import { errors, type JWTPayload, jwtVerify } from 'jose';
+import { type FederationPolicy, SIGNATURE_ALGORITHMS } from '../../base/config.ts';
+import { GatewayError } from '../../base/errors.ts';
+import { unmetRule } from './claims.ts';
+import type { Issuers } from './issuers.ts';
+import { refusal } from './oauth-error.ts';
+
+export interface Subject {
+  /** `sub`, which the policy may say something about. */
+  name: string;
+  /** Wall time in ms; the access token ends no later. */
+  expiresAt: number;
+}
+
+/** Beyond what identity providers write, groups and all. */
+export const MAX_SUBJECT_TOKEN_LENGTH = 16 * 1024;
+/** What clocks differ by. It moves no end: a token that has expired is expired. */
+const LEEWAY_SECONDS = 30;
+const MAX_NAME_LENGTH = 1_024;
+/** Three parts in base64url: header, payload, and a signature, which none does not have. */
+const JWT = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
+
+/**
+ * Checks form, algorithm, signature, issuer, audience, times and claims.
+ *
+ * @throws GatewayError 400 `invalid_grant` that says what is wrong with it, 503 when the issuer's keys cannot be had
+ */
+export async function verifySubject(
+  token: string,
+  policy: FederationPolicy,
+  issuers: Issuers,
+  nowMs: number,
+): Promise<Subject> {
+  if (token.length > MAX_SUBJECT_TOKEN_LENGTH) throw wrong(`is longer than ${MAX_SUBJECT_TOKEN_LENGTH} characters`);
+  if (!JWT.test(token)) throw wrong('is not a signed JWT');
+  const { iat, exp, sub, ...others } = await verified(token, policy, issuers, nowMs);
+  if (iat !== undefined && !(iat <= nowMs / 1000 + LEEWAY_SECONDS)) throw wrong('was issued in the future (iat)');
+  // Larger ones are past what a date holds.
+  if (exp === undefined || !(exp * 1000 > nowMs)) throw wrong('has expired (exp)');
+  if (typeof sub !== 'string' || sub === '' || sub.length > MAX_NAME_LENGTH) throw wrong('has no usable claim sub');
+  const unmet = unmetRule({ ...others, sub }, policy.claims);
+  if (unmet !== undefined) throw wrong(`does not have the claim ${unmet.name} as the policy asks for it`);
+  return { name: sub, expiresAt: exp * 1000 };
+}
+
+async function verified(token: string, policy: FederationPolicy, issuers: Issuers, nowMs: number): Promise<JWTPayload> {
+  try {
+    const { payload } = await jwtVerify(token, (header) => issuers.keyFor(policy, header), {
+      algorithms: [...SIGNATURE_ALGORITHMS],
+      issuer: policy.issuer,
+      audience: [...policy.audience],
+      requiredClaims: ['exp'],
+      clockTolerance: LEEWAY_SECONDS,
+      currentDate: new Date(nowMs),
+    });
+    return payload;
+  } catch (error) {
+    if (error instanceof GatewayError || !(error instanceof errors.JOSEError)) throw error;
+    throw wrong(problemOf(error), error);
+  }
+}
+
+function problemOf(error: errors.JOSEError): string {
+  if (error instanceof errors.JWTExpired) return 'has expired (exp)';
+  if (error instanceof errors.JWTClaimValidationFailed) {
+    if (error.reason === 'missing') return `lacks the claim ${error.claim}`;
+    if (error.claim === 'nbf') return 'is not valid yet (nbf)';
+    return `has another ${error.claim} than the policy asks for`;
+  }
+  if (error instanceof errors.JOSEAlgNotAllowed) return 'is signed with an algorithm that is not accepted';
+  if (error instanceof errors.JWSSignatureVerificationFailed) return 'has a signature that is not of the issuer';
+  return 'is not a well-formed JWT';
+}
+
+function wrong(problem: string, cause?: unknown) {
+  return refusal('invalid_grant', `subject_token ${problem}`, cause);
+}
