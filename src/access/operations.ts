@@ -201,7 +201,7 @@ function deleteKey(parts: OperationParts): Operation<Caller> {
   };
 }
 
-/** The secret that a key had before its rotation ends now; the key goes on. */
+/** The secret that a key had before its rotation ends now, if it has not ended already; the key goes on. */
 async function endPredecessor(
   tx: Queryable,
   announce: Announce,
@@ -209,6 +209,7 @@ async function endPredecessor(
   former: Alias,
   now: Date,
 ): Promise<void> {
+  if (former.expiresAt !== null && former.expiresAt <= now) return;
   await endAlias(tx, former.hash, now);
   const key = await existingKey(tx, exchange.caller.organizationId, former.keyHash);
   const states = {

@@ -87,9 +87,13 @@ export function gatewayAuthor(organizationId: string, at: number): Author {
 
 const NOBODY = { keyHash: null, keyLabel: null, userId: null, requestId: null, sourceAddress: null };
 
-/** Call it in the transaction of the change, once for each. */
+/**
+ * Call it in the transaction of the change, once for each. Nothing is entered where `before` and `after` are the same but
+ * for the time of the change: who asks for what is so already changes nothing.
+ */
 export async function recordChange(tx: Queryable, author: Author, change: Change): Promise<void> {
   const [before, after] = differing(membersOf(change.before), membersOf(change.after));
+  if (change.before && change.after && isOnlyTime(before) && isOnlyTime(after)) return;
   await insertEntry(tx, uuidv7(author.at), author, change, { before: written(before), after: written(after) });
 }
 
@@ -121,6 +125,10 @@ function differing(before: Members | undefined, after: Members | undefined): [Me
   const only = (members: Members, others: Members) =>
     new Map([...members].filter(([name, json]) => others.get(name) !== json));
   return [only(before, after), only(after, before)];
+}
+
+function isOnlyTime(members: Members | undefined): boolean {
+  return members === undefined || [...members.keys()].every((name) => name === 'updated_at');
 }
 
 /** Without what must not be kept, and without what JSON or the database cannot hold. */

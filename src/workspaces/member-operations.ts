@@ -57,16 +57,17 @@ function addMembers(parts: Parts): Operation<Caller> {
       const members = await parts.database.transaction(async (tx) => {
         const workspace = await existing(tx, organizationId, exchange.params['id']!, true);
         await checkBelong(tx, organizationId, userIds);
-        if (!workspace.isDefault) {
-          const now = parts.clock.now();
-          const added = userIds.map((userId) => ({ id: uuidv7(now), userId }));
-          await store.insertMembers(tx, workspace, added, new Date(now));
+        const now = parts.clock.now();
+        const wanted = userIds.map((userId) => ({ id: uuidv7(now), userId }));
+        // To the default workspace they belong already.
+        const added = workspace.isDefault ? [] : await store.insertMembers(tx, workspace, wanted, new Date(now));
+        if (added.length > 0) {
+          await recordChange(tx, authorOf(exchange), {
+            action: 'workspace.members_added',
+            ...workspaceResource(workspace),
+            after: { user_ids: added },
+          });
         }
-        await recordChange(tx, authorOf(exchange), {
-          action: 'workspace.members_added',
-          ...workspaceResource(workspace),
-          after: { user_ids: userIds },
-        });
         return store.findMembers(tx, workspace, userIds);
       });
       exchange.reply(200, { added_count: members.length, data: members.map(memberReply) });
@@ -110,11 +111,13 @@ function removeMembers(parts: Parts): Operation<Caller> {
           );
         }
         const gone = await store.deleteMembers(tx, workspace, userIds);
-        await recordChange(tx, authorOf(exchange), {
-          action: 'workspace.members_removed',
-          ...workspaceResource(workspace),
-          before: { user_ids: gone },
-        });
+        if (gone.length > 0) {
+          await recordChange(tx, authorOf(exchange), {
+            action: 'workspace.members_removed',
+            ...workspaceResource(workspace),
+            before: { user_ids: gone },
+          });
+        }
         return gone.length;
       });
       exchange.reply(200, { removed_count: removed });

@@ -241,17 +241,21 @@ export async function membersOfOrganization(
   return new Set(rows.map(({ userId }) => userId));
 }
 
-/** Who is a member already stays one; what an identity provider had given is theirs from now on. */
+/**
+ * Who is a member already stays one; what an identity provider had given is theirs from now on. Returns those to whom
+ * something changed.
+ */
 export async function insertMembers(
   tx: Queryable,
   place: Place,
   members: readonly { id: string; userId: string }[],
   createdAt: Date,
-): Promise<void> {
-  await tx.query(
+): Promise<string[]> {
+  const rows = await tx.query<{ userId: string }>(
     `insert into workspace_members (id, organization_id, workspace_id, user_id, created_at)
      select id, $1, $2, user_id, $3 from jsonb_to_recordset($4::jsonb) as added(id uuid, user_id text)
-     on conflict (workspace_id, user_id) do update set scim_managed = false where workspace_members.scim_managed`,
+     on conflict (workspace_id, user_id) do update set scim_managed = false where workspace_members.scim_managed
+     returning user_id as "userId"`,
     [
       place.organizationId,
       place.id,
@@ -259,6 +263,7 @@ export async function insertMembers(
       JSON.stringify(members.map(({ id, userId }) => ({ id, user_id: userId }))),
     ],
   );
+  return rows.map(({ userId }) => userId);
 }
 
 /** Why some of `userIds` must stay. */
