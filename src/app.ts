@@ -224,7 +224,7 @@ export async function createApp({
         ended: [endGuardrails(changes), endMappings, endOwnKeys(changes)],
       },
       access: { database, changes, clock, usageOf: (keyIds) => spend.usageOf(keyIds), spendEntered },
-      guardrails: { database, changes, clock },
+      guardrails: { database, changes, clock, spendEntered },
       byok: { database, changes, clock, sealing, providers: () => settings.providers },
       scim,
       signIn: { database, changes, clock, federation, authenticate: (headers) => access.authenticate(headers) },

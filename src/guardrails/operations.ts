@@ -19,6 +19,8 @@ export interface GuardrailParts {
   database: Database;
   changes: Changes;
   clock: Clock;
+  /** Resolves when what every process had settled before the call is in the database. */
+  spendEntered(): Promise<void>;
 }
 
 /** Of one organization. */
@@ -156,7 +158,7 @@ function updateGuardrail(parts: GuardrailParts): Operation<Caller> {
         { ...body, limit_usd: undefined, reset_interval: undefined },
       );
       await checkPatterns('content_filters', given.rules.patterns ?? []);
-      const guardrail = await changeEverywhere(parts, async (tx, announce) => {
+      const { guardrail, isNewLimit } = await changeEverywhere(parts, async (tx, announce) => {
         const now = new Date(parts.clock.now());
         const before = await existingGuardrail(tx, organizationId, id, true);
         const settings = changedSettings(before, body);
@@ -171,11 +173,20 @@ function updateGuardrail(parts: GuardrailParts): Operation<Caller> {
           after: guardrailReply(guardrail),
         });
         await announce(...announced(guardrail));
-        return guardrail;
+        return { guardrail, isNewLimit: countsAnew(before, guardrail) };
       });
+      // What was spent while nobody watched this window, or by own keys, is in no lease.
+      if (isNewLimit) await parts.spendEntered();
       exchange.reply(200, { data: guardrailReply(guardrail) });
     },
   };
+}
+
+/** Whether another window, or other spend, is limited than before. */
+function countsAnew(before: GuardrailSettings, after: GuardrailSettings): boolean {
+  if (after.limitNano === null) return false;
+  if (before.limitNano === null) return true;
+  return before.resetInterval !== after.resetInterval || before.includeByok !== after.includeByok;
 }
 
 function deleteGuardrail(parts: GuardrailParts): Operation<Caller> {

@@ -75,7 +75,7 @@ function putBudget(parts: Parts): Operation<Caller> {
       const body = exchange.body as schema.UpsertBudgetBody;
       const interval = intervalOf(exchange);
       const limitNano = limitFromUsd('limit_usd', body.limit_usd);
-      const { budget, isNew, includeByok } = await changeEverywhere(parts, async (tx, announce) => {
+      const { budget, countsAnew, includeByok } = await changeEverywhere(parts, async (tx, announce) => {
         const workspace = await existing(tx, exchange.caller.organizationId, referenceOf(exchange), true);
         const before = await store.budgetsOfWorkspace(tx, workspace.id);
         checkDecreasing(interval, limitNano, before);
@@ -93,10 +93,11 @@ function putBudget(parts: Parts): Operation<Caller> {
           after: { ...budgetReply(budget), include_byok_in_budgets: includeByok },
         });
         await announce(WORKSPACES_TOPIC, workspace.id);
-        return { budget, isNew: earlier === undefined, includeByok };
+        const countsAnew = earlier === undefined || includeByok !== workspace.includeByokInBudgets;
+        return { budget, countsAnew, includeByok };
       });
-      // What was spent while nobody watched this window is in no lease.
-      if (isNew) await parts.spendEntered();
+      // What was spent while nobody watched this window, or by own keys, is in no lease.
+      if (countsAnew) await parts.spendEntered();
       exchange.reply(200, { data: budgetReply(budget), include_byok_in_budgets: includeByok });
     },
   };

@@ -10,7 +10,7 @@ import type { Queryable } from '../../storage/database.ts';
 import { guardrailResource } from '../guardrail.ts';
 import { existingGuardrail, type GuardrailParts } from '../operations.ts';
 import * as schema from '../schema.ts';
-import type { Page } from '../store.ts';
+import type { Page, StoredGuardrail } from '../store.ts';
 import * as store from './store.ts';
 
 const TAG = 'Guardrails';
@@ -144,30 +144,39 @@ function assignment(
     async handle(exchange) {
       const { organizationId, userId } = exchange.caller;
       const names = [...new Set(named(exchange))];
-      const count = await changeEverywhere(parts, async (tx, announce) => {
-        const guardrail = await existingGuardrail(tx, organizationId, idOf(exchange));
-        if (guardrail.isDefault) {
-          throw new GatewayError(
-            'invalid_request',
-            'The default guardrail of a workspace governs all of it and is assigned to nobody.',
-            { path: 'id' },
-          );
-        }
+      const { count, isNewLimit } = await changeEverywhere(parts, async (tx, announce) => {
+        const guardrail = await assignable(tx, organizationId, idOf(exchange));
         const createdAt = new Date(parts.clock.now());
         const ids = names.map(() => uuidv7(createdAt.getTime()));
         const by = { organizationId, guardrailId: guardrail.id, assignedBy: userId, createdAt };
-        const changed = removes
+        const touched = removes
           ? await unassign(tx, organizationId, guardrail.id, names)
           : await assign(tx, names, ids, by);
-        await recordChange(tx, authorOf(exchange), {
-          action: `guardrail.${noun}_${removes ? 'unassigned' : 'assigned'}`,
-          ...guardrailResource(guardrail),
-          [removes ? 'before' : 'after']: { [noun === 'keys' ? 'key_hashes' : 'member_user_ids']: changed },
-        });
-        await announce(topic, ...changed);
-        return changed.length;
+        if (touched.changed.length > 0) {
+          await recordChange(tx, authorOf(exchange), {
+            action: `guardrail.${noun}_${removes ? 'unassigned' : 'assigned'}`,
+            ...guardrailResource(guardrail),
+            [removes ? 'before' : 'after']: { [noun === 'keys' ? 'key_hashes' : 'member_user_ids']: touched.changed },
+          });
+        }
+        await announce(topic, ...touched.named);
+        const isNewLimit = !removes && guardrail.limitNano !== null && touched.changed.length > 0;
+        return { count: touched.named.length, isNewLimit };
       });
+      // What was spent while nobody watched these windows is in no lease.
+      if (isNewLimit) await parts.spendEntered();
       exchange.reply(200, { [member]: count });
     },
   };
+}
+
+/** Throws 404, and 400 for the default guardrail of a workspace. */
+async function assignable(db: Queryable, organizationId: string, id: string): Promise<StoredGuardrail> {
+  const guardrail = await existingGuardrail(db, organizationId, id);
+  if (!guardrail.isDefault) return guardrail;
+  throw new GatewayError(
+    'invalid_request',
+    'The default guardrail of a workspace governs all of it and is assigned to nobody.',
+    { path: 'id' },
+  );
 }

@@ -64,14 +64,22 @@ export async function listMemberAssignments(
   return { assignments, total };
 }
 
-/** Replaces what the keys had. Returns the hashes of the keys that exist. @param ids an id for each */
+/** Hashes of keys, or ids of members. */
+export interface Assigned {
+  /** Those of the named ones to which it is so now. */
+  named: string[];
+  /** Those to which it was not so before. */
+  changed: string[];
+}
+
+/** Replaces what the keys had. @param ids an id for each */
 export async function assignKeys(
   tx: Queryable,
   hashes: readonly string[],
   ids: readonly string[],
   { organizationId, guardrailId, assignedBy, createdAt }: AssignedBy,
-): Promise<string[]> {
-  const rows = await tx.query<{ hash: string }>(
+): Promise<Assigned> {
+  const rows = await tx.query<Row>(
     `with wanted as (
        select k.id as key_id, k.hash, w.id
          from unnest($1::text[], $2::uuid[]) as w (hash, id)
@@ -82,48 +90,64 @@ export async function assignKeys(
        select key_id, id, $3, $4, $5, $6 from wanted order by key_id
        on conflict (key_id) do update set id = excluded.id, guardrail_id = excluded.guardrail_id,
          assigned_by = excluded.assigned_by, created_at = excluded.created_at
+         where guardrail_keys.guardrail_id <> excluded.guardrail_id
+       returning key_id
      )
-     select hash from wanted`,
+     select hash as name, key_id in (select key_id from placed) as changed from wanted`,
     [hashes, ids, organizationId, guardrailId, assignedBy, createdAt],
   );
-  return rows.map(({ hash }) => hash);
+  return assigned(rows);
 }
 
-/** Returns the hashes of the keys that had this guardrail. */
+interface Row {
+  name: string;
+  changed: boolean;
+}
+
+function assigned(rows: readonly Row[]): Assigned {
+  return { named: rows.map(({ name }) => name), changed: rows.flatMap(({ name, changed }) => (changed ? name : [])) };
+}
+
+/** Takes it from the keys that have this guardrail. */
 export async function unassignKeys(
   tx: Queryable,
   organizationId: string,
   guardrailId: string,
   hashes: readonly string[],
-): Promise<string[]> {
-  const rows = await tx.query<{ hash: string }>(
+): Promise<Assigned> {
+  const rows = await tx.query<Row>(
     `delete from guardrail_keys a using api_keys k
       where k.id = a.key_id and a.organization_id = $1 and a.guardrail_id = $2 and k.hash = any($3)
-      returning k.hash`,
+      returning k.hash as name, true as changed`,
     [organizationId, guardrailId, hashes],
   );
-  return rows.map(({ hash }) => hash);
+  return assigned(rows);
 }
 
-/** Replaces what the members had. Returns those of the users that are members. */
+/** Replaces what the members had. @param ids an id for each */
 export async function assignMembers(
   tx: Queryable,
   userIds: readonly string[],
   ids: readonly string[],
   { organizationId, guardrailId, assignedBy, createdAt }: AssignedBy,
-): Promise<string[]> {
-  const rows = await tx.query<{ userId: string }>(
-    `insert into guardrail_members (organization_id, user_id, id, guardrail_id, assigned_by, created_at)
-     select $3, m.user_id, w.id, $4, $5, $6
-       from unnest($1::text[], $2::uuid[]) as w (user_id, id)
-       join members m on m.organization_id = $3 and m.user_id = w.user_id
-      order by m.user_id
-     on conflict (organization_id, user_id) do update set id = excluded.id, guardrail_id = excluded.guardrail_id,
-       assigned_by = excluded.assigned_by, created_at = excluded.created_at
-     returning user_id as "userId"`,
+): Promise<Assigned> {
+  const rows = await tx.query<Row>(
+    `with wanted as (
+       select m.user_id, w.id
+         from unnest($1::text[], $2::uuid[]) as w (user_id, id)
+         join members m on m.organization_id = $3 and m.user_id = w.user_id
+     ), placed as (
+       insert into guardrail_members (organization_id, user_id, id, guardrail_id, assigned_by, created_at)
+       select $3, user_id, id, $4, $5, $6 from wanted order by user_id
+       on conflict (organization_id, user_id) do update set id = excluded.id, guardrail_id = excluded.guardrail_id,
+         assigned_by = excluded.assigned_by, created_at = excluded.created_at
+         where guardrail_members.guardrail_id <> excluded.guardrail_id
+       returning user_id
+     )
+     select user_id as name, user_id in (select user_id from placed) as changed from wanted`,
     [userIds, ids, organizationId, guardrailId, assignedBy, createdAt],
   );
-  return rows.map(({ userId }) => userId);
+  return assigned(rows);
 }
 
 export async function unassignMembers(
@@ -131,11 +155,11 @@ export async function unassignMembers(
   organizationId: string,
   guardrailId: string,
   userIds: readonly string[],
-): Promise<string[]> {
-  const rows = await tx.query<{ userId: string }>(
+): Promise<Assigned> {
+  const rows = await tx.query<Row>(
     `delete from guardrail_members where organization_id = $1 and guardrail_id = $2 and user_id = any($3)
-      returning user_id as "userId"`,
+      returning user_id as name, true as changed`,
     [organizationId, guardrailId, userIds],
   );
-  return rows.map(({ userId }) => userId);
+  return assigned(rows);
 }
