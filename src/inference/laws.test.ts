@@ -240,11 +240,12 @@ function saidBack(spoken: ServedForm, { sent, text }: PipelineAnswer): unknown {
 }
 
 /**
- * Several texts are one where the form has one; the spaces in arguments go where they are an object; that a call came
+ * Several texts are one where the form has one, and none where it is blank (a service may refuse that); the spaces in arguments go where they are an object; that a call came
  * from the model itself is what the messages form adds.
  */
 function comparable(parts: readonly Part[]): unknown {
   const text = parts.map((part) => (part.type === 'text' ? part.text : '')).join('');
+  const blank = text.trim() === '';
   const others = parts
     .filter((part) => part.type !== 'text')
     .map((part) => {
@@ -253,5 +254,5 @@ function comparable(parts: readonly Part[]): unknown {
       if (extras !== undefined) assert.deepEqual(extras, { messages: { caller: { type: 'direct' } } });
       return { ...call, arguments: exactText(parsedExactly(call.arguments)) };
     });
-  return { text, others };
+  return { text: blank ? '' : text, others };
 }

@@ -55,12 +55,20 @@ const STAMP: Stamp = { id: 'gen-1', model: 'acme/large', provider: 'Acme', creat
 // biome-ignore lint/suspicious/noExplicitAny: bodies of every form are read freely
 type Json = any;
 
+/** Without what some services refuse and their forms leave out: blank texts, and white space at the end of a begun answer. */
+const plainlySaid = arbitraryConversation(COMMON).filter(({ messages: list }) => {
+  const last = list.at(-1)!;
+  const end = last.parts.at(-1);
+  const begun = last.role === 'assistant' && end?.type === 'text' && end.text !== end.text.trimEnd();
+  return !begun && list.every(({ parts }) => parts.every((part) => part.type !== 'text' || part.text.trim() !== ''));
+});
+
 for (const served of SERVED_FORMS) {
   for (const spoken of SPOKEN_FORMS) {
     test(`${served} to ${spoken}: whatever a client says reaches the service`, () => {
       let carried = 0;
       fc.assert(
-        fc.property(arbitraryConversation(COMMON), fc.boolean(), (conversation, stream) => {
+        fc.property(plainlySaid, fc.boolean(), (conversation, stream) => {
           const request = stringifyJson(SERVED[served].encode(conversation, TARGET, new Losses()));
           const { exact } = readDocument(Buffer.from(request));
           SERVED[served].check(exact);

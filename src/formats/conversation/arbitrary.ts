@@ -251,7 +251,13 @@ const SETTINGS: { [K in keyof Settings]-?: Arbitrary<Settings[K]> } = {
 const OUTPUTS: Record<OutputFormat['type'], Arbitrary<OutputFormat>> = {
   text: fc.constant({ type: 'text' }),
   json: fc.constant({ type: 'json' }),
-  schema: word.map((name): OutputFormat => ({ type: 'schema', name, schema: { type: 'object' } })),
+  schema: word.map(
+    (name): OutputFormat => ({
+      type: 'schema',
+      name,
+      schema: { type: 'object', properties: { [name]: { type: 'string' } }, additionalProperties: false },
+    }),
+  ),
   grammar: text.map((grammar): OutputFormat => ({ type: 'grammar', grammar })),
   python: fc.constant({ type: 'python' }),
 };

@@ -6,14 +6,30 @@ import { type Fields, fieldsOf } from '../conversation/fields.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
 import { dropKnobs, type Knob } from '../conversation/knobs.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
-import { encodeMaxTokens, encodeThinking } from '../messages/index.ts';
+import {
+  encodeMaxTokens,
+  encodeThinking,
+  type Generation,
+  generationOf,
+  type Surroundings,
+  samplingFor,
+  strictSchema,
+  structuredSchema,
+} from '../messages/index.ts';
 import type { CachePoints } from './cache-points.ts';
+
+export interface ToolContext {
+  points: CachePoints;
+  /** Of a model of Anthropic's. */
+  claude: Generation | undefined;
+  losses: Losses;
+}
 
 /** `toolConfig`; undefined without tools. `calls`: the history holds calls, which the service refuses without tools. */
 export function encodeTools(
   conversation: Conversation,
   calls: readonly string[],
-  points: CachePoints,
+  context: ToolContext,
 ): Fields | undefined {
   const { toolChoice } = conversation;
   if (toolChoice?.mode === 'none') {
@@ -27,19 +43,21 @@ export function encodeTools(
   if (tools.length === 0) return undefined;
   const choice = given.length === 0 ? undefined : encodeToolChoice(conversation);
   return {
-    tools: tools.flatMap((tool) => encodeTool(tool, points)),
+    tools: tools.flatMap((tool) => encodeTool(tool, context)),
     ...(choice !== undefined && { toolChoice: choice }),
   };
 }
 
-function encodeTool(tool: Tool, points: CachePoints): Fields[] {
+function encodeTool(tool: Tool, { points, claude, losses }: ToolContext): Fields[] {
   if (tool.type === 'opaque') {
     if (tool.origin === 'converse') return [fieldsOf(tool.value)];
     const kind = fieldsOf(tool.value)['type'];
     throw new Uncarried(`tools of type ${typeof kind === 'string' ? kind : tool.origin}`, 'only that form knows them');
   }
   const schema = fieldsOf(tool.parameters);
-  const json =
+  const held = tool.strict === true && claude !== undefined ? strictSchema(tool, claude, losses) : undefined;
+  const strict = tool.strict === true && (claude === undefined || held !== undefined);
+  const plain =
     schema['type'] === undefined
       ? { type: 'object', ...(Object.keys(schema).length === 0 ? { properties: {} } : schema) }
       : tool.parameters;
@@ -47,8 +65,8 @@ function encodeTool(tool: Tool, points: CachePoints): Fields[] {
     name: tool.name,
     // The service refuses an empty one.
     ...(tool.description !== undefined && tool.description !== '' && { description: tool.description }),
-    inputSchema: { json },
-    ...(tool.strict === true && { strict: true }),
+    inputSchema: { json: held ?? plain },
+    ...(strict && { strict: true }),
   };
   return [{ toolSpec: spec }, ...points.after(tool.cache, 'tools')];
 }
@@ -68,14 +86,22 @@ function encodeToolChoice({ toolChoice }: Conversation): Fields | undefined {
   }
 }
 
-export function encodeOutput(output: OutputFormat | undefined): Fields | undefined {
+export function encodeOutput(
+  output: OutputFormat | undefined,
+  claude: Generation | undefined,
+  losses: Losses,
+): Fields | undefined {
   if (output === undefined || output.type === 'text') return undefined;
   if (output.type !== 'schema') {
     throw new Uncarried('response_format', `the converse form has no output format ${output.type}`);
   }
   if (output.schema === undefined) throw new Uncarried('response_format', 'the converse form needs the schema');
+  const schema = claude === undefined ? output.schema : structuredSchema(output.schema, 'response_format', losses);
+  if (schema === undefined || claude?.schemas === false) {
+    throw new Uncarried('response_format', 'the model takes no such schema for its answer');
+  }
   const jsonSchema: Fields = {
-    schema: stringifyJson(output.schema),
+    schema: stringifyJson(schema),
     ...(output.name !== undefined && { name: output.name }),
     ...(output.description !== undefined && { description: output.description }),
   };
@@ -92,10 +118,11 @@ export interface Inference {
 export function encodeInference(
   conversation: Conversation,
   target: EncodeTarget,
-  context: { vendor: string | undefined; forced: boolean; unsignedCall: boolean },
+  context: Surroundings & { vendor: string | undefined },
   losses: Losses,
 ): Inference {
-  const { settings, reasoning } = conversation;
+  const { reasoning } = conversation;
+  const settings = samplingFor(generationOf(target.model), conversation.settings, losses);
   const claude = context.vendor === 'anthropic' || context.vendor === undefined;
   const thinks = reasoning !== undefined && claude;
   const maxTokens = thinks
@@ -126,7 +153,7 @@ function claudeThinking(
   conversation: Conversation,
   target: EncodeTarget,
   maxTokens: number,
-  context: { forced: boolean; unsignedCall: boolean },
+  context: Surroundings,
   losses: Losses,
 ): Fields {
   const { thinking, config } = encodeThinking(conversation, target, maxTokens, context, losses);

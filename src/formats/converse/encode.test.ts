@@ -17,7 +17,7 @@ function asked(body: Json, model = CLAUDE, more = {}) {
 }
 
 test('a plain request has its texts in blocks, its knobs in inferenceConfig and no model', () => {
-  const { body } = asked({
+  const request = {
     messages: [
       { role: 'system', content: 'be brief' },
       { role: 'user', content: 'hi' },
@@ -26,13 +26,20 @@ test('a plain request has its texts in blocks, its knobs in inferenceConfig and 
     temperature: 0.5,
     top_p: 0.9,
     stop: ['END'],
-  });
-  assert.deepEqual(body, {
-    system: [{ text: 'be brief' }],
-    messages: [{ role: 'user', content: [{ text: 'hi' }] }],
+  };
+  const plain = { system: [{ text: 'be brief' }], messages: [{ role: 'user', content: [{ text: 'hi' }] }] };
+  assert.deepEqual(asked(request, NOVA).body, {
+    ...plain,
     inferenceConfig: { maxTokens: 100, temperature: 0.5, topP: 0.9, stopSequences: ['END'] },
+  });
+  const { body, dropped } = asked(request);
+  assert.deepEqual(body, {
+    ...plain,
+    // This model refuses a request with both of temperature and top_p.
+    inferenceConfig: { maxTokens: 100, temperature: 0.5, stopSequences: ['END'] },
     additionalModelResponseFieldPaths: ['/stop_sequence'],
   });
+  assert.deepEqual(dropped, ['top_p']);
 });
 
 test('the model stands in the path, percent-encoded once', () => {
@@ -207,7 +214,8 @@ test('an object in S3 goes by its address', () => {
 });
 
 test('tool choices have their own objects, and no tools go out where none may be called', () => {
-  const tools = [{ type: 'function', function: { name: 'f', parameters: { type: 'object' }, strict: true } }];
+  const parameters = { type: 'object', properties: {}, additionalProperties: false };
+  const tools = [{ type: 'function', function: { name: 'f', parameters, strict: true } }];
   const choice = (tool_choice: unknown) =>
     asked({ messages: [{ role: 'user', content: 'x' }], tools, tool_choice }).body;
   assert.deepEqual(choice('auto').toolConfig.toolChoice, { auto: {} });
@@ -280,11 +288,12 @@ test('signed and encrypted thinking returns as it came, that of others stays awa
 });
 
 test('one call at a time, a schema, a tier and the members of the form itself have their places', () => {
+  const schema = { type: 'object', properties: { n: { type: 'integer' } }, additionalProperties: false };
   const { body, dropped } = asked({
     messages: [{ role: 'user', content: 'x' }],
     tools: [{ type: 'function', function: { name: 'f', parameters: { type: 'object' } } }],
     parallel_tool_calls: false,
-    response_format: { type: 'json_schema', json_schema: { name: 'a', schema: { type: 'object' } } },
+    response_format: { type: 'json_schema', json_schema: { name: 'a', schema } },
     service_tier: 'priority',
     guardrailConfig: { guardrailIdentifier: 'g', guardrailVersion: '1' },
     additionalModelRequestFields: { anthropic_beta: ['x'] },
@@ -296,7 +305,7 @@ test('one call at a time, a schema, a tier and the members of the form itself ha
   });
   assert.deepEqual(body.outputConfig.textFormat, {
     type: 'json_schema',
-    structure: { jsonSchema: { schema: '{"type":"object"}', name: 'a' } },
+    structure: { jsonSchema: { schema: JSON.stringify(schema), name: 'a' } },
   });
   assert.deepEqual(body.serviceTier, { type: 'priority' });
   assert.deepEqual(body.guardrailConfig, { guardrailIdentifier: 'g', guardrailVersion: '1' });

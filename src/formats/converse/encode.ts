@@ -4,9 +4,10 @@
  */
 import type { Conversation, Message } from '../conversation/conversation.ts';
 import type { Fields } from '../conversation/fields.ts';
-import { fieldsOf } from '../conversation/fields.ts';
+import { fieldsOf, textOf } from '../conversation/fields.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
+import { type Generation, generationOf } from '../messages/index.ts';
 import { CachePoints } from './cache-points.ts';
 import { BlockEncoder } from './encode-blocks.ts';
 import { encodeInference, encodeOutput, encodeTier, encodeTools } from './encode-settings.ts';
@@ -36,12 +37,14 @@ export function encode(conversation: Conversation, target: EncodeTarget, losses:
   const points = new CachePoints(target.dialect.converse?.maxCachePoints ?? DEFAULT_CACHE_POINTS, vendor, losses);
   // The automatic mark first: it uses one of the points.
   const automatic = points.after(conversation.cache, 'content');
-  const toolConfig = encodeTools(conversation, calledTools(conversation.messages), points);
+  const claude = vendor === 'anthropic' ? generationOf(target.model) : undefined;
+  const toolConfig = encodeTools(conversation, calledTools(conversation.messages), { points, claude, losses });
   const { system, messages } = encodeMessages(conversation.messages, target, vendor, points, losses);
   messages.at(-1)!.content.push(...automatic);
   const choice = fieldsOf(toolConfig?.['toolChoice']);
   const forced = 'any' in choice || 'tool' in choice;
-  const context = { vendor, forced, unsignedCall: continuesUnsignedCall(messages) };
+  const prefilled = claude !== undefined && endPrefill(messages, claude, losses);
+  const context = { vendor, forced, prefilled, unsignedCall: continuesUnsignedCall(messages) };
   const { inferenceConfig, additional } = encodeInference(conversation, target, context, losses);
   if (conversation.settings.parallelToolCalls === false && toolConfig !== undefined) {
     if (vendor !== 'anthropic')
@@ -49,7 +52,7 @@ export function encode(conversation: Conversation, target: EncodeTarget, losses:
     else additional['tool_choice'] = { ...claudeChoice(choice), disable_parallel_tool_use: true };
   }
   if (vendor === 'anthropic' && target.betas !== undefined) additional['anthropic_beta'] = target.betas;
-  const outputConfig = encodeOutput(conversation.output);
+  const outputConfig = encodeOutput(conversation.output, claude, losses);
   const own = ownMembers(conversation, losses);
   const additionalFields = { ...additional, ...fieldsOf(own['additionalModelRequestFields']) };
   return {
@@ -129,6 +132,25 @@ function refuseUnfit(rows: readonly Row[]): void {
 function mark(content: Fields[], point: Fields[]): void {
   const at = content.findLastIndex((block) => !('reasoningContent' in block));
   if (at >= 0 && !('cachePoint' in content[at]!)) content.splice(at + 1, 0, ...point);
+}
+
+/** Claude shall go on with the last message, one of the assistant; it refuses white space at its end. */
+function endPrefill(rows: Row[], generation: Generation, losses: Losses): boolean {
+  const last = rows.at(-1)!;
+  const at = last.content.findLastIndex((block) => !('cachePoint' in block));
+  const text = textOf(last.content[at]?.['text']);
+  if (last.role !== 'assistant' || text === '') return false;
+  if (!generation.prefill) {
+    throw new Uncarried(
+      'messages',
+      'this model goes on in no message of the assistant: the last one must be the user’s',
+    );
+  }
+  if (text !== text.trimEnd()) {
+    last.content[at] = { text: text.trimEnd() };
+    losses.drop('messages', 'the provider refuses white space at the end of the last one');
+  }
+  return true;
 }
 
 /**

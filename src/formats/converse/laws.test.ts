@@ -65,7 +65,10 @@ test('one more turn keeps the earlier encoding as its prefix', () => {
           assert.equal(same.role, message.role);
           // The new turn may go on in the last message: its blocks come behind those that were there.
           const blocks = index === last ? same.content.slice(0, message.content.length) : same.content;
-          assert.equal(stringifyJson(blocks), stringifyJson(message.content));
+          assert.equal(
+            stringifyJson(index === last && same.role === 'assistant' ? begun(blocks) : blocks),
+            stringifyJson(message.content),
+          );
         });
       },
     ),
@@ -73,6 +76,12 @@ test('one more turn keeps the earlier encoding as its prefix', () => {
   );
   assert.ok(tried > 30, `${tried} conversations were carried`);
 });
+
+/** The blocks of a last message as it goes out: white space at the end of what the model shall go on with is refused. */
+function begun(blocks: Json[]): Json[] {
+  const at = blocks.findLastIndex((block) => !('cachePoint' in block));
+  return blocks.map((block, index) => (index === at && 'text' in block ? { text: block.text.trimEnd() } : block));
+}
 
 test('what goes out keeps the rules of the service: turns by turns, no blank text, names of their own', () => {
   fc.assert(

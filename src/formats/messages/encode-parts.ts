@@ -44,7 +44,9 @@ export class BlockEncoder {
       case 'text':
         return this.encodeText(part);
       case 'refusal':
-        return part.text === '' ? undefined : { type: 'text', text: part.text, ...this.marks.member(part.cache) };
+        return this.isBlank(part.text)
+          ? undefined
+          : { type: 'text', text: part.text, ...this.marks.member(part.cache) };
       case 'reasoning':
         return this.encodeReasoning(part);
       case 'toolCall':
@@ -77,14 +79,20 @@ export class BlockEncoder {
   }
 
   private encodeText(part: TextPart): Fields | undefined {
-    // An empty text block is refused by the vendor (bug 39).
-    if (part.text === '') return undefined;
+    if (this.isBlank(part.text)) return undefined;
     const citations: unknown[] = [];
     for (const citation of part.citations ?? []) {
       if (citation.native?.origin === 'messages') citations.push(citation.native.value);
       else this.report('citations', 'those of another provider cannot be sent back');
     }
     return { type: 'text', text: part.text, ...(citations.length > 0 && { citations }), ...this.base(part) };
+  }
+
+  /** A text of nothing but white space makes the vendor refuse the whole request (bug 39), and says nothing. */
+  private isBlank(text: string): boolean {
+    if (text.trim() !== '') return false;
+    if (text !== '') this.report('blank text', 'the provider refuses texts of white space only');
+    return true;
   }
 
   private encodeReasoning(part: ReasoningPart): Fields | undefined {

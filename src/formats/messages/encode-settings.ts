@@ -1,11 +1,13 @@
 /** Thinking, tools and sampling of a request to an upstream of this form. */
-import type { Conversation, Effort, Settings, Tool } from '../conversation/conversation.ts';
+import type { Conversation, Effort, FunctionTool, Settings, Tool } from '../conversation/conversation.ts';
 import { budgetOf, effortOf } from '../conversation/effort.ts';
 import { type Fields, fieldsOf, listOf } from '../conversation/fields.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
 import { dropKnobs, type Knob } from '../conversation/knobs.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
 import type { CacheMarks } from './cache-marks.ts';
+import { type Generation, generationOf } from './generation.ts';
+import { structuredSchema } from './structured-schema.ts';
 
 /** What every model of this form can write: the last resort where neither the client nor the catalog names a cap. */
 export const SMALLEST_OUTPUT_LIMIT = 4096;
@@ -30,7 +32,12 @@ export function encodeMaxTokens(wanted: number | undefined, target: EncodeTarget
   return target.capOutputTokens === undefined ? cap : Math.min(cap, target.capOutputTokens);
 }
 
-export function encodeTools(tools: readonly Tool[] | undefined, marks: CacheMarks): unknown[] | undefined {
+export function encodeTools(
+  tools: readonly Tool[] | undefined,
+  marks: CacheMarks,
+  generation: Generation,
+  losses: Losses,
+): unknown[] | undefined {
   if (tools === undefined || tools.length === 0) return undefined;
   return tools.map((tool) => {
     if (tool.type === 'opaque') {
@@ -41,16 +48,28 @@ export function encodeTools(tools: readonly Tool[] | undefined, marks: CacheMark
         'only that form knows them',
       );
     }
+    const strict = tool.strict === true ? strictSchema(tool, generation, losses) : undefined;
     const schema = fieldsOf(tool.parameters);
     return {
       name: tool.name,
       ...(tool.description !== undefined && { description: tool.description }),
-      input_schema: schema['type'] === undefined ? { type: 'object', ...withProperties(schema) } : tool.parameters,
-      ...(tool.strict === true && { strict: true }),
+      input_schema:
+        strict ?? (schema['type'] === undefined ? { type: 'object', ...withProperties(schema) } : tool.parameters),
+      ...(strict !== undefined && { strict: true }),
       ...tool.extras?.messages,
       ...marks.member(tool.cache),
     };
   });
+}
+
+/** What the arguments of a strict tool are held to; undefined where the model is held to nothing. */
+export function strictSchema(tool: FunctionTool, generation: Generation, losses: Losses): Fields | undefined {
+  const where = `tools[${tool.name}]`;
+  // A function without parameters takes none.
+  const { parameters = { type: 'object', properties: {}, additionalProperties: false } } = tool;
+  const schema = generation.schemas ? structuredSchema(parameters, where, losses) : undefined;
+  if (schema === undefined) losses.drop(`${where}.strict`, 'the provider cannot hold the model to this schema');
+  return schema;
 }
 
 function withProperties(schema: Fields): Fields {
@@ -80,12 +99,22 @@ export function encodeToolChoice(conversation: Conversation): Fields | undefined
   }
 }
 
-/** `thinking` and `output_config`. `forced`: the tool choice forces a call, which the vendor refuses beside thinking. */
+/** What stands around the answer and keeps a model of this vendor from thinking. */
+export interface Surroundings {
+  /** The tool choice forces a call. */
+  forced: boolean;
+  /** The answer goes on in a message of the assistant. */
+  prefilled: boolean;
+  /** It goes on behind a call that is not its own. */
+  unsignedCall: boolean;
+}
+
+/** `thinking` and `output_config`. */
 export function encodeThinking(
   conversation: Conversation,
   target: EncodeTarget,
   maxTokens: number,
-  context: { forced: boolean; unsignedCall: boolean },
+  context: Surroundings,
   losses: Losses,
 ): { thinking?: Fields; config: Fields } {
   const config: Fields = { ...fieldsOf(conversation.extras?.messages?.['output_config']) };
@@ -95,9 +124,12 @@ export function encodeThinking(
   if (nativeEffort !== undefined) return { config: { ...config, effort: nativeEffort } };
   const effort = effortOf(reasoning, maxTokens);
   if (effort === 'none') return { thinking: { type: 'disabled', ...native }, config };
-  const display = reasoning.exclude ? { display: 'omitted' } : {};
-  const adaptive =
-    reasoning.adaptive === true || (target.dialect.messages?.thinking === 'adaptive' && effort !== undefined);
+  const { adaptiveOnly } = generationOf(target.model);
+  const wanted = adaptiveOnly || target.dialect.messages?.thinking === 'adaptive';
+  const adaptive = reasoning.adaptive === true || (wanted && effort !== undefined);
+  // Models that take no budget show nothing of their thinking unless they are asked to.
+  const shown = adaptiveOnly ? { display: 'summarized' } : {};
+  const display = reasoning.exclude ? { display: 'omitted' } : shown;
   const budget = adaptive ? undefined : budgetOf(reasoning, maxTokens);
   if (!adaptive && (budget === undefined || budget === null)) return { config };
   const obstacle = obstacleTo(maxTokens, adaptive, context);
@@ -116,12 +148,9 @@ export function encodeThinking(
 }
 
 /** Why the vendor would refuse to think here; the request goes out without thinking instead. */
-function obstacleTo(
-  maxTokens: number,
-  adaptive: boolean,
-  context: { forced: boolean; unsignedCall: boolean },
-): string | undefined {
+function obstacleTo(maxTokens: number, adaptive: boolean, context: Surroundings): string | undefined {
   if (context.forced) return 'the provider does not think when a tool call is forced';
+  if (context.prefilled) return 'the provider does not think in a message that is begun';
   if (context.unsignedCall) return 'the provider continues a tool call only behind its own thinking';
   if (!adaptive && maxTokens <= SMALLEST_BUDGET)
     return `a thinking budget does not fit below ${maxTokens} output tokens`;
@@ -133,7 +162,8 @@ function wordFor(effort: Effort): Effort {
 }
 
 /** Sampling and the other knobs; those without a place are reported. */
-export function encodeSampling(settings: Settings, thinks: boolean, losses: Losses): Fields {
+export function encodeSampling(given: Settings, thinks: boolean, generation: Generation, losses: Losses): Fields {
+  const settings = samplingFor(generation, given, losses);
   const body: Fields = {};
   if (settings.temperature !== undefined) {
     const temperature = Math.min(Math.max(settings.temperature, 0), 1);
@@ -158,6 +188,21 @@ export function encodeSampling(settings: Settings, thinks: boolean, losses: Loss
   if (tier !== undefined) body['service_tier'] = tier;
   dropKnobs(settings, UNKNOWN_KNOBS, 'messages', losses);
   return body;
+}
+
+/** The settings without those of sampling that a model of this generation refuses, each reported. */
+export function samplingFor({ sampling }: Generation, settings: Settings, losses: Losses): Settings {
+  if (sampling === 'free') return settings;
+  const { temperature, topP, topK, ...rest } = settings;
+  if (sampling === 'none') {
+    for (const [name, value] of Object.entries({ temperature, top_p: topP, top_k: topK })) {
+      if (value !== undefined) losses.drop(name, 'the model samples as it sees fit');
+    }
+    return rest;
+  }
+  if (temperature === undefined || topP === undefined) return settings;
+  losses.drop('top_p', 'the model takes either that or a temperature');
+  return { ...rest, temperature, ...(topK !== undefined && { topK }) };
 }
 
 const UNKNOWN_KNOBS: readonly Knob[] = [

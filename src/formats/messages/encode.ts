@@ -3,7 +3,7 @@
  * its arguments, and a turn more changes nothing before it: what an upstream has cached stays cached.
  */
 import type { Conversation, Message, Tool } from '../conversation/conversation.ts';
-import type { Fields } from '../conversation/fields.ts';
+import { type Fields, textOf } from '../conversation/fields.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
 import { CacheMarks } from './cache-marks.ts';
@@ -16,6 +16,8 @@ import {
   encodeTools,
   hostedMembers,
 } from './encode-settings.ts';
+import { type Generation, generationOf } from './generation.ts';
+import { structuredSchema } from './structured-schema.ts';
 
 const DEFAULT_CACHE_MARKS = 4;
 
@@ -31,21 +33,23 @@ export function encode(conversation: Conversation, target: EncodeTarget, losses:
   const marks = new CacheMarks(target.dialect.messages?.maxCacheMarks ?? DEFAULT_CACHE_MARKS, losses);
   // The automatic mark first: it uses one of the breakpoints.
   const automatic = marks.member(conversation.cache);
-  const tools = encodeTools(declaredTools(conversation), marks);
+  const generation = generationOf(target.model);
+  const tools = encodeTools(declaredTools(conversation), marks, generation, losses);
   const { system, messages } = encodeMessages(conversation.messages, new BlockEncoder(target, marks, losses), marks, {
-    model: target.model,
+    generation,
     losses,
   });
   if (!messages.some(({ role }) => role !== 'system')) {
     throw new Uncarried('messages', 'the messages form needs a message that is not empty beside the system prompt');
   }
+  const prefilled = endPrefill(messages, generation, losses);
   const maxTokens = encodeMaxTokens(settings.maxOutputTokens, target, losses);
   const toolChoice =
     tools !== undefined && !conversation.tools?.length ? { type: 'none' } : encodeToolChoice(conversation);
   const forced = toolChoice?.['type'] === 'any' || toolChoice?.['type'] === 'tool';
-  const context = { forced, unsignedCall: continuesUnsignedCall(messages) };
+  const context = { forced, prefilled, unsignedCall: continuesUnsignedCall(messages) };
   const { thinking, config } = encodeThinking(conversation, target, maxTokens, context, losses);
-  const format = encodeOutput(conversation, target.model);
+  const format = encodeOutput(conversation, generation, losses);
   if (format !== undefined) config['format'] = format;
   const { output_config: _, metadata, ...extras } = conversation.extras?.messages ?? {};
   const { hosted } = target.dialect.messages ?? {};
@@ -57,7 +61,7 @@ export function encode(conversation: Conversation, target: EncodeTarget, losses:
     ...(toolChoice !== undefined && { tool_choice: toolChoice }),
     ...(thinking !== undefined && { thinking }),
     ...(Object.keys(config).length > 0 && { output_config: config }),
-    ...encodeSampling(settings, thinking !== undefined && thinking['type'] !== 'disabled', losses),
+    ...encodeSampling(settings, thinking !== undefined && thinking['type'] !== 'disabled', generation, losses),
     ...automatic,
     ...extras,
     ...hostedMembers(target, extras['anthropic_beta']),
@@ -98,25 +102,20 @@ function refuseUncarried(conversation: Conversation): void {
   }
 }
 
-/** Models older than structured outputs (platform.claude.com, "Structured outputs"). */
-const SCHEMALESS = /claude-(?:[123]\b|instant|(?:opus|sonnet)-4(?:-0|-20\d{6}|@|$|:))/;
-
-function encodeOutput(conversation: Conversation, model: string): Fields | undefined {
+function encodeOutput(conversation: Conversation, generation: Generation, losses: Losses): Fields | undefined {
   const { output } = conversation;
   if (output === undefined || output.type === 'text') return undefined;
   if (output.type !== 'schema') {
     throw new Uncarried('response_format', `the messages form has no output format ${output.type}`);
   }
   if (output.schema === undefined) throw new Uncarried('response_format', 'the messages form needs the schema');
-  if (SCHEMALESS.test(model)) throw new Uncarried('response_format', 'this model takes no schema for its answer');
-  return { type: 'json_schema', schema: output.schema };
+  if (!generation.schemas) throw new Uncarried('response_format', 'this model takes no schema for its answer');
+  const schema = structuredSchema(output.schema, 'response_format', losses);
+  if (schema === undefined) {
+    throw new Uncarried('response_format', 'the provider takes no schema of any members, of any values or of itself');
+  }
+  return { type: 'json_schema', schema };
 }
-
-/**
- * Models that take a system message behind a turn of the user (platform.claude.com, "Mid-conversation system messages").
- * Others refuse the whole request because of one.
- */
-const LATE_SYSTEM = /claude-(?:opus-4[-.](?:[89]|[1-9]\d)(?!\d)|[a-z]+-(?:[5-9]|[1-9]\d)(?!\d))/;
 
 /**
  * Leading system messages become the top-level prompt. Later ones stay where they are, with the role that the model
@@ -126,7 +125,7 @@ function encodeMessages(
   messages: readonly Message[],
   blocks: BlockEncoder,
   marks: CacheMarks,
-  { model, losses }: { model: string; losses: Losses },
+  { generation, losses }: { generation: Generation; losses: Losses },
 ): { system: Fields[]; messages: Row[] } {
   const system: Fields[] = [];
   const rows: Row[] = [];
@@ -141,7 +140,7 @@ function encodeMessages(
     const extras = message.extras?.messages;
     const before = rows.at(-1);
     const late = own === 'system' && rows.length > 0;
-    const role = late && !(before?.role === 'user' && LATE_SYSTEM.test(model)) ? 'user' : own;
+    const role = late && !(before?.role === 'user' && generation.lateSystem) ? 'user' : own;
     if (role === 'system' && rows.length === 0 && extras === undefined) system.push(...content);
     // Roles must alternate (bugs 30, 38): results and text of one user turn, or two turns of one side, are one message.
     else if (before?.role === role && extras === undefined) before.content.push(...content);
@@ -161,6 +160,30 @@ function roleOf(message: Message): Row['role'] {
   if (message.role === 'assistant') return 'assistant';
   return message.role === 'user' || message.role === 'tool' ? 'user' : 'system';
 }
+
+/**
+ * The last message is one of the assistant that the model shall go on with. White space at its end is refused and would
+ * only be said again. Blocks of the vendor's own in it are no beginning of the client's: such a turn goes on anyway.
+ */
+function endPrefill(rows: Row[], generation: Generation, losses: Losses): boolean {
+  const last = rows.at(-1);
+  const block = last?.content.at(-1);
+  if (last?.role !== 'assistant' || !last.content.every(({ type }) => OWN_WORDS.has(type))) return false;
+  if (!generation.prefill) {
+    throw new Uncarried(
+      'messages',
+      'this model goes on in no message of the assistant: the last one must be the user’s',
+    );
+  }
+  const text = block?.['type'] === 'text' ? textOf(block['text']) : '';
+  if (text !== text.trimEnd()) {
+    last.content[last.content.length - 1] = { ...block, text: text.trimEnd() };
+    losses.drop('messages', 'the provider refuses white space at the end of the last one');
+  }
+  return true;
+}
+
+const OWN_WORDS = new Set<unknown>(['text', 'thinking', 'redacted_thinking']);
 
 /**
  * The request continues behind tool results whose call stands in an assistant message that does not begin with thinking
