@@ -393,6 +393,17 @@ describe('parseJson', () => {
     assert.throws(() => parseJson(`${'['.repeat(100_000)}${']'.repeat(100_000)}`), SyntaxError);
     assert.throws(() => parseJson('['.repeat(100_000)), SyntaxError);
   });
+
+  test('takes 128 levels and not one more, lists and objects alike, whatever brackets stand in strings', () => {
+    const nested = (levels: number) => {
+      const kinds = Array.from({ length: levels }, (_, level) => level % 2 === 0);
+      return kinds.reduceRight((inner, isList) => (isList ? `[${inner}]` : `{"key":${inner}}`), '"[[[[{{{{"');
+    };
+    const wide = JSON.stringify(Array.from({ length: 300 }, () => ({ text: '[{' })));
+    assert.deepEqual(parseJson(wide), JSON.parse(wide));
+    assert.deepEqual(parseJson(nested(128)), JSON.parse(nested(128)));
+    assert.throws(() => parseJson(nested(129)), SyntaxError);
+  });
 });
 
 /** Independent exact form of a decimal: an integer and a power of ten without trailing zeros. */

@@ -130,8 +130,8 @@ const SUSPICIOUS_NUMBER = /[\d.]{16}|\d[eE][+-]?\d/;
  * as it came. Throws SyntaxError for invalid text and for nesting deeper than `maxDepth`.
  */
 export function parseJson(text: string, maxDepth: number = DEFAULT_MAX_DEPTH): unknown {
-  // A shorter text cannot close what it would have to open.
-  if (text.length > 2 * maxDepth && isDeeper(text, maxDepth)) {
+  // A shorter text cannot close what it would have to open, and most texts do not open as much.
+  if (text.length > 2 * maxDepth && opensMore(text, maxDepth) && isDeeper(text, maxDepth)) {
     throw new SyntaxError(`nested deeper than ${maxDepth} levels`);
   }
   return SUSPICIOUS_NUMBER.test(text) ? JSON.parse(text, keepExactNumber) : JSON.parse(text);
@@ -293,6 +293,18 @@ function countKeys(value: object, checksKeys: boolean): number {
     } else if (typeof item === 'object' && item !== null) count += countKeys(item, checksKeys);
   }
   return count;
+}
+
+/** Whether the text has more than `count` opening braces and brackets, be it within strings. */
+function opensMore(text: string, count: number): boolean {
+  let left = count;
+  for (const mark of '{[') {
+    for (let at = text.indexOf(mark); at !== -1; at = text.indexOf(mark, at + 1)) {
+      left -= 1;
+      if (left < 0) return true;
+    }
+  }
+  return false;
 }
 
 function isDeeper(text: string, maxDepth: number): boolean {

@@ -83,8 +83,6 @@ export function closingUsage(closing: Closing): JsonObject | undefined {
   return closing.usage === undefined ? undefined : encodeUsage(closing.usage, closing.cost);
 }
 
-const OURS = ['cost', 'is_byok', 'cost_details'] as const;
-
 /**
  * The same for a relayed answer: the upstream's record with its unknown members, our counts and cost in it. An
  * upstream's own cost is never shown as ours.
@@ -93,8 +91,7 @@ export function relayedUsage(closing: Closing): JsonObject | undefined {
   const ours = closingUsage(closing);
   const native = closing.usage?.native;
   if (ours === undefined || native === undefined || native.origin !== 'chat') return ours;
-  const merged: JsonObject = { ...native.value };
-  for (const key of OURS) delete merged[key];
+  const { cost: _cost, is_byok: _isByok, cost_details: _details, ...merged } = native.value;
   for (const [key, value] of Object.entries(ours)) {
     const before = key.endsWith('_details') ? object(merged[key]) : undefined;
     merged[key] = before === undefined ? value : { ...before, ...object(value) };
