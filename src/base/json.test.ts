@@ -189,7 +189,8 @@ describe('what is refused, by its place', () => {
         } catch {
           parses = false;
         }
-        assert.equal(fault === undefined || !fault.syntax, parses, text);
+        // A key that is not taken is told before what comes behind it is looked at.
+        if (fault === undefined || fault.syntax) assert.equal(fault === undefined, parses, text);
       }),
       { numRuns: 3000 },
     );
