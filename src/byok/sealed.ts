@@ -1,6 +1,5 @@
 /** Where the credentials of own keys are sealed into, and by what name their changes are told. */
-import type { SealedRows } from '../sealing/index.ts';
-import * as store from './store.ts';
+import { sealedColumn } from '../sealing/index.ts';
 
 export const PURPOSE = 'byok';
 /** Of `byok_keys`. */
@@ -9,10 +8,4 @@ export const SEALED_COLUMN = 'sealed';
 export const TOPIC = 'byok.keys';
 
 /** The rows that a newer key is to seal. What they say does not change, so nobody is told. */
-export const sealedOwnKeys: SealedRows = {
-  purpose: PURPOSE,
-  column: SEALED_COLUMN,
-  outdated: store.holdSealedOtherwise,
-  replace: store.replaceRecord,
-  countOutdated: store.countSealedOtherwise,
-};
+export const sealedOwnKeys = sealedColumn({ purpose: PURPOSE, table: 'byok_keys', column: SEALED_COLUMN });

@@ -160,31 +160,6 @@ export async function deleteOwnKeysIn(tx: Queryable, workspaceId: string): Promi
   return (await tx.query<{ id: string }>(sql, [workspaceId])).map(({ id }) => id);
 }
 
-/** Records that do not begin with `header`; see `SealedRows` of sealing/. */
-const SEALED_OTHERWISE = 'substring(sealed from 1 for length($1::bytea)) <> $1::bytea';
-
-export async function holdSealedOtherwise(
-  tx: Queryable,
-  header: Buffer,
-  after: string | null,
-  limit: number,
-): Promise<{ id: string; sealed: Buffer }[]> {
-  return tx.query(
-    `select id, sealed from byok_keys where ${SEALED_OTHERWISE} and ($2::uuid is null or id > $2)
-      order by id limit $3 for no key update skip locked`,
-    [header, after, limit],
-  );
-}
-
-export async function countSealedOtherwise(db: Queryable, header: Buffer): Promise<number> {
-  const sql = `select count(*)::int as total from byok_keys where ${SEALED_OTHERWISE}`;
-  return (await db.query<{ total: number }>(sql, [header]))[0]!.total;
-}
-
-export async function replaceRecord(tx: Queryable, id: string, sealed: Buffer): Promise<void> {
-  await tx.query('update byok_keys set sealed = $2 where id = $1', [id, sealed]);
-}
-
 function settingValues(settings: OwnKeySettings): unknown[] {
   return [
     settings.name,

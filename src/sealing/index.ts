@@ -9,4 +9,5 @@ export { sealingMigrations } from './migrations/index.ts';
 export { SealingError } from './record.ts';
 export { type Rotated, rotateInstallationKey } from './rotation.ts';
 export { type Box, SEALING_TOPIC, Sealing, type SealingParts } from './sealing.ts';
-export { countOutdated, type SealedRows, Sweeper, sweep } from './sweep.ts';
+export { type SealedRows, sealedColumn } from './store.ts';
+export { countOutdated, Sweeper, sweep } from './sweep.ts';

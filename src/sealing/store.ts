@@ -60,3 +60,41 @@ export async function replaceDataKey(tx: Queryable, purpose: string, { version, 
     wrapped,
   ]);
 }
+
+/** One column of sealed values. */
+export interface SealedRows {
+  readonly purpose: string;
+  readonly column: string;
+  /** Up to `limit` rows behind `after` whose record does not begin with `header`, in the order of their ids; held for `tx`. Those that others hold are left out. */
+  outdated(
+    tx: Queryable,
+    header: Buffer,
+    after: string | null,
+    limit: number,
+  ): Promise<{ id: string; sealed: Buffer }[]>;
+  replace(tx: Queryable, id: string, sealed: Buffer): Promise<void>;
+  /** How many do not begin with `header`. */
+  countOutdated(db: Queryable, header: Buffer): Promise<number>;
+}
+
+/** A column of a table whose key is `id`. The names become part of statements. */
+export function sealedColumn({ purpose, table, column }: Record<'purpose' | 'table' | 'column', string>): SealedRows {
+  const outdated = `from ${table} where substring(${column} from 1 for length($1::bytea)) <> $1::bytea`;
+  return {
+    purpose,
+    column,
+    outdated: (tx, header, after, limit) =>
+      tx.query(
+        `select id, ${column} as sealed ${outdated} ${after === null ? '' : 'and id > $3'}
+          order by id limit $2 for no key update skip locked`,
+        [header, limit, ...(after === null ? [] : [after])],
+      ),
+    async replace(tx, id, sealed) {
+      await tx.query(`update ${table} set ${column} = $2 where id = $1`, [id, sealed]);
+    },
+    async countOutdated(db, header) {
+      const [row] = await db.query<{ count: number }>(`select count(*)::int as count ${outdated}`, [header]);
+      return row?.count ?? 0;
+    },
+  };
+}

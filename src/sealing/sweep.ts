@@ -4,25 +4,10 @@
  */
 import type { Clock, Timer } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
-import type { Changes, Database, Queryable } from '../storage/database.ts';
+import type { Changes, Database } from '../storage/database.ts';
 import { SealingError } from './record.ts';
 import { SEALING_TOPIC, type Sealing } from './sealing.ts';
-
-/** One column of sealed values, as the folder that it belongs to gives it. */
-export interface SealedRows {
-  readonly purpose: string;
-  readonly column: string;
-  /** Up to `limit` rows behind `after` whose record does not begin with `header`, in the order of their ids; held for `tx`. Those that others hold are left out. */
-  outdated(
-    tx: Queryable,
-    header: Buffer,
-    after: string | null,
-    limit: number,
-  ): Promise<{ id: string; sealed: Buffer }[]>;
-  replace(tx: Queryable, id: string, sealed: Buffer): Promise<void>;
-  /** How many do not begin with `header`. */
-  countOutdated(db: Queryable, header: Buffer): Promise<number>;
-}
+import type { SealedRows } from './store.ts';
 
 export interface SweepParts {
   database: Database;
