@@ -409,6 +409,16 @@ const NUMBERINGS: [string, string[]][] = [
     ],
   ],
   [
+    'the id and the name repeated in every fragment',
+    [
+      call(0, { id: 'c1', type: 'function', function: { name: 'look', arguments: '' } }),
+      call(0, { id: 'c1', type: 'function', function: { name: 'look', arguments: '{"x"' } }),
+      call(0, { function: { name: 'look', arguments: ':1}' } }),
+      call(1, { id: 'c2', type: 'function', function: { name: 'now', arguments: '{"y":' } }),
+      call(1, { id: 'c2', type: 'function', function: { name: 'now', arguments: '2}', strange: 7 } }),
+    ],
+  ],
+  [
     'an empty id and name in the fragments',
     [
       call(0, { id: 'c1', type: 'function', function: { name: 'look', arguments: '' } }),
@@ -457,6 +467,12 @@ for (const [what, events] of NUMBERINGS) {
         told.raw,
       );
     }
+  });
+
+  test(`35 and its kind | calls numbered ${what} say id and name once: clients join all that comes of a call`, async () => {
+    const { raw } = await read('chat', 'chat', streamOf([...events, ...CHAT_END]), true);
+    for (const word of ['"c1"', '"c2"', '"look"', '"now"']) assert.equal(raw.split(word).length, 2, raw);
+    if (JSON.stringify(events).includes('strange')) assert.match(raw, /"strange":7/);
   });
 }
 

@@ -110,14 +110,14 @@ function areStandard(calls: unknown, known: RelayedChoice): boolean {
     const id = someText(call['id']);
     if (typeof index !== 'number' || !Number.isInteger(index) || index < 0 || index > known.calls.length + fresh.length)
       return false;
-    const before = known.calls[index]?.id ?? fresh[index - known.calls.length];
+    const before = known.calls[index]?.name ?? fresh[index - known.calls.length];
+    const name = someText((object(call['function']) ?? object(call['custom']))?.['name']);
     if (before !== undefined) {
-      if (id !== undefined && id !== before) return false;
+      // What a call is called is said once: clients that join the pieces of its arguments join these, too.
+      if (id !== undefined || name === before) return false;
     } else {
-      const body = object(call['function']) ?? object(call['custom']);
-      if (id === undefined || someText(body?.['name']) === undefined || someText(call['type']) === undefined)
-        return false;
-      fresh.push(id);
+      if (id === undefined || name === undefined || someText(call['type']) === undefined) return false;
+      fresh.push(name);
     }
   }
   return true;
@@ -153,7 +153,8 @@ function withUnknown(calls: readonly JsonObject[], raw: readonly unknown[]): rea
   if (calls.length !== raw.length) return calls;
   return calls.map((call, index) => {
     const { function: body, id: _id, ...others } = object(raw[index]) ?? {};
-    return { ...others, ...call, function: { ...object(body), ...object(call['function']) } };
+    const { name: _name, arguments: _arguments, ...unknown } = object(body) ?? {};
+    return { ...others, ...call, function: { ...unknown, ...object(call['function']) } };
   });
 }
 
