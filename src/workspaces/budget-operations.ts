@@ -3,6 +3,7 @@ import { type Caller, WORKSPACES_TOPIC } from '../access/index.ts';
 import { authorOf, recordChange } from '../audit/index.ts';
 import { GatewayError } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
+import { ok } from '../http/contract.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import { type Interval, limitFromUsd } from '../spend/index.ts';
 import { changeEverywhere } from '../storage/change-everywhere.ts';
@@ -26,7 +27,7 @@ function listBudgets(parts: Parts): Operation<Caller> {
     tag: 'Workspaces',
     access: 'management',
     params: schema.BudgetsParams,
-    replies: { 200: { description: 'At most one for each interval', schema: schema.BudgetListEnvelope } },
+    replies: ok('At most one for each interval', schema.BudgetListEnvelope),
     async handle(exchange) {
       const workspace = await existing(parts.database, exchange.caller.organizationId, referenceOf(exchange));
       const budgets = await store.budgetsOfWorkspace(parts.database, workspace.id);
@@ -48,12 +49,11 @@ function getBudget(parts: Parts): Operation<Caller> {
     tag: 'Workspaces',
     access: 'management',
     params: schema.BudgetParams,
-    replies: { 200: { description: 'The budget', schema: schema.BudgetEnvelope } },
+    replies: ok('The budget', schema.BudgetEnvelope),
     async handle(exchange) {
       const workspace = await existing(parts.database, exchange.caller.organizationId, referenceOf(exchange));
       const interval = intervalOf(exchange);
-      const budgets = await store.budgetsOfWorkspace(parts.database, workspace.id);
-      const budget = budgets.find((one) => one.interval === interval);
+      const budget = ofInterval(await store.budgetsOfWorkspace(parts.database, workspace.id), interval);
       if (budget === undefined) throw new GatewayError('not_found', `The workspace has no ${interval} budget.`);
       exchange.reply(200, { data: budgetReply(budget), include_byok_in_budgets: workspace.includeByokInBudgets });
     },
@@ -70,7 +70,7 @@ function putBudget(parts: Parts): Operation<Caller> {
     access: 'management',
     params: schema.BudgetParams,
     body: { schema: schema.UpsertBudgetSchema },
-    replies: { 200: { description: 'The budget, enforced in every process', schema: schema.BudgetEnvelope } },
+    replies: ok('The budget, enforced in every process', schema.BudgetEnvelope),
     async handle(exchange) {
       const body = exchange.body as schema.UpsertBudgetBody;
       const interval = intervalOf(exchange);
@@ -112,7 +112,7 @@ function deleteBudget(parts: Parts): Operation<Caller> {
     tag: 'Workspaces',
     access: 'management',
     params: schema.BudgetParams,
-    replies: { 200: { description: 'There is no such budget any more', schema: schema.DeletedEnvelope } },
+    replies: ok('There is no such budget any more', schema.DeletedEnvelope),
     async handle(exchange) {
       await changeEverywhere(parts, async (tx, announce) => {
         const workspace = await existing(tx, exchange.caller.organizationId, referenceOf(exchange), true);

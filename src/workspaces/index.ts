@@ -8,4 +8,3 @@ export { defaultGuardrailId } from './derived-id.ts';
 export { workspaceMigrations } from './migrations/index.ts';
 export { type WorkspaceOperationParts, workspaceOperations } from './operations.ts';
 export { createTerms } from './terms.ts';
-export { SERVER_TOOLS } from './workspace.ts';

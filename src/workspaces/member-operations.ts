@@ -3,7 +3,7 @@ import type { Caller } from '../access/index.ts';
 import { authorOf, recordChange } from '../audit/index.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
-import { PageQuery, pageOf } from '../http/contract.ts';
+import { ok, PageQuery, pageOf } from '../http/contract.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import type { Queryable } from '../storage/database.ts';
 import { impliedMembershipId } from './derived-id.ts';
@@ -28,7 +28,7 @@ function listMembers(parts: Parts): Operation<Caller> {
     access: 'management',
     params: schema.WorkspaceParams,
     query: PageQuery,
-    replies: { 200: { description: 'One page', schema: schema.MemberListEnvelope } },
+    replies: ok('One page', schema.MemberListEnvelope),
     async handle(exchange) {
       const workspace = await existing(parts.database, exchange.caller.organizationId, exchange.params['id']!);
       const members = await store.listMembers(parts.database, workspace, pageOf(exchange.query));
@@ -50,7 +50,7 @@ function addMembers(parts: Parts): Operation<Caller> {
     access: 'management',
     params: schema.WorkspaceParams,
     body: { schema: schema.UserIdsSchema },
-    replies: { 200: { description: 'The named members', schema: schema.AddedMembersEnvelope } },
+    replies: ok('The named members', schema.AddedMembersEnvelope),
     async handle(exchange) {
       const { organizationId } = exchange.caller;
       const userIds = userIdsOf(exchange);
@@ -85,7 +85,7 @@ function removeMembers(parts: Parts): Operation<Caller> {
     access: 'management',
     params: schema.WorkspaceParams,
     body: { schema: schema.UserIdsSchema },
-    replies: { 200: { description: 'How many were members', schema: schema.RemovedMembersEnvelope } },
+    replies: ok('How many were members', schema.RemovedMembersEnvelope),
     async handle(exchange) {
       const { organizationId } = exchange.caller;
       const userIds = userIdsOf(exchange);

@@ -4,7 +4,7 @@ import { authorOf, recordChange } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
-import { PageQuery, pageOf } from '../http/contract.ts';
+import { ok, PageQuery, pageOf } from '../http/contract.ts';
 import type { Operation } from '../http/operation.ts';
 import { changeEverywhere } from '../storage/change-everywhere.ts';
 import type { Changes, Database, Queryable } from '../storage/database.ts';
@@ -55,7 +55,7 @@ function listWorkspaces(parts: WorkspaceOperationParts): Operation<Caller> {
     tag: 'Workspaces',
     access: 'management',
     query: PageQuery,
-    replies: { 200: { description: 'One page', schema: schema.WorkspaceListEnvelope } },
+    replies: ok('One page', schema.WorkspaceListEnvelope),
     async handle(exchange) {
       const { organizationId } = exchange.caller;
       const slice = pageOf(exchange.query);
@@ -115,7 +115,7 @@ function getWorkspace(parts: WorkspaceOperationParts): Operation<Caller> {
     tag: 'Workspaces',
     access: 'management',
     params: schema.WorkspaceParams,
-    replies: { 200: { description: 'The workspace', schema: schema.WorkspaceEnvelope } },
+    replies: ok('The workspace', schema.WorkspaceEnvelope),
     async handle(exchange) {
       const workspace = await existing(parts.database, exchange.caller.organizationId, exchange.params['id']!);
       exchange.reply(200, { data: workspaceReply(workspace, parts.toolName) });
@@ -146,15 +146,15 @@ function updateWorkspace(parts: WorkspaceOperationParts): Operation<Caller> {
         const settings = changedSettings(before.settings, body, parts.knowsModel);
         if (settings.slug !== before.settings.slug) await takeSlug(tx, organizationId, settings.slug);
         await store.updateWorkspace(tx, before.id, settings, new Date(parts.clock.now()));
-        const workspace = await existing(tx, organizationId, before.id);
+        const changed = await existing(tx, organizationId, before.id);
         await recordChange(tx, authorOf(exchange), {
           action: 'workspace.updated',
-          ...workspaceResource(workspace),
+          ...workspaceResource(changed),
           before: workspaceReply(before, parts.toolName),
-          after: workspaceReply(workspace, parts.toolName),
+          after: workspaceReply(changed, parts.toolName),
         });
         await announce(WORKSPACES_TOPIC, before.id);
-        return workspace;
+        return changed;
       });
       exchange.reply(200, { data: workspaceReply(workspace, parts.toolName) });
     },
@@ -171,7 +171,7 @@ function deleteWorkspace(parts: WorkspaceOperationParts): Operation<Caller> {
     access: 'management',
     params: schema.WorkspaceParams,
     query: schema.DeleteWorkspaceQuery,
-    replies: { 200: { description: 'The workspace is gone', schema: schema.DeletedEnvelope } },
+    replies: ok('The workspace is gone', schema.DeletedEnvelope),
     async handle(exchange) {
       const { organizationId } = exchange.caller;
       const confirmed = exchange.query['confirm_default_workspace_deletion'] === true;

@@ -6,7 +6,7 @@ import { INTERVALS } from '../spend/index.ts';
 
 export { DeletedEnvelope } from '../http/contract.ts';
 
-export const MAX_LISTED_KEYS = 1_000;
+const MAX_LISTED_KEYS = 1_000;
 const MAX_LISTED_TOOLS = 100;
 
 const NameSchema = Type.String({ minLength: 1, maxLength: 100 });

@@ -1,5 +1,4 @@
 /** The SQL of workspaces. Callers open the transactions; ids and times are made above. */
-
 import type { RateLimits } from '../rate-limits/index.ts';
 import type { Interval } from '../spend/index.ts';
 import type { Queryable } from '../storage/database.ts';
@@ -210,22 +209,21 @@ const SELECT_MEMBERS = {
 
 type Place = Pick<StoredWorkspace, 'id' | 'organizationId' | 'isDefault'>;
 
+const selectMembers = ({ isDefault }: Place) => (isDefault ? SELECT_MEMBERS.implied : SELECT_MEMBERS.own);
+
 /** In the order in which they came. */
 export function listMembers(db: Queryable, place: Place, { offset, limit }: Slice): Promise<StoredMember[]> {
-  const select = place.isDefault ? SELECT_MEMBERS.implied : SELECT_MEMBERS.own;
-  const sql = `select * from (${select}) listed order by "createdAt", "userId" offset $3 limit $4`;
+  const sql = `select * from (${selectMembers(place)}) listed order by "createdAt", "userId" offset $3 limit $4`;
   return db.query<StoredMember>(sql, [place.organizationId, place.id, offset, limit]);
 }
 
 export function findMembers(db: Queryable, place: Place, userIds: readonly string[]): Promise<StoredMember[]> {
-  const select = place.isDefault ? SELECT_MEMBERS.implied : SELECT_MEMBERS.own;
-  const sql = `select * from (${select}) listed where "userId" = any($3) order by "createdAt", "userId"`;
+  const sql = `select * from (${selectMembers(place)}) listed where "userId" = any($3) order by "createdAt", "userId"`;
   return db.query<StoredMember>(sql, [place.organizationId, place.id, userIds]);
 }
 
 export async function countMembers(db: Queryable, place: Place): Promise<number> {
-  const select = place.isDefault ? SELECT_MEMBERS.implied : SELECT_MEMBERS.own;
-  const sql = `select count(*)::int as count from (${select}) listed`;
+  const sql = `select count(*)::int as count from (${selectMembers(place)}) listed`;
   const [row] = await db.query<{ count: number }>(sql, [place.organizationId, place.id]);
   return row?.count ?? 0;
 }
@@ -328,9 +326,8 @@ export async function putBudget(tx: Queryable, budget: Omit<StoredBudget, 'creat
   );
 }
 
-export async function deleteBudget(tx: Queryable, workspaceId: string, interval: Interval): Promise<boolean> {
-  const sql = 'delete from workspace_budgets where workspace_id = $1 and interval = $2 returning id';
-  return (await tx.query(sql, [workspaceId, interval])).length > 0;
+export async function deleteBudget(tx: Queryable, workspaceId: string, interval: Interval): Promise<void> {
+  await tx.query('delete from workspace_budgets where workspace_id = $1 and interval = $2', [workspaceId, interval]);
 }
 
 /** What the workspace prescribes has changed, though none of its own settings. */
@@ -360,9 +357,11 @@ export interface TermsRow {
   budgets: { interval: Interval; limitNano: bigint }[];
 }
 
-interface RawTerms extends Omit<WorkspaceRow, 'id'> {
+interface RawTerms extends Omit<TermsRow['settings'], 'ioLoggingKeyNumbers'> {
   id: string;
   version: string;
+  ioLoggingKeyNumbers: string[] | null;
+  includeByokInBudgets: boolean;
   budgets: { interval: Interval; limit: string }[];
 }
 
@@ -380,12 +379,12 @@ export async function termsRows(db: Queryable, workspaceIds: readonly string[]):
        from workspaces w where w.id = any($1::uuid[])`,
     [workspaceIds],
   );
-  return rows.map((row) => ({
-    id: row.id,
-    version: Number(row.version),
-    settings: { ...row, ioLoggingKeyNumbers: row.ioLoggingKeyNumbers?.map(Number) ?? null },
-    includeByok: row.includeByokInBudgets,
-    budgets: row.budgets.map(({ interval, limit }) => ({ interval, limitNano: BigInt(limit) })),
+  return rows.map(({ id, version, ioLoggingKeyNumbers, includeByokInBudgets, budgets, ...settings }) => ({
+    id,
+    version: Number(version),
+    settings: { ...settings, ioLoggingKeyNumbers: ioLoggingKeyNumbers?.map(Number) ?? null },
+    includeByok: includeByokInBudgets,
+    budgets: budgets.map(({ interval, limit }) => ({ interval, limitNano: BigInt(limit) })),
   }));
 }
 

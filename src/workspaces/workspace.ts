@@ -10,7 +10,7 @@ import type { CreateWorkspaceBody, UpdateWorkspaceBody, WorkspaceReply } from '.
 import type { StoredWorkspace, WorkspaceSettings } from './store.ts';
 
 /** Server tools that a workspace may switch off (spec.md, `PATCH /workspaces/{id}`). */
-export const SERVER_TOOLS = [
+const SERVER_TOOLS = [
   'svc:advisor',
   'svc:apply_patch',
   'svc:bash',
