@@ -35,7 +35,7 @@ export async function issueKey(
   const { organizationId } = author;
   const settings = newKeySettings(body, now);
   const maker = body.creator_user_id === undefined ? creatorUserId : body.creator_user_id;
-  const workspaceId = await chosenWorkspace(tx, organizationId, body.workspace_id);
+  const workspaceId = await chosenWorkspace(tx, organizationId, body.workspace_id, true);
   if (maker !== null && !(await store.hasMember(tx, organizationId, maker))) {
     throw invalidField('creator_user_id', 'names no member of the organization');
   }

@@ -147,7 +147,7 @@ function updateKey(parts: OperationParts): Operation<Caller> {
       const { key, isNewLimit } = await changeEverywhere(parts, async (tx, announce) => {
         const before = await lockedKey(tx, organizationId, hash);
         const terms = changedTerms(before, exchange.body as schema.UpdateKeyBody);
-        if (!terms.disabled && !(await store.hasWorkspace(tx, organizationId, before.caller.workspaceId))) {
+        if (!terms.disabled && !(await store.hasWorkspace(tx, organizationId, before.caller.workspaceId, true))) {
           throw invalidField('disabled', 'cannot be false: the workspace of the key was deleted');
         }
         await store.updateKey(tx, before.caller.keyId, terms, new Date(clock.now()));

@@ -206,8 +206,15 @@ export async function defaultWorkspaceId(db: Queryable, organizationId: string):
   return row?.workspaceId ?? undefined;
 }
 
-export async function hasWorkspace(db: Queryable, organizationId: string, workspaceId: string): Promise<boolean> {
-  const sql = 'select 1 from workspaces where organization_id = $1 and id = $2 and deleted_at is null';
+/** @param hold keeps it from being deleted until the transaction ends; for what is about to be put into it */
+export async function hasWorkspace(
+  db: Queryable,
+  organizationId: string,
+  workspaceId: string,
+  hold = false,
+): Promise<boolean> {
+  const sql = `select 1 from workspaces
+    where organization_id = $1 and id = $2 and deleted_at is null${hold ? ' for key share' : ''}`;
   return (await db.query(sql, [organizationId, workspaceId])).length > 0;
 }
 

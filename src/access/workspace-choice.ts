@@ -6,17 +6,18 @@ import * as store from './store.ts';
 /**
  * The workspace that `workspace_id` names, or the organization's default one when it is absent. Throws GatewayError 400
  * for one that does not exist, and where a default is needed that was deleted (wire/workspaces.md).
+ * @param hold keeps it from being deleted until the transaction ends; for what is about to be put into it
  */
 export async function chosenWorkspace(
   db: Queryable,
   organizationId: string,
   named: string | undefined,
+  hold = false,
 ): Promise<string> {
-  if (named !== undefined) {
-    if (await store.hasWorkspace(db, organizationId, named)) return named;
-    throw invalidField('workspace_id', 'names no workspace of the organization');
-  }
-  const workspaceId = await store.defaultWorkspaceId(db, organizationId);
-  if (workspaceId === undefined) throw invalidField('workspace_id', 'is needed: the default workspace was deleted');
-  return workspaceId;
+  const workspaceId = named ?? (await store.defaultWorkspaceId(db, organizationId));
+  if (workspaceId !== undefined && (await store.hasWorkspace(db, organizationId, workspaceId, hold)))
+    return workspaceId;
+  const problem =
+    named === undefined ? 'is needed: the default workspace was deleted' : 'names no workspace of the organization';
+  throw invalidField('workspace_id', problem);
 }

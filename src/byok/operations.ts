@@ -82,7 +82,8 @@ function createOwnKey(parts: OwnKeyParts): Operation<Caller> {
           throw new GatewayError('invalid_request', message);
         }
         const given = body.workspace_id;
-        const workspaceId = given === null ? null : await chosenWorkspace(tx, organizationId, given?.toLowerCase());
+        const workspaceId =
+          given === null ? null : await chosenWorkspace(tx, organizationId, given?.toLowerCase(), true);
         await store.insertOwnKey(tx, {
           ...changedSettings(USUAL_SETTINGS, body, await keyIdsOf(tx, organizationId, body)),
           ...{ id, organizationId, workspaceId, provider: body.provider, sealed, createdAt },

@@ -1,5 +1,5 @@
 /** The operations on guardrails (wire/guardrails.md). Those that give them to keys and members: `assignments/`. */
-import { type Caller, chosenWorkspace, GUARDRAILS_TOPIC, WORKSPACES_TOPIC } from '../access/index.ts';
+import { type Caller, chosenWorkspace, GUARDRAILS_TOPIC, hasWorkspace, WORKSPACES_TOPIC } from '../access/index.ts';
 import { authorOf, recordChange } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
@@ -88,7 +88,7 @@ function createGuardrail(parts: GuardrailParts): Operation<Caller> {
       await checkPatterns('content_filters', settings.rules.patterns ?? []);
       const createdAt = new Date(clock.now());
       const guardrail = await database.transaction(async (tx) => {
-        const workspaceId = await chosenWorkspace(tx, organizationId, body.workspace_id?.toLowerCase());
+        const workspaceId = await chosenWorkspace(tx, organizationId, body.workspace_id?.toLowerCase(), true);
         if ((await store.countGuardrails(tx, organizationId)) >= MAX_GUARDRAILS) {
           throw new GatewayError(
             'invalid_request',
@@ -235,7 +235,7 @@ function isWritten({ revision }: store.StoredGuardrail): boolean {
 }
 
 /**
- * @param hold keeps one that is written as it is until the transaction ends
+ * @param hold keeps it as it is until the transaction ends: a default one that nobody has set with its workspace
  * @throws GatewayError 404
  */
 export async function existingGuardrail(
@@ -248,7 +248,8 @@ export async function existingGuardrail(
   if (found !== undefined) return found;
   const workspaces = await store.workspacesOf(db, organizationId);
   const workspace = workspaces.find((one) => defaultGuardrailId(one.id) === id);
-  if (workspace === undefined) throw new GatewayError('not_found', 'There is no guardrail with this id.');
+  const isThere = workspace !== undefined && (!hold || (await hasWorkspace(db, organizationId, workspace.id, true)));
+  if (!isThere) throw new GatewayError('not_found', 'There is no guardrail with this id.');
   return {
     ...UNSET,
     id,

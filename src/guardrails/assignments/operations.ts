@@ -170,9 +170,9 @@ function assignment(
   };
 }
 
-/** Throws 404, and 400 for the default guardrail of a workspace. */
-async function assignable(db: Queryable, organizationId: string, id: string): Promise<StoredGuardrail> {
-  const guardrail = await existingGuardrail(db, organizationId, id);
+/** It stays until the transaction ends. Throws 404, and 400 for the default guardrail of a workspace. */
+async function assignable(tx: Queryable, organizationId: string, id: string): Promise<StoredGuardrail> {
+  const guardrail = await existingGuardrail(tx, organizationId, id, true);
   if (!guardrail.isDefault) return guardrail;
   throw new GatewayError(
     'invalid_request',
