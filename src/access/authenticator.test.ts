@@ -5,6 +5,7 @@ import { GatewayError } from '../base/errors.ts';
 import type { Changes } from '../storage/database.ts';
 import { TestClock } from '../testing/clock.ts';
 import {
+  type AccessTokens,
   Authenticator,
   GUARDRAILS_TOPIC,
   KEYS_TOPIC,
@@ -28,7 +29,9 @@ class Scene {
   readonly #subscribers = new Map<string, (id: string | null) => void>();
   /** Set: queries wait for it; a rejection fails them. */
   gate: Promise<void> | undefined;
-  readonly #authenticator: Authenticator;
+  readonly authenticator: Authenticator;
+  /** The key's hash for each JWT that stands for one. */
+  readonly standsFor = new Map<string, ReturnType<AccessTokens['keyHashOf']>>();
 
   constructor() {
     const changes: Pick<Changes, 'subscribe'> = {
@@ -40,7 +43,8 @@ class Scene {
       await this.gate;
       return rows;
     };
-    this.#authenticator = new Authenticator({ database: this.database, changes, clock: this.clock, load });
+    const accessTokens = { keyHashOf: (token: string) => this.standsFor.get(token) };
+    this.authenticator = new Authenticator({ database: this.database, changes, clock: this.clock, load, accessTokens });
   }
 
   add(token: string, state: Partial<Omit<KeyState, 'caller'>> & { caller?: Partial<Caller> } = {}): void {
@@ -53,7 +57,7 @@ class Scene {
   }
 
   present(token: string): Caller | Promise<Caller> {
-    return this.#authenticator.authenticate({ authorization: `Bearer ${token}` });
+    return this.authenticator.authenticate({ authorization: `Bearer ${token}` });
   }
 
   change(topic: string, id: string | null): void {
@@ -111,6 +115,47 @@ test('a key is asked for once and then answers without a promise', async () => {
   assert.ok(!(second instanceof Promise));
   assert.equal(second, first);
   assert.equal(scene.batches.length, 1);
+});
+
+test('a token that stands for a key is that key, and answers without a promise as it does', async () => {
+  const scene = new Scene();
+  scene.add('key');
+  scene.add('eyJ-that-is-a-key');
+  scene.standsFor.set('eyJ-known', hashToken('key'));
+  scene.standsFor.set('eyJ-new', Promise.resolve(hashToken('key')));
+  scene.standsFor.set('eyJ-not-ours', Promise.resolve(undefined));
+  const caller = await scene.present('eyJ-new');
+  assert.equal(scene.present('eyJ-known'), caller);
+  assert.equal(scene.present('key'), caller);
+  assert.equal(scene.batches.length, 1);
+  assert.equal((await scene.present('eyJ-that-is-a-key')).keyHash, hashToken('eyJ-that-is-a-key'));
+  await assert.rejects(outcome(scene, 'eyJ-not-ours'), status(401));
+  assert.throws(() => scene.present(`eyJ${'a'.repeat(1_000)}`), status(401));
+  scene.add('key', { disabled: true });
+  scene.change(KEYS_TOPIC, hashToken('key'));
+  await assert.rejects(outcome(scene, 'eyJ-known'), status(401, /disabled/));
+});
+
+test('who is named by a secret that was rotated away is the key, and who presents it is nobody', async () => {
+  const scene = new Scene();
+  scene.add('former', {
+    caller: { keyHash: hashToken('present') },
+    presentedHash: hashToken('former'),
+    aliasExpiresAt: 0,
+  });
+  await assert.rejects(outcome(scene, 'former'), status(401, /replaced/));
+  assert.equal((await scene.authenticator.callerOfKey(hashToken('former'))).keyHash, hashToken('present'));
+});
+
+test('while the database is down a token works for the grace of its key', async () => {
+  const scene = new Scene();
+  scene.add('key');
+  scene.standsFor.set('eyJ-known', hashToken('key'));
+  await scene.present('eyJ-known');
+  scene.fail();
+  await scene.present('eyJ-known');
+  scene.clock.advance(OUTAGE_GRACE_MS);
+  await assert.rejects(outcome(scene, 'eyJ-known'), retryable);
 });
 
 test('requests that meet an unread key at the same time share one query', async () => {

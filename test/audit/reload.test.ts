@@ -78,3 +78,33 @@ test('a running gateway that reloads enters it', async (t) => {
   }
   assert.deepEqual(entries[0].after, { trusted_proxies: ['10.0.0.0/8'] });
 });
+
+test('whose JWTs are exchanged, and for which key, is entered', async (t) => {
+  const gateway = await startGateway(t);
+  const database = await openDatabase({ target: gateway.target, clock: systemClock, log: silentLog });
+  t.after(() => database.close());
+  const trusting = (sub: string) => {
+    const policy = {
+      id: 'ci',
+      issuer: 'https://idp.test',
+      audience: 'gatehouse',
+      claims: { sub },
+      key: 'ab'.repeat(32),
+    };
+    return configOf(FIRST_SECRET, { federation: [policy] });
+  };
+  await recordReload(database, trusting('repo:acme/app:*'), trusting('repo:acme/*'), gateway.clock.now());
+  const { body } = await controlOf(gateway).call('GET', '/audit?action=configuration.reloaded');
+  assert.deepEqual(Object.keys(body.data[0].after), ['federation']);
+  assert.deepEqual(body.data[0].after.federation, [
+    {
+      id: 'ci',
+      issuer: 'https://idp.test',
+      audience: ['gatehouse'],
+      jwks_uri: null,
+      claims: [{ name: 'sub', patterns: ['repo:acme/*'] }],
+      key_hash: 'ab'.repeat(32),
+      lifetime_ms: 900_000,
+    },
+  ]);
+});
