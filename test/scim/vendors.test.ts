@@ -128,6 +128,13 @@ test('Entra: attributes of the enterprise extension without its name, and boolea
     ['user_boss', 'Finance', '17'],
   );
   assert.equal(title, 'Head');
+  // It asks whether a reference is there yet, and reads it back.
+  const referring = (boss: string) => `/Users?filter=${encoded(`id eq "${user.id}" and manager eq "${boss}"`)}`;
+  assert.equal((await scim('GET', referring('user_boss'))).body.totalResults, 1);
+  assert.equal((await scim('GET', referring('user_other'))).body.totalResults, 0);
+  const told = (await scim('GET', `${path}?attributes=id,manager`)).body;
+  assert.deepEqual(Object.keys(told).toSorted(), ['id', 'schemas', ENTERPRISE].toSorted());
+  assert.deepEqual(Object.keys(told[ENTERPRISE]), ['manager']);
   const moved = await patch(path, { op: 'Replace', path: 'manager.value', value: 'user_chief' });
   assert.equal(moved.body[ENTERPRISE].manager.value, 'user_chief');
   const alone = await patch(path, { op: 'Remove', path: 'manager' });

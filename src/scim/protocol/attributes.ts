@@ -222,8 +222,17 @@ export function splitPrefix(path: string): [prefix: string | undefined, rest: st
   return end === -1 ? [undefined, path] : [path.slice(0, end), path.slice(end + 1)];
 }
 
-/** Finds `name`, `name.sub` or either behind the id of a schema; undefined for what no schema has. */
+/**
+ * Finds `name`, `name.sub` or either behind the id of a schema; undefined for what no schema has. A name without a schema is
+ * an extension's where the resource itself has none: Microsoft Entra's `manager` is that, in patches and in filters.
+ */
 export function placeOf(type: ResourceType, path: string): Place | undefined {
+  const place = placeIn(type, path);
+  if (place || splitPrefix(path)[0] !== undefined) return place;
+  return type.extensions.map(({ id }) => placeIn(type, `${id}:${path}`)).find((each) => each !== undefined);
+}
+
+function placeIn(type: ResourceType, path: string): Place | undefined {
   const [prefix, rest] = splitPrefix(path);
   const [name = '', subName, ...more] = rest.split('.');
   if (more.length > 0) return undefined;

@@ -30,7 +30,7 @@ export function readPath(type: ResourceType, path: string): Target | undefined {
   if (extension) return { kind: 'extension', id: extension.id };
   const [, prefix = '', name = '', filter, sub] = PATH.exec(path) ?? [];
   if (name === '') throw refusal('invalidPath', `the path cannot be read: ${path.slice(0, 200)}`);
-  const place = placeFor(type, prefix, `${name}${filter === undefined && sub !== undefined ? `.${sub}` : ''}`);
+  const place = placeOf(type, `${prefix}${name}${filter === undefined && sub !== undefined ? `.${sub}` : ''}`);
   if (!place) return opaqueTarget(type, path);
   if (filter === undefined) return { kind: 'attribute', place, filter: undefined };
   if (!place.attribute.multiValued || !place.attribute.subAttributes) {
@@ -39,13 +39,6 @@ export function readPath(type: ResourceType, path: string): Target | undefined {
   const subAttribute = sub === undefined ? undefined : named(place.attribute.subAttributes, sub);
   if (sub !== undefined && !subAttribute) return undefined;
   return { kind: 'attribute', place: { ...place, sub: subAttribute }, filter: readItemFilter(place, filter) };
-}
-
-/** A name without a schema is an extension's where the resource itself has none: Microsoft Entra's `manager` is that. */
-function placeFor(type: ResourceType, prefix: string, name: string): Place | undefined {
-  const place = placeOf(type, prefix + name);
-  if (place || prefix !== '') return place;
-  return type.extensions.map(({ id }) => placeOf(type, `${id}:${name}`)).find((each) => each !== undefined);
 }
 
 function opaqueTarget(type: ResourceType, path: string): Target | undefined {
