@@ -5,15 +5,16 @@
 import { type Caller, createAccess, type FirstKey } from './access/index.ts';
 import { type Clock, sleep } from './base/clock.ts';
 import type { Config, Limits } from './base/config.ts';
-import { type Log, redact } from './base/log.ts';
-import { createNamespace, fromWireName } from './base/namespace.ts';
+import type { Log } from './base/log.ts';
+import { createNamespace, fromWireName, type Namespace } from './base/namespace.ts';
 import { endOwnKeys, followOwnKeys } from './byok/index.ts';
 import { createResponseCache } from './cache/index.ts';
-import { buildCatalog, type Catalog, createStatistics, type Facts, loadFacts } from './catalog/index.ts';
+import { createStatistics } from './catalog/index.ts';
 import { recordReload } from './configuration-change.ts';
+import { Current } from './current.ts';
 import { createEgress } from './egress/index.ts';
 import { endGuardrails, guardrailsReader } from './guardrails/index.ts';
-import { TrustedProxies } from './http/forwarded.ts';
+import type { Readiness } from './health.ts';
 import type { HttpLimits } from './http/limits.ts';
 import { createHttpServer, type HttpServer } from './http/server.ts';
 import {
@@ -27,9 +28,9 @@ import {
   TokenCounter,
   userHashSecret,
 } from './inference/index.ts';
-import { createObservability, type Exposed } from './observability/index.ts';
-import { operations } from './operations.ts';
-import { createTransport, Discovery, KINDS, type LocalServer, outgoingOf, providersFrom } from './providers/index.ts';
+import { createObservability, type Exposed, type Observability } from './observability/index.ts';
+import { type OperationParts, operations } from './operations.ts';
+import { createTransport, Discovery, type LocalServer, outgoingOf } from './providers/index.ts';
 import { Limiter } from './rate-limits/index.ts';
 import { endMappings, oneWriter, SyncRunner } from './scim/index.ts';
 import { sealedRows } from './sealed-rows.ts';
@@ -77,42 +78,83 @@ export interface App {
   close(): Promise<void>;
 }
 
-export async function createApp({
-  config,
-  target,
-  clock,
-  log,
-  localServers,
-  random = Math.random,
-  colleagues,
-}: AppOptions): Promise<App> {
+export async function createApp(options: AppOptions): Promise<App> {
+  const { config, clock, log, localServers } = options;
+  const current = new Current(config, log);
+  const parts = await openParts(options, current);
+  const { server, observability, readiness } = serverOf(options, current, parts);
+  let ownPort = config.port;
+  const discovery = new Discovery({
+    transport: parts.transport,
+    clock,
+    log,
+    ...(localServers && { servers: localServers }),
+    configured: () => current.settings.providers,
+    ownPort: () => ownPort,
+    changed: (found) => current.found(found),
+  });
+  return {
+    async bootstrap(show) {
+      const { management, inference } = config.firstKeys;
+      await parts.access.bootstrap({ management: management?.reveal(), inference: inference?.reveal() }, show);
+    },
+    get quiet() {
+      return server.exchanges === 0;
+    },
+    async listen() {
+      const { port } = await server.listen(config.port, config.host);
+      readiness.ready = true;
+      ownPort = port;
+      if (config.outgoing.discovery) void discovery.start();
+      parts.syncJobs.wake();
+      parts.sweeper.start();
+      const host = config.host.includes(':') ? `[${config.host}]` : config.host;
+      return `${config.tls ? 'https' : 'http'}://${host}:${port}`;
+    },
+    reload(next) {
+      const before = current.settings;
+      current.reload(next);
+      recordReload(parts.database, before, next, clock.now()).catch((error: unknown) => {
+        log.warn('the audit log has no entry of this reload', { error });
+      });
+    },
+    report: () => observability.report(),
+    async close() {
+      readiness.ready = false;
+      discovery.close();
+      const late = clock.timer(config.limits.drainMs, () => parts.running.interrupt());
+      await server.drain(config.limits.drainMs + LAST_WORDS_MS);
+      late.cancel();
+      await closeParts(parts);
+      log.flush();
+    },
+  };
+}
+
+type Parts = Awaited<ReturnType<typeof openParts>>;
+
+/** What holds something: connections, timers, what is waiting to be written. */
+async function openParts({ config, target, clock, log, random = Math.random }: AppOptions, current: Current) {
   const database = await openDatabase({ target, clock, log });
   const changes = await openChanges({ target, database, clock, log });
-  let settings = config;
+  const shared = { database, changes, clock, log };
   const sealing = new Sealing({ database, clock, settings: config.sealing });
   const ownKeys = await followOwnKeys({
-    ...{ database, changes, clock, log, sealing },
-    providers: () => settings.providers,
-    otherNames: (modelId) => lastingNames(catalog, modelId),
+    ...shared,
+    sealing,
+    providers: () => current.settings.providers,
+    otherNames: (modelId) => current.lastingNames(modelId),
   }).catch(async (error: unknown) => {
     await changes.close();
     await database.close();
     throw error instanceof SealingError ? new StartError(error.message, { cause: error }) : error;
   });
-  const sweeper = new Sweeper({ database, changes, clock, log, sealing, rows: sealedRows });
-  const spend = await createSpend({
-    database,
-    changes,
-    clock,
-    log,
-    dataDir: config.dataDir,
-    retentionDays: () => settings.retention.generationsDays,
-  });
-  const balance = await followBalance({ database, changes, log, configured: () => settings.account.balanceNano });
-  const egress = createEgress({ clock, settings: () => settings.egress });
+  const retentionDays = () => current.settings.retention.generationsDays;
+  const egress = createEgress({ clock, settings: () => current.settings.egress });
   const federation = createFederation({
-    ...{ database, changes, clock, log, sealing, egress },
-    policies: () => settings.federation,
+    ...shared,
+    ...{ sealing, egress },
+    policies: () => current.settings.federation,
     callerOfKey: (hash) => access.callerOfKey(hash),
   });
   const access = createAccess({
@@ -121,37 +163,56 @@ export async function createApp({
     guardrailsOf: guardrailsReader(database),
     accessTokens: federation.tokens,
   });
-  const limiter = new Limiter({ database, changes, clock, log });
-  const transport = createTransport({ clock, log, ...outgoingOf(config) });
   const scim = { database: oneWriter(database), changes, clock };
-  const syncJobs = new SyncRunner({
-    ...{ database, changes, egress, clock, log },
-    writer: scim.database,
-    source: () => settings.scim.source,
-  });
-  const namespace = createNamespace(config.namespace);
-  const identities = new Identities(await userHashSecret(database));
-  const health = new Health(clock);
-  const statistics = createStatistics({ database, clock, log });
-  const cache = createResponseCache({
-    ...{ database, clock, log },
-    mostBytes: config.limits.responseCacheBytes,
-    answerBytes: config.limits.responseCacheAnswerBytes,
-  });
-  const transcripts = createTranscripts({
-    ...{ database, clock, log, random },
-    settings: () => settings.ioLogging,
-    feedbackDays: () => settings.retention.generationsDays,
-  });
-  const running = new Running();
-  /** Providers of this machine that were found, beside the configured ones. */
-  let local: Config['providers'] = [];
-  let facts = loadFacts(config.dataDir, log);
-  let catalog = catalogOf(config, local, facts);
+  const source = () => current.settings.scim.source;
+  const configured = () => current.settings.account.balanceNano;
+  const { responseCacheBytes: mostBytes, responseCacheAnswerBytes: answerBytes } = config.limits;
+  return {
+    ...{ database, changes, sealing, ownKeys, egress, federation, access, scim, random },
+    sweeper: new Sweeper({ ...shared, sealing, rows: sealedRows }),
+    spend: await createSpend({ ...shared, dataDir: config.dataDir, retentionDays }),
+    balance: await followBalance({ database, changes, log, configured }),
+    limiter: new Limiter(shared),
+    transport: createTransport({ clock, log, ...outgoingOf(config) }),
+    syncJobs: new SyncRunner({ ...shared, egress, writer: scim.database, source }),
+    identities: new Identities(await userHashSecret(database)),
+    statistics: createStatistics({ database, clock, log }),
+    cache: createResponseCache({ database, clock, log, mostBytes, answerBytes }),
+    transcripts: createTranscripts({
+      ...{ database, clock, log, random },
+      settings: () => current.settings.ioLogging,
+      feedbackDays: retentionDays,
+    }),
+    running: new Running(),
+    tokens: new TokenCounter(clock),
+  };
+}
+
+/** Whoever writes ends before what it writes through. */
+async function closeParts(parts: Parts): Promise<void> {
+  await parts.syncJobs.close();
+  await parts.transport.close();
+  await parts.egress.close();
+  await parts.tokens.close();
+  await parts.spend.close();
+  await parts.limiter.close();
+  await parts.statistics.close();
+  await parts.cache.close();
+  await parts.transcripts.close();
+  parts.ownKeys.close();
+  await parts.sweeper.close();
+  await parts.changes.close();
+  await parts.database.close();
+}
+
+function serverOf(options: AppOptions, current: Current, parts: Parts) {
+  const { config, clock, log, colleagues } = options;
+  const { access, database, spend, transcripts, cache } = parts;
+  const readiness: Readiness = { ready: false };
   const observability = createObservability({
     config,
     log,
-    catalog: () => catalog,
+    catalog: () => current.catalog,
     gauges: () => ({
       databaseUp: database.up,
       openRequests: server.exchanges,
@@ -163,82 +224,8 @@ export async function createApp({
     }),
     colleagues,
   });
-  const tokens = new TokenCounter(clock);
-  const inference: InferenceParts = {
-    catalog: () => catalog,
-    spend,
-    statistics,
-    ownKeys,
-    cached: { answers: cache, headerPrefix: namespace.headerPrefix },
-    transcripts,
-    pace: { limiter, defaults: () => settings.rateLimits },
-    attempted: ({ id }, outcome) => observability.attempted(id, outcome),
-    health,
-    concurrency: new Concurrency(),
-    running,
-    credentials: new Credentials(health),
-    sessions: new Sessions(clock),
-    random,
-    policy: () => settings.account,
-    hedgeAfterMs: () => settings.routing.hedgeAfterMs,
-    transport,
-    egress,
-    tokens,
-    clock,
-    log,
-    limits: config.limits,
-    hosts: () => settings.hosts,
-    accountBalanceNano: () => balance.current(),
-    hashUser: (caller, user) => identities.hash(caller, user),
-    keepAliveComment: `: ${namespace.keepAlive}\n\n`,
-    metadataKey: namespace.metadataKey,
-  };
-  let proxies = new TrustedProxies(config.trustedProxies);
-  let ownPort = config.port;
-  const discovery = new Discovery({
-    transport,
-    clock,
-    log,
-    ...(localServers && { servers: localServers }),
-    configured: () => settings.providers,
-    ownPort: () => ownPort,
-    changed: (found) => {
-      local = found;
-      catalog = catalogOf(settings, local, facts);
-    },
-  });
-  const readiness = { ready: false };
-  const spendEntered = async () => {
-    await sleep(clock, OTHERS_ENTER_MS);
-    await spend.flush();
-  };
   const server: HttpServer = createHttpServer<Caller>({
-    operations: operations({
-      workspaces: {
-        database,
-        changes,
-        clock,
-        knowsModel: (name) => catalog.find(name) !== undefined,
-        toolName: (name) => fromWireName(name, namespace),
-        spendEntered,
-        ended: [endGuardrails(changes), endMappings, endOwnKeys(changes)],
-      },
-      access: { database, changes, clock, usageOf: (keyIds) => spend.usageOf(keyIds), spendEntered },
-      guardrails: { database, changes, clock, spendEntered },
-      byok: { database, changes, clock, sealing, providers: () => settings.providers },
-      scim,
-      signIn: { database, changes, clock, federation, authenticate: (headers) => access.authenticate(headers) },
-      inference,
-      transcripts: {
-        ...{ transcripts, database, clock },
-        hasGeneration: async (id, organizationId) => (await spend.findGeneration(id, { organizationId })) !== undefined,
-      },
-      limits: config.limits,
-      observability: { metrics: observability.metrics, spend, database, clock, catalog: () => catalog },
-      audit: { database },
-      analytics: { database, clock, catalog: () => catalog, entered: () => spend.flush() },
-      readiness,
-    }),
+    operations: operations(operationParts(options, current, parts, observability, readiness)),
     authenticate: (headers) => access.authenticate(headers),
     admit: (caller, required) => access.permit(caller, required),
     userId: (caller) => caller.organizationId,
@@ -246,77 +233,79 @@ export async function createApp({
     clock,
     log,
     limits: httpLimits(config.limits),
-    proxies: () => proxies,
+    proxies: () => current.proxies,
     ...(config.tls && { tls: { cert: config.tls.certificate, key: config.tls.key.reveal() } }),
   });
-  return {
-    async bootstrap(show) {
-      const { management, inference } = config.firstKeys;
-      await access.bootstrap({ management: management?.reveal(), inference: inference?.reveal() }, show);
-    },
-    get quiet() {
-      return server.exchanges === 0;
-    },
+  return { server, observability, readiness };
+}
 
-    async listen() {
-      const { port } = await server.listen(config.port, config.host);
-      readiness.ready = true;
-      ownPort = port;
-      if (config.outgoing.discovery) void discovery.start();
-      syncJobs.wake();
-      sweeper.start();
-      const host = config.host.includes(':') ? `[${config.host}]` : config.host;
-      return `${config.tls ? 'https' : 'http'}://${host}:${port}`;
+function operationParts(
+  options: AppOptions,
+  current: Current,
+  parts: Parts,
+  observability: Observability,
+  readiness: Readiness,
+): OperationParts {
+  const { config, clock } = options;
+  const { database, changes, sealing, access, federation, spend, transcripts, scim } = parts;
+  const namespace = createNamespace(config.namespace);
+  const catalog = () => current.catalog;
+  const spendEntered = async () => {
+    await sleep(clock, OTHERS_ENTER_MS);
+    await spend.flush();
+  };
+  return {
+    workspaces: {
+      ...{ database, changes, clock, spendEntered },
+      knowsModel: (name) => current.catalog.find(name) !== undefined,
+      toolName: (name) => fromWireName(name, namespace),
+      ended: [endGuardrails(changes), endMappings, endOwnKeys(changes)],
     },
-    reload(next) {
-      facts = loadFacts(config.dataDir, log);
-      catalog = catalogOf(next, local, facts);
-      const before = settings;
-      settings = next;
-      recordReload(database, before, next, clock.now()).catch((error: unknown) => {
-        log.warn('the audit log has no entry of this reload', { error });
-      });
-      proxies = new TrustedProxies(next.trustedProxies);
+    access: { database, changes, clock, spendEntered, usageOf: (keyIds) => spend.usageOf(keyIds) },
+    guardrails: { database, changes, clock, spendEntered },
+    byok: { database, changes, clock, sealing, providers: () => current.settings.providers },
+    scim,
+    signIn: { database, changes, clock, federation, authenticate: (headers) => access.authenticate(headers) },
+    inference: inferenceParts(options, current, parts, observability, namespace),
+    transcripts: {
+      ...{ transcripts, database, clock },
+      hasGeneration: async (id, organizationId) => (await spend.findGeneration(id, { organizationId })) !== undefined,
     },
-    report: () => observability.report(),
-    async close() {
-      readiness.ready = false;
-      discovery.close();
-      const late = clock.timer(config.limits.drainMs, () => running.interrupt());
-      await server.drain(config.limits.drainMs + LAST_WORDS_MS);
-      late.cancel();
-      await syncJobs.close();
-      await transport.close();
-      await egress.close();
-      await tokens.close();
-      await spend.close();
-      await limiter.close();
-      await statistics.close();
-      await cache.close();
-      await transcripts.close();
-      ownKeys.close();
-      await sweeper.close();
-      await changes.close();
-      await database.close();
-      log.flush();
-    },
+    limits: config.limits,
+    observability: { metrics: observability.metrics, spend, database, clock, catalog },
+    audit: { database },
+    analytics: { database, clock, catalog, entered: () => spend.flush() },
+    readiness,
   };
 }
 
-function catalogOf(config: Config, local: Config['providers'], facts: Facts) {
-  const providers = [...config.providers, ...local];
-  for (const { credentials, headers = {} } of config.providers) {
-    for (const credential of credentials) redact(credential.reveal());
-    // Short ones are words, such as a region, and no secrets.
-    for (const header of Object.values(headers)) if (header.reveal().length >= 16) redact(header.reveal());
-  }
-  return buildCatalog(providers, providersFrom({ providers }), KINDS, facts);
-}
-
-/** What the facts call a model whose id the configuration chose. */
-function lastingNames(catalog: Catalog, modelId: string): string[] {
-  const facts = catalog.find(modelId)?.facts;
-  return facts === undefined ? [] : [facts.id, facts.canonical_slug];
+function inferenceParts(
+  { config, clock, log }: AppOptions,
+  current: Current,
+  parts: Parts,
+  observability: Observability,
+  namespace: Namespace,
+): InferenceParts {
+  const { spend, statistics, ownKeys, cache, transcripts, limiter, running, transport, egress, tokens, random } = parts;
+  const health = new Health(clock);
+  return {
+    ...{ spend, statistics, ownKeys, transcripts, running, transport, egress, tokens, health, random, clock, log },
+    catalog: () => current.catalog,
+    cached: { answers: cache, headerPrefix: namespace.headerPrefix },
+    pace: { limiter, defaults: () => current.settings.rateLimits },
+    attempted: ({ id }, outcome) => observability.attempted(id, outcome),
+    concurrency: new Concurrency(),
+    credentials: new Credentials(health),
+    sessions: new Sessions(clock),
+    policy: () => current.settings.account,
+    hedgeAfterMs: () => current.settings.routing.hedgeAfterMs,
+    limits: config.limits,
+    hosts: () => current.settings.hosts,
+    accountBalanceNano: () => parts.balance.current(),
+    hashUser: (caller, user) => parts.identities.hash(caller, user),
+    keepAliveComment: `: ${namespace.keepAlive}\n\n`,
+    metadataKey: namespace.metadataKey,
+  };
 }
 
 function httpLimits(limits: Limits): Partial<HttpLimits> {
