@@ -84,6 +84,42 @@ test('a relayed stream forwards pings and unknown events, tells a doubled start 
   assert.equal(read.start['id'], 'gen-1');
 });
 
+test('blocks are numbered from 0 without gaps, and what the upstream left out of a stream is there', () => {
+  const block = (index: number, text: string) => [
+    `{"type":"content_block_start","index":${index},"content_block":{"type":"text","text":""}}`,
+    `{"type":"content_block_delta","index":${index},"delta":{"type":"text_delta","text":"${text}"},"n":1.0}`,
+  ];
+  const stop = (index: number) => `{"type":"content_block_stop","index":${index}}`;
+  for (const [first, second] of [
+    [1, 2],
+    [0, 3],
+    [0, 0],
+  ] as const) {
+    const decoder = messages.decoder({});
+    const stream = messages.relay.stream(STAMP, {});
+    const lines = [
+      ...block(first, 'one'),
+      stop(first),
+      ...block(second, 'two'),
+      '{"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"output_tokens":2}}',
+      '{"type":"message_stop"}',
+    ];
+    let text = '';
+    for (const data of lines) {
+      const value = JSON.parse(data);
+      text += stream.event('', data, value, decoder.read('', data, value));
+    }
+    text += stream.end({});
+    const read = readMessageStream(text);
+    assert.deepEqual(
+      read.content.map((one) => one['text']),
+      ['one', 'two'],
+    );
+    assert.deepEqual([read.start['id'], read.start['role']], ['gen-1', 'assistant']);
+    assert.equal(text.match(/"n":1\.0/g)?.length, 2);
+  }
+});
+
 test('nothing of a failed upstream event is forwarded, and nothing follows the end', () => {
   const stream = messages.relay.stream(STAMP, {});
   const error = { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } };

@@ -12,6 +12,7 @@ import { hostedMembers, SMALLEST_BUDGET, SMALLEST_OUTPUT_LIMIT } from './encode-
 import { errorEvent } from './encoder.ts';
 import { relayedReason } from './finish.ts';
 import { completeBlock, completeContent, DELTA, isStrange, MESSAGE, missing, missingCounts } from './promised.ts';
+import { RelayedBlocks } from './relay-blocks.ts';
 import { isSealed } from './sealed.ts';
 import { FAST } from './tier.ts';
 import { costMembers, encodeUsage, mergeUsage } from './usage.ts';
@@ -133,11 +134,12 @@ function patchUsage(text: string, value: unknown, closing: Closing, usage: Turn[
 
 /**
  * A relayed stream. The content goes through as it came; the closing events are held until the cost is known.
- * A doubled `message_start` is told once, an end that the upstream left out is added.
+ * A doubled `message_start` is told once; a start, an end of a block or an end that the upstream left out is added.
  */
 class MessagesRelayStream implements RelayStream {
   private readonly stamp: Stamp;
   private started = false;
+  private readonly blocks = new RelayedBlocks();
   private delta: { text: string; value: Fields } | undefined;
   private stop: string | undefined;
   private usage: Usage | undefined;
@@ -156,7 +158,9 @@ class MessagesRelayStream implements RelayStream {
     const type = typeof value['type'] === 'string' ? value['type'] : name;
     switch (type) {
       case 'content_block_delta':
-        return forward(type, data);
+        return forward(type, this.blocks.delta(data, value['index']));
+      case 'content_block_stop':
+        return forward(type, this.blocks.stop(data, value['index']));
       case 'message_start':
         this.take(events);
         return this.openMessage(data, value);
@@ -169,7 +173,9 @@ class MessagesRelayStream implements RelayStream {
         return '';
       case 'content_block_start':
         this.strange ||= isStrange(value['content_block']);
-        return forward(type, openBlock(data, value['content_block']));
+        return (
+          this.opening() + forward(type, this.blocks.start(openBlock(data, value['content_block']), value['index']))
+        );
       case 'error':
         return '';
       default:
@@ -181,6 +187,11 @@ class MessagesRelayStream implements RelayStream {
     const held = this.delta ?? { text: '{"type":"message_delta"}', value: {} };
     const stop = this.stop ?? '{"type":"message_stop"}';
     return (
+      this.opening() +
+      this.blocks
+        .close()
+        .map((data) => forward('content_block_stop', data))
+        .join('') +
       forward('message_delta', this.closeDelta(held.text, held.value, closing)) +
       forward('message_stop', patchMembers(stop, scanMembers(stop), metadataEdits(closing)))
     );
@@ -195,6 +206,11 @@ class MessagesRelayStream implements RelayStream {
       if (event.type === 'usage') this.usage = event.usage;
       else if (event.type === 'finish') this.finish = event.finish;
     }
+  }
+
+  /** The start of a message that came without one: SDKs end in an error at whatever comes in its place. */
+  private opening(): string {
+    return this.started ? '' : this.openMessage(NO_START, {});
   }
 
   private openMessage(data: string, value: Fields): string {
@@ -230,6 +246,8 @@ class MessagesRelayStream implements RelayStream {
     return patchMembers(text, members, list);
   }
 }
+
+const NO_START = '{"type":"message_start","message":{}}';
 
 /** The event that opens a block, the block completed. */
 function openBlock(data: string, block: unknown): string {

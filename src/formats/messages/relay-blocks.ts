@@ -1,0 +1,36 @@
+/** The blocks of a relayed stream: SDKs take their numbers for places in a list, and leave out what is said of others. */
+import { patchMembers, scanMembers } from '../../base/json.ts';
+
+export class RelayedBlocks {
+  private next = 0;
+  /** Our numbers of the open blocks, by those of the upstream, which may begin at 1, leave gaps or repeat one. */
+  private readonly open = new Map<unknown, number>();
+
+  /** The event that opens a block, with the number that the block has here. */
+  start(data: string, index: unknown): string {
+    this.open.set(index, this.next);
+    return numbered(data, index, this.next++);
+  }
+
+  delta(data: string, index: unknown): string {
+    return numbered(data, index, this.open.get(index));
+  }
+
+  stop(data: string, index: unknown): string {
+    const own = this.open.get(index);
+    this.open.delete(index);
+    return numbered(data, index, own);
+  }
+
+  /** The events that close what the upstream left open. */
+  close(): string[] {
+    const left = [...this.open.values()];
+    this.open.clear();
+    return left.map((index) => `{"type":"content_block_stop","index":${index}}`);
+  }
+}
+
+function numbered(data: string, index: unknown, own: number | undefined): string {
+  if (own === undefined || own === index) return data;
+  return patchMembers(data, scanMembers(data), [{ key: 'index', json: String(own) }]);
+}
