@@ -40,18 +40,25 @@ export function meter(
     images = 0,
   }: { uncountedBytes?: number; uncountedPromptBytes?: number; images?: number } = {},
 ): Metered {
-  const estimated = reported === undefined || uncountedBytes + uncountedPromptBytes > 0;
+  // Who was asked has read something: an answer whose prompt is not counted is none that was free.
+  const unread = reported !== undefined && reported.output > 0 && inputOf(reported) === 0;
+  const lackingPromptBytes = unread ? promptBytes : uncountedPromptBytes;
+  const estimated = reported === undefined || uncountedBytes + lackingPromptBytes > 0;
   const usage =
     reported === undefined
       ? { ...UNREPORTED, input: estimateTokens(promptBytes), output: estimateTokens(outputBytes) }
       : estimated
         ? {
             ...reported,
-            input: reported.input + estimateTokens(uncountedPromptBytes),
+            input: reported.input + estimateTokens(lackingPromptBytes),
             output: reported.output + estimateTokens(uncountedBytes),
           }
         : reported;
   return metered(endpoint, usage, estimated, images);
+}
+
+function inputOf({ input, cacheRead, cacheWrite5m, cacheWrite1h }: Usage): number {
+  return input + cacheRead + cacheWrite5m + cacheWrite1h;
 }
 
 /** What a usage costs at an endpoint. */
@@ -136,7 +143,7 @@ function costView(total: Nano | null, prompt: Nano, completion: Nano): Cost {
 /** What caching saved against reading everything at the prompt's price; negative when writing the cache cost more. */
 function cacheDiscount(usage: Usage, { pricing }: Endpoint): bigint | null {
   if (pricing === null || usage.cacheRead + usage.cacheWrite5m + usage.cacheWrite1h === 0) return null;
-  const plain = { ...usage, input: usage.input + usage.cacheRead + usage.cacheWrite5m + usage.cacheWrite1h };
+  const plain = { ...usage, input: inputOf(usage) };
   const uncached = priceOf({ ...plain, cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0 }, pricing);
   return uncached.totalNano - priceOf(usage, pricing).totalNano;
 }

@@ -10,6 +10,7 @@ import { cutPositions, everyPosition, isBorder, sampleOf, seeded } from '../test
 import { type PipelineAnswer, PRICES_NANO, playThrough } from '../testing/pipeline.ts';
 import {
   type Ending,
+  hasUnreadPrompt,
   type RecordedAnswer,
   readRecordedStream,
   readRecordedWhole,
@@ -194,6 +195,7 @@ function assertRow(answer: PipelineAnswer, seen: ServedAnswer, recorded: Recorde
   const { row } = answer;
   const counts = countsOfRow(answer);
   if (recorded.usage === null) assert.ok(row.estimated, `${where}: not marked as a guess`);
+  else if (hasUnreadPrompt(recorded)) assert.ok(row.estimated && counts.input > 0, `${where}: its prompt is free`);
   else if (recorded.complete) assert.deepEqual(counts, recorded.usage, `${where}: usage`);
   if (seen.usage !== null) assert.deepEqual(seen.usage, counts, `${where}: usage shown`);
   const cost =

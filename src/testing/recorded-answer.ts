@@ -46,6 +46,11 @@ export interface RecordedAnswer {
   other: boolean;
 }
 
+/** The service counted what it wrote, and nothing of what it read: the recording was shortened, or it never does. */
+export function hasUnreadPrompt({ usage }: RecordedAnswer): boolean {
+  return usage !== null && usage.input === 0 && usage.output > 0;
+}
+
 // biome-ignore lint/suspicious/noExplicitAny: a reader of foreign JSON
 type Json = any;
 

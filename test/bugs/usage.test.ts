@@ -10,6 +10,7 @@ import {
   chatReply,
   chatUsageChunk,
   type Form,
+  messagesData,
   messagesEnd,
   messagesReply,
   messagesStart,
@@ -350,6 +351,15 @@ const MESSAGES_RECORDS: [string, string[], Counts][] = [
     { input: 26, output: 9 },
   ],
   [
+    'at the start, with zeros for the prompt at the end',
+    [
+      messagesStart({ input_tokens: 20, cache_read_input_tokens: 6, output_tokens: 1 }),
+      ...messagesText(0, 'Hello'),
+      ...messagesEnd('end_turn', { input_tokens: 0, cache_read_input_tokens: 0, output_tokens: 9 }),
+    ],
+    { input: 20, cacheRead: 6, output: 9 },
+  ],
+  [
     'only at the end',
     [
       messagesStart({ input_tokens: 0, output_tokens: 0 }),
@@ -404,6 +414,39 @@ for (const { served, spoken, name } of WAYS) {
       const row = await rowOf(gateway, headers.get('x-generation-id')!);
       assert.ok(Number(row['tokens_completion']) >= 8 && Number(row['tokens_prompt']) >= 1, JSON.stringify(row));
       assert.ok(Number(row['total_cost']) > 0);
+    }
+  });
+}
+
+const UNREAD: [string, 'chat' | 'messages', Answer, boolean][] = [
+  ['as 0', 'chat', answerOf('chat', false, { text: 'ok', usage: { input: 0, output: 9 } }), false],
+  ['as 0', 'chat', answerOf('chat', true, { text: 'ok', usage: { input: 0, output: 9 } }), true],
+  ['as 0', 'messages', answerOf('messages', false, { text: 'ok', usage: { input: 0, output: 9 } }), false],
+  [
+    'not at all',
+    'messages',
+    streamOf([
+      messagesData({ type: 'message_start', message: { id: 'm', type: 'message', role: 'assistant', content: [] } }),
+      ...messagesText(0, 'Hello'),
+      ...messagesEnd('end_turn', { output_tokens: 9 }),
+    ]),
+    true,
+  ],
+];
+
+for (const [how, spoken, answer, stream] of UNREAD) {
+  const name = `${spoken}, ${stream ? 'streamed' : 'whole'}`;
+  test(`6 and its kind | ${name} | a prompt that is counted ${how} is estimated, the rest is as it was counted`, async () => {
+    for (const served of FORMS) {
+      gateway.upstream.script(spoken, answer);
+      const { status, text, headers } = await ask(gateway, served, `test/${spoken}`, { stream });
+      assert.equal(status, 200, text);
+      const row = await rowOf(gateway, headers.get('x-generation-id')!);
+      const prompt = Number(row['tokens_prompt']);
+      assert.ok(prompt > 0 && prompt < 100, JSON.stringify(row));
+      assert.equal(row['tokens_completion'], 9);
+      assertClose(Number(row['total_cost']), costOf({ input: prompt, output: 9 }), 'total_cost');
+      assert.match(text, new RegExp(`"(input|prompt)_tokens":${prompt}\\b`));
     }
   });
 }

@@ -65,12 +65,15 @@ export function missingCounts(value: Fields, usage: Usage | undefined, opening: 
   if (!usage?.reasoning) known['output_tokens_details'] = null;
   if (usage?.webSearches === undefined && usage?.webFetches === undefined) known['server_tool_use'] = null;
   const edits: Edit[] = [];
+  // A count of nothing says nothing where more is known: services that count a prompt at the start end with zeros.
+  const stands = (key: string): boolean => value[key] !== 0 || !known[key];
   for (const key of COUNTS) {
     const count = value[key];
-    if (typeof count !== 'number' || isImpossibleCount(count)) edits.push({ key, json: JSON.stringify(known[key]) });
+    const told = typeof count === 'number' && !isImpossibleCount(count) && stands(key);
+    if (!told) edits.push({ key, json: JSON.stringify(known[key]) });
   }
   for (const key of opening ? [...DETAILS, ...OPENING] : DETAILS) {
-    if (value[key] === undefined) edits.push({ key, json: JSON.stringify(known[key] ?? null) });
+    if (value[key] === undefined || !stands(key)) edits.push({ key, json: JSON.stringify(known[key] ?? null) });
   }
   return edits;
 }

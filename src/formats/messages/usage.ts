@@ -33,11 +33,24 @@ export function decodeUsage(value: unknown): Usage | undefined {
   return usage;
 }
 
-/** A later record of a stream laid over the earlier one: what it names (not null) replaces what was known. */
+const READ = ['input_tokens', 'cache_creation_input_tokens', 'cache_read_input_tokens', 'cache_creation'];
+
+/**
+ * A later record of a stream laid over the earlier one: what it names (not null) replaces what was known. A prompt of
+ * nothing replaces none: services that count it at the start fill the end with zeros.
+ */
 export function mergeUsage(earlier: Fields, later: unknown): Fields {
+  const named = fieldsOf(later);
   const merged = { ...earlier };
-  for (const [key, value] of Object.entries(fieldsOf(later))) if (value !== null) merged[key] = value;
+  const empty = isUnread(named) && !isUnread(earlier);
+  for (const [key, value] of Object.entries(named)) {
+    if (value !== null && !(empty && READ.includes(key))) merged[key] = value;
+  }
   return merged;
+}
+
+function isUnread(record: Fields): boolean {
+  return READ.every((key) => countOf(record[key]) === 0);
 }
 
 const NO_USAGE: Usage = { input: 0, cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0, output: 0, reasoning: 0 };
