@@ -1,4 +1,5 @@
 /** What a command of the command line is given, and how it refuses. */
+import { type ParseArgsConfig, parseArgs } from 'node:util';
 import type { Clock } from '../base/clock.ts';
 import type { Config } from '../base/config.ts';
 import type { Log } from '../base/log.ts';
@@ -25,3 +26,21 @@ export interface Output {
 
 /** Wrong arguments; the message is for the operator, and the help follows it. */
 export class UsageError extends Error {}
+
+export interface Arguments {
+  values: Record<string, string | boolean | undefined>;
+  positionals: string[];
+}
+
+/** Throws UsageError for options that there are not, and for positional arguments where none are allowed. */
+export function parseArguments(
+  args: readonly string[],
+  options: NonNullable<ParseArgsConfig['options']>,
+  allowPositionals = false,
+): Arguments {
+  try {
+    return parseArgs({ args: [...args], options, allowPositionals, strict: true }) as Arguments;
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+}

@@ -3,9 +3,8 @@ import { organizationId } from '../access/index.ts';
 import { type Nano, nanoFromUsd, usdFromNano } from '../base/money.ts';
 import { readBalance, setBalance, spentOfAccount } from '../spend/index.ts';
 import type { Queryable } from '../storage/database.ts';
-import { type CommandParts, UsageError } from './command.ts';
+import { type CommandParts, parseArguments, UsageError } from './command.ts';
 import { withDatabase } from './installation.ts';
-import { parse } from './keys.ts';
 
 export const CREDITS_HELP = `gatehouse credits show
     the account's balance, what was spent of it, and where the balance comes from
@@ -16,7 +15,7 @@ gatehouse credits unset
 
 export async function creditsCommand(args: readonly string[], parts: CommandParts): Promise<number> {
   const [action, ...rest] = args;
-  const { positionals } = parse(rest, {}, true);
+  const { positionals } = parseArguments(rest, {}, true);
   if (positionals.length !== (action === 'set' ? 1 : 0)) throw new UsageError('wrong number of arguments');
   switch (action) {
     case 'set':
@@ -24,7 +23,7 @@ export async function creditsCommand(args: readonly string[], parts: CommandPart
     case 'unset':
       return changeAndShow(parts, undefined);
     case 'show':
-      return withDatabase(parts, parts.migrations, ({ database }) => show(parts, database));
+      return withDatabase(parts, ({ database }) => show(parts, database));
     default:
       throw new UsageError(action === undefined ? 'say what to do with credits' : `unknown: credits ${action}`);
   }
@@ -40,7 +39,7 @@ function amount(text: string): Nano | null {
 }
 
 function changeAndShow(parts: CommandParts, balance: Nano | null | undefined): Promise<number> {
-  return withDatabase(parts, parts.migrations, async (opened) => {
+  return withDatabase(parts, async (opened) => {
     await setBalance({ ...opened, clock: parts.clock }, await account(opened.database), balance);
     return show(parts, opened.database);
   });

@@ -2,9 +2,8 @@
 import { operatorAuthor } from '../audit/index.ts';
 import { Sealing } from '../sealing/index.ts';
 import { rotateSigningKey } from '../sign-in/index.ts';
-import { type CommandParts, UsageError } from './command.ts';
+import { type CommandParts, parseArguments, UsageError } from './command.ts';
 import { withDatabase } from './installation.ts';
-import { parse } from './keys.ts';
 
 export const FEDERATION_HELP = `gatehouse federation rotate-key [--end-tokens]
     another key signs access tokens from now on, also while gateways run. Those that were issued before live on to their
@@ -15,10 +14,10 @@ export async function federationCommand(args: readonly string[], parts: CommandP
   if (action !== 'rotate-key') {
     throw new UsageError(action === undefined ? 'say what to do for federation' : `unknown: federation ${action}`);
   }
-  const { values } = parse(rest, { 'end-tokens': { type: 'boolean' } });
+  const { values } = parseArguments(rest, { 'end-tokens': { type: 'boolean' } });
   const endsTokens = values['end-tokens'] === true;
-  const { clock, config, migrations } = parts;
-  const id = await withDatabase(parts, migrations, ({ database, changes }) => {
+  const { clock, config } = parts;
+  const id = await withDatabase(parts, ({ database, changes }) => {
     const sealing = new Sealing({ database, clock, settings: config.sealing });
     return rotateSigningKey({ database, changes, clock, sealing }, { author: operatorAuthor, endsTokens });
   });

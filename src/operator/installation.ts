@@ -3,21 +3,14 @@
  * nobody runs is started for as long as the command takes.
  */
 import { mkdirSync } from 'node:fs';
-import type { Clock } from '../base/clock.ts';
 import type { Config } from '../base/config.ts';
-import type { Log } from '../base/log.ts';
 import { openChanges } from '../storage/changes.ts';
 import type { Target } from '../storage/connection.ts';
 import { type Changes, type Database, openDatabase } from '../storage/database.ts';
 import { socketFolderOf, startEmbedded } from '../storage/embedded.ts';
-import { type Migration, migrate } from '../storage/migrate.ts';
+import { migrate } from '../storage/migrate.ts';
 import { lockDataFolder } from '../storage/owner.ts';
-
-export interface InstallationParts {
-  config: Config;
-  clock: Clock;
-  log: Log;
-}
+import type { CommandParts } from './command.ts';
 
 export interface Installation {
   target: Target;
@@ -33,7 +26,7 @@ const RUNNING_ANSWERS_MS = 2_000;
  * @param alone refuse when a gateway runs on the data folder
  */
 export async function withInstallation<T>(
-  { config, clock, log }: InstallationParts,
+  { config, clock, log }: Pick<CommandParts, 'config' | 'clock' | 'log'>,
   work: (installation: Installation) => Promise<T>,
   { alone = false }: { alone?: boolean } = {},
 ): Promise<T> {
@@ -62,12 +55,8 @@ export interface OpenedDatabase {
 }
 
 /** Opens a database whose schema is the one of this version, and closes it again. */
-export async function withDatabase<T>(
-  parts: InstallationParts,
-  migrations: readonly Migration[],
-  work: (opened: OpenedDatabase) => Promise<T>,
-): Promise<T> {
-  const { clock, log } = parts;
+export async function withDatabase<T>(parts: CommandParts, work: (opened: OpenedDatabase) => Promise<T>): Promise<T> {
+  const { clock, log, migrations } = parts;
   return withInstallation(parts, async ({ target, running }) => {
     // A running gateway has brought it up to date; a newer or older one is told apart by this all the same.
     await migrate({ target, migrations, log });
@@ -92,7 +81,7 @@ export async function withDatabase<T>(
 }
 
 /** Where the database of a configuration is, running or not. */
-export function targetOf(config: Config): Target {
+function targetOf(config: Config): Target {
   return config.databaseUrl === null
     ? { socketFolder: socketFolderOf(config.dataDir) }
     : { connectionString: config.databaseUrl.reveal() };

@@ -1,6 +1,5 @@
 /** `gatehouse keys`: the way in for an operator who has no key, or lost the management key. */
 import path from 'node:path';
-import { parseArgs } from 'node:util';
 import {
   createOperatorKey,
   hashToken,
@@ -11,7 +10,7 @@ import {
   revokeOperatorKey,
 } from '../access/index.ts';
 import { writeSecretFile } from '../base/secret-file.ts';
-import { type CommandParts, UsageError } from './command.ts';
+import { type CommandParts, parseArguments, UsageError } from './command.ts';
 import { withDatabase } from './installation.ts';
 
 export const KEYS_HELP = `gatehouse keys create [--management] [--name NAME] [--limit USD] [--limit-reset daily|weekly|monthly]
@@ -30,7 +29,7 @@ export async function keysCommand(args: readonly string[], parts: CommandParts):
     case 'create':
       return create(rest, parts);
     case 'list':
-      parse(rest, {});
+      parseArguments(rest, {});
       return listKeys(parts, ['inference', 'management']);
     case 'revoke':
       return revokeKey(rest, parts);
@@ -40,7 +39,7 @@ export async function keysCommand(args: readonly string[], parts: CommandParts):
 }
 
 async function create(args: readonly string[], parts: CommandParts): Promise<number> {
-  const { values } = parse(args, {
+  const { values } = parseArguments(args, {
     management: { type: 'boolean' },
     name: { type: 'string' },
     limit: { type: 'string' },
@@ -50,9 +49,7 @@ async function create(args: readonly string[], parts: CommandParts): Promise<num
   });
   const kind = values['management'] === true ? 'management' : 'inference';
   const body = keyBody(values, kind);
-  const token = await withDatabase(parts, parts.migrations, (opened) =>
-    createOperatorKey({ ...opened, clock: parts.clock }, kind, body),
-  );
+  const token = await withDatabase(parts, (opened) => createOperatorKey({ ...opened, clock: parts.clock }, kind, body));
   showToken(parts, kind, token, values['print'] === true);
   return 0;
 }
@@ -89,7 +86,7 @@ function keyBody(values: Record<string, string | boolean | undefined>, kind: str
 }
 
 export async function listKeys(parts: CommandParts, kinds: readonly KeyKind[]): Promise<number> {
-  const all = await withDatabase(parts, parts.migrations, (opened) => listOperatorKeys(opened));
+  const all = await withDatabase(parts, (opened) => listOperatorKeys(opened));
   const keys = all.filter(({ kind }) => kinds.includes(kind));
   const rows = keys.map((key) => [
     key.hash.slice(0, HASH_SHOWN),
@@ -117,27 +114,12 @@ function printable(name: string): string {
 }
 
 export async function revokeKey(args: readonly string[], parts: CommandParts): Promise<number> {
-  const { positionals } = parse(args, {}, true);
+  const { positionals } = parseArguments(args, {}, true);
   const [hash] = positionals;
   if (hash === undefined || positionals.length > 1) throw new UsageError('name one key by its hash');
-  const key = await withDatabase(parts, parts.migrations, (opened) =>
-    revokeOperatorKey({ ...opened, clock: parts.clock }, hash),
-  );
+  const key = await withDatabase(parts, (opened) => revokeOperatorKey({ ...opened, clock: parts.clock }, hash));
   parts.out.print(
     `revoked the ${key.kind} ${key.kind === 'scim' ? 'token' : 'key'} ${key.hash.slice(0, HASH_SHOWN)} (${printable(key.name)})`,
   );
   return 0;
-}
-
-type Options = NonNullable<Parameters<typeof parseArgs>[0]>['options'];
-
-export function parse(args: readonly string[], options: Options, allowPositionals = false) {
-  try {
-    return parseArgs({ args: [...args], options, allowPositionals, strict: true }) as {
-      values: Record<string, string | boolean | undefined>;
-      positionals: string[];
-    };
-  } catch (error) {
-    throw new UsageError((error as Error).message);
-  }
 }

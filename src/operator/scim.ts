@@ -1,8 +1,8 @@
 /** `gatehouse scim`: tokens that let an identity provider say who belongs to the organization. */
 import { createOperatorKey } from '../access/index.ts';
-import { type CommandParts, UsageError } from './command.ts';
+import { type CommandParts, parseArguments, UsageError } from './command.ts';
 import { withDatabase } from './installation.ts';
-import { listKeys, parse, revokeKey, showToken } from './keys.ts';
+import { listKeys, revokeKey, showToken } from './keys.ts';
 
 export const SCIM_HELP = `gatehouse scim token create [--name NAME] [--expires-at TIME] [--print]
     makes a token for /scim/v2, which it serves alone, and shows it once, as \`keys create\` does
@@ -18,7 +18,7 @@ export async function scimCommand(args: readonly string[], parts: CommandParts):
     case 'create':
       return create(rest, parts);
     case 'list':
-      parse(rest, {});
+      parseArguments(rest, {});
       return listKeys(parts, ['scim']);
     case 'revoke':
       return revokeKey(rest, parts);
@@ -28,7 +28,7 @@ export async function scimCommand(args: readonly string[], parts: CommandParts):
 }
 
 async function create(args: readonly string[], parts: CommandParts): Promise<number> {
-  const { values } = parse(args, {
+  const { values } = parseArguments(args, {
     name: { type: 'string' },
     'expires-at': { type: 'string' },
     print: { type: 'boolean' },
@@ -38,7 +38,7 @@ async function create(args: readonly string[], parts: CommandParts): Promise<num
     name: (values['name'] as string | undefined) ?? 'SCIM token of the command line',
     ...(expiresAt !== undefined && { expires_at: expiresAt }),
   };
-  const token = await withDatabase(parts, parts.migrations, (opened) =>
+  const token = await withDatabase(parts, (opened) =>
     createOperatorKey({ ...opened, clock: parts.clock }, 'scim', body),
   );
   showToken(parts, 'scim', token, values['print'] === true);

@@ -37,7 +37,7 @@ export async function sealingCommand(args: readonly string[], parts: CommandPart
   };
   if (action === undefined) throw new UsageError('say what to do with the keys');
   if (!Object.hasOwn(actions, action)) throw new UsageError(`unknown: sealing ${action}`);
-  return withDatabase(parts, parts.migrations, (opened) => actions[action]!(parts, opened));
+  return withDatabase(parts, (opened) => actions[action]!(parts, opened));
 }
 
 function sealingOf({ config, clock }: CommandParts, { database }: OpenedDatabase): Sealing {
