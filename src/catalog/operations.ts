@@ -83,32 +83,8 @@ export function catalogOperations<C>(parts: CatalogOperationParts<C>): Operation
 }
 
 function listOperations<C>(parts: CatalogOperationParts<C>): Operation<C>[] {
-  const rowsOf = (exchange: Exchange<C>, catalog: Pick<Catalog, 'models' | 'latest'>, query: ListModelsQuery) =>
-    select(catalog, query, { now: exchange.startedAt, statistics: parts.statistics?.() });
   return [
-    {
-      id: 'listModels',
-      method: 'GET',
-      path: '/models',
-      summary: 'Models that are offered by name',
-      tag: TAG,
-      access: 'any',
-      query: ListModelsQuerySchema,
-      replies: {
-        200: {
-          description: 'One page; the list of Anthropic for requests with `anthropic-version`',
-          schema: Type.Union([schema.ModelListSchema, AnthropicModelListSchema]),
-        },
-      },
-      handle(exchange) {
-        const query = exchange.query as ListModelsQuery;
-        const rows = rowsOf(exchange, parts.catalog(), query.use_rss ? { sort: 'newest', ...query } : query);
-        if (query.use_rss) replyFeed(exchange, rows);
-        else if (isAnthropic(exchange.headers)) exchange.reply(200, pageForAnthropic(rows, query));
-        else exchange.reply(200, page(rows, query, '/api/v1/models'));
-      },
-      encodeError,
-    },
+    listModels(parts),
     {
       id: 'countModels',
       method: 'GET',
@@ -119,7 +95,7 @@ function listOperations<C>(parts: CatalogOperationParts<C>): Operation<C>[] {
       query: CountQuerySchema,
       replies: ok('The number', schema.ModelsCountSchema),
       handle(exchange) {
-        const rows = rowsOf(exchange, parts.catalog(), exchange.query as ListModelsQuery);
+        const rows = rowsOf(parts, exchange, parts.catalog(), exchange.query as ListModelsQuery);
         exchange.reply(200, { data: { count: rows.length } });
       },
     },
@@ -134,7 +110,7 @@ function listOperations<C>(parts: CatalogOperationParts<C>): Operation<C>[] {
       replies: ok('One page', schema.ModelListSchema),
       handle(exchange) {
         const query = exchange.query as ListModelsQuery;
-        const rows = rowsOf(exchange, permitted(parts, exchange.caller), query);
+        const rows = rowsOf(parts, exchange, permitted(parts, exchange.caller), query);
         exchange.reply(200, page(rows, query, '/api/v1/models/user'));
       },
     },
@@ -149,11 +125,44 @@ function listOperations<C>(parts: CatalogOperationParts<C>): Operation<C>[] {
       replies: ok('One page', schema.ModelListSchema),
       handle(exchange) {
         const query = exchange.query as ListModelsQuery;
-        const rows = rowsOf(exchange, parts.catalog(), { output_modalities: 'embeddings' });
+        const rows = rowsOf(parts, exchange, parts.catalog(), { output_modalities: 'embeddings' });
         exchange.reply(200, page(rows, query, '/api/v1/embeddings/models'));
       },
     },
   ];
+}
+
+function listModels<C>(parts: CatalogOperationParts<C>): Operation<C> {
+  return {
+    id: 'listModels',
+    method: 'GET',
+    path: '/models',
+    summary: 'Models that are offered by name',
+    tag: TAG,
+    access: 'any',
+    query: ListModelsQuerySchema,
+    replies: ok(
+      'One page; the list of Anthropic for requests with `anthropic-version`',
+      Type.Union([schema.ModelListSchema, AnthropicModelListSchema]),
+    ),
+    handle(exchange) {
+      const query = exchange.query as ListModelsQuery;
+      const rows = rowsOf(parts, exchange, parts.catalog(), query.use_rss ? { sort: 'newest', ...query } : query);
+      if (query.use_rss) replyFeed(exchange, rows);
+      else if (isAnthropic(exchange.headers)) exchange.reply(200, pageForAnthropic(rows, query));
+      else exchange.reply(200, page(rows, query, '/api/v1/models'));
+    },
+    encodeError,
+  };
+}
+
+function rowsOf<C>(
+  parts: CatalogOperationParts<C>,
+  exchange: Exchange<C>,
+  catalog: Pick<Catalog, 'models' | 'latest'>,
+  query: ListModelsQuery,
+) {
+  return select(catalog, query, { now: exchange.startedAt, statistics: parts.statistics?.() });
 }
 
 function modelOperations<C>(parts: CatalogOperationParts<C>): Operation<C>[] {
