@@ -165,6 +165,15 @@ test('a whole answer that failed is an error with its status, never an empty ans
   assert.equal(JSON.parse(text).error_type, 'provider_unavailable');
 });
 
+test('a whole answer that is not finished is no answer, whatever it holds so far', async () => {
+  for (const state of ['in_progress', 'queued', 'cancelled']) {
+    gateway.upstream.script('responses', wholeOf({ ...responsesReply({ text: 'so far' }), status: state }));
+    const { status, text } = await post('/responses', { model: 'test/responses', input: 'hi' });
+    assert.equal(status, 502, text);
+    assert.equal(JSON.parse(text).error_type, 'provider_unavailable');
+  }
+});
+
 test('an error behind a part of an answer keeps the part, and tells what it cut off as incomplete', async () => {
   const error = { type: 'error', code: 'server_error', message: 'x' };
   const added = {

@@ -29,6 +29,10 @@ export function decodeReply(value: unknown, dialect: Dialect): { turn: Turn } | 
   if (!isFields(value)) return malformed('an answer that is not a JSON object', value);
   const failure = failureOfResponse(value);
   if (failure !== undefined) return { failure };
+  // Nobody will ask for the rest of it.
+  if (value['status'] === 'in_progress' || value['status'] === 'queued') {
+    return malformed('an answer that is not finished', value);
+  }
   const output = value['output'];
   if (!Array.isArray(output)) return malformed('an answer without output', value);
   const turn: Turn = { choices: [decodeChoice(value, output, dialect.responses?.origin)] };
