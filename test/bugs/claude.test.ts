@@ -1,7 +1,7 @@
 /**
  * What the vendor's own models refuse, with the whole request, and clients of other forms send all the same. Met by users of
  * other gateways: BerriAI/litellm#15097, #20813, #33981, #35808, open-webui/open-webui#17922, anomalyco/opencode#31259 and
- * #1295, openclaw/openclaw#69460, ericc-ch/copilot-api#261.
+ * #1295, openclaw/openclaw#69460, ericc-ch/copilot-api#261, windoze95/cantinarr#497.
  */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
@@ -169,4 +169,38 @@ test('a strict tool is strict where its schema can be kept, and a plain one else
   );
   const older = await sent('haiku3', { tools: [tool('limited', limited)] });
   assert.deepEqual(older.tools, [{ name: 'limited', input_schema: limited }]);
+});
+
+test('a tool whose alternatives stand at the top of its schema goes out as one object', async () => {
+  const alternatives = [{ properties: { a: { type: 'string' } } }, { properties: { b: { type: 'number' } } }];
+  const tools = [
+    { type: 'function', function: { name: 'f', parameters: { type: 'object', anyOf: alternatives } } },
+    { type: 'function', function: { name: 'g', parameters: { oneOf: alternatives }, strict: true } },
+  ];
+  const properties = { a: { type: 'string' }, b: { type: 'number' } };
+  const native = await sent('sonnet', { tools });
+  assert.deepEqual(native.tools, [
+    { name: 'f', input_schema: { type: 'object', properties } },
+    { name: 'g', input_schema: { type: 'object', properties, additionalProperties: false }, strict: true },
+  ]);
+  const cloud = await sent('bedrock45', { tools });
+  assert.deepEqual(
+    cloud.toolConfig.tools.map(({ toolSpec }: Json) => toolSpec.inputSchema.json),
+    native.tools.map((tool: Json) => tool.input_schema),
+  );
+});
+
+test('the name of a tool that an earlier model made up is one that the service takes', async () => {
+  const call = { id: 'c1', type: 'function', function: { name: 'default_api.get/time', arguments: '{}' } };
+  const messages = [
+    USER,
+    { role: 'assistant', content: null, tool_calls: [call] },
+    { role: 'tool', tool_call_id: 'c1', content: 'noon' },
+  ];
+  const native = await sent('sonnet', { messages });
+  assert.equal(native.messages[1].content[0].name, 'default_api_get_time');
+  assert.equal(native.tools[0].name, 'default_api_get_time');
+  const cloud = await sent('bedrock45', { messages });
+  assert.equal(cloud.messages[1].content[0].toolUse.name, 'default_api_get_time');
+  assert.equal(cloud.toolConfig.tools[0].toolSpec.name, 'default_api_get_time');
 });

@@ -8,6 +8,12 @@ import { createHash } from 'node:crypto';
 const VALID = /^[a-zA-Z0-9_-]+$/;
 const PREFIX = 'enc_';
 
+/** The name of a tool that a history calls, in the same alphabet; models call tools that nobody has under any name. */
+export function toolName(name: string, maxLength: number): string {
+  if (name.length <= maxLength && VALID.test(name)) return name;
+  return name.replaceAll(/[^a-zA-Z0-9_-]/g, '_').slice(0, maxLength) || '_';
+}
+
 export class ToolIds {
   /** How many calls had the id so far. */
   private readonly calls = new Map<string, number>();

@@ -5,12 +5,15 @@ import type { Fields } from '../conversation/fields.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
 import { toRedactedContent } from '../conversation/redacted-thinking.ts';
-import { ToolIds } from '../conversation/tool-ids.ts';
+import { ToolIds, toolName } from '../conversation/tool-ids.ts';
 import type { CachePoints } from './cache-points.ts';
 import { DocumentNames } from './document-names.ts';
 import { encodeAudio, encodeFile, encodeImage, encodeVideo } from './media.ts';
 
 const LONGEST_CALL_ID = 64;
+
+/** Of a tool. */
+export const LONGEST_NAME = 64;
 
 export class BlockEncoder {
   private readonly ids = new ToolIds(LONGEST_CALL_ID);
@@ -112,7 +115,9 @@ export class BlockEncoder {
     if (part.signature !== undefined) {
       this.report('reasoning', `that of ${part.signature.origin} stays with its origin`);
     }
-    return { toolUse: { toolUseId: this.ids.call(part.id), name: part.name, input: inputOf(part) } };
+    return {
+      toolUse: { toolUseId: this.ids.call(part.id), name: toolName(part.name, LONGEST_NAME), input: inputOf(part) },
+    };
   }
 
   private encodeResult(part: ToolResultPart): Fields {

@@ -7,13 +7,13 @@ import type { EncodeTarget } from '../conversation/format.ts';
 import { dropKnobs, type Knob } from '../conversation/knobs.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
 import {
+  argumentsSchema,
   encodeMaxTokens,
   encodeThinking,
   type Generation,
   generationOf,
   type Surroundings,
   samplingFor,
-  strictSchema,
   structuredSchema,
 } from '../messages/index.ts';
 import type { CachePoints } from './cache-points.ts';
@@ -54,21 +54,24 @@ function encodeTool(tool: Tool, { points, claude, losses }: ToolContext): Fields
     const kind = fieldsOf(tool.value)['type'];
     throw new Uncarried(`tools of type ${typeof kind === 'string' ? kind : tool.origin}`, 'only that form knows them');
   }
-  const schema = fieldsOf(tool.parameters);
-  const held = tool.strict === true && claude !== undefined ? strictSchema(tool, claude, losses) : undefined;
-  const strict = tool.strict === true && (claude === undefined || held !== undefined);
-  const plain =
-    schema['type'] === undefined
-      ? { type: 'object', ...(Object.keys(schema).length === 0 ? { properties: {} } : schema) }
-      : tool.parameters;
+  const { schema, strict } =
+    claude === undefined
+      ? { schema: plainSchema(tool.parameters), strict: tool.strict === true }
+      : argumentsSchema(tool, claude, losses);
   const spec: Fields = {
     name: tool.name,
     // The service refuses an empty one.
     ...(tool.description !== undefined && tool.description !== '' && { description: tool.description }),
-    inputSchema: { json: held ?? plain },
+    inputSchema: { json: schema },
     ...(strict && { strict: true }),
   };
   return [{ toolSpec: spec }, ...points.after(tool.cache, 'tools')];
+}
+
+function plainSchema(parameters: unknown): unknown {
+  const schema = fieldsOf(parameters);
+  if (schema['type'] !== undefined) return parameters;
+  return { type: 'object', ...(Object.keys(schema).length === 0 ? { properties: {} } : schema) };
 }
 
 function encodeToolChoice({ toolChoice }: Conversation): Fields | undefined {

@@ -7,9 +7,10 @@ import type { Fields } from '../conversation/fields.ts';
 import { fieldsOf, textOf } from '../conversation/fields.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
+import { toolName } from '../conversation/tool-ids.ts';
 import { type Generation, generationOf } from '../messages/index.ts';
 import { CachePoints } from './cache-points.ts';
-import { BlockEncoder } from './encode-blocks.ts';
+import { BlockEncoder, LONGEST_NAME } from './encode-blocks.ts';
 import { encodeInference, encodeOutput, encodeTier, encodeTools } from './encode-settings.ts';
 import { vendorOf } from './vendor.ts';
 
@@ -83,7 +84,8 @@ function refuseUncarried(conversation: Conversation): void {
 /** Names of the tools that the history calls, each once. */
 function calledTools(messages: readonly Message[]): string[] {
   const names = new Set<string>();
-  for (const { parts } of messages) for (const part of parts) if (part.type === 'toolCall') names.add(part.name);
+  for (const { parts } of messages)
+    for (const part of parts) if (part.type === 'toolCall') names.add(toolName(part.name, LONGEST_NAME));
   return [...names];
 }
 

@@ -5,9 +5,12 @@ import type { Fields } from '../conversation/fields.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
 import { unpacked } from '../conversation/redacted-thinking.ts';
-import { ToolIds } from '../conversation/tool-ids.ts';
+import { ToolIds, toolName } from '../conversation/tool-ids.ts';
 import type { CacheMarks } from './cache-marks.ts';
 import { encodeFile, encodeImageSource } from './media.ts';
+
+/** Of a tool. */
+export const LONGEST_NAME = 128;
 
 export class BlockEncoder {
   private readonly ids = new ToolIds();
@@ -114,7 +117,7 @@ export class BlockEncoder {
     return {
       type: 'tool_use',
       id: this.ids.call(part.id),
-      name: part.name,
+      name: toolName(part.name, LONGEST_NAME),
       input: inputOf(part),
       ...this.base(part),
     };

@@ -7,6 +7,7 @@ import { dropKnobs, type Knob } from '../conversation/knobs.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
 import type { CacheMarks } from './cache-marks.ts';
 import { type Generation, generationOf } from './generation.ts';
+import { objectSchema } from './object-schema.ts';
 import { structuredSchema } from './structured-schema.ts';
 
 /** What every model of this form can write: the last resort where neither the client nor the catalog names a cap. */
@@ -48,32 +49,34 @@ export function encodeTools(
         'only that form knows them',
       );
     }
-    const strict = tool.strict === true ? strictSchema(tool, generation, losses) : undefined;
-    const schema = fieldsOf(tool.parameters);
+    const { schema, strict } = argumentsSchema(tool, generation, losses);
     return {
       name: tool.name,
       ...(tool.description !== undefined && { description: tool.description }),
-      input_schema:
-        strict ?? (schema['type'] === undefined ? { type: 'object', ...withProperties(schema) } : tool.parameters),
-      ...(strict !== undefined && { strict: true }),
+      input_schema: schema,
+      ...(strict && { strict: true }),
       ...tool.extras?.messages,
       ...marks.member(tool.cache),
     };
   });
 }
 
-/** What the arguments of a strict tool are held to; undefined where the model is held to nothing. */
-export function strictSchema(tool: FunctionTool, generation: Generation, losses: Losses): Fields | undefined {
+/** The schema of a tool's arguments, and whether the model is held to it. A function without parameters takes none. */
+export function argumentsSchema(
+  tool: FunctionTool,
+  generation: Generation,
+  losses: Losses,
+): { schema: unknown; strict: boolean } {
   const where = `tools[${tool.name}]`;
-  // A function without parameters takes none.
-  const { parameters = { type: 'object', properties: {}, additionalProperties: false } } = tool;
-  const schema = generation.schemas ? structuredSchema(parameters, where, losses) : undefined;
-  if (schema === undefined) losses.drop(`${where}.strict`, 'the provider cannot hold the model to this schema');
-  return schema;
-}
-
-function withProperties(schema: Fields): Fields {
-  return Object.keys(schema).length === 0 ? { properties: {} } : schema;
+  const schema = objectSchema(tool.parameters, where, losses);
+  if (tool.strict !== true) return { schema, strict: false };
+  const none = { type: 'object', properties: {}, additionalProperties: false };
+  const held = generation.schemas
+    ? structuredSchema(tool.parameters === undefined ? none : schema, where, losses)
+    : undefined;
+  if (held !== undefined) return { schema: held, strict: true };
+  losses.drop(`${where}.strict`, 'the provider cannot hold the model to this schema');
+  return { schema, strict: false };
 }
 
 /** The table of bug 40. Without tools there is nothing to choose from. */
