@@ -41,8 +41,8 @@ export class HttpSink implements Sink {
   }
 
   open(headers: Record<string, string>): void {
+    // It goes out with the first text, in one packet.
     this.#response.writeHead(200, { ...headers, ...STREAM_HEADERS });
-    this.#response.flushHeaders();
   }
 
   write(text: string): boolean {
