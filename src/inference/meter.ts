@@ -40,10 +40,12 @@ export function meter(
     images = 0,
   }: { uncountedBytes?: number; uncountedPromptBytes?: number; images?: number } = {},
 ): Metered {
-  // Who was asked has read something: an answer whose prompt is not counted is none that was free.
+  // Who answers has read something and written what is seen: of two counts one that is 0 beside the other was not made.
   const unread = reported !== undefined && reported.output > 0 && inputOf(reported) === 0;
+  const unwritten = reported !== undefined && reported.output === 0 && inputOf(reported) > 0;
   const lackingPromptBytes = unread ? promptBytes : uncountedPromptBytes;
-  const estimated = reported === undefined || uncountedBytes + lackingPromptBytes > 0;
+  const lackingBytes = unwritten ? outputBytes : uncountedBytes;
+  const estimated = reported === undefined || lackingBytes + lackingPromptBytes > 0;
   const usage =
     reported === undefined
       ? { ...UNREPORTED, input: estimateTokens(promptBytes), output: estimateTokens(outputBytes) }
@@ -51,7 +53,7 @@ export function meter(
         ? {
             ...reported,
             input: reported.input + estimateTokens(lackingPromptBytes),
-            output: reported.output + estimateTokens(uncountedBytes),
+            output: reported.output + estimateTokens(lackingBytes),
           }
         : reported;
   return metered(endpoint, usage, estimated, images);

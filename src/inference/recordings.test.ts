@@ -12,7 +12,7 @@ import { type PipelineAnswer, PRICES_NANO, playThrough } from '../testing/pipeli
 import {
   type Counts,
   type Ending,
-  hasUnreadPrompt,
+  lackingCount,
   type RecordedAnswer,
   readRecordedStream,
   readRecordedWhole,
@@ -255,11 +255,12 @@ function assertRow({ row }: PipelineAnswer, read: ServedAnswer, recorded: Record
     output: usage.output,
     reasoning: usage.reasoning,
   };
-  const unread = hasUnreadPrompt(recorded);
-  if (unread) assert.ok(row.estimated && counts.input > 0, `${where}: a prompt that nobody counted is free`);
-  const told = recorded.usage !== null && unread ? { ...recorded.usage, input: counts.input } : recorded.usage;
-  const early = !recorded.complete && told !== null && (recorded.uncounted > 0 || (row.estimated && !unread));
-  if (!unread) assert.equal(row.estimated, told === null || early, `${where}: marked as a guess`);
+  const lacking = lackingCount(recorded);
+  if (lacking) assert.ok(row.estimated && counts[lacking] > 0, `${where}: ${lacking} that nobody counted is free`);
+  const told = recorded.usage !== null && lacking ? { ...recorded.usage, [lacking]: counts[lacking] } : recorded.usage;
+  const behind = recorded.uncounted > 0 || (row.estimated && lacking === undefined);
+  const early = !recorded.complete && told !== null && lacking !== 'output' && behind;
+  if (!lacking) assert.equal(row.estimated, told === null || early, `${where}: marked as a guess`);
   assert.ok(!early || recorded.uncounted > 0 || recorded.other, `${where}: a guess although all was counted`);
   if (early) {
     // What came behind the last count is guessed from its size; the rest stands as it was told.

@@ -46,9 +46,15 @@ export interface RecordedAnswer {
   other: boolean;
 }
 
-/** The service counted what it wrote, and nothing of what it read: the recording was shortened, or it never does. */
-export function hasUnreadPrompt({ usage }: RecordedAnswer): boolean {
-  return usage !== null && usage.input === 0 && usage.output > 0;
+/**
+ * Which of the two counts the service did not make: it wrote something and read nothing, or the reverse. The recording
+ * was shortened, is cut off, or the service never makes it.
+ */
+export function lackingCount(recorded: RecordedAnswer): 'input' | 'output' | undefined {
+  const { usage } = recorded;
+  if (usage === null) return undefined;
+  if (usage.input === 0 && usage.output > 0) return 'input';
+  return usage.output === 0 && usage.input > 0 && saysSomething(recorded) ? 'output' : undefined;
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: a reader of foreign JSON

@@ -117,6 +117,14 @@ test('54 | where the total says that thoughts are among the candidates they are 
   assert.deepEqual([json.usage.completion_tokens, json.usage.total_tokens], [50, 60]);
 });
 
+test('54 | candidates that are not counted are what the total has beside the rest', async () => {
+  const usage = { promptTokenCount: 10, thoughtsTokenCount: 20, totalTokenCount: 60 };
+  gateway.upstream.script('gemini', answer([{ text: '42' }], usage));
+  const { json } = await ask(gateway, 'chat', 'test/gemini');
+  assert.deepEqual([json.usage.completion_tokens, json.usage.total_tokens], [50, 60]);
+  assert.equal(json.usage.completion_tokens_details.reasoning_tokens, 20);
+});
+
 test('70 | the key goes in a header and stands in nothing that leaves, whatever the service says', async () => {
   const echo = (message: string) =>
     wholeOf({ error: { code: 400, message, status: 'INVALID_ARGUMENT' } }, { status: 400 });

@@ -451,6 +451,23 @@ for (const [how, spoken, answer, stream] of UNREAD) {
   });
 }
 
+for (const { served, spoken, name } of WAYS) {
+  test(`6 and its kind | ${name} | an answer that is counted as nothing beside its prompt is estimated`, async () => {
+    for (const stream of [false, true]) {
+      const said = 'A sentence of some length, so that there is something to count.';
+      gateway.upstream.script(spoken, answerOf(spoken, stream, { text: said, usage: { input: 26, output: 0 } }));
+      const { status, text, headers } = await ask(gateway, served, `test/${spoken}`, { stream });
+      assert.equal(status, 200, text);
+      const row = await rowOf(gateway, headers.get('x-generation-id')!);
+      const written = Number(row['tokens_completion']);
+      assert.equal(row['tokens_prompt'], 26);
+      assert.ok(written >= 8 && written < 40, JSON.stringify(row));
+      assertClose(Number(row['total_cost']), costOf({ input: 26, output: written }), 'total_cost');
+      assert.match(text, new RegExp(`"(output|completion)_tokens":${written}\\b`));
+    }
+  });
+}
+
 test('56 | an attempt that failed costs nothing, and the one that served is billed at its own price', async () => {
   gateway.upstream.script(
     'first',

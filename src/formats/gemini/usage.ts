@@ -12,24 +12,35 @@ const COUNTS = [
 
 /** The record counts what was written, not only what was read: early events of a stream do the latter. */
 export function countsOutput(value: unknown): boolean {
-  return isFields(value) && (value['candidatesTokenCount'] !== undefined || value['thoughtsTokenCount'] !== undefined);
+  if (!isFields(value)) return false;
+  return (
+    value['candidatesTokenCount'] !== undefined || value['thoughtsTokenCount'] !== undefined || restOfTotal(value) > 0
+  );
+}
+
+/** What the total has beside the counts that it names. */
+function restOfTotal(record: Fields): number {
+  const named = ['promptTokenCount', 'toolUsePromptTokenCount', 'candidatesTokenCount', 'thoughtsTokenCount'];
+  return countOf(record['totalTokenCount']) - named.reduce((sum, name) => sum + countOf(record[name]), 0);
 }
 
 /**
  * Prompt tokens include cached ones; what the server's own tools read is read too. Thoughts are counted beside the
- * candidates, unless the total says that they are among them. Undefined for a record without a prompt count, or with
+ * candidates, unless the total says that they are among them; where the candidates are not counted, they are what the
+ * total has beside the rest. Undefined for a record without a prompt count, or with
  * counts that no answer can have.
  */
 export function decodeUsage(value: unknown): Usage | undefined {
   if (!isFields(value) || typeof value['promptTokenCount'] !== 'number') return undefined;
   if (COUNTS.some((name) => isImpossibleCount(value[name]))) return undefined;
-  const [prompt, toolUse, cacheRead, candidates, reasoning] = COUNTS.map((name) => countOf(value[name])) as [
+  const [prompt, toolUse, cacheRead, counted, reasoning] = COUNTS.map((name) => countOf(value[name])) as [
     number,
     number,
     number,
     number,
     number,
   ];
+  const candidates = value['candidatesTokenCount'] === undefined ? Math.max(restOfTotal(value), 0) : counted;
   const total = countOf(value['totalTokenCount']);
   const inside = reasoning > 0 && reasoning <= candidates && total === prompt + toolUse + candidates;
   const usage: Usage = {
