@@ -3,7 +3,8 @@ import { describe, test } from 'node:test';
 import { type TSchema, Type } from 'typebox';
 import { GatewayError } from '../base/errors.ts';
 import { readDocument } from '../base/json.ts';
-import { documentCheck, valueCheck } from './validate.ts';
+import type { Access } from './operation.ts';
+import { checksOf, documentCheck, valueCheck } from './validate.ts';
 
 function refusalOf(schema: TSchema, value: unknown): string | undefined {
   try {
@@ -131,5 +132,40 @@ describe('a check of a document', () => {
     const document = readDocument(bytes('{"a":"1","z":null}'));
     documentCheck(Type.Object({ a: Type.String(), b: Type.Optional(Type.Number({ default: 7 })) }))(document);
     assert.deepEqual(document.value, { a: '1', z: null });
+  });
+});
+
+describe('what the database cannot hold', () => {
+  const bodyCheck = (access: Access) => {
+    const body = { schema: Type.Object({}, { additionalProperties: true }) };
+    const check = checksOf({
+      id: 'x',
+      method: 'POST',
+      path: '/x',
+      summary: '',
+      tag: '',
+      access,
+      body,
+      replies: {},
+      handle() {},
+    });
+    return (text: string) => check.body?.(readDocument(Buffer.from(text)));
+  };
+  const refused: [text: string, message: string][] = [
+    ['{"ids":["a","b\\u0000"]}', 'ids[1] must not contain the character U+0000'],
+    ['{"a":{"b":"\\u0000"}}', 'a.b must not contain the character U+0000'],
+    ['{"a":{"b\\u0000":1}}', 'a key of a must not contain the character U+0000'],
+  ];
+  for (const [text, message] of refused) {
+    test(`${text} is refused wherever it is kept, and may be asked of a model`, () => {
+      for (const access of ['none', 'any', 'management'] as const) {
+        assert.throws(() => bodyCheck(access)(text), { status: 400, message });
+      }
+      bodyCheck('inference')(text);
+    });
+  }
+
+  test('the letters of its escape are no such character', () => {
+    bodyCheck('management')('{"a":"\\\\u0000"}');
   });
 });

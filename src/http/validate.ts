@@ -4,10 +4,11 @@
  */
 import type { TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
-import { invalidField } from '../base/errors.ts';
+import { GatewayError, invalidField } from '../base/errors.ts';
 import type { JsonDocument } from '../base/json.ts';
+import { storable } from '../base/storable.ts';
 import { explainRefusal, type SchemaNode } from './explain.ts';
-import type { Operation } from './operation.ts';
+import type { Access, Operation } from './operation.ts';
 import { queryReader } from './query.ts';
 
 /** The compiled checks of an operation; each throws GatewayError 400 with the path of the offending field. */
@@ -18,6 +19,11 @@ export interface Checks {
   body?: (document: JsonDocument) => void;
 }
 
+/** What is asked of a model may have any character; identity providers are told of it in the words of their protocol. */
+const TAKE_ANY_TEXT = new Set<Access>(['inference', 'scim']);
+/** How U+0000 is written in JSON, which does not take it as it is. */
+const ESCAPED_NUL = '\\u0000';
+
 const compiled = new WeakMap<object, Checks>();
 
 /** Compiled at an operation's first request, so that a start does not pay for hundreds of them. */
@@ -25,9 +31,16 @@ export function checksOf<C>(operation: Operation<C>): Checks {
   let checks = compiled.get(operation);
   if (!checks) {
     checks = {};
-    if (operation.params) checks.params = valueCheck(operation.params);
+    const anyText = TAKE_ANY_TEXT.has(operation.access);
+    if (operation.params) {
+      const check = valueCheck(operation.params);
+      checks.params = anyText ? check : existingCheck(check);
+    }
     if (operation.query) checks.query = queryReader(operation.query);
-    if (operation.body) checks.body = documentCheck(operation.body.schema);
+    if (operation.body) {
+      const check = documentCheck(operation.body.schema);
+      checks.body = anyText ? check : storedCheck(check);
+    }
     compiled.set(operation, checks);
   }
   return checks;
@@ -54,6 +67,33 @@ export function documentCheck(schema: TSchema): (document: JsonDocument) => void
     const { value } = document;
     if (!validator.Check(value)) throw refuse(schema, value);
   };
+}
+
+/** Of names in a path: nothing that is kept has one with the character that the database lacks. */
+function existingCheck(check: (params: Record<string, string>) => void): (params: Record<string, string>) => void {
+  return (params) => {
+    for (const [name, value] of Object.entries(params)) {
+      if (value.includes('\0')) throw new GatewayError('not_found', `there is no ${name} with the character U+0000`);
+    }
+    check(params);
+  };
+}
+
+/** Of a document that is kept, or compared with what is: no text of it may have the one character that the database lacks. */
+function storedCheck(check: (document: JsonDocument) => void): (document: JsonDocument) => void {
+  return (document) => {
+    check(document);
+    if (document.bytes.includes(ESCAPED_NUL)) checkStorable('', document.value);
+  };
+}
+
+function checkStorable(path: string, value: unknown): void {
+  if (typeof value === 'string') storable(path, value);
+  if (typeof value !== 'object' || value === null) return;
+  for (const [key, member] of Object.entries(value)) {
+    storable(path === '' ? 'a key of the body' : `a key of ${path}`, key);
+    checkStorable(Array.isArray(value) ? `${path}[${key}]` : path === '' ? key : `${path}.${key}`, member);
+  }
 }
 
 function refuse(schema: TSchema, value: unknown) {
