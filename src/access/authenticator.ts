@@ -27,7 +27,7 @@ export const GUARDRAILS_TOPIC = 'access.guardrails';
  */
 export const OUTAGE_GRACE_MS = 300_000;
 /** Past these the oldest entry goes; it costs one query when it is presented again. */
-export const MAX_KNOWN_KEYS = 50_000;
+const MAX_KNOWN_KEYS = 50_000;
 export const MAX_UNKNOWN_KEYS = 10_000;
 /** Tokens being looked up at one time; more are told to come back. */
 export const MAX_LOOKUPS = 1_024;

@@ -9,7 +9,6 @@ export {
   GUARDRAILS_TOPIC,
   KEYS_TOPIC,
   MEMBERS_TOPIC,
-  OUTAGE_GRACE_MS,
   WORKSPACES_TOPIC,
 } from './authenticator.ts';
 export type { ChosenTokens, FirstKey } from './bootstrap.ts';

@@ -55,7 +55,7 @@ export function changedTerms(key: StoredKey, body: UpdateKeyBody): KeyTerms {
 }
 
 /** What a limit leaves in its present window, in nano-dollars and never below zero; null when there is no limit. */
-export function limitRemaining(key: KeyFacts, usage: KeyUsage): Nano | null {
+function limitRemaining(key: KeyFacts, usage: KeyUsage): Nano | null {
   if (key.limitNano === null) return null;
   const window = key.limitReset ?? 'lifetime';
   const spent = usage.usage[window] + (key.includeByokInLimit ? usage.byok[window] : 0n);
@@ -63,7 +63,7 @@ export function limitRemaining(key: KeyFacts, usage: KeyUsage): Nano | null {
 }
 
 /** The members that `GET /key` and the operations on `/keys` share. */
-export function keyFigures(key: KeyFacts, usage: KeyUsage = NO_USAGE) {
+function keyFigures(key: KeyFacts, usage: KeyUsage = NO_USAGE) {
   const remaining = limitRemaining(key, usage);
   return {
     label: key.label,

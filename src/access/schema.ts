@@ -86,7 +86,7 @@ const figures = {
   expires_at: nullable(Type.String()),
 };
 
-export const KeySchema = Type.Object({
+const KeySchema = Type.Object({
   hash: Type.String(),
   id: Type.Integer({ description: 'The number by which `io_logging_api_key_ids` names the key' }),
   name: Type.String(),
@@ -98,7 +98,7 @@ export const KeySchema = Type.Object({
   ...figures,
 });
 
-export const CurrentKeySchema = Type.Object({
+const CurrentKeySchema = Type.Object({
   ...figures,
   allowed_data_regions: Type.Array(Type.String()),
   free_model_daily_requests: Type.Object({ limit: Type.Integer(), remaining: Type.Integer(), used: Type.Integer() }),

@@ -8,7 +8,7 @@ import type { KeyKind } from './caller.ts';
 /** Longer ones are refused unread. */
 export const MAX_TOKEN_LENGTH = 512;
 /** A JWT carries what it says, and so is longer. */
-export const MAX_JWT_LENGTH = 4_096;
+const MAX_JWT_LENGTH = 4_096;
 
 const RANDOM_BYTES = 32;
 const OWN_PREFIX = /^sk-[a-z]+(?:-mgmt|-scim)?-v1-/;

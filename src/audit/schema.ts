@@ -35,7 +35,7 @@ export const AuditQuerySchema = Type.Object(
 const State = (description: string) =>
   Type.Union([Type.Record(Type.String(), Type.Unknown()), Type.Null()], { description });
 
-export const AuditEntrySchema = Type.Object(
+const AuditEntrySchema = Type.Object(
   {
     id: Type.String(),
     created_at: Type.String(),

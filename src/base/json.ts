@@ -48,10 +48,10 @@ export interface Edit {
 }
 
 /** Values in one body, at any depth. No conversation has as many, and parsing more would hold up every other request. */
-export const MAX_VALUES = 250_000;
+const MAX_VALUES = 250_000;
 
 /** Deepest nesting taken unless told otherwise; the document itself is level 1. */
-export const DEFAULT_MAX_DEPTH = 128;
+const DEFAULT_MAX_DEPTH = 128;
 
 /**
  * Reads a body that must be one JSON object in UTF-8. Throws GatewayError 400 (`invalid_request`) for anything else, and

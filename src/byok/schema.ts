@@ -65,7 +65,7 @@ export const ListOwnKeysQuerySchema = Type.Object(
 
 export const OwnKeyParamsSchema = Type.Object({ id: Type.String({ description: 'UUID of the own key' }) });
 
-export const OwnKeySchema = Type.Object({
+const OwnKeySchema = Type.Object({
   id: Type.String(),
   provider: Type.String(),
   workspace_id: nullable(Type.String({ description: 'null: all workspaces' })),

@@ -5,7 +5,7 @@ import { nullable } from '../http/contract.ts';
 const price = (description: string) => Type.Optional(Type.String({ description }));
 
 /** Prices are decimal texts in USD. */
-export const PricingSchema = Type.Object({
+const PricingSchema = Type.Object({
   prompt: Type.String({ description: 'Per token; "-1" when the price is not known' }),
   completion: Type.String({ description: 'Per token; "-1" when the price is not known' }),
   request: price('Per request'),
@@ -96,7 +96,7 @@ const WorkloadSchema = Type.Object({
 });
 const PercentSchema = nullable(Type.Number({ description: 'Percent; null: it was not asked' }));
 
-export const EndpointSchema = Type.Object({
+const EndpointSchema = Type.Object({
   name: Type.String(),
   model_id: Type.String(),
   model_name: Type.String(),

@@ -174,7 +174,7 @@ function viewArchitecture(model: Model): ModelEndpointsView['data']['architectur
 }
 
 /** `request` and `image` stand in every known price: what is not charged costs 0. */
-export function viewPricing(pricing: Pricing | null): PricingView {
+function viewPricing(pricing: Pricing | null): PricingView {
   if (pricing === null) return UNKNOWN_PRICING;
   const { overrides = [] } = pricing;
   return {

@@ -103,7 +103,7 @@ export const ListGuardrailsQuerySchema = Type.Object(
 const shownList = nullable(Type.Array(Type.String()));
 const shownFlag = nullable(Type.Boolean());
 
-export const GuardrailSchema = Type.Object({
+const GuardrailSchema = Type.Object({
   id: Type.String(),
   name: Type.String(),
   description: nullable(Type.String()),

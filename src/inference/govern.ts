@@ -20,7 +20,7 @@ const UNKNOWN_CONTEXT_TOKENS = 1_000_000;
 /** What rounding may add to a part of a bound. */
 const ROUNDING_NANO = 1n;
 /** The least output that is worth a call when a budget's remainder decides (promise 2). */
-export const MIN_AFFORDABLE_TOKENS = 1024;
+const MIN_AFFORDABLE_TOKENS = 1024;
 
 interface CompiledBudgets {
   accountBalanceNano: Nano | null;

@@ -13,7 +13,7 @@ export type { AttemptOutcome, InferenceParts } from './parts.ts';
 export type { InferenceRequest, RequestAbout, SingleRequest } from './request.ts';
 export { Credentials, Health, leavesEndpoint, type RoutingPolicy, Sessions } from './routing/index.ts';
 export { Running } from './running.ts';
-export { serve, serveSingle } from './serve.ts';
+export { serve } from './serve.ts';
 export type { Sink } from './sink.ts';
 export { userHashSecret } from './store.ts';
 export { TokenCounter } from './tokens/counter.ts';

@@ -7,7 +7,7 @@ import { nothing } from './bedrock-signer.ts';
 import type { ProviderKind } from './provider.ts';
 
 /** By `invoke`, which takes the body of the model's own vendor. */
-export const invokedRerank = rerankAdapter({
+const invokedRerank = rerankAdapter({
   path: (model) => `/model/${encodeURIComponent(model)}/invoke`,
   namesModel: false,
   maxDocuments: 1000,

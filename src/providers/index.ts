@@ -46,14 +46,14 @@ import { xai } from './xai.ts';
 import { zai } from './zai.ts';
 
 export { type Delivery, type DeliveryParts, deliver } from './deliver.ts';
-export { Discovery, LOCAL_SERVERS, type LocalServer } from './discovery.ts';
+export { Discovery, type LocalServer } from './discovery.ts';
 export type { FrameReader, Framing } from './framing.ts';
 export { outgoingOf } from './outgoing.ts';
 export { type OwnWay, ownWay, placeProblem } from './own-way.ts';
 export { formsFor, type Provider, type ProviderKind, type Timeouts } from './provider.ts';
 export type { Transport, UpstreamCall, UpstreamReceiver, UpstreamRequest } from './send.ts';
 export { createTransport } from './send.ts';
-export { type Signature, type Signer, SignInError, type UnsignedCall } from './sign.ts';
+export type { Signature, Signer, UnsignedCall } from './sign.ts';
 
 /** Every kind, in the order in which the environment switches them on. `loadConfig` takes this list. */
 export const KINDS: readonly ProviderKind[] = [

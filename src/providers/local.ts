@@ -24,7 +24,7 @@ interface Body {
   documents?: string[];
 }
 
-export function localTransport(thread = new EmbeddingThread()): Transport {
+function localTransport(thread = new EmbeddingThread()): Transport {
   return {
     send(request, receiver) {
       let over = false;

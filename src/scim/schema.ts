@@ -31,7 +31,7 @@ export const DeleteMappingQuery = Type.Object(
   closed,
 );
 
-export const ScimGroupSchema = Type.Object(
+const ScimGroupSchema = Type.Object(
   {
     id: Type.String(),
     organization_id: Type.String(),
@@ -43,7 +43,7 @@ export const ScimGroupSchema = Type.Object(
   { $id: 'ScimGroup' },
 );
 
-export const ScimGroupMappingSchema = Type.Object(
+const ScimGroupMappingSchema = Type.Object(
   {
     id: Type.String(),
     organization_id: Type.String(),
@@ -56,7 +56,7 @@ export const ScimGroupMappingSchema = Type.Object(
   { $id: 'ScimGroupMapping' },
 );
 
-export const ScimSyncJobSchema = Type.Object(
+const ScimSyncJobSchema = Type.Object(
   {
     id: Type.String(),
     status: Type.String({ description: '`queued`, `running`, `succeeded` or `failed`' }),

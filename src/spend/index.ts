@@ -23,8 +23,7 @@ export type { ActivityQuery, ActivitySum } from './activity/store.ts';
 export { type AccountBalance, followBalance, setBalance } from './balance/balance.ts';
 export { readBalance } from './balance/store.ts';
 export type { Budget, Charge, Interval, Refusal, Scope } from './budget.ts';
-export { chargeIn, INTERVALS, limitFromUsd, refusalError, windowEnd, windowStart } from './budget.ts';
-export { tokensOfBytes } from './estimate.ts';
+export { chargeIn, INTERVALS, limitFromUsd, refusalError, windowStart } from './budget.ts';
 export type {
   Accepted,
   ApiType,

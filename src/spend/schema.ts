@@ -1,7 +1,7 @@
 /** Wire schemas of `GET /budget` and `GET /credits` (wire/keys.md). */
 import { Type } from 'typebox';
 
-export const BudgetStateSchema = Type.Object(
+const BudgetStateSchema = Type.Object(
   {
     scope: Type.String({ description: '`account`, `workspace`, `key` or `guardrail`' }),
     id: Type.String({ description: 'Of the organization, workspace, key or guardrail' }),

@@ -5,5 +5,5 @@
  */
 export { transcriptMigrations } from './migrations/index.ts';
 export { type TranscriptOperationParts, transcriptOperations } from './operations.ts';
-export { type ContentRule, ruleOf, type Transcript } from './transcript.ts';
+export type { ContentRule, Transcript } from './transcript.ts';
 export { createTranscripts, type TranscriptOptions, type Transcripts } from './transcripts.ts';

@@ -40,7 +40,7 @@ export const GenerationContent = Type.Object(
   { $id: 'GenerationContent' },
 );
 
-export const FEEDBACK_CATEGORIES = [
+const FEEDBACK_CATEGORIES = [
   'latency',
   'incoherence',
   'incorrect_response',

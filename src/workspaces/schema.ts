@@ -66,7 +66,7 @@ export const DeleteWorkspaceQuery = Type.Object(
   closed,
 );
 
-export const WorkspaceSchema = Type.Object(
+const WorkspaceSchema = Type.Object(
   {
     id: Type.String(),
     name: Type.String(),
@@ -133,7 +133,7 @@ export const UpsertBudgetSchema = Type.Object(
   closed,
 );
 
-export const BudgetSchema = Type.Object(
+const BudgetSchema = Type.Object(
   {
     id: Type.String(),
     workspace_id: Type.String(),

@@ -81,7 +81,7 @@ export function duration(field: Field): number | undefined {
 }
 
 /** Milliseconds of a text such as `1.5s`; undefined when it is no duration. */
-export function parseDuration(value: string): number | undefined {
+function parseDuration(value: string): number | undefined {
   const match = /^(\d{1,10}(?:\.\d{1,3})?)(ms|s|m|h)$/.exec(value.trim());
   return match ? Math.round(Number(match[1]) * UNIT_MS[match[2]!]!) : undefined;
 }

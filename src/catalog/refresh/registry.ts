@@ -10,7 +10,7 @@ import type { ModelFacts, Offer } from '../facts.ts';
 import { type Entry, isRecord, readEntry } from './registry-entry.ts';
 
 /** The registry's ids of providers, and the kinds of providers that they are. */
-export const REGISTRY_PROVIDERS: Readonly<Record<string, string>> = {
+const REGISTRY_PROVIDERS: Readonly<Record<string, string>> = {
   // First: what is new gets the name that it has there.
   openrouter: 'openrouter',
   alibaba: 'alibaba',

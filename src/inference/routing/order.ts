@@ -119,7 +119,7 @@ const CREDITED_INVALID = 0.2;
 const SOUNDNESS_STEPS = 50;
 
 /** The share of tool calls that a client could run, in steps of 2 % from 0 to 49. */
-export function soundness({ toolCalls1d, invalidToolCalls1d }: EndpointFigures): number {
+function soundness({ toolCalls1d, invalidToolCalls1d }: EndpointFigures): number {
   const share = 1 - (invalidToolCalls1d + CREDITED_INVALID) / (toolCalls1d + CREDITED_CALLS);
   return Math.floor(share * SOUNDNESS_STEPS);
 }

@@ -47,7 +47,7 @@ export function prepareEndpoint(endpoint: Endpoint, index: number): PreparedEndp
 }
 
 /** USD of the typical request. */
-export function typicalPrice(pricing: Pricing | null): number {
+function typicalPrice(pricing: Pricing | null): number {
   if (pricing === null) return Number.POSITIVE_INFINITY;
   const { prompt, completion, request = 0n } = pricing;
   return usd(TYPICAL_PROMPT * prompt + TYPICAL_COMPLETION * completion + request);

@@ -79,7 +79,7 @@ const SEED = 0x811c9dc5;
 const SECOND = 0x01000193;
 
 /** 52 bits; only spreads, protects nothing. */
-export function hashText(text: string, seed = SEED): number {
+function hashText(text: string, seed = SEED): number {
   let low = seed | 0;
   let high = Math.imul(seed, SECOND) | 0;
   for (let at = 0; at < text.length; at++) {
