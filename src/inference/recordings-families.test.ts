@@ -17,7 +17,7 @@ import {
   readConverseStream,
   readConverseWhole,
 } from '../testing/recorded-families.ts';
-import { assertRefused, assertTold, countsOfRow } from '../testing/recorded-play.ts';
+import { assertRefused, assertTold, costOf, countsOfRow } from '../testing/recorded-play.ts';
 import {
   assertServed,
   readServedWhole,
@@ -171,9 +171,6 @@ function assertRow(
   const cost =
     billed !== null
       ? BigInt(billed.input) * PRICES_NANO.prompt + BigInt(billed.output) * PRICES_NANO.completion
-      : BigInt(counts.input - counts.cacheRead - counts.cacheWrite) * PRICES_NANO.prompt +
-        BigInt(counts.cacheRead) * PRICES_NANO.cacheRead +
-        BigInt(counts.cacheWrite) * PRICES_NANO.cacheWrite +
-        BigInt(counts.output) * PRICES_NANO.completion;
+      : costOf(counts);
   assert.equal(row.costNano, cost, `${where}: cost`);
 }

@@ -7,10 +7,10 @@ import { describe, test } from 'node:test';
 import * as formats from '../formats/index.ts';
 import { corpusMissing, type Recording, recordings } from '../testing/corpus.ts';
 import { cutPositions, everyPosition, isBorder, SHORT_STREAM_BYTES, sampleOf, seeded } from '../testing/cuts.ts';
-import { type PipelineAnswer, PRICES_NANO, playThrough } from '../testing/pipeline.ts';
+import { type PipelineAnswer, playThrough } from '../testing/pipeline.ts';
 import { type Ending, type RecordedAnswer, saysSomething } from '../testing/recorded-answer.ts';
 import { readGeminiStream, readGeminiWhole } from '../testing/recorded-gemini.ts';
-import { assertRefused, assertTold, countsOfRow } from '../testing/recorded-play.ts';
+import { assertRefused, assertTold, costOf, countsOfRow } from '../testing/recorded-play.ts';
 import { assertServed, readServedWhole, type ServedAnswer, type ServedForm } from '../testing/served-answer.ts';
 import { cutBytes } from '../testing/upstream.ts';
 
@@ -147,10 +147,6 @@ function assertRow(answer: PipelineAnswer, seen: ServedAnswer, recorded: Recorde
   if (recorded.complete) assert.equal(row.estimated, recorded.usage === null, `${where}: marked as a guess`);
   if (!row.estimated) assert.deepEqual(counts, recorded.usage, `${where}: usage`);
   if (seen.usage !== null) assert.deepEqual(seen.usage, counts, `${where}: usage shown`);
-  const cost =
-    BigInt(counts.input - counts.cacheRead) * PRICES_NANO.prompt +
-    BigInt(counts.cacheRead) * PRICES_NANO.cacheRead +
-    BigInt(counts.output) * PRICES_NANO.completion;
-  assert.equal(row.costNano, cost, `${where}: cost`);
+  assert.equal(row.costNano, costOf(counts), `${where}: cost`);
   assert.equal(row.error === null, recorded.complete, `${where}: the row's end`);
 }

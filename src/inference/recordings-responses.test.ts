@@ -7,7 +7,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { corpusMissing, type Recording, recordings } from '../testing/corpus.ts';
 import { cutPositions, everyPosition, isBorder, sampleOf, seeded } from '../testing/cuts.ts';
-import { type PipelineAnswer, PRICES_NANO, playThrough } from '../testing/pipeline.ts';
+import { type PipelineAnswer, playThrough } from '../testing/pipeline.ts';
 import {
   type Ending,
   lackingCount,
@@ -16,7 +16,7 @@ import {
   readRecordedWhole,
   type SpokenForm,
 } from '../testing/recorded-answer.ts';
-import { assertRefused, assertTold, countsOfRow } from '../testing/recorded-play.ts';
+import { assertRefused, assertTold, costOf, countsOfRow } from '../testing/recorded-play.ts';
 import { readResponsesStream, readResponsesWhole } from '../testing/recorded-responses.ts';
 import {
   assertServed,
@@ -199,11 +199,6 @@ function assertRow(answer: PipelineAnswer, seen: ServedAnswer, recorded: Recorde
   else if (lacking) assert.ok(row.estimated && counts[lacking] > 0, `${where}: ${lacking} that nobody counted is free`);
   else if (recorded.complete) assert.deepEqual(counts, recorded.usage, `${where}: usage`);
   if (seen.usage !== null) assert.deepEqual(seen.usage, counts, `${where}: usage shown`);
-  const cost =
-    BigInt(counts.input - counts.cacheRead - counts.cacheWrite) * PRICES_NANO.prompt +
-    BigInt(counts.cacheRead) * PRICES_NANO.cacheRead +
-    BigInt(counts.cacheWrite) * PRICES_NANO.cacheWrite +
-    BigInt(counts.output) * PRICES_NANO.completion;
-  assert.equal(row.costNano, cost, `${where}: cost`);
+  assert.equal(row.costNano, costOf(counts), `${where}: cost`);
   assert.equal(row.error === null, recorded.complete, `${where}: the row's end`);
 }

@@ -8,9 +8,8 @@ import { describe, test } from 'node:test';
 import { EventReader } from '../http/sse.ts';
 import { corpusMissing, type Recording, recordings } from '../testing/corpus.ts';
 import { cutPositions, everyPosition, isBorder, SHORT_STREAM_BYTES, sampleOf, seeded } from '../testing/cuts.ts';
-import { type PipelineAnswer, PRICES_NANO, playThrough } from '../testing/pipeline.ts';
+import { type PipelineAnswer, playThrough } from '../testing/pipeline.ts';
 import {
-  type Counts,
   type Ending,
   lackingCount,
   type RecordedAnswer,
@@ -19,6 +18,7 @@ import {
   type SpokenForm,
   saysSomething,
 } from '../testing/recorded-answer.ts';
+import { assertRefused, costOf, countsOfRow } from '../testing/recorded-play.ts';
 import {
   assertContent,
   assertServed,
@@ -236,25 +236,11 @@ function check(
   assertRow(answer, read, recorded, where);
 }
 
-function assertRefused(answer: PipelineAnswer, where: string): void {
-  assert.ok(answer.status >= 400 && !answer.streamed, `${where}: ${answer.status}`);
-  const body = JSON.parse(answer.text);
-  assert.equal(typeof body.error.message, 'string', where);
-  assert.equal(answer.row.status, answer.status, where);
-  assert.equal(answer.row.finishReason, 'error', where);
-}
-
 /** The row, the usage that the client sees and the counts of the service are one; or the row says that it is a guess. */
-function assertRow({ row }: PipelineAnswer, read: ServedAnswer, recorded: RecordedAnswer, where: string): void {
-  const { usage } = row;
-  assert.ok(usage !== null, where);
-  const counts: Counts = {
-    input: usage.input + usage.cacheRead + usage.cacheWrite5m + usage.cacheWrite1h,
-    cacheRead: usage.cacheRead,
-    cacheWrite: usage.cacheWrite5m + usage.cacheWrite1h,
-    output: usage.output,
-    reasoning: usage.reasoning,
-  };
+function assertRow(answer: PipelineAnswer, read: ServedAnswer, recorded: RecordedAnswer, where: string): void {
+  const { row } = answer;
+  assert.ok(row.usage !== null, where);
+  const counts = countsOfRow(answer);
   const lacking = lackingCount(recorded);
   if (lacking) assert.ok(row.estimated && counts[lacking] > 0, `${where}: ${lacking} that nobody counted is free`);
   const told = recorded.usage !== null && lacking ? { ...recorded.usage, [lacking]: counts[lacking] } : recorded.usage;
@@ -268,11 +254,7 @@ function assertRow({ row }: PipelineAnswer, read: ServedAnswer, recorded: Record
     assert.deepEqual({ ...counts, output: 0 }, { ...told, output: 0 }, `${where}: usage`);
   } else if (told !== null) assert.deepEqual(counts, told, `${where}: usage`);
   if (read.usage !== null) assert.deepEqual(read.usage, counts, `${where}: usage shown`);
-  const cost =
-    BigInt(counts.input - counts.cacheRead - counts.cacheWrite) * PRICES_NANO.prompt +
-    BigInt(counts.cacheRead) * PRICES_NANO.cacheRead +
-    BigInt(counts.cacheWrite) * PRICES_NANO.cacheWrite +
-    BigInt(counts.output) * PRICES_NANO.completion;
+  const cost = costOf(counts);
   assert.equal(row.costNano, cost, `${where}: cost`);
   if (read.usage !== null) assert.equal(read.cost, Number(cost) / 1e9, `${where}: cost shown`);
   assert.equal(row.error === null, recorded.complete, `${where}: the row's end`);

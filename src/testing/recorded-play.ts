@@ -1,6 +1,6 @@
 /** What tests of recorded traffic ask of every answer that the pipeline gave, whichever family the recording is of. */
 import assert from 'node:assert/strict';
-import type { PipelineAnswer } from './pipeline.ts';
+import { type PipelineAnswer, PRICES_NANO } from './pipeline.ts';
 import { type Counts, type RecordedAnswer, saysSomething } from './recorded-answer.ts';
 import { assertContent, assertServed, readServedStream, type ServedAnswer, type ServedForm } from './served-answer.ts';
 
@@ -32,6 +32,7 @@ export function assertTold(
 export function assertRefused(answer: PipelineAnswer, where: string): void {
   assert.ok(answer.status >= 400 && !answer.streamed, `${where}: ${answer.status}`);
   assert.equal(typeof JSON.parse(answer.text).error.message, 'string', where);
+  assert.equal(answer.row.status, answer.status, where);
   assert.equal(answer.row.finishReason, 'error', where);
 }
 
@@ -45,4 +46,14 @@ export function countsOfRow({ row }: PipelineAnswer): Counts {
     output: usage.output,
     reasoning: usage.reasoning,
   };
+}
+
+/** What the pipeline's model charges for them, in nano-dollars. */
+export function costOf({ input, cacheRead, cacheWrite, output }: Counts): bigint {
+  return (
+    BigInt(input - cacheRead - cacheWrite) * PRICES_NANO.prompt +
+    BigInt(cacheRead) * PRICES_NANO.cacheRead +
+    BigInt(cacheWrite) * PRICES_NANO.cacheWrite +
+    BigInt(output) * PRICES_NANO.completion
+  );
 }
