@@ -20,6 +20,7 @@ import type {
 import { hidingDecoder, hidingTurn } from '../formats/conversation/hide-thinking.ts';
 import { Losses, Uncarried } from '../formats/conversation/losses.ts';
 import { collect, eventsOf } from '../formats/conversation/replay.ts';
+import { namedTurn, namingDecoder, type OwnNames, withShortNames } from '../formats/conversation/short-names.ts';
 import { Portable, Rounds } from '../formats/deferred/index.ts';
 import { type OutputTool, outputDecoder, outputTurn, withOutputTool } from '../formats/output-tool/index.ts';
 import { type Fetched, withMedia } from './media/remote.ts';
@@ -153,19 +154,23 @@ class RelayPassage implements Passage {
 class Presentation {
   readonly #hides: boolean;
   readonly #tool: OutputTool | undefined;
+  readonly #names: OwnNames | undefined;
 
-  constructor({ reasoning }: Conversation, tool: OutputTool | undefined) {
+  constructor({ reasoning }: Conversation, tool: OutputTool | undefined, names?: OwnNames) {
     this.#hides = reasoning?.exclude === true;
     this.#tool = tool;
+    this.#names = names;
   }
 
   decoder(inner: TurnDecoder): TurnDecoder {
-    const shown = this.#hides ? hidingDecoder(inner) : inner;
+    const named = this.#names === undefined ? inner : namingDecoder(inner, this.#names);
+    const shown = this.#hides ? hidingDecoder(named) : named;
     return this.#tool === undefined ? shown : outputDecoder(shown, this.#tool);
   }
 
   turn(turn: Turn): Turn {
-    const shown = this.#hides ? hidingTurn(turn) : turn;
+    const named = this.#names === undefined ? turn : namedTurn(turn, this.#names);
+    const shown = this.#hides ? hidingTurn(named) : named;
     return this.#tool === undefined ? shown : outputTurn(shown, this.#tool);
   }
 }
@@ -189,8 +194,9 @@ class TranslatedPassage implements Passage {
     this.#format = format;
     this.#spoken = spoken;
     this.#dialect = target.dialect;
-    this.#presentation = new Presentation(conversation, tool);
-    this.body = stringifyJson(spoken.encode(inTier(conversation, target), target, this.losses));
+    const named = withShortNames(conversation, spoken.id);
+    this.#presentation = new Presentation(conversation, tool, named.own);
+    this.body = stringifyJson(spoken.encode(inTier(named.conversation, target), target, this.losses));
   }
 
   decoder(seed: string): TurnDecoder {

@@ -531,3 +531,37 @@ test('40 | arguments of an object type in a whole answer are the JSON text of it
     assert.deepEqual(told.calls, [{ id: 't', name: 'look', arguments: { x: 1 } }], told.raw);
   }
 });
+
+test('a tool with a longer name than a form takes goes out under a short one, and is called by its own', async () => {
+  const long = (tail: string) => `mcp__plugin_${'chrome-devtools-'.repeat(4)}__${tail}`;
+  const [first, second] = [long('get_console_message'), long('get_console_messages')];
+  const tools = [first, second, 'short'].map((name) => ({ name, input_schema: { type: 'object' } }));
+  const messages = [
+    { role: 'user', content: 'x' },
+    { role: 'assistant', content: [{ type: 'tool_use', id: 't1', name: first, input: {} }] },
+    { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't1', content: 'r' }] },
+  ];
+  const body = { tools, tool_choice: { type: 'tool', name: second }, messages };
+  gateway.upstream.script('chat', answerOf('chat', false, { text: 'ok' }));
+  await ask(gateway, 'messages', 'test/chat', body);
+  const sent = gateway.upstream.requests('chat').at(-1)!.json as Json;
+  const names: string[] = sent.tools.map((tool: Json) => tool.function.name);
+  assert.ok(names.every((name) => /^[a-zA-Z0-9_-]{1,64}$/.test(name)) && new Set(names).size === 3, String(names));
+  assert.equal(names[2], 'short');
+  assert.equal(sent.messages[1].tool_calls[0].function.name, names[0]);
+  assert.equal(sent.tool_choice.function.name, names[1]);
+  const calls = names.map((name, at) => ({ id: `c${at}`, name, arguments: '{}' }));
+  for (const stream of [false, true]) {
+    gateway.upstream.script('chat', answerOf('chat', stream, { calls, finish: 'tool_calls' }));
+    const { text } = await ask(gateway, 'messages', 'test/chat', { ...body, stream });
+    const told = stream ? readStreamed('messages', text) : readWhole('messages', text);
+    assert.deepEqual(
+      told.calls.map(({ name }) => name),
+      [first, second, 'short'],
+    );
+  }
+  // Where the form takes it the name is the client's.
+  gateway.upstream.script('messages', answerOf('messages', false, { text: 'ok' }));
+  await ask(gateway, 'messages', 'test/messages', body);
+  assert.deepEqual((gateway.upstream.requests('messages').at(-1)!.json as Json).tools, tools);
+});
