@@ -128,6 +128,24 @@ test('a key that is deleted keeps its activity', async () => {
   assert.equal(data.length, 1);
 });
 
+test('a key that was rotated has one activity, under its hash of now and under the one before', async () => {
+  const former: typeof other = await control('POST', '/keys', { name: 'rotated' });
+  upstream.script('two', [{ ...chatWhole('hi', {}, { usage }), repeat: true }]);
+  assert.equal((await ask('two', former.key)).status, 200);
+  const now: typeof other = await control('POST', `/keys/${former.data.hash}/rotate`, {
+    revoke_previous_after_seconds: 0,
+  });
+  assert.equal((await ask('two', now.key)).status, 200);
+  clock.jump(DAY_MS);
+  for (const { hash } of [former.data, now.data]) {
+    const { data } = await activity(`?api_key_hash=${hash}`);
+    assert.deepEqual(
+      data.map(({ requests }) => requests),
+      [2],
+    );
+  }
+});
+
 test('a wrong question is told which field is wrong', async () => {
   const today = dayOf(clock.now());
   const tooOld = dayOf(clock.now() - 31 * DAY_MS);

@@ -224,19 +224,23 @@ export async function hadWorkspace(db: Queryable, organizationId: string, worksp
   return (await db.query(sql, [organizationId, workspaceId])).length > 0;
 }
 
-/** Ids of an organization's inference keys, deleted ones too, by hash or creator. */
+/** Of rows of keys named `k`: those whose hash this is, or was before a rotation. */
+const isOrWas = (hash: string) =>
+  `(k.hash = ${hash} or k.id in (select key_id from key_aliases where kind = 'predecessor' and hash = ${hash}))`;
+
+/** Ids of an organization's inference keys, deleted ones too, by a hash of now or before, or by creator. */
 export async function pastKeyIds(
   db: Queryable,
   organizationId: string,
   { hash, creatorUserId }: { hash?: string | undefined; creatorUserId?: string | undefined },
 ): Promise<string[]> {
-  const sql = `select id from api_keys where organization_id = $1 and kind = 'inference'
-    and ($2::text is null or hash = $2) and ($3::text is null or creator_user_id = $3)`;
+  const sql = `select k.id from api_keys k where k.organization_id = $1 and k.kind = 'inference'
+    and ($2::text is null or ${isOrWas('$2')}) and ($3::text is null or k.creator_user_id = $3)`;
   const rows = await db.query<{ id: string }>(sql, [organizationId, hash ?? null, creatorUserId ?? null]);
   return rows.map(({ id }) => id);
 }
 
-/** Ids of an organization's keys, deleted ones too, by each of `names` that is the hash or the number of one. */
+/** Ids of an organization's keys, deleted ones too, by each of `names` that is a hash, of now or before, or the number of one. */
 export async function namedKeys(
   db: Queryable,
   organizationId: string,
@@ -244,7 +248,7 @@ export async function namedKeys(
 ): Promise<Map<string, string[]>> {
   const rows = await db.query<{ name: string; id: string }>(
     `select wanted.name, k.id from unnest($2::text[]) as wanted (name)
-       join api_keys k on k.organization_id = $1 and (k.hash = lower(wanted.name)
+       join api_keys k on k.organization_id = $1 and (${isOrWas('lower(wanted.name)')}
          or ('x' || left(k.hash, ${NUMBER_DIGITS}))::bit(${4 * NUMBER_DIGITS})::bigint::text = wanted.name)`,
     [organizationId, names],
   );

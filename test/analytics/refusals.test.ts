@@ -85,9 +85,11 @@ test('a key that cannot be found is told in a warning, and the question is answe
   ]);
 });
 
-test('a key is found by its hash and by its number', async () => {
-  const key = await control.keyIn(undefined, 'numbered');
-  for (const value of [key.id, String(key.id), key.hash, key.hash.toUpperCase()]) {
+test('a key is found by its hash, by the one before its rotation, and by its number', async () => {
+  const former = await control.keyIn(undefined, 'numbered');
+  const rotation = { revoke_previous_after_seconds: 0 };
+  const { data: key } = (await control.call('POST', `/keys/${former.hash}/rotate`, rotation)).body;
+  for (const value of [key.id, String(key.id), key.hash, key.hash.toUpperCase(), former.hash]) {
     const { status, body } = await ask(filter('api_key_id', 'eq', value));
     assert.equal(status, 200, JSON.stringify(body));
     assert.equal(body.data.warnings, undefined, String(value));
