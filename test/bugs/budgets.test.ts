@@ -32,7 +32,7 @@ const WAYS: [string, Json][] = [
 ];
 
 for (const [way, body] of WAYS) {
-  test(`57 | a free model is down, and what costs something is not asked without a budget: ${way}`, async (t) => {
+  test(`57 | a free model is down, and what costs something is not asked for a workspace that has spent its budget: ${way}`, async (t) => {
     const { gateway, key, call } = await spentOut(t);
     await call('PATCH', '/workspaces/team', { default_text_model: 'test/both' });
     gateway.upstream.script('free', [chatFailure(503), { ...chatWhole('free'), repeat: true }]);
