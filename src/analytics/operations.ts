@@ -2,8 +2,8 @@
 import { type Caller, namedKeys } from '../access/index.ts';
 import type { Clock } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
-import { Line } from '../base/line.ts';
 import { usdFromNano } from '../base/money.ts';
+import { SerialQueue } from '../base/serial-queue.ts';
 import type { Catalog } from '../catalog/index.ts';
 import { ok } from '../http/contract.ts';
 import type { Operation } from '../http/operation.ts';
@@ -29,7 +29,7 @@ const TAG = 'Analytics';
 
 /** Looks into `parts` only when a request comes. */
 export function analyticsOperations(parts: AnalyticsParts): Operation<Caller>[] {
-  return [getMeta(), queryAnalytics(parts, new Line())];
+  return [getMeta(), queryAnalytics(parts, new SerialQueue())];
 }
 
 function getMeta(): Operation<Caller> {
@@ -47,7 +47,7 @@ function getMeta(): Operation<Caller> {
   };
 }
 
-function queryAnalytics(parts: AnalyticsParts, line: Line): Operation<Caller> {
+function queryAnalytics(parts: AnalyticsParts, line: SerialQueue): Operation<Caller> {
   return {
     id: 'queryAnalytics',
     method: 'POST',

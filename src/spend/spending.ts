@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import type { Clock, Timer } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
-import { Line } from '../base/line.ts';
 import type { Log } from '../base/log.ts';
+import { SerialQueue } from '../base/serial-queue.ts';
 import type { Usage } from '../formats/conversation/conversation.ts';
 import type { Changes, Database } from '../storage/database.ts';
 import { RENEW_MS, renewOwner, writeOwner } from '../storage/owner.ts';
@@ -84,7 +84,7 @@ class Spending implements Spend {
   #tidyAt = 0;
   #maintaining: Promise<void> | undefined;
   #closed = false;
-  readonly #activity = new Line();
+  readonly #activity = new SerialQueue();
 
   constructor(options: SpendOptions, processId: string, journalsDir: string, directory: string) {
     const { database, changes, clock, log } = options;
@@ -206,6 +206,8 @@ class Spending implements Spend {
         );
     }
     const remove = done && this.open === 0;
+    // What was settled while the database was asked may wait for the end of this turn, which would find a closed journal.
+    this.#commits.commit();
     await this.journal.close(remove);
     if (remove) rmSync(this.#directory, { recursive: true, force: true });
     else this.#log.warn('the journal is kept for the next start', { open: this.open });

@@ -3,7 +3,7 @@ import { GatewayError } from './errors.ts';
 
 const MAX_WAITING = 16;
 
-export class Line {
+export class SerialQueue {
   #last: Promise<unknown> = Promise.resolve();
   #waiting = 0;
 
