@@ -37,6 +37,15 @@ test('a rotated key is the same key: spend, limit, guardrail, limits of requests
     listed.map((each: Json) => each.key_hash),
     [body.data.hash],
   );
+  // Named by either hash or by both, it is one key.
+  const assignments = `/guardrails/${made.data.id}/assignments/keys`;
+  const hashes = { key_hashes: [key.hash, body.data.hash] };
+  assert.deepEqual((await call('POST', `${assignments}/remove`, { key_hashes: [key.hash] })).body, {
+    unassigned_count: 1,
+  });
+  assert.deepEqual((await call('POST', assignments, { key_hashes: [key.hash] })).body, { assigned_count: 1 });
+  assert.deepEqual((await call('POST', `${assignments}/remove`, hashes)).body, { unassigned_count: 1 });
+  assert.deepEqual((await call('POST', assignments, hashes)).body, { assigned_count: 1 });
   assert.deepEqual((await call('GET', '/workspaces/default')).body.data.io_logging_api_key_ids, [body.data.id]);
   assert.equal((await call('GET', `/keys/${key.hash}`)).status, 404);
   gateway.clock.jump(3_600_000);

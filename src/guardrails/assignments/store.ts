@@ -72,6 +72,10 @@ export interface Assigned {
   changed: string[];
 }
 
+/** Ids of keys by a hash of now, or by one from before a rotation: who names that one means the same key. */
+const keysOf = (hash: string) => `select id from api_keys where hash = ${hash}
+  union all select key_id from key_aliases where kind = 'predecessor' and hash = ${hash}`;
+
 /** Replaces what the keys had. @param ids an id for each */
 export async function assignKeys(
   tx: Queryable,
@@ -81,9 +85,9 @@ export async function assignKeys(
 ): Promise<Assigned> {
   const rows = await tx.query<Row>(
     `with wanted as (
-       select k.id as key_id, k.hash, w.id
+       select distinct on (k.id) k.id as key_id, k.hash, w.id
          from unnest($1::text[], $2::uuid[]) as w (hash, id)
-         join api_keys k on k.hash = w.hash
+         join api_keys k on k.id in (${keysOf('w.hash')})
         where k.organization_id = $3 and k.kind = 'inference' and k.deleted_at is null
      ), placed as (
        insert into guardrail_keys (key_id, id, organization_id, guardrail_id, assigned_by, created_at)
@@ -117,7 +121,7 @@ export async function unassignKeys(
 ): Promise<Assigned> {
   const rows = await tx.query<Row>(
     `delete from guardrail_keys a using api_keys k
-      where k.id = a.key_id and a.organization_id = $1 and a.guardrail_id = $2 and k.hash = any($3)
+      where k.id = a.key_id and a.organization_id = $1 and a.guardrail_id = $2 and k.id in (${keysOf('any($3)')})
       returning k.hash as name, true as changed`,
     [organizationId, guardrailId, hashes],
   );
