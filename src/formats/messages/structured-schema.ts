@@ -9,7 +9,9 @@ import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation
 import type { Losses } from '../conversation/losses.ts';
 
 /** Say nothing of what is valid. */
-const WORDLESS = new Set(['$schema', '$id', '$comment', 'examples', 'deprecated', 'readOnly', 'writeOnly']);
+const WORDLESS = new Set(
+  ['$schema', '$id', '$comment', 'examples', 'deprecated', 'readOnly', 'writeOnly', 'discriminator'], //
+);
 const KEPT = ['title', 'description', 'default'];
 const FORMATS = new Set(
   ['date-time', 'time', 'date', 'duration', 'email', 'hostname', 'uri', 'ipv4', 'ipv6', 'uuid'], //
