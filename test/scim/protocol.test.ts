@@ -280,6 +280,9 @@ test('wrong bodies are refused with the place of the fault', async () => {
   await refused(post({ userName: 'x', active: 'maybe' }), 400, 'invalidValue', /active must be true or false/);
   await refused(post({ userName: 'x', emails: [{ value: {} }] }), 400, 'invalidValue', /emails\[0\]\.value/);
   await refused(post({ userName: 'x', username: 'y' }), 400, 'invalidSyntax', /given twice/);
+  await refused(post({ userName: 'x', externalId: 'a', externalid: 'b' }), 400, 'invalidSyntax', /externalId is given/);
+  const twice = { [ENTERPRISE]: { department: 'a' }, [ENTERPRISE.toUpperCase()]: { department: 'b' } };
+  await refused(post({ userName: 'x', ...twice }), 400, 'invalidSyntax', /given twice/);
   await refused(post({ userName: 'x\u0000' }), 400, 'invalidSyntax', /U\+0000/);
   await refused(post({ userName: 'x', title: 'y'.repeat(200_000) }), 400, 'invalidValue', /characters/);
   await refused(

@@ -21,13 +21,17 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 export function readResource(type: ResourceType, body: unknown): Attributes {
   if (!isObject(body)) throw refusal('invalidSyntax', 'the body must be an object');
   const attributes = readAttributes(type.schema.attributes, body, '');
+  const take = (name: string, value: unknown) => {
+    if (Object.hasOwn(attributes, name)) throw refusal('invalidSyntax', `${name} is given twice`);
+    attributes[name] = value;
+  };
   for (const [key, value] of Object.entries(body)) {
     if (key.toLowerCase() === 'externalid' && value !== null) {
-      attributes['externalId'] = readText(value, 'externalId');
+      take('externalId', readText(value, 'externalId'));
     } else if (isExtensionId(key) && isObject(value)) {
       const extension = knownExtension(type, key);
       const read = extension ? readAttributes(extension.attributes, value, `${extension.id}:`) : opaque(key, value);
-      if (Object.keys(read).length > 0) attributes[extension?.id ?? key] = read;
+      if (Object.keys(read).length > 0) take(extension?.id ?? key, read);
     }
   }
   return checkSize(attributes);
