@@ -7,6 +7,7 @@ import { type Clock, sleep } from './base/clock.ts';
 import type { Config, Limits } from './base/config.ts';
 import type { Log } from './base/log.ts';
 import { createNamespace, fromWireName, type Namespace } from './base/namespace.ts';
+import type { Use } from './base/release-memory.ts';
 import { endOwnKeys, followOwnKeys } from './byok/index.ts';
 import { createResponseCache } from './cache/index.ts';
 import { createStatistics } from './catalog/index.ts';
@@ -70,8 +71,7 @@ export interface App {
   listen(): Promise<string>;
   /** Providers, models and account settings of a new configuration, from the next request on. */
   reload(config: Config): void;
-  /** Nobody is being served. */
-  readonly quiet: boolean;
+  readonly use: Use;
   /** What this process counts, for a colleague that is asked for the figures of all. */
   report(): Promise<Exposed[]>;
   /** Lets open answers end, `limits.drainMs` at most, tells those that have not that they end here, then closes everything. */
@@ -98,8 +98,13 @@ export async function createApp(options: AppOptions): Promise<App> {
       const { management, inference } = config.firstKeys;
       await parts.access.bootstrap({ management: management?.reveal(), inference: inference?.reveal() }, show);
     },
-    get quiet() {
-      return server.exchanges === 0;
+    use: {
+      get quiet() {
+        return server.exchanges === 0;
+      },
+      get begun() {
+        return parts.running.begun;
+      },
     },
     async listen() {
       const { port } = await server.listen(config.port, config.host);

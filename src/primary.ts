@@ -114,7 +114,7 @@ class Single implements Serving {
     await this.#app.bootstrap((keys) => showFirstKeys(keys, this.#config, this.#log));
     const app = this.#app;
     this.#log.info('listening', { address: await mendable('', () => app.listen()) });
-    releaseMemory(clock, () => app.quiet);
+    releaseMemory(clock, app.use);
   }
 
   reload(): void {

@@ -21,7 +21,7 @@ export async function serveAsWorker(): Promise<void> {
     app = await createApp({ config, target, clock, log, colleagues: () => colleagues.reports() });
     await app.bootstrap((keys) => showFirstKeys(keys, config, log));
     tell({ type: 'listening', address: await app.listen() });
-    releaseMemory(clock, () => app!.quiet);
+    releaseMemory(clock, app.use);
   };
   const close = async () => {
     await app?.close();

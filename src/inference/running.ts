@@ -8,9 +8,12 @@ export interface Interruptible {
 
 export class Running {
   readonly #requests = new Roster<Interruptible>();
+  /** How many have begun so far. */
+  begun = 0;
 
   /** The request's seat, which `delete` wants to know. */
   add(request: Interruptible): number {
+    this.begun += 1;
     return this.#requests.add(request);
   }
 
