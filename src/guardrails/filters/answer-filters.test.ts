@@ -5,8 +5,9 @@ import fc from 'fast-check';
 import { systemClock } from '../../base/clock.ts';
 import type { BuiltinFilter, PatternFilter } from '../settings.ts';
 import { AnswerFilters, type AnswerScreening, type ScreenedText } from './answer-filters.ts';
-import { BlockedByFilter, Filters, inOrder } from './filters.ts';
+import { BlockedByFilter, Filters } from './filters.ts';
 import { Effort } from './patterns.ts';
+import { inOrder } from './redaction.ts';
 
 const BOTH = ['request', 'response'] as const;
 const SLUGS = ['email', 'phone', 'ssn', 'credit-card', 'ip-address', 'secrets', 'regex-prompt-injection'];

@@ -13,10 +13,10 @@ import {
   Findings,
   type Match as Found,
   type Hit,
-  inOrder,
 } from './filters.ts';
 import { Effort, LONGEST_MATCH, MAX_MATCHES, Pattern } from './patterns.ts';
 import { Readings, type Span } from './reading.ts';
+import { inOrder } from './redaction.ts';
 import { privateKeyMayBegin, privateKeys } from './secrets.ts';
 
 /** What stands before a match may say what it is; no filter looks further back. */

@@ -2,17 +2,22 @@
  * The filters that come with the gateway, by their slug (wire/guardrails.md). Each finds what a text says in its skeleton
  * (`reading.ts`). How well they do is measured on the samples of `samples/` and told in docs/guides/guardrails.md.
  */
-import { cardNumbers, internetAddresses, phones, socialSecurityNumbers } from './numbers.ts';
+import { addressesInLines, cardNumbers, internetAddresses, phones, socialSecurityNumbers } from './numbers.ts';
 import type { Places } from './places.ts';
 import { promptInjections } from './prompt-injection.ts';
 import type { Span } from './reading.ts';
-import { emails, secrets } from './secrets.ts';
+import { emails, secrets, secretsInLines } from './secrets.ts';
 
 export interface Builtin {
   /** What `redact` writes. */
   label: string;
   /** @param places those of the text, where they are known already */
   find(text: string, places?: Places): Span[];
+  /**
+   * For texts that are the lines of one: of each match that is found in one of them by itself this finds a part, or more than
+   * that. Where it is not told, `find` does.
+   */
+  findInLines?(text: string, places: Places): Span[];
 }
 
 export type BuiltinSlug =
@@ -29,8 +34,8 @@ export const BUILTINS: Readonly<Record<BuiltinSlug, Builtin>> = {
   phone: { label: '[PHONE]', find: phones },
   ssn: { label: '[SSN]', find: socialSecurityNumbers },
   'credit-card': { label: '[CREDIT_CARD]', find: cardNumbers },
-  'ip-address': { label: '[IP_ADDRESS]', find: internetAddresses },
-  secrets: { label: '[SECRET]', find: secrets },
+  'ip-address': { label: '[IP_ADDRESS]', find: internetAddresses, findInLines: addressesInLines },
+  secrets: { label: '[SECRET]', find: secrets, findInLines: secretsInLines },
   'regex-prompt-injection': { label: '[PROMPT_INJECTION]', find: promptInjections },
 };
 

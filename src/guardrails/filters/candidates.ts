@@ -13,6 +13,9 @@ interface Sought {
   readonly offset: number;
 }
 
+/** @returns true to end the walk */
+type KeyVisitor = (pattern: number, start: number, end: number) => boolean;
+
 export class Candidates {
   readonly #count: number;
   /** Patterns of which nothing is known: they may match anywhere. */
@@ -32,20 +35,29 @@ export class Candidates {
     this.#sieve = new Sieve(sought.map((one, index) => ({ bucket: bucketOf(index), sets: windowOf(one) })));
   }
 
-  /** How many may match anywhere. */
-  get anywhere(): number {
-    return this.#always.length;
+  /** Those that may match anywhere. */
+  get anywhere(): readonly number[] {
+    return this.#always;
   }
 
   /** @returns indices in order */
   in(text: string): readonly number[] {
-    if (this.#always.length === this.#count) return this.#always;
+    // Made with the first, as most texts have none.
+    let found: Set<number> | undefined;
+    this.eachKey(text, (pattern) => {
+      found ??= new Set();
+      found.add(pattern);
+      return found.size === this.#count - this.#always.length;
+    });
+    return found === undefined ? this.#always : [...this.#always, ...found].sort((a, b) => a - b);
+  }
+
+  /** Where what a pattern needs stands; nothing is told of those that may match anywhere. */
+  eachKey(text: string, visit: KeyVisitor): void {
+    if (this.#always.length === this.#count) return;
     const bytes = bytesOf(text);
-    const look = new Look(bytes, text.length, this.#buckets, this.#count - this.#always.length);
-    this.#sieve.walk(bytes, text.length, look);
+    this.#sieve.walk(bytes, text.length, new Look(bytes, text.length, this.#buckets, visit));
     clear(bytes, text.length);
-    if (look.found === undefined) return this.#always;
-    return [...this.#always, ...look.found].sort((a, b) => a - b);
   }
 }
 
@@ -68,33 +80,29 @@ function windowOf({ sets, offset }: Sought): Window['sets'] {
 }
 
 class Look implements SieveVisitor {
-  /** Made with the first, as most texts have none. */
-  found: Set<number> | undefined;
   readonly #bytes: Uint8Array;
   readonly #length: number;
   readonly #buckets: readonly (readonly Sought[])[];
-  readonly #most: number;
+  readonly #visit: KeyVisitor;
 
-  constructor(bytes: Uint8Array, length: number, buckets: readonly (readonly Sought[])[], most: number) {
+  constructor(bytes: Uint8Array, length: number, buckets: readonly (readonly Sought[])[], visit: KeyVisitor) {
     this.#bytes = bytes;
     this.#length = length;
     this.#buckets = buckets;
-    this.#most = most;
+    this.#visit = visit;
   }
 
-  at(start: number, buckets: number): boolean {
+  at(window: number, buckets: number): boolean {
     for (let left = buckets; left !== 0; left &= left - 1) {
-      for (const sought of this.#buckets[31 - Math.clz32(left & -left)]!) {
-        if (this.found?.has(sought.pattern) || !this.#stands(sought, start)) continue;
-        this.found ??= new Set();
-        this.found.add(sought.pattern);
+      for (const { pattern, sets, offset } of this.#buckets[31 - Math.clz32(left & -left)]!) {
+        const start = window - offset;
+        if (this.#stands(sets, start) && this.#visit(pattern, start, start + sets.length)) return true;
       }
     }
-    return this.found?.size === this.#most;
+    return false;
   }
 
-  #stands({ sets, offset }: Sought, window: number): boolean {
-    const start = window - offset;
+  #stands(sets: Key['sets'], start: number): boolean {
     if (start < 0 || start + sets.length > this.#length) return false;
     for (let index = 0; index < sets.length; index++) if (sets[index]![this.#bytes[start + index]!] === 0) return false;
     return true;

@@ -6,6 +6,7 @@
 import { Changes } from './folding.ts';
 import { tooMuch } from './patterns.ts';
 import type { Reading } from './reading.ts';
+import { clear, isAscii, unitsOf } from './units.ts';
 
 const NAMED: Readonly<Record<string, string>> = {
   amp: '&',
@@ -62,12 +63,18 @@ const ESCAPE = new RegExp(
   'giu',
 );
 const PERCENT = /%(?:25)*([0-9a-f]{2})/gi;
+const OF_CONTROL = Uint8Array.from({ length: 128 }, (_, code) => Number(CONTROL.test(String.fromCharCode(code))));
 const CONTROLS = [...Array(0x20).keys(), 0x7f]
   .map((code) => String.fromCharCode(code))
   .filter((one) => CONTROL.test(one));
 /** From here on seeking each of them by itself is faster. */
 const LONG = 128;
 
+/** Without one of these, or a control character, nothing is written so. */
+const MARKS = ['%', '\\', '&', '\u{db40}'];
+
+/** Escapes within escapes of another kind that are undone, such as those of a program in an address. */
+export const DEEPEST = 3;
 /** Of one text. */
 const MOST = 250_000;
 
@@ -97,9 +104,26 @@ export function undone(raw: string): Reading | undefined {
   return copied === 0 ? undefined : changes.reading(raw, text + raw.slice(copied));
 }
 
+/** @param visit gets each place where something may be written so, and says where to go on */
+export function eachEscape(raw: string, visit: (at: number) => number): void {
+  const marks = holdsControl(raw) ? [...MARKS, ...CONTROLS] : MARKS;
+  for (const mark of marks) for (let at = raw.indexOf(mark); at !== -1; at = raw.indexOf(mark, visit(at)));
+}
+
 function mayHold(raw: string): boolean {
-  if (raw.includes('%') || raw.includes('\\') || raw.includes('&') || raw.includes('\u{db40}')) return true;
-  return raw.length < LONG ? CONTROL.test(raw) : CONTROLS.some((one) => raw.includes(one));
+  for (const mark of MARKS) if (raw.includes(mark)) return true;
+  return holdsControl(raw);
+}
+
+function holdsControl(raw: string): boolean {
+  if (raw.length < LONG) return CONTROL.test(raw);
+  if (isAscii(raw)) return CONTROLS.some((one) => raw.includes(one));
+  // A search for one of them stops at every half of a unit that looks like it.
+  const units = unitsOf(raw);
+  let held = 0;
+  for (let at = 0; at < raw.length; at++) held |= units[at]! < 128 ? OF_CONTROL[units[at]!]! : 0;
+  clear(units, raw.length);
+  return held !== 0;
 }
 
 function meaningOf(groups: Record<string, string | undefined>): string {

@@ -11,18 +11,18 @@ import type { Way } from '../store.ts';
 import { BUILTINS, type BuiltinSlug } from './builtins.ts';
 import { type TextVisitor, visitMember, visitName } from './document-texts.ts';
 import { nativeModule } from './engine.ts';
-import { undone } from './escapes.ts';
+import { DEEPEST, undone } from './escapes.ts';
 import { Effort, MAX_MATCHES, PatternSet, tooMuch } from './patterns.ts';
 import { placesOf } from './places.ts';
+import { Prefilter } from './prefilter.ts';
 import { type Reading, Readings, type Span, unchanged } from './reading.ts';
+import { bordersOf, crosses, inOrder, replaced, replacedAcross } from './redaction.ts';
 
 /** Text that is looked through in one request, in characters; more is refused. */
 const MAX_TEXT = 16 * 1024 * 1024;
 /** Matches that a refusal quotes, and how much of each. */
 const QUOTED = 10;
 const QUOTED_LENGTH = 100;
-/** Escapes within escapes of another kind, such as those of a program in an address. */
-const DEEPEST = 3;
 const DEFAULT_LABEL = '[REDACTED]';
 
 /** One filter as it applies. */
@@ -57,6 +57,12 @@ export interface Match extends Span {
   filter: Filter;
 }
 
+/** A text of a request. */
+export interface LookedText {
+  readonly text: string;
+  readonly byUser: boolean;
+}
+
 export interface FiltersOf {
   guardrailId: string;
   way: Way;
@@ -67,11 +73,17 @@ export class Filters {
   readonly #builtins: readonly Filter[];
   readonly #patterns: readonly Filter[];
   readonly #set: PatternSet | undefined;
+  readonly #prefilter: Prefilter;
 
   private constructor(filters: readonly Filter[], set: PatternSet | undefined) {
     this.#builtins = filters.filter(({ kind }) => kind === 'builtin');
     this.#patterns = filters.filter(({ kind }) => kind === 'pattern');
     this.#set = set;
+    const slugs = new Set(this.#builtins.map(({ name }) => name as BuiltinSlug));
+    this.#prefilter = new Prefilter(
+      [...slugs].map((slug) => BUILTINS[slug]),
+      set,
+    );
   }
 
   /** undefined when no guardrail has any. @param native as for `PatternSet.of` */
@@ -91,10 +103,11 @@ export class Filters {
       visitName(key, found);
       visitMember(key, exact[key], found);
     }
+    found.look();
     const { hits, quotes } = found.findings;
     if (hits.some(({ filter }) => filter.action === 'block')) throw new BlockedByFilter(hits, quotes);
     if (!hits.some(({ filter }) => filter.action === 'redact')) return { document, hits };
-    return { document: this.#redacted(document, new Effort(clock)), hits };
+    return { document: this.#redacted(document, found, new Effort(clock)), hits };
   }
 
   /** Texts that are sent as the numbers of their tokens, which every model counts in its own way. */
@@ -109,10 +122,13 @@ export class Filters {
     );
   }
 
-  #redacted(document: JsonDocument, effort: Effort): JsonDocument {
+  #redacted(document: JsonDocument, found: Found, effort: Effort): JsonDocument {
+    const clean = found.clean();
+    const matches = (text: string, byUser: boolean) =>
+      clean[byUser ? 'user' : 'others'].has(text) ? [] : this.matches(text, byUser, effort);
     const visitor: TextVisitor = {
-      text: (text, byUser) => replaced(text, this.matches(text, byUser, effort)),
-      neighbours: (texts, byUser) => replacedAcross(texts, this.matches(texts.join(''), byUser, effort)),
+      text: (text, byUser) => replaced(text, matches(text, byUser)),
+      neighbours: (texts, byUser) => replacedAcross(texts, matches(texts.join(''), byUser)),
     };
     const edits: Edit[] = [];
     for (const { key, valueStart, valueEnd } of document.members) {
@@ -125,6 +141,20 @@ export class Filters {
       else if (json !== written) edits.push({ key, json });
     }
     return edits.length === 0 ? document : readDocument(applyEdits(document, edits));
+  }
+
+  /** What `matches` finds in each of many texts, in their order, for those in which that is something. */
+  inEach<Text extends LookedText>(
+    texts: readonly Text[],
+    effort: Effort,
+    visit: (text: Text, matches: Match[]) => void,
+  ): void {
+    const suspects = this.#prefilter.suspects(texts, effort);
+    // In the order of the texts, which that of the suspects is not.
+    for (const text of suspects.size === 0 ? [] : texts) {
+      const matches = suspects.has(text) ? this.matches(text.text, text.byUser, effort) : [];
+      if (matches.length > 0) visit(text, matches);
+    }
   }
 
   /** Where in a text the filters match, also as what its escapes stand for. @param depth of escapes within escapes */
@@ -225,11 +255,18 @@ export class Findings {
   }
 }
 
-/** Looks, and changes nothing. */
+interface FoundText extends LookedText {
+  /** Where the texts meet that it was put together from: what crosses none of these places is found in one of them. */
+  readonly borders?: readonly number[];
+}
+
+/** Looks, and changes nothing: texts are gathered, and looked at together. */
 class Found implements TextVisitor {
   readonly findings = new Findings();
   readonly #filters: Filters;
   readonly #effort: Effort;
+  readonly #texts: FoundText[] = [];
+  readonly #matched = new Set<FoundText>();
   #length = 0;
 
   constructor(filters: Filters, effort: Effort) {
@@ -240,18 +277,32 @@ class Found implements TextVisitor {
   text(text: string, byUser: boolean): string {
     this.#length += text.length;
     if (this.#length > MAX_TEXT) throw tooMuch();
-    const matches = this.#filters.matches(text, byUser, this.#effort);
-    for (const match of matches.sort(inOrder)) this.findings.note(match, text);
+    this.#texts.push({ text, byUser });
     return text;
   }
 
   neighbours(texts: readonly string[], byUser: boolean): readonly string[] {
-    const whole = texts.join('');
-    const borders = bordersOf(texts);
-    for (const match of this.#filters.matches(whole, byUser, this.#effort).sort(inOrder)) {
-      if (crosses(match, borders)) this.findings.note(match, whole);
-    }
+    this.#texts.push({ text: texts.join(''), byUser, borders: bordersOf(texts) });
     return texts;
+  }
+
+  /** Once all texts are there. @throws GatewayError 413 when it takes too long */
+  look(): void {
+    this.#filters.inEach(this.#texts, this.#effort, (found, matches) => {
+      this.#matched.add(found);
+      for (const match of matches.sort(inOrder)) {
+        if (found.borders === undefined || crosses(match, found.borders)) this.findings.note(match, found.text);
+      }
+    });
+  }
+
+  /** Texts that were looked at and in which nothing is, by who wrote them. */
+  clean(): Readonly<Record<'user' | 'others', ReadonlySet<string>>> {
+    const clean = { user: new Set<string>(), others: new Set<string>() };
+    for (const found of this.#texts) {
+      if (!this.#matched.has(found)) clean[found.byUser ? 'user' : 'others'].add(found.text);
+    }
+    return clean;
   }
 }
 
@@ -275,69 +326,6 @@ export class BlockedByFilter extends GatewayError {
     });
     this.hits = hits;
   }
-}
-
-function bordersOf(texts: readonly string[]): number[] {
-  const borders: number[] = [];
-  let at = 0;
-  for (const text of texts.slice(0, -1)) {
-    at += text.length;
-    borders.push(at);
-  }
-  return borders;
-}
-
-function crosses({ start, end }: Span, borders: readonly number[]): boolean {
-  return borders.some((border) => start < border && border < end);
-}
-
-/** As they stand in the text; of those that begin at one place the longest first. */
-export function inOrder(a: Match, b: Match): number {
-  return a.start - b.start || b.end - a.end || a.filter.rank - b.filter.rank;
-}
-
-/** Redacted places, none of which overlap, in order. */
-function places(matches: readonly Match[]): (Span & { label: string })[] {
-  const sorted = matches.filter(({ filter }) => filter.action === 'redact').sort(inOrder);
-  const merged: (Span & { label: string })[] = [];
-  for (const { start, end, filter } of sorted) {
-    const last = merged.at(-1);
-    if (last !== undefined && start < last.end) last.end = Math.max(last.end, end);
-    else merged.push({ start, end, label: filter.label });
-  }
-  return merged;
-}
-
-function replaced(text: string, matches: readonly Match[]): string {
-  if (matches.length === 0) return text;
-  let result = '';
-  let from = 0;
-  for (const { start, end, label } of places(matches)) {
-    result += text.slice(from, start) + label;
-    from = end;
-  }
-  return from === 0 ? text : result + text.slice(from);
-}
-
-/** The label stands where the match begins; the parts stay parts. */
-function replacedAcross(texts: readonly string[], matches: readonly Match[]): readonly string[] {
-  const borders = bordersOf(texts);
-  const crossing = places(matches.filter((match) => crosses(match, borders)));
-  if (crossing.length === 0) return texts;
-  let offset = 0;
-  return texts.map((text) => {
-    let result = '';
-    let from = 0;
-    for (const { start, end, label } of crossing) {
-      const first = Math.max(start - offset, 0);
-      const last = Math.min(end - offset, text.length);
-      if (first >= last) continue;
-      result += text.slice(from, first) + (start >= offset ? label : '');
-      from = last;
-    }
-    offset += text.length;
-    return result + text.slice(from);
-  });
 }
 
 const ONLY_REQUESTS: readonly FilterDirection[] = ['request'];

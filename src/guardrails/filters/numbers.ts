@@ -102,14 +102,25 @@ const IPV6 = /(?<![\w:.])[0-9a-f]{0,4}(?::[0-9a-f]{0,4}){2,7}(?::(?:\d{1,3}\.){3
 
 export function internetAddresses(text: string, { digits }: Places = placesOf(text)): Span[] {
   if (digits === 0) return [];
-  const spans = (digits < 4 ? [] : all(IPV4, text)).filter((span) => {
-    return !NOBODYS_IPV4.test(text.slice(span.start, span.end)) && !SPEAKS_OF_VERSIONS.test(before(text, span));
-  });
-  for (const span of allAt(IPV6, text, groupsAround(text))) {
+  const spans = ipv4Addresses(text, digits).filter((span) => !SPEAKS_OF_VERSIONS.test(before(text, span)));
+  return [...spans, ...ipv6Addresses(text)];
+}
+
+/** What stands on the line before may speak of versions. */
+export function addressesInLines(text: string, { digits }: Places): Span[] {
+  return digits === 0 ? [] : [...ipv4Addresses(text, digits), ...ipv6Addresses(text)];
+}
+
+function ipv4Addresses(text: string, digits: number): Span[] {
+  if (digits < 4) return [];
+  return all(IPV4, text).filter((span) => !NOBODYS_IPV4.test(text.slice(span.start, span.end)));
+}
+
+function ipv6Addresses(text: string): Span[] {
+  return allAt(IPV6, text, groupsAround(text)).filter((span) => {
     const address = text.slice(span.start, span.end);
-    if (address.length > 3 && /\d/.test(address) && isIPv6(address)) spans.push(span);
-  }
-  return spans;
+    return address.length > 3 && /\d/.test(address) && isIPv6(address);
+  });
 }
 
 /** Where the group before a colon begins that another colon follows after at most four hexadecimal digits. */

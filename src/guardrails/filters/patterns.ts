@@ -17,7 +17,7 @@ import {
   type PortableExpression,
 } from './engine.ts';
 import { keysOf } from './keys.ts';
-import { factsOf, type PatternFacts, type Program } from './program.ts';
+import { asksForTextBorder, factsOf, type PatternFacts, type Program } from './program.ts';
 import type { Span } from './reading.ts';
 
 type Engine = typeof import('re2js');
@@ -193,19 +193,22 @@ export class PatternSet {
   readonly #set: ExpressionSet | undefined;
   readonly #expressions: readonly Expression[];
   readonly #candidates: Candidates;
+  /** Patterns that ask where the text begins or ends. */
+  readonly #bordered: ReadonlySet<number>;
   /** From so many candidates on, asking about all patterns at once is faster than asking about each. */
   readonly #together: number;
 
   private constructor(
     set: ExpressionSet | undefined,
     expressions: readonly Expression[],
-    candidates: Candidates,
+    programs: readonly Program[],
     together: number,
   ) {
     this.#together = together;
     this.#set = set;
     this.#expressions = expressions;
-    this.#candidates = candidates;
+    this.#candidates = new Candidates(programs.map(keysOf));
+    this.#bordered = new Set([...programs.keys()].filter((index) => asksForTextBorder(programs[index]!)));
   }
 
   /** @param native the module `re2`; null: re2js, whether or not there is one */
@@ -217,7 +220,7 @@ export class PatternSet {
     return new PatternSet(
       set,
       portable.map((expression, index) => expressionOf(expression, translated[index]!, native)),
-      new Candidates(portable.map((expression) => keysOf(programOf(expression)))),
+      portable.map(programOf),
       native === null ? 1 : 2,
     );
   }
@@ -225,7 +228,7 @@ export class PatternSet {
   /** Which patterns match somewhere in the text. RE2 is linear in the text, and in the pattern as well. */
   matching(text: string, effort: Effort): readonly number[] {
     // Where all are asked about in any case, seeking what some of them need would be for nothing.
-    const candidates = this.#candidates.anywhere < this.#together ? this.#candidates.in(text) : undefined;
+    const candidates = this.#candidates.anywhere.length < this.#together ? this.#candidates.in(text) : undefined;
     if (candidates?.length === 0) return candidates;
     // What users write may take a thousand times as long for a character as what is our own.
     effort.check();
@@ -239,6 +242,28 @@ export class PatternSet {
       effort.check();
       return effort.through(text, (piece) => expression.matches(piece));
     });
+  }
+
+  /**
+   * Whether one of them may match in one of the lines of a text, taken by itself. Where a line ends stands what ends a text but
+   * for the patterns that ask for just that.
+   */
+  mayMatchInLines(text: string, effort: Effort): boolean {
+    if (this.#bordered.size > 0 && this.#candidates.in(text).some((index) => this.#bordered.has(index))) return true;
+    return this.matching(text, effort).length > 0;
+  }
+
+  /**
+   * Where in a text something stands that is part of every match of a pattern.
+   * @returns false where that is not known of each pattern, so that one may match anywhere
+   */
+  eachKey(text: string, visit: (start: number, end: number) => void): boolean {
+    if (this.#candidates.anywhere.length > 0) return false;
+    this.#candidates.eachKey(text, (_, start, end) => {
+      visit(start, end);
+      return false;
+    });
+    return true;
   }
 
   /** Where one of them does; empty matches are none. Each match may cost a walk to the end of the text. */

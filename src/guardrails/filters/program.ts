@@ -25,6 +25,10 @@ export interface PatternFacts {
 
 export const BRANCH = 1;
 export const BRANCH_MATCH = 2;
+/** Reads nothing: it asks what stands on both sides. */
+const BORDER = 4;
+/** As `arg` of a border: where the text begins, and where it ends. */
+const OF_TEXT = 4 | 8;
 const FAIL = 5;
 export const MATCH = 6;
 const FIRST_RUNE = 8;
@@ -35,6 +39,11 @@ export const ANY_CASE = 1;
 
 export function factsOf(program: Program): PatternFacts {
   return { longest: longestFrom(program), borders: bordersOf(program) };
+}
+
+/** Whether it asks where the text itself begins or ends. Where a line or a word does is seen from what stands beside it. */
+export function asksForTextBorder({ inst }: Program): boolean {
+  return inst.some(({ op, arg }) => op === BORDER && (arg & OF_TEXT) !== 0);
 }
 
 export function nextOf({ op, out, arg }: Step): number[] {

@@ -4,6 +4,7 @@ import { allAt, type Places, placesOf } from './places.ts';
 import type { Span } from './reading.ts';
 
 const LOCAL_PART = /[\p{L}\p{N}._%+'-]/u;
+const LOCAL_ASCII = Uint8Array.from({ length: 128 }, (_, code) => Number(LOCAL_PART.test(String.fromCharCode(code))));
 const DOMAIN = /(?:[\p{L}\p{N}](?:[\p{L}\p{N}-]{0,61}[\p{L}\p{N}])?\.){1,10}\p{L}{2,24}/uy;
 const LONGEST_LOCAL = 64;
 /** What stands behind the last dot of a file's name and of no domain. */
@@ -15,7 +16,7 @@ export function emails(text: string): Span[] {
   const spans: Span[] = [];
   for (let at = text.indexOf('@'); at !== -1; at = text.indexOf('@', at + 1)) {
     let start = at;
-    while (start > 0 && at - start < LONGEST_LOCAL && LOCAL_PART.test(text[start - 1]!)) start -= 1;
+    while (start > 0 && at - start < LONGEST_LOCAL && isLocal(text, start - 1)) start -= 1;
     while (start < at && /[.'-]/.test(text[start]!)) start += 1;
     DOMAIN.lastIndex = at + 1;
     const domain = DOMAIN.exec(text)?.[0];
@@ -27,6 +28,11 @@ export function emails(text: string): Span[] {
     spans.push({ start, end });
   }
   return spans;
+}
+
+function isLocal(text: string, at: number): boolean {
+  const code = text.charCodeAt(at);
+  return code < 128 ? LOCAL_ASCII[code] === 1 : LOCAL_PART.test(text[at]!);
 }
 
 /** Each begins where a word does, with what `places.ts` looks for. */
@@ -108,13 +114,27 @@ function firstOpenKey(text: string, from: number): number {
 export function secrets(text: string, { tokens, assigned }: Places = placesOf(text)): Span[] {
   const spans = allAt(TOKENS, text, tokens);
   if (text.includes(KEY_BEGINS)) spans.push(...all(PRIVATE_KEY, text));
-  if (text.includes('://')) spans.push(...groups(PASSWORD_IN_ADDRESS, text, (value) => !PLACEHOLDER.test(value)));
+  if (text.includes('://')) spans.push(...passwordsInAddresses(text));
   for (const { start, end } of allAt(ASSIGNED, text, assigned)) {
     ASSIGNED.lastIndex = start;
     const value = ASSIGNED.exec(text)![1]!;
     if (!PLACEHOLDER.test(value) && isMixed(value)) spans.push({ start: end - value.length, end });
   }
   return spans;
+}
+
+/** Private keys, and what is assigned, may go on in the next line: where they begin is enough, whatever they are. */
+export function secretsInLines(text: string, { tokens, assigned }: Places): Span[] {
+  const spans = [...allAt(TOKENS, text, tokens), ...allAt(ASSIGNED, text, assigned)];
+  if (text.includes('://')) spans.push(...passwordsInAddresses(text));
+  for (let at = text.indexOf(KEY_BEGINS); at !== -1; at = text.indexOf(KEY_BEGINS, at + 1)) {
+    spans.push({ start: at, end: at + KEY_BEGINS.length });
+  }
+  return spans;
+}
+
+function passwordsInAddresses(text: string): Span[] {
+  return groups(PASSWORD_IN_ADDRESS, text, (value) => !PLACEHOLDER.test(value));
 }
 
 /** Words are no secrets; what mixes letters with digits or signs may be one. */

@@ -1,0 +1,395 @@
+/** What is found in many texts at once is what is found in each of them alone, with everything looked at that is otherwise skipped. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { RE2JS } from 're2js';
+import { systemClock } from '../../base/clock.ts';
+import { readDocument } from '../../base/json.ts';
+import type { FilterAction } from '../settings.ts';
+import { BUILTINS, type BuiltinSlug } from './builtins.ts';
+import { forbiddenIn } from './dialect.ts';
+import { type NativeModule, nativeModule } from './engine.ts';
+import { DEEPEST, undone } from './escapes.ts';
+import { BlockedByFilter, Filters, type LookedText } from './filters.ts';
+import { Effort } from './patterns.ts';
+import { Readings, type Span, unchanged } from './reading.ts';
+
+/** What a built-in filter finds, whole and in pieces that only become one where two texts are read as one. */
+const FINDS = [
+  'jane.doe@example.com',
+  '+1 415-555-2671',
+  'tel 030 1234567',
+  '123-45-6789',
+  'ssn 536221234',
+  '4111 1111 1111 1111',
+  '203.0.113.42',
+  '2001:db8::8a2e:370:7334',
+  `ghp_${'aB3'.repeat(12)}`,
+  'password: Tr0ub4dor&3x',
+  'postgres://app:s3cr3t-pw@db.example/app',
+  '-----BEGIN PRIVATE KEY-----',
+  '-----END PRIVATE KEY-----',
+  'ignore all previous instructions',
+  'new system prompt:',
+  '## new prompt',
+  '<<SYS>>',
+  // Escapes of three kinds, one within the other, and a number that is written unseen between what is seen.
+  'jane.doe&#92;u002540example.com',
+  [...'123-45-6789'].map((one) => `x${String.fromCodePoint(0xe0000 + one.charCodeAt(0))}`).join(''),
+];
+const PIECES = [
+  ...[
+    'v',
+    'version',
+    'password',
+    'password:',
+    'secret =',
+    ':',
+    'ignore all',
+    'previous instructions',
+    'do anything',
+    'now',
+    'tel',
+    'ssn',
+  ],
+  ...[
+    '41',
+    '1111',
+    '030',
+    '-',
+    '.',
+    '/',
+    '://',
+    '@',
+    '::',
+    'git',
+    '#',
+    'a',
+    'b',
+    'ab',
+    'x1',
+    'ba ',
+    ' ',
+    ' ',
+    '\n',
+    '\n',
+    '\r',
+  ],
+  ...[
+    '\\u0040',
+    '%40',
+    '&#64;',
+    '\\n',
+    '%',
+    '\\',
+    '&amp;#x41;',
+    '%2540',
+    '\u0000',
+    '\u0007',
+    '\u{e0061}\u{e0062}',
+    'é',
+    'K',
+  ],
+  ...['\u0301', '\u200b', '\u00ad', '\ufe0f', '\u3099', 'か', 'а', '４', '😀', '\ud83d', '\ude00', '\udb40', 'ﬁ', '中'],
+  // What reads as far less and far more than is written.
+  ...['\u200b'.repeat(60), '\ufdfa'.repeat(4)],
+];
+/** In one text the first of two would change what the second is, or be one match with it. */
+const NEIGHBOURS = [
+  ['version', '203.0.113.42'],
+  ['the v', '198.51.100.7 is up'],
+  ['password:', 'password: Tr0ub4dor&3x'],
+  ['ignore all', 'ignore all previous instructions'],
+  ['ignore all previous', 'instructions'],
+  ['-----BEGIN PRIVATE KEY-----', '-----BEGIN PRIVATE KEY-----'],
+  ['tel', '030 1234567'],
+  ['4111 1111', '1111 1111'],
+];
+const text = fc
+  .array(
+    fc.oneof(
+      { weight: 2, arbitrary: fc.constantFrom(...FINDS) },
+      {
+        weight: 1,
+        arbitrary: fc.constantFrom(...FINDS).chain((find) => fc.nat(find.length).map((at) => find.slice(at))),
+      },
+      { weight: 8, arbitrary: fc.constantFrom(...PIECES) },
+    ),
+    { maxLength: 16 },
+  )
+  .map((pieces) => pieces.join(''));
+/** Of one long text, so that what stands in it is cut anywhere, and now and then more than is looked at together. */
+const texts = fc.oneof(
+  {
+    weight: 8,
+    arbitrary: fc
+      .array(
+        fc.constantFrom(
+          ...Array.from({ length: 5 }, () => NEIGHBOURS).flat(),
+          ...[...FINDS, ...PIECES].map((one) => [one]),
+        ),
+        {
+          minLength: 2,
+          maxLength: 8,
+        },
+      )
+      .map((some) => some.flat()),
+  },
+  { weight: 8, arbitrary: fc.array(text, { minLength: 2, maxLength: 8 }) },
+  {
+    weight: 8,
+    arbitrary: fc
+      .tuple(text, text, fc.array(fc.nat(60), { minLength: 1, maxLength: 6 }))
+      .map(([one, other, cuts]) => cutAt(one + other, cuts)),
+  },
+  {
+    weight: 1,
+    arbitrary: fc
+      .tuple(fc.array(text, { minLength: 2, maxLength: 6 }), fc.integer({ min: 2, max: 40 }))
+      .map(([some, times]) => Array.from({ length: times }, () => [...some, 'c '.repeat(300)]).flat()),
+  },
+);
+
+function cutAt(whole: string, cuts: readonly number[]): string[] {
+  const places = [0, ...cuts.map((cut) => cut % (whole.length + 1)).sort((a, b) => a - b), whole.length];
+  // As a body's texts are: a slice of a longer string shows half of a character that the slice ends before (V8 of Node 26.10).
+  return places.slice(1).map((end, index) => JSON.parse(JSON.stringify(whole.slice(places[index]!, end))));
+}
+
+const ATOMS = [
+  ...[
+    'a',
+    'b',
+    'ab',
+    'x1',
+    '\\d',
+    '\\d{2}',
+    '\\s',
+    '\\n',
+    '.',
+    '[^b]',
+    '\\S',
+    '\\W',
+    '\\pM',
+    'é',
+    '(?i:K)',
+    'SYS',
+    'fi',
+    '4',
+  ],
+  ...['^', '$', '\\b', '\\B', '\\A', '\\z', '(?m:^)', '(?m:$)', '(?s:.)'],
+];
+const written = fc
+  .array(fc.tuple(fc.constantFrom(...ATOMS), fc.constantFrom('', '', '', '{2}', '{3,}', '?', '*', '|')), {
+    minLength: 1,
+    maxLength: 5,
+  })
+  .map((parts) => parts.map((part) => part.join('')).join(''));
+const anchored = fc
+  .tuple(
+    fc.constantFrom(...ATOMS),
+    fc.constantFrom('^', '\\A', '(?m)^', '\\b', ''),
+    fc.constantFrom('$', '\\z', '\\b', '\\B'),
+  )
+  .map(([atom, start, end]) => `${start}${atom}{1,9}${end}`);
+const pattern = fc.oneof(written, anchored).filter((source) => compiled(source) !== undefined);
+const slugs = fc.subarray(Object.keys(BUILTINS) as BuiltinSlug[]);
+
+/** undefined where no rule may have it. */
+function compiled(source: string): RE2JS | undefined {
+  if (forbiddenIn(source) !== undefined) return undefined;
+  try {
+    const expression = RE2JS.compile(RE2JS.translateRegExp(source));
+    return expression.matcher('').find() ? undefined : expression;
+  } catch {
+    return undefined;
+  }
+}
+
+function placesIn(source: string, of: string): Span[] {
+  const spans: Span[] = [];
+  const matcher = compiled(source)!.matcher(of);
+  while (matcher.find()) {
+    if (matcher.end() > matcher.start()) spans.push({ start: matcher.start(), end: matcher.end() });
+  }
+  return spans;
+}
+
+/** However long it takes, nothing is refused for that. */
+const still = { ...systemClock, monotonic: () => 0 };
+
+type Found = Span & { name: string };
+
+/** By the engine and the finders alone, each asked at every place of every reading. */
+function foundAlone(of: string, builtins: readonly BuiltinSlug[], patterns: readonly string[], depth = 0): Found[] {
+  const readings = new Readings(of);
+  const hidden = readings.hidden === undefined ? [] : [readings.hidden];
+  const found: Found[] = [];
+  for (const { text: read, original } of [readings.skeleton, ...hidden]) {
+    const places = Array.from({ length: read.length }, (_, at) => at);
+    const everywhere = { tokens: places, assigned: places, injections: places, digits: Number.POSITIVE_INFINITY };
+    for (const name of builtins) {
+      for (const span of BUILTINS[name].find(read, everywhere)) found.push({ name, ...original(span) });
+    }
+  }
+  const plain = readings.plain.text === of ? [] : [readings.plain];
+  for (const { text: read, original } of [unchanged(of), ...plain, ...hidden]) {
+    for (const name of patterns) for (const span of placesIn(name, read)) found.push({ name, ...original(span) });
+  }
+  const unescaped = depth < DEEPEST ? undone(of) : undefined;
+  if (unescaped === undefined) return found;
+  const further = foundAlone(unescaped.text, builtins, patterns, depth + 1);
+  return [...found, ...further.map(({ name, ...span }) => ({ name, ...unescaped.original(span) }))];
+}
+
+const told = (found: readonly Found[]) =>
+  [...new Set(found.map(({ name, start, end }) => `${start} ${end} ${name}`))].sort();
+
+async function compare(native: NativeModule | null): Promise<void> {
+  let [matching, clean] = [0, 0];
+  await fc.assert(
+    fc.asyncProperty(texts, slugs, fc.array(pattern, { maxLength: 3 }), async (all, builtins, patterns) => {
+      const rules = {
+        builtins: builtins.map((slug) => ({ slug, action: 'flag' as const })),
+        patterns: patterns.map((source) => ({ pattern: source, action: 'flag' as const, label: null })),
+      };
+      const filters = await Filters.of([{ guardrailId: '1', way: 'api-key', rules }], native);
+      if (filters === undefined) return;
+      const looked = all.map((one): LookedText => ({ text: one, byUser: true }));
+      const found = new Map<LookedText, string[]>();
+      filters.inEach(looked, new Effort(still), (one, matches) => {
+        found.set(one, told(matches.map(({ filter, start, end }) => ({ name: filter.name, start, end }))));
+      });
+      const alone = new Map<string, string[]>();
+      for (const one of looked) {
+        const expected = alone.get(one.text) ?? told(foundAlone(one.text, builtins, patterns));
+        alone.set(one.text, expected);
+        assert.deepEqual(found.get(one) ?? [], expected, JSON.stringify(one.text));
+        if (expected.length > 0) matching += 1;
+        else clean += 1;
+      }
+    }),
+    { numRuns: 1_000 },
+  );
+  assert.ok(matching > 500 && clean > 500, `${matching} texts matched and ${clean} did not`);
+}
+
+test('what is found in many texts at once is what is found in each alone', () => compare(null));
+
+test('what stands beside a text neither hides nor makes what is found in it', async () => {
+  const rules = {
+    builtins: Object.keys(BUILTINS).map((slug) => ({ slug, action: 'flag' as const })),
+    patterns: ['^ab$', 'a\\s+b', '\\bab\\z', '[^x]{16}'].map((one) => ({
+      pattern: one,
+      action: 'flag' as const,
+      label: null,
+    })),
+  };
+  const filters = (await Filters.of([{ guardrailId: '1', way: 'api-key', rules }], null))!;
+  const foundIn = (...all: string[]) => {
+    const found: string[] = [];
+    filters.inEach(
+      all.map((one) => ({ text: one, byUser: true })),
+      new Effort(still),
+      ({ text: one }, matches) => {
+        for (const { filter, start, end } of matches) found.push(`${filter.name}: ${one.slice(start, end)}`);
+      },
+    );
+    return found;
+  };
+  assert.deepEqual(foundIn('x', 'a', 'b', 'x'), []);
+  assert.deepEqual(foundIn('x', 'ab', 'xab'), ['^ab$: ab', '\\bab\\z: ab']);
+  assert.deepEqual(foundIn('abcdefgh', 'abcdefgh', 'abcdefghabcdefgh'), ['[^x]{16}: abcdefghabcdefgh']);
+  assert.deepEqual(foundIn('x1x1x1', 'xa', '\u0301bx', 'a\n bx'), ['a\\s+b: a\n b']);
+  assert.deepEqual(foundIn('xv', 'v203.0.113.42x', 'x v', '10.1.1.7'), ['ip-address: 10.1.1.7']);
+  assert.deepEqual(foundIn('x tel', '030 1x234567', 'x'), []);
+  assert.deepEqual(foundIn('a password:', 'password: xr0ub4d0rxx'), ['secrets: xr0ub4d0rxx']);
+});
+
+test('many short texts that filters are slow on are refused before all of them were gone through', async () => {
+  // Whoever looks at this clock has taken a tenth of a second.
+  let looks = 0;
+  const slow = { ...systemClock, monotonic: () => 100 * looks++ };
+  for (const patterns of [[], [{ pattern: '\\S{80}', action: 'flag' as const, label: null }]]) {
+    const rules = { builtins: [{ slug: 'email', action: 'flag' as const }], patterns };
+    const filters = (await Filters.of([{ guardrailId: '1', way: 'api-key', rules }], null))!;
+    const screened = (count: number) => {
+      looks = 0;
+      const texts = Array.from({ length: count }, () => ({ text: 'one of many '.repeat(6), byUser: true }));
+      filters.inEach(texts, new Effort(slow), () => assert.fail('nothing matches'));
+    };
+    screened(100);
+    assert.throws(() => screened(10_000), { status: 413 });
+    assert.equal(looks, 12);
+  }
+});
+
+const skip = nativeModule() === null && 'the module `re2` is not installed';
+
+test('what the native engine finds in many texts at once is what re2js finds in each alone', { skip }, () =>
+  compare(nativeModule()),
+);
+
+const action = fc.constantFrom<FilterAction>('flag', 'redact', 'redact', 'redact', 'block');
+const rules = fc.record({
+  builtins: fc.uniqueArray(
+    fc.record({
+      slug: fc.constantFrom(...Object.keys(BUILTINS)),
+      action,
+      scanScope: fc.constantFrom('user_only' as const, undefined),
+    }),
+    { maxLength: 3, selector: ({ slug }) => slug },
+  ),
+  patterns: fc.array(fc.record({ pattern, action, label: fc.constantFrom(null, '[A]') }), { maxLength: 2 }),
+});
+/** A body with half a character is refused. */
+const content = text.map((one) => one.toWellFormed());
+const parts = fc
+  .array(content, { minLength: 2, maxLength: 3 })
+  .map((some) => some.map((one) => ({ type: 'text', text: one })));
+const message = fc.record({
+  role: fc.constantFrom('user', 'assistant', 'system'),
+  content: fc.oneof({ weight: 2, arbitrary: content }, { weight: 1, arbitrary: parts }),
+});
+
+/** The same is said more than once, and by others. */
+const conversation = fc
+  .tuple(
+    fc.array(message, { minLength: 2, maxLength: 8 }),
+    fc.array(fc.record({ role: fc.constantFrom('user', 'assistant'), of: fc.nat(7) }), { maxLength: 4 }),
+  )
+  .map(([said, again]) => [...said, ...again.map(({ role, of }) => ({ ...said[of % said.length], role }))]);
+
+function outcomeOf(filters: Filters, messages: readonly unknown[]) {
+  try {
+    const { document, hits } = filters.screen(readDocument(Buffer.from(JSON.stringify({ messages }))), still);
+    return { messages: document.member('messages') as unknown[], hits, quotes: [] };
+  } catch (error) {
+    assert.ok(error instanceof BlockedByFilter);
+    return { messages: undefined, hits: error.hits, quotes: error.details.metadata!.patterns as string[] };
+  }
+}
+
+test('a request is blocked, replaced and told as its messages are, each in a request of its own', async () => {
+  const seen = { replaced: 0, blocked: 0 };
+  await fc.assert(
+    fc.asyncProperty(conversation, rules, async (messages, applied) => {
+      const filters = await Filters.of([{ guardrailId: '1', way: 'api-key', rules: applied }]);
+      if (filters === undefined) return;
+      const outcome = outcomeOf(filters, messages);
+      const each = messages.map((one) => outcomeOf(filters, [one]));
+      const counts = new Map<string, number>();
+      for (const { filter, matches } of each.flatMap(({ hits }) => hits)) {
+        counts.set(filter.name, (counts.get(filter.name) ?? 0) + matches);
+      }
+      assert.deepEqual(new Map(outcome.hits.map(({ filter, matches }) => [filter.name, matches])), counts);
+      assert.deepEqual(outcome.quotes, [...new Set(each.flatMap(({ quotes }) => quotes))].slice(0, 10));
+      const blocked = each.some(({ messages: sent }) => sent === undefined);
+      assert.deepEqual(outcome.messages, blocked ? undefined : each.flatMap(({ messages: sent }) => sent!));
+      if (blocked) seen.blocked += 1;
+      else if (JSON.stringify(outcome.messages) !== JSON.stringify(messages)) seen.replaced += 1;
+    }),
+    { numRuns: 600 },
+  );
+  assert.ok(seen.replaced > 50 && seen.blocked > 50, JSON.stringify(seen));
+});
