@@ -18,6 +18,7 @@ const gateway = await startGateway(
       sonnet: model('claude-sonnet-4-5'),
       sonnet46: model('claude-sonnet-4-6'),
       opus: model('claude-opus-4-7'),
+      fable: model('claude-fable-5'),
       bedrock: { kind: 'converse', model: { upstream_id: 'anthropic.claude-opus-4-7-v1:0' } },
       bedrock45: { kind: 'converse', model: { upstream_id: 'anthropic.claude-sonnet-4-5-20250929-v1:0' } },
     },
@@ -36,9 +37,9 @@ const CONVERSE = wholeOf({
 const USER = { role: 'user', content: 'x' };
 
 /** What the upstream got for a request that must succeed. */
-async function sent(provider: string, body: object): Promise<Json> {
+async function sent(provider: string, body: object, served: 'chat' | 'messages' = 'chat'): Promise<Json> {
   gateway.upstream.script(provider, provider.startsWith('bedrock') ? CONVERSE : answerOf('messages', false, told));
-  const { status, text } = await ask(gateway, 'chat', `test/${provider}`, { ...body });
+  const { status, text } = await ask(gateway, served, `test/${provider}`, { ...body });
   assert.equal(status, 200, text);
   return gateway.upstream.requests(provider).at(-1)!.json;
 }
@@ -60,6 +61,24 @@ test('a model that chooses its own thinking gets an effort, never a budget, and 
   }
   const older = await sent('sonnet', { reasoning: { effort: 'high' }, max_tokens: 6000 });
   assert.deepEqual(older.thinking, { type: 'enabled', budget_tokens: 4800 });
+});
+
+test('a model that always thinks is asked for little where none is wanted, and one that knows budgets only gets one', async () => {
+  const fable = await sent('fable', { reasoning: { effort: 'none' } });
+  assert.deepEqual(
+    [fable.thinking, fable.output_config],
+    [{ type: 'adaptive', display: 'omitted' }, { effort: 'low' }],
+  );
+  // A client of the messages form that leaves it to the model, and an endpoint that is asked in another one.
+  for (const [effort, budget] of [
+    [undefined, 3000],
+    ['high', 4800],
+  ] as const) {
+    const adaptive = { thinking: { type: 'adaptive' }, ...(effort && { output_config: { effort } }) };
+    const cloud = await sent('bedrock45', { ...adaptive, max_tokens: 6000 }, 'messages');
+    assert.deepEqual(cloud.additionalModelRequestFields.thinking, { type: 'enabled', budget_tokens: budget });
+    assert.equal(cloud.additionalModelRequestFields.output_config, undefined);
+  }
 });
 
 test('a model is told how to sample by what it takes: both ways, one of them, or none', async () => {

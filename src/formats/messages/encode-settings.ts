@@ -1,6 +1,6 @@
 /** Thinking, tools and sampling of a request to an upstream of this form. */
 import type { Conversation, Effort, FunctionTool, Settings, Tool } from '../conversation/conversation.ts';
-import { budgetOf, effortOf } from '../conversation/effort.ts';
+import { budgetOf, DEFAULT_EFFORT, effortOf } from '../conversation/effort.ts';
 import { type Fields, fieldsOf, listOf } from '../conversation/fields.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
 import { dropKnobs, type Knob } from '../conversation/knobs.ts';
@@ -125,15 +125,22 @@ export function encodeThinking(
   if (reasoning === undefined) return { config };
   const { effort: nativeEffort, ...native } = reasoning.extras?.messages ?? {};
   if (nativeEffort !== undefined) return { config: { ...config, effort: nativeEffort } };
-  const effort = effortOf(reasoning, maxTokens);
-  if (effort === 'none') return { thinking: { type: 'disabled', ...native }, config };
-  const { adaptiveOnly } = generationOf(target.model);
-  const wanted = adaptiveOnly || target.dialect.messages?.thinking === 'adaptive';
-  const adaptive = reasoning.adaptive === true || (wanted && effort !== undefined);
+  const { thinking: kind, xhigh } = generationOf(target.model);
+  const asked = effortOf(reasoning, maxTokens);
+  if (asked === 'none' && kind === 'always') {
+    losses.drop('reasoning', 'the model cannot be kept from thinking: it is asked for little, and shows none of it');
+    return { thinking: { type: 'adaptive', display: 'omitted', ...native }, config: { ...config, effort: 'low' } };
+  }
+  if (asked === 'none') return { thinking: { type: 'disabled', ...native }, config };
+  // A model that knows budgets only is told one also where the client leaves it to the model.
+  const effort = kind === 'budget' && reasoning.adaptive ? (asked ?? DEFAULT_EFFORT) : asked;
+  const takesEffort = kind === 'adaptive' || kind === 'always';
+  const wanted = takesEffort || target.dialect.messages?.thinking === 'adaptive';
+  const adaptive = kind !== 'budget' && (reasoning.adaptive === true || (wanted && effort !== undefined));
   // Models that take no budget show nothing of their thinking unless they are asked to.
-  const shown = adaptiveOnly ? { display: 'summarized' } : {};
+  const shown = takesEffort ? { display: 'summarized' } : {};
   const display = reasoning.exclude ? { display: 'omitted' } : shown;
-  const budget = adaptive ? undefined : budgetOf(reasoning, maxTokens);
+  const budget = adaptive ? undefined : budgetOf({ ...reasoning, ...(effort && { effort }) }, maxTokens);
   if (!adaptive && (budget === undefined || budget === null)) return { config };
   const obstacle = obstacleTo(maxTokens, adaptive, context);
   if (obstacle !== undefined) {
@@ -143,7 +150,7 @@ export function encodeThinking(
   if (adaptive) {
     return {
       thinking: { type: 'adaptive', ...display, ...native },
-      config: effort === undefined ? config : { ...config, effort: wordFor(effort) },
+      config: effort === undefined ? config : { ...config, effort: wordFor(effort, xhigh) },
     };
   }
   const tokens = Math.min(Math.max(budget ?? 0, SMALLEST_BUDGET), maxTokens - 1);
@@ -160,7 +167,8 @@ function obstacleTo(maxTokens: number, adaptive: boolean, context: Surroundings)
   return undefined;
 }
 
-function wordFor(effort: Effort): Effort {
+function wordFor(effort: Effort, xhigh: boolean): Effort {
+  if (effort === 'xhigh' && !xhigh) return 'high';
   return effort === 'minimal' ? 'low' : effort;
 }
 

@@ -10,8 +10,13 @@ const VERSION = /claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)/;
 export interface Generation {
   /** Takes a schema for its answer and for the arguments of its calls. */
   schemas: boolean;
-  /** Thinks as much as it sees fit (`adaptive`, with an effort) and refuses a budget. */
-  adaptiveOnly: boolean;
+  /**
+   * How it is asked to think: by a budget, as much as it sees fit (`adaptive`, with an effort), or by either. `always`: by
+   * an effort, and nobody can ask it not to.
+   */
+  thinking: 'budget' | 'either' | 'adaptive' | 'always';
+  /** Knows the effort `xhigh`, which came behind `max`. */
+  xhigh: boolean;
   /** How it may be told to sample: by both of temperature and `top_p`, by one of them, or by nothing. */
   sampling: 'free' | 'one' | 'none';
   /** Goes on in a message of the assistant that the client has begun. */
@@ -22,21 +27,29 @@ export interface Generation {
 
 const UNKNOWN: Generation = {
   schemas: true,
-  adaptiveOnly: false,
+  thinking: 'either',
+  xhigh: true,
   sampling: 'free',
   prefill: true,
   lateSystem: false,
 };
 
+/** Lines that always think. */
+const ALWAYS = /claude-(?:fable|mythos)-/;
+
 export function generationOf(model: string): Generation {
+  const always = ALWAYS.test(model);
   const match = VERSION.exec(model);
-  if (match === null) return UNKNOWN;
+  if (match === null) {
+    return always ? { ...UNKNOWN, thinking: 'always', sampling: 'none', prefill: false } : UNKNOWN;
+  }
   const version = Number(match[1]) * 100 + Number(match[2] ?? 0);
   // Of the fourth generation the largest line came to each of these first, and the other lines with the fifth.
   const from = (minor: number) => version >= 500 || (version >= 400 + minor && model.includes('opus'));
   return {
     schemas: version >= 401,
-    adaptiveOnly: from(7),
+    thinking: always ? 'always' : from(7) ? 'adaptive' : version >= 406 ? 'either' : 'budget',
+    xhigh: from(7),
     sampling: from(7) ? 'none' : version >= 401 ? 'one' : 'free',
     prefill: version < 406,
     lateSystem: from(8),
