@@ -53,6 +53,11 @@ test('a policy says whose tokens are taken, which of them, and what for', () => 
   assert.deepEqual(read(withPolicy({ jwks: { keys: [jwk] } }))[0]?.keys, [{ kty, n, e, alg, kid }]);
 });
 
+test('a modulus with a zero byte in front is the number that it is', () => {
+  const n = Buffer.concat([Buffer.alloc(1), Buffer.from(String(jwk.n), 'base64url')]).toString('base64url');
+  assert.equal(read(withPolicy({ jwks: { keys: [{ ...jwk, n, e: 'Aw' }] } })).length, 1);
+});
+
 test('a wrong policy is named by its line and path', () => {
   const small = generateKeyPairSync('rsa', { modulusLength: 1024 }).publicKey.export({ format: 'jwk' });
   const curve = generateKeyPairSync('ec', { namedCurve: 'secp256k1' }).publicKey.export({ format: 'jwk' });
@@ -88,6 +93,14 @@ test('a wrong policy is named by its line and path', () => {
     [{ jwks: { keys: [{ ...jwk, alg: 'HS256' }] } }, /keys\[0\] must state one of RS256/],
     [{ jwks: { keys: [{ ...jwk, alg: 'ES256' }] } }, /keys\[0\] must state one of RS256/],
     [{ jwks: { keys: [small] } }, /keys\[0\] must have from 2048/],
+    [{ jwks: { keys: [{ ...jwk, n: `${'A'.repeat(200)}${small.n}` }] } }, /keys\[0\] must have from 2048/],
+    [{ jwks: { keys: [{ ...jwk, n: 'A'.repeat(342) }] } }, /keys\[0\] must have from 2048/],
+    [{ jwks: { keys: [{ ...jwk, n: `B${'A'.repeat(1_366)}` }] } }, /keys\[0\] must have from 2048 to 8192/],
+    [{ jwks: { keys: [{ ...jwk, n: 'f'.repeat(2_731) }] } }, /keys\[0\] must have from 2048 to 8192/],
+    [{ jwks: { keys: [{ ...jwk, e: 'AQ' }] } }, /keys\[0\] must have an odd exponent/],
+    [{ jwks: { keys: [{ ...jwk, e: 'AAAAAQ' }] } }, /keys\[0\] must have an odd exponent/],
+    [{ jwks: { keys: [{ ...jwk, e: 'AQAA' }] } }, /keys\[0\] must have an odd exponent/],
+    [{ jwks: { keys: [{ ...jwk, e: 'A' }] } }, /keys\[0\] must have an odd exponent/],
     [{ jwks: { keys: [curve] } }, /keys\[0\] must have one of the curves/],
     [{ jwks: { keys: [jwk] }, jwks_uri: 'https://idp.test/keys' }, /federation\[0\] has both/],
     [{ lifetme: '5m' }, /did you mean lifetime/],

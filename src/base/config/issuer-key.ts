@@ -21,8 +21,11 @@ const KINDS: Readonly<Record<string, { members: readonly string[]; algorithms: R
 const CURVES = new Set(['P-256', 'P-384', 'P-521', 'Ed25519']);
 const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
 /** From 2,048 bits, which is the least that counts as safe, to 8,192, past which a check is a burden. */
-const [LEAST_MODULUS, MOST_MODULUS] = [342, 1_366];
-const MAX_EXPONENT = 11;
+const [LEAST_BITS, MOST_BITS] = [2_048, 8_192];
+/** Of `n` and `e` in base64url, so that nothing longer becomes a number; with room for a leading zero byte. */
+const MAX_LENGTHS = { n: 1_368, e: 11 };
+/** With an exponent of 1 a signature is the text itself, which anybody can write. */
+const LEAST_EXPONENT = 3n;
 const MAX_ID_LENGTH = 512;
 
 /** The key; a text says what is wrong with it, to be put behind its name. */
@@ -46,9 +49,23 @@ export function readIssuerKey(value: unknown): IssuerKey | string {
     if (typeof member !== 'string' || !/^[A-Za-z0-9_-]+$/.test(member)) return `must have the member ${name}`;
     read[name] = member;
   }
-  const { n: modulus, e: exponent = '', crv: curve } = read;
-  const sized = modulus === undefined || (modulus.length >= LEAST_MODULUS && modulus.length <= MOST_MODULUS);
-  if (!sized || exponent.length > MAX_EXPONENT) return 'must have from 2048 to 8192 bits';
+  const { n: modulus, e: exponent, crv: curve } = read;
+  const unsafe = modulus !== undefined && exponent !== undefined ? problemOfRsa(modulus, exponent) : undefined;
+  if (unsafe !== undefined) return unsafe;
   if (curve !== undefined && !CURVES.has(curve)) return `must have one of the curves ${[...CURVES].join(', ')}`;
   return { ...read, ...(alg !== undefined && { alg: String(alg) }), ...(kid !== undefined && { kid }) };
+}
+
+/** A member may be long and stand for a small number all the same. */
+function problemOfRsa(modulus: string, exponent: string): string | undefined {
+  const bits = modulus.length > MAX_LENGTHS.n ? Number.POSITIVE_INFINITY : numberOf(modulus).toString(2).length;
+  if (bits < LEAST_BITS || bits > MOST_BITS) return `must have from ${LEAST_BITS} to ${MOST_BITS} bits`;
+  const usable =
+    exponent.length <= MAX_LENGTHS.e && numberOf(exponent) >= LEAST_EXPONENT && numberOf(exponent) % 2n === 1n;
+  return usable ? undefined : 'must have an odd exponent of 3 or more, in 64 bits at most';
+}
+
+/** RFC 7518, 2: Base64urlUInt. */
+function numberOf(text: string): bigint {
+  return BigInt(`0x0${Buffer.from(text, 'base64url').toString('hex')}`);
 }
