@@ -92,6 +92,21 @@ test('every other operation answers an access token as it answers an inference k
   assert.equal(scim.status, 403);
 });
 
+test('a token that is issued is taken, whatever its subject is written in', async (t) => {
+  const { gateway } = await scene(t);
+  const subjects = ['x', '"', '\u00e9', '\u6f22', '\u0001', '\ud800'];
+  for (const character of subjects) {
+    const bytes = Buffer.byteLength(JSON.stringify(character)) - 2;
+    const longest = `repo:${character.repeat(Math.floor((1_024 - 'repo:""'.length) / bytes))}`;
+    const tokenFor = (sub: string) => sign(given, claimsAt(gateway.clock.now(), ISSUER, { sub }));
+    const token = await accessToken(gateway, await tokenFor(longest));
+    assert.equal((await ask(gateway, token)).status, 200, JSON.stringify(character));
+    const longer = await exchange(gateway, await tokenFor(longest + character));
+    assert.equal(longer.status, 400);
+    assert.match(longer.body.error_description, /no usable claim sub/);
+  }
+});
+
 test('what happens to the key happens to its tokens at once, in every process', async (t) => {
   const { gateway, control } = await scene(t);
   const { gateway: other } = await scene(t, { target: gateway.target });

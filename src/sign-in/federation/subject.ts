@@ -17,7 +17,8 @@ export interface Subject {
 export const MAX_SUBJECT_TOKEN_LENGTH = 16 * 1024;
 /** What clocks differ by. It moves no end: a token that has expired is expired. */
 const LEEWAY_SECONDS = 30;
-const MAX_NAME_LENGTH = 1_024;
+/** Bytes in JSON, as it goes into the access token, which must stay one that is taken. */
+const MAX_NAME_BYTES = 1_024;
 /** Three parts in base64url: header, payload, and a signature, which none does not have. */
 const JWT = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
 
@@ -38,7 +39,7 @@ export async function verifySubject(
   if (iat !== undefined && !(iat <= nowMs / 1000 + LEEWAY_SECONDS)) throw wrong('was issued in the future (iat)');
   // Larger ones are past what a date holds.
   if (exp === undefined || !(exp * 1000 > nowMs)) throw wrong('has expired (exp)');
-  if (typeof sub !== 'string' || sub === '' || sub.length > MAX_NAME_LENGTH) throw wrong('has no usable claim sub');
+  if (typeof sub !== 'string' || sub === '' || bytesOf(sub) > MAX_NAME_BYTES) throw wrong('has no usable claim sub');
   const unmet = unmetRule({ ...others, sub }, policy.claims);
   if (unmet !== undefined) throw wrong(`does not have the claim ${unmet.name} as the policy asks for it`);
   return { name: sub, expiresAt: exp * 1000 };
@@ -59,6 +60,10 @@ async function verified(token: string, policy: FederationPolicy, issuers: Issuer
     if (error instanceof GatewayError || !(error instanceof errors.JOSEError)) throw error;
     throw wrong(problemOf(error), error);
   }
+}
+
+function bytesOf(name: string): number {
+  return Buffer.byteLength(JSON.stringify(name));
 }
 
 function problemOf(error: errors.JOSEError): string {
