@@ -46,7 +46,6 @@ export class Exchanges {
     const { policyId, subjectToken } = readForm(form);
     const policy = policies().find(({ id }) => id === policyId);
     if (policy === undefined) throw refusal('invalid_grant', 'federation_policy_id is not known');
-    admit(this.#policies.take(policy.id, clock.monotonic()));
     const told = { policy: policy.id, request_id: requestId, client: from };
     try {
       return await this.#issue(policy, subjectToken, told);
@@ -59,6 +58,8 @@ export class Exchanges {
   async #issue(policy: FederationPolicy, subjectToken: string, told: object): Promise<IssuedToken> {
     const { clock, log, issuers, tokens } = this.#parts;
     const subject = await verifySubject(subjectToken, policy, issuers, clock.now());
+    // Not before: strangers, who have no such token, could use up what the workloads of the policy need.
+    admit(this.#policies.take(policy.id, clock.monotonic()));
     const caller = await this.#callerOf(policy);
     const { keyHash, expiresAt } = caller;
     const issued = await tokens.issue({
