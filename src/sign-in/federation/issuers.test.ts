@@ -146,3 +146,21 @@ test('of the keys of an issuer those are used that signatures may be checked wit
   assert.equal(await scene.find('one'), 400);
   assert.equal(await scene.find('two'), 'found');
 });
+
+test('keys that are of no use take no place from those that are', async () => {
+  const scene = new Scene();
+  const others = Array.from({ length: 200 }, (_, count) => ({ ...point, kid: `other-${count}`, use: 'enc' }));
+  scene.keySet = { keys: [...others, { ...point, kid: 'one' }] };
+  assert.equal(await scene.find('one'), 'found');
+});
+
+test('a kid of several keys is refused, and told as that', async () => {
+  const scene = new Scene();
+  scene.kids = ['one', 'one'];
+  const policy = { issuer: URL, keys: null } as FederationPolicy;
+  await assert.rejects(
+    scene.issuers.keyFor(policy, { alg: 'ES256', kid: 'one' }),
+    /names a kid that is not of one key/,
+  );
+  await assert.rejects(scene.issuers.keyFor(policy, { alg: 'ES256' }), /names no kid/);
+});

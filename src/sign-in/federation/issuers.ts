@@ -166,9 +166,9 @@ class FetchedKeys {
 function usableKeys({ keys }: Record<string, unknown>): IssuerKey[] {
   if (!Array.isArray(keys)) throw new Error('its keys are no JWK Set');
   const usable = keys
-    .slice(0, MOST_KEYS)
     .map(readIssuerKey)
-    .filter((key) => typeof key !== 'string');
+    .filter((key) => typeof key !== 'string')
+    .slice(0, MOST_KEYS);
   if (usable.length === 0) throw new Error('none of its keys is of use');
   return usable;
 }
@@ -186,7 +186,8 @@ async function selected(select: Select, header: JWTHeaderParameters): Promise<Cr
   } catch (error) {
     if (error instanceof errors.JWKSNoMatchingKey) return undefined;
     if (error instanceof errors.JWKSMultipleMatchingKeys) {
-      throw refusal('invalid_grant', 'subject_token names no kid, and several keys of the issuer could have signed it');
+      const named = header.kid === undefined ? 'names no kid' : 'names a kid that is not of one key alone';
+      throw refusal('invalid_grant', `subject_token ${named}, and several keys of the issuer could have signed it`);
     }
     throw refusal('invalid_grant', 'subject_token is signed with a key of the issuer that is of no use', error);
   }
