@@ -10,7 +10,7 @@ import { type Author, gatewayAuthor, recordChange } from '../../audit/index.ts';
 import type { Clock } from '../../base/clock.ts';
 import { MAX_LIFETIME_MS } from '../../base/config.ts';
 import type { Log } from '../../base/log.ts';
-import { type SealedRows, type Sealing, SealingError } from '../../sealing/index.ts';
+import { type Sealing, SealingError, sealedColumn } from '../../sealing/index.ts';
 import { changeEverywhere } from '../../storage/change-everywhere.ts';
 import type { Changes, Database, Queryable } from '../../storage/database.ts';
 import { unavailable } from '../../storage/unavailable.ts';
@@ -47,13 +47,7 @@ const SEALED_COLUMN = 'sealed';
 const TOPIC = 'sign-in.signing-keys';
 
 /** The rows that a newer key is to seal. What they say does not change, so nobody is told. */
-export const sealedSigningKeys: SealedRows = {
-  purpose: PURPOSE,
-  column: SEALED_COLUMN,
-  outdated: store.holdSealedOtherwise,
-  replace: store.replaceRecord,
-  countOutdated: store.countSealedOtherwise,
-};
+export const sealedSigningKeys = sealedColumn({ purpose: PURPOSE, table: 'federation_keys', column: SEALED_COLUMN });
 
 interface Known {
   /** Those that can be opened, the present one first. */

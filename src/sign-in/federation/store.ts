@@ -37,28 +37,3 @@ export async function retireSigningKey(tx: Queryable, retiredAt: Date): Promise<
 export async function deleteRetiredBefore(tx: Queryable, moment: Date): Promise<void> {
   await tx.query('delete from federation_keys where retired_at <= $1', [moment]);
 }
-
-const SEALED_OTHERWISE = 'substring(sealed from 1 for length($1::bytea)) <> $1::bytea';
-
-/** `SealedRows.outdated` */
-export async function holdSealedOtherwise(
-  tx: Queryable,
-  header: Buffer,
-  after: string | null,
-  limit: number,
-): Promise<{ id: string; sealed: Buffer }[]> {
-  return tx.query(
-    `select id, sealed from federation_keys where ${SEALED_OTHERWISE} and ($2::text is null or id > $2)
-      order by id limit $3 for no key update skip locked`,
-    [header, after, limit],
-  );
-}
-
-export async function countSealedOtherwise(db: Queryable, header: Buffer): Promise<number> {
-  const sql = `select count(*)::int as total from federation_keys where ${SEALED_OTHERWISE}`;
-  return (await db.query<{ total: number }>(sql, [header]))[0]!.total;
-}
-
-export async function replaceRecord(tx: Queryable, id: string, sealed: Buffer): Promise<void> {
-  await tx.query('update federation_keys set sealed = $2 where id = $1', [id, sealed]);
-}
