@@ -135,13 +135,19 @@ test('a change replaces lists, null clears, and what is not named stays', async 
     description: 'first',
     allowed_models: ['test/a'],
     allowed_data_regions: ['europe', 'europe'],
-    content_filter_builtins: [{ slug: 'email', action: 'redact', label: 'mine' }],
+    content_filter_builtins: [
+      { slug: 'email', action: 'redact', label: 'mine' },
+      { slug: 'ssn', action: 'redact' },
+    ],
     content_filters: [{ pattern: 'secret', action: 'block' }],
     limit_usd: 5,
     reset_interval: 'weekly',
     include_byok_in_budgets: true,
   });
-  assert.deepEqual(before.content_filter_builtins, [{ slug: 'email', action: 'redact', label: '[EMAIL]' }]);
+  assert.deepEqual(before.content_filter_builtins, [
+    { slug: 'email', action: 'redact', label: 'mine' },
+    { slug: 'ssn', action: 'redact', label: '[SSN]' },
+  ]);
   assert.deepEqual(before.content_filters, [{ pattern: 'secret', action: 'block', label: null }]);
   assert.deepEqual(before.allowed_data_regions, ['europe']);
   const path = `/guardrails/${before.id}`;

@@ -98,26 +98,29 @@ function names(path: string, list: readonly string[] | null | undefined): string
 function builtins({ content_filter_builtins: list }: GuardrailBody): BuiltinFilter[] | null | undefined {
   if (list === undefined || list === null) return list;
   const seen = new Set<string>();
-  const filters = list.map(({ slug, action, scan_scope: scanScope, apply_to: appliesTo }, index): BuiltinFilter => {
-    const path = `content_filter_builtins[${index}]`;
-    if (NEEDS_LANGUAGE_MODEL.has(slug)) {
-      throw invalidField(`${path}.slug`, `"${slug}" is not built: no pattern finds it reliably`);
-    }
-    if (!Object.hasOwn(BUILTINS, slug)) {
-      throw invalidField(`${path}.slug`, `must be one of ${Object.keys(BUILTINS).join(', ')}`);
-    }
-    if (scanScope !== undefined && slug !== 'regex-prompt-injection') {
-      throw invalidField(`${path}.scan_scope`, 'is a setting of regex-prompt-injection only');
-    }
-    if (seen.has(slug)) throw invalidField(`${path}.slug`, `"${slug}" stands twice`);
-    seen.add(slug);
-    return {
-      slug,
-      action,
-      ...(slug === 'regex-prompt-injection' && { scanScope: scanScope ?? 'all_messages' }),
-      ...(appliesTo && { appliesTo: [...new Set(appliesTo)] }),
-    };
-  });
+  const filters = list.map(
+    ({ slug, action, label, scan_scope: scanScope, apply_to: appliesTo }, index): BuiltinFilter => {
+      const path = `content_filter_builtins[${index}]`;
+      if (NEEDS_LANGUAGE_MODEL.has(slug)) {
+        throw invalidField(`${path}.slug`, `"${slug}" is not built: no pattern finds it reliably`);
+      }
+      if (!Object.hasOwn(BUILTINS, slug)) {
+        throw invalidField(`${path}.slug`, `must be one of ${Object.keys(BUILTINS).join(', ')}`);
+      }
+      if (scanScope !== undefined && slug !== 'regex-prompt-injection') {
+        throw invalidField(`${path}.scan_scope`, 'is a setting of regex-prompt-injection only');
+      }
+      if (seen.has(slug)) throw invalidField(`${path}.slug`, `"${slug}" stands twice`);
+      seen.add(slug);
+      return {
+        slug,
+        action,
+        ...(typeof label === 'string' && { label: storable(`${path}.label`, label) }),
+        ...(slug === 'regex-prompt-injection' && { scanScope: scanScope ?? 'all_messages' }),
+        ...(appliesTo && { appliesTo: [...new Set(appliesTo)] }),
+      };
+    },
+  );
   return filters.length === 0 ? null : filters;
 }
 
@@ -151,10 +154,10 @@ export function guardrailReply(guardrail: StoredGuardrail): GuardrailReply {
     ignored_models: list(rules.ignoredModels),
     ignored_providers: list(rules.ignoredProviders),
     content_filter_builtins:
-      rules.builtins?.map(({ slug, action, scanScope, appliesTo }) => ({
+      rules.builtins?.map(({ slug, action, label, scanScope, appliesTo }) => ({
         slug,
         action,
-        label: BUILTINS[slug as BuiltinSlug].label,
+        label: label ?? BUILTINS[slug as BuiltinSlug].label,
         ...(scanScope !== undefined && { scan_scope: scanScope }),
         ...(appliesTo && { apply_to: [...appliesTo] }),
       })) ?? null,

@@ -29,7 +29,11 @@ const BuiltinInputSchema = Type.Object(
   {
     slug: Type.String({ minLength: 1, maxLength: 100 }),
     action: ActionSchema,
-    label: Type.Optional(Type.String({ maxLength: 100, description: 'Not read: each built-in filter has its own' })),
+    label: Type.Optional(
+      nullable(
+        Type.String({ maxLength: 100, description: 'Stands in place of what is redacted; when not given, its own' }),
+      ),
+    ),
     scan_scope: Type.Optional(ScopeSchema),
     apply_to: Type.Optional(nullable(ApplyToSchema)),
   },

@@ -9,6 +9,8 @@ export type FilterDirection = 'request' | 'response';
 export interface BuiltinFilter {
   slug: string;
   action: FilterAction;
+  /** What `redact` writes in place of a match; absent: the filter's own. */
+  label?: string;
   /** Of prompt injection: only what users wrote, or everything. */
   scanScope?: 'user_only' | 'all_messages';
   /** Absent: requests. */

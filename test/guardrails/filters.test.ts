@@ -52,6 +52,17 @@ test('redact puts the label in place of every match and leaves every other byte 
   assert.match(request.body.toString(), /"unknown" : 9007199254740993,/);
 });
 
+test('a built-in filter writes the label that it was given in place of its own, in answers too', async () => {
+  const both = { apply_to: ['request', 'response'] };
+  const key = await guarded(builtin('email', 'redact', { label: '<"who">', ...both }));
+  const sent = sentTo(gateway, 'chat');
+  gateway.upstream.script('chat', chatWhole('ask b@example.org'));
+  const { body } = await key.post('/chat/completions', ask('mail ann@example.org'));
+  gateway.upstream.script('chat', chatWhole('fine'));
+  assert.equal(sent()[0].messages[0].content, 'mail <"who">');
+  assert.equal(body.choices[0].message.content, 'ask <"who">');
+});
+
 test('flag and redact are noted in the row and in the metadata, without what was found', async () => {
   const key = await guarded({ ...builtin('email', 'flag'), ...pattern('zebra', 'redact') });
   const sent = sentTo(gateway, 'chat');

@@ -340,9 +340,9 @@ export function combinedFilters(guardrails: readonly FiltersOf[], direction: Fil
     if (present === undefined || STRICTNESS[filter.action] > STRICTNESS[present.action]) byName.set(id, filter);
   };
   for (const { guardrailId, way, rules } of guardrails) {
-    for (const { slug, action, scanScope, appliesTo } of rules.builtins ?? []) {
+    for (const { slug, action, label: given, scanScope, appliesTo } of rules.builtins ?? []) {
       if (!(appliesTo ?? ONLY_REQUESTS).includes(direction)) continue;
-      const { label } = BUILTINS[slug as BuiltinSlug];
+      const label = given ?? BUILTINS[slug as BuiltinSlug].label;
       const userOnly = direction === 'request' && scanScope === 'user_only';
       offer({ kind: 'builtin', name: slug, action, label, userOnly, guardrailId, way });
     }
