@@ -30,7 +30,7 @@ export function newKeySettings(body: CreateKeyBody, nowMs: number): NewKeySettin
   const { external } = body;
   return {
     name: shownName(body.name),
-    limitNano: body.limit == null ? null : limitFromUsd('limit', body.limit),
+    limitNano: body.limit == null ? null : keyLimit(body.limit),
     limitReset: body.limit_reset ?? null,
     includeByokInLimit: body.include_byok_in_limit ?? false,
     rateLimits: readRateLimits(body.rate_limits ?? null),
@@ -46,12 +46,16 @@ export function changedTerms(key: StoredKey, body: UpdateKeyBody): KeyTerms {
   return {
     name: body.name === undefined ? caller.name : shownName(body.name),
     disabled: body.disabled ?? key.disabled,
-    limitNano:
-      body.limit === undefined ? caller.limitNano : body.limit === null ? null : limitFromUsd('limit', body.limit),
+    limitNano: body.limit === undefined ? caller.limitNano : body.limit === null ? null : keyLimit(body.limit),
     limitReset: body.limit_reset === undefined ? caller.limitReset : body.limit_reset,
     includeByokInLimit: body.include_byok_in_limit ?? caller.includeByokInLimit,
     rateLimits: body.rate_limits === undefined ? caller.rateLimits : readRateLimits(body.rate_limits),
   };
+}
+
+/** 0 lets a key have what costs nothing. */
+function keyLimit(usd: number): Nano {
+  return usd === 0 ? 0n : limitFromUsd('limit', usd);
 }
 
 /** What a limit leaves in its present window, in nano-dollars and never below zero; null when there is no limit. */

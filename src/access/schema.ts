@@ -7,7 +7,9 @@ export { DeletedEnvelope } from '../http/contract.ts';
 
 const LimitResetSchema = nullable(Type.Union([Type.Literal('daily'), Type.Literal('weekly'), Type.Literal('monthly')]));
 const NameSchema = Type.String({ minLength: 1, maxLength: 200 });
-const LimitSchema = nullable(Type.Number({ exclusiveMinimum: 0, description: 'US dollars; null for no limit' }));
+const LimitSchema = nullable(
+  Type.Number({ minimum: 0, description: 'US dollars; 0 for what costs nothing, null for no limit' }),
+);
 const ExternalSchema = Type.Object(
   {
     user: Type.String({ minLength: 1, maxLength: 256, description: "The partner's name of the end user" }),

@@ -9,7 +9,7 @@ const FREE = { pricing: { prompt: '0', completion: '0' } };
 const MESSAGES = [{ role: 'user', content: 'x' }];
 
 /** `free` and `paid` offer `test/both`; each has a model of its own too. The key has nothing left to spend. */
-async function spentOut(t: TestContext, yaml: Record<string, unknown> = {}) {
+async function spentOut(t: TestContext, yaml: Record<string, unknown> = {}, limit = 0.000001) {
   const own = (id: string, more: object = {}) => ({ id, upstream_id: id, max_completion_tokens: 8_000, ...more });
   const paid = { pricing: { prompt: '0.000003', completion: '0.000015' } };
   const gateway = await startGateway(t, {
@@ -22,7 +22,7 @@ async function spentOut(t: TestContext, yaml: Record<string, unknown> = {}) {
   const created = await fetch(`${gateway.api}/keys`, {
     method: 'POST',
     headers: { authorization: `Bearer ${MANAGEMENT_KEY}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ name: 'spent', limit: 0.000001 }),
+    body: JSON.stringify({ name: 'spent', limit }),
   });
   const { key } = (await created.json()) as { key: string };
   const ask = (body: object) =>
@@ -66,6 +66,16 @@ test('57 and its kind | a silent free stream is not raced by an endpoint that no
   assert.equal(paidCalls(gateway), 0);
   gateway.upstream.open('go');
   assert.match(await (await pending).text(), /free/);
+});
+
+test('a limit of 0 is a limit: what is free is answered, what costs something is 402', async (t) => {
+  const { gateway, ask } = await spentOut(t, {}, 0);
+  gateway.upstream.script('free', { ...chatWhole('free'), repeat: true });
+  gateway.upstream.script('paid', chatWhole('paid'));
+  assert.equal((await ask({ model: 'test/paid' })).status, 402);
+  assert.equal((await ask({ model: 'test/both' })).status, 200);
+  assert.equal((await ask({ model: 'test/free' })).status, 200);
+  assert.equal(paidCalls(gateway), 0);
 });
 
 /** Two services offer `test/both` for 12 cents at most; the key's limit is lower, and so is its workspace's budget. */

@@ -5,6 +5,7 @@ import { apiKeys } from './0011-api-keys.ts';
 import { workspacesEnd } from './0012-workspaces-end.ts';
 import { keyRateLimits } from './0013-key-rate-limits.ts';
 import { keyAliases } from './0014-key-aliases.ts';
+import { keyLimitOfNothing } from './0015-key-limit-of-nothing.ts';
 
 export const accessMigrations: readonly Migration[] = [
   organizations,
@@ -12,4 +13,5 @@ export const accessMigrations: readonly Migration[] = [
   workspacesEnd,
   keyRateLimits,
   keyAliases,
+  keyLimitOfNothing,
 ];
