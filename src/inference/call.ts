@@ -36,8 +36,8 @@ export class Call implements AttemptOwner, Interruptible {
   readonly #dispatcher: Dispatcher;
   readonly #failed: FailedAttempt[] = [];
   readonly #responses: ProviderResponse[] = [];
-  /** Resolves `run`. */
-  #done: () => void = () => {};
+  /** With why the client could not be told of the end, which is a bug of ours. */
+  readonly #finished = Promise.withResolvers<unknown>();
   readonly #race: Race;
   #generation: OpenGeneration | undefined;
   #opened = false;
@@ -69,14 +69,11 @@ export class Call implements AttemptOwner, Interruptible {
     });
   }
 
-  /** Resolves once the client has its answer (or is gone) and the row is entered. Rejects when no attempt was dispatched. */
+  /** Resolves once the client has its answer (or is gone) and the row is entered. Rejects when it was not told the end. */
   async run(): Promise<void> {
     const { sink, asked } = this.#request;
     sink.onClose(() => this.#abandoned());
     sink.onDrain(() => this.#current?.attempt.resume());
-    const finished = new Promise<void>((resolve) => {
-      this.#done = resolve;
-    });
     if (asked.stream) {
       const { clock, limits } = this.#parts;
       this.#keepAlive = clock.timer(limits.keepAliveCommentMs, () => this.#silence());
@@ -95,7 +92,8 @@ export class Call implements AttemptOwner, Interruptible {
       }
       this.#giveUp(asGatewayError(error));
     }
-    return finished;
+    const untold = await this.#finished.promise;
+    if (untold !== undefined) throw untold;
   }
 
   async #next(): Promise<void> {
@@ -231,9 +229,10 @@ export class Call implements AttemptOwner, Interruptible {
   /** A failure behind something visible: one error event, nothing replayed, nothing behind it. */
   #breakOff(attempt: Attempt, error: GatewayError): void {
     const metered = this.#meterBroken(attempt);
-    const text = attempt.take() + attempt.writer!.failure(error, this.#closing(metered));
     const status = this.#opened ? 200 : error.status;
-    this.#settle({ status, error, cancelled: false, metered }, attempt, () => this.#writeEnd(text));
+    this.#settle({ status, error, cancelled: false, metered }, attempt, () =>
+      this.#writeEnd(attempt.take() + attempt.writer!.failure(error, this.#closing(metered))),
+    );
   }
 
   /** Nobody answered. Before the head is out it is a plain error answer, behind it an error event. */
@@ -328,17 +327,19 @@ export class Call implements AttemptOwner, Interruptible {
     settleTokens(this.#request, row);
     this.#request.sink.entered?.(row);
     this.#generation!.settle(row, () => {
+      let untold: unknown;
       try {
         tell();
-      } finally {
-        this.#release();
+      } catch (cause) {
+        untold = cause;
       }
+      this.#release(untold);
     });
   }
 
   /** The request is over: whoever waits for it and whoever listens hears of it. */
-  #release(): void {
-    this.#done();
+  #release(untold?: unknown): void {
+    this.#finished.resolve(untold);
     const { listeners } = this.#request;
     if (listeners !== undefined && this.#ended !== undefined) tellEnded(listeners, this.#ended, this.#parts.log);
   }

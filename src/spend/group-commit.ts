@@ -19,9 +19,12 @@ interface WaitingIntent {
   reject: (error: unknown) => void;
 }
 
+/** Told where a row stands; without a segment where it could not be written. */
+export type Written = (segment: Segment | undefined, offset: number) => void;
+
 interface WaitingRow {
   line: string;
-  written: (segment: Segment | undefined) => void;
+  written: Written;
 }
 
 export class GroupCommit {
@@ -51,16 +54,13 @@ export class GroupCommit {
     });
   }
 
-  /**
-   * A settled record. `written` is called at the end of the turn, when it is in the kernel's page cache; without a segment
-   * where it cannot be written.
-   */
-  settled(json: string, written: (segment: Segment | undefined) => void): void {
+  /** A settled record. `written` is called at the end of the turn, when it is in the kernel's page cache, or cannot be. */
+  settled(json: string, written: Written): void {
     this.#rows.push({ line: frame('S', json), written });
     this.#arm();
   }
 
-  /** Ends the turn now. */
+  /** Ends the turn now. Not for what ends requests: one whose intent is written goes on, whatever has become of it since. */
   commit(): void {
     this.#armed = false;
     const rows = this.#rows;
@@ -68,7 +68,11 @@ export class GroupCommit {
     this.#rows = [];
     const { segment, refusal } = this.#write(rows, intents);
     // Answers first: their clients have waited for longer.
-    for (const row of rows) this.#tell(row, segment);
+    let offset = this.#journal.lastStart;
+    for (const row of rows) {
+      this.#tell(row, segment, offset);
+      offset += Buffer.byteLength(row.line);
+    }
     for (const intent of intents) {
       if (refusal === undefined) intent.resolve(segment);
       else intent.reject(refusal);
@@ -101,9 +105,9 @@ export class GroupCommit {
     }
   }
 
-  #tell(row: WaitingRow, segment: Segment | undefined): void {
+  #tell(row: WaitingRow, segment: Segment | undefined, offset: number): void {
     try {
-      row.written(segment);
+      row.written(segment, offset);
     } catch (cause) {
       // One answer that cannot be sent must not keep the others.
       this.#log.error('what follows a settled record failed', { cause });

@@ -8,6 +8,7 @@ import { type TestContext, test } from 'node:test';
 import { systemClock } from '../base/clock.ts';
 import { TestClock, until } from '../testing/clock.ts';
 import { Journal, type JournalFiles, type JournalOptions } from './journal.ts';
+import { frame } from './record.ts';
 import { type ScannedRecord, scanSegment } from './scan.ts';
 
 function folder(t: TestContext): string {
@@ -185,6 +186,20 @@ test('on a full disk nothing new is accepted, what runs is still entered, and it
   journal.append('I', '["again"]');
   assert.deepEqual(texts(await records(directory)), [...written, '["again"]']);
   assert.deepEqual(health, [false, true]);
+  await journal.close(true);
+});
+
+test('of records that are written together and do not all fit, none is left for a replay', async (t) => {
+  const directory = folder(t);
+  const clock = new TestClock();
+  const disk = new SmallDisk(8_100);
+  const journal = journalIn(directory, { clock, files: disk });
+  const lines = ['["a"]', '["b"]', '["c"]', '["d"]'].map((json) => frame('I', json));
+  disk.room = lines[0]!.length * 3;
+  assert.throws(() => journal.appendLines(lines.join(''), lines.length), { status: 503 });
+  assert.deepEqual(await records(directory), []);
+  assert.ok(journal.appendLinesAnyway(lines.slice(0, 2).join(''), 2));
+  assert.deepEqual(texts(await records(directory)), ['["a"]', '["b"]']);
   await journal.close(true);
 });
 

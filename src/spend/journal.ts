@@ -203,9 +203,13 @@ export class Journal {
     }
     if (this.#current.end > 0 && this.#current.end + length > this.#segmentBytes) this.#rotate();
     const segment = this.#current;
-    // A short or failed write leaves a torn record behind `end`; the next write begins at `end` and covers it.
-    for (let done = 0; done < length; ) {
-      done += this.#files.writeSync(segment.descriptor, bytes, done, length - done, segment.end + done);
+    try {
+      for (let done = 0; done < length; ) {
+        done += this.#files.writeSync(segment.descriptor, bytes, done, length - done, segment.end + done);
+      }
+    } catch (cause) {
+      this.#cutOff(segment);
+      throw cause;
     }
     this.lastStart = segment.end;
     segment.end += length;
@@ -214,6 +218,15 @@ export class Journal {
     this.#unsynced.add(segment);
     this.wake();
     return segment;
+  }
+
+  /** Of several records in one write the first ones may be whole: a replay would take an intent that was refused for one. */
+  #cutOff({ descriptor, end }: Segment): void {
+    try {
+      this.#files.ftruncateSync(descriptor, end);
+    } catch {
+      // What is torn is no record, and the next write begins at `end` and covers it.
+    }
   }
 
   #rotate(): void {

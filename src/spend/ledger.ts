@@ -94,15 +94,16 @@ export class Ledger {
 
   /** @param written called once the row is journalled, at the end of this turn of the event loop at the latest */
   settle(entry: Entry, written: () => void): void {
-    if (this.#spilled !== undefined || this.#queue.length >= this.#parts.limits.memoryRows) {
-      this.#spill(entry);
-      written();
-      return;
-    }
-    this.#parts.commits.settled(encodeSettled(entry), (segment) => {
-      this.#keep(entry, segment);
+    this.#parts.commits.settled(encodeSettled(entry), (segment, offset) => {
+      if (segment !== undefined && this.#full) this.#spill({ segment: segment.number, offset });
+      else this.#keep(entry, segment);
       written();
     });
+  }
+
+  /** What is read back from the journal stands behind all that memory holds, so nothing is kept until that is done. */
+  get #full(): boolean {
+    return this.#spilled !== undefined || this.#queue.length >= this.#parts.limits.memoryRows;
   }
 
   #keep({ id, row, taken }: Entry, segment: Segment | undefined): void {
@@ -112,13 +113,8 @@ export class Ledger {
     else if (this.#timer === undefined) this.#schedule(limits.flushMs);
   }
 
-  /** From here on rows are read back from the journal, so this one must stand behind all that memory holds. */
-  #spill(entry: Entry): void {
-    const { commits, journal } = this.#parts;
-    commits.commit();
-    const segment = journal.appendAnyway('S', encodeSettled(entry));
-    if (segment === undefined) this.#keep(entry, undefined);
-    else this.#spilled ??= { segment: segment.number, offset: journal.lastStart };
+  #spill(place: Place): void {
+    this.#spilled ??= place;
     if (this.#timer === undefined) this.#schedule(this.#parts.limits.flushMs);
   }
 

@@ -22,6 +22,7 @@ import type { Charge } from './budget.ts';
 import { createSpend, type Reservation, type Spend, type SpendOptions, spendMigrations } from './index.ts';
 import { enterBatch } from './ledger.ts';
 import { encodeRow } from './record.ts';
+import { replayJournal } from './replay.ts';
 
 const FREE: Charge = { creditNano: 0n, byokNano: 0n };
 
@@ -121,6 +122,66 @@ test('settling twice is a bug that throws, and enters one row', async (t) => {
   assert.throws(() => open.settle(sampleGeneration(accepted)), /twice/);
   await spend.flush();
   assert.deepEqual(await database.query('SELECT count(*)::int AS rows FROM generations'), [{ rows: 1 }]);
+});
+
+test('rows beyond what memory holds end no turn early, and all of them are entered', async (t) => {
+  const ends: (() => void)[] = [];
+  const { spend, database } = await start(t, { endOfTurn: (run) => ends.push(run), ledger: { memoryRows: 2 } });
+  const endTurn = () => {
+    for (const run of ends.splice(0)) run();
+  };
+  const turn = async (count: number) => {
+    const all = Array.from({ length: count }, () => sampleAccepted(generationId(NOON)));
+    const begun = all.map((accepted) => begin(spend, accepted, unlimited(spend)));
+    endTurn();
+    const told: string[] = [];
+    for (const [at, open] of (await Promise.all(begun)).entries()) {
+      open.settle(sampleGeneration(all[at]!), () => told.push(all[at]!.id));
+    }
+    let begunEarly = false;
+    const late = sampleAccepted(generationId(NOON));
+    const next = begin(spend, late, unlimited(spend)).then((open) => {
+      begunEarly = told.length === 0;
+      open.settle(sampleGeneration(late));
+    });
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.deepEqual([told, begunEarly], [[], false]);
+    endTurn();
+    await next;
+    assert.deepEqual(
+      told,
+      all.map(({ id }) => id),
+    );
+    endTurn();
+  };
+  await turn(5);
+  await turn(3);
+  await spend.flush();
+  await turn(1);
+  await spend.flush();
+  const [found] = await database.query('SELECT count(*)::int AS rows, sum(cost_nano)::bigint AS cost FROM generations');
+  // Twelve rows of 1,500 nano-dollars.
+  assert.deepEqual(found, { rows: 12, cost: 18_000n });
+  assert.deepEqual(spend.backlog.rows, 0);
+});
+
+test('what is settled while a process closes is in its journal, though its turn does not end any more', async (t) => {
+  const ends: (() => void)[] = [];
+  const { spend, dataDir, database } = await start(t, { endOfTurn: (run) => ends.push(run) });
+  const accepted = [sampleAccepted(generationId(NOON)), sampleAccepted(generationId(NOON))];
+  const begun = accepted.map((one) => begin(spend, one, unlimited(spend)));
+  for (const run of ends.splice(0)) run();
+  const [first, second] = await Promise.all(begun);
+  first!.settle(sampleGeneration(accepted[0]!));
+  const closing = spend.close();
+  // The transaction that takes the first row takes several turns.
+  await new Promise((resolve) => setImmediate(resolve));
+  second!.settle(sampleGeneration(accepted[1]!));
+  await closing;
+  const [processId] = readdirSync(join(dataDir, 'journal'));
+  assert.equal(spend.backlog.open, 0);
+  const counts = await replayJournal(join(dataDir, 'journal', processId!), processId!, database, silentLog);
+  assert.deepEqual(counts, { settled: 2, estimated: 0, unconfirmed: 0, damaged: 0 });
 });
 
 test('closing leaves no journal and no lease behind', async (t) => {

@@ -72,13 +72,25 @@ export async function playThrough(asked: PipelineRequest, played: Played): Promi
   const kind = kindOf(asked.kind, asked.spoken);
   const rows: Generation[] = [];
   const bodies: string[] = [];
-  const parts = partsFor({ ...kind, transport: transportOf(played, bodies) }, rows);
+  const parts = partsFor({ ...kind, transport: transportOf(played, bodies) }, spendInto(rows));
   const sink = new MemorySink();
   await serve(requestOf(asked, sink), parts);
   const [row, ...others] = rows;
   if (row === undefined || others.length > 0) throw new Error(`${rows.length} rows were entered for one request`);
   const { status, headers, text, streamed, ended } = sink;
   return { status, headers, text, streamed, ended, row, sent: bodies.join('') };
+}
+
+/** A chat pipeline whose upstream and whose spend are the test's, and what a client asks of it. */
+export function chatPipeline(transport: Transport, spend: Spend) {
+  const kind = kindOf('chat', 'chat');
+  return {
+    parts: partsFor({ ...kind, transport }, spend),
+    request: (id: string, stream: boolean, sink: Sink): InferenceRequest => ({
+      ...requestOf({ served: 'chat', kind: 'chat', spoken: 'chat', stream }, sink),
+      id,
+    }),
+  };
 }
 
 /** The provider's own kind where there is one that speaks the form, so that its quirks are known; else the bare form. */
@@ -116,15 +128,23 @@ function transportOf({ status = 200, headers = {}, pieces, ending = 'close' }: P
   }
 }
 
-class MemorySink implements Sink {
+/** A client that reads everything, until it leaves. */
+export class MemorySink implements Sink {
   status = 0;
   headers: Record<string, string> = {};
   text = '';
   streamed = false;
   ended = false;
-  readonly closed = false;
+  closed = false;
+  #left: () => void = () => {};
+
+  leave(): void {
+    this.closed = true;
+    this.#left();
+  }
 
   reply(status: number, headers: Record<string, string>, body: string): void {
+    if (this.closed) return;
     if (this.status !== 0) throw new Error('a second answer');
     Object.assign(this, { status, headers, text: body, ended: true });
   }
@@ -146,10 +166,13 @@ class MemorySink implements Sink {
   }
 
   onDrain(): void {}
-  onClose(): void {}
+
+  onClose(run: () => void): void {
+    this.#left = run;
+  }
 }
 
-function partsFor(kind: ProviderKind, rows: Generation[]): InferenceParts {
+function partsFor(kind: ProviderKind, spend: Spend): InferenceParts {
   const clock = new TestClock();
   const health = new Health(clock);
   const endpoint = endpointOf(kind);
@@ -158,7 +181,7 @@ function partsFor(kind: ProviderKind, rows: Generation[]): InferenceParts {
   } as unknown as Catalog;
   return {
     catalog: () => catalog,
-    spend: spendInto(rows),
+    spend,
     statistics: { record() {}, of: () => NO_FIGURES, async exchange() {}, async close() {} },
     health,
     concurrency: new Concurrency(),

@@ -33,7 +33,8 @@ export class Replay implements Interruptible {
   #text = '';
   #at = 0;
   #over = false;
-  #done: () => void = () => {};
+  /** With why the client could not be told of the end, which is a bug of ours. */
+  readonly #finished = Promise.withResolvers<unknown>();
 
   constructor(request: AcceptedRequest, task: Task, answer: CachedAnswer, parts: InferenceParts) {
     this.#request = request;
@@ -48,9 +49,6 @@ export class Replay implements Interruptible {
   /** Resolves once the client has its answer, or is gone, and the row is entered. Rejects when it cannot be journalled. */
   async run(): Promise<void> {
     const { sink, asked, answerHeaders } = this.#request;
-    const finished = new Promise<void>((resolve) => {
-      this.#done = resolve;
-    });
     sink.onClose(() => this.#abandoned());
     this.#generation = await this.#begin();
     if (this.#generation === undefined) return;
@@ -65,7 +63,8 @@ export class Replay implements Interruptible {
       const body = this.#task.renew!(text, this.#renewal);
       this.#settle(null, false, () => sink.reply(200, headers, body));
     }
-    await finished;
+    const untold = await this.#finished.promise;
+    if (untold !== undefined) throw untold;
   }
 
   /** Costs nothing, but there is one row for every accepted request. Undefined when nobody waits for the answer any more. */
@@ -127,8 +126,8 @@ export class Replay implements Interruptible {
     sink.end();
   }
 
-  #finish(): void {
-    this.#done();
+  #finish(untold?: unknown): void {
+    this.#finished.resolve(untold);
     const { listeners, logged, asked } = this.#request;
     if (listeners === undefined || this.#ended === undefined) return;
     // What it said is read from what was kept, which is only asked for where contents are logged.
@@ -146,8 +145,13 @@ export class Replay implements Interruptible {
     settleTokens(this.#request, row);
     this.#request.sink.entered?.(row);
     this.#generation!.settle(row, () => {
-      tell();
-      this.#finish();
+      let untold: unknown;
+      try {
+        tell();
+      } catch (cause) {
+        untold = cause;
+      }
+      this.#finish(untold);
     });
   }
 }

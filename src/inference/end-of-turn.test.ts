@@ -1,0 +1,366 @@
+/**
+ * What a request's client, its upstream and a shutdown can do before the end of a turn of the event loop, when the journal
+ * is written (`spend/group-commit.ts`).
+ */
+import assert from 'node:assert/strict';
+import * as nodeFiles from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { generationId } from '../base/ids.ts';
+import type { CachedAnswer, ResponseCache } from '../cache/index.ts';
+import type { WholeBody } from '../formats/single/index.ts';
+import type { UpstreamReceiver } from '../providers/index.ts';
+import { type Generation, spendMigrations } from '../spend/index.ts';
+import { until } from '../testing/clock.ts';
+import { freshDatabase } from '../testing/database.ts';
+import { chatPipeline, MemorySink } from '../testing/pipeline.ts';
+import { SpendProcess } from '../testing/spend-process.ts';
+import { NOON } from '../testing/spend-samples.ts';
+import type { InferenceRequest } from './index.ts';
+import { serve } from './index.ts';
+
+/** What the caller's key may spend for each request that may run at once: one at its bound, not two. */
+const LIMIT_NANO = 70_000_000n;
+const WHOLE = JSON.stringify({
+  id: 'up-1',
+  object: 'chat.completion',
+  created: 1,
+  model: 'm',
+  choices: [{ index: 0, message: { role: 'assistant', content: 'good' }, finish_reason: 'stop' }],
+  usage: { prompt_tokens: 10, completion_tokens: 2, total_tokens: 12 },
+});
+const event = (choice: object) =>
+  `data: ${JSON.stringify({ id: 'up-1', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, finish_reason: null, delta: {}, ...choice }] })}\n\n`;
+const FIRST = event({ delta: { role: 'assistant', content: 'go' } });
+const LAST = `${event({ delta: { content: 'od' } })}${event({ finish_reason: 'stop' })}data: [DONE]\n\n`;
+
+interface Call {
+  receiver: UpstreamReceiver;
+  aborted: boolean;
+}
+
+/** A client with a request, and what listeners hear of its answer. */
+interface Asked {
+  id: string;
+  sink: MemorySink;
+  heard: string;
+  ended: Generation[];
+  over: boolean;
+  done: Promise<void>;
+}
+
+/** Fails at what ends an answer. */
+class Broken extends MemorySink {
+  override reply(status: number, headers: Record<string, string>, body: string): void {
+    if (status === 200) throw new Error('a bug');
+    super.reply(status, headers, body);
+  }
+
+  override write(text: string): boolean {
+    if (text.includes('[DONE]')) throw new Error('a bug');
+    return super.write(text);
+  }
+}
+
+async function setting(t: TestContext, { atOnce = 1, memoryRows = 100 } = {}) {
+  const { database, target } = await freshDatabase(t, { migrations: spendMigrations });
+  const dataDir = mkdtempSync(join(tmpdir(), 'end-of-turn-'));
+  const turn: (() => void)[] = [];
+  const disk = { full: false };
+  const files = {
+    ...nodeFiles,
+    writeSync(descriptor: number, bytes: Uint8Array, offset: number, length: number, position: number): number {
+      if (disk.full) throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
+      return nodeFiles.writeSync(descriptor, bytes, offset, length, position);
+    },
+  };
+  const options = { endOfTurn: (run: () => void) => void turn.push(run), journal: { files }, ledger: { memoryRows } };
+  const process = await SpendProcess.start({ database, target, dataDir, now: () => NOON, options });
+  t.after(async () => {
+    await process.close();
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+  const { spend } = process;
+  let begun = 0;
+  const begin = spend.begin.bind(spend);
+  spend.begin = (...given) => {
+    begun += 1;
+    return begin(...given);
+  };
+  const calls: Call[] = [];
+  const transport = {
+    send(_request: unknown, receiver: UpstreamReceiver) {
+      const call = { receiver, aborted: false };
+      calls.push(call);
+      return {
+        pause() {},
+        resume() {},
+        abort() {
+          call.aborted = true;
+        },
+      };
+    },
+    async close() {},
+  };
+  const { parts, request } = chatPipeline(transport, spend);
+  // A place that is not given back is noticed by the next request.
+  const [endpoint] = parts.catalog().find('test/model')!.endpoints;
+  Object.assign(endpoint!.provider, { maxConcurrency: atOnce });
+
+  /** Resolves when its intent waits for the end of the turn, or it is over. */
+  async function ask(stream = false, sink = new MemorySink()): Promise<Asked> {
+    const before = begun;
+    const asked: Asked = { id: generationId(NOON), sink, heard: '', ended: [], over: false, done: Promise.resolve() };
+    const listener = {
+      wrote(piece: WholeBody) {
+        asked.heard += String(piece);
+      },
+      ended({ row }: { row: Generation }) {
+        asked.ended.push(row);
+      },
+    };
+    const told = request(asked.id, stream, sink);
+    const caller = { ...told.caller, limitNano: LIMIT_NANO * BigInt(atOnce) };
+    const about =
+      parts.cached === undefined ? told.about : { ...told.about, cache: { ttlSeconds: 300, refresh: false } };
+    const listened: InferenceRequest = { ...told, caller, about, listeners: [listener] };
+    asked.done = serve(listened, parts).finally(() => {
+      asked.over = true;
+    });
+    await until(() => begun > before || asked.over, 'an intent waits');
+    return asked;
+  }
+
+  async function endTurn(): Promise<void> {
+    for (const run of turn.splice(0)) run();
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  /** Nothing of earlier requests is held: neither of the budget nor of the provider. */
+  async function servesAnother(): Promise<void> {
+    const before = calls.length;
+    const { sink, done } = await ask();
+    await endTurn();
+    assert.equal(calls.length, before + 1, sink.text);
+    answerWhole(calls.at(-1)!);
+    await endTurn();
+    await done;
+    assert.equal(sink.status, 200);
+  }
+
+  async function rows(): Promise<{ id: string; status: number | null; cancelled: boolean }[]> {
+    await spend.flush();
+    return database.query('SELECT id, status, cancelled FROM generations ORDER BY id');
+  }
+
+  /** From now on every request asks for this answer, which is kept. */
+  function keep(body: string): void {
+    const found: CachedAnswer = {
+      ...{ key: Buffer.alloc(32), sourceId: 'gen-kept', createdAt: NOON, expiresAt: NOON + 300_000 },
+      ...{ model: 'test/model', endpointId: null, providerName: null, finishReason: null, nativeFinishReason: null },
+      body: Buffer.from(body),
+    };
+    const answers = { on: true, find: async () => found } as unknown as ResponseCache;
+    parts.cached = { answers, headerPrefix: 'X-Svc-' };
+  }
+
+  return { parts, calls, disk, keep, ask, endTurn, servesAnother, rows };
+}
+
+function answerWhole({ receiver }: Call): void {
+  receiver.head(200, { 'content-type': 'application/json' });
+  receiver.data(Buffer.from(WHOLE));
+  receiver.end();
+}
+
+function beginStream({ receiver }: Call): void {
+  receiver.head(200, { 'content-type': 'text/event-stream' });
+  receiver.data(Buffer.from(FIRST));
+}
+
+test('a client that leaves before its intent is written is not asked for, has no row, and holds nothing', async (t) => {
+  const { calls, ask, endTurn, servesAnother, rows } = await setting(t);
+  const left = await ask();
+  assert.equal(calls.length, 0, 'nothing is dispatched before the end of the turn');
+  left.sink.leave();
+  await endTurn();
+  await left.done;
+  assert.deepEqual([calls.length, left.sink.status, await rows()], [0, 0, []]);
+  await servesAnother();
+});
+
+test('a shutdown before the intent is written is told once, and nothing is dispatched', async (t) => {
+  const { parts, calls, ask, endTurn, servesAnother, rows } = await setting(t);
+  const asked = await ask();
+  parts.running.interrupt();
+  assert.equal(asked.sink.status, 503);
+  await endTurn();
+  await asked.done;
+  assert.deepEqual([calls.length, await rows()], [0, []]);
+  await servesAnother();
+});
+
+test('an intent that cannot be written is 503, and nothing of it is held', async (t) => {
+  const { calls, disk, ask, endTurn, rows } = await setting(t);
+  disk.full = true;
+  const refused = await ask();
+  await endTurn();
+  await refused.done;
+  assert.deepEqual([refused.sink.status, calls.length, await rows()], [503, 0, []]);
+  disk.full = false;
+  // The journal tries again every 100 ms.
+  let again = refused;
+  for (; again.sink.status === 503; await endTurn()) again = await ask();
+  answerWhole(calls[0]!);
+  await endTurn();
+  assert.equal(again.sink.status, 200);
+});
+
+test('whoever leaves behind the settled row gets no more, and what is kept of the answer is all of it', async (t) => {
+  const { calls, ask, endTurn, servesAnother, rows } = await setting(t);
+  const whole = await ask();
+  await endTurn();
+  answerWhole(calls[0]!);
+  assert.equal(whole.sink.status, 0, 'no answer before its row');
+  whole.sink.leave();
+  await endTurn();
+  await whole.done;
+  const streamed = await ask(true);
+  await endTurn();
+  beginStream(calls[1]!);
+  calls[1]!.receiver.data(Buffer.from(LAST));
+  streamed.sink.leave();
+  await endTurn();
+  await streamed.done;
+  assert.match(whole.heard, /"content":"good"/);
+  assert.match(streamed.heard, /"go".*"od".*\[DONE\]\n\n$/s);
+  assert.ok(!streamed.sink.text.includes('[DONE]'));
+  for (const { ended } of [whole, streamed]) {
+    assert.deepEqual(
+      ended.map(({ status, cancelled }) => [status, cancelled]),
+      [[200, false]],
+    );
+  }
+  assert.deepEqual(
+    (await rows()).map(({ status, cancelled }) => [status, cancelled]),
+    [
+      [200, false],
+      [200, false],
+    ],
+  );
+  await servesAnother();
+});
+
+test('who leaves just before the end has one row that says so, and nothing of it is kept as an answer', async (t) => {
+  const { calls, ask, endTurn, servesAnother, rows } = await setting(t);
+  const asked = await ask(true);
+  await endTurn();
+  beginStream(calls[0]!);
+  asked.sink.leave();
+  assert.ok(calls[0]!.aborted, 'the upstream is aborted at once');
+  calls[0]!.receiver.data(Buffer.from(LAST));
+  await endTurn();
+  await asked.done;
+  assert.deepEqual(
+    asked.ended.map(({ cancelled }) => cancelled),
+    [true],
+  );
+  assert.deepEqual(await rows(), [{ id: asked.id, status: 200, cancelled: true }]);
+  await servesAnother();
+});
+
+test('a shutdown between the settled row and the answer changes neither', async (t) => {
+  const { parts, calls, ask, endTurn, rows } = await setting(t);
+  const asked = await ask();
+  await endTurn();
+  answerWhole(calls[0]!);
+  parts.running.interrupt();
+  assert.equal(asked.sink.status, 0);
+  await endTurn();
+  await asked.done;
+  assert.equal(asked.sink.status, 200);
+  assert.match(asked.sink.text, /"good"/);
+  assert.deepEqual(await rows(), [{ id: asked.id, status: 200, cancelled: false }]);
+});
+
+test('a shutdown under a stream is told behind its row, and starts nothing whose intent was not written', async (t) => {
+  // Without room in memory: that must not write the intents of others either.
+  const { parts, calls, ask, endTurn, rows } = await setting(t, { atOnce: 2, memoryRows: 0 });
+  const asked = await ask(true);
+  await endTurn();
+  beginStream(calls[0]!);
+  const late = await ask(true);
+  parts.running.interrupt();
+  assert.ok(calls[0]!.aborted);
+  assert.ok(!asked.sink.ended, 'nothing ends before its row');
+  await endTurn();
+  await Promise.all([asked.done, late.done]);
+  assert.match(asked.sink.text, /shutting down/);
+  assert.ok(asked.sink.ended && late.sink.ended);
+  assert.deepEqual([calls.length, (await rows()).map(({ id }) => id)], [1, [asked.id]]);
+});
+
+test('an answer that cannot be written to its client ends the request: it is told, and its row stands', async (t) => {
+  const { calls, ask, endTurn, servesAnother, rows } = await setting(t);
+  const asked = await ask(false, new Broken());
+  await endTurn();
+  answerWhole(calls[0]!);
+  await endTurn();
+  assert.ok(asked.over);
+  assert.equal(asked.sink.status, 500);
+  assert.deepEqual(await rows(), [{ id: asked.id, status: 200, cancelled: false }]);
+  await servesAnother();
+});
+
+test('an end of a stream that cannot be written is for the exchange to cut', async (t) => {
+  const { calls, ask, endTurn, rows } = await setting(t);
+  const asked = await ask(true, new Broken());
+  await endTurn();
+  beginStream(calls[0]!);
+  calls[0]!.receiver.data(Buffer.from(LAST));
+  const rejected = assert.rejects(asked.done);
+  await endTurn();
+  await rejected;
+  assert.deepEqual(await rows(), [{ id: asked.id, status: 200, cancelled: false }]);
+});
+
+test('a kept answer is given behind its row: who leaves before its intent has none, who leaves behind it one', async (t) => {
+  const { parts, keep, calls, ask, endTurn, rows } = await setting(t);
+  keep(WHOLE);
+  const early = await ask();
+  early.sink.leave();
+  const stopped = await ask();
+  parts.running.interrupt();
+  assert.equal(stopped.sink.status, 503);
+  await endTurn();
+  await Promise.all([early.done, stopped.done]);
+  assert.deepEqual(await rows(), []);
+
+  const given = await ask();
+  const late = await ask();
+  await endTurn();
+  assert.equal(given.sink.status, 0, 'no answer before its row');
+  late.sink.leave();
+  parts.running.interrupt();
+  await endTurn();
+  await Promise.all([given.done, late.done]);
+  assert.deepEqual([given.sink.status, late.sink.status, calls.length], [200, 0, 0]);
+  assert.match(given.sink.text, /"good"/);
+  assert.deepEqual(
+    await rows(),
+    [given.id, late.id].sort().map((id) => ({ id, status: 200, cancelled: false })),
+  );
+});
+
+test('a kept answer that cannot be written to its client ends the request: it is told, and its row stands', async (t) => {
+  const { keep, ask, endTurn, rows } = await setting(t);
+  keep(WHOLE);
+  const asked = await ask(false, new Broken());
+  await endTurn();
+  await endTurn();
+  assert.ok(asked.over);
+  assert.equal(asked.sink.status, 500);
+  assert.deepEqual(await rows(), [{ id: asked.id, status: 200, cancelled: false }]);
+});
