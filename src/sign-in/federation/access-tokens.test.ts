@@ -21,10 +21,11 @@ async function scene(t: TestContext) {
   const clock = new TestClock();
   const { database: real } = await freshDatabase(t, { migrations });
   await real.query(`insert into organizations (id, name, created_at) values ('org_one', 'One', now())`);
-  const state = { up: true, statements: 0 };
+  const state = { up: true, statements: 0, held: Promise.resolve() };
   const database: Database = {
-    query: (...asked) => {
+    query: async (...asked) => {
       state.statements += 1;
+      await state.held;
       return state.up ? real.query(...asked) : Promise.reject(unavailable('away'));
     },
     transaction: (work) => (state.up ? real.transaction(work) : Promise.reject(unavailable('away'))),
@@ -144,6 +145,23 @@ test('where a change was missed nothing is believed that was verified before it'
   assert.equal(await status(tokens, token), undefined);
   await rotateSigningKey(parts, { author: operatorAuthor });
   assert.equal(await status(tokens, await issue()), KEY_HASH);
+});
+
+test('a token that is presented while a process reads of the end of all tokens ends with them', async (t) => {
+  const { parts, state, tokens, issue, tell } = await scene(t);
+  const token = await issue();
+  assert.equal(await status(tokens, token), KEY_HASH);
+  const settled = async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    state.held = promise;
+    const told = tell('one');
+    assert.equal(await status(tokens, token), KEY_HASH, 'of that nothing is known here yet');
+    resolve();
+    await told;
+  };
+  const changes = { announce: async () => ({ settled }) };
+  await rotateSigningKey({ ...parts, changes }, { author: operatorAuthor, endsTokens: true });
+  assert.equal(await status(tokens, token), undefined);
 });
 
 test('a key that cannot be opened signs nothing, and another may take its place', async (t) => {

@@ -39,6 +39,8 @@ export interface IssuedToken {
 
 interface Verified {
   keyHash: string;
+  /** Of the key that signed it, which may be withdrawn. */
+  keyId: string;
   /** Wall time in ms. */
   expiresAt: number;
 }
@@ -79,9 +81,11 @@ export class OwnAccessTokens implements AccessTokens {
     const digest = hash('sha256', token, 'base64');
     const known = this.#verified.get(digest);
     if (known === undefined) return this.#verifyOnce(token, digest);
-    if (this.#clock.now() < known.expiresAt) return known.keyHash;
+    const ended = this.#clock.now() >= known.expiresAt;
+    if (!ended && this.keys.has(known.keyId)) return known.keyHash;
     this.#verified.delete(digest);
-    throw expired();
+    if (ended) throw expired();
+    return this.#verifyOnce(token, digest);
   }
 
   #verifyOnce(token: string, digest: string): undefined | Promise<string | undefined> {
@@ -100,9 +104,9 @@ export class OwnAccessTokens implements AccessTokens {
     const found = await this.keys.find(kid);
     if (found === undefined) return undefined;
     const verified = await this.#checked(token, found);
-    if (this.#verified.size >= MAX_VERIFIED) this.#verified.delete(this.#verified.keys().next().value!);
     // A key that was withdrawn meanwhile may have verified it.
-    if ((await this.keys.find(kid)) === undefined) throw invalid();
+    if (!this.keys.has(kid)) throw invalid();
+    if (this.#verified.size >= MAX_VERIFIED) this.#verified.delete(this.#verified.keys().next().value!);
     this.#verified.set(digest, verified);
     return verified.keyHash;
   }
@@ -118,7 +122,7 @@ export class OwnAccessTokens implements AccessTokens {
       });
       const { exp, scope, key_hash: keyHash } = payload;
       if (exp === undefined || scope !== SCOPE || typeof keyHash !== 'string' || !isHash(keyHash)) throw invalid();
-      return { keyHash, expiresAt: exp * 1000 };
+      return { keyHash, keyId: key.id, expiresAt: exp * 1000 };
     } catch (error) {
       if (error instanceof errors.JWTExpired) throw expired();
       throw error instanceof errors.JOSEError ? invalid(error) : error;

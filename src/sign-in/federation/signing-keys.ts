@@ -107,6 +107,12 @@ export class SigningKeys {
     return key && { key, issuer: known.issuer };
   }
 
+  /** Whether `find` would find it, as far as is known; at once. */
+  has(id: string): boolean {
+    const now = this.#parts.clock.now();
+    return this.#known?.keys.some((key) => key.id === id && lives(key, now)) ?? false;
+  }
+
   /** All that a token may be signed with now. @throws GatewayError 503 */
   async all(): Promise<readonly SigningKey[]> {
     return this.#living(await this.#current());
@@ -114,7 +120,7 @@ export class SigningKeys {
 
   #living({ keys }: Known): SigningKey[] {
     const now = this.#parts.clock.now();
-    return keys.filter(({ retiredAt }) => retiredAt === null || now < retiredAt + MAX_LIFETIME_MS);
+    return keys.filter((key) => lives(key, now));
   }
 
   /** As they are now, or, where they cannot be read, as they were. */
@@ -183,6 +189,11 @@ export class SigningKeys {
     }
     return { keys, presentId, issuer, readAt };
   }
+}
+
+/** Whether a token that it has signed may live still. */
+function lives({ retiredAt }: SigningKey, nowMs: number): boolean {
+  return retiredAt === null || nowMs < retiredAt + MAX_LIFETIME_MS;
 }
 
 /** undefined: there is none. @throws SealingError for one that cannot be opened */
