@@ -13,6 +13,7 @@ import { allowOrigin, preflightHeaders } from './cors.ts';
 import { busy, encodeEnvelope, errorHeaders, presentableError } from './envelope.ts';
 import type { Exchange, FinishedExchange, Operation } from './operation.ts';
 import { pathOf, shownPath } from './router.ts';
+import { checkSingleHeaders } from './single-headers.ts';
 import { checksOf } from './validate.ts';
 
 const SANE_REQUEST_ID = /^[\w.:-]{1,128}$/;
@@ -113,9 +114,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
       if (this.#core.exchanges > this.#core.limits.exchanges) throw busy();
       if (expectation === 'unknown')
         throw new GatewayError('invalid_request', 'unknown Expect header', { status: 417 });
-      if (this.headers.host === undefined && this.#request.httpVersion === '1.1') {
-        throw new GatewayError('invalid_request', 'the header host is missing');
-      }
+      checkSingleHeaders(this.#request);
       const open = operation.access === 'none' || operation.opens?.(this.headers) === true;
       const caller = open ? this.caller : this.#core.authenticate(this.headers);
       if (caller instanceof Promise) {

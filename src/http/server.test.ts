@@ -256,6 +256,35 @@ describe('errors', () => {
     client.leave();
   });
 
+  test('a host or a credential that stands twice, and a host that is none, are 400', async () => {
+    const twice = [
+      ['GET /health HTTP/1.1', 'hoSt: other'],
+      ['GET /v1/things HTTP/1.1', KEY, KEY],
+      ['GET /v1/things HTTP/1.1', KEY, 'AUTHORIZATION: Bearer other'],
+      ['GET /v1/things HTTP/1.1', 'x-api-key: a', 'X-Api-Key: a'],
+    ];
+    for (const lines of twice) {
+      const response = await ask(lines);
+      assert.equal(response.status, 400, lines.join());
+      assert.match(messageOf(response), /stands more than once/);
+    }
+    for (const [host, status] of [
+      ['a b', 400],
+      ['a/b', 400],
+      ['user@a', 400],
+      ['a:b', 400],
+      ['', 200],
+      ['eu.gateway.example:8484', 200],
+      ['127.0.0.1', 200],
+      ['[::1]:8484', 200],
+    ] as const) {
+      const client = await RawClient.open(running.port);
+      await client.send(`GET /health HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+      assert.equal((await client.response()).status, status, host);
+      client.leave();
+    }
+  });
+
   test('an expectation that nobody knows is 417', async () => {
     assert.equal((await ask(['GET /v1/things HTTP/1.1', KEY, 'Expect: the-best'])).status, 417);
   });
