@@ -223,9 +223,12 @@ export class Ledger {
   #failed(error: unknown): void {
     const { journal, log } = this.#parts;
     if (!this.#failing) log.warn('rows wait in the journal', { rows: this.#queue.length, error });
-    for (const pending of this.#queue) {
-      pending.segment ??= journal.appendAnyway('S', encodeSettled(pending));
-      if (pending.segment === undefined) return;
+    for (const pending of this.#queue.filter(({ segment }) => segment === undefined)) {
+      const segment = journal.appendAnyway('S', encodeSettled(pending));
+      if (segment === undefined) return;
+      // Behind what is read back from the journal it is read back as well.
+      if (this.#spilled === undefined) pending.segment = segment;
+      else this.#queue.splice(this.#queue.indexOf(pending), 1);
     }
   }
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import * as nodeFiles from 'node:fs';
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,7 +14,15 @@ import type { Database } from '../storage/database.ts';
 import { until } from '../testing/clock.ts';
 import { freshDatabase } from '../testing/database.ts';
 import { faulty, SpendProcess } from '../testing/spend-process.ts';
-import { begin, enter, NOON, sampleAccepted, sampleAttempt, sampleGeneration } from '../testing/spend-samples.ts';
+import {
+  begin,
+  enter,
+  NOON,
+  sampleAccepted,
+  sampleAttempt,
+  sampleGeneration,
+  settle,
+} from '../testing/spend-samples.ts';
 import { type Generation, type Reservation, spendMigrations } from './index.ts';
 import { Journal } from './journal.ts';
 import { decodeRow, encodeAttempt, encodeIntent, encodeProgress, encodeRow, encodeSettled } from './record.ts';
@@ -201,6 +210,43 @@ test('rows wait in the journal while the database is down, bounded in memory, an
   assert.equal(rows, 400);
   assert.equal(spent, cost);
   await process.close();
+});
+
+test('a row that could not be journalled at first is read back once, and what still runs keeps its intent', async (t) => {
+  const { database, target } = await freshDatabase(t, { migrations: spendMigrations });
+  const dataDir = folder();
+  let full = false;
+  const files = {
+    ...nodeFiles,
+    writeSync(descriptor: number, bytes: Uint8Array, offset: number, length: number, position: number): number {
+      if (full) throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
+      return nodeFiles.writeSync(descriptor, bytes, offset, length, position);
+    },
+  };
+  const options = { ledger: { memoryRows: 1 }, journal: { files, ballastBytes: 1 } };
+  const process = await SpendProcess.start({ database, target, dataDir, now: () => NOON, options });
+  const { spend } = process;
+  const free = () => spend.reserve([], { creditNano: 0n, byokNano: 0n }, NOON) as Reservation;
+  const accepted = ['gen-memory', 'gen-spilled', 'gen-late', 'gen-running'].map((id) => sampleAccepted(id));
+  const open = await Promise.all(accepted.map((one) => begin(spend, one, free())));
+  process.fault('down');
+  await settle(open[0]!, sampleGeneration(accepted[0]!));
+  await settle(open[1]!, sampleGeneration(accepted[1]!));
+  full = true;
+  await settle(open[2]!, sampleGeneration(accepted[2]!));
+  full = false;
+  await spend.flush();
+  process.fault(undefined);
+  await spend.flush();
+  assert.equal((await totals(database)).rows, 3);
+  // A journal that could not be written begins a new segment, and lets go of those that nobody needs.
+  for (let again: unknown; again === undefined; ) {
+    again = await begin(spend, sampleAccepted('gen-again'), free()).catch(() => undefined);
+  }
+  await process.kill();
+  const directory = join(dataDir, 'journal', process.processId);
+  await replayJournal(directory, process.processId, database, silentLog);
+  assert.equal((await totals(database)).rows, 5);
 });
 
 test('past the bound of the journal nothing new is accepted, and it is again when the database is back', async (t) => {
