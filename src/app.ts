@@ -37,7 +37,7 @@ import { endMappings, oneWriter, SyncRunner } from './scim/index.ts';
 import { sealedRows } from './sealed-rows.ts';
 import { Sealing, SealingError, Sweeper } from './sealing/index.ts';
 import { createFederation } from './sign-in/index.ts';
-import { createSpend, followBalance } from './spend/index.ts';
+import { createSpend, ENTERED_WITHIN_MS, followBalance } from './spend/index.ts';
 import { StartError } from './start-error.ts';
 import { openChanges } from './storage/changes.ts';
 import type { Target } from './storage/connection.ts';
@@ -47,8 +47,6 @@ import { createTerms } from './workspaces/index.ts';
 
 /** How long a client is given to read that its answer ends here. */
 const LAST_WORDS_MS = 1_000;
-/** Within this other processes have entered what they had settled; they wait a tenth of a second for more. */
-const OTHERS_ENTER_MS = 200;
 
 export interface AppOptions {
   /** Where model servers of this machine are looked for; default their usual ports. */
@@ -256,7 +254,7 @@ function operationParts(
   const namespace = createNamespace(config.namespace);
   const catalog = () => current.catalog;
   const spendEntered = async () => {
-    await sleep(clock, OTHERS_ENTER_MS);
+    await sleep(clock, ENTERED_WITHIN_MS);
     await spend.flush();
   };
   return {

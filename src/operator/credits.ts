@@ -1,7 +1,8 @@
 /** `gatehouse credits`: the account's balance, which no request may pass. */
 import { organizationId } from '../access/index.ts';
+import { sleep } from '../base/clock.ts';
 import { type Nano, nanoFromUsd, usdFromNano } from '../base/money.ts';
-import { readBalance, setBalance, spentOfAccount } from '../spend/index.ts';
+import { ENTERED_WITHIN_MS, readBalance, setBalance, spentOfAccount } from '../spend/index.ts';
 import type { Queryable } from '../storage/database.ts';
 import { type CommandParts, parseArguments, UsageError } from './command.ts';
 import { withDatabase } from './installation.ts';
@@ -41,6 +42,8 @@ function amount(text: string): Nano | null {
 function changeAndShow(parts: CommandParts, balance: Nano | null | undefined): Promise<number> {
   return withDatabase(parts, async (opened) => {
     await setBalance({ ...opened, clock: parts.clock }, await account(opened.database), balance);
+    // What was spent while there was no balance is in no lease: it counts once it is entered.
+    await sleep(parts.clock, ENTERED_WITHIN_MS);
     return show(parts, opened.database);
   });
 }

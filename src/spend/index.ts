@@ -34,6 +34,7 @@ export type {
   ProviderResponse,
 } from './generation.ts';
 export { encodeGeneration } from './generation.ts';
+export { ENTERED_WITHIN_MS } from './ledger.ts';
 export { spendMigrations } from './migrations/index.ts';
 export { type SpendOperationParts, spendOperations } from './operations.ts';
 export { spentOfAccount } from './reading.ts';

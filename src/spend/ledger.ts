@@ -33,6 +33,9 @@ export const LEDGER_LIMITS: LedgerLimits = {
   journalBytes: 1024 * 1024 * 1024,
 };
 
+/** Within this a process has entered what it had settled, as long as the database takes it. */
+export const ENTERED_WITHIN_MS = 2 * LEDGER_LIMITS.flushMs;
+
 export interface LedgerParts {
   database: Database;
   processId: string;
