@@ -186,7 +186,7 @@ async function openParts({ config, target, clock, log, random = Math.random }: A
       settings: () => current.settings.ioLogging,
       feedbackDays: retentionDays,
     }),
-    running: new Running(),
+    running: new Running(log),
     tokens: new TokenCounter(clock),
   };
 }

@@ -1,3 +1,4 @@
+import type { Log } from '../base/log.ts';
 import { Roster } from '../base/roster.ts';
 
 /** The requests that run in this process, so that a shutdown can end them in words rather than with a cut. */
@@ -7,9 +8,14 @@ export interface Interruptible {
 }
 
 export class Running {
+  readonly #log: Log;
   readonly #requests = new Roster<Interruptible>();
   /** How many have begun so far. */
   begun = 0;
+
+  constructor(log: Log) {
+    this.#log = log;
+  }
 
   /** The request's seat, which `delete` wants to know. */
   add(request: Interruptible): number {
@@ -22,6 +28,13 @@ export class Running {
   }
 
   interrupt(): void {
-    for (const request of this.#requests) request.interrupt();
+    for (const request of this.#requests) {
+      try {
+        request.interrupt();
+      } catch (cause) {
+        // Those behind it are to be told as well.
+        this.#log.error('a request could not be ended', { cause });
+      }
+    }
   }
 }

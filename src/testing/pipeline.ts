@@ -185,7 +185,7 @@ function partsFor(kind: ProviderKind, spend: Spend): InferenceParts {
     statistics: { record() {}, of: () => NO_FIGURES, async exchange() {}, async close() {} },
     health,
     concurrency: new Concurrency(),
-    running: new Running(),
+    running: new Running(silentLog),
     credentials: new Credentials(health),
     sessions: new Sessions(clock),
     policy: () => DEFAULT_ACCOUNT,
