@@ -18,6 +18,8 @@ class Scene {
   readonly asked: string[] = [];
   kids = ['one'];
   down = false;
+  /** What answers wait for. */
+  held: Promise<void> | undefined;
   document: unknown = { issuer: URL, jwks_uri: 'https://keys.test/set' };
   keySet: unknown;
   status = 200;
@@ -29,6 +31,7 @@ class Scene {
 
   async #answer({ url }: EgressRequest) {
     this.asked.push(url);
+    await this.held;
     if (this.down) throw new Error('down');
     const set = this.keySet ?? { keys: this.kids.map((kid) => ({ ...point, kid })) };
     const value = url.endsWith('openid-configuration') ? this.document : set;
@@ -113,6 +116,26 @@ test('while the issuer is away its keys hold for an hour, and what cannot be tol
   scene.down = false;
   scene.clock.advance(RETRY_MS);
   assert.equal(await scene.find('one'), 'found');
+});
+
+test('nobody waits for an issuer that did not answer before, while its keys hold', async () => {
+  const scene = new Scene();
+  assert.equal(await scene.find('one'), 'found');
+  scene.down = true;
+  scene.clock.advance(FRESH_MS);
+  assert.equal(await scene.find('one'), 'found');
+  scene.clock.advance(RETRY_MS);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  scene.held = promise;
+  const { length } = scene.asked;
+  assert.equal(await scene.find('one'), 'found');
+  assert.equal(scene.asked.length, length + 1, 'it is asked all the same');
+  scene.down = false;
+  scene.kids = ['two'];
+  const unknown = scene.find('two');
+  resolve();
+  assert.equal(await unknown, 'found');
+  assert.equal(await scene.find('one'), 400);
 });
 
 test('what an issuer should not say leaves it without keys', async () => {

@@ -85,7 +85,11 @@ class FetchedKeys {
   }
 
   async keyFor(header: JWTHeaderParameters): Promise<CryptoKey> {
-    if (this.#ageMs >= FRESH_MS) await this.#ask();
+    if (this.#ageMs >= FRESH_MS) {
+      const asking = this.#ask();
+      // For an issuer that did not answer the last time nobody waits while its keys hold.
+      if (this.#failure === undefined || this.#ageMs >= STALE_MS) await asking;
+    }
     if (this.#held === undefined || this.#ageMs >= STALE_MS) throw this.#cannotTell();
     const key = await selected(this.#held.select, header);
     if (key !== undefined) return key;
