@@ -5,6 +5,7 @@
 import { type Caller, createAccess, type FirstKey } from './access/index.ts';
 import { type Clock, sleep } from './base/clock.ts';
 import type { Config, Limits } from './base/config.ts';
+import { endOfTurn } from './base/end-of-turn.ts';
 import type { Log } from './base/log.ts';
 import { createNamespace, fromWireName, type Namespace } from './base/namespace.ts';
 import type { Use } from './base/release-memory.ts';
@@ -152,6 +153,7 @@ async function openParts({ config, target, clock, log, random = Math.random }: A
     await database.close();
     throw error instanceof SealingError ? new StartError(error.message, { cause: error }) : error;
   });
+  const atEndOfTurn = endOfTurn();
   const retentionDays = () => current.settings.retention.generationsDays;
   const egress = createEgress({ clock, settings: () => current.settings.egress });
   const federation = createFederation({
@@ -171,9 +173,9 @@ async function openParts({ config, target, clock, log, random = Math.random }: A
   const configured = () => current.settings.account.balanceNano;
   const { responseCacheBytes: mostBytes, responseCacheAnswerBytes: answerBytes } = config.limits;
   return {
-    ...{ database, changes, sealing, ownKeys, egress, federation, access, scim, random },
+    ...{ database, changes, sealing, ownKeys, egress, federation, access, scim, random, endOfTurn: atEndOfTurn },
     sweeper: new Sweeper({ ...shared, sealing, rows: sealedRows }),
-    spend: await createSpend({ ...shared, dataDir: config.dataDir, retentionDays }),
+    spend: await createSpend({ ...shared, dataDir: config.dataDir, retentionDays, endOfTurn: atEndOfTurn }),
     balance: await followBalance({ database, changes, log, configured }),
     limiter: new Limiter(shared),
     transport: createTransport({ clock, log, ...outgoingOf(config) }),
@@ -289,10 +291,25 @@ function inferenceParts(
   observability: Observability,
   namespace: Namespace,
 ): InferenceParts {
-  const { spend, statistics, ownKeys, cache, transcripts, limiter, running, transport, egress, tokens, random } = parts;
+  const { spend, statistics, ownKeys, cache, transcripts, limiter, running, transport, egress, tokens } = parts;
+  const { random, endOfTurn } = parts;
   const health = new Health(clock);
   return {
-    ...{ spend, statistics, ownKeys, transcripts, running, transport, egress, tokens, health, random, clock, log },
+    ...{
+      spend,
+      statistics,
+      ownKeys,
+      transcripts,
+      running,
+      transport,
+      egress,
+      tokens,
+      health,
+      random,
+      endOfTurn,
+      clock,
+      log,
+    },
     catalog: () => current.catalog,
     cached: { answers: cache, headerPrefix: namespace.headerPrefix },
     pace: { limiter, defaults: () => current.settings.rateLimits },

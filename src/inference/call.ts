@@ -3,13 +3,13 @@
  * Decides alone what follows a failure (with `decide.ts`), and enters the request's row exactly once (promises 1, 3, 5).
  */
 
-import type { Timer } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { Closing } from '../formats/conversation/format.ts';
 import type { WholeBody } from '../formats/single/index.ts';
 import type { OpenGeneration, ProviderResponse } from '../spend/index.ts';
 import { answerError, asGatewayError, headersOf, shuttingDown, unservedStamp } from './answer.ts';
+import { AnswerStream } from './answer-stream.ts';
 import { clientError, type FailedAttempt, failedAt, verdictOf } from './decide.ts';
 import { type Dispatched, Dispatcher } from './dispatch.ts';
 import { type Ended, tellEnded } from './listener.ts';
@@ -40,9 +40,10 @@ export class Call implements AttemptOwner, Interruptible {
   readonly #finished = Promise.withResolvers<unknown>();
   readonly #race: Race;
   #generation: OpenGeneration | undefined;
-  #opened = false;
+  readonly #stream: AnswerStream;
   #over = false;
-  #keepAlive: Timer | undefined;
+  /** The attempt has brought something that is not written yet. */
+  #advances = false;
   #firstOutputAt: number | null = null;
   /** What the last attempt that failed has cost; null when it cost nothing. */
   #lastCost: Metered | null = null;
@@ -53,6 +54,7 @@ export class Call implements AttemptOwner, Interruptible {
     this.#task = task;
     this.#route = route;
     this.#parts = parts;
+    this.#stream = new AnswerStream(request, parts);
     this.#dispatcher = new Dispatcher(request, task, route, parts);
     this.#race = new Race({
       clock: parts.clock,
@@ -74,19 +76,16 @@ export class Call implements AttemptOwner, Interruptible {
     const { sink, asked } = this.#request;
     sink.onClose(() => this.#abandoned());
     sink.onDrain(() => this.#current?.attempt.resume());
-    if (asked.stream) {
-      const { clock, limits } = this.#parts;
-      this.#keepAlive = clock.timer(limits.keepAliveCommentMs, () => this.#silence());
-    }
+    if (asked.stream) this.#stream.keepAlive();
     try {
       await this.#next();
     } catch (error) {
-      this.#keepAlive?.cancel();
+      this.#stream.quiet();
       this.#dispatcher.release();
       if (this.#over) return;
       this.#over = true;
       if (this.#generation === undefined) {
-        if (!this.#opened) throw error;
+        if (!this.#stream.opened) throw error;
         this.#tellInBand(asGatewayError(error));
         return;
       }
@@ -129,8 +128,22 @@ export class Call implements AttemptOwner, Interruptible {
       this.#request.debug?.happened('first_token_received');
       this.#current!.recovered();
     }
-    this.#generation!.seen(attempt.outputBytes);
-    this.#write(attempt.take());
+    if (this.#advances) return;
+    this.#advances = true;
+    this.#parts.endOfTurn(() => this.#show(attempt));
+  }
+
+  /** All that this turn has brought, unless the answer's end has taken it along. */
+  #show(attempt: Attempt): void {
+    this.#advances = false;
+    if (this.#over) return;
+    try {
+      this.#generation!.seen(attempt.outputBytes);
+      if (!this.#stream.write(attempt.take(), this.#current!.stamp)) attempt.pause();
+    } catch (cause) {
+      attempt.abort();
+      this.#unwritable(cause, attempt, this.#meterBroken(attempt));
+    }
   }
 
   attemptCompleted(attempt: Attempt): void {
@@ -148,7 +161,7 @@ export class Call implements AttemptOwner, Interruptible {
     keepSession(dispatched, this.#route, this.#parts);
     const metered = withLosses(costOf(dispatched, this.#task, true), this.#race.losses);
     const closing = this.#closing(metered);
-    const whole = this.#opened ? undefined : attempt.whole;
+    const whole = this.#stream.opened ? undefined : attempt.whole;
     if (!whole) request.debug?.happened('upstream_body_ended');
     let answer: WholeBody;
     try {
@@ -161,7 +174,7 @@ export class Call implements AttemptOwner, Interruptible {
       if (whole) {
         for (const listener of request.listeners ?? []) listener.wrote?.(answer);
         request.sink.reply(200, headersOf(request), answer);
-      } else this.#writeEnd(answer as string);
+      } else this.#stream.end(answer as string, dispatched.stamp);
     });
   }
 
@@ -229,18 +242,22 @@ export class Call implements AttemptOwner, Interruptible {
   /** A failure behind something visible: one error event, nothing replayed, nothing behind it. */
   #breakOff(attempt: Attempt, error: GatewayError): void {
     const metered = this.#meterBroken(attempt);
-    const status = this.#opened ? 200 : error.status;
-    this.#settle({ status, error, cancelled: false, metered }, attempt, () =>
-      this.#writeEnd(attempt.take() + attempt.writer!.failure(error, this.#closing(metered))),
-    );
+    this.#settle({ status: 200, error, cancelled: false, metered }, attempt, () => {
+      const failure = attempt.writer!.failure(error, this.#closing(metered));
+      this.#stream.end(attempt.take() + failure, this.#current!.stamp);
+    });
   }
 
   /** Nobody answered. Before the head is out it is a plain error answer, behind it an error event. */
   #giveUp(error: GatewayError, metered: Metered | null = this.#lastCost): void {
-    this.#settle({ status: this.#opened ? 200 : error.status, error, cancelled: false, metered }, undefined, () => {
-      if (this.#opened) this.#tellInBand(error);
-      else answerError(this.#request, this.#task, error, this.#metadata());
-    });
+    this.#settle(
+      { status: this.#stream.opened ? 200 : error.status, error, cancelled: false, metered },
+      undefined,
+      () => {
+        if (this.#stream.opened) this.#tellInBand(error);
+        else answerError(this.#request, this.#task, error, this.#metadata());
+      },
+    );
   }
 
   #tellInBand(error: GatewayError): void {
@@ -264,7 +281,7 @@ export class Call implements AttemptOwner, Interruptible {
     this.#responses.push(responseOf(current, current.attempt.status, this.#parts));
     observe(current, 'none', this.#firstOutputAt, this.#parts);
     this.#parts.attempted?.(current.candidate.endpoint, 'given_up');
-    const status = this.#opened ? 200 : null;
+    const status = this.#stream.opened ? 200 : null;
     this.#settle({ status, error: null, cancelled: true, metered }, current.attempt, () => {});
   }
 
@@ -276,7 +293,7 @@ export class Call implements AttemptOwner, Interruptible {
     const current = this.#current;
     if (this.#generation === undefined || current === undefined) {
       this.#close();
-      if (this.#opened) this.#tellInBand(error);
+      if (this.#stream.opened) this.#tellInBand(error);
       else answerError(this.#request, this.#task, error, undefined);
       this.#release();
       return;
@@ -306,7 +323,7 @@ export class Call implements AttemptOwner, Interruptible {
     this.#over = true;
     this.#dispatcher.cancel();
     this.#race.stop();
-    this.#keepAlive?.cancel();
+    this.#stream.quiet();
   }
 
   /** @param tell the client of the end, once the row is in the journal; it may be gone by then */
@@ -342,37 +359,6 @@ export class Call implements AttemptOwner, Interruptible {
     this.#finished.resolve(untold);
     const { listeners } = this.#request;
     if (listeners !== undefined && this.#ended !== undefined) tellEnded(listeners, this.#ended, this.#parts.log);
-  }
-
-  // Writing.
-
-  #writeEnd(text: string): void {
-    this.#write(text);
-    if (!this.#request.sink.closed) this.#request.sink.end();
-  }
-
-  #write(text: string): void {
-    if (text === '') return;
-    const { sink, debug, listeners } = this.#request;
-    if (listeners !== undefined) for (const listener of listeners) listener.wrote?.(text);
-    if (sink.closed) return;
-    if (!this.#opened) this.#open();
-    if (!this.#over) this.#keepAlive?.refresh();
-    if (!sink.write(debug === undefined ? text : debug.take(this.#current!.stamp) + text))
-      this.#current?.attempt.pause();
-  }
-
-  #open(): void {
-    this.#opened = true;
-    this.#request.sink.open(headersOf(this.#request));
-  }
-
-  /** A silent while (promise 3: ten seconds): a comment, and from now on errors are in-band. */
-  #silence(): void {
-    if (this.#over) return;
-    if (!this.#opened) this.#open();
-    this.#request.sink.write(this.#parts.keepAliveComment);
-    this.#keepAlive?.refresh();
   }
 
   #closing(metered: Metered): Closing {

@@ -34,6 +34,7 @@ const WHOLE = JSON.stringify({
 const event = (choice: object) =>
   `data: ${JSON.stringify({ id: 'up-1', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, finish_reason: null, delta: {}, ...choice }] })}\n\n`;
 const FIRST = event({ delta: { role: 'assistant', content: 'go' } });
+const PIECE = event({ delta: { content: 'o' } });
 const LAST = `${event({ delta: { content: 'od' } })}${event({ finish_reason: 'stop' })}data: [DONE]\n\n`;
 
 interface Call {
@@ -105,6 +106,7 @@ async function setting(t: TestContext, { atOnce = 1, memoryRows = 100 } = {}) {
     async close() {},
   };
   const { parts, request } = chatPipeline(transport, spend);
+  parts.endOfTurn = (run) => void turn.push(run);
   // A place that is not given back is noticed by the next request.
   const [endpoint] = parts.catalog().find('test/model')!.endpoints;
   Object.assign(endpoint!.provider, { maxConcurrency: atOnce });
@@ -258,6 +260,7 @@ test('who leaves just before the end has one row that says so, and nothing of it
   const asked = await ask(true);
   await endTurn();
   beginStream(calls[0]!);
+  await endTurn();
   asked.sink.leave();
   assert.ok(calls[0]!.aborted, 'the upstream is aborted at once');
   calls[0]!.receiver.data(Buffer.from(LAST));
@@ -269,6 +272,32 @@ test('who leaves just before the end has one row that says so, and nothing of it
   );
   assert.deepEqual(await rows(), [{ id: asked.id, status: 200, cancelled: true }]);
   await servesAnother();
+});
+
+test('what a stream brings within a turn goes out at its end as one piece; who leaves before has got nothing', async (t) => {
+  const { calls, ask, endTurn, rows } = await setting(t, { atOnce: 2 });
+  const [stays, leaves] = [await ask(true), await ask(true)];
+  await endTurn();
+  for (const call of calls) {
+    beginStream(call);
+    call.receiver.data(Buffer.from(PIECE));
+  }
+  assert.deepEqual([stays.sink.text, stays.heard], ['', '']);
+  leaves.sink.leave();
+  await endTurn();
+  assert.equal(stays.heard, stays.sink.text);
+  assert.equal(stays.sink.text.match(/"content":"[^"]+"/g)?.length, 2);
+  calls[0]!.receiver.data(Buffer.from(LAST));
+  await endTurn();
+  await Promise.all([stays.done, leaves.done]);
+  assert.ok(stays.sink.ended);
+  assert.deepEqual(
+    new Map((await rows()).map(({ id, status, cancelled }) => [id, { status, cancelled }])),
+    new Map([
+      [stays.id, { status: 200, cancelled: false }],
+      [leaves.id, { status: null, cancelled: true }],
+    ]),
+  );
 });
 
 test('a shutdown between the settled row and the answer changes neither', async (t) => {
@@ -323,6 +352,22 @@ test('an end of a stream that cannot be written is for the exchange to cut', asy
   const rejected = assert.rejects(asked.done);
   await endTurn();
   await rejected;
+  assert.deepEqual(await rows(), [{ id: asked.id, status: 200, cancelled: false }]);
+});
+
+test('a piece of a stream that cannot be written ends the call, and its row says what was seen', async (t) => {
+  const { calls, ask, endTurn, rows } = await setting(t);
+  const asked = await ask(true, new Broken());
+  await endTurn();
+  beginStream(calls[0]!);
+  await endTurn();
+  calls[0]!.receiver.data(Buffer.from(event({ delta: { content: 'about [DONE]' } })));
+  await endTurn();
+  assert.ok(calls[0]!.aborted);
+  await endTurn();
+  await asked.done;
+  assert.match(asked.sink.text, /could not be read/);
+  assert.ok(asked.sink.ended);
   assert.deepEqual(await rows(), [{ id: asked.id, status: 200, cancelled: false }]);
 });
 

@@ -2,6 +2,7 @@
 import type { Caller } from '../access/index.ts';
 import type { Clock } from '../base/clock.ts';
 import type { HostSettings, Limits } from '../base/config.ts';
+import type { EndOfTurn } from '../base/end-of-turn.ts';
 import type { Log } from '../base/log.ts';
 import type { Nano } from '../base/money.ts';
 import type { OwnKeys } from '../byok/index.ts';
@@ -48,6 +49,8 @@ export interface InferenceParts {
   /** Counts tokens exactly. Absent: requests are bounded by their bytes. */
   tokens?: TokenCounter;
   clock: Clock;
+  /** When what streams have brought is written to their clients. */
+  endOfTurn: EndOfTurn;
   log: Log;
   limits: Limits;
   /** Host names of the regional roots, as configured now. */

@@ -4,12 +4,10 @@
  * ended in it before the last byte of any of them is sent. Besides the writes this saves what changing between reading,
  * writing and sending costs: a third of a small request.
  */
+import type { EndOfTurn } from '../base/end-of-turn.ts';
 import type { Log } from '../base/log.ts';
 import type { Journal, Segment } from './journal.ts';
 import { frame } from './record.ts';
-
-/** Runs something once all that is ready to be read in this turn has been read. */
-export type EndOfTurn = (run: () => void) => void;
 
 interface WaitingIntent {
   line: string;

@@ -7,6 +7,7 @@
  * (`leases.ts`), and the replay of journals that dead processes left (`replay.ts`).
  */
 import type { Clock } from '../base/clock.ts';
+import type { EndOfTurn } from '../base/end-of-turn.ts';
 import type { Log } from '../base/log.ts';
 import type { Nano, Price } from '../base/money.ts';
 import type { Usage } from '../formats/conversation/conversation.ts';
@@ -14,7 +15,6 @@ import type { Changes, Database } from '../storage/database.ts';
 import type { ActivityQuery, ActivitySum } from './activity/store.ts';
 import type { Budget, Charge, Interval, Refusal } from './budget.ts';
 import type { Accepted, Generation } from './generation.ts';
-import type { EndOfTurn } from './group-commit.ts';
 import type { JournalOptions } from './journal.ts';
 import type { LedgerLimits } from './ledger.ts';
 import type { LeaseLimits } from './waiting-line.ts';

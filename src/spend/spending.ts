@@ -2,6 +2,7 @@
 import { mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock, Timer } from '../base/clock.ts';
+import { endOfTurn } from '../base/end-of-turn.ts';
 import { GatewayError } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
 import type { Log } from '../base/log.ts';
@@ -106,7 +107,7 @@ class Spending implements Spend {
       },
       ...options.journal,
     });
-    this.#commits = new GroupCommit(this.journal, log, options.endOfTurn ?? setImmediate);
+    this.#commits = new GroupCommit(this.journal, log, options.endOfTurn ?? endOfTurn());
     this.#leases = new Leases(this.#desk(), clock, { ...LEASE_LIMITS, ...options.leases });
     this.ledger = new Ledger({
       database,

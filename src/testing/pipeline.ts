@@ -4,6 +4,7 @@
  */
 import { type Caller, NO_GUARDRAILS, NO_TERMS } from '../access/index.ts';
 import { DEFAULT_ACCOUNT, DEFAULT_EGRESS, DEFAULT_LIMITS } from '../base/config/section-readers.ts';
+import { endOfTurn } from '../base/end-of-turn.ts';
 import { readDocument } from '../base/json.ts';
 import { silentLog } from '../base/log.ts';
 import { parsePrice } from '../base/money.ts';
@@ -186,6 +187,7 @@ function partsFor(kind: ProviderKind, spend: Spend): InferenceParts {
     health,
     concurrency: new Concurrency(),
     running: new Running(silentLog),
+    endOfTurn: endOfTurn(),
     credentials: new Credentials(health),
     sessions: new Sessions(clock),
     policy: () => DEFAULT_ACCOUNT,
