@@ -48,3 +48,13 @@ export function headersOf({ id, answerHeaders }: AcceptedRequest): Record<string
 export function unservedStamp({ id, asked, startedAt }: AcceptedRequest): Stamp {
   return { id, model: asked.model ?? '', provider: '', created: Math.floor(startedAt / 1000), usage: 'none' };
 }
+
+/** Tells a client the end of its answer; why it could not be told, which is a bug of ours. Undefined: it was. */
+export function faultOf(tell: () => void): unknown {
+  try {
+    tell();
+    return undefined;
+  } catch (cause) {
+    return cause;
+  }
+}

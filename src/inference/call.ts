@@ -8,7 +8,7 @@ import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { Closing } from '../formats/conversation/format.ts';
 import type { WholeBody } from '../formats/single/index.ts';
 import type { OpenGeneration, ProviderResponse } from '../spend/index.ts';
-import { answerError, asGatewayError, headersOf, shuttingDown, unservedStamp } from './answer.ts';
+import { answerError, asGatewayError, faultOf, headersOf, shuttingDown, unservedStamp } from './answer.ts';
 import { AnswerStream } from './answer-stream.ts';
 import { clientError, type FailedAttempt, failedAt, verdictOf } from './decide.ts';
 import { type Dispatched, Dispatcher } from './dispatch.ts';
@@ -343,15 +343,7 @@ export class Call implements AttemptOwner, Interruptible {
     this.#ended = { row, said: attempt?.transcript, error: outcome.error };
     settleTokens(this.#request, row);
     this.#request.sink.entered?.(row);
-    this.#generation!.settle(row, () => {
-      let untold: unknown;
-      try {
-        tell();
-      } catch (cause) {
-        untold = cause;
-      }
-      this.#release(untold);
-    });
+    this.#generation!.settle(row, () => this.#release(faultOf(tell)));
   }
 
   /** The request is over: whoever waits for it and whoever listens hears of it. */

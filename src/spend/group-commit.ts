@@ -31,7 +31,6 @@ export class GroupCommit {
   readonly #endOfTurn: EndOfTurn;
   #intents: WaitingIntent[] = [];
   #rows: WaitingRow[] = [];
-  #armed = false;
 
   constructor(journal: Journal, log: Log, endOfTurn: EndOfTurn) {
     this.#journal = journal;
@@ -47,20 +46,19 @@ export class GroupCommit {
   intent(json: string, wanted: () => boolean): Promise<Segment | undefined> {
     this.#journal.recover();
     return new Promise((resolve, reject) => {
-      this.#intents.push({ line: frame('I', json), wanted, resolve, reject });
       this.#arm();
+      this.#intents.push({ line: frame('I', json), wanted, resolve, reject });
     });
   }
 
   /** A settled record. `written` is called at the end of the turn, when it is in the kernel's page cache, or cannot be. */
   settled(json: string, written: Written): void {
-    this.#rows.push({ line: frame('S', json), written });
     this.#arm();
+    this.#rows.push({ line: frame('S', json), written });
   }
 
   /** Ends the turn now. Not for what ends requests: one whose intent is written goes on, whatever has become of it since. */
   commit(): void {
-    this.#armed = false;
     const rows = this.#rows;
     const intents = this.#takeIntents();
     this.#rows = [];
@@ -88,19 +86,21 @@ export class GroupCommit {
     return intents;
   }
 
-  #write(rows: readonly WaitingRow[], intents: readonly WaitingIntent[]): { segment?: Segment; refusal?: unknown } {
+  /** `refusal` is that of the intents. */
+  #write(rows: readonly WaitingRow[], intents: readonly WaitingIntent[]) {
     const settled = linesOf(rows);
-    if (intents.length === 0) {
-      if (rows.length === 0) return {};
-      return written(this.#journal.appendLinesAnyway(settled, rows.length));
+    let refusal: unknown;
+    if (intents.length > 0) {
+      try {
+        const segment = this.#journal.appendLines(settled + linesOf(intents), rows.length + intents.length);
+        return { segment, refusal };
+      } catch (cause) {
+        refusal = cause;
+      }
     }
-    try {
-      return { segment: this.#journal.appendLines(settled + linesOf(intents), rows.length + intents.length) };
-    } catch (refusal) {
-      // What is settled has happened, so it is written where an intent may not be.
-      if (rows.length === 0) return { refusal };
-      return { ...written(this.#journal.appendLinesAnyway(settled, rows.length)), refusal };
-    }
+    // What is settled has happened, so it is written where an intent may not be.
+    const segment = rows.length === 0 ? undefined : this.#journal.appendLinesAnyway(settled, rows.length);
+    return { segment, refusal };
   }
 
   #tell(row: WaitingRow, segment: Segment | undefined, offset: number): void {
@@ -112,12 +112,9 @@ export class GroupCommit {
     }
   }
 
+  /** Called before something is added: the first of a turn sees to its end. */
   #arm(): void {
-    if (this.#armed) return;
-    this.#armed = true;
-    this.#endOfTurn(() => {
-      if (this.#armed) this.commit();
-    });
+    if (this.#rows.length + this.#intents.length === 0) this.#endOfTurn(() => this.commit());
   }
 }
 
@@ -125,8 +122,4 @@ function linesOf(records: readonly { line: string }[]): string {
   let lines = '';
   for (const { line } of records) lines += line;
   return lines;
-}
-
-function written(segment: Segment | undefined): { segment?: Segment } {
-  return segment === undefined ? {} : { segment };
 }

@@ -6,7 +6,7 @@ import type { GatewayError } from '../../base/errors.ts';
 import type { CachedAnswer } from '../../cache/index.ts';
 import { type Renewal, renewedEvents } from '../../formats/conversation/renewal.ts';
 import type { OpenGeneration } from '../../spend/index.ts';
-import { answerError, shuttingDown } from '../answer.ts';
+import { answerError, faultOf, shuttingDown } from '../answer.ts';
 import { type Ended, tellEnded } from '../listener.ts';
 import { settleTokens } from '../pace.ts';
 import type { InferenceParts } from '../parts.ts';
@@ -144,15 +144,7 @@ export class Replay implements Interruptible {
     this.#ended = { row, error };
     settleTokens(this.#request, row);
     this.#request.sink.entered?.(row);
-    this.#generation!.settle(row, () => {
-      let untold: unknown;
-      try {
-        tell();
-      } catch (cause) {
-        untold = cause;
-      }
-      this.#finish(untold);
-    });
+    this.#generation!.settle(row, () => this.#finish(faultOf(tell)));
   }
 }
 
