@@ -20,7 +20,8 @@ export interface ShortNamed {
 }
 
 export function withShortNames(conversation: Conversation, form: FormatId): ShortNamed {
-  const longest = LONGEST[form] ?? Number.POSITIVE_INFINITY;
+  const longest = LONGEST[form];
+  if (longest === undefined) return { conversation, own: undefined };
   const own = new Map<string, string>();
   const short = (name: string): string => {
     if (name.length <= longest) return name;
