@@ -84,8 +84,7 @@ test('all parts are taken at once or none; what can never be had is refused, and
   place.wait('never', [{ window: one, amount: 101 }]);
   await settle();
   assert.deepEqual([one.idle, one.blocked, other.blocked], [1, false, true]);
-  assert.deepEqual(place.queue.blockedWindows, [other]);
-  assert.deepEqual(place.queue.partsOf(other), [{ window: other, amount: 1 }]);
+  assert.deepEqual([...place.queue.wanted], [[other, [{ window: other, amount: 1 }]]]);
   await place.back(other, 1);
   assert.deepEqual(place.told, ['never never', 'both served']);
   assert.deepEqual([one.idle, other.idle], [0, 0]);

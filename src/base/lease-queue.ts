@@ -110,18 +110,10 @@ export class LeaseQueue<Part extends LeasePart, Refusal> {
     this.#waiting = waiting;
   }
 
-  /** Those that somebody waits for. */
-  get blockedWindows(): Part['window'][] {
-    const blocked = new Set<Part['window']>();
-    for (const { parts } of this.#waiting) {
-      for (const { window } of parts) if (window.blocked) blocked.add(window);
-    }
-    return [...blocked];
-  }
-
-  /** What is wanted of `window`, in order. */
-  partsOf(window: Part['window']): Part[] {
-    return this.#waiting.flatMap(({ parts }) => parts.filter((part) => part.window === window));
+  /** What is wanted of the windows that somebody waits for, of each in order. */
+  get wanted(): Map<Part['window'], Part[]> {
+    const blocked = this.#waiting.flatMap(({ parts }) => parts.filter(({ window }) => window.blocked));
+    return Map.groupBy(blocked, ({ window }): Part['window'] => window);
   }
 
   /** Refuses those who have waited for long enough, for whom `refusalOf` has a refusal; it is the turn of those behind them. */
@@ -140,8 +132,8 @@ export class LeaseQueue<Part extends LeasePart, Refusal> {
 
   /** Fails all who wait for a window that does not cover what they want. */
   fail(error: unknown): void {
-    const failed = this.#waiting.filter(({ parts }) => parts.some(({ window }) => window.blocked));
-    this.#waiting = this.#waiting.filter((each) => !failed.includes(each));
+    const failed = new Set(this.#waiting.filter(({ parts }) => parts.some(({ window }) => window.blocked)));
+    this.#waiting = this.#waiting.filter((each) => !failed.has(each));
     for (const each of failed) {
       for (const { window } of each.parts) window.blocked = false;
       each.fail(error);

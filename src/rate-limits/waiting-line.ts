@@ -27,6 +27,9 @@ interface Part {
   readonly amount: number;
 }
 
+/** A window, and what is wanted of it in order. */
+type Wanted = readonly [window: RateWindow, parts: readonly Part[]];
+
 export class WaitingLine {
   readonly #ask: AskRates;
   readonly #clock: Clock;
@@ -63,13 +66,13 @@ export class WaitingLine {
 
   async #turn(): Promise<boolean> {
     const now = this.#clock.monotonic();
-    const due = this.#queue.blockedWindows.filter((window) => window.askAt <= now);
+    const due = [...this.#queue.wanted].filter(([window]) => window.askAt <= now);
     if (due.length > 0) await this.#askFor(due);
     return due.length > 0;
   }
 
-  async #askFor(windows: readonly RateWindow[]): Promise<void> {
-    const wishes = windows.map((window) => this.#wish(window));
+  async #askFor(due: readonly Wanted[]): Promise<void> {
+    const wishes = due.map((wanted) => this.#wish(wanted));
     let answers: RateAnswer[];
     try {
       answers = await this.#ask(wishes);
@@ -79,7 +82,7 @@ export class WaitingLine {
       return;
     }
     const now = this.#clock.monotonic();
-    for (const [index, window] of windows.entries()) this.#answered(window, answers[index]!, now);
+    for (const [index, [window]] of due.entries()) this.#answered(window, answers[index]!, now);
   }
 
   #answered(window: RateWindow, answer: RateAnswer, now: number): void {
@@ -100,7 +103,7 @@ export class WaitingLine {
     }
   }
 
-  #wish(window: RateWindow): RateWish {
+  #wish([window, parts]: Wanted): RateWish {
     const now = this.#clock.monotonic();
     const wish: RateWish = {
       id: window.id,
@@ -113,7 +116,7 @@ export class WaitingLine {
       recall: window.recalledAt === undefined,
       presume: window.recalledAt !== undefined && now - window.recalledAt >= this.#patienceMs,
     };
-    for (const { amount } of this.#queue.partsOf(window)) {
+    for (const { amount } of parts) {
       // Who lacks nothing of this window waits for another one.
       if (wish.need > 0) wish.want += amount;
       else wish.need = Math.max(0, amount - window.idle);

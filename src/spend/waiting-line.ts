@@ -33,6 +33,9 @@ const BARREN_MS = 5_000;
 const BARREN_PATIENCE_MS = 250;
 const SPARE_PARTS = 8n;
 
+/** A window, and what is wanted of it in order. */
+type Wanted = readonly [window: BudgetWindow, parts: readonly Part[]];
+
 export class WaitingLine {
   readonly #desk: LeaseDesk;
   readonly #clock: Clock;
@@ -79,21 +82,20 @@ export class WaitingLine {
 
   async #turn(): Promise<boolean> {
     const now = this.#clock.monotonic();
-    const due = this.#queue.blockedWindows.filter((window) => window.stale || window.askAgainAt <= now);
+    const due = [...this.#queue.wanted].filter(([window]) => window.stale || window.askAgainAt <= now);
     if (due.length > 0) await this.#askAndRecall(due);
     const then = this.#clock.monotonic();
     this.#queue.giveUp((waiter) => this.#gaveUp(waiter, then));
-    return this.#queue.blockedWindows.some((window) => window.askAgainAt === 0);
+    return this.#queue.wanted.keys().some((window) => window.askAgainAt === 0);
   }
 
-  async #askAndRecall(due: readonly BudgetWindow[]): Promise<void> {
+  async #askAndRecall(due: readonly Wanted[]): Promise<void> {
     try {
       await this.#ask(due);
       this.#queue.serve();
       const now = this.#clock.monotonic();
-      const recall = this.#queue.blockedWindows.filter(
-        (window) => window.othersLeased > 0n && window.recallAgainAt <= now,
-      );
+      const waitedFor = [...this.#queue.wanted.keys()];
+      const recall = waitedFor.filter((window) => window.othersLeased > 0n && window.recallAgainAt <= now);
       if (recall.length === 0) return;
       for (const window of recall) window.recallAgainAt = now + RECALL_AGAIN_MS;
       await this.#desk.recall(recall.map((window) => window.id));
@@ -102,8 +104,8 @@ export class WaitingLine {
     }
   }
 
-  async #ask(windows: readonly BudgetWindow[]): Promise<void> {
-    const wishes = windows.map((window) => this.#wish(window));
+  async #ask(due: readonly Wanted[]): Promise<void> {
+    const wishes = due.map((wanted) => this.#wish(wanted));
     let answers: LeaseAnswer[];
     try {
       answers = await this.#desk.ask(wishes);
@@ -111,10 +113,10 @@ export class WaitingLine {
       this.#onUncertain();
       throw error;
     } finally {
-      for (const [index, window] of windows.entries()) window.leaving -= wishes[index]!.backNano;
+      for (const [index, [window]] of due.entries()) window.leaving -= wishes[index]!.backNano;
     }
     const now = this.#clock.monotonic();
-    for (const [index, window] of windows.entries()) {
+    for (const [index, [window]] of due.entries()) {
       const answer = answers[index]!;
       window.lease += answer.grantedNano;
       window.used = answer.usedNano;
@@ -127,7 +129,7 @@ export class WaitingLine {
     }
   }
 
-  #wish(window: BudgetWindow): LeaseWish {
+  #wish([window, parts]: Wanted): LeaseWish {
     const wish: LeaseWish = {
       windowId: window.id,
       limitNano: window.budget.limitNano,
@@ -139,7 +141,7 @@ export class WaitingLine {
       spentBy: window.budget.spentBy,
     };
     if (window.stale) wish.backNano = window.takeIdle();
-    for (const { nano } of this.#queue.partsOf(window)) {
+    for (const { nano } of parts) {
       // Who lacks nothing of this window waits for another one.
       if (wish.needNano > 0n) wish.wantNano += nano;
       else if (nano > window.idle) wish.needNano = nano - window.idle;
