@@ -4,6 +4,7 @@
  * cached prefix stays one.
  */
 import { createHash } from 'node:crypto';
+import type { Message } from './conversation.ts';
 
 const VALID = /^[a-zA-Z0-9_-]+$/;
 const PREFIX = 'enc_';
@@ -12,6 +13,14 @@ const PREFIX = 'enc_';
 export function toolName(name: string, maxLength: number): string {
   if (name.length <= maxLength && VALID.test(name)) return name;
   return name.replaceAll(/[^a-zA-Z0-9_-]/g, '_').slice(0, maxLength) || '_';
+}
+
+/** The names of the tools that a history calls, each once. */
+export function calledTools(messages: readonly Message[], maxLength: number): string[] {
+  const names = new Set<string>();
+  for (const { parts } of messages)
+    for (const part of parts) if (part.type === 'toolCall') names.add(toolName(part.name, maxLength));
+  return [...names];
 }
 
 export class ToolIds {

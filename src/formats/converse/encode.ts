@@ -7,7 +7,7 @@ import type { Fields } from '../conversation/fields.ts';
 import { fieldsOf, textOf } from '../conversation/fields.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
-import { toolName } from '../conversation/tool-ids.ts';
+import { calledTools } from '../conversation/tool-ids.ts';
 import { type Generation, generationOf } from '../messages/index.ts';
 import { CachePoints } from './cache-points.ts';
 import { BlockEncoder, LONGEST_NAME } from './encode-blocks.ts';
@@ -39,7 +39,8 @@ export function encode(conversation: Conversation, target: EncodeTarget, losses:
   // The automatic mark first: it uses one of the points.
   const automatic = points.after(conversation.cache, 'content');
   const claude = vendor === 'anthropic' ? generationOf(target.model) : undefined;
-  const toolConfig = encodeTools(conversation, calledTools(conversation.messages), { points, claude, losses });
+  const called = calledTools(conversation.messages, LONGEST_NAME);
+  const toolConfig = encodeTools(conversation, called, { points, claude, losses });
   const { system, messages } = encodeMessages(conversation.messages, target, vendor, points, losses);
   messages.at(-1)!.content.push(...automatic);
   const choice = fieldsOf(toolConfig?.['toolChoice']);
@@ -79,14 +80,6 @@ function refuseUncarried(conversation: Conversation): void {
   if (conversation.webSearch !== undefined) {
     throw new Uncarried('web_search_options', 'the converse form has no search of its own');
   }
-}
-
-/** Names of the tools that the history calls, each once. */
-function calledTools(messages: readonly Message[]): string[] {
-  const names = new Set<string>();
-  for (const { parts } of messages)
-    for (const part of parts) if (part.type === 'toolCall') names.add(toolName(part.name, LONGEST_NAME));
-  return [...names];
 }
 
 /** Leading system messages become the top-level prompt; the form has no place for later ones but the user's turn. */

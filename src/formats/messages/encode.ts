@@ -6,7 +6,7 @@ import type { Conversation, Message, Tool } from '../conversation/conversation.t
 import { type Fields, textOf } from '../conversation/fields.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
-import { toolName } from '../conversation/tool-ids.ts';
+import { calledTools } from '../conversation/tool-ids.ts';
 import { CacheMarks } from './cache-marks.ts';
 import { BlockEncoder, LONGEST_NAME } from './encode-parts.ts';
 import {
@@ -88,10 +88,7 @@ export function encode(conversation: Conversation, target: EncodeTarget, losses:
  */
 function declaredTools({ tools, messages }: Conversation): readonly Tool[] | undefined {
   if (tools !== undefined && tools.length > 0) return tools;
-  const names = new Set<string>();
-  for (const { parts } of messages)
-    for (const part of parts) if (part.type === 'toolCall') names.add(toolName(part.name, LONGEST_NAME));
-  return [...names].map((name) => ({ type: 'function', name }));
+  return calledTools(messages, LONGEST_NAME).map((name) => ({ type: 'function', name }));
 }
 
 function refuseUncarried(conversation: Conversation): void {
