@@ -35,9 +35,9 @@ export class Candidates {
     this.#sieve = new Sieve(sought.map((one, index) => ({ bucket: bucketOf(index), sets: windowOf(one) })));
   }
 
-  /** Those that may match anywhere. */
-  get anywhere(): readonly number[] {
-    return this.#always;
+  /** How many may match anywhere. */
+  get anywhere(): number {
+    return this.#always.length;
   }
 
   /** @returns indices in order */

@@ -228,7 +228,7 @@ export class PatternSet {
   /** Which patterns match somewhere in the text. RE2 is linear in the text, and in the pattern as well. */
   matching(text: string, effort: Effort): readonly number[] {
     // Where all are asked about in any case, seeking what some of them need would be for nothing.
-    const candidates = this.#candidates.anywhere.length < this.#together ? this.#candidates.in(text) : undefined;
+    const candidates = this.#candidates.anywhere < this.#together ? this.#candidates.in(text) : undefined;
     if (candidates?.length === 0) return candidates;
     // What users write may take a thousand times as long for a character as what is our own.
     effort.check();
@@ -258,7 +258,7 @@ export class PatternSet {
    * @returns false where that is not known of each pattern, so that one may match anywhere
    */
   eachKey(text: string, visit: (start: number, end: number) => void): boolean {
-    if (this.#candidates.anywhere.length > 0) return false;
+    if (this.#candidates.anywhere > 0) return false;
     this.#candidates.eachKey(text, (_, start, end) => {
       visit(start, end);
       return false;
