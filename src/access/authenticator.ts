@@ -10,7 +10,7 @@ import { GatewayError } from '../base/errors.ts';
 import type { Changes, Database } from '../storage/database.ts';
 import { unavailable } from '../storage/unavailable.ts';
 import type { Caller } from './caller.ts';
-import { hashToken, isToken, mayBeJwt, presentedToken, unauthorized } from './token.ts';
+import { hashToken, MAX_TOKEN_LENGTH, mayBeJwt, presentedToken, unauthorized } from './token.ts';
 
 /** Announced with a key's hash when anything about the key changes, which its other secrets follow, or with one of those. */
 export const KEYS_TOPIC = 'access.keys';
@@ -131,7 +131,8 @@ export class Authenticator {
   }
 
   #callerOfSecret(token: string): Caller | Promise<Caller> {
-    if (!isToken(token)) throw unauthorized('The API key is not valid.');
+    // As `presentedToken` gives it, it may have the length of a JWT, which no key has.
+    if (token.length > MAX_TOKEN_LENGTH) throw unauthorized('The API key is not valid.');
     const state = this.#stateOf(hashToken(token));
     return state instanceof Promise ? state.then((key) => this.#admit(key)) : this.#admit(state);
   }

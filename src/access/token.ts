@@ -83,8 +83,8 @@ export function presentedToken(headers: IncomingHttpHeaders): string {
     const problem = authorization ? 'The Authorization header is not a bearer token.' : 'No API key was given.';
     throw unauthorized(`${problem} Send it as "Authorization: Bearer <key>".`);
   }
-  const fits = isToken(token) || (mayBeJwt(token) && token.length <= MAX_JWT_LENGTH && VISIBLE_ASCII.test(token));
-  if (!fits) throw unauthorized('The API key is not valid.');
+  const longest = mayBeJwt(token) ? MAX_JWT_LENGTH : MAX_TOKEN_LENGTH;
+  if (token.length > longest || !VISIBLE_ASCII.test(token)) throw unauthorized('The API key is not valid.');
   return token;
 }
 
