@@ -127,7 +127,6 @@ test('each wrong field of a new key is refused with 400 and its path', async (t)
     [{ name: 'a', external: { user: 'u\0' } }, /^external\.user must not contain/],
     [{ name: 'a', creator_user_id: 'user_\0' }, /^creator_user_id/],
     [{ name: 'a', limit: -1 }, /^limit/],
-    [{ name: 'a', limit: -1 }, /^limit/],
     [{ name: 'a', limit: '5' }, /^limit/],
     [{ name: 'a', limit: 1e-10 }, /^limit must be at least/],
     [{ name: 'a', limit: 1e10 }, /^limit must be at most/],
