@@ -3,7 +3,6 @@
  * is asked anew for each request, as for the key itself; here it is told only which key a token stands for.
  */
 import { hash } from 'node:crypto';
-import { errors, jwtVerify, SignJWT } from 'jose';
 import { type AccessTokens, isHash } from '../../access/index.ts';
 import type { Clock } from '../../base/clock.ts';
 import { GatewayError } from '../../base/errors.ts';
@@ -59,6 +58,7 @@ export class OwnAccessTokens implements AccessTokens {
 
   /** undefined where nothing would be left of its time. @throws GatewayError 503, SealingError */
   async issue({ subject, policyId, keyHash, lifetimeMs, endsBy }: NewAccessToken): Promise<IssuedToken | undefined> {
+    const { SignJWT } = await import('jose');
     const { key, issuer } = await this.keys.signer();
     const now = this.#clock.now();
     const issuedAt = Math.floor(now / 1000);
@@ -115,6 +115,7 @@ export class OwnAccessTokens implements AccessTokens {
     token: string,
     { key, issuer }: NonNullable<Awaited<ReturnType<SigningKeys['find']>>>,
   ): Promise<Verified> {
+    const { errors, jwtVerify } = await import('jose');
     try {
       const { payload } = await jwtVerify(token, key.publicKey, {
         ...{ algorithms: [ALGORITHM], typ: TYPE, issuer, audience: issuer, requiredClaims: ['exp'] },

@@ -4,7 +4,7 @@
  * tokens come, and whatever is in them, an issuer is asked one question at a time and rarely. While it cannot be reached, its
  * keys hold on for a bounded time.
  */
-import { type CryptoKey, createLocalJWKSet, errors, type JWTHeaderParameters } from 'jose';
+import type { CryptoKey, createLocalJWKSet, JWTHeaderParameters } from 'jose';
 import type { Clock } from '../../base/clock.ts';
 import { type FederationPolicy, type IssuerKey, isIssuerAddress, readIssuerKey } from '../../base/config.ts';
 import type { Log } from '../../base/log.ts';
@@ -35,7 +35,7 @@ type Select = ReturnType<typeof createLocalJWKSet>;
 export class Issuers {
   readonly #parts: IssuerParts;
   readonly #fetched = new Map<string, FetchedKeys>();
-  readonly #given = new WeakMap<readonly IssuerKey[], Select>();
+  readonly #given = new WeakMap<readonly IssuerKey[], Promise<Select>>();
 
   constructor(parts: IssuerParts) {
     this.#parts = parts;
@@ -53,7 +53,7 @@ export class Issuers {
       select = selectFrom(keys);
       this.#given.set(keys, select);
     }
-    return (await selected(select, header)) ?? unknownKey();
+    return (await selected(await select, header)) ?? unknownKey();
   }
 
   #fetchedKeys(issuer: string, address: string | null): FetchedKeys {
@@ -125,7 +125,7 @@ class FetchedKeys {
     const fetchedAt = this.#parts.clock.monotonic();
     try {
       const address = this.#address ?? (await this.#addressOfKeys());
-      this.#held = { select: selectFrom(usableKeys(await this.#document(address))), fetchedAt };
+      this.#held = { select: await selectFrom(usableKeys(await this.#document(address))), fetchedAt };
       this.#failure = undefined;
     } catch (error) {
       this.#failure = error;
@@ -177,7 +177,8 @@ function usableKeys({ keys }: Record<string, unknown>): IssuerKey[] {
   return usable;
 }
 
-function selectFrom(keys: readonly IssuerKey[]): Select {
+async function selectFrom(keys: readonly IssuerKey[]): Promise<Select> {
+  const { createLocalJWKSet } = await import('jose');
   return createLocalJWKSet({
     keys: keys.map((key) => ({ ...key })) as Parameters<typeof createLocalJWKSet>[0]['keys'],
   });
@@ -188,6 +189,7 @@ async function selected(select: Select, header: JWTHeaderParameters): Promise<Cr
   try {
     return await select(header);
   } catch (error) {
+    const { errors } = await import('jose');
     if (error instanceof errors.JWKSNoMatchingKey) return undefined;
     if (error instanceof errors.JWKSMultipleMatchingKeys) {
       const named = header.kid === undefined ? 'names no kid' : 'names a kid that is not of one key alone';

@@ -4,7 +4,7 @@
  * operator says so; the one before it counts until its last token has ended. A new key is known to every process before
  * anything is signed with it.
  */
-import { type CryptoKey, calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK } from 'jose';
+import type { CryptoKey } from 'jose';
 import { organizationId } from '../../access/index.ts';
 import { type Author, gatewayAuthor, recordChange } from '../../audit/index.ts';
 import type { Clock } from '../../base/clock.ts';
@@ -258,12 +258,14 @@ async function record(tx: Queryable, rotation: Rotation, before: Named | undefin
 }
 
 async function newKey(): Promise<{ id: string; text: string }> {
+  const { calculateJwkThumbprint, exportJWK, generateKeyPair } = await import('jose');
   const { privateKey } = await generateKeyPair(ALGORITHM, { extractable: true });
   const jwk = await exportJWK(privateKey);
   return { id: await calculateJwkThumbprint(jwk), text: JSON.stringify(jwk) };
 }
 
 async function imported({ id, createdAt, retiredAt }: store.StoredSigningKey, text: string): Promise<SigningKey> {
+  const { importJWK } = await import('jose');
   const { x, y, d } = JSON.parse(text) as { x: string; y: string; d: string };
   const jwk = { kty: 'EC', crv: 'P-256', x, y } as const;
   return {

@@ -1,7 +1,6 @@
 /** Subject tokens: the JWT of an identity provider, checked against the policy that it is presented for. */
-import { errors, type JWTPayload, jwtVerify } from 'jose';
+import type { errors, JWTPayload } from 'jose';
 import { type FederationPolicy, SIGNATURE_ALGORITHMS } from '../../base/config.ts';
-import { GatewayError } from '../../base/errors.ts';
 import { unmetRule } from './claims.ts';
 import type { Issuers } from './issuers.ts';
 import { refusal } from './oauth-error.ts';
@@ -46,6 +45,7 @@ export async function verifySubject(
 }
 
 async function verified(token: string, policy: FederationPolicy, issuers: Issuers, nowMs: number): Promise<JWTPayload> {
+  const { errors, jwtVerify } = await import('jose');
   try {
     const { payload } = await jwtVerify(token, (header) => issuers.keyFor(policy, header), {
       algorithms: [...SIGNATURE_ALGORITHMS],
@@ -57,8 +57,8 @@ async function verified(token: string, policy: FederationPolicy, issuers: Issuer
     });
     return payload;
   } catch (error) {
-    if (error instanceof GatewayError || !(error instanceof errors.JOSEError)) throw error;
-    throw wrong(problemOf(error), error);
+    if (!(error instanceof errors.JOSEError)) throw error;
+    throw wrong(await problemOf(error), error);
   }
 }
 
@@ -66,7 +66,8 @@ function bytesOf(name: string): number {
   return Buffer.byteLength(JSON.stringify(name));
 }
 
-function problemOf(error: errors.JOSEError): string {
+async function problemOf(error: errors.JOSEError): Promise<string> {
+  const { errors } = await import('jose');
   if (error instanceof errors.JWTExpired) return 'has expired (exp)';
   if (error instanceof errors.JWTClaimValidationFailed) {
     if (error.reason === 'missing') return `lacks the claim ${error.claim}`;
