@@ -8,7 +8,7 @@ import { fieldsOf, textOf } from '../conversation/fields.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
 import { calledTools } from '../conversation/tool-ids.ts';
-import { type Generation, generationOf } from '../messages/index.ts';
+import { begunText, type Generation, generationOf } from '../messages/index.ts';
 import { CachePoints } from './cache-points.ts';
 import { BlockEncoder, LONGEST_NAME } from './encode-blocks.ts';
 import { encodeInference, encodeOutput, encodeTier, encodeTools } from './encode-settings.ts';
@@ -129,22 +129,14 @@ function mark(content: Fields[], point: Fields[]): void {
   if (at >= 0 && !('cachePoint' in content[at]!)) content.splice(at + 1, 0, ...point);
 }
 
-/** Claude shall go on with the last message, one of the assistant; it refuses white space at its end. */
+/** Claude shall go on with the last message, one of the assistant. */
 function endPrefill(rows: Row[], generation: Generation, losses: Losses): boolean {
   const last = rows.at(-1)!;
   const at = last.content.findLastIndex((block) => !('cachePoint' in block));
   const text = textOf(last.content[at]?.['text']);
   if (last.role !== 'assistant' || text === '') return false;
-  if (!generation.prefill) {
-    throw new Uncarried(
-      'messages',
-      'this model goes on in no message of the assistant: the last one must be the user’s',
-    );
-  }
-  if (text !== text.trimEnd()) {
-    last.content[at] = { text: text.trimEnd() };
-    losses.drop('messages', 'the provider refuses white space at the end of the last one');
-  }
+  const begun = begunText(text, generation, losses);
+  if (begun !== text) last.content[at] = { text: begun };
   return true;
 }
 

@@ -216,6 +216,22 @@ export function samplingFor({ sampling }: Generation, settings: Settings, losses
   return { ...rest, temperature, ...(topK !== undefined && { topK }) };
 }
 
+/**
+ * The text that a model of this generation shall go on with. White space at its end is refused and would only be said
+ * again. Throws `Uncarried` where the model goes on in none.
+ */
+export function begunText(text: string, { prefill }: Generation, losses: Losses): string {
+  if (!prefill) {
+    throw new Uncarried(
+      'messages',
+      'this model goes on in no message of the assistant: the last one must be the user’s',
+    );
+  }
+  const begun = text.trimEnd();
+  if (begun !== text) losses.drop('messages', 'the provider refuses white space at the end of the last one');
+  return begun;
+}
+
 const UNKNOWN_KNOBS: readonly Knob[] = [
   'topA',
   'minP',

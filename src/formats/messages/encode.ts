@@ -10,6 +10,7 @@ import { calledTools } from '../conversation/tool-ids.ts';
 import { CacheMarks } from './cache-marks.ts';
 import { BlockEncoder, LONGEST_NAME } from './encode-parts.ts';
 import {
+  begunText,
   encodeMaxTokens,
   encodeSampling,
   encodeThinking,
@@ -161,24 +162,16 @@ function roleOf(message: Message): Row['role'] {
 }
 
 /**
- * The last message is one of the assistant that the model shall go on with. White space at its end is refused and would
- * only be said again. Blocks of the vendor's own in it are no beginning of the client's: such a turn goes on anyway.
+ * The last message is one of the assistant that the model shall go on with. Blocks of the vendor's own in it are no
+ * beginning of the client's: such a turn goes on anyway.
  */
 function endPrefill(rows: Row[], generation: Generation, losses: Losses): boolean {
   const last = rows.at(-1);
-  const block = last?.content.at(-1);
   if (last?.role !== 'assistant' || !last.content.every(({ type }) => OWN_WORDS.has(type))) return false;
-  if (!generation.prefill) {
-    throw new Uncarried(
-      'messages',
-      'this model goes on in no message of the assistant: the last one must be the user’s',
-    );
-  }
+  const block = last.content.at(-1);
   const text = block?.['type'] === 'text' ? textOf(block['text']) : '';
-  if (text !== text.trimEnd()) {
-    last.content[last.content.length - 1] = { ...block, text: text.trimEnd() };
-    losses.drop('messages', 'the provider refuses white space at the end of the last one');
-  }
+  const begun = begunText(text, generation, losses);
+  if (begun !== text) last.content[last.content.length - 1] = { ...block, text: begun };
   return true;
 }
 

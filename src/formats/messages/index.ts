@@ -19,7 +19,14 @@ import { tokenCount } from './token-count.ts';
 
 export type { MessagesDialect } from './dialect.ts';
 /** Claude's own members, which the converse form passes on. */
-export { argumentsSchema, encodeMaxTokens, encodeThinking, type Surroundings, samplingFor } from './encode-settings.ts';
+export {
+  argumentsSchema,
+  begunText,
+  encodeMaxTokens,
+  encodeThinking,
+  type Surroundings,
+  samplingFor,
+} from './encode-settings.ts';
 export { type Generation, generationOf } from './generation.ts';
 export { structuredSchema } from './structured-schema.ts';
 export { bedrockTokenCount, vertexTokenCount } from './token-count.ts';
