@@ -55,9 +55,19 @@ test('parameters that a provider refuses are removed', () => {
   assert.deepEqual(Object.keys(read).sort(), ['max_tokens', 'messages', 'model']);
 });
 
-test('a relayed stream forwards pings and unknown events, tells a doubled start once and adds a missing end', () => {
+/** What the client gets of these events of an upstream, and what read and told them. */
+function relayed(lines: readonly string[]) {
   const decoder = messages.decoder({});
   const stream = messages.relay.stream(STAMP, {});
+  let text = '';
+  for (const data of lines) {
+    const value = JSON.parse(data);
+    text += stream.event('', data, value, decoder.read('', data, value));
+  }
+  return { text, stream, decoder };
+}
+
+test('a relayed stream forwards pings and unknown events, tells a doubled start once and adds a missing end', () => {
   const start =
     '{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","content":[],"model":"x"}}';
   const lines = [
@@ -69,11 +79,7 @@ test('a relayed stream forwards pings and unknown events, tells a doubled start 
     '{"type":"content_block_stop","index":0}',
     '{"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"output_tokens":2}}',
   ];
-  let text = '';
-  for (const data of lines) {
-    const value = JSON.parse(data);
-    text += stream.event('', data, value, decoder.read('', data, value));
-  }
+  const { text, stream, decoder } = relayed(lines);
   assert.equal(decoder.close().at(-1)?.type, 'end');
   assert.ok(text.includes('event: ping\ndata: {"type":"ping"}\n\n'));
   assert.ok(text.includes('"future":1.0') && text.includes('9007199254740993'));
@@ -95,8 +101,6 @@ test('blocks are numbered from 0 without gaps, and what the upstream left out of
     [0, 3],
     [0, 0],
   ] as const) {
-    const decoder = messages.decoder({});
-    const stream = messages.relay.stream(STAMP, {});
     const lines = [
       ...block(first, 'one'),
       stop(first),
@@ -104,12 +108,8 @@ test('blocks are numbered from 0 without gaps, and what the upstream left out of
       '{"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"output_tokens":2}}',
       '{"type":"message_stop"}',
     ];
-    let text = '';
-    for (const data of lines) {
-      const value = JSON.parse(data);
-      text += stream.event('', data, value, decoder.read('', data, value));
-    }
-    text += stream.end({});
+    const { text: before, stream } = relayed(lines);
+    const text = before + stream.end({});
     const read = readMessageStream(text);
     assert.deepEqual(
       read.content.map((one) => one['text']),
