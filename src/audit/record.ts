@@ -93,7 +93,7 @@ const NOBODY = { keyHash: null, keyLabel: null, userId: null, requestId: null, s
  */
 export async function recordChange(tx: Queryable, author: Author, change: Change): Promise<void> {
   const [before, after] = differing(membersOf(change.before), membersOf(change.after));
-  if (change.before && change.after && isOnlyTime(before) && isOnlyTime(after)) return;
+  if (before && after && isOnlyTime(before) && isOnlyTime(after)) return;
   await insertEntry(tx, uuidv7(author.at), author, change, { before: written(before), after: written(after) });
 }
 
@@ -127,8 +127,8 @@ function differing(before: Members | undefined, after: Members | undefined): [Me
   return [only(before, after), only(after, before)];
 }
 
-function isOnlyTime(members: Members | undefined): boolean {
-  return members === undefined || [...members.keys()].every((name) => name === 'updated_at');
+function isOnlyTime(members: Members): boolean {
+  return [...members.keys()].every((name) => name === 'updated_at');
 }
 
 /** Without what must not be kept, and without what JSON or the database cannot hold. */
