@@ -5,8 +5,10 @@ import { operations } from '../src/operations.ts';
 import { MANAGEMENT_KEY } from '../src/testing/gateway.ts';
 import { startDirectory } from './scim/directory.ts';
 
-/** Bodies whose texts are only compared with what is kept. */
-const COMPARED: [path: string, body: object][] = [
+/** Bodies with a text that is kept, or only compared with what is. */
+const BODIES: [path: string, body: object][] = [
+  ['/analytics/query', { metrics: ['request_count'], filters: [{ field: 'model', operator: 'eq', value: 'a\0' }] }],
+  ['/workspaces', { name: 'n', slug: 'n', description: '\0' }],
   ['/generation/feedback', { generation_id: '\0', category: 'other' }],
   ['/workspaces/default/members/add', { user_ids: ['user_\0'] }],
   ['/workspaces/default/members/remove', { user_ids: ['user_\0'] }],
@@ -36,7 +38,7 @@ test('a character that cannot be stored is 404 in every path and 400 in a body',
     assert.ok(isTold, `${method} ${path}: ${response.status}`);
   }
   const { id } = (await control.call('POST', '/guardrails', { name: 'g' })).body.data;
-  for (const [path, body] of COMPARED) {
+  for (const [path, body] of BODIES) {
     const answer = await control.call('POST', path.replace('GUARDRAIL', id), body);
     assert.equal(answer.status, 400, `${path}: ${JSON.stringify(answer.body)}`);
     assert.match(answer.body.error.message, /U\+0000/);

@@ -1,6 +1,5 @@
 /** Reading a question: every name is looked up, every value becomes one of its dimension's kind. No I/O. */
 import { invalidField } from '../base/errors.ts';
-import { storable } from '../base/storable.ts';
 import { readTimestamp } from '../base/timestamp.ts';
 import {
   DIMENSIONS,
@@ -123,7 +122,7 @@ function readValue(path: string, field: DimensionName, value: string | number): 
       throw invalidField(path, 'must be an integer');
     }
     default:
-      return storable(path, String(value));
+      return String(value);
   }
 }
 

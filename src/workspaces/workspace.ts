@@ -3,7 +3,7 @@ import { isHash, keyNumber } from '../access/index.ts';
 import { invalidField } from '../base/errors.ts';
 import { isUuid } from '../base/ids.ts';
 import { toWireName } from '../base/namespace.ts';
-import { shownName, storable } from '../base/storable.ts';
+import { shownName } from '../base/storable.ts';
 import { readRateLimits } from '../rate-limits/index.ts';
 import { defaultGuardrailId } from './derived-id.ts';
 import type { CreateWorkspaceBody, UpdateWorkspaceBody, WorkspaceReply } from './schema.ts';
@@ -71,7 +71,7 @@ export function changedSettings(
   return {
     name: body.name === undefined ? before.name : shownName(body.name),
     slug: body.slug === undefined ? before.slug : freeSlug(body.slug),
-    description: description === undefined ? before.description : storable('description', description),
+    description: description === undefined ? before.description : description,
     defaultTextModel: model('default_text_model', before.defaultTextModel),
     defaultImageModel: model('default_image_model', before.defaultImageModel),
     defaultProviderSort:
