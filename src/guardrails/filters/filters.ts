@@ -15,7 +15,7 @@ import { DEEPEST, undone } from './escapes.ts';
 import { Effort, MAX_MATCHES, PatternSet, tooMuch } from './patterns.ts';
 import { placesOf } from './places.ts';
 import { Prefilter } from './prefilter.ts';
-import { type Reading, Readings, type Span, unchanged } from './reading.ts';
+import { type Reading, Readings, type Span } from './reading.ts';
 import { bordersOf, crosses, inOrder, replaced, replacedAcross } from './redaction.ts';
 
 /** Text that is looked through in one request, in characters; more is refused. */
@@ -176,11 +176,9 @@ export class Filters {
       if (hidden !== undefined) addBuiltins(matches, builtins, hidden, effort);
     }
     if (this.#set === undefined) return matches;
-    this.#addPatterns(matches, unchanged(text), effort);
-    if (readings.ascii || (readings.plain.text === text && hidden === undefined)) return matches;
-    if (readings.plain.text !== text) this.#addPatterns(matches, readings.plain, effort);
-    if (hidden !== undefined) this.#addPatterns(matches, hidden, effort);
-    return eachOnce(matches);
+    const read = hidden === undefined ? readings.forPatterns : [...readings.forPatterns, hidden];
+    for (const reading of read) this.#addPatterns(matches, reading, effort);
+    return read.length === 1 ? matches : eachOnce(matches);
   }
 
   #addPatterns(matches: Match[], reading: Reading, effort: Effort): void {

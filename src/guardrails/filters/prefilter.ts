@@ -7,7 +7,7 @@ import type { Builtin } from './builtins.ts';
 import { DEEPEST, eachEscape, undone } from './escapes.ts';
 import type { Effort, PatternSet } from './patterns.ts';
 import { placesOf } from './places.ts';
-import { type Reading, Readings, type Span, unchanged } from './reading.ts';
+import { Readings, type Span } from './reading.ts';
 import { isAscii } from './units.ts';
 
 /** A longer text costs hardly more by itself, and twice as much in all where something stands in it. */
@@ -92,22 +92,21 @@ export class Prefilter {
       lines.mark(lines.all);
       return;
     }
-    const read = readingsOf(lines.text, readings);
-    const asked = linesToAsk(patterns, lines, read);
+    const asked = linesToAsk(patterns, lines, readings);
     if (asked === undefined) {
-      if (!mayMatch(patterns, read, effort)) return;
-      lines.mark(lines.unmarked(lines.all).filter((line) => mayMatch(patterns, readingsOf(line.text), effort)));
+      if (!mayMatch(patterns, readings, effort)) return;
+      lines.mark(lines.unmarked(lines.all).filter((line) => mayMatch(patterns, new Readings(line.text), effort)));
       return;
     }
     const open = lines.unmarked(asked);
-    if (open.length < 2 || mayMatch(patterns, readingsOf(joined(open)), effort)) lines.mark(open);
+    if (open.length < 2 || mayMatch(patterns, new Readings(joined(open)), effort)) lines.mark(open);
   }
 }
 
 /** Those that hold what a pattern needs; undefined where one may match anywhere. */
-function linesToAsk(patterns: PatternSet, lines: Lines, read: readonly Reading[]): Iterable<Line> | undefined {
+function linesToAsk(patterns: PatternSet, lines: Lines, { forPatterns }: Readings): Iterable<Line> | undefined {
   const asked = new Set<Line>();
-  for (const { text, original } of read) {
+  for (const { text, original } of forPatterns) {
     const told = patterns.eachKey(text, (start, end) => {
       for (const line of lines.touched(original({ start, end }))) asked.add(line);
     });
@@ -116,14 +115,8 @@ function linesToAsk(patterns: PatternSet, lines: Lines, read: readonly Reading[]
   return asked;
 }
 
-function mayMatch(patterns: PatternSet, read: readonly Reading[], effort: Effort): boolean {
-  return read.some(({ text }) => patterns.mayMatchInLines(text, effort));
-}
-
-/** Patterns look at a text as it is written, and as it reads. */
-function readingsOf(text: string, readings = new Readings(text)): Reading[] {
-  const written = unchanged(text);
-  return readings.ascii || readings.plain.text === text ? [written] : [written, readings.plain];
+function mayMatch(patterns: PatternSet, { forPatterns }: Readings, effort: Effort): boolean {
+  return forPatterns.some(({ text }) => patterns.mayMatchInLines(text, effort));
 }
 
 /** One after the other, with at most so many characters as are looked at together. */

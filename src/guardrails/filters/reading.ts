@@ -43,6 +43,12 @@ export class Readings {
     return this.#skeleton;
   }
 
+  /** As patterns look at it: as it is written and, where that is something else, as it reads. */
+  get forPatterns(): readonly Reading[] {
+    const written = unchanged(this.raw);
+    return this.plain.text === this.raw ? [written] : [written, this.plain];
+  }
+
   /** What is written in characters that are invisible to people and not to models; undefined for nearly every text. */
   get hidden(): Reading | undefined {
     return this.ascii || !this.raw.includes('\u{db40}') ? undefined : hidden(this.raw);
