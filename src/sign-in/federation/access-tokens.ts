@@ -8,12 +8,12 @@ import type { Clock } from '../../base/clock.ts';
 import { GatewayError } from '../../base/errors.ts';
 import { uuidv7 } from '../../base/ids.ts';
 import { unavailable } from '../../storage/unavailable.ts';
-import { ALGORITHM, type SigningKeyParts, SigningKeys } from './signing-keys.ts';
+import { ALGORITHM, type Signer, type SigningKeyParts, SigningKeys } from './signing-keys.ts';
 
 export const SCOPE = 'inference';
 const TYPE = 'at+jwt';
 /** Tokens that need not be verified again; past these the oldest goes. */
-export const MAX_VERIFIED = 10_000;
+const MAX_VERIFIED = 10_000;
 /** Being verified at one time; more are told to come back. */
 const MAX_VERIFYING = 256;
 const MAX_HEADER_LENGTH = 256;
@@ -111,10 +111,7 @@ export class OwnAccessTokens implements AccessTokens {
     return verified.keyHash;
   }
 
-  async #checked(
-    token: string,
-    { key, issuer }: NonNullable<Awaited<ReturnType<SigningKeys['find']>>>,
-  ): Promise<Verified> {
+  async #checked(token: string, { key, issuer }: Signer): Promise<Verified> {
     const { errors, jwtVerify } = await import('jose');
     try {
       const { payload } = await jwtVerify(token, key.publicKey, {

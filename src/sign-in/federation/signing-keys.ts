@@ -36,9 +36,15 @@ export interface SigningKey {
   retiredAt: number | null;
 }
 
+/** A key, and the name that its tokens have as `iss` and `aud`. */
+export interface Signer {
+  key: SigningKey;
+  issuer: string;
+}
+
 export const ALGORITHM = 'ES256';
 /** Another key takes its place when it is older. */
-export const ROTATE_AFTER_MS = 90 * 86_400_000;
+const ROTATE_AFTER_MS = 90 * 86_400_000;
 /** For a key that nobody has told of, such as while the database was away. */
 const LOOK_AGAIN_MS = 1_000;
 const PURPOSE = 'federation';
@@ -75,8 +81,8 @@ export class SigningKeys {
     parts.changes.subscribe(TOPIC, () => this.#readAgain());
   }
 
-  /** The one that signs, and the name that its tokens have as `iss` and `aud`. @throws GatewayError 503, SealingError */
-  async signer(): Promise<{ key: SigningKey; issuer: string }> {
+  /** The one that signs. @throws GatewayError 503, SealingError */
+  async signer(): Promise<Signer> {
     const known = await this.#current();
     const present = presentOf(known);
     const old = present === undefined || this.#parts.clock.now() - present.createdAt >= ROTATE_AFTER_MS;
@@ -90,18 +96,18 @@ export class SigningKeys {
       if (present === undefined) throw error;
       this.#parts.log.warn('the key of access tokens is old, and none can take its place', { error });
     }
-    const { issuer, ...renewed } = await this.#current();
-    const key = presentOf({ issuer, ...renewed });
+    const renewed = await this.#current();
+    const key = presentOf(renewed);
     if (key === undefined) throw unavailable('Access tokens cannot be signed at the moment. Try again.');
-    return { key, issuer };
+    return { key, issuer: renewed.issuer };
   }
 
   /** A key that tokens may be signed with still; undefined: it is none of ours. @throws GatewayError 503 */
-  async find(id: string): Promise<{ key: SigningKey; issuer: string } | undefined> {
+  async find(id: string): Promise<Signer | undefined> {
     let known = await this.#current();
     if (!known.keys.some((key) => key.id === id) && this.#parts.clock.monotonic() - known.readAt >= LOOK_AGAIN_MS) {
       await this.#read();
-      known = this.#known ?? known;
+      known = this.#known!;
     }
     const key = this.#living(known).find((one) => one.id === id);
     return key && { key, issuer: known.issuer };
@@ -171,9 +177,8 @@ export class SigningKeys {
   async #load(): Promise<Known> {
     const { database, sealing, clock, log } = this.#parts;
     const readAt = clock.monotonic();
-    const [rows, organization] = [await store.signingKeys(database), await organizationId(database)];
-    if (organization === undefined) throw unavailable('The gateway has not made its organization yet. Try again.');
-    const issuer = `urn:gatehouse:${organization}`;
+    const rows = await store.signingKeys(database);
+    const issuer = `urn:gatehouse:${await theOrganization(database)}`;
     const presentId = rows.find(({ retiredAt }) => retiredAt === null)?.id;
     if (rows.length === 0) return { keys: [], presentId, issuer, readAt };
     const records = rows.map(({ sealed }) => sealed);
@@ -246,8 +251,7 @@ export async function rotateSigningKey(
 type Named = Pick<store.StoredSigningKey, 'id' | 'createdAt'>;
 
 async function record(tx: Queryable, rotation: Rotation, before: Named | undefined, after: Named): Promise<void> {
-  const organization = await organizationId(tx);
-  if (organization === undefined) throw unavailable('The gateway has not made its organization yet. Try again.');
+  const organization = await theOrganization(tx);
   const state = ({ id, createdAt }: Named) => ({ kid: id, alg: ALGORITHM, created_at: createdAt.toISOString() });
   await recordChange(tx, rotation.author(organization, after.createdAt.getTime()), {
     action: before === undefined ? 'signing_key.created' : 'signing_key.rotated',
@@ -255,6 +259,12 @@ async function record(tx: Queryable, rotation: Rotation, before: Named | undefin
     before: before && state(before),
     after: { ...state(after), ...(rotation.endsTokens && { ends_tokens: true }) },
   });
+}
+
+async function theOrganization(db: Queryable): Promise<string> {
+  const id = await organizationId(db);
+  if (id === undefined) throw unavailable('The gateway has not made its organization yet. Try again.');
+  return id;
 }
 
 async function newKey(): Promise<{ id: string; text: string }> {

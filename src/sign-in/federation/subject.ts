@@ -13,7 +13,7 @@ export interface Subject {
 }
 
 /** Beyond what identity providers write, groups and all. */
-export const MAX_SUBJECT_TOKEN_LENGTH = 16 * 1024;
+const MAX_SUBJECT_TOKEN_LENGTH = 16 * 1024;
 /** What clocks differ by. It moves no end: a token that has expired is expired. */
 const LEEWAY_SECONDS = 30;
 /** Bytes in JSON, as it goes into the access token, which must stay one that is taken. */
