@@ -89,8 +89,6 @@ export class Limiter {
     amount: number,
     taken: () => void,
   ): RateRefusal | Promise<RateRefusal | undefined> {
-    const now = this.#clock.monotonic();
-    for (const window of windows) if (window.refuses(amount, now)) return window.refusal(amount);
     return this.#line.wait(windows, amount, taken);
   }
 

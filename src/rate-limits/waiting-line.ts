@@ -50,9 +50,15 @@ export class WaitingLine {
     });
   }
 
-  /** Resolves with undefined once `take` was called, or with the refusal. */
-  wait(windows: readonly RateWindow[], amount: number, take: () => void): Promise<RateRefusal | undefined> {
+  /** Resolves with undefined once `take` was called, or with the refusal; without a promise where that is known already. */
+  wait(
+    windows: readonly RateWindow[],
+    amount: number,
+    take: () => void,
+  ): RateRefusal | Promise<RateRefusal | undefined> {
     const parts = windows.map((window) => ({ window, amount }));
+    const refusal = refusalOf(parts, this.#clock.monotonic());
+    if (refusal !== undefined) return refusal;
     return this.#queue.wait(parts, () => {
       take();
       return undefined;
