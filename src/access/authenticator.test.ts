@@ -269,6 +269,12 @@ test('a disabled key is refused with 401 and a key whose creator left with 403',
   await assert.rejects(outcome(scene, 'orphan'), status(403, /no longer a member/));
 });
 
+test('a secret that has ended is a wrong credential, also of a key whose creator left', async () => {
+  const scene = new Scene();
+  scene.add('former', { creatorIsMember: false, aliasExpiresAt: 0 });
+  await assert.rejects(outcome(scene, 'former'), status(401, /replaced/));
+});
+
 test('a key stops at the millisecond of its expiry, without a query', async () => {
   const scene = new Scene();
   scene.add('key', { caller: { expiresAt: scene.clock.now() + 1000 } });

@@ -127,14 +127,15 @@ export class Authenticator {
   /** See `Access.callerOfKey`. */
   callerOfKey(hash: string): Caller | Promise<Caller> {
     const state = this.#stateOf(hash);
-    return state instanceof Promise ? state.then((key) => this.#admitKey(key)) : this.#admitKey(state);
+    return state instanceof Promise ? state.then((key) => this.#admit(key, null)) : this.#admit(state, null);
   }
 
   #callerOfSecret(token: string): Caller | Promise<Caller> {
     // As `presentedToken` gives it, it may have the length of a JWT, which no key has.
     if (token.length > MAX_TOKEN_LENGTH) throw unauthorized('The API key is not valid.');
     const state = this.#stateOf(hashToken(token));
-    return state instanceof Promise ? state.then((key) => this.#admit(key)) : this.#admit(state);
+    const admit = (key: KeyState) => this.#admit(key, key.aliasExpiresAt ?? null);
+    return state instanceof Promise ? state.then(admit) : admit(state);
   }
 
   #stateOf(hash: string): KeyState | Promise<KeyState> {
@@ -153,20 +154,14 @@ export class Authenticator {
     return timingSafeEqual(this.#presented, entry.digest) ? entry : undefined;
   }
 
-  #admit(state: KeyState): Caller {
-    const { aliasExpiresAt = null } = state;
-    const caller = this.#admitKey(state);
-    if (aliasExpiresAt !== null && this.#clock.now() >= aliasExpiresAt)
-      throw unauthorized('The API key was replaced by another one.');
-    return caller;
-  }
-
-  /** Whichever secret of it was meant. */
-  #admitKey(state: KeyState): Caller {
+  /** @param secretEndsAt of the secret that was presented; null: it does not end before the key, or the key itself is meant */
+  #admit(state: KeyState, secretEndsAt: number | null): Caller {
     const { caller } = state;
     if (state.disabled) throw unauthorized('The API key is disabled.');
     if (caller.expiresAt !== null && this.#clock.now() >= caller.expiresAt)
       throw unauthorized('The API key has expired.');
+    if (secretEndsAt !== null && this.#clock.now() >= secretEndsAt)
+      throw unauthorized('The API key was replaced by another one.');
     if (!state.creatorIsMember) {
       throw new GatewayError(
         'permission_denied',
