@@ -52,9 +52,10 @@ export class Prefilter {
     for (let depth = 0; lines.length > 0; depth++) {
       const unescaped: Line[] = [];
       for (const some of partsOf(lines)) {
-        const joined = new Lines(some, suspects);
-        this.#look(joined, effort);
-        if (depth < DEEPEST) unescaped.push(...joined.unescaped());
+        const all = new Lines(some, suspects);
+        // Those that have to be folded are not to have the others folded as well.
+        for (const part of all.byScript()) this.#look(part, effort);
+        if (depth < DEEPEST) unescaped.push(...all.unescaped());
       }
       lines = unescaped;
     }
@@ -63,14 +64,8 @@ export class Prefilter {
 
   #look(lines: Lines, effort: Effort): void {
     const readings = new Readings(lines.text);
-    if (!readings.ascii) {
-      // Those that have to be folded are not to have the others folded as well.
-      const parts = lines.byScript();
-      if (parts.length > 1) {
-        for (const part of parts) this.#look(part, effort);
-        return;
-      }
-      if (lines.text.includes(HALF_OF_TAG)) lines.mark(lines.all.filter(({ text }) => text.includes(HALF_OF_TAG)));
+    if (!readings.ascii && lines.text.includes(HALF_OF_TAG)) {
+      lines.mark(lines.all.filter(({ text }) => text.includes(HALF_OF_TAG)));
     }
     if (this.#builtins.length > 0) this.#seekBuiltins(lines, readings, effort);
     if (this.#patterns !== undefined) this.#seekPatterns(this.#patterns, lines, readings, effort);
@@ -183,9 +178,10 @@ class Lines {
 
   /** Those that are ASCII apart from all others, where there are both. */
   byScript(): Lines[] {
-    if (!this.all.some(({ text }) => isAscii(text))) return [this];
-    const { ascii, others } = Object.groupBy(this.all, ({ text }) => (isAscii(text) ? 'ascii' : 'others'));
-    if (ascii === undefined || others === undefined) return [this];
+    if (isAscii(this.text)) return [this];
+    const ascii = this.all.filter(({ text }) => isAscii(text));
+    if (ascii.length === 0) return [this];
+    const others = this.all.filter(({ text }) => !isAscii(text));
     return [new Lines(ascii, this.#suspects), new Lines(others, this.#suspects)];
   }
 
