@@ -19,8 +19,6 @@ const TOGETHER = 16_384;
  * or address, and where a line ends. What sees a difference says so (`Builtin.findInLines`, `PatternSet.mayMatchInLines`).
  */
 const BETWEEN = '\n';
-/** Of a character that repeats ASCII unseen. */
-const HALF_OF_TAG = '\u{db40}';
 
 interface Line {
   readonly text: string;
@@ -64,8 +62,8 @@ export class Prefilter {
 
   #look(lines: Lines, effort: Effort): void {
     const readings = new Readings(lines.text);
-    if (!readings.ascii && lines.text.includes(HALF_OF_TAG)) {
-      lines.mark(lines.all.filter(({ text }) => text.includes(HALF_OF_TAG)));
+    if (readings.hidden !== undefined) {
+      lines.mark(lines.all.filter(({ text }) => new Readings(text).hidden !== undefined));
     }
     if (this.#builtins.length > 0) this.#seekBuiltins(lines, readings, effort);
     if (this.#patterns !== undefined) this.#seekPatterns(this.#patterns, lines, readings, effort);
