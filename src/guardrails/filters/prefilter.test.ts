@@ -2,12 +2,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { RE2JS } from 're2js';
 import { systemClock } from '../../base/clock.ts';
 import { readDocument } from '../../base/json.ts';
+import { placesIn, plainPattern } from '../../testing/plain-patterns.ts';
 import type { FilterAction } from '../settings.ts';
 import { BUILTINS, type BuiltinSlug } from './builtins.ts';
-import { forbiddenIn } from './dialect.ts';
 import { type NativeModule, nativeModule } from './engine.ts';
 import { DEEPEST, undone } from './escapes.ts';
 import { BlockedByFilter, Filters, type LookedText } from './filters.ts';
@@ -194,28 +193,8 @@ const anchored = fc
     fc.constantFrom('$', '\\z', '\\b', '\\B'),
   )
   .map(([atom, start, end]) => `${start}${atom}{1,9}${end}`);
-const pattern = fc.oneof(written, anchored).filter((source) => compiled(source) !== undefined);
+const pattern = fc.oneof(written, anchored).filter((source) => plainPattern(source) !== undefined);
 const slugs = fc.subarray(Object.keys(BUILTINS) as BuiltinSlug[]);
-
-/** undefined where no rule may have it. */
-function compiled(source: string): RE2JS | undefined {
-  if (forbiddenIn(source) !== undefined) return undefined;
-  try {
-    const expression = RE2JS.compile(RE2JS.translateRegExp(source));
-    return expression.matcher('').find() ? undefined : expression;
-  } catch {
-    return undefined;
-  }
-}
-
-function placesIn(source: string, of: string): Span[] {
-  const spans: Span[] = [];
-  const matcher = compiled(source)!.matcher(of);
-  while (matcher.find()) {
-    if (matcher.end() > matcher.start()) spans.push({ start: matcher.start(), end: matcher.end() });
-  }
-  return spans;
-}
 
 /** However long it takes, nothing is refused for that. */
 const still = { ...systemClock, monotonic: () => 0 };
@@ -236,7 +215,9 @@ function foundAlone(of: string, builtins: readonly BuiltinSlug[], patterns: read
   }
   const plain = readings.plain.text === of ? [] : [readings.plain];
   for (const { text: read, original } of [unchanged(of), ...plain, ...hidden]) {
-    for (const name of patterns) for (const span of placesIn(name, read)) found.push({ name, ...original(span) });
+    for (const name of patterns) {
+      for (const span of placesIn(plainPattern(name)!, read)) found.push({ name, ...original(span) });
+    }
   }
   const unescaped = depth < DEEPEST ? undone(of) : undefined;
   if (unescaped === undefined) return found;

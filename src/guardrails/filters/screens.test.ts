@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { RE2JS } from 're2js';
 import { systemClock } from '../../base/clock.ts';
-import { forbiddenIn } from './dialect.ts';
+import { placesIn, plainPattern } from '../../testing/plain-patterns.ts';
 import { type NativeModule, nativeExpression, nativeModule } from './engine.ts';
 import { keysOf } from './keys.ts';
 import { Effort, Pattern, PatternSet, programOf } from './patterns.ts';
@@ -55,24 +55,6 @@ const text = fc
   )
   .map((parts) => parts.join(''));
 
-function plain(source: string): RE2JS | undefined {
-  if (forbiddenIn(source) !== undefined) return undefined;
-  try {
-    const expression = RE2JS.compile(RE2JS.translateRegExp(source));
-    return expression.matcher('').find() ? undefined : expression;
-  } catch {
-    return undefined;
-  }
-}
-
-function placesIn(expression: RE2JS, of: string): { start: number; end: number }[] {
-  const spans: { start: number; end: number }[] = [];
-  const matcher = expression.matcher(of);
-  while (matcher.find())
-    if (matcher.end() > matcher.start()) spans.push({ start: matcher.start(), end: matcher.end() });
-  return spans;
-}
-
 const letter = RE2JS.compile('\\pL');
 const nativeLetter = nativeModule() === null ? undefined : nativeExpression('\\pL', nativeModule()!);
 
@@ -88,19 +70,19 @@ async function compare(native: NativeModule | null, numRuns: number): Promise<vo
       fc.array(flagged, { minLength: 1, maxLength: 4 }),
       fc.array(text.filter(isSettled), { maxLength: 6 }),
       async (all, texts) => {
-        const sources = all.filter((source) => plain(source) !== undefined);
+        const sources = all.filter((source) => plainPattern(source) !== undefined);
         if (sources.length === 0) return;
         const set = await PatternSet.of(sources, native);
         const single = await Promise.all(sources.map((source) => Pattern.of(source)));
         for (const one of [...texts, ...sources]) {
-          const expected = sources.map((source) => placesIn(plain(source)!, one));
+          const expected = sources.map((source) => placesIn(plainPattern(source)!, one));
           const effort = new Effort(systemClock);
           const matching = set.matching(one, effort);
           expected.forEach((spans, index) => {
             assert.deepEqual(single[index]!.find(one, 0), spans, `${sources[index]} in ${JSON.stringify(one)}`);
             assert.equal(
               matching.includes(index),
-              plain(sources[index]!)!.matcher(one).find(),
+              plainPattern(sources[index]!)!.matcher(one).find(),
               `${sources[index]} in ${JSON.stringify(one)}`,
             );
             if (spans.length > 0) assert.deepEqual(set.find(index, one, effort), spans);
@@ -125,7 +107,7 @@ test('the native engine matches where re2js does', { skip }, () => compare(nativ
 test('every pattern that is taken compiles on the native engine', { skip }, () => {
   fc.assert(
     fc.property(flagged, (source) => {
-      fc.pre(plain(source) !== undefined);
+      fc.pre(plainPattern(source) !== undefined);
       assert.ok(nativeExpression(RE2JS.translateRegExp(source), nativeModule()!) !== undefined, source);
     }),
     { numRuns: 500 },
