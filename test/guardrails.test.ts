@@ -43,6 +43,20 @@ test('every wrong field is refused with 400 and its path', async () => {
     [{ name: ' ' }, /name must not be blank/],
     [{ name: 'x'.repeat(201) }, /name/],
     [{ name: 'x', description: 'x'.repeat(1001) }, /description/],
+    [{ name: 'x', description: 'a\0' }, /description must not contain the character U\+0000/],
+    [{ name: 'x', allowed_models: ['a', 'b\0'] }, /allowed_models\[1\] must not contain the character U\+0000/],
+    [
+      { name: 'x', content_filter_builtins: [{ slug: 'email', action: 'redact', label: '\0' }] },
+      /content_filter_builtins\[0\]\.label must not contain the character U\+0000/,
+    ],
+    [
+      { name: 'x', content_filters: [{ pattern: 'a\0', action: 'flag' }] },
+      /content_filters\[0\]\.pattern must not contain the character U\+0000/,
+    ],
+    [
+      { name: 'x', content_filters: [{ pattern: 'a', action: 'redact', label: '\0' }] },
+      /content_filters\[0\]\.label must not contain the character U\+0000/,
+    ],
     [{ name: 'x', allowed_data_regions: [] }, /allowed_data_regions/],
     [{ name: 'x', allowed_data_regions: ['mars'] }, /allowed_data_regions/],
     [{ name: 'x', allowed_models: [] }, /allowed_models/],

@@ -1,7 +1,7 @@
 /** Guardrails without I/O: reading what a management client sets, and showing a guardrail on the wire. */
 import { invalidField } from '../base/errors.ts';
 import { usdFromNano } from '../base/money.ts';
-import { shownName, storable } from '../base/storable.ts';
+import { shownName } from '../base/storable.ts';
 import { limitFromUsd } from '../spend/index.ts';
 import { BUILTINS, type BuiltinSlug, NEEDS_LANGUAGE_MODEL } from './filters/builtins.ts';
 import type { GuardrailBody, GuardrailReply } from './schema.ts';
@@ -17,7 +17,7 @@ export function changedSettings(before: GuardrailSettings, body: GuardrailBody):
   const { limitNano, resetInterval } = changedLimit(before, body);
   return {
     name: body.name === undefined ? before.name : shownName(body.name),
-    description: body.description === undefined ? before.description : storable('description', body.description),
+    description: body.description === undefined ? before.description : body.description,
     rules: changedRules(before.rules, body),
     limitNano,
     resetInterval,
@@ -89,7 +89,7 @@ function names(path: string, list: readonly string[] | null | undefined): string
       list.map((name, index) => {
         const trimmed = name.trim();
         if (trimmed === '') throw invalidField(`${path}[${index}]`, 'must not be blank');
-        return storable(`${path}[${index}]`, trimmed);
+        return trimmed;
       }),
     ),
   ];
@@ -115,7 +115,7 @@ function builtins({ content_filter_builtins: list }: GuardrailBody): BuiltinFilt
       return {
         slug,
         action,
-        ...(typeof label === 'string' && { label: storable(`${path}.label`, label) }),
+        ...(typeof label === 'string' && { label }),
         ...(slug === 'regex-prompt-injection' && { scanScope: scanScope ?? 'all_messages' }),
         ...(appliesTo && { appliesTo: [...new Set(appliesTo)] }),
       };
@@ -126,10 +126,10 @@ function builtins({ content_filter_builtins: list }: GuardrailBody): BuiltinFilt
 
 function patterns({ content_filters: list }: GuardrailBody): PatternFilter[] | null | undefined {
   if (list === undefined || list === null) return list;
-  const filters = list.map(({ pattern, action, label, apply_to: appliesTo }, index) => ({
-    pattern: storable(`content_filters[${index}].pattern`, pattern),
+  const filters = list.map(({ pattern, action, label, apply_to: appliesTo }) => ({
+    pattern,
     action,
-    label: storable(`content_filters[${index}].label`, label ?? null),
+    label: label ?? null,
     ...(appliesTo && { appliesTo: [...new Set(appliesTo)] }),
   }));
   return filters.length === 0 ? null : filters;
