@@ -18,11 +18,13 @@ export class JumpClock implements Clock {
   }
 
   now(): number {
-    return Math.floor(systemClock.now() + this.#aheadMs - this.#behindMs);
+    return Math.floor(systemClock.now() + this.#aheadMs - this.#behind(systemClock.monotonic()));
   }
 
   monotonic(): number {
-    return systemClock.monotonic() + this.#aheadMs - this.#behindMs;
+    // Read once: what passes between two readings would set back a clock that stands.
+    const real = systemClock.monotonic();
+    return real + this.#aheadMs - this.#behind(real);
   }
 
   get standing(): boolean {
@@ -37,17 +39,17 @@ export class JumpClock implements Clock {
 
   /** Goes on from where it stood. */
   goOn(): void {
-    this.#aheadMs -= this.#stoodMs;
+    this.#aheadMs -= this.#stood(systemClock.monotonic());
     this.#stoodAt = undefined;
     for (const timer of this.#pending) timer.reschedule();
   }
 
-  get #behindMs(): number {
-    return (systemClock.monotonic() - this.#startedAt) * (1 - this.pace) + this.#stoodMs;
+  #behind(real: number): number {
+    return (real - this.#startedAt) * (1 - this.pace) + this.#stood(real);
   }
 
-  get #stoodMs(): number {
-    return this.#stoodAt === undefined ? 0 : (systemClock.monotonic() - this.#stoodAt) * this.pace;
+  #stood(real: number): number {
+    return this.#stoodAt === undefined ? 0 : (real - this.#stoodAt) * this.pace;
   }
 
   timer(delayMs: number, run: () => void): Timer {
