@@ -9,7 +9,9 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
 
-export function scanElements(text: string): Span[] {
+/** @param count how many there are, where that is known: a single one need not be looked for */
+export function scanElements(text: string, count?: number): Span[] {
+  if (count === 1) return [onlyElement(text)];
   const spans: Span[] = [];
   let depth = 0;
   let start = -1;
@@ -30,6 +32,13 @@ export function scanElements(text: string): Span[] {
     end = at + 1;
   }
   return spans;
+}
+
+function onlyElement(text: string): Span {
+  const start = text.indexOf('[') + 1;
+  const end = text.lastIndexOf(']');
+  const inside = text.slice(start, end);
+  return { start: end - inside.trimStart().length, end: start + inside.trimEnd().length };
 }
 
 /** Offset of the quote that closes the string opened at `from`. */

@@ -122,8 +122,33 @@ export function patchMembers(text: string, members: readonly Member[], edits: re
   return from === 0 ? text : result + text.slice(from);
 }
 
-/** Digits enough that a double may falsify them, or a large exponent; also inside strings, which costs only time. */
-const SUSPICIOUS_NUMBER = /[\d.]{16}|\d[eE][+-]?\d/;
+const EXPONENT = /\d[eE][+-]?\d/;
+
+/** Digits enough that a double may falsify them, or an exponent; also inside strings, which costs only time. */
+function mayHaveLongNumber(text: string): boolean {
+  return EXPONENT.test(text) || hasLongRun(text);
+}
+
+/** Any decimal of fewer digits survives a double. */
+const LONG_RUN = 16;
+
+/** Whether so many digits and points stand in a row: of each such run one stands where it is looked for. */
+function hasLongRun(text: string): boolean {
+  for (let at = LONG_RUN - 1; at < text.length; at += LONG_RUN) {
+    if (!isDigitOrPoint(text, at)) continue;
+    let start = at;
+    while (start > 0 && isDigitOrPoint(text, start - 1)) start -= 1;
+    let end = at + 1;
+    while (end - start < LONG_RUN && end < text.length && isDigitOrPoint(text, end)) end += 1;
+    if (end - start >= LONG_RUN) return true;
+  }
+  return false;
+}
+
+function isDigitOrPoint(text: string, at: number): boolean {
+  const code = text.charCodeAt(at);
+  return (code >= 0x30 && code <= 0x39) || code === 0x2e;
+}
 
 /**
  * JSON.parse, except that number literals whose value a double cannot hold become raw JSON, which `stringifyJson` writes
@@ -134,7 +159,7 @@ export function parseJson(text: string, maxDepth: number = DEFAULT_MAX_DEPTH): u
   if (text.length > 2 * maxDepth && opensMore(text, maxDepth) && isDeeper(text, maxDepth)) {
     throw new SyntaxError(`nested deeper than ${maxDepth} levels`);
   }
-  return SUSPICIOUS_NUMBER.test(text) ? JSON.parse(text, keepExactNumber) : JSON.parse(text);
+  return mayHaveLongNumber(text) ? JSON.parse(text, keepExactNumber) : JSON.parse(text);
 }
 
 /** JSON.stringify, which writes the raw numbers of `parseJson` unchanged. */

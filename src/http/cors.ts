@@ -2,18 +2,18 @@
  * Cross-origin access: any page may call with a key in a header. No cookie means anything here and credentials are never
  * allowed, so a page can do no more than its own key can.
  */
-import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders } from 'node:http';
 
 const METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS';
 const PREFLIGHT_SECONDS = '86400';
 /** Header names and commas; what is repeated in an answer must not be able to do more. */
 const HEADER_LIST = /^[\w-]+(?:\s*,\s*[\w-]+)*$/;
 
-/** Lets the page that asks read the answer, with all of its headers. */
-export function allowOrigin(headers: IncomingHttpHeaders, response: ServerResponse): void {
+/** Lets the page that asks read the answer, with all of its headers, by what it adds to those of the answer. */
+export function allowOrigin(headers: IncomingHttpHeaders, answer: Record<string, string>): void {
   if (headers.origin === undefined) return;
-  response.setHeader('Access-Control-Allow-Origin', '*');
-  response.setHeader('Access-Control-Expose-Headers', '*');
+  answer['Access-Control-Allow-Origin'] = '*';
+  answer['Access-Control-Expose-Headers'] = '*';
 }
 
 /** The headers that answer a preflight; undefined when the OPTIONS request is none. */

@@ -3,12 +3,12 @@
  * parameters, then the body, then the handler; each step that fails answers at once. Nothing here waits unless
  * authentication, the body or the handler does, and nothing is allocated per request that these steps do not need.
  */
-import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders } from 'node:http';
 import { GatewayError } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
 import { type JsonDocument, readDocument, stringifyJson } from '../base/json.ts';
 import { announcesBody, BodyBuffer, checkBodyHeaders, tooLarge } from './body.ts';
-import type { Connection, Core, GatewayRequest, Late } from './core.ts';
+import type { Connection, Core, GatewayRequest, GatewayResponse, Late } from './core.ts';
 import { allowOrigin, preflightHeaders } from './cors.ts';
 import { busy, encodeEnvelope, errorHeaders, presentableError } from './envelope.ts';
 import type { Exchange, FinishedExchange, Operation } from './operation.ts';
@@ -23,7 +23,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
   readonly requestId: string;
   readonly startedAt: number;
   readonly headers: IncomingHttpHeaders;
-  readonly response: ServerResponse;
+  readonly response: GatewayResponse;
   caller = undefined as C;
   params: Record<string, string> = NO_QUERY as Record<string, string>;
   query: Record<string, unknown> = NO_QUERY;
@@ -48,7 +48,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
   #closeListeners: (() => void)[] | undefined = undefined;
   #over = false;
 
-  constructor(core: Core<C>, connection: Connection, request: GatewayRequest, response: ServerResponse) {
+  constructor(core: Core<C>, connection: Connection, request: GatewayRequest, response: GatewayResponse) {
     this.#core = core;
     this.#connection = connection;
     this.#request = request;
@@ -104,8 +104,9 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
   /** Starts the exchange. @param expectation the Expect header was given: 'continue', or something that nobody knows */
   begin(expectation?: 'continue' | 'unknown'): void {
     try {
-      this.response.setHeader('X-Request-Id', this.requestId);
-      allowOrigin(this.headers, this.response);
+      const { common } = this.response;
+      common['X-Request-Id'] = this.requestId;
+      allowOrigin(this.headers, common);
       if (this.#core.draining) this.response.shouldKeepAlive = false;
       // First of all, since an error is told in the form of its path.
       const operation = this.#route();
@@ -172,9 +173,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
     }
     for (const name of this.response.getHeaderNames()) {
       // What the handler had prepared for its own answer does not describe this one.
-      if (name !== 'x-request-id' && !name.startsWith('access-control-') && name !== 'x-generation-id') {
-        this.response.removeHeader(name);
-      }
+      if (name !== 'x-generation-id') this.response.removeHeader(name);
     }
     this.reply(error.status, this.#encodeError(error), errorHeaders(error));
   }
@@ -317,8 +316,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
   #readOn(): void {
     this.#owingSince = this.#core.clock.monotonic();
     this.#owingSeat = this.#core.owing.add(this);
-    this.#request.on('data', onData);
-    this.#request.on('end', onEnd);
+    this.#request.readInto(this);
   }
 
   /** Reads a body that nobody wants, within limits: a client that is cut off while it sends may never see its answer. */
@@ -385,14 +383,6 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
   }
 }
 
-function onData(this: GatewayRequest, chunk: Buffer): void {
-  this.exchange?.receive(chunk);
-}
-
-function onEnd(this: GatewayRequest): void {
-  this.exchange?.received();
-}
-
-function onResponseClose(this: ServerResponse): void {
-  (this.req as GatewayRequest).exchange?.finished();
+function onResponseClose(this: GatewayResponse): void {
+  this.req.exchange?.finished();
 }

@@ -2,7 +2,7 @@
  * HTTP for operations given as data: see `createHttpServer`. Knows no operation of ours. The pieces: `router` finds the
  * operation, `exchange` answers one request, `validate` checks its input, `limits` bounds everything.
  */
-import { createServer, type IncomingHttpHeaders, type Server, ServerResponse } from 'node:http';
+import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -10,7 +10,7 @@ import type { Clock, Timer } from '../base/clock.ts';
 import type { GatewayError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { Roster } from '../base/roster.ts';
-import { Connection, type Core, GatewayRequest, type Late } from './core.ts';
+import { Connection, type Core, GatewayRequest, GatewayResponse, type Late } from './core.ts';
 import { ServerExchange } from './exchange.ts';
 import { TrustedProxies } from './forwarded.ts';
 import { DEFAULT_LIMITS, type HttpLimits } from './limits.ts';
@@ -147,7 +147,7 @@ class OperationServer<C> implements HttpServer {
     socket.on('close', () => this.#rawSockets.delete(socket));
   }
 
-  #exchange(request: GatewayRequest, response: ServerResponse): ServerExchange<C> {
+  #exchange(request: GatewayRequest, response: GatewayResponse): ServerExchange<C> {
     const connection = this.#connections.get(request.socket) ?? new Connection();
     return new ServerExchange(this.#core, connection, request, response);
   }
@@ -168,12 +168,12 @@ class OperationServer<C> implements HttpServer {
   }
 }
 
-type NodeServer = Server<typeof GatewayRequest, typeof ServerResponse>;
+type NodeServer = Server<typeof GatewayRequest, typeof GatewayResponse>;
 
 function createNodeServer(limits: HttpLimits, tls: HttpServerOptions<unknown>['tls']): NodeServer {
   const options = {
     IncomingMessage: GatewayRequest,
-    ServerResponse,
+    ServerResponse: GatewayResponse,
     maxHeaderSize: limits.headerBytes,
     headersTimeout: limits.headerMs,
     connectionsCheckingInterval: Math.ceil(Math.min(MAX_SWEEP_MS, limits.headerMs / SWEEPS_PER_LIMIT)),

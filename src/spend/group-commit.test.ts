@@ -66,18 +66,24 @@ test('what one turn has to say goes into the journal in one write, before anybod
   const told: string[] = [];
   const note = (name: string, json: string) => told.push(`${name} ${text().includes(json)}`);
   const intents = ['["a"]', '["b"]'].map((json) => commits.intent(json, yes).then(() => note('begun', json)));
-  commits.settled('["c"]', () => note('settled', '["c"]'));
-  commits.settled('["d"]', () => note('settled', '["d"]'));
+  const places: number[] = [];
+  for (const json of ['["c"]', '["d"]']) {
+    commits.settled(json, (_segment, offset) => {
+      note('settled', json);
+      places.push(text().indexOf(json) - offset);
+    });
+  }
   assert.deepEqual([writes.length, told], [0, []]);
   endTurn();
   await Promise.all(intents);
   assert.equal(writes.length, 1);
   assert.deepEqual(told, ['settled true', 'settled true', 'begun true', 'begun true']);
+  assert.deepEqual(places, [10, 10], 'each row is told where it begins');
   assert.deepEqual(
     text()
       .split('\n')
       .map((line) => `${line[0] ?? ''}${line.slice(10)}`),
-    ['S["c"]', 'S["d"]', 'I["a"]', 'I["b"]', ''],
+    ['I["a"]', 'I["b"]', 'S["c"]', 'S["d"]', ''],
   );
   endTurn();
   assert.equal(writes.length, 1, 'a turn in which nothing is said writes nothing');
@@ -88,10 +94,15 @@ test('an intent that nobody wants any more when the turn ends is not written', a
   let wanted = true;
   const gone = commits.intent('["gone"]', () => wanted);
   const kept = commits.intent('["kept"]', yes);
+  let place = -1;
+  commits.settled('["row"]', (_segment, offset) => {
+    place = offset;
+  });
   wanted = false;
   endTurn();
   assert.equal(await gone, undefined);
-  assert.equal((await kept)?.uses, 1);
+  assert.equal((await kept)?.uses, 2);
+  assert.match(text().slice(place), /^S[0-9a-f]{8} \["row"\]/);
   assert.ok(text().includes('kept') && !text().includes('gone'));
 });
 

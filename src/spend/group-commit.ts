@@ -7,10 +7,10 @@
 import type { EndOfTurn } from '../base/end-of-turn.ts';
 import type { Log } from '../base/log.ts';
 import type { Journal, Segment } from './journal.ts';
-import { frame } from './record.ts';
+import { Lines } from './lines.ts';
 
 interface WaitingIntent {
-  line: string;
+  json: string;
   /** Asked when the turn ends: nothing is written of a request whose client has gone by then. */
   wanted: () => boolean;
   resolve: (segment: Segment | undefined) => void;
@@ -21,7 +21,9 @@ interface WaitingIntent {
 export type Written = (segment: Segment | undefined, offset: number) => void;
 
 interface WaitingRow {
-  line: string;
+  json: string;
+  /** Where it begins among the lines. */
+  start: number;
   written: Written;
 }
 
@@ -29,6 +31,7 @@ export class GroupCommit {
   readonly #journal: Journal;
   readonly #log: Log;
   readonly #endOfTurn: EndOfTurn;
+  readonly #lines = new Lines();
   #intents: WaitingIntent[] = [];
   #rows: WaitingRow[] = [];
 
@@ -47,14 +50,15 @@ export class GroupCommit {
     this.#journal.recover();
     return new Promise((resolve, reject) => {
       this.#arm();
-      this.#intents.push({ line: frame('I', json), wanted, resolve, reject });
+      this.#lines.add('I', json);
+      this.#intents.push({ json, wanted, resolve, reject });
     });
   }
 
   /** A settled record. `written` is called at the end of the turn, when it is in the kernel's page cache, or cannot be. */
   settled(json: string, written: Written): void {
     this.#arm();
-    this.#rows.push({ line: frame('S', json), written });
+    this.#rows.push({ json, start: this.#lines.add('S', json), written });
   }
 
   /** Ends the turn now. Not for what ends requests: one whose intent is written goes on, whatever has become of it since. */
@@ -63,12 +67,11 @@ export class GroupCommit {
     const intents = this.#takeIntents();
     this.#rows = [];
     const { segment, refusal } = this.#write(rows, intents);
+    // What is told of here may have more to say, for the next write.
+    this.#lines.clear();
+    const offset = this.#journal.lastStart;
     // Answers first: their clients have waited for longer.
-    let offset = this.#journal.lastStart;
-    for (const row of rows) {
-      this.#tell(row, segment, offset);
-      offset += Buffer.byteLength(row.line);
-    }
+    for (const row of rows) this.#tell(row, segment, offset + row.start);
     for (const intent of intents) {
       if (refusal === undefined) intent.resolve(segment);
       else intent.reject(refusal);
@@ -77,29 +80,37 @@ export class GroupCommit {
 
   /** Those that are still wanted. */
   #takeIntents(): WaitingIntent[] {
-    const intents: WaitingIntent[] = [];
-    for (const intent of this.#intents) {
-      if (intent.wanted()) intents.push(intent);
+    const all = this.#intents;
+    this.#intents = [];
+    const wanted: WaitingIntent[] = [];
+    for (const intent of all) {
+      if (intent.wanted()) wanted.push(intent);
       else intent.resolve(undefined);
     }
-    this.#intents = [];
-    return intents;
+    if (wanted.length < all.length) this.#setLines(this.#rows, wanted);
+    return wanted;
+  }
+
+  /** The lines hold what is given, and nothing else. */
+  #setLines(rows: readonly WaitingRow[], intents: readonly WaitingIntent[]): void {
+    this.#lines.clear();
+    for (const row of rows) row.start = this.#lines.add('S', row.json);
+    for (const intent of intents) this.#lines.add('I', intent.json);
   }
 
   /** `refusal` is that of the intents. */
   #write(rows: readonly WaitingRow[], intents: readonly WaitingIntent[]) {
-    const settled = linesOf(rows);
     let refusal: unknown;
     if (intents.length > 0) {
       try {
-        const segment = this.#journal.appendLines(settled + linesOf(intents), rows.length + intents.length);
-        return { segment, refusal };
+        return { segment: this.#journal.appendLines(this.#lines), refusal };
       } catch (cause) {
         refusal = cause;
+        this.#setLines(rows, []);
       }
     }
     // What is settled has happened, so it is written where an intent may not be.
-    const segment = rows.length === 0 ? undefined : this.#journal.appendLinesAnyway(settled, rows.length);
+    const segment = rows.length === 0 ? undefined : this.#journal.appendLinesAnyway(this.#lines);
     return { segment, refusal };
   }
 
@@ -116,10 +127,4 @@ export class GroupCommit {
   #arm(): void {
     if (this.#rows.length + this.#intents.length === 0) this.#endOfTurn(() => this.commit());
   }
-}
-
-function linesOf(records: readonly { line: string }[]): string {
-  let lines = '';
-  for (const { line } of records) lines += line;
-  return lines;
 }

@@ -8,7 +8,7 @@ import { type TestContext, test } from 'node:test';
 import { systemClock } from '../base/clock.ts';
 import { TestClock, until } from '../testing/clock.ts';
 import { Journal, type JournalFiles, type JournalOptions } from './journal.ts';
-import { frame } from './record.ts';
+import { Lines } from './lines.ts';
 import { type ScannedRecord, scanSegment } from './scan.ts';
 
 function folder(t: TestContext): string {
@@ -31,6 +31,12 @@ async function records(directory: string): Promise<ScannedRecord[]> {
     for await (const chunk of scanSegment(join(directory, name))) found.push(...chunk.records);
   }
   return found;
+}
+
+function linesOf(...jsons: string[]): Lines {
+  const lines = new Lines();
+  for (const json of jsons) lines.add('I', json);
+  return lines;
 }
 
 const texts = (found: ScannedRecord[]) => found.map((record) => record.json);
@@ -194,11 +200,11 @@ test('of records that are written together and do not all fit, none is left for 
   const clock = new TestClock();
   const disk = new SmallDisk(8_100);
   const journal = journalIn(directory, { clock, files: disk });
-  const lines = ['["a"]', '["b"]', '["c"]', '["d"]'].map((json) => frame('I', json));
-  disk.room = lines[0]!.length * 3;
-  assert.throws(() => journal.appendLines(lines.join(''), lines.length), { status: 503 });
+  const four = linesOf('["a"]', '["b"]', '["c"]', '["d"]');
+  disk.room = (four.length * 3) / 4;
+  assert.throws(() => journal.appendLines(four), { status: 503 });
   assert.deepEqual(await records(directory), []);
-  assert.ok(journal.appendLinesAnyway(lines.slice(0, 2).join(''), 2));
+  assert.ok(journal.appendLinesAnyway(linesOf('["a"]', '["b"]')));
   assert.deepEqual(texts(await records(directory)), ['["a"]', '["b"]']);
   await journal.close(true);
 });

@@ -10,7 +10,8 @@ import * as nodeFiles from 'node:fs';
 import { join } from 'node:path';
 import type { Clock, Timer } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
-import { frame, type RecordKind } from './record.ts';
+import { Lines } from './lines.ts';
+import type { RecordKind } from './record.ts';
 
 /** The file operations that can fail on a full or broken disk; tests put theirs here. */
 export interface JournalFiles {
@@ -47,7 +48,8 @@ export interface Segment {
 }
 
 const RETRY_MS = 100;
-const SCRATCH_BYTES = 64 * 1024;
+/** Of room that must be there before it counts as found. */
+const PROBE_BYTES = 64 * 1024;
 
 export function segmentName(number: number): string {
   return `${String(number).padStart(8, '0')}.log`;
@@ -69,7 +71,8 @@ export class Journal {
   readonly #segmentBytes: number;
   readonly #syncMs: number;
   readonly #ballast: Buffer;
-  readonly #scratch = Buffer.alloc(SCRATCH_BYTES);
+  /** For what is appended by itself. */
+  readonly #single = new Lines();
   #current: Segment;
   #unsynced = new Set<Segment>();
   #timer: Timer | undefined;
@@ -107,14 +110,14 @@ export class Journal {
    * Appends a record that nothing may be dispatched without. Throws GatewayError 503 (retryable) when it is not written.
    */
   append(kind: RecordKind, json: string): Segment {
-    return this.appendLines(frame(kind, json), 1);
+    return this.appendLines(this.#alone(kind, json));
   }
 
-  /** The same for several framed records in one write, with `uses` uses of the segment: all of them or none. */
-  appendLines(lines: string, uses: number): Segment {
+  /** The same for several records in one write, each a use of the segment: all of them or none. */
+  appendLines(lines: Lines): Segment {
     this.recover();
     try {
-      return this.#write(lines, uses);
+      return this.#write(lines);
     } catch (cause) {
       this.#failed(cause as Error);
       throw unavailable(cause);
@@ -123,14 +126,14 @@ export class Journal {
 
   /** Appends a record of something that has already happened, out of the ballast if need be; undefined when impossible. */
   appendAnyway(kind: RecordKind, json: string): Segment | undefined {
-    return this.appendLinesAnyway(frame(kind, json), 1);
+    return this.appendLinesAnyway(this.#alone(kind, json));
   }
 
-  /** The same for several framed records in one write, with `uses` uses of the segment. */
-  appendLinesAnyway(lines: string, uses: number): Segment | undefined {
+  /** The same for several records in one write. */
+  appendLinesAnyway(lines: Lines): Segment | undefined {
     for (;;) {
       try {
-        return this.#write(lines, uses);
+        return this.#write(lines);
       } catch (cause) {
         this.#failed(cause as Error);
         if (!this.#dropBallast()) return undefined;
@@ -191,16 +194,14 @@ export class Journal {
     this.#dropBallast();
   }
 
-  #write(lines: string, uses: number): Segment {
+  #alone(kind: RecordKind, json: string): Lines {
+    this.#single.clear();
+    this.#single.add(kind, json);
+    return this.#single;
+  }
+
+  #write({ bytes, length, count }: Lines): Segment {
     if (this.#closed) throw new Error('the journal is closed');
-    let bytes: Uint8Array = this.#scratch;
-    let length: number;
-    // UTF-8 takes three bytes at most for each UTF-16 unit.
-    if (lines.length * 3 <= SCRATCH_BYTES) length = this.#scratch.write(lines, 0, 'utf8');
-    else {
-      bytes = Buffer.from(lines, 'utf8');
-      length = bytes.length;
-    }
     if (this.#current.end > 0 && this.#current.end + length > this.#segmentBytes) this.#rotate();
     const segment = this.#current;
     try {
@@ -213,7 +214,7 @@ export class Journal {
     }
     this.lastStart = segment.end;
     segment.end += length;
-    segment.uses += uses;
+    segment.uses += count;
     this.bytes += length;
     this.#unsynced.add(segment);
     this.wake();
@@ -264,8 +265,9 @@ export class Journal {
   /** Shows that there is room beside the ballast. */
   #probe(): void {
     const { descriptor, end } = this.#current;
-    for (let done = 0; done < SCRATCH_BYTES; ) {
-      done += this.#files.writeSync(descriptor, this.#scratch, done, SCRATCH_BYTES - done, end + done);
+    const bytes = Buffer.alloc(PROBE_BYTES);
+    for (let done = 0; done < PROBE_BYTES; ) {
+      done += this.#files.writeSync(descriptor, bytes, done, PROBE_BYTES - done, end + done);
     }
     this.#files.ftruncateSync(descriptor, end);
   }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { SAMPLE_USAGE, sampleAccepted, sampleAttempt, sampleGeneration } from '../testing/spend-samples.ts';
+import { Lines } from './lines.ts';
 import {
   decodeAttempt,
   decodeIntent,
@@ -13,10 +14,17 @@ import {
   encodeProgress,
   encodeRow,
   encodeSettled,
-  frame,
+  type RecordKind,
   type RowColumns,
   unframe,
 } from './record.ts';
+
+/** The bytes of one record. */
+function line(kind: RecordKind, json: string): Buffer {
+  const lines = new Lines();
+  lines.add(kind, json);
+  return Buffer.from(lines.bytes.subarray(0, lines.length));
+}
 
 const text = fc.string({ unit: 'binary', maxLength: 20 });
 const money = fc.bigInt({ min: 0n, max: 2n ** 53n });
@@ -32,11 +40,10 @@ test('every record reads back as it was written, whatever its texts hold', () =>
       };
       const progress = { outputBytes: bytes, usage: SAMPLE_USAGE, charge: { creditNano: nano, byokNano: 2n } };
       const entry = { id: 'gen-1', row: '{"a":1}', taken: [{ windowId: name, nano, forcedNano: 3n }] };
-      const passed = (kind: 'I' | 'A' | 'P' | 'S', json: string) => {
-        const line = frame(kind, json);
-        assert.equal(line.indexOf('\n'), line.length - 1);
-        const bytesOfLine = Buffer.from(line.slice(0, -1), 'utf8').toString('utf8');
-        return unframe(bytesOfLine)!.json;
+      const passed = (kind: RecordKind, json: string) => {
+        const bytes = line(kind, json);
+        assert.equal(bytes.indexOf('\n'), bytes.length - 1);
+        return unframe(bytes.toString('utf8', 0, bytes.length - 1))!.json;
       };
       assert.deepEqual(decodeIntent(passed('I', encodeIntent(intent))), intent);
       assert.deepEqual(decodeAttempt(passed('A', encodeAttempt('gen-1', attempt))), { id: 'gen-1', attempt });
@@ -47,16 +54,29 @@ test('every record reads back as it was written, whatever its texts hold', () =>
 });
 
 test('a record with any byte missing or changed is not taken for one', () => {
-  const line = Buffer.from(
-    frame('I', encodeIntent({ accepted: sampleAccepted('gen-1'), attempt: sampleAttempt(), held: [] })),
-  );
-  for (let at = 0; at < line.length - 1; at++) {
-    assert.equal(unframe(line.toString('utf8', 0, at)), undefined);
-    const changed = Buffer.from(line);
+  const whole = line('I', encodeIntent({ accepted: sampleAccepted('gen-1'), attempt: sampleAttempt(), held: [] }));
+  for (let at = 0; at < whole.length - 1; at++) {
+    assert.equal(unframe(whole.toString('utf8', 0, at)), undefined);
+    const changed = Buffer.from(whole);
     changed[at] = changed[at]! ^ 1;
     const kindOnly = at === 0 && 'IAPS'.includes(String.fromCharCode(changed[0]!));
-    if (!kindOnly) assert.equal(unframe(changed.toString('utf8', 0, line.length - 1)), undefined);
+    if (!kindOnly) assert.equal(unframe(changed.toString('utf8', 0, whole.length - 1)), undefined);
   }
+});
+
+test('records that are written together are those that were added, each from where it is said to begin', () => {
+  const lines = new Lines();
+  const texts = ['["a"]', JSON.stringify(['ä\ud83d\ude00'.repeat(40_000)]), '["last"]'];
+  const starts = texts.map((json) => lines.add('S', json));
+  assert.equal(lines.count, 3);
+  const ends = [...starts.slice(1), lines.length];
+  const read = starts.map((start, index) => unframe(lines.bytes.toString('utf8', start, ends[index]! - 1)));
+  assert.deepEqual(
+    read,
+    texts.map((json) => ({ kind: 'S', json })),
+  );
+  lines.clear();
+  assert.deepEqual([lines.count, lines.length, lines.add('P', '[]')], [0, 0, 0]);
 });
 
 test('a row reads back as it was settled, and money stays exact to the nano-dollar', () => {

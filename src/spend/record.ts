@@ -1,6 +1,6 @@
 /**
- * The lines of a journal: one record a line, `<kind><checksum> <JSON>`. A line that was torn by a crash fails its
- * checksum, and everything behind it is ignored: the journal is only ever appended to.
+ * The records of a journal, one a line (`lines.ts` writes them). A line that was torn by a crash fails its checksum, and
+ * everything behind it is ignored: the journal is only ever appended to.
  *
  * A settled record's row is the JSON object whose keys are the columns of the table `generations`, so the same text is
  * journalled, held in memory, and sent to PostgreSQL.
@@ -41,10 +41,6 @@ export interface Progress {
   usage: Usage | null;
   /** Worth of `usage`. */
   charge: Charge | null;
-}
-
-export function frame(kind: RecordKind, json: string): string {
-  return `${kind}${crc32(json).toString(16).padStart(8, '0')} ${json}\n`;
 }
 
 /** Kind and JSON of one line without its line feed; undefined for anything but an intact record. */

@@ -29,9 +29,10 @@ import type {
 import { Journal, type Segment } from './journal.ts';
 import { Leases } from './leases.ts';
 import { LEDGER_LIMITS, Ledger } from './ledger.ts';
+import { Lines } from './lines.ts';
 import { letGo, RETENTION_EVERY_MS } from './months/retention.ts';
 import { findGeneration, readBudgetStates, readUsage, releaseProcess } from './reading.ts';
-import { decodeRow, encodeAttempt, encodeIntent, encodeProgress, encodeRow, frame, type RowColumns } from './record.ts';
+import { decodeRow, encodeAttempt, encodeIntent, encodeProgress, encodeRow, type RowColumns } from './record.ts';
 import { OWNER_FILE, replayDead } from './replay.ts';
 import type { HeldReservation } from './reservation.ts';
 import { askLeases, forgetProcess, leasesOf, removeEmptyLeases, touchProcess } from './store.ts';
@@ -250,9 +251,9 @@ class Spending implements Spend {
   #writeProgress(): void {
     const rows = this.dirty.splice(0).filter((row) => row.dirty);
     if (rows.length === 0) return;
-    let lines = '';
-    for (const row of rows) lines += frame('P', row.progress());
-    const segment = this.journal.appendLinesAnyway(lines, rows.length);
+    const lines = new Lines();
+    for (const row of rows) lines.add('P', row.progress());
+    const segment = this.journal.appendLinesAnyway(lines);
     if (segment === undefined) return;
     for (const row of rows) row.written(segment);
   }

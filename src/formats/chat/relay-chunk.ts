@@ -173,10 +173,10 @@ export function withReasoning(text: string, reasoning: string): string | undefin
 /** The text of a chunk of one choice with that choice's members edited. */
 export function editOnlyChoice(text: string, edits: readonly Edit[]): string {
   const members = scanMembers(text);
-  const choices = members.find((member) => member.key === 'choices');
+  const choices = members.findLast((member) => member.key === 'choices');
   if (choices === undefined) return text;
   const inside = text.slice(choices.valueStart, choices.valueEnd);
-  const only = scanElements(inside)[0];
+  const [only] = scanElements(inside, 1);
   if (only === undefined) return text;
   const choice = inside.slice(only.start, only.end);
   const json = `[${patchMembers(choice, scanMembers(choice), edits)}]`;

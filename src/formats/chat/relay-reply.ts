@@ -24,7 +24,7 @@ export function relayReply(text: string, value: unknown, turn: Turn, stamp: Stam
   if (reply['system_fingerprint'] === undefined) edits.push({ key: 'system_fingerprint', json: 'null' });
   const usage = relayedUsage(closing);
   if (usage !== undefined) edits.push({ key: 'usage', json: stringifyJson(usage) });
-  const choices = members.find((member) => member.key === 'choices');
+  const choices = members.findLast((member) => member.key === 'choices');
   if (choices !== undefined) {
     const json = patchChoices(text.slice(choices.valueStart, choices.valueEnd), list(reply['choices']), turn.choices);
     edits.push({ key: 'choices', json });
@@ -38,7 +38,7 @@ export function relayReply(text: string, value: unknown, turn: Turn, stamp: Stam
 function patchChoices(text: string, values: readonly unknown[], choices: readonly Choice[]): string {
   let result = '';
   let from = 0;
-  scanElements(text).forEach(({ start, end }, index) => {
+  scanElements(text, values.length).forEach(({ start, end }, index) => {
     const value = object(values[index]);
     const choice = choices[index];
     if (value === undefined || choice === undefined) return;
@@ -58,7 +58,7 @@ function patchChoice(text: string, value: JsonObject, choice: Choice, position: 
     edits.push({ key: 'native_finish_reason', json: JSON.stringify(choice.finish.native) });
   }
   if (value['logprobs'] === undefined) edits.push({ key: 'logprobs', json: 'null' });
-  const message = members.find((member) => member.key === 'message');
+  const message = members.findLast((member) => member.key === 'message');
   const told = object(value['message']);
   if (message === undefined || told === undefined) {
     edits.push({ key: 'message', json: '{"role":"assistant","content":null,"refusal":null}' });

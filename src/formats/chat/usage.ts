@@ -37,18 +37,27 @@ export function decodeUsage(value: unknown): Usage | undefined {
     native: { origin: 'chat', value: record },
   };
   const searches = object(record['server_tool_use_details']) ?? object(record['server_tool_use']);
-  for (const [key, amount] of [
-    ['inputAudio', input['audio_tokens']],
-    ['inputImage', input['image_tokens']],
-    ['outputAudio', output['audio_tokens']],
-    ['outputImage', output['image_tokens']],
-    ['acceptedPrediction', output['accepted_prediction_tokens']],
-    ['rejectedPrediction', output['rejected_prediction_tokens']],
-    ['webSearches', searches?.['web_search_requests']],
-  ] as const) {
-    if (count(amount) > 0) usage[key] = count(amount);
-  }
+  addCount(usage, 'inputAudio', input['audio_tokens']);
+  addCount(usage, 'inputImage', input['image_tokens']);
+  addCount(usage, 'outputAudio', output['audio_tokens']);
+  addCount(usage, 'outputImage', output['image_tokens']);
+  addCount(usage, 'acceptedPrediction', output['accepted_prediction_tokens']);
+  addCount(usage, 'rejectedPrediction', output['rejected_prediction_tokens']);
+  addCount(usage, 'webSearches', searches?.['web_search_requests']);
   return usage;
+}
+
+type RareCount =
+  | 'inputAudio'
+  | 'inputImage'
+  | 'outputAudio'
+  | 'outputImage'
+  | 'acceptedPrediction'
+  | 'rejectedPrediction'
+  | 'webSearches';
+
+function addCount(usage: Usage, key: RareCount, amount: unknown): void {
+  if (count(amount) > 0) usage[key] = count(amount);
 }
 
 /** The members of `usage` that this form defines (wire/chat.md, ChatUsage); the cost is left out where it is not known. */
@@ -91,10 +100,15 @@ export function relayedUsage(closing: Closing): JsonObject | undefined {
   const ours = closingUsage(closing);
   const native = closing.usage?.native;
   if (ours === undefined || native === undefined || native.origin !== 'chat') return ours;
-  const { cost: _cost, is_byok: _isByok, cost_details: _details, ...merged } = native.value;
-  for (const [key, value] of Object.entries(ours)) {
+  const theirs = native.value;
+  const merged: JsonObject = {};
+  for (const key in theirs) if (!NOT_THEIRS.has(key)) merged[key] = theirs[key];
+  for (const key in ours) {
     const before = key.endsWith('_details') ? object(merged[key]) : undefined;
-    merged[key] = before === undefined ? value : { ...before, ...object(value) };
+    merged[key] = before === undefined ? ours[key] : { ...before, ...object(ours[key]) };
   }
   return merged;
 }
+
+/** What a request costs is told by the gateway alone; the last name would not be a member here. */
+const NOT_THEIRS: ReadonlySet<string> = new Set(['cost', 'is_byok', 'cost_details', '__proto__']);

@@ -46,7 +46,7 @@ export function completeBlock(text: string, value: unknown): string {
 export function completeContent(text: string, values: readonly unknown[]): string {
   let result = '';
   let from = 0;
-  scanElements(text).forEach(({ start, end }, index) => {
+  scanElements(text, values.length).forEach(({ start, end }, index) => {
     result += text.slice(from, start) + completeBlock(text.slice(start, end), values[index]);
     from = end;
   });
