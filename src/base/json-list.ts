@@ -9,14 +9,17 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
 
-/** @param count how many there are, where that is known: a single one need not be looked for */
-export function scanElements(text: string, count?: number): Span[] {
-  if (count === 1) return [onlyElement(text)];
+/**
+ * @param count how many there are, where that is known: a single one need not be looked for
+ * @param from where the list begins, or white space before it; `to` is behind its end
+ */
+export function scanElements(text: string, count?: number, from = 0, to = text.length): Span[] {
+  if (count === 1) return [onlyElement(text, from, to)];
   const spans: Span[] = [];
   let depth = 0;
   let start = -1;
   let end = -1;
-  for (let at = text.indexOf('[') + 1; at > 0 && at < text.length; at += 1) {
+  for (let at = text.indexOf('[', from) + 1; at > 0 && at < to; at += 1) {
     const code = text.charCodeAt(at);
     if (code <= 0x20) continue;
     if (depth === 0 && (code === COMMA || code === 0x5d)) {
@@ -34,11 +37,12 @@ export function scanElements(text: string, count?: number): Span[] {
   return spans;
 }
 
-function onlyElement(text: string): Span {
-  const start = text.indexOf('[') + 1;
-  const end = text.lastIndexOf(']');
-  const inside = text.slice(start, end);
-  return { start: end - inside.trimStart().length, end: start + inside.trimEnd().length };
+function onlyElement(text: string, from: number, to: number): Span {
+  let start = text.indexOf('[', from) + 1;
+  let end = text.lastIndexOf(']', to - 1);
+  while (text.charCodeAt(start) <= 0x20) start += 1;
+  while (text.charCodeAt(end - 1) <= 0x20) end -= 1;
+  return { start, end };
 }
 
 /** Offset of the quote that closes the string opened at `from`. */

@@ -123,6 +123,58 @@ export function scanObject(text: string, maxDepth: number, maxValues = Number.PO
   return scan;
 }
 
+/**
+ * The top-level members of the JSON object that begins at or behind `from`, in order. The text must be known to be valid;
+ * of values nothing is looked at but where they end.
+ */
+export function scanMembers(text: string, from = 0): Member[] {
+  const members: Member[] = [];
+  let at = text.indexOf('{', from) + 1;
+  while (at > 0) {
+    const keyStart = skipSpace(text, at);
+    if (text.charCodeAt(keyStart) !== QUOTE) break;
+    const keyEnd = stringEnd(text, keyStart + 1);
+    const colon = skipSpace(text, keyEnd);
+    if (text.charCodeAt(colon) !== COLON) break;
+    const valueStart = skipSpace(text, colon + 1);
+    const valueEnd = endOfValue(text, valueStart);
+    members.push({ key: keyAt(text, keyStart, keyEnd), keyStart, valueStart, valueEnd });
+    at = skipSpace(text, valueEnd);
+    if (text.charCodeAt(at) !== COMMA) break;
+    at += 1;
+  }
+  return members;
+}
+
+function keyAt(text: string, start: number, end: number): string {
+  return hasBackslash(text, start + 1, end - 1) ? decodeKey(text.slice(start, end)) : text.slice(start + 1, end - 1);
+}
+
+function skipSpace(text: string, from: number): number {
+  let at = from;
+  while (text.charCodeAt(at) <= 0x20) at += 1;
+  return at;
+}
+
+function endOfValue(text: string, start: number): number {
+  const first = text.charCodeAt(start);
+  if (first === QUOTE) return stringEnd(text, start + 1);
+  if (first !== OPEN_BRACE && first !== OPEN_BRACKET) return scalarEnd(text, start);
+  let depth = 1;
+  let at = start + 1;
+  while (depth > 0 && at < text.length) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) {
+      at = stringEnd(text, at + 1);
+      continue;
+    }
+    if (code === OPEN_BRACE || code === OPEN_BRACKET) depth += 1;
+    else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) depth -= 1;
+    at += 1;
+  }
+  return at;
+}
+
 function createScan(): Scan {
   return {
     members: [],
@@ -142,7 +194,7 @@ function noteKey(scan: Scan, text: string, start: number, end: number, depth: nu
   const escaped = hasBackslash(text, start + 1, end - 1);
   const suspicious = end - start - 2 === PROTOTYPE_KEY.length && text.charCodeAt(start + 1) === UNDERSCORE;
   if (depth !== 1 && !escaped && !suspicious) return undefined;
-  const key = escaped ? decodeKey(text.slice(start, end)) : text.slice(start + 1, end - 1);
+  const key = keyAt(text, start, end);
   if (key === PROTOTYPE_KEY) scan.prototypeKey = true;
   if (escaped) scan.escapedKey = true;
   if (depth !== 1) return undefined;

@@ -25,6 +25,8 @@ export interface Member {
 export interface JsonDocument {
   readonly bytes: Buffer;
   readonly members: readonly Member[];
+  /** All bytes are, so `structure` is `value`. */
+  readonly ascii: boolean;
   /**
    * Made by the parse itself. Structure, ASCII keys and strings, numbers and booleans are exact; other strings may be
    * the Latin-1 reading of their UTF-8 bytes: never shorter than the true string, equal only to itself.
@@ -104,22 +106,30 @@ export function applyEdits(document: JsonDocument, edits: readonly Edit[]): Buff
 }
 
 /**
- * The top-level members of a JSON object held as text, in order; of a key that stands twice the last one counts, as for
- * JSON.parse. The text must be known to be a JSON object; of anything else the result means nothing.
+ * The top-level members of a JSON object held as text (from `from` on), in order; of a key that stands twice the last one
+ * counts, as for JSON.parse. The text must be known to be a JSON object; of anything else the result means nothing.
  */
-export function scanMembers(text: string): Member[] {
-  return scanObject(text, Number.POSITIVE_INFINITY).members;
-}
+export { scanMembers } from './json-scanner.ts';
 
 /** `text` with members replaced (every occurrence), removed or appended; the rest as it was. See `applyEdits`. */
 export function patchMembers(text: string, members: readonly Member[], edits: readonly Edit[]): string {
+  return spliced(text, splicesOf(text, members, edits));
+}
+
+/** The cuts and insertions, in order, of the same; for the object that begins at or behind `from`. */
+export function splicesOf(text: string, members: readonly Member[], edits: readonly Edit[], from = 0): Splice[] {
+  return planSplices(text.indexOf('{', from) + 1, members, edits);
+}
+
+/** `text` with cuts and insertions, which must be in order. */
+export function spliced(text: string, splices: readonly Splice[]): string {
   let result = '';
   let from = 0;
-  for (const splice of planSplices(text.indexOf('{') + 1, members, edits)) {
+  for (const splice of splices) {
     result += text.slice(from, splice.start) + splice.text;
     from = splice.end;
   }
-  return from === 0 ? text : result + text.slice(from);
+  return splices.length === 0 ? text : result + text.slice(from);
 }
 
 const EXPONENT = /\d[eE][+-]?\d/;
@@ -171,6 +181,7 @@ class ParsedDocument implements JsonDocument {
   readonly bytes: Buffer;
   readonly members: readonly Member[];
   readonly structure: Record<string, unknown>;
+  readonly ascii: boolean;
   private readonly hasLongNumber: boolean;
   private decoded: Record<string, unknown> | undefined;
   private exactValue: Record<string, unknown> | undefined;
@@ -185,6 +196,7 @@ class ParsedDocument implements JsonDocument {
     this.bytes = bytes;
     this.members = members;
     this.structure = structure;
+    this.ascii = ascii;
     this.decoded = ascii ? structure : undefined;
     this.hasLongNumber = hasLongNumber;
   }
@@ -207,7 +219,8 @@ class ParsedDocument implements JsonDocument {
   }
 }
 
-interface Splice {
+/** `text` in place of what stands between two offsets. */
+export interface Splice {
   start: number;
   end: number;
   text: string;

@@ -39,12 +39,20 @@ export function createNamespace(name: string = WIRE_NAME): Namespace {
   };
 }
 
+/** Both spellings of the few names that are asked for, with each request: putting them together costs more than to look. */
+const headerNames = new Map<string, readonly [ours: string, alias: string]>();
+
 /**
  * The value of one of our request headers under either name; ours wins. `name` is what follows the prefix, in lower
  * case: `metadata` reads `X-Svc-Metadata` and `X-OpenRouter-Metadata`. Repeated headers are joined as HTTP says.
  */
 export function wireHeader(headers: IncomingHttpHeaders, name: string): string | undefined {
-  const value = headers[`x-${WIRE_NAME}-${name}`] ?? headers[`x-${WIRE_ALIAS}-${name}`];
+  let known = headerNames.get(name);
+  if (known === undefined) {
+    known = [`x-${WIRE_NAME}-${name}`, `x-${WIRE_ALIAS}-${name}`];
+    headerNames.set(name, known);
+  }
+  const value = headers[known[0]] ?? headers[known[1]];
   return Array.isArray(value) ? value.join(', ') : value;
 }
 

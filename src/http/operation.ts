@@ -2,10 +2,11 @@
  * One HTTP operation as data: method, path, who may call it, what goes in and out, and a thin handler. `server.ts`
  * executes it, `openapi.ts` describes it, `test/access.test.ts` walks it. `C` is the caller that authentication yields.
  */
-import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders } from 'node:http';
 import type { TObject, TSchema } from 'typebox';
 import type { GatewayError } from '../base/errors.ts';
 import type { JsonDocument } from '../base/json.ts';
+import type { GatewayResponse } from './message.ts';
 
 /**
  * Who may call: anybody; any valid key; management keys only (403 otherwise); inference keys only (a management key is
@@ -88,7 +89,7 @@ export interface Exchange<C = unknown> {
   /** Answers with JSON. */
   reply(status: number, value: unknown, headers?: Record<string, string>): void;
   /** For streams: the raw response; the server has set nothing on it but the common headers (request id, CORS). */
-  readonly response: ServerResponse;
+  readonly response: GatewayResponse;
   /** What the handler leaves for who observes finished exchanges, such as the row of a generation. */
   record: unknown;
 }

@@ -18,7 +18,7 @@ export interface AttemptSetup {
   /** Names of the declared tools; absent: there are none. */
   tools?: readonly string[] | undefined;
   /** Writes down what the answer says; absent: nobody wants it. */
-  transcript?: Transcript;
+  transcript?: Transcript | undefined;
   /** Looks through the answer before anybody sees it; absent: no guardrail asks for that. */
   screen?: AnswerScreen | undefined;
   owner: AttemptOwner;

@@ -75,8 +75,10 @@ export class Call implements AttemptOwner, Interruptible {
   async run(): Promise<void> {
     const { sink, asked } = this.#request;
     sink.onClose(() => this.#abandoned());
-    sink.onDrain(() => this.#current?.attempt.resume());
-    if (asked.stream) this.#stream.keepAlive();
+    if (asked.stream) {
+      sink.onDrain(() => this.#current?.attempt.resume());
+      this.#stream.keepAlive();
+    }
     try {
       await this.#next();
     } catch (error) {
@@ -127,6 +129,9 @@ export class Call implements AttemptOwner, Interruptible {
       this.#firstOutputAt = this.#parts.clock.monotonic();
       this.#request.debug?.happened('first_token_received');
       this.#current!.recovered();
+      // How long a stream takes to begin is what its client feels; what follows is written with what others have.
+      this.#show(attempt);
+      return;
     }
     if (this.#advances) return;
     this.#advances = true;

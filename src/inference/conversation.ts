@@ -166,7 +166,7 @@ export class ConversationTask implements Task {
       stream: asked.stream,
       tools: asked.needs?.tools,
       screen: screenOf(this.#request, this.#parts),
-      ...(this.#request.logged && { transcript: new Transcript(this.#request.logged) }),
+      transcript: this.#request.logged && new Transcript(this.#request.logged),
       owner,
       limits: this.#parts.limits,
       framing: endpoint.provider.kind.framing?.(spoken.id),
@@ -201,12 +201,12 @@ export class ConversationTask implements Task {
       model: endpoint.upstreamId,
       stream: this.#request.asked.stream,
       maxOutputTokens: endpoint.maxCompletionTokens,
-      ...(capOutputTokens !== undefined && { capOutputTokens }),
-      ...tierFor(endpoint, this.#request.asked.serviceTier),
+      capOutputTokens,
+      serviceTier: tierFor(endpoint, this.#request.asked.serviceTier),
       origin: kind.originFor?.(endpoint.upstreamId) ?? kind.origin,
       user,
-      ...betasOf(this.#request.about.headers['anthropic-beta']),
-      ...(this.#deferred !== undefined && { compileRegex: regexCompiler() ?? NO_REGEX }),
+      betas: betasOf(this.#request.about.headers['anthropic-beta']),
+      compileRegex: this.#deferred === undefined ? undefined : (regexCompiler() ?? NO_REGEX),
       dialect: kind.dialect,
     };
     let refused: Uncarried | undefined;
@@ -235,19 +235,19 @@ function needsOutputTool({ supportedParameters: known, partial }: Endpoint, need
 }
 
 /** The names in a header that lists them. */
-function betasOf(header: string | string[] | undefined): { betas?: string[] } {
-  if (typeof header !== 'string') return {};
+function betasOf(header: string | string[] | undefined): string[] | undefined {
+  if (typeof header !== 'string') return undefined;
   const betas = header.split(',').flatMap((name) => name.trim() || []);
-  return betas.length === 0 ? {} : { betas };
+  return betas.length === 0 ? undefined : betas;
 }
 
 /**
  * A tier is asked for where the catalog has its price. Elsewhere a wish for one is not passed on: the upstream would charge
  * what nobody has reserved.
  */
-function tierFor({ tier }: Endpoint, wanted: string | undefined): Pick<EncodeTarget, 'serviceTier'> {
-  if (tier !== undefined) return { serviceTier: tier.name };
-  return wanted !== undefined && isPricedTier(wanted) ? { serviceTier: null } : {};
+function tierFor({ tier }: Endpoint, wanted: string | undefined): EncodeTarget['serviceTier'] {
+  if (tier !== undefined) return tier.name;
+  return wanted !== undefined && isPricedTier(wanted) ? null : undefined;
 }
 
 /** An upstream may answer in its default tier although another was asked for, and charges that one. */

@@ -145,7 +145,7 @@ export class Dispatcher {
       provider: endpoint.provider.name,
       created: Math.floor(this.#request.startedAt / 1000),
       usage: asked.includeUsage === undefined ? 'finish' : asked.includeUsage ? 'chunk' : 'none',
-      ...(this.#task.echo && { echo: this.#task.echo }),
+      echo: this.#task.echo,
     };
     const user = this.#parts.hashUser(caller, asked.user);
     const attempt = this.#task.attempt(endpoint, { stamp, owner, user, capOutputTokens });

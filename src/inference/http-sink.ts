@@ -1,5 +1,4 @@
 /** The answer of an HTTP exchange as the pipeline writes it: batched text, back-pressure, the client's leaving. */
-import type { ServerResponse } from 'node:http';
 import type { WholeBody } from '../formats/single/index.ts';
 import type { Exchange } from '../http/operation.ts';
 import type { Generation } from '../spend/index.ts';
@@ -14,7 +13,7 @@ const STREAM_HEADERS = {
 
 export class HttpSink implements Sink {
   readonly #exchange: Exchange<unknown>;
-  readonly #response: ServerResponse;
+  readonly #response: Exchange['response'];
 
   constructor(exchange: Exchange<unknown>) {
     this.#exchange = exchange;
@@ -46,7 +45,7 @@ export class HttpSink implements Sink {
   }
 
   write(text: string): boolean {
-    return this.#response.write(text);
+    return this.#response.writePiece(text);
   }
 
   end(): void {

@@ -214,6 +214,7 @@ const OWN_TEXTS = [
 
 /** The cheap view of the body with the true texts of the members that `asked` reads; messages stay undecoded. */
 function askedView(document: JsonDocument): Record<string, unknown> {
+  if (document.ascii) return document.structure;
   const view = { ...document.structure };
   for (const key of OWN_TEXTS) if (key in view) view[key] = document.member(key);
   return view;

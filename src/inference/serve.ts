@@ -9,6 +9,7 @@ import type { Endpoint } from '../catalog/index.ts';
 import type { Asked } from '../formats/conversation/format.ts';
 import type { SortMetric } from '../formats/conversation/preferences.ts';
 import { policyOf } from '../guardrails/index.ts';
+import type { Standing } from '../rate-limits/index.ts';
 import { answerError, asGatewayError } from './answer.ts';
 import { findCached, wantsCache } from './cached/lookup.ts';
 import { Replay } from './cached/replay.ts';
@@ -48,31 +49,38 @@ export function serveSingle<Request, Answer>(
 }
 
 /** Nothing behind it sees a request that its key's rate limits or guardrails refuse, or what these replace in it. */
-async function behindGuardrails<R extends AcceptedRequest>(
+function behindGuardrails<R extends AcceptedRequest>(
   request: R,
   form: Pick<Task, 'encodeFailure'>,
   asked: (document: JsonDocument) => Asked,
   parts: InferenceParts,
   run: (request: R) => Promise<void>,
 ): Promise<void> {
-  let admitted = request;
-  try {
-    const { clock, pace } = parts;
-    const counted = admit(request.caller, request.startedAt, pace, clock);
-    const standing = counted instanceof Promise ? await counted : counted;
-    if (standing !== undefined) attend(request, standing);
-    admitted = guarded(request, asked, parts);
-  } catch (thrown) {
-    refuse(request, form, thrown, parts);
-    return;
-  }
-  try {
-    await run(admitted);
-  } finally {
+  const refused = (thrown: unknown): void => refuse(request, form, thrown, parts);
+  const goOn = (standing: Standing | undefined): Promise<void> => {
+    let admitted: R;
+    try {
+      if (standing !== undefined) attend(request, standing);
+      admitted = guarded(request, asked, parts);
+    } catch (thrown) {
+      refused(thrown);
+      return DONE;
+    }
+    const done = run(admitted);
     // Of a request that has a row, that has settled it already.
-    admitted.standing?.settle(0);
+    return standing === undefined ? done : done.finally(() => standing.settle(0));
+  };
+  let counted: Standing | undefined | Promise<Standing>;
+  try {
+    counted = admit(request.caller, request.startedAt, parts.pace, parts.clock);
+  } catch (thrown) {
+    refused(thrown);
+    return DONE;
   }
+  return counted instanceof Promise ? counted.then(goOn, refused) : goOn(counted);
 }
+
+const DONE = Promise.resolve();
 
 function refuse(
   request: AcceptedRequest,

@@ -45,7 +45,7 @@ export interface Accepted {
   externalUser: string | null;
   metadata: Record<string, string> | null;
   /** What filters of guardrails found in the request; absent: nothing. */
-  guardrails?: readonly GuardrailMark[];
+  guardrails?: readonly GuardrailMark[] | undefined;
 }
 
 /** One filter that found something, never what. In the words of the wire; stored as it is. */

@@ -8,7 +8,7 @@ import { systemClock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { silentLog } from '../base/log.ts';
 import { GroupCommit } from './group-commit.ts';
-import { Journal } from './journal.ts';
+import { Journal, type Segment } from './journal.ts';
 
 const yes = () => true;
 
@@ -61,11 +61,13 @@ function setting(t: TestContext, log: Log = silentLog): Setting {
   };
 }
 
+const same = (segment: Segment) => segment;
+
 test('what one turn has to say goes into the journal in one write, before anybody goes on', async (t) => {
   const { commits, writes, text, endTurn } = setting(t);
   const told: string[] = [];
   const note = (name: string, json: string) => told.push(`${name} ${text().includes(json)}`);
-  const intents = ['["a"]', '["b"]'].map((json) => commits.intent(json, yes).then(() => note('begun', json)));
+  const intents = ['["a"]', '["b"]'].map((json) => commits.intent(json, yes, same).then(() => note('begun', json)));
   const places: number[] = [];
   for (const json of ['["c"]', '["d"]']) {
     commits.settled(json, (_segment, offset) => {
@@ -92,8 +94,8 @@ test('what one turn has to say goes into the journal in one write, before anybod
 test('an intent that nobody wants any more when the turn ends is not written', async (t) => {
   const { commits, text, endTurn } = setting(t);
   let wanted = true;
-  const gone = commits.intent('["gone"]', () => wanted);
-  const kept = commits.intent('["kept"]', yes);
+  const gone = commits.intent('["gone"]', () => wanted, same);
+  const kept = commits.intent('["kept"]', yes, same);
   let place = -1;
   commits.settled('["row"]', (_segment, offset) => {
     place = offset;
@@ -110,14 +112,14 @@ test('on a full disk intents are refused, and rows of the same turn are written 
   const { commits, disk, text, endTurn } = setting(t);
   disk.room = 10;
   const segments: unknown[] = [];
-  const refused = assert.rejects(commits.intent('["refused"]', yes), { status: 503 });
+  const refused = assert.rejects(commits.intent('["refused"]', yes, same), { status: 503 });
   commits.settled('["kept"]', (segment) => segments.push(segment));
   endTurn();
   await refused;
   assert.equal(segments.length, 1);
   assert.ok(segments[0] !== undefined);
   assert.ok(text().includes('kept') && !text().includes('refused'));
-  assert.throws(() => commits.intent('["at once"]', yes), { status: 503 });
+  assert.throws(() => commits.intent('["at once"]', yes, same), { status: 503 });
 });
 
 test('where even the ballast does not help, what waits for a row is told so', async (t) => {
@@ -137,7 +139,7 @@ test('an answer that cannot be sent keeps nobody else waiting, and is logged', a
     throw new Error('a bug');
   });
   commits.settled('["b"]', () => told.push('b'));
-  const begun = commits.intent('["c"]', yes);
+  const begun = commits.intent('["c"]', yes, same);
   endTurn();
   assert.ok(await begun);
   assert.deepEqual([told, logged], [['b'], ['what follows a settled record failed']]);

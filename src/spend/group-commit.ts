@@ -9,11 +9,12 @@ import type { Log } from '../base/log.ts';
 import type { Journal, Segment } from './journal.ts';
 import { Lines } from './lines.ts';
 
-interface WaitingIntent {
+interface WaitingIntent<Begun = unknown> {
   json: string;
   /** Asked when the turn ends: nothing is written of a request whose client has gone by then. */
   wanted: () => boolean;
-  resolve: (segment: Segment | undefined) => void;
+  begin: (segment: Segment) => Begun;
+  resolve: (begun: Begun | undefined) => void;
   reject: (error: unknown) => void;
 }
 
@@ -42,16 +43,16 @@ export class GroupCommit {
   }
 
   /**
-   * Resolves at the end of the turn, when the intent is in the kernel's page cache; nothing else runs between that and
-   * what waits for it. Undefined when it was not wanted any more, and then it is not written. Rejects with GatewayError 503
+   * Resolves at the end of the turn, when the intent is in the kernel's page cache, with what `begin` makes of it; nothing else
+   * runs between that and what waits for it. Undefined when it was not wanted any more, and then it is not written. Rejects with GatewayError 503
    * (retryable) when it cannot be.
    */
-  intent(json: string, wanted: () => boolean): Promise<Segment | undefined> {
+  intent<Begun>(json: string, wanted: () => boolean, begin: (segment: Segment) => Begun): Promise<Begun | undefined> {
     this.#journal.recover();
     return new Promise((resolve, reject) => {
       this.#arm();
       this.#lines.add('I', json);
-      this.#intents.push({ json, wanted, resolve, reject });
+      this.#intents.push({ json, wanted, begin, resolve, reject } as WaitingIntent);
     });
   }
 
@@ -73,7 +74,7 @@ export class GroupCommit {
     // Answers first: their clients have waited for longer.
     for (const row of rows) this.#tell(row, segment, offset + row.start);
     for (const intent of intents) {
-      if (refusal === undefined) intent.resolve(segment);
+      if (segment !== undefined && refusal === undefined) intent.resolve(intent.begin(segment));
       else intent.reject(refusal);
     }
   }

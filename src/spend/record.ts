@@ -6,6 +6,7 @@
  * journalled, held in memory, and sent to PostgreSQL.
  */
 import { crc32 } from 'node:zlib';
+import { isoTime } from '../base/timestamp.ts';
 import type { Usage } from '../formats/conversation/conversation.ts';
 import type { Charge } from './budget.ts';
 import type { Accepted, Generation, GuardrailMark } from './generation.ts';
@@ -243,7 +244,7 @@ function rowColumns(row: Generation): RowColumns {
   const usage = row.usage;
   return {
     id: row.id,
-    created_at: new Date(row.createdAt).toISOString(),
+    created_at: isoTime(row.createdAt),
     request_id: row.requestId ?? undefined,
     key_id: row.keyId,
     workspace_id: row.workspaceId,

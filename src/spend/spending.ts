@@ -134,7 +134,7 @@ class Spending implements Spend {
     return this.#leases.reserve(budgets, bound, acceptedAt);
   }
 
-  async begin(
+  begin(
     accepted: Accepted,
     first: Attempt,
     reservation: Reservation,
@@ -151,10 +151,13 @@ class Spending implements Spend {
         includeByok: window.budget.includeByok,
       })),
     };
-    const segment = await this.#commits.intent(encodeIntent(intent), wanted);
-    if (segment === undefined) return undefined;
-    this.open += 1;
-    return new OpenRow(this, accepted.id, held, segment);
+    const begun = this.#commits.intent(encodeIntent(intent), wanted, (segment) => {
+      this.open += 1;
+      return new OpenRow(this, accepted.id, held, segment);
+    });
+    // How long a stream takes to begin is what its client feels.
+    if (accepted.streamed) this.#commits.commit();
+    return begun;
   }
 
   findGeneration(id: string, viewer: Viewer): Promise<Generation | undefined> {

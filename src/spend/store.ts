@@ -62,6 +62,8 @@ const NAMES = COLUMNS.map(([name]) => `"${name}"`).join(', ');
 const TYPED = COLUMNS.map(([name, type]) => `"${name}" ${type}`).join(', ');
 
 /**
+ * The ids of what was inserted come back only where something is asked of them ($2).
+ *
  * One row comes back for each day, key, model and endpoint: no window begins within a day, so these sums are all that the
  * counters need.
  */
@@ -72,13 +74,13 @@ const INSERT_GENERATIONS = `
     ON CONFLICT (id, created_at) DO NOTHING
     RETURNING id, ${DAY_COLUMNS}
   )
-  SELECT ${DAY_SUMS}, min(created_at) AS created_at, array_agg(id) AS ids
+  SELECT ${DAY_SUMS}, min(created_at) AS created_at, array_agg(id) FILTER (WHERE $2::boolean) AS ids
   FROM inserted
   GROUP BY ${DAY_KEYS}`;
 
 interface InsertedSum extends DaySum {
   created_at: Date;
-  ids: string[];
+  ids: string[] | null;
 }
 
 /**
@@ -92,12 +94,11 @@ export async function enterGenerations(tx: Queryable, processId: string, entries
   const windows = new Map<string, WindowChange>();
   const leases = new Map<string, bigint>();
   const paying = new Map(entries.filter((entry) => entry.taken.length > 0).map((entry) => [entry.id, entry]));
-  const sums = await tx.query<InsertedSum>(INSERT_GENERATIONS, [rows]);
+  const sums = await tx.query<InsertedSum>(INSERT_GENERATIONS, [rows, paying.size > 0]);
   for (const sum of sums) {
     const own = new Set(windowsOf(sum));
     for (const id of own) addChange(windows, id, sum);
-    if (paying.size === 0) continue;
-    for (const id of sum.ids) {
+    for (const id of sum.ids ?? []) {
       const entry = paying.get(id);
       if (entry !== undefined) takeFrom(leases, windows, own, entry);
     }

@@ -1,5 +1,5 @@
 /** What the gateway itself wants to know of a request: where it may go, how the answer is wanted, who asks. */
-import { askedMembers, type Contents, modelsOf, noContents } from '../conversation/asked-members.ts';
+import { addKind, askedMembers, type Contents, modelsOf, noContents } from '../conversation/asked-members.ts';
 import type { Asked } from '../conversation/format.ts';
 import { outputCap } from './decode.ts';
 import { needsOf } from './needs.ts';
@@ -41,9 +41,9 @@ function countPart(part: JsonObject, media: Contents): void {
   if ('cache_control' in part || 'prompt_cache_breakpoint' in part) media.marked = true;
   if ('image_url' in part) {
     media.images += 1;
-    media.kinds.add('image');
+    addKind(media, 'image');
   } else if ('file' in part || 'video_url' in part || 'input_audio' in part) {
     media.documents += 1;
-    media.kinds.add('file' in part ? 'file' : 'video_url' in part ? 'video' : 'audio');
+    addKind(media, 'file' in part ? 'file' : 'video_url' in part ? 'video' : 'audio');
   }
 }

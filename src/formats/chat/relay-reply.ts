@@ -1,5 +1,13 @@
 /** A relayed whole answer: the upstream's text with our members, and with the parts mended that break the form. */
-import { type Edit, patchMembers, scanMembers, stringifyJson } from '../../base/json.ts';
+import {
+  type Edit,
+  type Member,
+  type Splice,
+  scanMembers,
+  spliced,
+  splicesOf,
+  stringifyJson,
+} from '../../base/json.ts';
 import { scanElements } from '../../base/json-list.ts';
 import type { Choice, Part, Turn } from '../conversation/conversation.ts';
 import type { Closing, Stamp } from '../conversation/format.ts';
@@ -24,32 +32,35 @@ export function relayReply(text: string, value: unknown, turn: Turn, stamp: Stam
   if (reply['system_fingerprint'] === undefined) edits.push({ key: 'system_fingerprint', json: 'null' });
   const usage = relayedUsage(closing);
   if (usage !== undefined) edits.push({ key: 'usage', json: stringifyJson(usage) });
-  const choices = members.findLast((member) => member.key === 'choices');
-  if (choices !== undefined) {
-    const json = patchChoices(text.slice(choices.valueStart, choices.valueEnd), list(reply['choices']), turn.choices);
-    edits.push({ key: 'choices', json });
-  }
   if (closing.metadata !== undefined) {
     edits.push({ key: closing.metadata.key, json: stringifyJson(closing.metadata.value) });
   }
-  return patchMembers(text, members, edits);
+  const splices = splicesOf(text, members, edits);
+  const choices = members.findLast((member) => member.key === 'choices');
+  if (choices !== undefined) {
+    const behind = splices.findIndex(({ start }) => start >= choices.valueEnd);
+    const inside = choicesSplices(text, choices, list(reply['choices']), turn.choices);
+    splices.splice(behind === -1 ? splices.length : behind, 0, ...inside);
+  }
+  return spliced(text, splices);
 }
 
-function patchChoices(text: string, values: readonly unknown[], choices: readonly Choice[]): string {
-  let result = '';
-  let from = 0;
-  scanElements(text, values.length).forEach(({ start, end }, index) => {
+function choicesSplices(
+  text: string,
+  { valueStart, valueEnd }: Member,
+  values: readonly unknown[],
+  choices: readonly Choice[],
+): Splice[] {
+  return scanElements(text, values.length, valueStart, valueEnd).flatMap(({ start }, index) => {
     const value = object(values[index]);
     const choice = choices[index];
-    if (value === undefined || choice === undefined) return;
-    result += text.slice(from, start) + patchChoice(text.slice(start, end), value, choice, index);
-    from = end;
+    return value === undefined || choice === undefined ? [] : choiceSplices(text, start, value, choice, index);
   });
-  return result + text.slice(from);
 }
 
-function patchChoice(text: string, value: JsonObject, choice: Choice, position: number): string {
-  const members = scanMembers(text);
+/** What is mended in the choice that begins at `from`. */
+function choiceSplices(text: string, from: number, value: JsonObject, choice: Choice, position: number): Splice[] {
+  const members = scanMembers(text, from);
   const shown = shownFinish(choice.finish);
   const edits: Edit[] = [];
   if (!Number.isInteger(value['index'])) edits.push({ key: 'index', json: String(position) });
@@ -62,14 +73,15 @@ function patchChoice(text: string, value: JsonObject, choice: Choice, position: 
   const told = object(value['message']);
   if (message === undefined || told === undefined) {
     edits.push({ key: 'message', json: '{"role":"assistant","content":null,"refusal":null}' });
-  } else {
-    const json = patchMessage(text.slice(message.valueStart, message.valueEnd), told, choice.parts);
-    edits.push({ key: 'message', json });
+    return splicesOf(text, members, edits, from);
   }
-  return patchMembers(text, members, edits);
+  const splices = splicesOf(text, members, edits, from);
+  const behind = splices.findIndex(({ start }) => start >= message.valueEnd);
+  splices.splice(behind === -1 ? splices.length : behind, 0, ...messageSplices(text, message, told, choice.parts));
+  return splices;
 }
 
-function patchMessage(text: string, message: JsonObject, parts: readonly Part[]): string {
+function messageSplices(text: string, { valueStart }: Member, message: JsonObject, parts: readonly Part[]): Splice[] {
   const edits: Edit[] = [];
   if (message['role'] !== 'assistant') edits.push({ key: 'role', json: '"assistant"' });
   const { content } = message;
@@ -86,7 +98,7 @@ function patchMessage(text: string, message: JsonObject, parts: readonly Part[])
   for (const key of NEVER_NULL) if (key !== 'role' && message[key] === null) edits.push({ key, json: undefined });
   const calls = list(message['tool_calls']);
   if (!calls.every(isStandardCall)) edits.push({ key: 'tool_calls', json: stringifyJson(mendedCalls(calls, parts)) });
-  return edits.length === 0 ? text : patchMembers(text, scanMembers(text), edits);
+  return edits.length === 0 ? [] : splicesOf(text, scanMembers(text, valueStart), edits, valueStart);
 }
 
 function isStandardCall(value: unknown): boolean {

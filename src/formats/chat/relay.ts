@@ -27,7 +27,7 @@ function edits(document: JsonDocument, target: EncodeTarget, losses: Losses = ne
   const dialect = target.dialect.chat ?? {};
   const body = document.structure;
   const changes = new Map<string, string | undefined>();
-  for (const field of GATEWAY_FIELDS) if (field in body) changes.set(field, undefined);
+  for (const field in body) if (GATEWAY_FIELDS.has(field)) changes.set(field, undefined);
   changes.set('model', JSON.stringify(target.model));
   const userField = dialect.userField ?? 'user';
   if (userField !== 'none') changes.set(userField, JSON.stringify(target.user));

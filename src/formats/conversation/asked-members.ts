@@ -8,12 +8,16 @@ export interface Contents {
   images: number;
   documents: number;
   /** Kinds of input, as the catalog calls them. */
-  kinds: Set<string>;
+  kinds: string[];
   marked: boolean;
 }
 
 export function noContents(): Contents {
-  return { images: 0, documents: 0, kinds: new Set(), marked: false };
+  return { images: 0, documents: 0, kinds: [], marked: false };
+}
+
+export function addKind({ kinds }: Contents, kind: string): void {
+  if (!kinds.includes(kind)) kinds.push(kind);
 }
 
 /** What each form has under names or rules of its own. `undefined` members are left out. */
@@ -45,7 +49,7 @@ export function askedMembers(request: Fields, own: OwnMembers): Asked {
   if (own.user !== undefined) result.user = own.user;
   const session = textOrUndefined(request['session_id']);
   if (session !== undefined && session !== '') result.sessionId = session;
-  const needs = own.needs([...kinds], provider.require_parameters === true);
+  const needs = own.needs(kinds, provider.require_parameters === true);
   if (needs !== undefined) result.needs = needs;
   if (own.serviceTier !== undefined) result.serviceTier = own.serviceTier;
   if (marked || (request['cache_control'] ?? null) !== null) result.marksCache = true;
@@ -54,7 +58,8 @@ export function askedMembers(request: Fields, own: OwnMembers): Asked {
 
 /** `model` and `models` as chat and responses have them: the first of the list stands for a model that is not named. */
 export function modelsOf(model: string | undefined, models: unknown): Pick<OwnMembers, 'model' | 'fallbackModels'> {
-  const names = (Array.isArray(models) ? models : []).filter((name): name is string => typeof name === 'string');
+  if (!Array.isArray(models)) return { model, fallbackModels: [] };
+  const names = models.filter((name): name is string => typeof name === 'string');
   const first = model ?? names[0];
   return { model: first, fallbackModels: [...new Set(names)].filter((name) => name !== first) };
 }

@@ -1,5 +1,5 @@
 /** What the gateway itself reads of a request in the messages form. */
-import { askedMembers, type Contents, noContents } from '../conversation/asked-members.ts';
+import { addKind, askedMembers, type Contents, noContents } from '../conversation/asked-members.ts';
 import { type Fields, fieldsOf, listOf, textOrUndefined } from '../conversation/fields.ts';
 import type { Asked } from '../conversation/format.ts';
 import { needsOf } from './needs.ts';
@@ -36,11 +36,11 @@ function countIn(content: unknown, media: Contents): void {
     if ('cache_control' in block) media.marked = true;
     if (block['type'] === 'image') {
       media.images += 1;
-      media.kinds.add('image');
+      addKind(media, 'image');
     } else if (block['type'] === 'document' || block['type'] === 'container_upload') {
       media.documents += 1;
       // A document of plain text is text.
-      if (!isTextSource(fieldsOf(block['source'])['type'])) media.kinds.add('file');
+      if (!isTextSource(fieldsOf(block['source'])['type'])) addKind(media, 'file');
     }
     countIn(block['content'], media);
     countIn(fieldsOf(block['source'])['content'], media);

@@ -1,5 +1,5 @@
 /** What the gateway itself reads of a request in the responses form. */
-import { askedMembers, type Contents, modelsOf, noContents } from '../conversation/asked-members.ts';
+import { addKind, askedMembers, type Contents, modelsOf, noContents } from '../conversation/asked-members.ts';
 import { fieldsOf, listOf, textOrUndefined } from '../conversation/fields.ts';
 import type { Asked } from '../conversation/format.ts';
 import { decodeCache } from './decode-content.ts';
@@ -50,6 +50,6 @@ function countIn(content: unknown, media: Contents): void {
     if (kind === undefined) continue;
     if (kind === 'image') media.images += 1;
     else media.documents += 1;
-    media.kinds.add(kind);
+    addKind(media, kind);
   }
 }
