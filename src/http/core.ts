@@ -1,6 +1,7 @@
 /** What the exchanges of one server have in common, and what ties them to their connections. */
 
 import type { IncomingHttpHeaders } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Clock } from '../base/clock.ts';
 import type { GatewayError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
@@ -20,13 +21,25 @@ export interface Core<C> {
   readonly clock: Clock;
   readonly log: Log;
   readonly limits: Readonly<HttpLimits>;
+  /** The header of that name: how long a connection waits for its next request. */
+  readonly keepAlive: string;
   readonly proxies: () => TrustedProxies;
   /** Exchanges whose client owes bytes; they are looked at for lateness now and then. */
-  readonly owing: { add(exchange: Late): number; delete(exchange: Late, seat: number): void };
+  readonly owing: Watched;
+  /** Connections that wait for their next request, and how many looks they outlast. */
+  readonly idle: Watched;
+  readonly idleLooks: number;
   /** Unfinished exchanges and the bytes of their bodies. */
   exchanges: number;
   bodyBytes: number;
   draining: boolean;
+}
+
+/** Who is looked at now and then. */
+interface Watched {
+  /** Its seat, which `delete` wants to know. */
+  add(member: Late): number;
+  delete(member: Late, seat: number): void;
 }
 
 /** Something that must not wait for ever. */
@@ -35,7 +48,57 @@ export interface Late {
   checkLateness(nowMs: number): void;
 }
 
-/** A client's connection and what is unfinished on it. */
-export class Connection {
-  readonly open = new Roster<{ clientGone(): void; badBody(error: GatewayError): boolean }>();
+/** What runs on a connection. */
+interface OpenExchange {
+  clientGone(): void;
+  badBody(error: GatewayError): boolean;
+}
+
+/**
+ * A client's connection, what is unfinished on it, and how long nothing has been: counted in looks and not in time, since a
+ * process that was stopped for a while has not heard its clients either. (node's own timer for this is set anew twice for
+ * each request.)
+ */
+export class Connection implements Late {
+  readonly open = new Roster<OpenExchange>();
+  readonly #socket: Socket;
+  readonly #core: Pick<Core<never>, 'idle' | 'idleLooks'>;
+  #looks = 0;
+  #seat = -1;
+  #closed = false;
+
+  constructor(socket: Socket, core: Pick<Core<never>, 'idle' | 'idleLooks'>) {
+    this.#socket = socket;
+    this.#core = core;
+  }
+
+  /** @returns the seat that `ended` wants to know */
+  begun(exchange: OpenExchange): number {
+    this.#leaveIdle();
+    return this.open.add(exchange);
+  }
+
+  ended(exchange: OpenExchange, seat: number): void {
+    this.open.delete(exchange, seat);
+    if (this.open.size > 0 || this.#closed) return;
+    this.#looks = 0;
+    this.#seat = this.#core.idle.add(this);
+  }
+
+  /** The client is gone. */
+  closed(): void {
+    for (const exchange of this.open) exchange.clientGone();
+    this.#closed = true;
+    this.#leaveIdle();
+  }
+
+  checkLateness(): void {
+    this.#looks += 1;
+    if (this.#looks > this.#core.idleLooks) this.#socket.destroy();
+  }
+
+  #leaveIdle(): void {
+    if (this.#seat !== -1) this.#core.idle.delete(this, this.#seat);
+    this.#seat = -1;
+  }
 }

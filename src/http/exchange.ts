@@ -60,7 +60,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
     const given = request.headers['x-request-id'];
     this.requestId = typeof given === 'string' && SANE_REQUEST_ID.test(given) ? given : uuidv7(this.startedAt);
     request.exchange = this;
-    this.#connectionSeat = connection.open.add(this);
+    this.#connectionSeat = connection.begun(this);
     core.exchanges += 1;
     response.on('close', onResponseClose);
   }
@@ -107,6 +107,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
     try {
       const { common } = this.response;
       common['X-Request-Id'] = this.requestId;
+      common['Keep-Alive'] = this.#core.keepAlive;
       allowOrigin(this.headers, common);
       if (this.#core.draining) this.response.shouldKeepAlive = false;
       // First of all, since an error is told in the form of its path.
@@ -204,7 +205,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
   finished(): void {
     if (this.#over) return;
     this.#over = true;
-    this.#connection.open.delete(this, this.#connectionSeat);
+    this.#connection.ended(this, this.#connectionSeat);
     this.#core.exchanges -= 1;
     this.#core.bodyBytes -= this.#body?.length ?? 0;
     if (!this.response.writableFinished) this.#tellClosed();

@@ -65,6 +65,7 @@ export class GatewayResponse extends ServerResponse<GatewayRequest> {
   override writeHead(status: number, message: string): this;
   override writeHead(status: number, headers?: OutgoingHttpHeaders | string): this {
     if (typeof headers === 'string') throw new Error('the message of a status is the standard one');
+    if (!this.shouldKeepAlive) delete this.common['Keep-Alive'];
     return super.writeHead(status, { ...this.common, ...headers });
   }
 

@@ -60,6 +60,8 @@ export function createHttpServer<C>(options: HttpServerOptions<C>): HttpServer {
 /** How often late clients are looked for, as a share of the shortest limit. */
 const SWEEPS_PER_LIMIT = 4;
 const MAX_SWEEP_MS = 1_000;
+/** Beyond what a client is told, so that a request that it sends at the last moment finds somebody. */
+const IDLE_SLACK_MS = 1_000;
 const NO_PROXIES = new TrustedProxies([]);
 
 class OperationServer<C> implements HttpServer {
@@ -81,8 +83,11 @@ class OperationServer<C> implements HttpServer {
       clock: options.clock,
       log: options.log,
       limits,
+      keepAlive: `timeout=${Math.floor(limits.keepAliveMs / 1000)}`,
       proxies: options.proxies ?? (() => NO_PROXIES),
       owing: new Sweeper(options.clock, Math.min(limits.bodyMs, limits.lingerMs)),
+      idle: new Sweeper(options.clock, limits.keepAliveMs),
+      idleLooks: Math.ceil((limits.keepAliveMs + IDLE_SLACK_MS) / sweepMs(limits.keepAliveMs)),
       exchanges: 0,
       bodyBytes: 0,
       draining: false,
@@ -135,11 +140,11 @@ class OperationServer<C> implements HttpServer {
   }
 
   #connected(socket: Socket): void {
-    const connection = new Connection();
+    const connection = new Connection(socket, this.#core);
     this.#connections.set(socket, connection);
     socket.on('close', () => {
       this.#connections.delete(socket);
-      for (const exchange of connection.open) exchange.clientGone();
+      connection.closed();
     });
   }
 
@@ -149,7 +154,7 @@ class OperationServer<C> implements HttpServer {
   }
 
   #exchange(request: GatewayRequest, response: GatewayResponse): ServerExchange<C> {
-    const connection = this.#connections.get(request.socket) ?? new Connection();
+    const connection = this.#connections.get(request.socket) ?? new Connection(request.socket, this.#core);
     return new ServerExchange(this.#core, connection, request, response);
   }
 
@@ -177,15 +182,20 @@ function createNodeServer(limits: HttpLimits, tls: HttpServerOptions<unknown>['t
     ServerResponse: GatewayResponse,
     maxHeaderSize: limits.headerBytes,
     headersTimeout: limits.headerMs,
-    connectionsCheckingInterval: Math.ceil(Math.min(MAX_SWEEP_MS, limits.headerMs / SWEEPS_PER_LIMIT)),
+    connectionsCheckingInterval: Math.ceil(sweepMs(limits.headerMs)),
     // Bodies have a limit of their own, which grants long ones more; node's would not.
     requestTimeout: 0,
-    keepAliveTimeout: limits.keepAliveMs,
+    // As for those, see `Connection`.
+    keepAliveTimeout: 0,
     noDelay: true,
     // Refused in the exchange, with an envelope.
     requireHostHeader: false,
   };
   return tls ? createTlsServer({ ...options, handshakeTimeout: limits.headerMs, ...tls }) : createServer(options);
+}
+
+function sweepMs(shortestMs: number): number {
+  return Math.min(MAX_SWEEP_MS, shortestMs / SWEEPS_PER_LIMIT);
 }
 
 /** Asks its members now and then whether they are late; runs a timer only while it has any. */
@@ -198,7 +208,7 @@ class Sweeper {
 
   constructor(clock: Clock, shortestMs: number) {
     this.#clock = clock;
-    this.#everyMs = Math.min(MAX_SWEEP_MS, shortestMs / SWEEPS_PER_LIMIT);
+    this.#everyMs = sweepMs(shortestMs);
   }
 
   add(member: Late): number {

@@ -1,0 +1,161 @@
+/** Bodies that go from the parser to their exchange, pieces of streams on the wire, and connections between two requests. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { settle, TestClock, until } from '../testing/clock.ts';
+import { startTestServer, type TestServer } from '../testing/operation-server.ts';
+import { head, RawClient } from '../testing/raw-client.ts';
+import type { HttpLimits } from './limits.ts';
+
+const JSON_TYPE = 'Content-Type: application/json';
+const TEXT = JSON.stringify({ messages: [{ role: 'user', content: 'ä'.repeat(400_000) }] });
+const BODY = Buffer.from(TEXT);
+
+async function serving(
+  limits: Partial<HttpLimits>,
+  work: (running: TestServer, clock: TestClock) => Promise<void>,
+): Promise<void> {
+  const clock = new TestClock();
+  const running = await startTestServer({ limits, clock });
+  try {
+    await work(running, clock);
+  } finally {
+    const drained = running.server.drain(0);
+    clock.advance(0);
+    await drained;
+  }
+}
+
+const post = (path: string, ...lines: string[]) => head([`POST ${path} HTTP/1.1`, JSON_TYPE, ...lines]);
+
+describe('a body', () => {
+  for (const key of ['inference', 'slow-inference']) {
+    for (const framing of ['length', 'chunks'] as const) {
+      test(`arrives whole with its head or piece by piece, by ${framing}, for a key that is ${key}`, async () => {
+        await serving({}, async ({ port }) => {
+          const chunked = Buffer.concat([
+            Buffer.from(`${BODY.length.toString(16)}\r\n`),
+            BODY,
+            Buffer.from('\r\n0\r\n\r\n'),
+          ]);
+          const sent = framing === 'length' ? BODY : chunked;
+          const line = framing === 'length' ? `Content-Length: ${BODY.length}` : 'Transfer-Encoding: chunked';
+          const asked = Buffer.from(post('/v1/chat', `Authorization: Bearer ${key}`, line));
+          for (const pieces of [[Buffer.concat([asked, sent])], [asked, sent.subarray(0, 3), sent.subarray(3)]]) {
+            const client = await RawClient.open(port);
+            for (const piece of pieces) await client.send(piece);
+            const response = await client.response();
+            assert.equal(response.status, 200);
+            assert.equal(JSON.stringify((response.json() as { body: unknown }).body), TEXT);
+            client.leave();
+          }
+        });
+      });
+    }
+  }
+
+  test('requests that come behind each other in one packet are answered in order, each by its own body', async () => {
+    await serving({}, async ({ port }) => {
+      const client = await RawClient.open(port);
+      const one = (text: string) => {
+        const body = JSON.stringify({ messages: [{ role: 'user', content: text }] });
+        return `${post('/v1/chat', 'Authorization: Bearer inference', `Content-Length: ${body.length}`)}${body}`;
+      };
+      await client.send(['a', 'b', 'c'].map(one).join(''));
+      for (const text of ['a', 'b', 'c']) {
+        const { body } = (await client.response()).json() as { body: { messages: { content: string }[] } };
+        assert.equal(body.messages[0]?.content, text);
+      }
+      client.leave();
+    });
+  });
+});
+
+describe('a stream', () => {
+  for (const version of ['1.1', '1.0']) {
+    test(`leaves in pieces that its client puts together, HTTP/${version}`, async () => {
+      await serving({}, async ({ port, waiting }) => {
+        const client = await RawClient.open(port);
+        await client.send(head([`POST /v1/wait HTTP/${version}`, 'Authorization: Bearer inference']));
+        await until(() => waiting.length === 1, 'the request is there');
+        const { response } = waiting[0]!;
+        response.writeHead(200, { 'Content-Type': 'text/event-stream' });
+        for (const piece of ['data: ä\n\n', '', 'data: 😀\n\n', `data: ${'x'.repeat(70_000)}\n\n`]) {
+          response.writePiece(piece);
+        }
+        response.end();
+        const answer = await client.response();
+        const whole = `data: ä\n\ndata: 😀\n\ndata: ${'x'.repeat(70_000)}\n\n`;
+        if (version === '1.1') {
+          assert.equal(answer.headers['transfer-encoding'], 'chunked');
+          assert.equal(answer.body, whole);
+        } else {
+          assert.equal(answer.headers['transfer-encoding'], undefined);
+          assert.equal(await client.read(whole), whole);
+          await client.closed;
+        }
+        client.leave();
+      });
+    });
+  }
+
+  test('a slow reader is told of by each piece until it has read', async () => {
+    await serving({}, async ({ port, waiting }) => {
+      const client = await RawClient.open(port);
+      await client.send(head(['POST /v1/wait HTTP/1.1', 'Authorization: Bearer inference']));
+      await until(() => waiting.length === 1, 'the request is there');
+      const { response } = waiting[0]!;
+      client.socket.pause();
+      response.writeHead(200);
+      const drained = new Promise<void>((resolve) => response.on('drain', resolve));
+      let written = 0;
+      for (let goesOn = true; goesOn; written += 1) goesOn = response.writePiece('x'.repeat(1_000_000));
+      client.socket.resume();
+      await drained;
+      response.end();
+      assert.equal((await client.response()).body.length, written * 1_000_000);
+      client.leave();
+    });
+  });
+});
+
+describe('a connection', () => {
+  const health = ['GET /health HTTP/1.1'];
+
+  test('tells how long it waits for its next request, and is closed a second later', async () => {
+    await serving({ keepAliveMs: 5_000 }, async ({ port, server }, clock) => {
+      const client = await RawClient.open(port);
+      for (let round = 0; round < 3; round += 1) {
+        const { headers } = await client.ask(health);
+        assert.deepEqual([headers['connection'], headers['keep-alive']], ['keep-alive', 'timeout=5']);
+        await until(() => server.exchanges === 0, 'the answer is over on this side as well');
+        clock.advance(5_900);
+        await settle();
+      }
+      clock.advance(2_000);
+      await client.closed;
+    });
+  });
+
+  test('that is at work is not idle, however long that takes', async () => {
+    await serving({ keepAliveMs: 5_000 }, async ({ port, waiting }, clock) => {
+      const client = await RawClient.open(port);
+      await client.ask(health);
+      await client.send(head(['POST /v1/wait HTTP/1.1', 'Authorization: Bearer inference']));
+      await until(() => waiting.length === 1, 'the request is there');
+      clock.advance(60_000);
+      await settle();
+      waiting[0]!.reply(200, { late: true });
+      assert.deepEqual((await client.response()).json(), { late: true });
+      client.leave();
+    });
+  });
+
+  test('that ends with its answer says so, and names no time', async () => {
+    await serving({}, async ({ port }) => {
+      const client = await RawClient.open(port);
+      const { headers } = await client.ask([...health, 'Connection: close']);
+      assert.deepEqual([headers['connection'], headers['keep-alive']], ['close', undefined]);
+      await client.closed;
+    });
+  });
+});
