@@ -3,9 +3,7 @@ import { randomFillSync } from 'node:crypto';
 
 /** RFC 9562 UUID version 7 for the given wall time in milliseconds. */
 export function uuidv7(nowMs: number): string {
-  const time = timeDigits(nowMs);
-  const digits = randomDigits();
-  return `${time.slice(0, 8)}-${time.slice(8)}-7${digits.slice(1, 4)}-${digits.slice(4, 8)}-${digits.slice(8)}`;
+  return written(uuid, UUID_PLACES, nowMs);
 }
 
 /** Random bytes that are used up piece by piece: asking for so few at a time would cost more than all the rest. */
@@ -13,29 +11,45 @@ const pool = Buffer.alloc(4096);
 const BYTES = 10;
 let used = pool.length;
 
-/** Twenty random hexadecimal digits; the fifth is the variant of a UUID. */
-function randomDigits(): string {
+const DIGITS = Buffer.from('0123456789abcdef');
+const TIME_DIGITS = 12;
+/** Where the digits of a UUID stand between its dashes. */
+const UUID_PLACES = [...'xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx'].flatMap((mark, at) => (mark === '-' ? [] : at));
+const GENERATION_PLACES = UUID_PLACES.map((_, digit) => 'gen-'.length + digit);
+
+const uuid = { bytes: Buffer.from('xxxxxxxx-xxxx-7xxx-xxxx-xxxxxxxxxxxx'), ms: -1 };
+const generation = { bytes: Buffer.from('gen-xxxxxxxxxxxx7xxxxxxxxxxxxxxxxxxx'), ms: -1 };
+
+/**
+ * The digits of a UUID in their places. Made of bytes, and not of pieces of text: such a text would have to be put together
+ * wherever it is written.
+ */
+function written(template: typeof uuid, places: readonly number[], nowMs: number): string {
+  const { bytes } = template;
+  // Ids are often made in bursts, and a millisecond's begin alike.
+  if (template.ms !== nowMs) {
+    template.ms = nowMs;
+    let time = Math.floor(nowMs);
+    for (let digit = TIME_DIGITS - 1; digit >= 0; digit -= 1) {
+      bytes[places[digit]!] = DIGITS[time % 16]!;
+      time = Math.floor(time / 16);
+    }
+  }
   if (used + BYTES > pool.length) {
     randomFillSync(pool);
     used = 0;
   }
-  const start = used;
-  used += BYTES;
-  pool[start + 2] = (pool[start + 2]! & 0x3f) | 0x80;
-  return pool.toString('hex', start, used);
-}
-
-let prefixMs = -1;
-let prefix = '';
-
-/** Twelve hexadecimal digits; ids are often made in bursts, and a millisecond's are the same. */
-function timeDigits(nowMs: number): string {
-  if (nowMs !== prefixMs) {
-    prefixMs = nowMs;
-    prefix = nowMs.toString(16).padStart(12, '0');
+  // Behind the version, which stays; the first of these digits is left out, and the fifth is the variant.
+  for (let digit = 1; digit < 2 * BYTES; digit += 1) {
+    const byte = pool[used + (digit >> 1)]!;
+    const value = digit % 2 === 0 ? byte >> 4 : byte & 15;
+    bytes[places[TIME_DIGITS + digit]!] = DIGITS[digit === VARIANT_DIGIT ? (value & 3) | 8 : value]!;
   }
-  return prefix;
+  used += BYTES;
+  return bytes.toString('latin1');
 }
+
+const VARIANT_DIGIT = 4;
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
@@ -46,5 +60,5 @@ export function isUuid(text: string): boolean {
 
 /** Id of one generation, `gen-` and 32 hexadecimal digits that sort by time (wire/common.md, "Ids"). */
 export function generationId(nowMs: number): string {
-  return `gen-${timeDigits(nowMs)}7${randomDigits().slice(1)}`;
+  return written(generation, GENERATION_PLACES, nowMs);
 }

@@ -3,17 +3,16 @@ import { invalidField } from './errors.ts';
 
 const TIMESTAMP = /^(\d{4}-\d{2}-(\d{2}))[Tt]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:[Zz]|[+-]\d{2}:\d{2})$/;
 
-let shownSecond = Number.NaN;
+let shownMs = Number.NaN;
 let shown = '';
 
-/** As Date.toISOString, for times that come by the thousand a second. @param ms since 1970 UTC, whole */
+/** As Date.toISOString, for times that come in bursts. @param ms since 1970 UTC */
 export function isoTime(ms: number): string {
-  const second = Math.floor(ms / 1000);
-  if (second !== shownSecond) {
-    shown = new Date(second * 1000).toISOString().slice(0, -'000Z'.length);
-    shownSecond = second;
+  if (ms !== shownMs) {
+    shown = new Date(ms).toISOString();
+    shownMs = ms;
   }
-  return `${shown}${String(ms - second * 1000).padStart(3, '0')}Z`;
+  return shown;
 }
 
 /**

@@ -70,7 +70,7 @@ test('what one turn has to say goes into the journal in one write, before anybod
   const intents = ['["a"]', '["b"]'].map((json) => commits.intent(json, yes, same).then(() => note('begun', json)));
   const places: number[] = [];
   for (const json of ['["c"]', '["d"]']) {
-    commits.settled(json, (_segment, offset) => {
+    commits.settled(json, '', (_segment, offset) => {
       note('settled', json);
       places.push(text().indexOf(json) - offset);
     });
@@ -97,7 +97,7 @@ test('an intent that nobody wants any more when the turn ends is not written', a
   const gone = commits.intent('["gone"]', () => wanted, same);
   const kept = commits.intent('["kept"]', yes, same);
   let place = -1;
-  commits.settled('["row"]', (_segment, offset) => {
+  commits.settled('["row"]', '', (_segment, offset) => {
     place = offset;
   });
   wanted = false;
@@ -113,7 +113,7 @@ test('on a full disk intents are refused, and rows of the same turn are written 
   disk.room = 10;
   const segments: unknown[] = [];
   const refused = assert.rejects(commits.intent('["refused"]', yes, same), { status: 503 });
-  commits.settled('["kept"]', (segment) => segments.push(segment));
+  commits.settled('["kept"]', '', (segment) => segments.push(segment));
   endTurn();
   await refused;
   assert.equal(segments.length, 1);
@@ -126,7 +126,7 @@ test('where even the ballast does not help, what waits for a row is told so', as
   const { commits, disk, endTurn } = setting(t);
   disk.room = -2_000;
   const segments: unknown[] = [];
-  commits.settled('["lost"]', (segment) => segments.push(segment));
+  commits.settled('["lost"]', '', (segment) => segments.push(segment));
   endTurn();
   assert.deepEqual(segments, [undefined]);
 });
@@ -135,10 +135,10 @@ test('an answer that cannot be sent keeps nobody else waiting, and is logged', a
   const logged: string[] = [];
   const { commits, endTurn } = setting(t, { ...silentLog, error: (message) => logged.push(message) });
   const told: string[] = [];
-  commits.settled('["a"]', () => {
+  commits.settled('["a"]', '', () => {
     throw new Error('a bug');
   });
-  commits.settled('["b"]', () => told.push('b'));
+  commits.settled('["b"]', '', () => told.push('b'));
   const begun = commits.intent('["c"]', yes, same);
   endTurn();
   assert.ok(await begun);
@@ -147,7 +147,7 @@ test('an answer that cannot be sent keeps nobody else waiting, and is logged', a
 
 test('what is said while a turn ends goes into the next one', async (t) => {
   const { commits, text, endTurn } = setting(t);
-  commits.settled('["first"]', () => commits.settled('["second"]', () => {}));
+  commits.settled('["first"]', '', () => commits.settled('["second"]', '', () => {}));
   endTurn();
   assert.ok(text().includes('first') && !text().includes('second'));
   endTurn();
@@ -156,7 +156,7 @@ test('what is said while a turn ends goes into the next one', async (t) => {
 
 test('a commit before the end of the turn leaves nothing for it', (t) => {
   const { commits, writes, endTurn } = setting(t);
-  commits.settled('["early"]', () => {});
+  commits.settled('["early"]', '', () => {});
   commits.commit();
   endTurn();
   assert.equal(writes.length, 1);

@@ -22,7 +22,8 @@ interface WaitingIntent<Begun = unknown> {
 export type Written = (segment: Segment | undefined, offset: number) => void;
 
 interface WaitingRow {
-  json: string;
+  head: string;
+  row: string;
   /** Where it begins among the lines. */
   start: number;
   written: Written;
@@ -56,10 +57,10 @@ export class GroupCommit {
     });
   }
 
-  /** A settled record. `written` is called at the end of the turn, when it is in the kernel's page cache, or cannot be. */
-  settled(json: string, written: Written): void {
+  /** A settled record, in two pieces. `written` is called at the end of the turn, when it is in the kernel's page cache, or cannot be. */
+  settled(head: string, row: string, written: Written): void {
     this.#arm();
-    this.#rows.push({ json, start: this.#lines.add('S', json), written });
+    this.#rows.push({ head, row, start: this.#lines.add('S', head, row), written });
   }
 
   /** Ends the turn now. Not for what ends requests: one whose intent is written goes on, whatever has become of it since. */
@@ -95,7 +96,7 @@ export class GroupCommit {
   /** The lines hold what is given, and nothing else. */
   #setLines(rows: readonly WaitingRow[], intents: readonly WaitingIntent[]): void {
     this.#lines.clear();
-    for (const row of rows) row.start = this.#lines.add('S', row.json);
+    for (const waiting of rows) waiting.start = this.#lines.add('S', waiting.head, waiting.row);
     for (const intent of intents) this.#lines.add('I', intent.json);
   }
 

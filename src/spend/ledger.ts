@@ -11,7 +11,7 @@ import type { GroupCommit } from './group-commit.ts';
 import type { Journal, Segment } from './journal.ts';
 import type { Leases } from './leases.ts';
 import { addMonths, isMonthMissing } from './months/store.ts';
-import { decodeSettled, type Entry, encodeSettled } from './record.ts';
+import { decodeSettled, type Entry, encodeSettled, settledHead } from './record.ts';
 import { scanSegment } from './scan.ts';
 import { enterGenerations } from './store.ts';
 
@@ -97,7 +97,7 @@ export class Ledger {
 
   /** @param written called once the row is journalled, at the end of this turn of the event loop at the latest */
   settle(entry: Entry, written: () => void): void {
-    this.#parts.commits.settled(encodeSettled(entry), (segment, offset) => {
+    this.#parts.commits.settled(settledHead(entry), entry.row, (segment, offset) => {
       if (segment !== undefined && this.#full) this.#spill({ segment: segment.number, offset });
       else this.#keep(entry, segment);
       written();

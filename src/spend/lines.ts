@@ -32,14 +32,18 @@ export class Lines {
     return this.#bytes;
   }
 
-  /** @returns where the record begins */
-  add(kind: RecordKind, json: string): number {
+  /**
+   * @param more what follows `json` in the same record; two texts are written as cheaply as one, and need not be put together
+   * @returns where the record begins
+   */
+  add(kind: RecordKind, json: string, more = ''): number {
     const start = this.#length;
     const textAt = start + HEAD_BYTES;
     // UTF-8 takes three bytes at most for each UTF-16 unit.
-    this.#makeRoom(textAt + 3 * json.length + 1);
+    this.#makeRoom(textAt + 3 * (json.length + more.length) + 1);
     const bytes = this.#bytes;
-    const end = textAt + bytes.write(json, textAt, 'utf8');
+    let end = textAt + bytes.write(json, textAt, 'utf8');
+    if (more !== '') end += bytes.write(more, end, 'utf8');
     bytes[start] = kind.charCodeAt(0);
     const sum = crc32(bytes.subarray(textAt, end));
     for (let digit = 0; digit < 8; digit += 1) bytes[start + 8 - digit] = DIGITS[(sum >>> (4 * digit)) & 15]!;

@@ -106,9 +106,15 @@ export function decodeProgress(json: string): { id: string; progress: Progress }
 
 /** The id stands first so that a reader can match records without parsing rows. */
 export function encodeSettled(entry: Entry): string {
-  const taken = entry.taken.map((part) => [part.windowId, String(part.nano), String(part.forcedNano)]);
+  return settledHead(entry) + entry.row;
+}
+
+/** What stands in front of the row. */
+export function settledHead({ id, taken }: Pick<Entry, 'id' | 'taken'>): string {
+  const fields: unknown[] = [id];
+  for (const { windowId, nano, forcedNano } of taken) fields.push([windowId, String(nano), String(forcedNano)]);
   // JSON escapes every control character, so a tab can only be this separator.
-  return `${JSON.stringify([entry.id, ...taken])}\t${entry.row}`;
+  return `${JSON.stringify(fields)}\t`;
 }
 
 export function decodeSettled(json: string): Entry {

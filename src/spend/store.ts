@@ -70,7 +70,7 @@ const TYPED = COLUMNS.map(([name, type]) => `"${name}" ${type}`).join(', ');
 const INSERT_GENERATIONS = `
   WITH inserted AS (
     INSERT INTO generations (${NAMES}, summed)
-    SELECT ${NAMES}, true FROM jsonb_to_recordset($1::jsonb) AS row(${TYPED})
+    SELECT ${NAMES}, true FROM json_to_recordset($1::json) AS row(${TYPED})
     ON CONFLICT (id, created_at) DO NOTHING
     RETURNING id, ${DAY_COLUMNS}
   )
