@@ -21,8 +21,6 @@ export interface Core<C> {
   readonly clock: Clock;
   readonly log: Log;
   readonly limits: Readonly<HttpLimits>;
-  /** The header of that name: how long a connection waits for its next request. */
-  readonly keepAlive: string;
   readonly proxies: () => TrustedProxies;
   /** Exchanges whose client owes bytes; they are looked at for lateness now and then. */
   readonly owing: Watched;

@@ -107,7 +107,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
     try {
       const { common } = this.response;
       common['X-Request-Id'] = this.requestId;
-      common['Keep-Alive'] = this.#core.keepAlive;
+      this.response._keepAliveTimeout = this.#core.limits.keepAliveMs;
       allowOrigin(this.headers, common);
       if (this.#core.draining) this.response.shouldKeepAlive = false;
       // First of all, since an error is told in the form of its path.

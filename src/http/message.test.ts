@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { settle, TestClock, until } from '../testing/clock.ts';
-import { startTestServer, type TestServer } from '../testing/operation-server.ts';
+import { startTestServer, type TestCaller, type TestServer } from '../testing/operation-server.ts';
 import { head, RawClient } from '../testing/raw-client.ts';
 import type { HttpLimits } from './limits.ts';
 
@@ -10,12 +10,16 @@ const JSON_TYPE = 'Content-Type: application/json';
 const TEXT = JSON.stringify({ messages: [{ role: 'user', content: 'ä'.repeat(400_000) }] });
 const BODY = Buffer.from(TEXT);
 
+const MEGABYTE = Buffer.alloc(1_000_000, 0x20);
+const CALLER: TestCaller = { id: 'user_1', kind: 'inference' };
+
 async function serving(
   limits: Partial<HttpLimits>,
   work: (running: TestServer, clock: TestClock) => Promise<void>,
+  authenticate?: () => Promise<TestCaller>,
 ): Promise<void> {
   const clock = new TestClock();
-  const running = await startTestServer({ limits, clock });
+  const running = await startTestServer({ limits, clock, authenticate });
   try {
     await work(running, clock);
   } finally {
@@ -52,6 +56,51 @@ describe('a body', () => {
       });
     }
   }
+
+  test('rests while it is not known who calls, behind another request in one packet as well', async () => {
+    const gates: (() => void)[] = [];
+    const authenticate = () => new Promise<TestCaller>((resolve) => gates.push(() => resolve(CALLER)));
+    await serving(
+      {},
+      async ({ port }) => {
+        const client = await RawClient.open(port);
+        const large = post('/v1/chat', `Content-Length: ${30 * MEGABYTE.length}`);
+        await client.send(`${post('/v1/poke', 'Content-Length: 2')}{}${large} `);
+        let sent = 0;
+        const sending = (async () => {
+          for (; sent < 29; sent += 1) await client.send(MEGABYTE);
+          await client.send(MEGABYTE.subarray(1));
+        })();
+        await until(() => gates.length === 2, 'both requests are there');
+        // What the system takes of it, and no more.
+        for (let before = -1; before < sent; ) {
+          before = sent;
+          for (let round = 0; round < 50; round += 1) await settle();
+        }
+        assert.ok(sent < 29, `${sent} of 30 MB were taken from somebody unknown`);
+        for (const open of gates) open();
+        assert.equal((await client.response()).status, 200);
+        assert.equal((await client.response()).status, 413);
+        await sending;
+        client.leave();
+      },
+      authenticate,
+    );
+  });
+
+  test('whose client leaves while it is not known who calls is not waited for', async () => {
+    await serving(
+      {},
+      async ({ port, server }) => {
+        const client = await RawClient.open(port);
+        await client.send(`${post('/v1/chat', 'Content-Length: 100')}{"me`);
+        await until(() => server.exchanges === 1, 'the request is there');
+        client.leave();
+        await until(() => server.exchanges === 0, 'its leaving is noticed');
+      },
+      () => new Promise<never>(() => {}),
+    );
+  });
 
   test('requests that come behind each other in one packet are answered in order, each by its own body', async () => {
     await serving({}, async ({ port }) => {
@@ -150,11 +199,35 @@ describe('a connection', () => {
     });
   });
 
-  test('that ends with its answer says so, and names no time', async () => {
-    await serving({}, async ({ port }) => {
+  for (const [when, ...lines] of [
+    ['its client wants it', 'GET /health HTTP/1.1', 'Connection: close'],
+    ['its client is old', 'GET /health HTTP/1.0'],
+    ['the length of the answer cannot be told', 'OPTIONS * HTTP/1.0', 'Connection: keep-alive'],
+    [
+      'a body that was asked about may still come',
+      'POST /v1/chat HTTP/1.1',
+      'Expect: 100-continue',
+      'Content-Length: 2',
+    ],
+  ] as const) {
+    test(`that ends with its answer, since ${when}, says so and names no time`, async () => {
+      await serving({}, async ({ port }) => {
+        const client = await RawClient.open(port);
+        const { headers } = await client.ask(lines);
+        assert.deepEqual([headers['connection'], headers['keep-alive']], ['close', undefined]);
+        await client.closed;
+      });
+    });
+  }
+
+  test('is cut when its turn comes to an answer that broke while another one was written', async () => {
+    await serving({}, async ({ port, server, waiting }) => {
       const client = await RawClient.open(port);
-      const { headers } = await client.ask([...health, 'Connection: close']);
-      assert.deepEqual([headers['connection'], headers['keep-alive']], ['close', undefined]);
+      const key = 'Authorization: Bearer inference';
+      await client.send(head(['POST /v1/wait HTTP/1.1', key]) + head(['GET /v1/break HTTP/1.1', key]));
+      await until(() => waiting.length === 1 && server.exchanges === 1, 'the second is over');
+      waiting[0]!.reply(200, { first: true });
+      assert.deepEqual((await client.response()).json(), { first: true });
       await client.closed;
     });
   });

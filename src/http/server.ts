@@ -83,7 +83,6 @@ class OperationServer<C> implements HttpServer {
       clock: options.clock,
       log: options.log,
       limits,
-      keepAlive: `timeout=${Math.floor(limits.keepAliveMs / 1000)}`,
       proxies: options.proxies ?? (() => NO_PROXIES),
       owing: new Sweeper(options.clock, Math.min(limits.bodyMs, limits.lingerMs)),
       idle: new Sweeper(options.clock, limits.keepAliveMs),

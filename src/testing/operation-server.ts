@@ -183,13 +183,18 @@ function testOperations(test: TestServer): Operation<TestCaller>[] {
 
 /** Listens on a free port of the loopback; `stop` it with `server.drain(0)`. */
 export async function startTestServer(
-  options: { limits?: Partial<HttpLimits>; clock?: Clock; tls?: HttpServerOptions<TestCaller>['tls'] } = {},
+  options: {
+    limits?: Partial<HttpLimits>;
+    clock?: Clock;
+    tls?: HttpServerOptions<TestCaller>['tls'];
+    authenticate?: HttpServerOptions<TestCaller>['authenticate'];
+  } = {},
 ): Promise<TestServer> {
   const test = { waiting: [], handled: [], lines: [] } as unknown as TestServer;
   const log: Log = createLog({ stream: { write: (line) => test.lines.push(line) } });
   test.server = createHttpServer<TestCaller>({
     operations: testOperations(test),
-    authenticate,
+    authenticate: options.authenticate ?? authenticate,
     admit: (caller, access) => {
       if (access === 'any' || access === caller.kind) return;
       throw new GatewayError('permission_denied', `this needs a key for ${access}`);
