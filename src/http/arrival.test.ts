@@ -2,28 +2,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { settle, TestClock, until } from '../testing/clock.ts';
-import { startTestServer, type TestServer } from '../testing/operation-server.ts';
+import { serving, startTestServer } from '../testing/operation-server.ts';
 import { RawClient } from '../testing/raw-client.ts';
-import type { HttpLimits } from './limits.ts';
 
 const KEY = 'Authorization: Bearer inference';
 const JSON_TYPE = 'Content-Type: application/json';
 const MEGA = 2 ** 20;
-
-async function serving(
-  limits: Partial<HttpLimits>,
-  work: (running: TestServer, clock: TestClock) => Promise<void>,
-): Promise<void> {
-  const clock = new TestClock();
-  const running = await startTestServer({ limits, clock });
-  try {
-    await work(running, clock);
-  } finally {
-    const drained = running.server.drain(0);
-    clock.advance(0);
-    await drained;
-  }
-}
 
 const postHead = (path: string, lines: string[]) => `POST ${path} HTTP/1.1\r\nHost: x\r\n${lines.join('\r\n')}\r\n\r\n`;
 

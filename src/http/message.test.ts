@@ -1,10 +1,9 @@
 /** Bodies that go from the parser to their exchange, pieces of streams on the wire, and connections between two requests. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { settle, TestClock, until } from '../testing/clock.ts';
-import { startTestServer, type TestCaller, type TestServer } from '../testing/operation-server.ts';
+import { settle, until } from '../testing/clock.ts';
+import { serving, type TestCaller } from '../testing/operation-server.ts';
 import { head, RawClient } from '../testing/raw-client.ts';
-import type { HttpLimits } from './limits.ts';
 
 const JSON_TYPE = 'Content-Type: application/json';
 const TEXT = JSON.stringify({ messages: [{ role: 'user', content: 'ä'.repeat(400_000) }] });
@@ -12,22 +11,6 @@ const BODY = Buffer.from(TEXT);
 
 const MEGABYTE = Buffer.alloc(1_000_000, 0x20);
 const CALLER: TestCaller = { id: 'user_1', kind: 'inference' };
-
-async function serving(
-  limits: Partial<HttpLimits>,
-  work: (running: TestServer, clock: TestClock) => Promise<void>,
-  authenticate?: () => Promise<TestCaller>,
-): Promise<void> {
-  const clock = new TestClock();
-  const running = await startTestServer({ limits, clock, authenticate });
-  try {
-    await work(running, clock);
-  } finally {
-    const drained = running.server.drain(0);
-    clock.advance(0);
-    await drained;
-  }
-}
 
 const post = (path: string, ...lines: string[]) => head([`POST ${path} HTTP/1.1`, JSON_TYPE, ...lines]);
 

@@ -6,6 +6,7 @@ import { createLog, type Log } from '../base/log.ts';
 import type { HttpLimits } from '../http/limits.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import { createHttpServer, type HttpServer, type HttpServerOptions } from '../http/server.ts';
+import { TestClock } from './clock.ts';
 
 export interface TestCaller {
   id: string;
@@ -208,4 +209,21 @@ export async function startTestServer(
   test.port = (await test.server.listen(0, '127.0.0.1')).port;
   test.url = `${options.tls ? 'https' : 'http'}://127.0.0.1:${test.port}`;
   return test;
+}
+
+/** Such a server with a clock of its own, for the time of `work`. */
+export async function serving(
+  limits: Partial<HttpLimits>,
+  work: (running: TestServer, clock: TestClock) => Promise<void>,
+  authenticate?: () => Promise<TestCaller>,
+): Promise<void> {
+  const clock = new TestClock();
+  const running = await startTestServer({ limits, clock, authenticate });
+  try {
+    await work(running, clock);
+  } finally {
+    const drained = running.server.drain(0);
+    clock.advance(0);
+    await drained;
+  }
 }
