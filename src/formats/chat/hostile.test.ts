@@ -179,3 +179,14 @@ test('any error body is read into a failure with a message', () => {
     { numRuns: 300 },
   );
 });
+
+test('a number that no double holds, where an object belongs, is mended as any other number is', () => {
+  const written = (number: string): unknown => {
+    const text = `{"choices":[{"index":0,"message":${number},"finish_reason":"stop"}],"usage":${number}}`;
+    const value = parseJson(text);
+    const read = chat.decodeReply(value, {});
+    assert.ok('turn' in read);
+    return JSON.parse(chat.relay.reply(text, value, read.turn, STAMP, CLOSING, {}));
+  };
+  assert.deepEqual(written('9007199254740993'), written('1'));
+});

@@ -1,10 +1,10 @@
 /** Lenient readers of JSON that somebody else wrote: what does not fit its place reads as absent, never as an exception. */
-import { isImpossibleCount } from '../conversation/fields.ts';
+import { isFields, isImpossibleCount } from '../conversation/fields.ts';
 
 export type JsonObject = Record<string, unknown>;
 
 export function object(value: unknown): JsonObject | undefined {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : undefined;
+  return isFields(value) ? value : undefined;
 }
 
 export function list(value: unknown): readonly unknown[] {

@@ -128,3 +128,15 @@ test('nothing of a failed upstream event is forwarded, and nothing follows the e
   stream.event('message_stop', '{"type":"message_stop"}', { type: 'message_stop' }, []);
   assert.equal(stream.event('ping', '{"type":"ping"}', { type: 'ping' }, []), '');
 });
+
+test('of a member that stands twice in an answer the last one counts, and the answer stays JSON', () => {
+  const text =
+    '{"type":"message","role":"assistant","content":"x","usage":null,"stop_reason":"end_turn",' +
+    '"content":[{"type":"text","text":"a"}],"usage":{"input_tokens":3,"output_tokens":5,"vendor":7}}';
+  const value = JSON.parse(text);
+  const read = messages.decodeReply(value, {});
+  assert.ok('turn' in read);
+  const seen = JSON.parse(messages.relay.reply(text, value, read.turn, STAMP, {}, {}));
+  assert.deepEqual(seen.content, [{ type: 'text', text: 'a', citations: [] }]);
+  assert.deepEqual([seen.usage.input_tokens, seen.usage.output_tokens, seen.usage.vendor], [3, 5, 7]);
+});

@@ -85,10 +85,10 @@ function fittingThinking(thinking: Fields, cap: number): Fields {
 
 function reply(text: string, value: unknown, turn: Turn, stamp: Stamp, closing: Closing): string {
   const members = scanMembers(text);
-  const usage = members.find((member) => member.key === 'usage');
+  const usage = members.findLast((member) => member.key === 'usage');
   const record = usage === undefined ? 'null' : text.slice(usage.valueStart, usage.valueEnd);
   const answer = fieldsOf(value);
-  const content = members.find((member) => member.key === 'content');
+  const content = members.findLast((member) => member.key === 'content');
   const list: Edit[] = [
     ...stampEdits(stamp),
     ...missing(answer, MESSAGE),
@@ -219,7 +219,7 @@ class MessagesRelayStream implements RelayStream {
     const message = fieldsOf(value['message']);
     this.startReason = message;
     const outer = scanMembers(data);
-    const inner = outer.find((member) => member.key === 'message');
+    const inner = outer.findLast((member) => member.key === 'message');
     if (inner === undefined) return '';
     const text = data.slice(inner.valueStart, inner.valueEnd);
     const list = [...stampEdits(this.stamp), ...missing(message, MESSAGE)];
@@ -231,7 +231,7 @@ class MessagesRelayStream implements RelayStream {
 
   private closeDelta(text: string, value: Fields, closing: Closing): string {
     const members = scanMembers(text);
-    const usage = members.find((member) => member.key === 'usage');
+    const usage = members.findLast((member) => member.key === 'usage');
     const record = usage === undefined ? 'null' : text.slice(usage.valueStart, usage.valueEnd);
     const list: Edit[] = [
       { key: 'usage', json: patchUsage(record, value['usage'], closing, closing.usage ?? this.usage, false) },
@@ -259,7 +259,7 @@ function openBlock(data: string, block: unknown): string {
 
 /** The text of one member. */
 function inside(text: string, key: string): string | undefined {
-  const member = scanMembers(text).find((one) => one.key === key);
+  const member = scanMembers(text).findLast((one) => one.key === key);
   return member === undefined ? undefined : text.slice(member.valueStart, member.valueEnd);
 }
 

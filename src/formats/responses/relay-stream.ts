@@ -137,7 +137,7 @@ export class ResponsesRelayStream implements RelayStream {
   /** The event with our members in its response. */
   private patched(data: string, value: Fields, closing?: Closing): string {
     const members = scanMembers(data);
-    const inner = members.find(({ key }) => key === 'response');
+    const inner = members.findLast(({ key }) => key === 'response');
     if (inner === undefined || !isFields(value['response'])) return data;
     const text = data.slice(inner.valueStart, inner.valueEnd);
     const json = patchResponse(text, value['response'], this.stamp, closing);
