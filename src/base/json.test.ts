@@ -430,3 +430,9 @@ test('a body of more values than any conversation has is refused before it is pa
   );
   assert.equal((read(most(249_990)).value['x'] as unknown[]).length, 249_991);
 });
+
+test('a text that is no object has no members to edit', () => {
+  for (const text of ['null', ' 7', '"x"', '[]', '']) {
+    assert.equal(patchMembers(text, scanMembers(text), [{ key: 'a', json: '1' }]), text);
+  }
+});

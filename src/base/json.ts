@@ -116,9 +116,10 @@ export function patchMembers(text: string, members: readonly Member[], edits: re
   return spliced(text, splicesOf(text, members, edits));
 }
 
-/** The cuts and insertions, in order, of the same; for the object that begins at or behind `from`. */
+/** The cuts and insertions, in order, of the same; for the object that begins at or behind `from`. None where none does. */
 export function splicesOf(text: string, members: readonly Member[], edits: readonly Edit[], from = 0): Splice[] {
-  return planSplices(text.indexOf('{', from) + 1, members, edits);
+  const brace = text.indexOf('{', from);
+  return brace === -1 ? [] : planSplices(brace + 1, members, edits);
 }
 
 /** `text` with cuts and insertions, which must be in order. */
