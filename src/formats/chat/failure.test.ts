@@ -167,3 +167,10 @@ test('what a service says decides whose fault it was, whichever way it says it',
     assert.notEqual(failure.message, '');
   }
 });
+
+test('a code that is an object without a text of its own is no status, and no fault of ours', () => {
+  for (const code of [{ toString: false }, { valueOf: null, toString: null }, [{ toString: 1 }], null, true]) {
+    const failure = decodeFailure(400, JSON.stringify({ error: { message: 'no', code, status: code } }));
+    assert.deepEqual([failure.status, failure.message], [400, 'no']);
+  }
+});

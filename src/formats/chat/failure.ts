@@ -45,7 +45,8 @@ function errorOf(value: unknown): ErrorText {
   );
   if (code !== undefined) found.code = String(code);
   const status = [error['status_code'], error['code'], error['status'], body['code'], body['status']]
-    .map(Number)
+    // Of anything else Number may throw.
+    .map((word) => (typeof word === 'number' || typeof word === 'string' ? Number(word) : Number.NaN))
     .find((number) => number >= 400 && number < 600);
   if (status !== undefined) found.status = status;
   return found;
