@@ -129,16 +129,17 @@ async function measureAll(folder, subjects) {
 }
 
 async function warmUp(folder, subject, form, testCase) {
+  const isPaced = testCase.stream && !testCase.pair;
   // Streams with pauses are few: what begins one would be compiled in the middle of what is measured.
-  if (testCase.stream && !testCase.pair && subject.name !== 'nginx') {
+  if (isPaced && subject.name !== 'nginx') {
     const unpaced = { ...testCase, paced: false, load: ['16'] };
     writeBody(folder, subject, form, unpaced);
     await load(folder, subject, form, unpaced, options.warmup);
   }
   writeBody(folder, subject, form, testCase);
   // The load tool keeps every latency of an open loop in a buffer that is made for short runs.
-  const brief = subject.name === 'nginx' || testCase.latency === true || testCase.stream;
-  await load(folder, subject, form, testCase, brief && !testCase.pair ? '2' : options.warmup);
+  const brief = subject.name === 'nginx' || testCase.latency === true || isPaced;
+  await load(folder, subject, form, testCase, brief ? '2' : options.warmup);
 }
 
 async function measure(folder, subject, form, testCase) {

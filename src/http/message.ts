@@ -5,7 +5,6 @@ import { IncomingMessage, type OutgoingHttpHeaders, ServerResponse } from 'node:
 interface BodyReader {
   receive(chunk: Buffer): void;
   received(): void;
-  finished(): void;
 }
 
 /**
@@ -16,7 +15,7 @@ interface BodyReader {
  * socket rests is not heard.)
  */
 export class GatewayRequest extends IncomingMessage {
-  exchange: BodyReader | undefined = undefined;
+  exchange: { finished(): void } | undefined = undefined;
   #reader: BodyReader | undefined = undefined;
   #kept: Buffer[] | undefined = undefined;
   #keptBytes = 0;

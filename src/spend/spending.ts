@@ -71,6 +71,7 @@ class Spending implements Spend {
   open = 0;
 
   readonly #commits: GroupCommit;
+  readonly #progress = new Lines();
 
   readonly #database: Database;
   readonly #changes: Changes;
@@ -254,9 +255,9 @@ class Spending implements Spend {
   #writeProgress(): void {
     const rows = this.dirty.splice(0).filter((row) => row.dirty);
     if (rows.length === 0) return;
-    const lines = new Lines();
-    for (const row of rows) lines.add('P', row.progress());
-    const segment = this.journal.appendLinesAnyway(lines);
+    this.#progress.clear();
+    for (const row of rows) this.#progress.add('P', row.progress());
+    const segment = this.journal.appendLinesAnyway(this.#progress);
     if (segment === undefined) return;
     for (const row of rows) row.written(segment);
   }

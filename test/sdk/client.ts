@@ -45,6 +45,11 @@ export interface Client {
   thinks: boolean;
   /** It sends thinking back with its signature. */
   keepsSignatures: boolean;
+  /**
+   * It hands a `Request` to fetch, whose signal Node forgets when the request is collected in the middle of an answer: then
+   * nothing is aborted, whoever answers.
+   */
+  mayForget?: true;
 }
 
 export const WEATHER = {

@@ -9,6 +9,7 @@ export function openrouterSdk(serverURL: string, apiKey: string): Client {
     name: '@openrouter/sdk',
     thinks: true,
     keepsSignatures: true,
+    mayForget: true,
     async ask(question) {
       const chatRequest = requestOf(question);
       const options = question.signal ? { signal: question.signal } : {};

@@ -15,9 +15,8 @@ export function adaptParameters(
   request: Parameters,
   target: Pick<EncodeTarget, 'dialect' | 'model'>,
   losses: Losses,
-): ReadonlyMap<string, unknown> {
+): Map<string, unknown> {
   const dialect = target.dialect.chat ?? {};
-  if (!adapts(dialect) && !request.has('response_format')) return NONE;
   const changes = new Map<string, unknown>();
   for (const [name, theirs] of Object.entries(dialect.renames ?? {})) {
     if (!request.has(name)) continue;
@@ -37,14 +36,6 @@ export function adaptParameters(
     losses.drop('service_tier', `the upstream has no tier ${tier}`);
   }
   return changes;
-}
-
-const NONE: ReadonlyMap<string, unknown> = new Map();
-
-/** Whether it has a word to say of any parameter but the format of the answer. */
-function adapts(dialect: ChatDialect): boolean {
-  const { renames, lacks, toolChoiceWords, refuses, refusesFor, serviceTiers } = dialect;
-  return (renames ?? lacks ?? toolChoiceWords ?? refuses ?? refusesFor ?? serviceTiers) !== undefined;
 }
 
 function refused(dialect: ChatDialect, model: string): string[] {

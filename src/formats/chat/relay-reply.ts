@@ -37,12 +37,15 @@ export function relayReply(text: string, value: unknown, turn: Turn, stamp: Stam
   }
   const splices = splicesOf(text, members, edits);
   const choices = members.findLast((member) => member.key === 'choices');
-  if (choices !== undefined) {
-    const behind = splices.findIndex(({ start }) => start >= choices.valueEnd);
-    const inside = choicesSplices(text, choices, list(reply['choices']), turn.choices);
-    splices.splice(behind === -1 ? splices.length : behind, 0, ...inside);
-  }
-  return spliced(text, splices);
+  if (choices === undefined) return spliced(text, splices);
+  const inside = choicesSplices(text, choices, list(reply['choices']), turn.choices);
+  return spliced(text, inOrder(splices, choices, inside));
+}
+
+/** The splices around a member that none of them touches, and those inside of it. */
+function inOrder(around: readonly Splice[], { valueEnd }: Member, inside: readonly Splice[]): Splice[] {
+  const before = around.filter(({ start }) => start < valueEnd);
+  return [...before, ...inside, ...around.slice(before.length)];
 }
 
 function choicesSplices(
@@ -75,10 +78,8 @@ function choiceSplices(text: string, from: number, value: JsonObject, choice: Ch
     edits.push({ key: 'message', json: '{"role":"assistant","content":null,"refusal":null}' });
     return splicesOf(text, members, edits, from);
   }
-  const splices = splicesOf(text, members, edits, from);
-  const behind = splices.findIndex(({ start }) => start >= message.valueEnd);
-  splices.splice(behind === -1 ? splices.length : behind, 0, ...messageSplices(text, message, told, choice.parts));
-  return splices;
+  const inside = messageSplices(text, message, told, choice.parts);
+  return inOrder(splicesOf(text, members, edits, from), message, inside);
 }
 
 function messageSplices(text: string, { valueStart }: Member, message: JsonObject, parts: readonly Part[]): Splice[] {
