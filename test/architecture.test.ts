@@ -138,13 +138,14 @@ test('the environment is read in base/config.ts', () => {
 test('connections are opened where the architecture says and nowhere else', () => {
   const places: Record<string, RegExp> = {
     undici: /^$/,
-    'undici/lib/dispatcher/client.js': /^src\/(?:providers\/send\.ts$|egress\/)/,
+    'undici/lib/dispatcher/client.js': /^src\/egress\//,
+    'undici/lib/llhttp/llhttp-wasm.js': /^src\/providers\/send\//,
     pg: /^src\/storage\//,
     'node:http': /^src\/http\//,
     'node:https': /^src\/http\//,
     'node:http2': /^$/,
-    'node:net': /^src\/(?:http\/|providers\/send\.ts$|egress\/)/,
-    'node:tls': /^src\/(?:http\/|providers\/send\.ts$|egress\/)/,
+    'node:net': /^src\/(?:http\/|providers\/send(?:\.ts$|\/)|egress\/)/,
+    'node:tls': /^src\/(?:http\/|providers\/send(?:\.ts$|\/)|egress\/)/,
     'node:dns': /^src\/egress\//,
     'node:dns/promises': /^$/,
     'node:dgram': /^$/,

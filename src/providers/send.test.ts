@@ -367,6 +367,7 @@ describe('ways to fail', () => {
       { chunks: ['b'] },
     ]);
     assert.equal((await exchange(baseUrl)).text, 'a');
+    await until(() => upstream.connections === 0, 'the upstream has closed it');
     assert.equal((await exchange(baseUrl)).text, 'b');
     assert.equal(upstream.requests(keyOf(baseUrl)).length, 2);
   });
@@ -451,8 +452,11 @@ describe('abort', () => {
   });
 
   test('from within head and data is possible', async () => {
-    const inData = send(scripted({ chunks: ['abc', 'def'] }));
-    inData.receiver.onData = () => inData.call.abort();
+    const inData = send(scripted({ chunks: ['abc', { gate: 'aborted' }, 'def'] }));
+    inData.receiver.onData = () => {
+      inData.call.abort();
+      upstream.open('aborted');
+    };
     const inHead = send(scripted({ chunks: ['abc'] }));
     const head = inHead.receiver.head.bind(inHead.receiver);
     inHead.receiver.head = (status, headers) => {
@@ -605,6 +609,105 @@ describe('back-pressure', () => {
   });
 });
 
+describe('a kept connection', () => {
+  const answer = (text: string) => `HTTP/1.1 200 OK\r\ncontent-length: ${text.length}\r\n\r\n${text}`;
+  /** A server that answers every request with these headers, which of its connections are open, and which were used. */
+  const keeper = async (headers: string) => {
+    let connections = 0;
+    const open = new Set<number>();
+    const used: number[] = [];
+    const url = await rawServer((socket) => {
+      connections += 1;
+      const number = connections;
+      open.add(number);
+      socket.on('data', () => {
+        used.push(number);
+        socket.write(`HTTP/1.1 200 OK\r\n${headers}\r\ncontent-length: 2\r\n\r\nok`);
+      });
+      socket.on('close', () => open.delete(number));
+    });
+    return { url, open, used };
+  };
+
+  test("on which more comes than was asked for is closed, and what came is nobody's answer", async () => {
+    for (const turns of [0, 1]) {
+      let connections = 0;
+      let requests = 0;
+      const url = await rawServer((socket) => {
+        const first = ++connections === 1;
+        socket.on('data', () => {
+          requests += 1;
+          if (!first) {
+            socket.write(answer('honest'));
+            return;
+          }
+          const more = () => socket.write(answer('stolen'));
+          if (turns === 0) socket.write(answer('first') + answer('stolen'));
+          else {
+            socket.write(answer('first'));
+            setImmediate(() => setImmediate(more));
+          }
+        });
+      });
+      const first = new Recorder();
+      const second = new Recorder();
+      const request = { url, headers: {}, body: '{}', timeouts: TIMEOUTS };
+      first.end = () => {
+        first.ended = true;
+        // Within the turn that has brought the answer, when nobody can know yet what stands behind it.
+        transport.send(request, second);
+      };
+      transport.send(request, first);
+      await until(() => second.over, 'the second exchange');
+      assert.deepEqual([first.text, second.text, requests, connections], ['first', 'honest', 2, 2], `${turns} turns`);
+    }
+  });
+
+  test('is closed when nobody has used it for as long as it is kept, or the upstream keeps it', async () => {
+    for (const [headers, keptMs] of [
+      ['x: y', 30_000],
+      ['keep-alive: timeout=5', 3000],
+      ['Keep-Alive: max=9, timeout=7', 5000],
+    ] as const) {
+      const { url, open, used } = await keeper(headers);
+      await exchange(url);
+      await settle();
+      clock.advance(keptMs - 1);
+      await exchange(url);
+      await settle();
+      clock.advance(keptMs - 1);
+      await settle();
+      assert.deepEqual([used, [...open]], [[1, 1], [1]], headers);
+      clock.advance(1);
+      await until(() => open.size === 0, 'it is closed');
+      assert.equal(clock.timers, 0);
+      assert.equal((await exchange(url)).text, 'ok');
+      await transport.close();
+      transport = createTransport({ clock, log: silentLog });
+    }
+  });
+
+  test('is not used again where the upstream is about to close it, or has not read all of the request', async () => {
+    for (const headers of ['keep-alive: timeout=2', 'connection: close']) {
+      const { url, used } = await keeper(headers);
+      await exchange(url);
+      await exchange(url);
+      assert.deepEqual(used, [1, 2], headers);
+    }
+    let connections = 0;
+    const url = await rawServer((socket) => {
+      connections += 1;
+      socket.once('data', () => {
+        socket.pause();
+        socket.write(answer('too large'));
+      });
+    });
+    assert.equal((await exchange(url, Buffer.alloc(20_000_000))).text, 'too large');
+    assert.equal((await exchange(url)).text, 'too large');
+    assert.equal(connections, 2);
+  });
+});
+
 describe('compressed answers', () => {
   const events = Array.from({ length: 200 }, (_, at) => `data: {"at":${at},"text":"北京 ${'x'.repeat(at)}"}\n\n`).join(
     '',
@@ -697,6 +800,7 @@ describe('compressed answers', () => {
     call.abort();
     await settle(10);
     assert.equal(receiver.over, false);
+    await transport.close();
     assert.equal(clock.timers, 0);
   });
 });
@@ -743,8 +847,10 @@ test('whatever the answers and what is done to the calls, each is heard out or s
   }
   await Promise.all(running);
   await settle();
-  assert.equal(clock.timers, 0);
+  // The one that closes connections which nobody uses.
+  assert.ok(clock.timers <= 1, `${clock.timers} timers`);
   await transport.close();
+  assert.equal(clock.timers, 0);
   await until(() => upstream.connections === 0, 'every connection is closed');
 });
 

@@ -2,16 +2,15 @@
  * The course of one upstream exchange, once a connection is chosen: what it sends, what it lets through of the answer, how
  * long it waits, and what it makes of every way in which an exchange can end.
  */
-import type { Dispatcher } from 'undici';
-import type { Clock, Timer } from '../base/clock.ts';
-import type { Log } from '../base/log.ts';
-import type { UpstreamFailure } from '../formats/conversation/failure.ts';
+import type { Clock, Timer } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
+import type { UpstreamCall, UpstreamReceiver, UpstreamRequest } from '../send.ts';
 import { failure, networkFailure } from './network-failure.ts';
-import type { UpstreamCall, UpstreamReceiver, UpstreamRequest } from './send.ts';
 import { readEncoding, type UnpackedReceiver, Unpacker } from './unpack.ts';
 
 /** Headers of the answer that somebody downstream reads. Everything else stays here: it may echo our credential (bug 71). */
-const KEPT_HEADERS = new Set([
+const SHOWN_HEADERS = new Set([
   'content-type',
   'retry-after',
   'retry-after-ms',
@@ -24,34 +23,38 @@ const KEPT_HEADERS = new Set([
   'x-amzn-bedrock-input-token-count',
   'cf-ray',
 ]);
-const KEPT_PREFIXES = ['x-ratelimit-', 'anthropic-ratelimit-'];
+const SHOWN_PREFIXES = ['x-ratelimit-', 'anthropic-ratelimit-'];
 
 /** Longer delays overflow the platform's timers; a timer that fires early looks at its deadlines and waits on. */
 const MAX_DELAY_MS = 2 ** 31 - 1;
 
-/** What an exchange needs of its connection; `send.ts` has it. */
+/** What an exchange needs of its connection; `connection.ts` has it. */
 export interface ExchangeConnection {
-  readonly client: Dispatcher;
-  call: Exchange | undefined;
   /** Lets the upstream wait, or go on. */
   hold(held: boolean): void;
-  /** The answer is complete. */
-  release(): void;
   /** Closes it at once. */
   discard(): unknown;
 }
 
+/** A request as it goes out: status line and headers with the empty line behind them, latin1, and the body. */
+export interface RequestMessage {
+  head: string;
+  body: Buffer | string;
+}
+
 /**
- * One exchange: what the library calls while it goes on, and what the caller holds. One timer serves all four timeouts:
+ * One exchange: what the connection calls while it goes on, and what the caller holds. One timer serves all four timeouts:
  * when it fires it looks at which of them is due, so the arrival of data costs a look at the clock and nothing else.
  */
-export class Exchange implements UpstreamCall, UnpackedReceiver, Dispatcher.DispatchHandler {
+export class Exchange implements UpstreamCall, UnpackedReceiver {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #request: UpstreamRequest;
   readonly #receiver: UpstreamReceiver;
   readonly #startedAt: number;
-  #connection: ExchangeConnection | undefined;
+  /** The one that carries it, while it does. */
+  connection: ExchangeConnection | undefined;
+  #head = '';
   #timer: Timer | undefined;
   /** `send` has returned, so the receiver may be called. */
   #returned = false;
@@ -75,26 +78,28 @@ export class Exchange implements UpstreamCall, UnpackedReceiver, Dispatcher.Disp
     this.#startedAt = options.clock.monotonic();
   }
 
-  start(connection: ExchangeConnection, path: string): void {
-    this.#connection = connection;
-    connection.call = this;
-    const { headers, body, method } = this.#request;
-    const sent = method === 'GET' ? { method } : ({ method: 'POST', body } as const);
-    connection.client.dispatch({ path, headers: requestHeaders(headers), ...sent }, this);
-    if (!this.#done) this.#arm();
+  /** False: the request cannot be put as HTTP. */
+  prepare(host: string, path: string): boolean {
+    const head = requestHead(this.#request, host, path);
+    this.#head = head ?? '';
+    return head !== undefined;
+  }
+
+  /** The caller has the call in its hands, so the receiver may be called, and time runs. */
+  returned(): void {
     this.#returned = true;
+    if (!this.#done) this.#arm();
   }
 
   refuse(message: string): void {
     this.fail(failure('refused', message, null));
-    this.#returned = true;
   }
 
   pause(): void {
     if (this.#paused || this.#done) return;
     this.#paused = true;
     this.#unpacker?.pause();
-    this.#connection?.hold(true);
+    this.connection?.hold(true);
   }
 
   resume(): void {
@@ -102,7 +107,7 @@ export class Exchange implements UpstreamCall, UnpackedReceiver, Dispatcher.Disp
     this.#paused = false;
     if (this.#lastByteAt !== undefined) this.#lastByteAt = this.#clock.monotonic();
     this.#unpacker?.resume();
-    this.#connection?.hold(this.#unpackerFull);
+    this.connection?.hold(this.#unpackerFull);
   }
 
   abort(): void {
@@ -118,14 +123,16 @@ export class Exchange implements UpstreamCall, UnpackedReceiver, Dispatcher.Disp
     else queueMicrotask(() => this.#report(reason));
   }
 
-  onRequestStart(): void {
+  /** What the connection writes, as it writes it. */
+  sending(): RequestMessage {
     this.#sent = true;
+    return { head: this.#head, body: this.#request.body };
   }
 
-  onResponseStart(_controller: unknown, status: number, headers: Record<string, string | string[] | undefined>): void {
-    if (this.#done || status < 200) return;
+  answerHead(status: number, headers: Record<string, string>): void {
+    if (this.#done) return;
     this.#status = status;
-    const encoding = readEncoding(one(headers['content-encoding']));
+    const encoding = readEncoding(headers['content-encoding']);
     if (encoding === undefined) {
       this.fail(failure('malformed', 'the content-encoding of the upstream is not supported', status));
       return;
@@ -135,38 +142,37 @@ export class Exchange implements UpstreamCall, UnpackedReceiver, Dispatcher.Disp
       if (this.#paused) this.#unpacker.pause();
     }
     try {
-      this.#receiver.head(status, keptHeaders(headers, this.#clock));
+      this.#receiver.head(status, shownHeaders(headers, this.#clock));
     } catch (cause) {
       this.#fault(cause);
     }
   }
 
-  onResponseData(_controller: unknown, chunk: Buffer): void {
+  answerData(chunk: Buffer): void {
     if (this.#done) return;
     this.#lastByteAt = this.#clock.monotonic();
     if (this.#unpacker === undefined) {
       this.unpacked(chunk);
     } else if (!this.#unpacker.write(chunk)) {
       this.#unpackerFull = true;
-      this.#connection?.hold(true);
+      this.connection?.hold(true);
     }
   }
 
-  onResponseEnd(): void {
+  /** The answer is complete, and the connection no longer carries it. */
+  answerEnd(): void {
     if (this.#done) return;
-    const connection = this.#connection;
-    this.#connection = undefined;
-    connection?.release();
+    this.connection = undefined;
     if (this.#unpacker === undefined) this.unpackedEnd();
     else this.#unpacker.end();
   }
 
-  onResponseError(_controller: unknown, error: Error): void {
+  /** The connection is gone, perhaps for a reason of its own. `malformed`: what came on it was no HTTP. */
+  broken(error: Error | 'malformed' | undefined): void {
     if (this.#done) return;
     const progress = !this.#sent ? 'connecting' : this.#status === null ? 'waiting' : 'answering';
     const reason = networkFailure(error, progress, this.#status);
-    this.#connection?.discard();
-    this.#connection = undefined;
+    this.connection = undefined;
     if (this.#unpacker === undefined) this.fail(reason);
     else this.#unpacker.drain(() => this.fail(reason));
   }
@@ -196,7 +202,7 @@ export class Exchange implements UpstreamCall, UnpackedReceiver, Dispatcher.Disp
 
   unpackDrained(): void {
     this.#unpackerFull = false;
-    if (!this.#done) this.#connection?.hold(this.#paused);
+    if (!this.#done) this.connection?.hold(this.#paused);
   }
 
   #report(reason: UpstreamFailure): void {
@@ -223,7 +229,7 @@ export class Exchange implements UpstreamCall, UnpackedReceiver, Dispatcher.Disp
     if (this.#done) return;
     this.#finish();
     this.#unpacker?.destroy();
-    this.#connection?.discard();
+    this.connection?.discard();
   }
 
   #finish(): void {
@@ -268,37 +274,47 @@ export class Exchange implements UpstreamCall, UnpackedReceiver, Dispatcher.Disp
   }
 }
 
-/** Built from nothing: what the caller gives, and no compression; host and length are the library's. */
-function requestHeaders(given: Record<string, string>): string[] {
-  const headers = ['accept-encoding', 'identity'];
+const NAME = /^[!#$%&'*+\-.^_`|~\w]+$/;
+const NO_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
+const NO_PATH = /[^\x21-\x7e\x80-\xff]/;
+
+/**
+ * Built from nothing: what the caller gives, what the framing needs, and no compression. Undefined: something in it has no
+ * place in a head, and would end the line or the request.
+ */
+function requestHead(request: UpstreamRequest, host: string, path: string): string | undefined {
+  const { method = 'POST', headers, body } = request;
+  if (NO_PATH.test(path)) return undefined;
+  let head = `${method} ${path} HTTP/1.1\r\nhost: ${host}\r\nconnection: keep-alive\r\naccept-encoding: identity\r\n`;
   let typed = false;
-  for (const name in given) {
+  for (const name in headers) {
+    const value = headers[name]!;
+    if (!NAME.test(name) || NO_VALUE.test(value)) return undefined;
     if (name.length === 12 && name.toLowerCase() === 'content-type') typed = true;
-    headers.push(name, given[name]!);
+    head += `${name}: ${value}\r\n`;
   }
-  if (!typed) headers.push('content-type', 'application/json');
-  return headers;
+  if (!typed) head += 'content-type: application/json\r\n';
+  return method === 'GET' ? `${head}\r\n` : `${head}content-length: ${Buffer.byteLength(body)}\r\n\r\n`;
 }
 
-function keptHeaders(headers: Record<string, string | string[] | undefined>, clock: Clock): Record<string, string> {
-  const kept: Record<string, string> = {};
-  for (const name in headers) {
-    const value = one(headers[name]);
-    if (value === undefined) continue;
-    if (KEPT_HEADERS.has(name) || KEPT_PREFIXES.some((prefix) => name.startsWith(prefix))) kept[name] = value;
-  }
-  const wait = kept['retry-after'];
-  if (wait !== undefined && /[a-z]/i.test(wait)) kept['retry-after'] = secondsUntil(wait, clock);
-  return kept;
+/** Headers, lower case, that the answer is read for: those that somebody downstream reads, and those that are read here. */
+export function isWanted(name: string): boolean {
+  return name === 'content-encoding' || name === 'keep-alive' || isShown(name);
+}
+
+function isShown(name: string): boolean {
+  return SHOWN_HEADERS.has(name) || SHOWN_PREFIXES.some((prefix) => name.startsWith(prefix));
+}
+
+function shownHeaders(headers: Record<string, string>, clock: Clock): Record<string, string> {
+  const { 'content-encoding': _encoding, 'keep-alive': _hint, ...shown } = headers;
+  const wait = shown['retry-after'];
+  if (wait !== undefined && /[a-z]/i.test(wait)) shown['retry-after'] = secondsUntil(wait, clock);
+  return shown;
 }
 
 /** The other form of `retry-after`, a date, as seconds from now; a date that is past or none is 0. */
 function secondsUntil(date: string, clock: Clock): string {
   const ms = Date.parse(date) - clock.now();
   return String(ms > 0 ? Math.ceil(ms / 1000) : 0);
-}
-
-/** Of a header that came more than once, the first. */
-function one(value: string | string[] | undefined): string | undefined {
-  return Array.isArray(value) ? value[0] : value;
 }

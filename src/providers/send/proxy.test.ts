@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import type { Socket } from 'node:net';
 import { after, afterEach, before, type TestContext, test } from 'node:test';
-import { createLog, silentLog } from '../base/log.ts';
-import type { UpstreamFailure } from '../formats/conversation/failure.ts';
-import { makeCertificate } from '../testing/certificate.ts';
-import { TestClock, until } from '../testing/clock.ts';
-import { startProxy as start } from '../testing/proxy.ts';
-import { startUpstream, type Upstream } from '../testing/upstream.ts';
+import { createLog, silentLog } from '../../base/log.ts';
+import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
+import { makeCertificate } from '../../testing/certificate.ts';
+import { TestClock, until } from '../../testing/clock.ts';
+import { startProxy as start } from '../../testing/proxy.ts';
+import { startUpstream, type Upstream } from '../../testing/upstream.ts';
+import { createTransport, type Transport } from '../send.ts';
 import { type ProxySettings, proxyFor } from './proxy.ts';
-import { createTransport, type Transport } from './send.ts';
 
 const TIMEOUTS = { connect: 1000, firstByte: 5000, idle: 2000, total: 60_000 };
 const PASSWORD = 'pr@xy-canary-77';

@@ -1,0 +1,220 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { AnswerParser, type AnswerReader, PIECE_BYTES } from './answer-parser.ts';
+
+/** Keeps what it is told, joined where pieces are cut anywhere. */
+class Heard implements AnswerReader {
+  status = 0;
+  headers: Record<string, string> = {};
+  body = '';
+  end: boolean | undefined;
+  malformed = false;
+  unfinished = false;
+
+  answerHead(status: number, headers: Record<string, string>): void {
+    assert.equal(this.status, 0, 'a head came twice');
+    this.status = status;
+    this.headers = headers;
+  }
+
+  answerData(chunk: Buffer): void {
+    assert.ok(chunk.length > 0);
+    assert.ok(this.status !== 0 && this.end === undefined, 'data out of order');
+    this.body += chunk.toString('latin1');
+  }
+
+  answerEnd(reusable: boolean): void {
+    assert.equal(this.end, undefined, 'an end came twice');
+    this.end = reusable;
+  }
+
+  answerMalformed(): void {
+    this.malformed = true;
+  }
+}
+
+const WANTED = new Set(['content-type', 'x-note']);
+
+interface Reading {
+  pieces: readonly (string | Buffer)[];
+  /** The upstream closes behind them. */
+  closes?: boolean;
+  asked?: boolean;
+}
+
+function read({ pieces, closes = false, asked = true }: Reading): Heard {
+  const heard = new Heard();
+  const parser = new AnswerParser(heard, (name) => WANTED.has(name));
+  if (asked) parser.expect();
+  for (const piece of pieces) {
+    const bytes = Buffer.from(piece as string, 'latin1');
+    parser.read(bytes);
+    // As the next piece does, which is read into the same memory.
+    bytes.fill('#');
+    if (heard.malformed) break;
+  }
+  if (closes && !heard.malformed) heard.unfinished = !parser.finish();
+  parser.free();
+  return heard;
+}
+
+const OK = 'HTTP/1.1 200 OK\r\n';
+
+describe('an answer', () => {
+  const bodies = fc.string({ unit: 'binary', maxLength: 40 }).map((text) => Buffer.from(text).toString('latin1'));
+  const answers = fc.record({
+    early: fc.constantFrom('', 'HTTP/1.1 103 Early Hints\r\nlink: <x>\r\n\r\n', 'HTTP/1.1 100 Continue\r\n\r\n'),
+    status: fc.constantFrom(200, 201, 302, 404, 429, 503),
+    keepAlive: fc.boolean(),
+    note: fc.constantFrom('', 'a', 'a b', '\xe9', 'x'.repeat(300)),
+    framing: fc.constantFrom('length', 'chunked', 'close'),
+    chunks: fc.array(bodies, { maxLength: 5 }),
+    trailer: fc.boolean(),
+  });
+
+  function written(answer: typeof answers extends fc.Arbitrary<infer T> ? T : never): string {
+    const { early, status, keepAlive, note, framing, chunks, trailer } = answer;
+    const body = chunks.join('');
+    const head = `${early}HTTP/1.1 ${status} Whatever\r\nContent-TYPE: text/x\r\nX-Note:  ${note} \r\nx-note: second\r\nx-other: z\r\n${keepAlive ? '' : 'Connection: close\r\n'}`;
+    if (framing === 'close') return `${head}\r\n${body}`;
+    if (framing === 'length') return `${head}Content-Length: ${body.length}\r\n\r\n${body}`;
+    const sent = chunks.filter((chunk) => chunk !== '');
+    const framed = sent.map((chunk) => `${chunk.length.toString(16)};ext=1\r\n${chunk}\r\n`).join('');
+    return `${head}Transfer-Encoding: chunked\r\n\r\n${framed}0\r\n${trailer ? 'content-type: late\r\nx-note: late\r\n' : ''}\r\n`;
+  }
+
+  test('is read the same however it is cut', () => {
+    fc.assert(
+      fc.property(answers, fc.array(fc.nat(2000), { maxLength: 12 }), fc.boolean(), (answer, cuts, single) => {
+        const text = written(answer);
+        const at = single
+          ? Array.from(text, (_, index) => index)
+          : cuts.map((cut) => cut % (text.length + 1)).sort((a, b) => a - b);
+        const pieces = [...at, text.length].map((end, index) => text.slice(index === 0 ? 0 : at[index - 1], end));
+        const closes = answer.framing === 'close';
+        const heard = read({ pieces: pieces.filter((piece) => piece !== ''), closes });
+        assert.deepEqual(
+          [heard.status, heard.headers, heard.body, heard.end, heard.malformed, heard.unfinished],
+          [
+            answer.status,
+            { 'content-type': 'text/x', 'x-note': answer.note },
+            answer.chunks.join(''),
+            answer.keepAlive && !closes,
+            false,
+            false,
+          ],
+        );
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test('that ends early is unfinished, wherever that is', () => {
+    fc.assert(
+      fc.property(answers, fc.nat(2000), (answer, cut) => {
+        const text = written(answer);
+        const at = cut % text.length;
+        const bodyAt = text.indexOf('\r\n\r\n', answer.early.length) + 4;
+        fc.pre(answer.framing !== 'close' || at < bodyAt);
+        const heard = read({ pieces: at === 0 ? [] : [text.slice(0, at)], closes: true });
+        assert.deepEqual([heard.end, heard.malformed, heard.unfinished], [undefined, false, true]);
+        assert.ok(answer.chunks.join('').startsWith(heard.body));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test('longer than a piece comes in pieces, whole', () => {
+    const body = Buffer.alloc(3 * PIECE_BYTES + 7, 'abc').toString('latin1');
+    const heard = read({ pieces: [`${OK}content-length: ${body.length}\r\n\r\n${body}`] });
+    assert.ok(heard.body === body && heard.end === true);
+  });
+
+  test('without a body has none: 204, 304, length 0', () => {
+    for (const head of ['HTTP/1.1 204 No Content\r\n', 'HTTP/1.1 304 Not Modified\r\n', `${OK}content-length: 0\r\n`]) {
+      const heard = read({ pieces: [`${head}\r\n`] });
+      assert.deepEqual([heard.body, heard.end], ['', true]);
+    }
+  });
+
+  test('of HTTP/1.0 leaves a connection that is not used again, unless it says so', () => {
+    const heads = [
+      'HTTP/1.0 200 OK\r\ncontent-length: 1\r\n',
+      `HTTP/1.0 200 OK\r\nconnection: keep-alive\r\ncontent-length: 1\r\n`,
+    ];
+    assert.deepEqual(
+      heads.map((head) => read({ pieces: [`${head}\r\nx`] }).end),
+      [false, true],
+    );
+  });
+});
+
+describe('what is not an answer', () => {
+  const whole = `${OK}content-length: 2\r\n\r\nok`;
+
+  test('behind the end of one leaves the connection unfit for another', () => {
+    for (const more of ['x', OK, whole, '\0']) {
+      const heard = read({ pieces: [whole + more] });
+      assert.deepEqual([heard.body, heard.end, heard.malformed], ['ok', false, false], JSON.stringify(more));
+    }
+  });
+
+  test('when nothing was asked for is malformed, an empty line aside', () => {
+    assert.equal(read({ pieces: [whole], asked: false }).malformed, true);
+    assert.equal(read({ pieces: ['H'], asked: false }).malformed, true);
+    const heard = read({ pieces: ['\r\n'], asked: false, closes: true });
+    assert.deepEqual([heard.malformed, heard.unfinished], [false, false]);
+  });
+
+  test('in its second half is malformed, with what came before', () => {
+    const answers = [
+      'SSH-2.0-OpenSSH_9.2\r\n',
+      'HTTP/1.1 200 OK\r\nno colon here\r\n\r\n',
+      'HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n',
+      `${OK}x-long: ${'x'.repeat(100_000)}\r\n\r\n`,
+      `${OK}content-length: 1\r\ncontent-length: 2\r\n\r\nxy`,
+      `${OK}content-length: 1\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n`,
+      `${OK}content-length: -1\r\n\r\n`,
+      `${OK}content-length: 1 2\r\n\r\nx`,
+      `${OK}x: a\0b\r\n\r\n`,
+      `${OK}x: a\r\n folded\r\n\r\n`,
+      `${OK}transfer-encoding: chunked\r\n\r\nzz\r\n`,
+    ];
+    for (const text of answers) {
+      const heard = read({ pieces: [text], closes: true });
+      assert.deepEqual([heard.end, heard.malformed], [undefined, true], JSON.stringify(text.slice(0, 80)));
+    }
+    const heard = read({ pieces: [`${OK}transfer-encoding: chunked\r\n\r\n2\r\nok\r\nzz\r\n`] });
+    assert.deepEqual([heard.status, heard.body, heard.malformed], [200, 'ok', true]);
+  });
+
+  test('trailers beyond the limit of a head end the answer', () => {
+    const heard = read({
+      pieces: [
+        `${OK}transfer-encoding: chunked\r\n\r\n0\r\n`,
+        ...Array(100).fill(`t: ${'x'.repeat(1000)}\r\n`),
+        '\r\n',
+      ],
+    });
+    assert.deepEqual([heard.end, heard.malformed], [undefined, true]);
+  });
+});
+
+test('many connections at once have many parsers, and give them back', () => {
+  const open = Array.from({ length: 20_000 }, () => {
+    const heard = new Heard();
+    const parser = new AnswerParser(heard, () => false);
+    parser.expect();
+    parser.read(Buffer.from(`${OK}content-le`));
+    return { heard, parser };
+  });
+  for (const { heard, parser } of open) {
+    parser.read(Buffer.from('ngth: 3\r\n\r\nabc'));
+    assert.deepEqual([heard.body, heard.end], ['abc', true]);
+    parser.free();
+    parser.free();
+    parser.read(Buffer.from(OK));
+    assert.equal(heard.malformed, false);
+  }
+});

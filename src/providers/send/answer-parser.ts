@@ -1,0 +1,202 @@
+/**
+ * Reads the answers of upstreams with llhttp, the parser of node and undici, in its strict mode: what an answer is, and where
+ * it ends, is decided by it alone. What it finds in a piece is handed on when it is done with the piece, so that whoever hears
+ * of it may do anything with the connection.
+ */
+import binary from 'undici/lib/llhttp/llhttp-wasm.js';
+
+/** Called in order, for each piece that is read. */
+export interface AnswerReader {
+  /** Once for each answer; informational ones (1xx) are skipped. */
+  answerHead(status: number, headers: Record<string, string>): void;
+  /** The chunk may be kept. */
+  answerData(chunk: Buffer): void;
+  /** @param reusable nothing speaks against another exchange on the connection */
+  answerEnd(reusable: boolean): void;
+  /** Nothing that comes can be made sense of any more. */
+  answerMalformed(): void;
+}
+
+/** Headers by lower-case name; of one that came more than once, the first. */
+type Headers = Record<string, string>;
+
+interface Llhttp {
+  readonly memory: { readonly buffer: ArrayBuffer };
+  malloc(bytes: number): number;
+  llhttp_alloc(type: number): number;
+  llhttp_free(parser: number): void;
+  llhttp_execute(parser: number, at: number, length: number): number;
+  llhttp_finish(parser: number): number;
+}
+
+const OK = 0;
+const STOP = -1;
+const ANSWERS = 2;
+const MAX_HEAD_BYTES = 64 * 1024;
+
+/** As much as is read at once. */
+export const PIECE_BYTES = 64 * 1024;
+
+let current: AnswerParser | undefined;
+
+const on = (event: (parser: AnswerParser, at: number, length: number) => number) => {
+  return (_parser: number, at: number, length: number) => event(current!, at - area, length);
+};
+
+const { exports } = new WebAssembly.Instance(new WebAssembly.Module(binary), {
+  env: {
+    wasm_on_url: () => OK,
+    wasm_on_status: () => OK,
+    wasm_on_message_begin: () => current!.begun(),
+    wasm_on_header_field: on((parser, at, length) => parser.name(at, length)),
+    wasm_on_header_value: on((parser, at, length) => parser.value(at, length)),
+    wasm_on_headers_complete: (_parser: number, status: number, upgrade: number, keepAlive: number) =>
+      current!.headed(status, upgrade === 1, keepAlive === 1),
+    wasm_on_body: on((parser, at, length) => parser.body(at, length)),
+    wasm_on_message_complete: () => current!.completed(),
+  },
+});
+const llhttp = exports as unknown as Llhttp;
+/** Where pieces are put for the parser, which has a memory of its own. */
+const area = llhttp.malloc(PIECE_BYTES);
+let areaBytes = new Uint8Array(llhttp.memory.buffer, area, PIECE_BYTES);
+
+/** The answers on one connection, one after the other. */
+export class AnswerParser {
+  readonly #reader: AnswerReader;
+  /** Which headers the reader wants, by lower-case name. */
+  readonly #wanted: (name: string) => boolean;
+  #parser = llhttp.llhttp_alloc(ANSWERS);
+  #piece!: Buffer;
+  /** An answer that was asked for has not come to its end. */
+  #awaited = false;
+  /** Its head is there. */
+  #headed = false;
+  #headBytes = 0;
+  #name = '';
+  #value: string | undefined;
+  #headers: Headers = {};
+  #status = 0;
+  #keepAlive = false;
+  // What the piece that is being read has brought.
+  #newHead = false;
+  #body: Buffer | undefined;
+  #bodyBytes = 0;
+  #ended = false;
+
+  constructor(reader: AnswerReader, wanted: (name: string) => boolean) {
+    this.#reader = reader;
+    this.#wanted = wanted;
+  }
+
+  /** A request goes out, so an answer may come. */
+  expect(): void {
+    this.#awaited = true;
+  }
+
+  read(piece: Buffer): void {
+    for (let at = 0; at < piece.length && this.#parser !== 0; at += PIECE_BYTES) {
+      const part = piece.length <= PIECE_BYTES ? piece : piece.subarray(at, at + PIECE_BYTES);
+      // The memory has grown, and is another object.
+      if (areaBytes.length === 0) areaBytes = new Uint8Array(llhttp.memory.buffer, area, PIECE_BYTES);
+      areaBytes.set(part);
+      this.#piece = part;
+      current = this;
+      const result = llhttp.llhttp_execute(this.#parser, area, part.length);
+      this.#handOn(result === OK);
+    }
+  }
+
+  /** The upstream has closed the connection: the end of an answer that lasts as long. False: an answer lacks its end. */
+  finish(): boolean {
+    current = this;
+    const fine = this.#parser !== 0 && llhttp.llhttp_finish(this.#parser) === OK;
+    this.#keepAlive = false;
+    if (fine) this.#handOn(true);
+    return !this.#awaited;
+  }
+
+  /** Nothing is read any more. Idempotent. */
+  free(): void {
+    if (this.#parser !== 0) llhttp.llhttp_free(this.#parser);
+    this.#parser = 0;
+  }
+
+  #handOn(fine: boolean): void {
+    if (this.#newHead) {
+      this.#newHead = false;
+      this.#reader.answerHead(this.#status, this.#headers);
+    }
+    if (this.#body !== undefined) {
+      const body = this.#body.length === this.#bodyBytes ? this.#body : this.#body.subarray(0, this.#bodyBytes);
+      this.#body = undefined;
+      this.#bodyBytes = 0;
+      this.#reader.answerData(body);
+    }
+    if (this.#ended) {
+      this.#ended = false;
+      // What stands behind the end of an answer belongs to nobody, and must not become the answer to the next request.
+      this.#reader.answerEnd(fine && this.#keepAlive);
+    } else if (!fine) this.#reader.answerMalformed();
+  }
+
+  // What llhttp calls. The places are those in the piece.
+
+  begun(): number {
+    this.#headed = false;
+    this.#headBytes = 0;
+    this.#headers = {};
+    this.#name = '';
+    this.#value = undefined;
+    return this.#awaited ? OK : STOP;
+  }
+
+  name(at: number, length: number): number {
+    if (this.#value !== undefined) this.#keep();
+    if (!this.#headed) this.#name += this.#piece.toString('latin1', at, at + length);
+    return this.#counted(length);
+  }
+
+  value(at: number, length: number): number {
+    this.#value ??= '';
+    if (!this.#headed) this.#value += this.#piece.toString('latin1', at, at + length);
+    return this.#counted(length);
+  }
+
+  headed(status: number, upgrade: boolean, keepAlive: boolean): number {
+    if (this.#value !== undefined) this.#keep();
+    if (upgrade) return STOP;
+    this.#headed = true;
+    this.#status = status;
+    this.#keepAlive = keepAlive;
+    if (status >= 200) this.#newHead = true;
+    return OK;
+  }
+
+  body(at: number, length: number): number {
+    this.#body ??= Buffer.allocUnsafe(this.#piece.length - at);
+    this.#piece.copy(this.#body, this.#bodyBytes, at, at + length);
+    this.#bodyBytes += length;
+    return OK;
+  }
+
+  completed(): number {
+    if (this.#status < 200) return OK;
+    this.#awaited = false;
+    this.#ended = true;
+    return OK;
+  }
+
+  #keep(): void {
+    const name = this.#name.toLowerCase();
+    if (this.#wanted(name)) this.#headers[name] ??= this.#value!.trim();
+    this.#name = '';
+    this.#value = undefined;
+  }
+
+  /** Names and values, those behind the body as well. */
+  #counted(length: number): number {
+    this.#headBytes += length;
+    return this.#headBytes > MAX_HEAD_BYTES ? STOP : OK;
+  }
+}

@@ -1,0 +1,287 @@
+/**
+ * One connection to an upstream: how it is opened (TLS, through a proxy), what goes over it, when it may be used again. At
+ * most one exchange at a time.
+ */
+import net from 'node:net';
+import tls from 'node:tls';
+import type { Origin } from '../send.ts';
+import { AnswerParser, type AnswerReader, PIECE_BYTES } from './answer-parser.ts';
+import { type Exchange, isWanted } from './exchange.ts';
+import { openTunnel } from './proxy.ts';
+
+/** What sockets read into; a piece is looked at, and copied where it is kept, before the next one is read. */
+const PIECE = Buffer.allocUnsafeSlow(PIECE_BYTES);
+/** A larger body is not copied to stand behind its head. */
+const COPIED_BODY_BYTES = 64 * 1024;
+
+export class Connection implements AnswerReader {
+  readonly #origin: Origin;
+  readonly #parser = new AnswerParser(this, isWanted);
+  #call: Exchange | undefined;
+  #socket: net.Socket;
+  #connected = false;
+  /** Whether all that had come by the end of the last answer has been looked at. */
+  #rested = true;
+  /** The request of the call has not been written. */
+  #waiting = false;
+  #gone = false;
+  /** When it was closed because of it; another reason counts for less. */
+  #error: Error | undefined;
+  /** Nothing is handed on. What comes meanwhile is kept, and no more than that is read. */
+  #held = false;
+  #kept: Buffer | undefined;
+  #upstreamEnded = false;
+  #socketClosed = false;
+  /** Milliseconds of the monotonic clock; from then on the upstream may close it, or nobody needs it. */
+  expiresAt = Number.POSITIVE_INFINITY;
+  #keepAliveMs: number;
+
+  constructor(origin: Origin) {
+    this.#origin = origin;
+    this.#keepAliveMs = origin.keepAliveMs;
+    this.#socket = this.#open();
+  }
+
+  get call(): Exchange | undefined {
+    return this.#call;
+  }
+
+  get isOpen(): boolean {
+    return !this.#gone;
+  }
+
+  /** Sends the request of `call` as soon as it can, and reads the answer for it. */
+  carry(call: Exchange): void {
+    this.#call = call;
+    call.connection = this;
+    this.expiresAt = Number.POSITIVE_INFINITY;
+    if (this.#connected) this.#socket.ref();
+    if (this.#connected && this.#rested) this.#write(call);
+    else this.#waiting = true;
+  }
+
+  /**
+   * While held, nothing is handed on, so the kernel's buffers fill and the upstream has to wait. That it has gone is noticed
+   * all the same, unless more has come than is read at once.
+   */
+  hold(held: boolean): void {
+    if (this.#held === held) return;
+    this.#held = held;
+    // Not at once: this may be called from within what is handed on.
+    if (!held) process.nextTick(() => this.#goOn());
+  }
+
+  /** All that has come with the last answer has been seen, so what comes now is the answer to the next request. */
+  rested(): void {
+    this.#rested = true;
+    if (this.#waiting && this.#call !== undefined) this.#write(this.#call);
+  }
+
+  /** Closes the socket at once, whatever it is doing. Resolves when it is closed. */
+  discard(): Promise<void> {
+    this.#call = undefined;
+    this.#leave();
+    const socket = this.#socket;
+    return new Promise((resolve) => {
+      if (socket.closed) resolve();
+      else socket.once('close', () => resolve());
+    });
+  }
+
+  answerHead(status: number, headers: Record<string, string>): void {
+    const hint = headers['keep-alive'];
+    this.#keepAliveMs = hint === undefined ? this.#origin.keepAliveMs : hintedMs(hint, this.#origin.keepAliveMs);
+    this.#call?.answerHead(status, headers);
+  }
+
+  answerData(chunk: Buffer): void {
+    this.#call?.answerData(chunk);
+  }
+
+  answerEnd(reusable: boolean): void {
+    const call = this.#call;
+    this.#call = undefined;
+    this.#held = false;
+    const unsent = this.#socket.writableLength > 0;
+    if (reusable && !unsent && !this.#gone && this.#keepAliveMs > 0) this.#rest();
+    else this.#leave();
+    call?.answerEnd();
+  }
+
+  answerMalformed(): void {
+    this.#lost('malformed');
+  }
+
+  /**
+   * Not used again before the next turn of the event loop has read what there is: what an upstream sends behind an answer
+   * must not be taken for the answer to another request.
+   */
+  #rest(): void {
+    this.#rested = false;
+    this.expiresAt = this.#origin.clock.monotonic() + this.#keepAliveMs;
+    this.#socket.unref();
+    this.#origin.rest(this);
+  }
+
+  #leave(): void {
+    if (this.#gone) return;
+    this.#gone = true;
+    this.#parser.free();
+    this.#origin.forget(this);
+    this.#socket.destroy();
+  }
+
+  #write(call: Exchange): void {
+    this.#waiting = false;
+    const { head, body } = call.sending();
+    this.#parser.expect();
+    const socket = this.#socket;
+    const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length;
+    if (length > COPIED_BODY_BYTES) {
+      socket.cork();
+      socket.write(head, 'latin1');
+      socket.write(body);
+      socket.uncork();
+      return;
+    }
+    // One piece, which the kernel takes by the quickest way there is.
+    const message = Buffer.allocUnsafe(head.length + length);
+    message.write(head, 'latin1');
+    if (typeof body === 'string') message.write(body, head.length);
+    else body.copy(message, head.length);
+    socket.write(message);
+  }
+
+  /** False: no more for now. */
+  #received(piece: Buffer): boolean {
+    if (this.#gone) return false;
+    if (!this.#held) {
+      this.#parser.read(piece);
+      return true;
+    }
+    // More may come where the stream in between had read ahead.
+    this.#kept = this.#kept === undefined ? Buffer.from(piece) : Buffer.concat([this.#kept, piece]);
+    return false;
+  }
+
+  #goOn(): void {
+    if (this.#held || this.#gone) return;
+    const kept = this.#kept;
+    this.#kept = undefined;
+    if (kept !== undefined) this.#parser.read(kept);
+    if (this.#held || this.#gone) return;
+    if (this.#upstreamEnded) this.#finish();
+    else if (this.#socketClosed) this.#closed();
+    else this.#socket.resume();
+  }
+
+  /** The upstream has closed its side in order; nothing of what came before is left to read. */
+  #finish(): void {
+    this.#upstreamEnded = true;
+    if (this.#held) return;
+    if (this.#parser.finish()) this.#leave();
+    else this.#closed();
+  }
+
+  #closed(): void {
+    this.#socketClosed = true;
+    // What had come is handed on first.
+    if (!this.#gone && (this.#kept !== undefined || (this.#held && this.#upstreamEnded))) return;
+    this.#lost(this.#error);
+  }
+
+  /** @param reason as `Exchange.broken` has it */
+  #lost(reason: Error | 'malformed' | undefined): void {
+    const call = this.#call;
+    this.#call = undefined;
+    this.#leave();
+    // Nobody has seen the request of a call that was waiting for a kept connection.
+    if (call !== undefined && this.#waiting && this.#connected) this.#origin.carry(call);
+    else call?.broken(reason);
+  }
+
+  #open(): net.Socket {
+    const { target, isSecure, proxy } = this.#origin;
+    const onread = { buffer: PIECE, callback: (bytes: number) => this.#received(PIECE.subarray(0, bytes)) };
+    if (proxy === undefined) {
+      return this.#use(isSecure ? this.#openTls({ ...target, onread }) : net.connect({ ...target, onread }), true);
+    }
+    const { host, port } = proxy;
+    const socket = proxy.secure ? tls.connect(this.#secured({ host, port })) : net.connect({ host, port });
+    socket.setNoDelay(true);
+    socket.setKeepAlive(true, 60_000);
+    // Stays: what breaks below a tunnel is told above it too.
+    socket.on('error', (error) => {
+      this.#error ??= error;
+      if (!this.#connected) this.#closed();
+    });
+    socket.once(proxy.secure ? 'secureConnect' : 'connect', () => {
+      openTunnel(socket, target, proxy.authorization, (error) => {
+        if (this.#gone) socket.destroy();
+        else if (error !== null) {
+          this.#error ??= error;
+          this.#closed();
+        } else if (isSecure) this.#socket = this.#use(this.#openTls({ ...target, socket }), false);
+        else {
+          this.#use(socket, false);
+          this.#ready();
+        }
+      });
+    });
+    return socket;
+  }
+
+  /** @param direct what is read comes without a stream in between */
+  #use(socket: net.Socket, direct: boolean): net.Socket {
+    socket.setNoDelay(true);
+    socket.setKeepAlive(true, 60_000);
+    if (!direct) {
+      socket.on('data', (piece: Buffer) => {
+        if (!this.#received(piece)) socket.pause();
+      });
+    }
+    socket.on('error', (error) => {
+      this.#error ??= error;
+    });
+    socket.on('end', () => this.#finish());
+    socket.on('close', () => this.#closed());
+    socket.once(socket instanceof tls.TLSSocket ? 'secureConnect' : 'connect', () => this.#ready());
+    return socket;
+  }
+
+  #ready(): void {
+    this.#connected = true;
+    if (this.#call !== undefined) this.#write(this.#call);
+  }
+
+  #openTls(options: TlsOptions): tls.TLSSocket {
+    const { session } = this.#origin;
+    const socket = tls.connect({ ...this.#secured(options), ...(session && { session }) });
+    socket.on('session', (fresh: Buffer) => {
+      this.#origin.session = fresh;
+    });
+    return socket;
+  }
+
+  #secured(options: TlsOptions): TlsOptions {
+    return {
+      ...options,
+      ALPNProtocols: ['http/1.1'],
+      ...(net.isIP(options.host!) === 0 && { servername: options.host! }),
+      ...(this.#origin.trust && { secureContext: this.#origin.trust }),
+    };
+  }
+}
+
+/** node's declarations lack that TLS can be read as TCP is. */
+type TlsOptions = tls.ConnectionOptions & Pick<net.SocketConstructorOpts, 'onread'>;
+
+/** What the upstream says of how long it keeps a connection, with time for a request to get there. */
+function hintedMs(hint: string, otherwiseMs: number): number {
+  const seconds = /(?:^|[\s,;])timeout=(\d{1,6})/i.exec(hint)?.[1];
+  if (seconds === undefined) return otherwiseMs;
+  return Math.min(Number(seconds) * 1000 - MARGIN_MS, LONGEST_MS);
+}
+
+const MARGIN_MS = 2_000;
+const LONGEST_MS = 600_000;
