@@ -1,9 +1,13 @@
 /** Bodies that go from the parser to their exchange, pieces of streams on the wire, and connections between two requests. */
 import assert from 'node:assert/strict';
+import { IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
 import { describe, test } from 'node:test';
+import fc from 'fast-check';
 import { settle, until } from '../testing/clock.ts';
 import { serving, type TestCaller } from '../testing/operation-server.ts';
 import { head, RawClient } from '../testing/raw-client.ts';
+import { GatewayRequest } from './message.ts';
 
 const JSON_TYPE = 'Content-Type: application/json';
 const TEXT = JSON.stringify({ messages: [{ role: 'user', content: 'ä'.repeat(400_000) }] });
@@ -214,4 +218,25 @@ describe('a connection', () => {
       await client.closed;
     });
   });
+});
+
+test('headers are what node makes of them, whatever their names and however often they stand there', () => {
+  const names = fc.oneof(
+    fc.constantFrom('Host', 'host', 'Content-Type', 'Cookie', 'Set-Cookie', 'X-A', 'x-a', 'Authorization', 'Expect'),
+    fc.constantFrom('__proto__', 'constructor', 'toString', 'Transfer-Encoding', 'content-length', 'X-Forwarded-For'),
+    fc.stringMatching(/^[a-zA-Z-]{1,6}$/),
+  );
+  const lists = fc.array(fc.tuple(names, fc.string({ maxLength: 5 })), { maxLength: 8 });
+  const headersIn = (message: IncomingMessage, raw: string[]) => {
+    (message as unknown as { _addHeaderLines(lines: string[], count: number): void })._addHeaderLines(raw, raw.length);
+    return { ...message.headers };
+  };
+  fc.assert(
+    fc.property(lists, (list) => {
+      const raw = list.flat();
+      const ours = headersIn(new GatewayRequest(new Socket()), raw);
+      assert.deepEqual(ours, headersIn(new IncomingMessage(new Socket()), raw));
+    }),
+    { numRuns: 2000 },
+  );
 });

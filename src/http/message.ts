@@ -1,5 +1,5 @@
 /** node's request and response as an exchange wants them: less in between, and less to put together. */
-import { IncomingMessage, type OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import { type IncomingHttpHeaders, IncomingMessage, type OutgoingHttpHeaders, ServerResponse } from 'node:http';
 
 /** Who reads a request's body. */
 interface BodyReader {
@@ -21,6 +21,8 @@ export class GatewayRequest extends IncomingMessage {
   #keptBytes = 0;
   /** All of the body has come. */
   ended = false;
+  /** The headers, once somebody has asked for them. */
+  known: IncomingHttpHeaders | undefined = undefined;
 
   /** Lets the body flow into `reader`, what has come of it first of all. */
   readInto(reader: BodyReader): void {
@@ -51,6 +53,38 @@ export class GatewayRequest extends IncomingMessage {
     this.#keptBytes += chunk.length;
     return this.#keptBytes < this.readableHighWaterMark;
   }
+}
+
+const nodeHeaders = Object.getOwnPropertyDescriptor(IncomingMessage.prototype, 'headers')!.get!;
+
+Object.defineProperty(GatewayRequest.prototype, 'headers', {
+  get(this: GatewayRequest) {
+    this.known ??= singleHeaders(this.rawHeaders) ?? (nodeHeaders.call(this) as IncomingHttpHeaders);
+    return this.known;
+  },
+});
+
+/** What node makes of headers of which none stands twice; undefined where one does, or is always a list. */
+function singleHeaders(raw: readonly string[]): IncomingHttpHeaders | undefined {
+  const headers: IncomingHttpHeaders = {};
+  for (let at = 0; at < raw.length; at += 2) {
+    const name = lowerCase(raw[at]!);
+    if (headers[name] !== undefined || name === 'set-cookie') return undefined;
+    headers[name] = raw[at + 1];
+  }
+  return headers;
+}
+
+/** Clients write few names, and always the same: a text that is known to the engine is found and set more quickly. */
+const lowerCaseNames = new Map<string, string>();
+const MOST_NAMES = 256;
+
+function lowerCase(name: string): string {
+  const known = lowerCaseNames.get(name);
+  if (known !== undefined) return known;
+  const lower = name.toLowerCase();
+  if (lowerCaseNames.size < MOST_NAMES) lowerCaseNames.set(name, lower);
+  return lower;
 }
 
 // By this node tells a request that was read from one that was broken off. (Declared a property, which a class cannot override.)

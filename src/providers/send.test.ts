@@ -185,6 +185,19 @@ describe('an exchange', () => {
     });
   });
 
+  test('a GET has no body, and no header of the caller says where a request ends or goes', async () => {
+    const baseUrl = scripted({ chunks: ['ok'] });
+    const receiver = new Recorder();
+    transport.send({ url: baseUrl, method: 'GET', headers: {}, body: 'GET / HTTP/1.1', timeouts: TIMEOUTS }, receiver);
+    await until(() => receiver.over, 'the exchange is over');
+    const [request] = upstream.requests(keyOf(baseUrl));
+    assert.deepEqual([receiver.text, request!.body.length, request!.headers['content-length']], ['ok', 0, undefined]);
+    for (const name of ['Content-Length', 'transfer-encoding', 'Host', 'connection', 'Expect', 'a b', 'a:', '']) {
+      const refused = await exchange(baseUrl, '{}', { [name]: '1' });
+      assert.deepEqual([refused.failure?.kind, refused.sent], ['refused', false], name);
+    }
+  });
+
   test('a redirect is an answer, not followed', async () => {
     const other = scripted({ chunks: ['stolen'] });
     const receiver = await exchange(scripted({ status: 302, headers: { location: other } }), '{}', {
@@ -663,6 +676,64 @@ describe('a kept connection', () => {
     }
   });
 
+  test('that closes, or says something, while a call waits for it costs that call nothing, paused or not', async () => {
+    const ways: ((socket: Socket) => void)[] = [
+      (socket) => void socket.end(),
+      (socket) => void socket.resetAndDestroy(),
+      (socket) => void socket.write(answer('stolen')),
+    ];
+    for (const way of ways) {
+      for (const paused of [false, true]) {
+        let connections = 0;
+        let requests = 0;
+        const url = await rawServer((socket) => {
+          const first = ++connections === 1;
+          socket.on('data', () => {
+            requests += 1;
+            socket.write(answer(first ? 'first' : 'honest'));
+            if (first) setImmediate(() => way(socket));
+          });
+        });
+        const first = new Recorder();
+        const second = new Recorder();
+        const request = { url, headers: {}, body: '{}', timeouts: TIMEOUTS };
+        let waiting: UpstreamCall | undefined;
+        first.end = () => {
+          first.ended = true;
+          waiting = transport.send(request, second);
+          if (paused) waiting.pause();
+        };
+        transport.send(request, first);
+        await until(() => requests === 2, 'the second request');
+        if (paused) {
+          await settle();
+          assert.equal(second.over, false);
+          waiting!.resume();
+        }
+        await until(() => second.over, 'the second exchange');
+        assert.deepEqual([first.text, second.text, requests, connections], ['first', 'honest', 2, 2], `${way}`);
+      }
+    }
+  });
+
+  test('that waits for a call when the transport closes ends with it, and the call hears of it', async () => {
+    const baseUrl = scripted({ chunks: ['ok'] });
+    const first = new Recorder();
+    const second = new Recorder();
+    const request = { url: baseUrl, headers: {}, body: '{}', timeouts: TIMEOUTS };
+    let closing: Promise<void> | undefined;
+    first.end = () => {
+      first.ended = true;
+      transport.send(request, second);
+      closing = transport.close();
+    };
+    transport.send(request, first);
+    await until(() => closing !== undefined, 'the end of the first exchange');
+    await closing;
+    assert.deepEqual([second.failure?.kind, second.sent], ['cut', false]);
+    assert.equal(upstream.requests(keyOf(baseUrl)).length, 1);
+  });
+
   test('is closed when nobody has used it for as long as it is kept, or the upstream keeps it', async () => {
     for (const [headers, keptMs] of [
       ['x: y', 30_000],
@@ -685,6 +756,26 @@ describe('a kept connection', () => {
       await transport.close();
       transport = createTransport({ clock, log: silentLog });
     }
+  });
+
+  test('that the upstream keeps for long leaves the others their time', async () => {
+    const long = await keeper('keep-alive: timeout=500');
+    let hint = 'keep-alive: timeout=500\r\n';
+    const open = new Set<Socket>();
+    const url = await rawServer((socket) => {
+      open.add(socket);
+      socket.on('close', () => open.delete(socket));
+      socket.on('data', () => {
+        socket.write(`HTTP/1.1 200 OK\r\n${hint}content-length: 2\r\n\r\nok`);
+        hint = '';
+      });
+    });
+    await Promise.all([exchange(url), exchange(url), exchange(long.url)]);
+    await settle();
+    assert.equal(open.size, 2);
+    clock.advance(30_000);
+    await until(() => open.size === 1, 'the one without a hint is closed');
+    assert.equal(long.open.size, 1);
   });
 
   test('is not used again where the upstream is about to close it, or has not read all of the request', async () => {
@@ -899,6 +990,14 @@ describe('over TLS', () => {
   }, async () => {
     const plain = await exchange(scripted({}).replace('http:', 'https:'));
     assert.deepEqual([plain.failure?.kind, plain.sent], ['refused', false]);
+    const closing = (await rawServer((socket) => void socket.once('data', () => socket.end()))).replace(
+      'http:',
+      'https:',
+    );
+    const paused = send(closing);
+    paused.call.pause();
+    await until(() => paused.receiver.over, 'the failure of a paused call');
+    assert.deepEqual([paused.receiver.failure?.kind, paused.receiver.sent], ['refused', false]);
     let connected = false;
     const silent = (await rawServer(() => (connected = true))).replace('http:', 'https:');
     const { receiver } = send(silent);

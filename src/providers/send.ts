@@ -150,6 +150,7 @@ export class Origin {
   #answered: Connection[] = [];
   #resting: Connection[] = [];
   #sweep: Timer | undefined;
+  #sweepsAt = Number.POSITIVE_INFINITY;
 
   constructor(url: URL, options: TransportOptions, trust: tls.SecureContext | undefined) {
     this.clock = options.clock;
@@ -184,7 +185,7 @@ export class Origin {
   /** Keeps `connection`, whose answer has just ended. `rested` is called when it may be used at once. */
   rest(connection: Connection): void {
     if (this.#answered.push(connection) === 1 && this.#resting.length === 0) setImmediate(this.#turned);
-    if (this.#sweep === undefined) this.#sweepAt(connection.expiresAt);
+    if (connection.expiresAt < this.#sweepsAt) this.#sweepAt(connection.expiresAt);
   }
 
   forget(connection: Connection): void {
@@ -193,14 +194,14 @@ export class Origin {
     if (at !== -1) this.#idle.splice(at, 1);
     if (this.connections.size > 0) return;
     this.#sweep?.cancel();
-    this.#sweep = undefined;
+    this.#sweepsAt = Number.POSITIVE_INFINITY;
   }
 
   #takeIdle(): Connection | undefined {
     const now = this.clock.monotonic();
     for (;;) {
       const connection = this.#idle.pop();
-      if (connection === undefined || now < connection.expiresAt) return connection;
+      if (connection === undefined || (connection.isOpen && now < connection.expiresAt)) return connection;
       void connection.discard();
     }
   }
@@ -218,8 +219,10 @@ export class Origin {
   };
 
   #sweepAt(at: number): void {
+    this.#sweep?.cancel();
+    this.#sweepsAt = at;
     this.#sweep = this.clock.timer(Math.ceil(Math.max(0, at - this.clock.monotonic())), () => {
-      this.#sweep = undefined;
+      this.#sweepsAt = Number.POSITIVE_INFINITY;
       const now = this.clock.monotonic();
       for (const connection of this.#idle.filter(({ expiresAt }) => expiresAt <= now)) void connection.discard();
       if (this.connections.size === 0) return;

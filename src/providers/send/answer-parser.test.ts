@@ -54,7 +54,10 @@ function read({ pieces, closes = false, asked = true }: Reading): Heard {
     bytes.fill('#');
     if (heard.malformed) break;
   }
-  if (closes && !heard.malformed) heard.unfinished = !parser.finish();
+  if (closes && !heard.malformed) {
+    parser.finish();
+    heard.unfinished = asked && heard.end === undefined;
+  }
   parser.free();
   return heard;
 }
@@ -170,6 +173,8 @@ describe('what is not an answer', () => {
   test('in its second half is malformed, with what came before', () => {
     const answers = [
       'SSH-2.0-OpenSSH_9.2\r\n',
+      'HTTP/1.1 000 Nothing\r\ncontent-length: 2\r\n\r\nok',
+      'HTTP/1.1 099 Nothing\r\n\r\n',
       'HTTP/1.1 200 OK\r\nno colon here\r\n\r\n',
       'HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n',
       `${OK}x-long: ${'x'.repeat(100_000)}\r\n\r\n`,

@@ -107,13 +107,13 @@ export class AnswerParser {
     }
   }
 
-  /** The upstream has closed the connection: the end of an answer that lasts as long. False: an answer lacks its end. */
-  finish(): boolean {
+  /** The upstream has closed the connection: the end of an answer that lasts as long. */
+  finish(): void {
+    if (this.#parser === 0) return;
     current = this;
-    const fine = this.#parser !== 0 && llhttp.llhttp_finish(this.#parser) === OK;
+    const fine = llhttp.llhttp_finish(this.#parser) === OK;
     this.#keepAlive = false;
     if (fine) this.#handOn(true);
-    return !this.#awaited;
   }
 
   /** Nothing is read any more. Idempotent. */
@@ -165,7 +165,7 @@ export class AnswerParser {
 
   headed(status: number, upgrade: boolean, keepAlive: boolean): number {
     if (this.#value !== undefined) this.#keep();
-    if (upgrade) return STOP;
+    if (upgrade || status < 100) return STOP;
     this.#headed = true;
     this.#status = status;
     this.#keepAlive = keepAlive;

@@ -18,17 +18,16 @@ export class Connection implements AnswerReader {
   readonly #origin: Origin;
   readonly #parser = new AnswerParser(this, isWanted);
   #call: Exchange | undefined;
+  /** Its request has been written, so what comes is its answer. */
+  #sent = false;
   #socket: net.Socket;
   #connected = false;
-  /** Whether all that had come by the end of the last answer has been looked at. */
+  /** All that had come by the end of the last answer has been looked at. */
   #rested = true;
-  /** The request of the call has not been written. */
-  #waiting = false;
   #gone = false;
-  /** When it was closed because of it; another reason counts for less. */
+  /** The first reason that the socket gave for closing. */
   #error: Error | undefined;
-  /** Nothing is handed on. What comes meanwhile is kept, and no more than that is read. */
-  #held = false;
+  /** What came while the call wanted nothing; no more than that is read. */
   #kept: Buffer | undefined;
   #upstreamEnded = false;
   #socketClosed = false;
@@ -47,34 +46,30 @@ export class Connection implements AnswerReader {
   }
 
   get isOpen(): boolean {
-    return !this.#gone;
+    return !this.#gone && !this.#socket.destroyed;
   }
 
   /** Sends the request of `call` as soon as it can, and reads the answer for it. */
   carry(call: Exchange): void {
     this.#call = call;
+    this.#sent = false;
     call.connection = this;
     this.expiresAt = Number.POSITIVE_INFINITY;
     if (this.#connected) this.#socket.ref();
     if (this.#connected && this.#rested) this.#write(call);
-    else this.#waiting = true;
   }
 
-  /**
-   * While held, nothing is handed on, so the kernel's buffers fill and the upstream has to wait. That it has gone is noticed
-   * all the same, unless more has come than is read at once.
-   */
-  hold(held: boolean): void {
-    if (this.#held === held) return;
-    this.#held = held;
+  /** The call wants more again. While it holds, the kernel's buffers fill, and the upstream has to wait. */
+  goOn(): void {
     // Not at once: this may be called from within what is handed on.
-    if (!held) process.nextTick(() => this.#goOn());
+    process.nextTick(() => this.#handOnKept());
   }
 
   /** All that has come with the last answer has been seen, so what comes now is the answer to the next request. */
   rested(): void {
     this.#rested = true;
-    if (this.#waiting && this.#call !== undefined) this.#write(this.#call);
+    // What has closed it meanwhile finds the call another one.
+    if (this.#call !== undefined && !this.#sent && this.isOpen) this.#write(this.#call);
   }
 
   /** Closes the socket at once, whatever it is doing. Resolves when it is closed. */
@@ -101,7 +96,6 @@ export class Connection implements AnswerReader {
   answerEnd(reusable: boolean): void {
     const call = this.#call;
     this.#call = undefined;
-    this.#held = false;
     const unsent = this.#socket.writableLength > 0;
     if (reusable && !unsent && !this.#gone && this.#keepAliveMs > 0) this.#rest();
     else this.#leave();
@@ -132,7 +126,7 @@ export class Connection implements AnswerReader {
   }
 
   #write(call: Exchange): void {
-    this.#waiting = false;
+    this.#sent = true;
     const { head, body } = call.sending();
     this.#parser.expect();
     const socket = this.#socket;
@@ -152,10 +146,15 @@ export class Connection implements AnswerReader {
     socket.write(message);
   }
 
+  /** The call wants nothing of its answer for now. What comes when none is due is looked at all the same. */
+  get #holds(): boolean {
+    return this.#sent && this.#call?.holds === true;
+  }
+
   /** False: no more for now. */
   #received(piece: Buffer): boolean {
     if (this.#gone) return false;
-    if (!this.#held) {
+    if (!this.#holds) {
       this.#parser.read(piece);
       return true;
     }
@@ -164,12 +163,12 @@ export class Connection implements AnswerReader {
     return false;
   }
 
-  #goOn(): void {
-    if (this.#held || this.#gone) return;
+  #handOnKept(): void {
+    if (this.#holds || this.#gone) return;
     const kept = this.#kept;
     this.#kept = undefined;
     if (kept !== undefined) this.#parser.read(kept);
-    if (this.#held || this.#gone) return;
+    if (this.#holds || this.#gone) return;
     if (this.#upstreamEnded) this.#finish();
     else if (this.#socketClosed) this.#closed();
     else this.#socket.resume();
@@ -177,16 +176,18 @@ export class Connection implements AnswerReader {
 
   /** The upstream has closed its side in order; nothing of what came before is left to read. */
   #finish(): void {
+    // During a handshake the socket says why when it is closed.
+    if (!this.#connected) return;
     this.#upstreamEnded = true;
-    if (this.#held) return;
-    if (this.#parser.finish()) this.#leave();
-    else this.#closed();
+    if (this.#holds) return;
+    if (this.#sent) this.#parser.finish();
+    this.#lost(this.#error);
   }
 
   #closed(): void {
     this.#socketClosed = true;
     // What had come is handed on first.
-    if (!this.#gone && (this.#kept !== undefined || (this.#held && this.#upstreamEnded))) return;
+    if (!this.#gone && (this.#kept !== undefined || (this.#upstreamEnded && this.#holds))) return;
     this.#lost(this.#error);
   }
 
@@ -196,7 +197,7 @@ export class Connection implements AnswerReader {
     this.#call = undefined;
     this.#leave();
     // Nobody has seen the request of a call that was waiting for a kept connection.
-    if (call !== undefined && this.#waiting && this.#connected) this.#origin.carry(call);
+    if (call !== undefined && !this.#sent && this.#connected) this.#origin.carry(call);
     else call?.broken(reason);
   }
 

@@ -30,8 +30,8 @@ const MAX_DELAY_MS = 2 ** 31 - 1;
 
 /** What an exchange needs of its connection; `connection.ts` has it. */
 export interface ExchangeConnection {
-  /** Lets the upstream wait, or go on. */
-  hold(held: boolean): void;
+  /** The exchange no longer holds. */
+  goOn(): void;
   /** Closes it at once. */
   discard(): unknown;
 }
@@ -99,7 +99,6 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
     if (this.#paused || this.#done) return;
     this.#paused = true;
     this.#unpacker?.pause();
-    this.connection?.hold(true);
   }
 
   resume(): void {
@@ -107,7 +106,12 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
     this.#paused = false;
     if (this.#lastByteAt !== undefined) this.#lastByteAt = this.#clock.monotonic();
     this.#unpacker?.resume();
-    this.connection?.hold(this.#unpackerFull);
+    if (!this.holds) this.connection?.goOn();
+  }
+
+  /** Nothing more of the answer is wanted for now. */
+  get holds(): boolean {
+    return this.#paused || this.#unpackerFull;
   }
 
   abort(): void {
@@ -126,7 +130,7 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
   /** What the connection writes, as it writes it. */
   sending(): RequestMessage {
     this.#sent = true;
-    return { head: this.#head, body: this.#request.body };
+    return { head: this.#head, body: this.#request.method === 'GET' ? '' : this.#request.body };
   }
 
   answerHead(status: number, headers: Record<string, string>): void {
@@ -155,7 +159,6 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
       this.unpacked(chunk);
     } else if (!this.#unpacker.write(chunk)) {
       this.#unpackerFull = true;
-      this.connection?.hold(true);
     }
   }
 
@@ -202,7 +205,7 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
 
   unpackDrained(): void {
     this.#unpackerFull = false;
-    if (!this.#done) this.connection?.hold(this.#paused);
+    if (!this.#done && !this.holds) this.connection?.goOn();
   }
 
   #report(reason: UpstreamFailure): void {
@@ -250,7 +253,7 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
     const { connect, firstByte, idle } = this.#request.timeouts;
     if (this.#lastByteAt === undefined)
       return this.#startedAt + (this.#sent ? firstByte : Math.min(connect, firstByte));
-    if (this.#paused || this.#unpackerFull) return this.#clock.monotonic() + idle;
+    if (this.holds) return this.#clock.monotonic() + idle;
     return this.#lastByteAt + idle;
   }
 
@@ -274,7 +277,9 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
   }
 }
 
-const NAME = /^[!#$%&'*+\-.^_`|~\w]+$/;
+/** A token, and none of those that say where the request goes or ends. */
+const NAME =
+  /^(?!(?:connection|content-length|expect|host|keep-alive|te|trailer|transfer-encoding|upgrade)$)[!#$%&'*+\-.^_`|~\w]+$/i;
 const NO_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
 const NO_PATH = /[^\x21-\x7e\x80-\xff]/;
 

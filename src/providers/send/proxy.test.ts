@@ -135,6 +135,7 @@ test('a proxy that refuses, closes or talks nonsense is a refused call that name
     ['PROXY_ANSWERED_502', (socket) => socket.end('HTTP/1.1 502 Bad Gateway\r\ncontent-length: 2\r\n\r\nno')],
     ['PROXY_CLOSED', (socket) => socket.end()],
     ['PROXY_ANSWER_MALFORMED', (socket) => socket.end('SSH-2.0-x\r\n\r\n')],
+    ['PROXY_ANSWER_MALFORMED', (socket) => socket.write('HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\n')],
     ['PROXY_ANSWER_TOO_LARGE', (socket) => socket.write(`HTTP/1.1 200 OK\r\nx: ${'y'.repeat(20_000)}`)],
   ];
   for (const [code, answer] of answers) {

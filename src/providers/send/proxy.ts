@@ -104,9 +104,8 @@ export function openTunnel(
       const status = /^HTTP\/1\.[01] (\d{3})/.exec(head.toString('latin1'))?.[1];
       if (status === undefined) return finish(new ProxyError('PROXY_ANSWER_MALFORMED'));
       if (!status.startsWith('2')) return finish(new ProxyError(`PROXY_ANSWERED_${status}`));
-      const rest = head.subarray(end + 4);
-      if (rest.length > 0) socket.unshift(rest);
-      return finish(null);
+      // An upstream does not speak first: what stands there already is not from it.
+      return finish(head.length === end + 4 ? null : new ProxyError('PROXY_ANSWER_MALFORMED'));
     }
   };
   socket.on('readable', read).on('end', ended).on('error', finish);
