@@ -3,7 +3,7 @@
  * subject in turn, several rounds, and the median is shown; a busy machine then shifts both sides. See README.md.
  *
  *   node bench/run.mjs [--rounds N] [--seconds S] [--warmup S] [--only TEXT] [--endpoints N] [--nginx PATH]
- *     [--portkey DIR] [--json]
+ *     [--bare] [--portkey DIR] [--json]
  */
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ import { parseArgs, promisify } from 'node:util';
 import { patternEngine } from '../src/guardrails/filters/engine.ts';
 import { ANSWERS, GOVERNED, GOVERNED_CASES, startGoverned } from './governed.mjs';
 import { pairsNamed, writeFrames } from './pairs.mjs';
-import { proveIt, startGateway, startNginx, startPortkey } from './subjects.mjs';
+import { proveIt, startBare, startGateway, startNginx, startPortkey, upstreamItself } from './subjects.mjs';
 import { BenchError, build, cpuMicros, freePort, LOAD_CORE, listening, memoryMb, start, stopAll } from './tools.mjs';
 
 const run = promisify(execFile);
@@ -27,6 +27,7 @@ const { values: options } = parseArgs({
     only: { type: 'string', default: '' },
     endpoints: { type: 'string' },
     nginx: { type: 'string' },
+    bare: { type: 'boolean', default: false },
     portkey: { type: 'string' },
     json: { type: 'boolean', default: false },
   },
@@ -35,13 +36,17 @@ const { values: options } = parseArgs({
 /**
  * `unit` is what the processor time is divided by. Paced streams: 250 events of 270 bytes, 5 ms apart, 50 at a time, with
  * staggered starts, as models send them. `translated` is a messages client on the chat upstream; nginx cannot do that, so
- * its figure is the relayed stream's.
+ * its figure is the relayed stream's. `seconds` is the least that a case needs for its percentiles.
  */
 const CASES = [
   { name: '1 KB, saturated', unit: 'requests', bytes: 1000, load: ['32'] },
   { name: '100 KB, saturated', unit: 'requests', bytes: 100_000, load: ['32'] },
   { name: '1 KB, 1000 requests/s', unit: 'requests', bytes: 1000, load: ['64', 'rate=1000'], latency: true },
   { name: 'stream relayed, paced', unit: 'events', bytes: 1000, stream: true, load: ['50', 'stagger=20000'] },
+  {
+    name: '5 streams relayed, paced',
+    ...{ unit: 'events', bytes: 1000, stream: true, load: ['5', 'stagger=20000'], seconds: 10 },
+  },
   {
     name: 'stream translated, paced',
     unit: 'events',
@@ -75,8 +80,9 @@ async function main() {
       subjects.push(...(await startGoverned(folder, upstreamPort)));
       if (!options.json) console.log(`patterns are matched by ${patternEngine()}`);
     }
+    if (options.bare) subjects.push(await startBare(upstreamPort));
     if (options.portkey) subjects.push(await startPortkey(path.resolve(options.portkey), upstreamPort));
-    await measureAll(folder, subjects);
+    await measureAll(folder, subjects, upstreamItself(upstreamPort));
   } finally {
     await stopAll();
     rmSync(folder, { recursive: true, force: true });
@@ -91,7 +97,7 @@ function casesOf(only) {
   return CASES.filter(({ name }) => name.includes(only));
 }
 
-async function measureAll(folder, subjects) {
+async function measureAll(folder, subjects, upstream) {
   // What starting has left behind is given back after two seconds.
   await sleep(5000);
   const idle = subjects.filter(({ name }) => name !== ANSWERS).map((subject) => [subject.name, memoryOf(subject)]);
@@ -101,6 +107,8 @@ async function measureAll(folder, subjects) {
       ({ name, forms }) => forms[testCase.form ?? 'chat'] !== undefined && (name !== ANSWERS || testCase.answers),
     );
     const stand = testCase.pair || able.includes(subjects[0]) ? [] : [{ subject: subjects[0], form: 'chat' }];
+    // What the first byte of a stream is compared with.
+    if (isPaced(testCase)) stand.unshift({ subject: upstream, form: 'chat' });
     const runs = [...stand, ...able.map((subject) => ({ subject, form: testCase.form ?? 'chat' }))];
     const rounds = new Map(runs.map(({ subject }) => [subject.name, []]));
     for (const { subject, form } of runs) {
@@ -128,17 +136,21 @@ async function measureAll(folder, subjects) {
     );
 }
 
+function isPaced(testCase) {
+  return testCase.stream === true && testCase.pair !== true;
+}
+
 async function warmUp(folder, subject, form, testCase) {
-  const isPaced = testCase.stream && !testCase.pair;
+  if (subject.name === 'upstream') return;
   // Streams with pauses are few: what begins one would be compiled in the middle of what is measured.
-  if (isPaced && subject.name !== 'nginx') {
+  if (isPaced(testCase) && subject.name !== 'nginx') {
     const unpaced = { ...testCase, paced: false, load: ['16'] };
     writeBody(folder, subject, form, unpaced);
     await load(folder, subject, form, unpaced, options.warmup);
   }
   writeBody(folder, subject, form, testCase);
   // The load tool keeps every latency of an open loop in a buffer that is made for short runs.
-  const brief = subject.name === 'nginx' || testCase.latency === true || isPaced;
+  const brief = subject.name === 'nginx' || testCase.latency === true || isPaced(testCase);
   await load(folder, subject, form, testCase, brief ? '2' : options.warmup);
 }
 
@@ -148,7 +160,7 @@ async function measure(folder, subject, form, testCase) {
   const database = subject.databasePids();
   const before = [cpuMicros(own), cpuMicros(database)];
   // A paced stream takes 1.3 s, and only complete ones are counted.
-  const seconds = testCase.stream ? Math.max(3, Number(options.seconds)) : Number(options.seconds);
+  const seconds = Math.max(Number(options.seconds), testCase.stream ? 3 : 0, testCase.seconds ?? 0);
   const report = await load(folder, subject, form, testCase, String(seconds));
   const count = report[testCase.unit];
   if (report.non2xx > 0 || report.errors > 0) {
@@ -219,7 +231,8 @@ function print(testCase, { subjects }, results) {
   console.log(`\n${testCase.name} (median of ${options.rounds})`);
   const relayed = results.find(({ case: name }) => name === testCase.yardstick);
   const plain = testCase.governed ? subjects.gateway : undefined;
-  for (const [name, figures] of Object.entries(subjects)) {
+  const { upstream, ...measured } = subjects;
+  for (const [name, figures] of Object.entries(measured)) {
     // A translated stream is measured by the relayed one of the same form, everything else by nginx.
     const yardstick = relayed?.subjects[name] ?? subjects.nginx;
     const share = plain && [GOVERNED, ANSWERS].includes(name) ? figures.micros / plain.micros : undefined;
@@ -230,7 +243,9 @@ function print(testCase, { subjects }, results) {
     const parts = [
       `${figures.micros.toFixed(1)} us/${unit}${database} (${ratio})`,
       `${Math.round(figures.perSecond)} ${unit}s/s`,
-      `first byte p50/p99 ${figures.ttfb50}/${figures.ttfb99} us`,
+      `first byte p50/p99 ${figures.ttfb50}/${figures.ttfb99} us${
+        upstream ? `, added ${figures.ttfb50 - upstream.ttfb50}/${figures.ttfb99 - upstream.ttfb99}` : ''
+      }`,
       `memory ${memoryText(figures.memory)} MB`,
     ];
     if (testCase.latency) {

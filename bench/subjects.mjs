@@ -44,6 +44,29 @@ export async function startNginx(folder, upstreamPort, program = 'nginx') {
   });
 }
 
+/** node:http and undici, and nothing else. */
+export async function startBare(upstreamPort) {
+  const port = await freePort();
+  const started = start(SUBJECT_CORE, process.execPath, [
+    path.join(HERE, 'bare.mjs'),
+    String(port),
+    String(upstreamPort),
+  ]);
+  await listening(port, started, 'the bare proxy');
+  return subject('bare', port, started, {
+    chat: { path: '/v1/chat/completions', model: 'bare' },
+    embeddings: { path: '/v1/embeddings', model: 'bare' },
+  });
+}
+
+/** The upstream without anything in front of it: how long its own first byte takes. */
+export function upstreamItself(port) {
+  return {
+    ...{ name: 'upstream', port, headers: [], pids: () => [], databasePids: () => [] },
+    forms: { chat: { path: '/v1/chat/completions', model: 'm' } },
+  };
+}
+
 /** How many models each further provider of a large catalog has. */
 const MODELS_OF_A_PROVIDER = 10;
 

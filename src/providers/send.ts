@@ -1,20 +1,21 @@
 /**
- * Calls to upstreams: which connection each goes over. With `connection.ts` and `exchange.ts` the only place besides the checked
- * egress that opens connections to the outside.
+ * Calls to upstreams. With what lies in `send/` the only place besides the checked egress that opens connections to the
+ * outside: the course of one call (`exchange`), the connections to one origin (`origin`), one of them (`connection`), what
+ * comes on it (`answer-parser`, `unpack`), the way through a proxy.
  *
  * Never repeats a request of which a byte was handed to the kernel: nobody can know what the upstream did with it, and a
  * repeated generation costs money. Only a request that was still waiting for its kept connection when that connection
  * closed goes out on a new one. Whether a failed exchange is tried elsewhere is for `inference/call.ts` to decide.
  */
 import tls from 'node:tls';
-import type { Clock, Timer } from '../base/clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { Timeouts } from './provider.ts';
-import { Connection } from './send/connection.ts';
 import { Exchange } from './send/exchange.ts';
 import { failure } from './send/network-failure.ts';
-import { type ProxyRoute, type ProxySettings, proxyFor } from './send/proxy.ts';
+import { Origin } from './send/origin.ts';
+import type { ProxySettings } from './send/proxy.ts';
 
 export interface UpstreamRequest {
   /** Absolute URL. */
@@ -74,8 +75,6 @@ export function createTransport(options: TransportOptions): Transport {
   return new NetworkTransport(options);
 }
 
-const KEPT_MS = 30_000;
-
 class NetworkTransport implements Transport {
   readonly options: TransportOptions;
   readonly #origins = new Map<string, Origin>();
@@ -128,109 +127,4 @@ class NetworkTransport implements Transport {
     }
     return origin;
   }
-}
-
-/** The connections to one scheme, host and port. */
-export class Origin {
-  readonly clock: Clock;
-  /** What the `Host` header says. */
-  readonly host: string;
-  readonly isSecure: boolean;
-  readonly target: { host: string; port: number };
-  readonly trust: tls.SecureContext | undefined;
-  readonly proxy: ProxyRoute | undefined;
-  readonly keepAliveMs: number;
-  readonly connections = new Set<Connection>();
-  /** Lets later connections skip most of the TLS handshake. */
-  session: Buffer | undefined;
-  readonly #most: number;
-  /** Unused ones; the last used is taken first, so that the surplus ages and closes. */
-  readonly #idle: Connection[] = [];
-  /** Those whose answer ended in this turn of the event loop, and in the one before. */
-  #answered: Connection[] = [];
-  #resting: Connection[] = [];
-  #sweep: Timer | undefined;
-  #sweepsAt = Number.POSITIVE_INFINITY;
-
-  constructor(url: URL, options: TransportOptions, trust: tls.SecureContext | undefined) {
-    this.clock = options.clock;
-    this.host = url.host;
-    this.isSecure = url.protocol === 'https:';
-    this.target = {
-      host: url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname,
-      port: url.port === '' ? (this.isSecure ? 443 : 80) : Number(url.port),
-    };
-    this.trust = trust;
-    this.proxy = proxyFor(url, options.proxy);
-    this.keepAliveMs = options.keepAliveMs ?? KEPT_MS;
-    this.#most = options.connectionsPerOrigin ?? 4096;
-  }
-
-  /** Gives `call` a connection: a kept one, or a new one. */
-  carry(call: Exchange): void {
-    const kept = this.#takeIdle() ?? this.#answered.findLast(isUnused) ?? this.#resting.findLast(isUnused);
-    if (kept !== undefined) {
-      kept.carry(call);
-      return;
-    }
-    if (this.connections.size >= this.#most) {
-      call.refuse('too many connections to the upstream are open');
-      return;
-    }
-    const connection = new Connection(this);
-    this.connections.add(connection);
-    connection.carry(call);
-  }
-
-  /** Keeps `connection`, whose answer has just ended. `rested` is called when it may be used at once. */
-  rest(connection: Connection): void {
-    if (this.#answered.push(connection) === 1 && this.#resting.length === 0) setImmediate(this.#turned);
-    if (connection.expiresAt < this.#sweepsAt) this.#sweepAt(connection.expiresAt);
-  }
-
-  forget(connection: Connection): void {
-    this.connections.delete(connection);
-    const at = this.#idle.indexOf(connection);
-    if (at !== -1) this.#idle.splice(at, 1);
-    if (this.connections.size > 0) return;
-    this.#sweep?.cancel();
-    this.#sweepsAt = Number.POSITIVE_INFINITY;
-  }
-
-  #takeIdle(): Connection | undefined {
-    const now = this.clock.monotonic();
-    for (;;) {
-      const connection = this.#idle.pop();
-      if (connection === undefined || (connection.isOpen && now < connection.expiresAt)) return connection;
-      void connection.discard();
-    }
-  }
-
-  /** Between two calls of this the event loop has read whatever had come on any connection. */
-  readonly #turned = (): void => {
-    const rested = this.#resting;
-    this.#resting = this.#answered;
-    this.#answered = [];
-    if (this.#resting.length > 0) setImmediate(this.#turned);
-    for (const connection of rested) {
-      if (isUnused(connection)) this.#idle.push(connection);
-      connection.rested();
-    }
-  };
-
-  #sweepAt(at: number): void {
-    this.#sweep?.cancel();
-    this.#sweepsAt = at;
-    this.#sweep = this.clock.timer(Math.ceil(Math.max(0, at - this.clock.monotonic())), () => {
-      this.#sweepsAt = Number.POSITIVE_INFINITY;
-      const now = this.clock.monotonic();
-      for (const connection of this.#idle.filter(({ expiresAt }) => expiresAt <= now)) void connection.discard();
-      if (this.connections.size === 0) return;
-      this.#sweepAt(Math.min(now + this.keepAliveMs, ...this.#idle.map(({ expiresAt }) => expiresAt)));
-    });
-  }
-}
-
-function isUnused(connection: Connection): boolean {
-  return connection.isOpen && connection.call === undefined;
 }

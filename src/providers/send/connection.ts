@@ -4,9 +4,9 @@
  */
 import net from 'node:net';
 import tls from 'node:tls';
-import type { Origin } from '../send.ts';
 import { AnswerParser, type AnswerReader, PIECE_BYTES } from './answer-parser.ts';
 import { type Exchange, isWanted } from './exchange.ts';
+import type { Origin } from './origin.ts';
 import { openTunnel } from './proxy.ts';
 
 /** What sockets read into; a piece is looked at, and copied where it is kept, before the next one is read. */
