@@ -35,6 +35,7 @@ export class Call implements AttemptOwner, Interruptible {
   readonly #parts: InferenceParts;
   readonly #dispatcher: Dispatcher;
   readonly #failed: FailedAttempt[] = [];
+  #lastFailed: Attempt | undefined;
   readonly #responses: ProviderResponse[] = [];
   /** With why the client could not be told of the end, which is a bug of ours. */
   readonly #finished = Promise.withResolvers<unknown>();
@@ -222,6 +223,7 @@ export class Call implements AttemptOwner, Interruptible {
     this.#lastCost = mayHaveCost ? costOf(dispatched, this.#task, false) : null;
     this.#responses.push(responseOf(dispatched, failure.status, this.#parts));
     this.#failed.push(failedAt(dispatched.candidate, failure));
+    this.#lastFailed = attempt;
     const verdict = verdictOf(failure);
     observe(dispatched, verdict.outcome, attempt.visible ? this.#firstOutputAt : null, this.#parts);
     this.#parts.attempted?.(endpoint, failure.kind);
@@ -366,10 +368,14 @@ export class Call implements AttemptOwner, Interruptible {
 
   #metadata(): Closing['metadata'] {
     if (!this.#request.about.metadata) return undefined;
+    const attempt = this.#current?.attempt;
+    const hasFailed = attempt !== undefined && attempt === this.#lastFailed;
     return {
       key: this.#parts.metadataKey,
       value: routingMetadata(this.#request, this.#route, {
-        served: this.#current?.candidate,
+        asked: this.#current?.candidate,
+        serves: attempt !== undefined && (!hasFailed || attempt.visible),
+        attempt: this.#failed.length + (attempt === undefined || hasFailed ? 0 : 1),
         failed: this.#failed,
         generationMs: this.#current ? this.#parts.clock.monotonic() - this.#current.startedAt : null,
       }),

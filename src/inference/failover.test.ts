@@ -226,3 +226,43 @@ test('the row of a request tells its attempts, and the cost is the tokens times 
     [500, 200],
   );
 });
+
+test('where nobody answers, the metadata of the error counts the attempts and marks no endpoint', async (t) => {
+  const gateway = await startGateway(t, {
+    providers: { first: { model: { id: 'test/m' } }, second: { model: { id: 'test/m' } } },
+  });
+  for (const name of ['first', 'second']) gateway.upstream.script(name, { status: 429, chunks: ['{}'] });
+  const reply = await gateway.post(
+    '/chat/completions',
+    { model: 'test/m', messages: [{ role: 'user', content: 'hi' }] },
+    { 'x-svc-metadata': 'enabled' },
+  );
+  assert.equal(reply.status, 429);
+  const { svc_metadata: told } = (await reply.json()) as {
+    svc_metadata: { attempt: number; attempts: unknown[]; summary: string; endpoints: { available: object[] } };
+  };
+  assert.deepEqual([told.attempt, told.attempts.length], [2, 2]);
+  assert.equal(told.summary, 'no endpoint of test/m answered after 2 failed attempts');
+  assert.ok(told.endpoints.available.every((endpoint) => (endpoint as { selected: boolean }).selected === false));
+});
+
+test('an answer that breaks off is that of the endpoint that began it, in its first attempt', async (t) => {
+  const gateway = await startGateway(t, { providers: { only: { model: { id: 'test/m' } } } });
+  const event = { id: 'u', object: 'chat.completion.chunk', created: 1, model: 'm' };
+  const chunk = JSON.stringify({ ...event, choices: [{ index: 0, delta: { role: 'assistant', content: 'Hel' } }] });
+  gateway.upstream.script('only', {
+    headers: { 'content-type': 'text/event-stream' },
+    chunks: [`data: ${chunk}\n\n`],
+    end: 'cut',
+  });
+  const reply = await gateway.post(
+    '/chat/completions',
+    { model: 'test/m', stream: true, messages: [{ role: 'user', content: 'hi' }] },
+    { 'x-svc-metadata': 'enabled' },
+  );
+  const text = await reply.text();
+  const [, told] = /"svc_metadata":(\{.*\})\}\n/.exec(text) ?? [];
+  assert.ok(told !== undefined, text);
+  assert.match(told, /"attempt":1,/);
+  assert.match(told, /"selected":true/);
+});

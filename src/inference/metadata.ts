@@ -5,22 +5,26 @@ import type { AcceptedRequest } from './request.ts';
 import type { Candidate, Route } from './routing/index.ts';
 
 export interface RoutingState {
-  /** The candidate that answers, or was asked last. */
-  served: Candidate | undefined;
+  /** The candidate that was asked last. */
+  asked: Candidate | undefined;
+  /** The answer, as far as there is one, is its. */
+  serves: boolean;
+  /** Which attempt that was, from 1; 0 before any. */
+  attempt: number;
   failed: readonly FailedAttempt[];
   /** From the upstream dispatch to now; null before it. */
   generationMs: number | null;
 }
 
 export function routingMetadata(request: AcceptedRequest, route: Route, state: RoutingState): Record<string, unknown> {
-  const { served, failed, generationMs } = state;
-  const attempt = served === undefined ? 0 : failed.length + 1;
+  const { attempt, failed, generationMs } = state;
+  const served = state.serves ? state.asked : undefined;
   return {
     requested: route.requested,
     strategy: route.strategy,
     region: request.about.region,
     attempt,
-    is_byok: served?.own !== undefined,
+    is_byok: state.asked?.own !== undefined,
     endpoints: {
       total: route.candidates.length,
       available: route.candidates.map((candidate) => ({
@@ -43,8 +47,9 @@ export function routingMetadata(request: AcceptedRequest, route: Route, state: R
 }
 
 function summaryOf(route: Route, served: Candidate | undefined, failures: number): string {
-  if (served === undefined) return `no endpoint of ${route.requested} was asked`;
-  const { modelId, provider } = served.endpoint;
   const after = failures === 0 ? '' : ` after ${failures} failed ${failures === 1 ? 'attempt' : 'attempts'}`;
+  if (served === undefined)
+    return `no endpoint of ${route.requested} ${failures === 0 ? 'was asked' : 'answered'}${after}`;
+  const { modelId, provider } = served.endpoint;
   return `${modelId} by ${provider.name}, 1 of ${route.candidates.length}${after}`;
 }
