@@ -624,6 +624,8 @@ describe('back-pressure', () => {
 
 describe('a kept connection', () => {
   const answer = (text: string) => `HTTP/1.1 200 OK\r\ncontent-length: ${text.length}\r\n\r\n${text}`;
+  const requestTo = (url: string) => ({ url, headers: {}, body: '{}', timeouts: TIMEOUTS });
+
   /** A server that answers every request with these headers, which of its connections are open, and which were used. */
   const keeper = async (headers: string) => {
     let connections = 0;
@@ -664,13 +666,12 @@ describe('a kept connection', () => {
       });
       const first = new Recorder();
       const second = new Recorder();
-      const request = { url, headers: {}, body: '{}', timeouts: TIMEOUTS };
       first.end = () => {
         first.ended = true;
         // Within the turn that has brought the answer, when nobody can know yet what stands behind it.
-        transport.send(request, second);
+        transport.send(requestTo(url), second);
       };
-      transport.send(request, first);
+      transport.send(requestTo(url), first);
       await until(() => second.over, 'the second exchange');
       assert.deepEqual([first.text, second.text, requests, connections], ['first', 'honest', 2, 2], `${turns} turns`);
     }
@@ -696,14 +697,13 @@ describe('a kept connection', () => {
         });
         const first = new Recorder();
         const second = new Recorder();
-        const request = { url, headers: {}, body: '{}', timeouts: TIMEOUTS };
         let waiting: UpstreamCall | undefined;
         first.end = () => {
           first.ended = true;
-          waiting = transport.send(request, second);
+          waiting = transport.send(requestTo(url), second);
           if (paused) waiting.pause();
         };
-        transport.send(request, first);
+        transport.send(requestTo(url), first);
         await until(() => requests === 2, 'the second request');
         if (paused) {
           await settle();
@@ -720,14 +720,13 @@ describe('a kept connection', () => {
     const baseUrl = scripted({ chunks: ['ok'] });
     const first = new Recorder();
     const second = new Recorder();
-    const request = { url: baseUrl, headers: {}, body: '{}', timeouts: TIMEOUTS };
     let closing: Promise<void> | undefined;
     first.end = () => {
       first.ended = true;
-      transport.send(request, second);
+      transport.send(requestTo(baseUrl), second);
       closing = transport.close();
     };
-    transport.send(request, first);
+    transport.send(requestTo(baseUrl), first);
     await until(() => closing !== undefined, 'the end of the first exchange');
     await closing;
     assert.deepEqual([second.failure?.kind, second.sent], ['cut', false]);
