@@ -18,8 +18,6 @@ export class Connection implements AnswerReader {
   readonly #origin: Origin;
   readonly #parser = new AnswerParser(this, isWanted);
   #call: Exchange | undefined;
-  /** Its request has been written, so what comes is its answer. */
-  #sent = false;
   #socket: net.Socket;
   #connected = false;
   /** All that had come by the end of the last answer has been looked at. */
@@ -52,7 +50,6 @@ export class Connection implements AnswerReader {
   /** Sends the request of `call` as soon as it can, and reads the answer for it. */
   carry(call: Exchange): void {
     this.#call = call;
-    this.#sent = false;
     call.connection = this;
     this.expiresAt = Number.POSITIVE_INFINITY;
     if (this.#connected) this.#socket.ref();
@@ -69,7 +66,7 @@ export class Connection implements AnswerReader {
   rested(): void {
     this.#rested = true;
     // What has closed it meanwhile finds the call another one.
-    if (this.#call !== undefined && !this.#sent && this.isOpen) this.#write(this.#call);
+    if (this.#call?.sent === false && this.isOpen) this.#write(this.#call);
   }
 
   /** Closes the socket at once, whatever it is doing. Resolves when it is closed. */
@@ -126,7 +123,6 @@ export class Connection implements AnswerReader {
   }
 
   #write(call: Exchange): void {
-    this.#sent = true;
     const { head, body } = call.sending();
     this.#parser.expect();
     const socket = this.#socket;
@@ -148,7 +144,7 @@ export class Connection implements AnswerReader {
 
   /** The call wants nothing of its answer for now. What comes when none is due is looked at all the same. */
   get #holds(): boolean {
-    return this.#sent && this.#call?.holds === true;
+    return this.#call?.sent === true && this.#call.holds;
   }
 
   /** False: no more for now. */
@@ -180,7 +176,7 @@ export class Connection implements AnswerReader {
     if (!this.#connected) return;
     this.#upstreamEnded = true;
     if (this.#holds) return;
-    if (this.#sent) this.#parser.finish();
+    if (this.#call?.sent === true) this.#parser.finish();
     this.#lost(this.#error);
   }
 
@@ -197,7 +193,7 @@ export class Connection implements AnswerReader {
     this.#call = undefined;
     this.#leave();
     // Nobody has seen the request of a call that was waiting for a kept connection.
-    if (call !== undefined && !this.#sent && this.#connected) this.#origin.carry(call);
+    if (call?.sent === false && this.#connected) this.#origin.carry(call);
     else call?.broken(reason);
   }
 

@@ -61,8 +61,8 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
   #done = false;
   /** Aborted by the caller, who wants to hear nothing more. */
   #silenced = false;
-  /** Bytes of the request may have left. */
-  #sent = false;
+  /** Bytes of the request may have left, so what comes is its answer. */
+  sent = false;
   #status: number | null = null;
   #lastByteAt: number | undefined;
   #paused = false;
@@ -129,7 +129,7 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
 
   /** What the connection writes, as it writes it. */
   sending(): RequestMessage {
-    this.#sent = true;
+    this.sent = true;
     return { head: this.#head, body: this.#request.method === 'GET' ? '' : this.#request.body };
   }
 
@@ -173,7 +173,7 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
   /** The connection is gone, perhaps for a reason of its own. `malformed`: what came on it was no HTTP. */
   broken(error: Error | 'malformed' | undefined): void {
     if (this.#done) return;
-    const progress = !this.#sent ? 'connecting' : this.#status === null ? 'waiting' : 'answering';
+    const progress = !this.sent ? 'connecting' : this.#status === null ? 'waiting' : 'answering';
     const reason = networkFailure(error, progress, this.#status);
     this.connection = undefined;
     if (this.#unpacker === undefined) this.fail(reason);
@@ -212,7 +212,7 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
     if (this.#silenced) return;
     this.#silenced = true;
     try {
-      this.#receiver.failed(reason, this.#sent);
+      this.#receiver.failed(reason, this.sent);
     } catch (cause) {
       this.#logFault(cause);
     }
@@ -251,8 +251,7 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
   /** When the part of the exchange that is going on has taken too long. */
   #phaseDueAt(): number {
     const { connect, firstByte, idle } = this.#request.timeouts;
-    if (this.#lastByteAt === undefined)
-      return this.#startedAt + (this.#sent ? firstByte : Math.min(connect, firstByte));
+    if (this.#lastByteAt === undefined) return this.#startedAt + (this.sent ? firstByte : Math.min(connect, firstByte));
     if (this.holds) return this.#clock.monotonic() + idle;
     return this.#lastByteAt + idle;
   }
@@ -268,7 +267,7 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
       this.fail(
         failure('timeout', `the upstream sent nothing for ${idle} ms in the middle of its answer`, this.#status),
       );
-    } else if (this.#sent) {
+    } else if (this.sent) {
       this.fail(failure('timeout', `the upstream did not begin its answer within ${firstByte} ms`, this.#status));
     } else {
       const message = `no connection to the upstream could be made within ${Math.min(connect, firstByte)} ms`;
