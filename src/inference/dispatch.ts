@@ -247,7 +247,12 @@ class Ready implements Dispatched {
   }
 
   start(): void {
+    const { health, credentials } = this.#parts;
     this.startedAt = this.#parts.clock.monotonic();
+    if (health.anyRests) {
+      health.asked(this.candidate.endpoint.id);
+      credentials.asked(this.#credential, this.candidate.endpoint);
+    }
     const way = {
       ...wayOf(this.candidate, this.#credential),
       model: this.candidate.endpoint.upstreamId,

@@ -139,6 +139,48 @@ test('an endpoint that was rate limited is asked last until its Retry-After is o
   assert.equal(gateway.upstream.requests('first').length, 2);
 });
 
+const SERVED: [string, string, (first: string, later: string) => Record<string, unknown>][] = [
+  [
+    'chat',
+    '/chat/completions',
+    (model, later) => ({ model, models: [later], messages: [{ role: 'user', content: 'hi' }] }),
+  ],
+  [
+    'messages',
+    '/messages',
+    (model, later) => ({
+      model,
+      fallbacks: [{ model: later }],
+      max_tokens: 9,
+      messages: [{ role: 'user', content: 'hi' }],
+    }),
+  ],
+  ['responses', '/responses', (model, later) => ({ model, models: [later], input: 'hi' })],
+];
+
+for (const [format, path, body] of SERVED) {
+  test(`${format}: a rate limited first model is not asked again while a later model answers`, async (t) => {
+    const gateway = await startGateway(t, {
+      providers: { first: { model: { id: 'test/a' } }, second: { model: { id: 'test/b' } } },
+    });
+    const slowDown = {
+      status: 429,
+      headers: { 'retry-after': '600' },
+      chunks: ['{"error":{"message":"slow down"}}'],
+    };
+    gateway.upstream.script('first', [slowDown, { ...wholeGood, repeat: true }]);
+    gateway.upstream.script('second', { ...wholeGood, repeat: true });
+    for (let count = 0; count < 4; count++) {
+      assert.equal((await gateway.post(path, body('test/a', 'test/b'))).status, 200);
+    }
+    assert.equal(gateway.upstream.requests('first').length, 1);
+    assert.equal(gateway.upstream.requests('second').length, 4);
+    gateway.clock.jump(600_001);
+    assert.equal((await gateway.post(path, body('test/a', 'test/b'))).status, 200);
+    assert.equal(gateway.upstream.requests('first').length, 2);
+  });
+}
+
 test('a silent upstream is given up after first_byte, its socket closed, and the next endpoint answers', async (t) => {
   const gateway = await startGateway(t, {
     providers: {

@@ -49,6 +49,12 @@ export class Credentials {
     this.#health.rest(OF_ALL_MODELS.has(failure.kind) ? id : `${id}:${endpoint.modelId}`, failure);
   }
 
+  /** A request carries the credential: the first one after a cooldown probes it. */
+  asked({ id }: Credential, endpoint: Endpoint): void {
+    this.#health.asked(id);
+    this.#health.asked(`${id}:${endpoint.modelId}`);
+  }
+
   /** It has been of use again. */
   recovered({ id }: Credential, endpoint: Endpoint): void {
     this.#health.recovered(id);

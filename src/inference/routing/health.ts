@@ -10,6 +10,8 @@ import type { Credentials } from './credentials.ts';
 
 /** After an outage without a hint (wire/chat.md: "recent outages, about 30 s"). */
 const REST_MS = 30_000;
+/** How long one request probes an endpoint whose cooldown is over, before the next one may. */
+const PROBE_MS = 30_000;
 /** No hint of an upstream rests an endpoint longer. */
 const MAX_REST_MS = 10 * 60_000;
 /** Names that clients make up can fail too. */
@@ -34,8 +36,19 @@ export class Health {
     if (until === undefined) return 0;
     const leftMs = until - this.#clock.monotonic();
     if (leftMs > 0) return leftMs;
-    this.#until.delete(id);
+    if (leftMs < -MAX_REST_MS) this.#until.delete(id);
     return 0;
+  }
+
+  /**
+   * A request is sent to `id`. The first one after a cooldown is a probe: until it succeeds, other requests prefer other
+   * endpoints, so a silent upstream delays one request per period instead of all of them.
+   */
+  asked(id: string): void {
+    const until = this.#until.get(id);
+    if (until === undefined) return;
+    const now = this.#clock.monotonic();
+    if (until <= now) this.#until.set(id, now + PROBE_MS);
   }
 
   rest(id: string, failure: UpstreamFailure): void {

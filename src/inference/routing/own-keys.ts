@@ -62,10 +62,7 @@ export function hasKey({ keys }: Owned): boolean {
 export function expanded(choices: readonly Owned[], health: Health): readonly Candidate[] {
   if (!choices.some(hasKey)) return choices;
   const own = choices.flatMap(({ endpoint, rank, keys }) => keys.map((key) => ({ endpoint, rank, own: key })));
-  const rests = ({ own: key, endpoint }: { own: OwnKey; endpoint: Endpoint }) => {
-    const id = ownCredentialId(key);
-    return health.anyRests && (health.restMs(id) > 0 || health.restMs(`${id}:${endpoint.modelId}`) > 0);
-  };
+  const rests = ({ own: key, endpoint }: { own: OwnKey; endpoint: Endpoint }) => ownKeyRests(key, endpoint, health);
   const ready = own.filter((candidate) => !rests(candidate));
   return [
     ...ready.filter((candidate) => !candidate.own.isFallback),
@@ -73,6 +70,12 @@ export function expanded(choices: readonly Owned[], health: Health): readonly Ca
     ...choices.filter(({ shared }) => shared),
     ...own.filter(rests),
   ];
+}
+
+export function ownKeyRests(key: OwnKey, { modelId }: Endpoint, health: Health): boolean {
+  if (!health.anyRests) return false;
+  const id = ownCredentialId(key);
+  return health.restMs(id) > 0 || health.restMs(`${id}:${modelId}`) > 0;
 }
 
 /** Names the key in `Health` and in logs. */

@@ -50,6 +50,73 @@ test('a resting endpoint is asked last, and alone it is still asked', () => {
   assert.deepEqual(providersIn(world, {}), ['one', 'two', 'three']);
 });
 
+/** `provider model` of each candidate, in order. */
+function endpointsIn(world: RoutingWorld, asked: Partial<Asked>): string[] {
+  return routeIn(world, asked).candidates.map(({ endpoint }) => endpoint.id);
+}
+
+const FAILED = { kind: 'server', status: 500, message: '' } as const;
+
+test('while every endpoint of an earlier model is in cooldown, a later model with a healthy endpoint goes first', () => {
+  const world = routingWorld([{ id: 'one' }, { id: 'two' }, { id: 'spare', models: ['a/other', 'a/last'] }]);
+  const wish = { fallbackModels: ['a/other', 'a/last'] };
+  world.health.rest('one:a/m', { ...FAILED, retryAfterSeconds: 600 });
+  assert.deepEqual(endpointsIn(world, wish), ['two:a/m', 'spare:a/other', 'spare:a/last', 'one:a/m']);
+  world.health.rest('two:a/m', FAILED);
+  assert.deepEqual(endpointsIn(world, wish), ['spare:a/other', 'spare:a/last', 'two:a/m', 'one:a/m']);
+  world.health.rest('spare:a/other', FAILED);
+  assert.deepEqual(endpointsIn(world, wish), ['spare:a/last', 'two:a/m', 'one:a/m', 'spare:a/other']);
+  world.health.rest('spare:a/last', FAILED);
+  assert.deepEqual(endpointsIn(world, wish), ['two:a/m', 'one:a/m', 'spare:a/other', 'spare:a/last']);
+  world.clock.advance(30_001);
+  assert.deepEqual(endpointsIn(world, wish), ['two:a/m', 'spare:a/other', 'spare:a/last', 'one:a/m']);
+});
+
+test('a model whose only credential is in cooldown gives way to a healthy later model', () => {
+  const world = routingWorld([{ id: 'one' }, { id: 'two', models: ['a/other'] }]);
+  const candidate = routeIn(world, {}).candidates[0]!;
+  const credential = world.credentials.choose(candidate);
+  world.credentials.rest(credential, candidate.endpoint, { kind: 'quota', status: 402, message: '' });
+  assert.deepEqual(endpointsIn(world, { fallbackModels: ['a/other'] }), ['two:a/other', 'one:a/m']);
+});
+
+test('a pinned endpoint in cooldown keeps its place within its model and gives way to a healthy later model', () => {
+  const world = routingWorld(THREE);
+  world.health.rest('one:a/m', FAILED);
+  const provider = { order: ['one'], allow_fallbacks: false };
+  assert.deepEqual(endpointsIn(world, { provider }), ['one:a/m']);
+  assert.deepEqual(endpointsIn(world, { provider, fallbackModels: ['a/other'] }), ['two:a/other', 'one:a/m']);
+});
+
+test('a session leads its own model only, and not while its endpoint is in cooldown', () => {
+  const world = routingWorld(THREE);
+  const session = { hash: 7, named: true };
+  world.sessions.keep(session, 'two:a/other');
+  const wish = { fallbackModels: ['a/other'] };
+  assert.equal(routeIn(world, wish, { session }).candidates[0]!.rank, 0);
+  for (const id of ['one', 'two', 'three']) world.health.rest(`${id}:a/m`, FAILED);
+  assert.equal(routeIn(world, wish, { session }).candidates[0]!.endpoint.id, 'two:a/other');
+});
+
+test('after a cooldown one request probes the endpoint, and the others stay away until the probe succeeds', () => {
+  const world = routingWorld(THREE);
+  world.health.rest('one:a/m', FAILED);
+  world.health.asked('one:a/m');
+  world.clock.advance(30_001);
+  assert.deepEqual(providersIn(world, {}), ['one', 'two', 'three']);
+  world.health.asked('one:a/m');
+  assert.deepEqual(providersIn(world, {}), ['two', 'three', 'one']);
+  world.health.recovered('one:a/m');
+  assert.deepEqual(providersIn(world, {}), ['one', 'two', 'three']);
+  assert.equal(world.health.anyRests, false);
+  // A probe without an outcome, such as one whose client disconnects, gives way to the next one.
+  world.health.rest('one:a/m', FAILED);
+  world.clock.advance(30_001);
+  world.health.asked('one:a/m');
+  world.clock.advance(30_001);
+  assert.deepEqual(providersIn(world, {}), ['one', 'two', 'three']);
+});
+
 test('an endpoint that fails for all processes together is asked after the sound ones, before those that rest', () => {
   const world = routingWorld(THREE, {
     'one:a/m': { uptime5m: 79, requests5m: 10 },

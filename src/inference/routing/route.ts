@@ -8,7 +8,7 @@ import type { Policy } from '../../guardrails/index.ts';
 import type { Credentials } from './credentials.ts';
 import { type Health, restOf } from './health.ts';
 import { inOrder, type Live, type Wanted } from './order.ts';
-import { type CallersKeys, expanded, fittingKeys, hasKey, type Owned, ownKeysOnly } from './own-keys.ts';
+import { type CallersKeys, expanded, fittingKeys, hasKey, type Owned, ownKeyRests, ownKeysOnly } from './own-keys.ts';
 import { type PreparedEndpoint, placeIn, prepare } from './prepared.ts';
 import { noEndpoints, nothingLeft, unknownModel, wrongOperation } from './refusal.ts';
 import { type RoutingPolicy, type Rule, rulesFor, USUAL_BYTES_PER_TOKEN } from './rules.ts';
@@ -160,7 +160,31 @@ function ordered(
     fraction: (id) => (session?.named === true ? fractionOf(session, id) : 1 - parts.random() || Number.MIN_VALUE),
   };
   const groups = partition === 'none' ? [kept.flat()] : kept;
-  return groups.flatMap((group) => expanded(first(inOrder(group, wanted, live), session, asked, parts), parts.health));
+  return coolingLast(
+    groups.map((group) => expanded(first(inOrder(group, wanted, live), session, asked, parts), parts.health)),
+    parts,
+  );
+}
+
+/**
+ * Joins the models' candidates in the order of the models. The candidates in cooldown at the end of a model's list go
+ * behind every later model, so a model that is in cooldown as a whole does not delay a healthy fallback.
+ */
+function coolingLast(groups: readonly (readonly Candidate[])[], parts: RoutingParts): readonly Candidate[] {
+  if (groups.length === 1 || !parts.health.anyRests) return groups.flat();
+  const ready: Candidate[] = [];
+  const cooling: Candidate[] = [];
+  for (const group of groups) {
+    const end = group.findLastIndex((candidate) => !isCooling(candidate, parts)) + 1;
+    ready.push(...group.slice(0, end));
+    cooling.push(...group.slice(end));
+  }
+  return [...ready, ...cooling];
+}
+
+function isCooling({ endpoint, own }: Candidate, parts: RoutingParts): boolean {
+  if (own === undefined) return restOf(endpoint, parts) > 0;
+  return parts.health.restMs(endpoint.id) > 0 || ownKeyRests(own, endpoint, parts.health);
 }
 
 /** The session's own endpoint leads, unless the caller has an order; without fallbacks the first is the only one. */
