@@ -3,9 +3,9 @@
  * outside: the course of one call (`exchange`), the connections to one origin (`origin`), one of them (`connection`), what
  * comes on it (`answer-parser`, `unpack`), the way through a proxy.
  *
- * Never repeats a request of which a byte was handed to the kernel: nobody can know what the upstream did with it, and a
- * repeated generation costs money. Only a request that was still waiting for its kept connection when that connection
- * closed goes out on a new one. Whether a failed exchange is tried elsewhere is for `inference/call.ts` to decide.
+ * A request goes out twice in two cases only: it was waiting for a kept connection when that closed, so no byte had left;
+ * or the upstream closed the kept connection without a byte of an answer, once (decision 010). Any other repetition could
+ * pay for a generation twice. Whether a failed exchange is tried elsewhere is for `inference/call.ts` to decide.
  */
 import tls from 'node:tls';
 import type { Clock } from '../base/clock.ts';
@@ -61,7 +61,7 @@ export interface TransportOptions {
   log: Log;
   /** Calls beyond this many to one origin at once are refused; the callers' own limits should be lower. Default 4096. */
   connectionsPerOrigin?: number;
-  /** How long an unused connection is kept when the upstream does not say. Default 30 s. */
+  /** How long an unused connection is kept when the upstream does not say. Default 4 s. */
   keepAliveMs?: number;
   /** Certificate authorities in PEM form that are trusted instead of the usual ones. */
   ca?: string;

@@ -32,6 +32,11 @@ export class Connection implements AnswerReader {
   /** Milliseconds of the monotonic clock; from then on the upstream may close it, or nobody needs it. */
   expiresAt = Number.POSITIVE_INFINITY;
   #keepAliveMs: number;
+  /** It has carried an exchange before, so the upstream may close it while the next request is on its way. */
+  #reused = false;
+  /** A byte has come since the request was written. */
+  #answering = false;
+  #writtenAt = 0;
 
   constructor(origin: Origin) {
     this.#origin = origin;
@@ -109,6 +114,7 @@ export class Connection implements AnswerReader {
    */
   #rest(): void {
     this.#rested = false;
+    this.#reused = true;
     this.expiresAt = this.#origin.clock.monotonic() + this.#keepAliveMs;
     this.#socket.unref();
     this.#origin.rest(this);
@@ -125,6 +131,8 @@ export class Connection implements AnswerReader {
   #write(call: Exchange): void {
     const { head, body } = call.sending();
     this.#parser.expect();
+    this.#answering = false;
+    if (this.#reused) this.#writtenAt = this.#origin.clock.monotonic();
     const socket = this.#socket;
     const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length;
     if (length > COPIED_BODY_BYTES) {
@@ -150,6 +158,7 @@ export class Connection implements AnswerReader {
   /** False: no more for now. */
   #received(piece: Buffer): boolean {
     if (this.#gone) return false;
+    this.#answering = true;
     if (!this.#holds) {
       this.#parser.read(piece);
       return true;
@@ -192,9 +201,21 @@ export class Connection implements AnswerReader {
     const call = this.#call;
     this.#call = undefined;
     this.#leave();
-    // Nobody has seen the request of a call that was waiting for a kept connection.
-    if (call?.sent === false && this.#connected) this.#origin.carry(call);
-    else call?.broken(reason);
+    if (call === undefined) return;
+    // A call that was waiting for a kept connection has sent nothing.
+    if (!call.sent && this.#connected) this.#origin.carry(call);
+    else if (this.#closedUnread(reason) && call.again()) this.#origin.carryOnNew(call);
+    else call.broken(reason);
+  }
+
+  /**
+   * The upstream closed a kept connection for being unused while the request was on its way: it came back without a byte,
+   * at once, in order or by a reset. Decision 010 says why such a request goes out once more.
+   */
+  #closedUnread(reason: Error | 'malformed' | undefined): boolean {
+    if (!this.#reused || this.#answering || reason === 'malformed') return false;
+    if (reason !== undefined && !isClose(reason)) return false;
+    return this.#origin.clock.monotonic() - this.#writtenAt <= CLOSING_MS;
   }
 
   #open(): net.Socket {
@@ -272,6 +293,13 @@ export class Connection implements AnswerReader {
 
 /** node's declarations lack that TLS can be read as TCP is. */
 type TlsOptions = tls.ConnectionOptions & Pick<net.SocketConstructorOpts, 'onread'>;
+
+/** A close takes one round trip to be noticed. An upstream that closes later was working on the request. */
+const CLOSING_MS = 5_000;
+
+function isClose(error: Error): boolean {
+  return 'code' in error && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
+}
 
 /** What the upstream says of how long it keeps a connection, with time for a request to get there. */
 function hintedMs(hint: string, otherwiseMs: number): number {

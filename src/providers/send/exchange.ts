@@ -52,6 +52,8 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
   readonly #request: UpstreamRequest;
   readonly #receiver: UpstreamReceiver;
   readonly #startedAt: number;
+  /** When it began to wait for its connection; later than `#startedAt` for the one that replaces a closed one. */
+  #openingAt: number;
   /** The one that carries it, while it does. */
   connection: ExchangeConnection | undefined;
   #head = '';
@@ -63,6 +65,8 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
   #silenced = false;
   /** Bytes of the request may have left, so what comes is its answer. */
   sent = false;
+  /** It was sent on a kept connection that the upstream had closed. */
+  #repeated = false;
   #status: number | null = null;
   #lastByteAt: number | undefined;
   #paused = false;
@@ -76,6 +80,7 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
     this.#request = request;
     this.#receiver = receiver;
     this.#startedAt = options.clock.monotonic();
+    this.#openingAt = this.#startedAt;
   }
 
   /** False: the request cannot be put as HTTP. */
@@ -131,6 +136,21 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
   sending(): RequestMessage {
     this.sent = true;
     return { head: this.#head, body: this.#request.method === 'GET' ? '' : this.#request.body };
+  }
+
+  /**
+   * The kept connection closed before the upstream read the request. True, once: the request waits for a new connection as
+   * if it had not been sent.
+   */
+  again(): boolean {
+    if (this.#done || this.#repeated) return false;
+    this.#repeated = true;
+    this.sent = false;
+    this.connection = undefined;
+    this.#openingAt = this.#clock.monotonic();
+    this.#timer?.cancel();
+    this.#arm();
+    return true;
   }
 
   answerHead(status: number, headers: Record<string, string>): void {
@@ -251,7 +271,10 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
   /** When the part of the exchange that is going on has taken too long. */
   #phaseDueAt(): number {
     const { connect, firstByte, idle } = this.#request.timeouts;
-    if (this.#lastByteAt === undefined) return this.#startedAt + (this.sent ? firstByte : Math.min(connect, firstByte));
+    if (this.#lastByteAt === undefined) {
+      const answerDueAt = this.#startedAt + firstByte;
+      return this.sent ? answerDueAt : Math.min(this.#openingAt + connect, answerDueAt);
+    }
     if (this.holds) return this.#clock.monotonic() + idle;
     return this.#lastByteAt + idle;
   }

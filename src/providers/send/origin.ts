@@ -7,7 +7,8 @@ import type { Exchange } from './exchange.ts';
 import { type ProxyRoute, proxyFor } from './proxy.ts';
 
 const MOST = 4096;
-const KEPT_MS = 30_000;
+/** Below the 5 s after which uvicorn (vLLM), Node.js and others close unused connections without a hint. */
+const KEPT_MS = 4_000;
 
 /** One scheme, host and port. */
 export class Origin {
@@ -52,6 +53,10 @@ export class Origin {
       kept.carry(call);
       return;
     }
+    this.carryOnNew(call);
+  }
+
+  carryOnNew(call: Exchange): void {
     if (this.connections.size >= this.#most) {
       call.refuse('too many connections to the upstream are open');
       return;
