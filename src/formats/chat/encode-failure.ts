@@ -3,12 +3,23 @@ import type { GatewayError } from '../../base/errors.ts';
 import type { FailureContext } from '../conversation/format.ts';
 import type { JsonObject } from './read.ts';
 
+/**
+ * Clients find a prompt that does not fit by the vendor's code or words. The code has its place in the metadata, as `code`
+ * is the status; clients that see the message alone find both there.
+ */
+export function messageOf({ type, message }: GatewayError): string {
+  if (type !== 'context_length_exceeded' || OVERFLOW.test(message)) return message;
+  return `maximum context length exceeded (context_length_exceeded): ${message}`;
+}
+
+const OVERFLOW = /maximum context length|context_length_exceeded/i;
+
 /** `error` of an answer or of a chunk: `{code, message, metadata: {error_type, ...}}`. */
 export function errorObject(error: GatewayError): JsonObject {
   const { metadata, availability } = error.details;
   return {
     code: error.status,
-    message: error.message,
+    message: messageOf(error),
     metadata: { error_type: error.type, ...metadata },
     ...(availability !== undefined && { availability }),
   };

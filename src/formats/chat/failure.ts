@@ -1,5 +1,6 @@
 /** Error bodies of services that speak chat completions, in every shape that was seen, read into one vocabulary. */
 import { parseJson } from '../../base/json.ts';
+import { isContextOverflow } from '../conversation/context-overflow.ts';
 import { type FailureKind, LARGEST_RAW, type UpstreamFailure, withoutAccount } from '../conversation/failure.ts';
 import { type JsonObject, list, object, someText, text } from './read.ts';
 
@@ -70,7 +71,9 @@ function messageOf(body: JsonObject, error: JsonObject): string {
 function describe(status: number | null, error: ErrorText, raw: unknown, written: string): UpstreamFailure {
   const seen = status ?? error.status ?? null;
   const failure: UpstreamFailure = {
-    kind: kindOf(seen ?? 500, written.length > LARGEST_RAW ? written.slice(0, LARGEST_RAW) : written),
+    kind: isOverflow(seen, error, written)
+      ? 'context_length'
+      : kindOf(seen ?? 500, written.length > LARGEST_RAW ? written.slice(0, LARGEST_RAW) : written),
     status: seen,
     message: withoutAccount(error.message).slice(0, LARGEST_MESSAGE) || 'the upstream reported an error without a text',
     raw,
@@ -91,13 +94,6 @@ const FILTERED = anyOf(
   // Alibaba, DeepSeek, Z.AI.
   /data_?inspection_?failed|content exists risk|unsafe or sensitive content/,
 );
-const TOO_LONG = anyOf(
-  /context.?length|context.?window|context.?size|maximum context|max context|exceeds? the (maximum|context|model's)/,
-  /too many (input |prompt )?tokens|too_many_(prompt_)?tokens|prompt (is )?too long|messages is too long/,
-  /string_above_max_length|maximum prompt length|prompt exceeds max|range of input length/,
-  // Servers of Hugging Face's text generation.
-  /inputs?`? tokens \+ `?max_new_tokens/,
-);
 const NO_MONEY = anyOf(
   /insufficient_quota|insufficient (account )?balance|insufficient credits|exceeded your current quota/,
   /spend(ing)? limit|billing|arrearage|credit balance|(any|out of|no) credits|free ?tier ?only/,
@@ -114,10 +110,16 @@ const NO_MODEL = anyOf(
 /** Statuses with which services say that an account is spent. */
 const PAYABLE: ReadonlySet<number> = new Set([400, 403, 412, 429]);
 
+/** Of an error that is not clearly about the request, only its own words count: the rest may describe the machinery. */
+function isOverflow(status: number | null, { message, code = '' }: ErrorText, written: string): boolean {
+  const wholly = status === 400 || status === 413 || status === 422;
+  const text = wholly ? bounded(written) : `${message.slice(0, LARGEST_MESSAGE)} ${code}`;
+  return isContextOverflow(status, text) && !FILTERED.test(text.toLowerCase());
+}
+
 function kindOf(status: number, written: string): FailureKind {
   const body = written.toLowerCase();
   if (status < 500 && status !== 401 && status !== 429 && FILTERED.test(body)) return 'content_filter';
-  if ((status === 400 || status === 413 || status === 422) && TOO_LONG.test(body)) return 'context_length';
   if (status === 402 || (PAYABLE.has(status) && NO_MONEY.test(body))) return 'quota';
   // Groq says 413 for tokens per minute.
   if (status === 429 || (status < 500 && status !== 401 && TOO_OFTEN.test(body))) return 'rate_limit';

@@ -1,4 +1,5 @@
 /** Error bodies of the cohere form: `{"id", "message", "error_type"?}`. */
+import { isContextOverflow } from '../conversation/context-overflow.ts';
 import {
   type FailureKind,
   KIND_BY_STATUS,
@@ -11,7 +12,6 @@ import { fieldsOf, textOrUndefined } from '../conversation/fields.ts';
 /** The service's own number for what its filter blocked. */
 const BLOCKED = 498;
 
-const TOO_LONG = /too many tokens|context (window|length|limit)|maximum context|size limit exceeded/i;
 const NO_MODEL = /model .*(not found|does not exist|was removed|is not available)|finetune .* not found/i;
 const BAD_KEY = /api (key|token)|unauthorized/i;
 const SPENT = /billing|payment|past the per month|monthly/i;
@@ -43,17 +43,17 @@ export function failureFromFinish(reason: string, error: unknown): UpstreamFailu
   const told = textOrUndefined(error) ?? textOrUndefined(fieldsOf(error)['message']);
   const message = told || `the provider ended its answer with ${reason}`;
   if (reason === 'TIMEOUT') return { kind: 'timeout', status: 504, message, code: reason };
-  const kind = TOO_LONG.test(message) ? 'context_length' : 'server';
+  const kind = isContextOverflow(null, message) ? 'context_length' : 'server';
   return { kind, status: kind === 'server' ? 500 : 400, message: withoutAccount(message), code: reason };
 }
 
 function kindOf(status: number, message: string, code: string | null): FailureKind {
   if (code === 'TOO_MANY_TOKENS') return 'context_length';
   if (status === BLOCKED) return 'content_filter';
+  if (isContextOverflow(status, message)) return 'context_length';
   if (status >= 500) return KIND_BY_STATUS.get(status) ?? 'server';
   if (status === 429 && SPENT.test(message)) return 'quota';
   if (status !== 400 && status !== 422) return KIND_BY_STATUS.get(status) ?? 'invalid_request';
-  if (TOO_LONG.test(message)) return 'context_length';
   if (NO_MODEL.test(message)) return 'not_found';
   if (BAD_KEY.test(message)) return 'auth';
   return FILTERED.test(message) ? 'content_filter' : 'invalid_request';

@@ -2,6 +2,7 @@
  * Errors of AWS services: `{"message": ...}` with the name of the exception in a header, in `__type`, or in the head of a
  * message of the event stream.
  */
+import { isContextOverflow } from '../conversation/context-overflow.ts';
 import {
   type FailureKind,
   KIND_BY_STATUS,
@@ -39,8 +40,6 @@ const NAMED = new Map<string, { kind: FailureKind; status: number }>(
   } as const),
 );
 
-const TOO_LONG =
-  /too long|too many (input )?tokens|context (window|length|limit)|maximum context|exceeds? the (context|maximum number of (input )?tokens)/i;
 const NO_MODEL =
   /model identifier is invalid|on-demand throughput|model .*(not found|(does not|doesn.t|could not be|isn.t|is not) (exist|found|supported in))|end of its life/i;
 const BAD_CREDENTIAL = /security token|signature|credential|api key|bearer token/i;
@@ -94,6 +93,9 @@ function nameOf(type: string): string | undefined {
 }
 
 function kindOf(named: FailureKind | undefined, status: number, message: string): FailureKind {
+  // The models behind the service word it in many ways, some with the status of a fault of their own.
+  const mayOverflow = named === undefined || named === 'invalid_request' || named === 'server';
+  if (mayOverflow && isContextOverflow(status, message)) return 'context_length';
   if (named === 'server') return KIND_BY_STATUS.get(status) ?? named;
   if (named === 'permission' && BAD_CREDENTIAL.test(message)) return 'auth';
   if (named !== undefined && named !== 'invalid_request') return named;
@@ -101,7 +103,6 @@ function kindOf(named: FailureKind | undefined, status: number, message: string)
   if (status >= 500 || (status !== 400 && status !== 422)) {
     return KIND_BY_STATUS.get(status) ?? (status >= 500 ? 'server' : 'invalid_request');
   }
-  if (TOO_LONG.test(message)) return 'context_length';
   if (NO_MODEL.test(message)) return 'not_found';
   if (FILTERED.test(message)) return 'content_filter';
   return 'invalid_request';

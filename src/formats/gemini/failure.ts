@@ -2,6 +2,7 @@
  * Errors of Google's services (`google.rpc.Status`): `{error: {code, message, status, details}}`, alone or as the only
  * member of a list (a streaming method without `alt=sse`).
  */
+import { isContextOverflow } from '../conversation/context-overflow.ts';
 import {
   type FailureKind,
   KIND_BY_STATUS,
@@ -29,8 +30,8 @@ const KINDS: Record<string, FailureKind> = {
   DEADLINE_EXCEEDED: 'timeout',
 };
 
-const TOO_LONG =
-  /token count .*exceeds|exceeds the maximum number of tokens|input (token|context).*(long|exceed|limit)/i;
+/** Of a body that is no JSON. */
+const LONGEST_TEXT = 4096;
 const NO_MODEL = /is not found for API version|model .*(not found|is not supported)|not supported for generateContent/i;
 const BAD_KEY = /API[_ ]key not valid|API key expired|API key not found|pass a valid API key/i;
 const NO_MONEY =
@@ -46,7 +47,7 @@ export function decodeFailure(status: number, body: string): UpstreamFailure {
     value = JSON.parse(body);
   } catch {
     return {
-      kind: kindOf(undefined, status, {}, ''),
+      kind: kindOf(undefined, status, {}, body.slice(0, LONGEST_TEXT)),
       status,
       message: `the provider answered with status ${status} and a body that is not JSON`,
       raw: body.slice(0, LARGEST_RAW),
@@ -111,9 +112,9 @@ function kindOf(word: string | undefined, status: number, { reason, daily }: Rea
   const named = KINDS[word ?? ''];
   const kind = named ?? KIND_BY_STATUS.get(status) ?? (status >= 500 ? 'server' : 'invalid_request');
   if (kind === 'rate_limit' && daily) return 'quota';
+  if ((kind === 'invalid_request' || kind === 'server') && isContextOverflow(status, message)) return 'context_length';
   if (kind !== 'invalid_request') return kind;
   if (BAD_KEY.test(message)) return 'auth';
-  if (TOO_LONG.test(message)) return 'context_length';
   if (TOO_LARGE.test(message)) return 'too_large';
   if (NO_MODEL.test(message)) return 'not_found';
   return NO_MONEY.test(message) ? 'quota' : kind;

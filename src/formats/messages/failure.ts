@@ -1,5 +1,6 @@
 /** Errors: those of upstreams into the one vocabulary, ours into the form's envelope (wire/messages.md, "Errors"). */
 import type { GatewayError } from '../../base/errors.ts';
+import { isContextOverflow, overflowFigures } from '../conversation/context-overflow.ts';
 import { type FailureKind, LARGEST_RAW, type UpstreamFailure, withoutAccount } from '../conversation/failure.ts';
 import { type Fields, fieldsOf, isFields, textOrUndefined } from '../conversation/fields.ts';
 import type { FailureContext } from '../conversation/format.ts';
@@ -34,8 +35,10 @@ const BY_STATUS: Record<number, FailureKind> = {
   529: 'overloaded',
 };
 
-const TOO_LONG =
-  /prompt is too long|context (window|length|limit)|maximum context|too many (input )?tokens|exceeds? the context/i;
+/** Of a body that is no JSON. */
+const LONGEST_TEXT = 4096;
+const TOO_LONG = /prompt is too long/i;
+const ASKS_FOR_LESS = /^input length and `max_tokens` exceed context limit/;
 const NO_CREDIT = /credit balance|spend(ing)? limit|billing/i;
 const FILTERED = /content[ _-]?(filter|policy)|content filtering/i;
 
@@ -46,7 +49,7 @@ export function decodeFailure(status: number, body: string): UpstreamFailure {
     value = JSON.parse(body);
   } catch {
     return {
-      kind: kindOf(undefined, status, ''),
+      kind: kindOf(undefined, status, body.slice(0, LONGEST_TEXT)),
       status,
       message: `the provider answered with status ${status} and a body that is not JSON`,
       raw: body.slice(0, LARGEST_RAW),
@@ -81,10 +84,11 @@ function kindOf(type: string | undefined, status: number, message: string): Fail
   // An invalid request is also what this vendor calls an empty account and a blocked answer, and an `api_error` what
   // compatible servers call anything: other statuses say more.
   const vague = named === 'invalid_request' || (named === 'server' && status < 500);
+  const mayOverflow = named === undefined || vague || named === 'server';
+  if (mayOverflow && isContextOverflow(status, message)) return 'context_length';
   if (named !== undefined && !vague) return named;
   if (status >= 500) return BY_STATUS[status] ?? 'server';
   if (status !== 400 && status !== 413 && status !== 422) return BY_STATUS[status] ?? 'invalid_request';
-  if (TOO_LONG.test(message)) return 'context_length';
   if (NO_CREDIT.test(message)) return 'quota';
   if (FILTERED.test(message)) return 'content_filter';
   return BY_STATUS[status] ?? 'invalid_request';
@@ -103,11 +107,27 @@ const TYPE_BY_STATUS: Record<number, string> = {
   529: 'overloaded_error',
 };
 
+/**
+ * The vendor's own words for a prompt that does not fit, which clients match to compact their history or to ask for less
+ * output, and behind them those of the upstream.
+ */
+function overflowMessage(message: string): string {
+  const { input, output, limit } = overflowFigures(message) ?? {};
+  if (input !== undefined && output !== undefined) {
+    if (ASKS_FOR_LESS.test(message)) return message;
+    const sum = `${input} + ${output} > ${limit}, decrease input length or \`max_tokens\` and try again`;
+    return `input length and \`max_tokens\` exceed context limit: ${sum}; prompt is too long for this output: ${message}`;
+  }
+  if (TOO_LONG.test(message)) return message;
+  if (input === undefined) return `prompt is too long: ${message}`;
+  return `prompt is too long: ${input} tokens > ${limit} maximum (${message})`;
+}
+
 /** The `error` member of the envelope and of the error event. */
 export function errorMember(error: GatewayError): Fields {
   const member: Fields = {
     type: TYPE_BY_STATUS[error.status] ?? (error.status >= 500 ? 'api_error' : 'invalid_request_error'),
-    message: error.message,
+    message: error.type === 'context_length_exceeded' ? overflowMessage(error.message) : error.message,
     error_type: error.type,
   };
   if (error.details.availability !== undefined) member['availability'] = error.details.availability;

@@ -1,5 +1,6 @@
 /** A whole answer for a client of this form, and its errors. */
 import { GatewayError } from '../../base/errors.ts';
+import { messageOf } from '../chat/encode-failure.ts';
 import type { Turn } from '../conversation/conversation.ts';
 import type { Fields } from '../conversation/fields.ts';
 import type { Closing, FailureContext, Stamp } from '../conversation/format.ts';
@@ -39,7 +40,7 @@ export function encodeFailure(error: GatewayError, about: FailureContext): Field
   const body: Fields = {
     error: {
       code: error.status,
-      message: error.message,
+      message: messageOf(error),
       ...(metadata !== undefined && { metadata }),
       ...(availability !== undefined && { availability }),
     },

@@ -1,6 +1,7 @@
 /** A streamed answer for a client of the responses form (wire/responses.md, "SSE events"). */
 import { GatewayError } from '../../base/errors.ts';
 import { stringifyJson } from '../../base/json.ts';
+import { messageOf } from '../chat/encode-failure.ts';
 import type { Finish, TurnEvent, Usage } from '../conversation/conversation.ts';
 import type { Fields } from '../conversation/fields.ts';
 import type { Closing, Stamp, StreamEncoder } from '../conversation/format.ts';
@@ -93,7 +94,7 @@ export class ResponsesEncoder implements StreamEncoder {
     }
     const known = { ...closing, usage: closing.usage ?? this.usage };
     const output = this.output.broken();
-    if (isLimit(error)) {
+    if (isLimit(error, output)) {
       this.close('response.incomplete', { status: 'incomplete', reason: 'max_output_tokens', output }, known);
     } else this.close('response.failed', { status: 'failed', error, output }, known);
     return this.take() + DONE;
@@ -142,7 +143,7 @@ export function errorEvent(error: GatewayError, sequence: number): Fields & { ty
   return {
     type: 'error',
     code: errorCode(error),
-    message: error.message,
+    message: messageOf(error),
     param: error.details.path ?? null,
     error_type: error.type,
     sequence_number: sequence,

@@ -27,7 +27,8 @@ export function failureFromError(error: Fields): UpstreamFailure {
   const read = decodeInBand('error', { error })!;
   const code = textOrUndefined(error['code']) ?? textOrUndefined(error['type']);
   const kind = KIND_BY_CODE.get(code);
-  return kind === undefined ? read : { ...read, kind };
+  // Services give an overflow the code of any bad prompt.
+  return kind === undefined || read.kind === 'context_length' ? read : { ...read, kind };
 }
 
 /** The failure that a response with status 200 reports; undefined when it reports none. */

@@ -78,7 +78,7 @@ export class ResponsesRelayStream implements RelayStream {
     }
     const closed = this.closeItems();
     const output = this.items.map(({ value }) => value['item']);
-    const limit = isLimit(error);
+    const limit = isLimit(error, output);
     const state: ResponseState = limit
       ? { status: 'incomplete', reason: 'max_output_tokens', output, created: this.stamp.created }
       : { status: 'failed', error, output, created: this.stamp.created };

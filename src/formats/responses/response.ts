@@ -1,6 +1,7 @@
 /** The response object of answers and of the events around them (wire/responses.md, RespResult). */
 import type { GatewayError } from '../../base/errors.ts';
 import type { JsonDocument } from '../../base/json.ts';
+import { messageOf } from '../chat/encode-failure.ts';
 import type { Finish } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf } from '../conversation/fields.ts';
 import type { Closing, Stamp } from '../conversation/format.ts';
@@ -104,12 +105,13 @@ export function endOf(finish: Finish): Pick<ResponseState, 'status' | 'reason'> 
   return { status: 'completed' };
 }
 
-/** The form's own code of an error (wire/responses.md, behind "Response"). */
+/** The form's own code of an error (wire/responses.md, behind "Response"); OpenAI's for a prompt that does not fit. */
 export function errorCode(error: GatewayError): string {
   switch (error.type) {
     case 'rate_limit_exceeded':
       return 'rate_limit_exceeded';
     case 'context_length_exceeded':
+      return 'context_length_exceeded';
     case 'invalid_request':
       return 'invalid_prompt';
     case 'content_policy_violation':
@@ -120,12 +122,12 @@ export function errorCode(error: GatewayError): string {
 }
 
 export function errorField(error: GatewayError): Fields {
-  return { code: errorCode(error), message: error.message };
+  return { code: errorCode(error), message: messageOf(error) };
 }
 
 const LIMITS = new Set(['context_length_exceeded', 'max_tokens_exceeded', 'token_limit_exceeded', 'string_too_long']);
 
 /** A limit that was reached in the middle of an answer makes it incomplete, not failed. */
-export function isLimit(error: GatewayError): boolean {
-  return LIMITS.has(error.type);
+export function isLimit(error: GatewayError, output: readonly unknown[]): boolean {
+  return output.length > 0 && LIMITS.has(error.type);
 }

@@ -1,7 +1,7 @@
 /** Refusals of routing, each with `error.availability` (wire/common.md, "Model availability"). */
 import { GatewayError } from '../../base/errors.ts';
 import type { PreparedEndpoint } from './prepared.ts';
-import type { Rule } from './rules.ts';
+import { CONTEXT_RULE, type Rule } from './rules.ts';
 
 /** Endpoints that a refusal lists, each with what excluded it. */
 const MOST_LISTED = 20;
@@ -43,6 +43,49 @@ const TEXTS: Record<Rule['kind'], string> = {
 };
 
 /**
+ * A prompt that no endpoint has the context for, which is the request's fault and not a lack of endpoints. Agents compact
+ * their history when they read so. Undefined where endpoints with the context are excluded by other rules.
+ */
+function tooLong(
+  requested: readonly string[],
+  endpoints: readonly PreparedEndpoint[],
+  rules: readonly Rule[],
+): GatewayError | undefined {
+  const others = rules.filter(({ name }) => name !== CONTEXT_RULE);
+  const allowed =
+    others.length === rules.length ? [] : endpoints.filter((one) => others.every((rule) => rule.keeps(one)));
+  if (allowed.length === 0) return undefined;
+  const limit = Math.max(...allowed.map(({ endpoint }) => endpoint.contextLength ?? 0));
+  const { path, promptTokens = 0 } = rules.find(({ name }) => name === CONTEXT_RULE)!;
+  return new GatewayError(
+    'context_length_exceeded',
+    `the prompt has about ${promptTokens} tokens > ${limit}, the largest context of the endpoints that may serve it`,
+    {
+      ...(path !== undefined && { path }),
+      availability: {
+        code: 'constraint_filtered',
+        retryable: false,
+        requested_models: requested,
+        affected_providers: unique(allowed.map(({ endpoint }) => endpoint.provider.name)).slice(0, MOST_LISTED),
+        excluded_by: [CONTEXT_RULE],
+        constraint: { field: 'messages', detail: `${CONTEXT_RULE} leaves no endpoint` },
+      },
+      metadata: { excluded_endpoints: excludedBy(endpoints, rules) },
+    },
+  );
+}
+
+/** Endpoints, each with the names of the rules that exclude it. */
+function excludedBy(endpoints: readonly PreparedEndpoint[], rules: readonly Rule[]): Record<string, unknown>[] {
+  return endpoints.slice(0, MOST_LISTED).map((prepared) => ({
+    provider: prepared.endpoint.provider.id,
+    model: prepared.endpoint.modelId,
+    ...(prepared.endpoint.tier && { service_tier: prepared.endpoint.tier.name }),
+    excluded_by: unique(rules.filter((rule) => !rule.keeps(prepared)).map(({ name }) => name)),
+  }));
+}
+
+/**
  * What is told is the first kind of rules that leaves nobody: lists before privacy before the others. `metadata` names
  * for each endpoint every rule that excluded it.
  * @param endpoints those that have the operation, all excluded by some rule
@@ -52,6 +95,8 @@ export function nothingLeft(
   endpoints: readonly PreparedEndpoint[],
   rules: readonly Rule[],
 ): GatewayError {
+  const overflow = tooLong(requested, endpoints, rules);
+  if (overflow !== undefined) return overflow;
   const kind = KINDS.find((_, at) => {
     const applied = rules.filter((rule) => KINDS.indexOf(rule.kind) <= at);
     return !endpoints.some((endpoint) => applied.every((rule) => rule.keeps(endpoint)));
@@ -74,14 +119,7 @@ export function nothingLeft(
         excluded_by: unique(excluding.map(({ name }) => name)),
         ...(path !== undefined && { constraint: { field: path, detail: `${names.join(', ')} leaves no endpoint` } }),
       },
-      metadata: {
-        excluded_endpoints: endpoints.slice(0, MOST_LISTED).map((prepared) => ({
-          provider: prepared.endpoint.provider.id,
-          model: prepared.endpoint.modelId,
-          ...(prepared.endpoint.tier && { service_tier: prepared.endpoint.tier.name }),
-          excluded_by: unique(excluding.filter((rule) => !rule.keeps(prepared)).map(({ name }) => name)),
-        })),
-      },
+      metadata: { excluded_endpoints: excludedBy(endpoints, excluding) },
     },
   );
 }

@@ -240,7 +240,13 @@ test('a prompt that cannot fit excludes an endpoint; one that may not fit only m
   assert.deepEqual(providersIn(world, {}, { promptBytes: 5_000 }), ['large', 'small']);
   assert.deepEqual(providersIn(world, {}, { promptBytes: 20_000 }), ['large']);
   const error = refusalIn(world, {}, { promptBytes: 2_000_000 });
-  assert.deepEqual(error.details.availability?.['excluded_by'], ['context_length']);
+  assert.deepEqual(
+    [error.status, error.type, error.details.availability?.['excluded_by']],
+    [400, 'context_length_exceeded', ['context_length']],
+  );
+  // Where a list takes out the endpoint that has the context, the list is the reason.
+  const listed = refusalIn(world, { provider: { only: ['none'] } }, { promptBytes: 20_000 });
+  assert.equal(listed.status, 403);
   // Bytes of inline media say nothing about tokens.
   assert.deepEqual(providersIn(world, { media: { images: 1, documents: 0 } }, { promptBytes: 2_000_000 }), [
     'small',

@@ -18,7 +18,12 @@ export interface Rule {
   /** Of the request's field that asks for it; undefined when the account does. */
   path: string | undefined;
   keeps(candidate: PreparedEndpoint): boolean;
+  /** Of the rule about the context: what the prompt has, estimated. */
+  promptTokens?: number;
 }
+
+/** The rule about the length of the prompt. */
+export const CONTEXT_RULE = 'context_length';
 
 export type RoutingPolicy = Pick<
   AccountSettings,
@@ -117,8 +122,12 @@ function addConstraints(rules: Rule[], { provider, media }: Asked, promptBytes: 
   // Inline media are bytes that say nothing about tokens.
   const leastTokens = media.images + media.documents > 0 ? 0 : Math.floor(promptBytes / MOST_BYTES_PER_TOKEN);
   if (leastTokens > 0) {
-    constraint('context_length', 'messages', ({ endpoint: { contextLength } }) => {
-      return contextLength === null || leastTokens <= contextLength;
+    rules.push({
+      name: CONTEXT_RULE,
+      kind: 'constraint',
+      path: 'messages',
+      keeps: ({ endpoint: { contextLength } }) => contextLength === null || leastTokens <= contextLength,
+      promptTokens: Math.ceil(promptBytes / USUAL_BYTES_PER_TOKEN),
     });
   }
 }
