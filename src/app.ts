@@ -318,6 +318,7 @@ function inferenceParts(
     credentials: new Credentials(health),
     sessions: new Sessions(clock),
     policy: () => current.settings.account,
+    promptCaching: () => current.settings.account.promptCaching,
     hedgeAfterMs: () => current.settings.routing.hedgeAfterMs,
     limits: config.limits,
     hosts: () => current.settings.hosts,

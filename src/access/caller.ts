@@ -2,6 +2,7 @@
  * Who calls: what one key stands for. Made when the key is read from the database, frozen, and shared by every request
  * that presents the key until something about it changes.
  */
+import type { PromptCachingMode } from '../base/config.ts';
 import type { Nano } from '../base/money.ts';
 import type { RateLimits } from '../rate-limits/index.ts';
 import type { Budget } from '../spend/index.ts';
@@ -54,6 +55,8 @@ export interface WorkspaceTerms {
   readonly defaultImageModel: string | null;
   /** `price`, `throughput`, `latency` or `exacto`, for requests that say nothing about it. */
   readonly defaultProviderSort: string | null;
+  /** Where cache breakpoints are placed for clients that set none; null: as the account says. */
+  readonly promptCaching: PromptCachingMode | null;
   /** `svc:...`; empty for most. */
   readonly disabledServerTools: ReadonlySet<string>;
   /** The same objects until something about them changes. */
@@ -76,6 +79,7 @@ export const NO_TERMS: WorkspaceTerms = Object.freeze({
   defaultTextModel: null,
   defaultImageModel: null,
   defaultProviderSort: null,
+  promptCaching: null,
   disabledServerTools: new Set<string>(),
   budgets: Object.freeze([]),
   rateLimits: null,

@@ -22,6 +22,7 @@ import { MediaFetcher, sourceOf } from './media/fetch-media.ts';
 import { type Fetched, pathOf, remoteMedia } from './media/remote.ts';
 import { type Metered, meter, promptEstimate } from './meter.ts';
 import type { InferenceParts } from './parts.ts';
+import { promptCachingFor } from './prompt-caching.ts';
 import type { InferenceRequest } from './request.ts';
 import { isOutputFeature, isPricedTier } from './routing/index.ts';
 import type { Attempt, AttemptAbout, CostBound, Estimate, Task, TokenBound } from './task.ts';
@@ -203,6 +204,7 @@ export class ConversationTask implements Task {
       maxOutputTokens: endpoint.maxCompletionTokens,
       capOutputTokens,
       serviceTier: tierFor(endpoint, this.#request.asked.serviceTier),
+      promptCaching: promptCachingFor(this.#request, endpoint, this.#parts.promptCaching()),
       origin: kind.originFor?.(endpoint.upstreamId) ?? kind.origin,
       user,
       betas: betasOf(this.#request.about.headers['anthropic-beta']),

@@ -21,6 +21,7 @@ import { debugTrail } from './debug.ts';
 import { HttpSink } from './http-sink.ts';
 import type { InferenceParts } from './parts.ts';
 import { refuseDisabledTools } from './prescribed.ts';
+import { promptCachingWish } from './prompt-caching.ts';
 import { regionOf } from './region.ts';
 import type { InferenceRequest, RequestAbout } from './request.ts';
 import { ChatReply, GenerationReply, MessagesReply, ResponsesReply } from './schema.ts';
@@ -231,6 +232,7 @@ function aboutOf({ headers, host, requestId }: Exchange<Caller>, parts: Inferenc
     sessionId: sessionIdOf(first(headers['x-session-id'])),
     metadata: metadata !== undefined && metadata.toLowerCase() === 'enabled',
     cache: cacheWishOf(headers),
+    promptCaching: promptCachingWish(headers),
     headers,
   };
 }

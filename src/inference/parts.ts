@@ -1,7 +1,7 @@
 /** What the pipeline works with; put together in `app.ts`. */
 import type { Caller } from '../access/index.ts';
 import type { Clock } from '../base/clock.ts';
-import type { HostSettings, Limits } from '../base/config.ts';
+import type { HostSettings, Limits, PromptCachingMode } from '../base/config.ts';
 import type { EndOfTurn } from '../base/end-of-turn.ts';
 import type { Log } from '../base/log.ts';
 import type { Nano } from '../base/money.ts';
@@ -57,6 +57,8 @@ export interface InferenceParts {
   hosts(): HostSettings;
   /** What the account demands of every endpoint, as configured now. */
   policy(): RoutingPolicy;
+  /** Where cache breakpoints are placed unless a workspace or a request says otherwise, as configured now. */
+  promptCaching(): PromptCachingMode;
   /** Silence of a stream's beginning after which a second endpoint is asked beside the first; null: never. */
   hedgeAfterMs(): number | null;
   /** As Math.random. */

@@ -1,5 +1,6 @@
 /** Inference requests as the pipeline sees them: no HTTP below this line (batches make them too). */
 import type { Caller } from '../access/index.ts';
+import type { PromptCachingMode } from '../base/config.ts';
 import type { JsonDocument } from '../base/json.ts';
 import type { Asked, ServedFormat } from '../formats/conversation/format.ts';
 import type { SingleForm } from '../formats/single/index.ts';
@@ -60,6 +61,8 @@ export interface RequestAbout {
   metadata: boolean;
   /** `X-Svc-Cache: true`; absent: the response cache is neither asked nor filled. */
   cache?: CacheWish | undefined;
+  /** `X-Svc-Prompt-Caching`; absent: the workspace or the account decides. */
+  promptCaching?: PromptCachingMode | undefined;
   /** Client headers, lower case; a provider's `forwards` picks from them. */
   headers: Readonly<Record<string, string | string[] | undefined>>;
 }

@@ -190,6 +190,7 @@ function partsFor(kind: ProviderKind, spend: Spend): InferenceParts {
     endOfTurn: endOfTurn(),
     credentials: new Credentials(health),
     sessions: new Sessions(clock),
+    promptCaching: () => 'translated',
     policy: () => DEFAULT_ACCOUNT,
     hedgeAfterMs: () => null,
     random: () => 0.5,

@@ -1,5 +1,6 @@
 /** Wire schemas of workspaces, their members and their budgets (wire/workspaces.md). */
 import { type Static, Type } from 'typebox';
+import { PROMPT_CACHING_MODES } from '../base/config.ts';
 import { closed, nullable } from '../http/contract.ts';
 import { RateLimitsSchema } from '../rate-limits/index.ts';
 import { INTERVALS } from '../spend/index.ts';
@@ -45,6 +46,14 @@ const settings = {
   is_data_discount_logging_enabled: Type.Optional(Type.Boolean()),
   is_observability_broadcast_enabled: Type.Optional(Type.Boolean()),
   is_observability_io_logging_enabled: Type.Optional(Type.Boolean()),
+  prompt_caching: Type.Optional(
+    nullable(
+      Type.Enum([...PROMPT_CACHING_MODES], {
+        description:
+          'Where the gateway places prompt cache breakpoints for clients that set none; null for the account setting',
+      }),
+    ),
+  ),
   rate_limits: Type.Optional(RateLimitsSchema),
 };
 
@@ -86,6 +95,7 @@ const WorkspaceSchema = Type.Object(
     is_data_discount_logging_enabled: Type.Boolean(),
     is_observability_broadcast_enabled: Type.Boolean(),
     is_observability_io_logging_enabled: Type.Boolean(),
+    prompt_caching: nullable(Type.Enum([...PROMPT_CACHING_MODES])),
     rate_limits: RateLimitsSchema,
   },
   { $id: 'Workspace' },

@@ -1,4 +1,5 @@
 /** The SQL of workspaces. Callers open the transactions; ids and times are made above. */
+import type { PromptCachingMode } from '../base/config.ts';
 import type { RateLimits } from '../rate-limits/index.ts';
 import type { Interval } from '../spend/index.ts';
 import type { Queryable } from '../storage/database.ts';
@@ -11,6 +12,7 @@ export interface WorkspaceSettings {
   defaultTextModel: string | null;
   defaultImageModel: string | null;
   defaultProviderSort: string | null;
+  promptCaching: PromptCachingMode | null;
   /** `svc:...`, never empty. */
   disabledServerTools: readonly string[] | null;
   /** null is every key. */
@@ -66,7 +68,7 @@ const SELECT_WORKSPACES = `
          w.io_logging_sampling_rate as "ioLoggingSamplingRate",
          w.is_data_discount_logging_enabled as "dataDiscountLogging",
          w.is_observability_broadcast_enabled as "broadcast", w.is_observability_io_logging_enabled as "ioLogging",
-         w.rate_limits as "rateLimits", w.include_byok_in_budgets as "includeByokInBudgets", w.created_at as "createdAt",
+         w.rate_limits as "rateLimits", w.prompt_caching as "promptCaching", w.include_byok_in_budgets as "includeByokInBudgets", w.created_at as "createdAt",
          w.created_by as "createdBy", w.updated_at as "updatedAt"
     from workspaces w
     join organizations o on o.id = w.organization_id
@@ -114,8 +116,8 @@ export async function insertWorkspace(tx: Queryable, workspace: NewWorkspace): P
     `insert into workspaces (id, organization_id, created_at, created_by, name, slug, description, default_text_model,
        default_image_model, default_provider_sort, disabled_server_tools, io_logging_api_key_ids,
        io_logging_sampling_rate, is_data_discount_logging_enabled, is_observability_broadcast_enabled,
-       is_observability_io_logging_enabled, rate_limits)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::bigint[], $13, $14, $15, $16, $17)`,
+       is_observability_io_logging_enabled, rate_limits, prompt_caching)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::bigint[], $13, $14, $15, $16, $17, $18)`,
     [id, organizationId, createdAt, createdBy, ...columnsOf(settings)],
   );
 }
@@ -131,7 +133,7 @@ export async function updateWorkspace(
        default_text_model = $6, default_image_model = $7, default_provider_sort = $8, disabled_server_tools = $9,
        io_logging_api_key_ids = $10::bigint[], io_logging_sampling_rate = $11,
        is_data_discount_logging_enabled = $12, is_observability_broadcast_enabled = $13,
-       is_observability_io_logging_enabled = $14, rate_limits = $15
+       is_observability_io_logging_enabled = $14, rate_limits = $15, prompt_caching = $16
      where id = $1`,
     [id, updatedAt, ...columnsOf(settings)],
   );
@@ -152,6 +154,7 @@ function columnsOf(settings: WorkspaceSettings): unknown[] {
     settings.broadcast,
     settings.ioLogging,
     settings.rateLimits,
+    settings.promptCaching,
   ];
 }
 
@@ -347,6 +350,7 @@ export interface TermsRow {
     | 'defaultTextModel'
     | 'defaultImageModel'
     | 'defaultProviderSort'
+    | 'promptCaching'
     | 'disabledServerTools'
     | 'ioLoggingKeyNumbers'
     | 'ioLoggingSamplingRate'
@@ -373,7 +377,7 @@ export async function termsRows(db: Queryable, workspaceIds: readonly string[]):
             w.disabled_server_tools as "disabledServerTools", w.io_logging_api_key_ids::text[] as "ioLoggingKeyNumbers",
             w.io_logging_sampling_rate as "ioLoggingSamplingRate",
             w.is_observability_io_logging_enabled as "ioLogging", w.rate_limits as "rateLimits",
-            w.include_byok_in_budgets as "includeByokInBudgets",
+            w.prompt_caching as "promptCaching", w.include_byok_in_budgets as "includeByokInBudgets",
             coalesce((select jsonb_agg(jsonb_build_object('interval', b.interval, 'limit', b.limit_nano::text))
                         from workspace_budgets b where b.workspace_id = w.id), '[]') as budgets
        from workspaces w where w.id = any($1::uuid[])`,

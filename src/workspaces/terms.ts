@@ -48,6 +48,7 @@ export function compile({ id, version, settings, includeByok, budgets }: TermsRo
     defaultTextModel: settings.defaultTextModel,
     defaultImageModel: settings.defaultImageModel,
     defaultProviderSort: settings.defaultProviderSort,
+    promptCaching: settings.promptCaching,
     disabledServerTools: new Set(settings.disabledServerTools ?? []),
     budgets: budgets
       .toSorted((a, b) => BY_WIDTH.indexOf(a.interval) - BY_WIDTH.indexOf(b.interval))

@@ -32,6 +32,7 @@ const FRESH: Omit<WorkspaceSettings, 'name' | 'slug'> = {
   defaultTextModel: null,
   defaultImageModel: null,
   defaultProviderSort: null,
+  promptCaching: null,
   disabledServerTools: null,
   ioLoggingKeyNumbers: null,
   ioLoggingSamplingRate: 1,
@@ -82,6 +83,7 @@ export function changedSettings(
     dataDiscountLogging: body.is_data_discount_logging_enabled ?? before.dataDiscountLogging,
     broadcast: body.is_observability_broadcast_enabled ?? before.broadcast,
     ioLogging: body.is_observability_io_logging_enabled ?? before.ioLogging,
+    promptCaching: body.prompt_caching === undefined ? before.promptCaching : body.prompt_caching,
     rateLimits: body.rate_limits === undefined ? before.rateLimits : readRateLimits(body.rate_limits),
   };
 }
@@ -108,6 +110,7 @@ export function workspaceReply(workspace: StoredWorkspace, toolName: (name: stri
     is_data_discount_logging_enabled: settings.dataDiscountLogging,
     is_observability_broadcast_enabled: settings.broadcast,
     is_observability_io_logging_enabled: settings.ioLogging,
+    prompt_caching: settings.promptCaching,
     rate_limits: settings.rateLimits,
   };
 }

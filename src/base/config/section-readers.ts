@@ -2,14 +2,15 @@
 import { BlockList, isIP } from 'node:net';
 import { type Nano, nanoFromUsd } from '../money.ts';
 import type { Field, Reader } from './field.ts';
-import { distinct, duration, flag, integer, list, mapping, text, textLike } from './readers.ts';
-import type {
-  AccountSettings,
-  EgressSettings,
-  HostSettings,
-  Limits,
-  PortRange,
-  RetentionSettings,
+import { distinct, duration, flag, integer, list, mapping, oneOf, text, textLike } from './readers.ts';
+import {
+  type AccountSettings,
+  type EgressSettings,
+  type HostSettings,
+  type Limits,
+  type PortRange,
+  PROMPT_CACHING_MODES,
+  type RetentionSettings,
 } from './settings.ts';
 
 export const DEFAULT_ACCOUNT: AccountSettings = Object.freeze({
@@ -17,6 +18,7 @@ export const DEFAULT_ACCOUNT: AccountSettings = Object.freeze({
   allowTraining: true,
   allowPublication: true,
   allowSafetyRetention: true,
+  promptCaching: 'translated',
   balanceNano: null,
 });
 
@@ -49,6 +51,7 @@ export function account(field: Field): AccountSettings | undefined {
     allow_training: flag,
     allow_publication: flag,
     allow_safety_retention: flag,
+    prompt_caching: oneOf(PROMPT_CACHING_MODES),
     balance_usd: usd,
   });
   if (!read) return undefined;
@@ -57,6 +60,7 @@ export function account(field: Field): AccountSettings | undefined {
     allowTraining: read.allow_training ?? DEFAULT_ACCOUNT.allowTraining,
     allowPublication: read.allow_publication ?? DEFAULT_ACCOUNT.allowPublication,
     allowSafetyRetention: read.allow_safety_retention ?? DEFAULT_ACCOUNT.allowSafetyRetention,
+    promptCaching: read.prompt_caching ?? DEFAULT_ACCOUNT.promptCaching,
     balanceNano: read.balance_usd ?? null,
   };
 }

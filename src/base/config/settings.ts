@@ -78,11 +78,20 @@ export interface TlsSettings {
 }
 
 /** What every guardrail inherits. */
+/**
+ * In which requests the gateway places prompt cache breakpoints for clients that set none: in no request, in those that it
+ * translates, or in relayed ones too.
+ */
+export const PROMPT_CACHING_MODES = ['off', 'translated', 'always'] as const;
+export type PromptCachingMode = (typeof PROMPT_CACHING_MODES)[number];
+
 export interface AccountSettings {
   zdr: boolean;
   allowTraining: boolean;
   allowPublication: boolean;
   allowSafetyRetention: boolean;
+  /** Where cache breakpoints are placed for clients that set none. */
+  promptCaching: PromptCachingMode;
   /** null: unlimited. */
   balanceNano: Nano | null;
 }

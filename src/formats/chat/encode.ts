@@ -2,6 +2,7 @@
  * The conversation as a request to a service that speaks chat completions, in the service's dialect. Messages are encoded
  * one by one in order, so one more turn keeps the earlier ones byte for byte (except for `strictTemplate`, which merges).
  */
+import { withBreakpoints } from '../conversation/cache-breakpoints.ts';
 import type { Conversation, OutputFormat, Tool, ToolChoice } from '../conversation/conversation.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
@@ -14,11 +15,17 @@ import { encodeReasoning } from './encode-reasoning.ts';
 import { PLAIN_SETTINGS } from './fields.ts';
 import type { JsonObject } from './read.ts';
 
+/** Models behind a chat completions service whose vendor caches only what is marked, and how many marks it accepts. */
+const CACHED_BY_MARK = /^~?anthropic\//;
+const MOST_CACHE_MARKS = 4;
+
 /** More would go on writing where the client wants an end, or be refused. */
 const MOST_STOPS = 4;
 
-export function encode(conversation: Conversation, target: EncodeTarget, losses: Losses): JsonObject {
+export function encode(given: Conversation, target: EncodeTarget, losses: Losses): JsonObject {
   const dialect = target.dialect.chat ?? {};
+  const marks = target.promptCaching !== undefined && dialect.cacheControl && CACHED_BY_MARK.test(target.model);
+  const conversation = marks ? withBreakpoints(given, MOST_CACHE_MARKS) : given;
   const body: JsonObject = {
     model: target.model,
     messages: adaptMessages(

@@ -5,6 +5,7 @@
 import type { TSchema } from 'typebox';
 import type { GatewayError } from '../../base/errors.ts';
 import type { Edit, JsonDocument } from '../../base/json.ts';
+import type { PromptCaching } from './cache-breakpoints.ts';
 import type { Conversation, FormatId, ReasoningOrigin, Turn, TurnEvent, Usage } from './conversation.ts';
 import type { UpstreamFailure } from './failure.ts';
 import type { Losses } from './losses.ts';
@@ -131,6 +132,11 @@ export interface EncodeTarget {
   capOutputTokens?: number;
   /** The tier to ask for in place of the client's wish; null: none. Absent: as the client has it. */
   serviceTier?: string | null;
+  /**
+   * Where the gateway places cache breakpoints for a client that sets none. Absent: nowhere. Formats whose providers cache
+   * without breakpoints ignore it.
+   */
+  promptCaching?: PromptCaching | undefined;
   /** Whose signed or encrypted reasoning this endpoint can read. */
   origin: ReasoningOrigin;
   /** Keyed hash of the end user, or of the account. */

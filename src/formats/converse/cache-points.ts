@@ -1,29 +1,36 @@
-/**
- * Cache points of one request: blocks of their own behind what they mark. A model takes a few of them (bug 44): the first
- * ones in the order tools, system, messages are kept, so that a conversation that grows keeps the marks of its beginning.
- */
+/** Cache points of one request: blocks of their own, after the blocks that they mark. */
+import type { BreakpointLimit } from '../conversation/cache-breakpoints.ts';
 import type { CacheMark } from '../conversation/conversation.ts';
 import type { Fields } from '../conversation/fields.ts';
 import type { Losses } from '../conversation/losses.ts';
 
 export class CachePoints {
-  private left: number;
+  private readonly breakpoints: BreakpointLimit;
   private readonly reported = new Set<string>();
   private readonly vendor: string | undefined;
   private readonly losses: Losses;
 
-  constructor(limit: number, vendor: string | undefined, losses: Losses) {
-    this.left = limit;
+  constructor(breakpoints: BreakpointLimit, vendor: string | undefined, losses: Losses) {
+    this.breakpoints = breakpoints;
     this.vendor = vendor;
     this.losses = losses;
   }
 
-  /** The block behind what carries the mark; none when it has no mark, or none is left, or the model caches nothing. */
+  /** The block after a part with this mark; empty without a mark, past the limit, or where the model caches nothing. */
   after(mark: CacheMark | undefined, place: 'tools' | 'content'): Fields[] {
     if (mark === undefined) return [];
     if (!this.takes(place)) return this.refuse('the model has no cache points there');
-    if (this.left === 0) return this.refuse('the provider takes fewer cache breakpoints');
-    this.left -= 1;
+    if (!this.breakpoints.take()) return this.refuse('the provider takes fewer cache breakpoints');
+    return this.point(mark);
+  }
+
+  /** The point at the end of the prompt that the request asks for as a whole; its caller has counted it. */
+  atEnd(mark: CacheMark | undefined): Fields[] {
+    if (mark === undefined) return [];
+    return this.takes('content') ? this.point(mark) : this.refuse('the model has no cache points there');
+  }
+
+  private point(mark: CacheMark): Fields[] {
     // Five minutes is what a point without a time means, and only some models know another.
     const ttl = mark.ttl === '1h' ? this.longTtl() : {};
     return [{ cachePoint: { type: 'default', ...ttl } }];

@@ -2,6 +2,7 @@
  * A conversation as the request body of an upstream that speaks the converse form; the model stands in the path. The encoding
  * depends on nothing but its arguments, and a turn more changes nothing before it: what an upstream has cached stays cached.
  */
+import { type BreakpointLimit, withBreakpoints, withinLimit } from '../conversation/cache-breakpoints.ts';
 import type { Conversation, Message } from '../conversation/conversation.ts';
 import type { Fields } from '../conversation/fields.ts';
 import { fieldsOf, textOf } from '../conversation/fields.ts';
@@ -35,14 +36,28 @@ interface Row {
 export function encode(conversation: Conversation, target: EncodeTarget, losses: Losses): Fields {
   refuseUncarried(conversation);
   const vendor = vendorOf(target.model);
-  const points = new CachePoints(target.dialect.converse?.maxCachePoints ?? DEFAULT_CACHE_POINTS, vendor, losses);
-  // The automatic mark first: it uses one of the points.
-  const automatic = points.after(conversation.cache, 'content');
+  const limit = target.dialect.converse?.maxCachePoints ?? DEFAULT_CACHE_POINTS;
+  // Other vendors' models refuse cache points, and Amazon's have none among the tools.
+  const caches = target.promptCaching !== undefined && (vendor === 'anthropic' || vendor === 'amazon');
+  const marked = caches ? withBreakpoints(conversation, limit, vendor === 'anthropic') : conversation;
+  // The point at the end that a top-level mark asks for is one of them.
+  const left = marked.cache === undefined ? limit : limit - 1;
+  return withinLimit(left, losses, (breakpoints, counted) => encodeBody(marked, target, breakpoints, counted));
+}
+
+function encodeBody(
+  conversation: Conversation,
+  target: EncodeTarget,
+  breakpoints: BreakpointLimit,
+  losses: Losses,
+): Fields {
+  const vendor = vendorOf(target.model);
+  const points = new CachePoints(breakpoints, vendor, losses);
   const claude = vendor === 'anthropic' ? generationOf(target.model) : undefined;
   const called = calledTools(conversation.messages, LONGEST_NAME);
   const toolConfig = encodeTools(conversation, called, { points, claude, losses });
   const { system, messages } = encodeMessages(conversation.messages, target, vendor, points, losses);
-  messages.at(-1)!.content.push(...automatic);
+  messages.at(-1)!.content.push(...points.atEnd(conversation.cache));
   const choice = fieldsOf(toolConfig?.['toolChoice']);
   const forced = 'any' in choice || 'tool' in choice;
   const prefilled = claude !== undefined && endPrefill(messages, claude, losses);

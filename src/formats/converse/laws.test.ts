@@ -46,15 +46,15 @@ function carried(conversation: Conversation): SentRequest | undefined {
   }
 }
 
-test('one more turn keeps the earlier encoding as its prefix', () => {
+test('one more turn keeps the earlier encoding as its prefix, but for cache points that move past their limit', () => {
   let tried = 0;
   fc.assert(
     fc.property(
       fc.oneof(arbitraryConversation(ABILITIES), arbitraryConversation(WITH_MEDIA)),
       arbitraryRound(ABILITIES, 9),
       (conversation, round) => {
-        const before = carried(conversation)?.body;
-        const after = carried({ ...conversation, messages: [...conversation.messages, ...round] })?.body;
+        const before = withoutPoints(carried(conversation)?.body);
+        const after = withoutPoints(carried({ ...conversation, messages: [...conversation.messages, ...round] })?.body);
         if (before === undefined || after === undefined || conversation.cache !== undefined) return;
         tried += 1;
         assert.equal(stringifyJson(before.system), stringifyJson(after.system));
@@ -76,6 +76,13 @@ test('one more turn keeps the earlier encoding as its prefix', () => {
   );
   assert.ok(tried > 30, `${tried} conversations were carried`);
 });
+
+/** What the provider hashes of a prompt: all but the cache points. */
+function withoutPoints(body: Json): Json {
+  if (body === undefined) return undefined;
+  const isPrompt = (block: Json) => !(typeof block === 'object' && block !== null && 'cachePoint' in block);
+  return JSON.parse(stringifyJson(body), (_, value) => (Array.isArray(value) ? value.filter(isPrompt) : value));
+}
 
 /** The blocks of a last message as it goes out: white space at the end of what the model shall go on with is refused. */
 function begun(blocks: Json[]): Json[] {

@@ -2,6 +2,7 @@
  * A conversation as the request body of an upstream that speaks the messages form. The encoding depends on nothing but
  * its arguments, and a turn more changes nothing before it: what an upstream has cached stays cached.
  */
+import { type BreakpointLimit, withBreakpoints, withinLimit } from '../conversation/cache-breakpoints.ts';
 import type { Conversation, Message, Tool } from '../conversation/conversation.ts';
 import { type Fields, textOf } from '../conversation/fields.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
@@ -21,7 +22,8 @@ import {
 import { type Generation, generationOf } from './generation.ts';
 import { structuredSchema } from './structured-schema.ts';
 
-const DEFAULT_CACHE_MARKS = 4;
+/** Cache breakpoints that the provider accepts in one request. */
+export const DEFAULT_CACHE_MARKS = 4;
 
 interface Row extends Fields {
   role: 'user' | 'assistant' | 'system';
@@ -31,10 +33,21 @@ interface Row extends Fields {
 /** Throws `Uncarried` for content or features without a place in this form; reports dropped knobs to `losses`. */
 export function encode(conversation: Conversation, target: EncodeTarget, losses: Losses): Fields {
   refuseUncarried(conversation);
+  const limit = target.dialect.messages?.maxCacheMarks ?? DEFAULT_CACHE_MARKS;
+  const marked = target.promptCaching === undefined ? conversation : withBreakpoints(conversation, limit);
+  // The top-level `cache_control` uses one of the breakpoints.
+  const left = marked.cache === undefined ? limit : limit - 1;
+  return withinLimit(left, losses, (breakpoints, counted) => encodeBody(marked, target, breakpoints, counted));
+}
+
+function encodeBody(
+  conversation: Conversation,
+  target: EncodeTarget,
+  breakpoints: BreakpointLimit,
+  losses: Losses,
+): Fields {
   const { settings } = conversation;
-  const marks = new CacheMarks(target.dialect.messages?.maxCacheMarks ?? DEFAULT_CACHE_MARKS, losses);
-  // The automatic mark first: it uses one of the breakpoints.
-  const automatic = marks.member(conversation.cache);
+  const marks = new CacheMarks(breakpoints, losses);
   const generation = generationOf(target.model);
   const tools = encodeTools(declaredTools(conversation), marks, generation, losses);
   const { system, messages } = encodeMessages(conversation.messages, new BlockEncoder(target, marks, losses), marks, {
@@ -64,7 +77,7 @@ export function encode(conversation: Conversation, target: EncodeTarget, losses:
     ...(thinking !== undefined && { thinking }),
     ...(Object.keys(config).length > 0 && { output_config: config }),
     ...encodeSampling(settings, thinking !== undefined && thinking['type'] !== 'disabled', generation, losses),
-    ...automatic,
+    ...(conversation.cache !== undefined && { cache_control: { type: 'ephemeral', ...conversation.cache } }),
     ...extras,
     ...hostedMembers(target, extras['anthropic_beta']),
     metadata: { ...(metadata as Fields | undefined), user_id: target.user },

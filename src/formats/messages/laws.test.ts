@@ -68,14 +68,15 @@ test('decode after encode is the identity on the conversation, up to what is rep
   );
 });
 
-test('one more turn keeps the earlier encoding as its prefix', () => {
+test('one more turn keeps the earlier encoding as its prefix, but for breakpoints that move past their limit', () => {
   for (const maxCacheMarks of [1000, 4]) {
+    const prompt = maxCacheMarks === 4 ? withoutMarks : <T>(body: T) => body;
     const target = { ...TARGET, dialect: { messages: { maxCacheMarks } } };
     fc.assert(
       fc.property(speaking, arbitraryRound(ABILITIES, 9), (conversation, round) => {
-        const before = sent(conversation, undefined, target).body;
+        const before = prompt(sent(conversation, undefined, target).body);
         const longer = { ...conversation, messages: [...conversation.messages, ...round] };
-        const after = sent(longer, undefined, target).body;
+        const after = prompt(sent(longer, undefined, target).body);
         assert.equal(stringifyJson(before.system), stringifyJson(after.system));
         // Without tools of the client those that its history names are declared; no new ones can be called then.
         if (conversation.tools !== undefined) assert.equal(stringifyJson(before.tools), stringifyJson(after.tools));
@@ -95,6 +96,11 @@ test('one more turn keeps the earlier encoding as its prefix', () => {
     );
   }
 });
+
+/** What the provider hashes of a prompt: all but the breakpoints. */
+function withoutMarks(body: Json): Json {
+  return JSON.parse(JSON.stringify(body, (key, value) => (key === 'cache_control' ? undefined : value)));
+}
 
 test('an unknown member survives relay, with its spelling', () => {
   const literals = fc.constantFrom('1.0', '9007199254740993', '1e400', '[ 1 , 2 ]', '{"a":"\\u00e9"}', '"\\/"', 'null');

@@ -8,11 +8,13 @@ import type { Finish, Turn, TurnEvent, Usage } from '../conversation/conversatio
 import { type Fields, fieldsOf, isFields, listOf } from '../conversation/fields.ts';
 import type { Closing, EncodeTarget, Relay, RelayStream, Stamp } from '../conversation/format.ts';
 import { OWN_MEMBERS } from './decode.ts';
+import { DEFAULT_CACHE_MARKS } from './encode.ts';
 import { hostedMembers, SMALLEST_BUDGET, SMALLEST_OUTPUT_LIMIT } from './encode-settings.ts';
 import { errorEvent } from './encoder.ts';
 import { relayedReason } from './finish.ts';
 import { completeBlock, completeContent, DELTA, isStrange, MESSAGE, missing, missingCounts } from './promised.ts';
 import { RelayedBlocks } from './relay-blocks.ts';
+import { breakpointEdits } from './relay-breakpoints.ts';
 import { isSealed } from './sealed.ts';
 import { FAST } from './tier.ts';
 import { costMembers, encodeUsage, mergeUsage } from './usage.ts';
@@ -34,6 +36,10 @@ function edits(document: JsonDocument, target: EncodeTarget): Edit[] {
   else if ((body['stream'] === true) !== target.stream) list.push({ key: 'stream', json: String(target.stream) });
   const messages = withoutForeign(document, target.dialect.messages?.unsignedThinking === true);
   if (messages !== undefined) list.push({ key: 'messages', json: messages });
+  if (target.promptCaching === 'always') {
+    const limit = target.dialect.messages?.maxCacheMarks ?? DEFAULT_CACHE_MARKS;
+    list.push(...breakpointEdits(document, messages, limit));
+  }
   const asked = typeof body['max_tokens'] === 'number' ? body['max_tokens'] : undefined;
   const wanted = asked ?? target.maxOutputTokens ?? SMALLEST_OUTPUT_LIMIT;
   const cap = target.capOutputTokens === undefined ? wanted : Math.min(wanted, target.capOutputTokens);
