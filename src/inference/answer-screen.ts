@@ -7,6 +7,7 @@ import type { Clock } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
 import { parseJson, stringifyJson } from '../base/json.ts';
 import type { Part, PartDelta, ToolCallPart, Turn, TurnEvent } from '../formats/conversation/conversation.ts';
+import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import { collect, eventsOf } from '../formats/conversation/replay.ts';
 import type { AnswerFilters, AnswerScreening, Hit, ScreenedText } from '../guardrails/index.ts';
 import { replaceStrings } from './replace-strings.ts';
@@ -49,11 +50,13 @@ function heldTooMuch(): GatewayError {
 export class AnswerScreen {
   readonly #filters: AnswerFilters;
   readonly #screening: AnswerScreening;
+  readonly #clock: Clock;
   readonly #choices = new Map<number, ChoiceScreen>();
 
   constructor(filters: AnswerFilters, clock: Clock) {
     this.#filters = filters;
     this.#screening = filters.screening(clock);
+    this.#clock = clock;
   }
 
   get hits(): readonly Hit[] {
@@ -80,11 +83,33 @@ export class AnswerScreen {
 
   /** A whole answer. What has no name in the conversation is read through as well. */
   turn(turn: Turn): Turn {
+    // All of it is there, so that all that is found counts before it is refused.
+    this.#screening.refuses = false;
     const { choices } = collect(this.take(eventsOf(turn)));
     const screened: Turn = { ...turn, choices };
     if (turn.extras) screened.extras = this.#value(turn.extras) as NonNullable<Turn['extras']>;
     if (turn.safeguards) screened.safeguards = this.#value(turn.safeguards) as unknown[];
+    this.#screening.refuses = true;
+    this.#screening.refuse();
     return screened;
+  }
+
+  /** The failure of an upstream, whose error may quote what the model said. */
+  failure(failure: UpstreamFailure): UpstreamFailure {
+    const screening = this.#filters.screeningOfError(this.#clock);
+    const { message, code, raw, ...rest } = failure;
+    const clean = (text: string) => screening.whole(text);
+    try {
+      return screening.timed(() => ({
+        ...rest,
+        message: clean(message),
+        ...(code && { code: clean(code) }),
+        ...(raw !== undefined && { raw: replaceStrings(raw, clean, true) }),
+      }));
+    } catch {
+      // More than the filters can look through: nothing of it is shown.
+      return { ...rest, message: '' };
+    }
   }
 
   #choice(number: number): ChoiceScreen {

@@ -393,6 +393,6 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
     this.#mode = 'over';
     if (streaming) this.#reader!.stop();
     this.#call?.abort();
-    this.#setup.owner.attemptFailed(this, failure, sent);
+    this.#setup.owner.attemptFailed(this, this.#setup.screen?.failure(failure) ?? failure, sent);
   }
 }

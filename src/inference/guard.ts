@@ -41,7 +41,7 @@ export function marksOf(hits: readonly Hit[]): GuardrailMark[] {
   return hits.map(({ filter, matches }) => ({
     guardrail_id: filter.guardrailId,
     guardrail_scope: filter.way,
-    filter: filter.name.slice(0, LONGEST_NAME),
+    filter: filter.shownName.slice(0, LONGEST_NAME),
     action: filter.action,
     matches,
   }));
@@ -62,7 +62,7 @@ export function stagesOf(hits: readonly Hit[]): Record<string, unknown>[] {
         action: filter.action,
         detected: true,
         engines: [filter.kind === 'builtin' ? 'builtin' : 'regex'],
-        patterns: [filter.name.slice(0, LONGEST_NAME)],
+        patterns: [filter.shownName.slice(0, LONGEST_NAME)],
         matches,
       },
     };

@@ -75,7 +75,7 @@ test('each of several choices is looked through by itself, and one that is block
     ['mail bob@exam', 'ple.com or [EMAIL]'],
   );
   const blocked = await (await guarded(email('block'))).post('/chat/completions', ask({ n: 2 }));
-  assert.deepEqual([blocked.status, blocked.body.error.metadata.patterns], [403, ['ann@example.org']]);
+  assert.deepEqual([blocked.status, blocked.body.error.metadata.filters[0].slug], [403, 'email']);
   const piece = (index: number, content: string) => chatChunk({ content }).replace('"index":0', `"index":${index}`);
   const end = (index: number) => chatChunk({}, 'stop').replace('"index":0', `"index":${index}`);
   const chunks = [

@@ -51,12 +51,12 @@ test('a stream that is blocked ends with a typed error and no clean end, and wha
   assert.ok((await rowOf(headers)).tokens_completion > 0);
 });
 
-test('a whole answer that is blocked is 403 with what matched, and its usage is paid', async () => {
+test('a whole answer that is blocked is 403, and its usage is paid', async () => {
   const key = await guarded(email('block'));
   gateway.upstream.script('chat', chatWhole('write to bob@example.com'));
   const { status, body, headers } = await key.post('/chat/completions', ask());
   assert.equal(status, 403);
-  assert.deepEqual(body.error.metadata.patterns, ['bob@example.com']);
+  assert.equal(body.error.metadata.filters[0].slug, 'email');
   const row = await rowOf(headers);
   assert.equal(row.tokens_completion, 2);
   assert.equal(row.guardrails[0].action, 'block');

@@ -5,6 +5,7 @@
  */
 import type { Clock } from '../../base/clock.ts';
 import { BUILTINS, type BuiltinSlug } from './builtins.ts';
+import { CONTEXT, Cursor, type Unit } from './cursor.ts';
 import {
   BlockedByFilter,
   combinedFilters,
@@ -19,31 +20,12 @@ import { Readings, type Span } from './reading.ts';
 import { inOrder } from './redaction.ts';
 import { privateKeyMayBegin, privateKeys } from './secrets.ts';
 
-/** What stands before a match may say what it is; no filter looks further back. */
-const CONTEXT = 160;
-/** No filter looks further behind a match, or behind a character that none contains. */
-const AHEAD = 3;
 /** The longest private key that is found in an answer. */
 const LONGEST_KEY = 16_384;
 
 /** Of an answer that runs, so much at least is dropped at a time. */
 const FORGOTTEN_AT_ONCE = 1_024;
 const NONE: readonly Span[] = [];
-
-/** One way in which one filter looks at a text. */
-interface Unit {
-  readonly filter: Filter;
-  readonly longest: number;
-  /** The same in a text that is not ASCII. */
-  readonly longestBeyondAscii?: number;
-  /** By code below 128: 1 where no match contains the character. */
-  readonly borders: Uint8Array;
-  /** A search that begins at `from` finds what one from further ahead would have found there. */
-  readonly exact: boolean;
-  find(readings: Readings, from: number): readonly Span[];
-  /** The first place at or behind `from` where a match may begin that is not there yet. */
-  mayBegin?(text: string, from: number): number;
-}
 
 /** What no match of a built-in filter contains, and the longest that it finds in an answer. */
 const SHAPES: Readonly<Record<BuiltinSlug, { longest: number; borders: RegExp }>> = {
@@ -84,6 +66,11 @@ export class AnswerFilters {
   /** What one answer is looked through with. */
   screening(clock: Clock): AnswerScreening {
     return new AnswerScreening(this.#units, clock);
+  }
+
+  /** What the error of an upstream is looked through with, which may quote what the model said: nothing of it is refused. */
+  screeningOfError(clock: Clock): AnswerScreening {
+    return new AnswerScreening(this.#units, clock, 'error');
   }
 }
 
@@ -184,8 +171,8 @@ export class ScreenedText {
   }
 
   #add(found: Found[]): void {
-    for (const match of found.sort(inOrder)) this.#screening.note(match, this.#text, this.#base);
-    this.#found.push(...found.filter(({ filter }) => filter.action === 'redact'));
+    for (const { filter } of found.sort(inOrder)) this.#screening.note(filter);
+    this.#found.push(...found.filter(({ filter }) => this.#screening.replaces(filter)));
     this.#found.sort(inOrder);
   }
 
@@ -229,121 +216,22 @@ export class ScreenedText {
   }
 }
 
-/** How far one filter has looked. */
-class Cursor {
-  readonly #unit: Unit;
-  /** No match begins before it that has not been told. */
-  at = 0;
-
-  constructor(unit: Unit) {
-    this.#unit = unit;
-  }
-
-  get filter(): Filter {
-    return this.#unit.filter;
-  }
-
-  advance(readings: Readings, base: number, ended: boolean): readonly Span[] {
-    return this.#unit.exact ? this.#exactly(readings, base, ended) : this.#byWindows(readings.raw, base, ended);
-  }
-
-  /** Matches of one expression follow from one another, so that only their end must be sure. */
-  #exactly(readings: Readings, base: number, ended: boolean): readonly Span[] {
-    const text = readings.raw;
-    const { find, mayBegin } = this.#unit;
-    const from = this.at - base;
-    const longest = this.#longestIn(text, from);
-    let sure = ended ? text.length : Math.max(from, text.length - longest - AHEAD, this.#lastBorder(text, from));
-    if (mayBegin !== undefined) sure = Math.max(sure, mayBegin(text, from));
-    if (sure <= from) return NONE;
-    const matches = find(readings, from);
-    if (matches.length === 0) {
-      this.at = sure + base;
-      return NONE;
-    }
-    const spans: Span[] = [];
-    let at = from;
-    for (const { start, end } of matches) {
-      if (start >= sure) break;
-      spans.push({ start: start + base, end: end + base });
-      at = end;
-    }
-    this.at = Math.max(at, sure) + base;
-    return spans;
-  }
-
-  /**
-   * Between characters that no match contains a text is looked through by itself; where none stands for long, in windows
-   * whose places follow from the text alone.
-   */
-  #byWindows(text: string, base: number, ended: boolean): readonly Span[] {
-    const { longest, find } = this.#unit;
-    const window = 2 * longest;
-    const spans: Span[] = [];
-    const accept = (within: string, start: number, before: number): number => {
-      const offset = Math.max(0, start - CONTEXT);
-      let at = before;
-      for (const span of find(new Readings(within.slice(offset)), start - offset)) {
-        if (span.start + offset >= before) break;
-        spans.push({ start: span.start + offset + base, end: span.end + offset + base });
-        at = Math.max(at, span.end + offset);
-      }
-      return at;
-    };
-    let from = this.at - base;
-    while (from < text.length) {
-      const border = this.#reachableBorder(text, from, window);
-      if (border > from) {
-        accept(text, from, border);
-        from = border;
-      } else if (text.length - from >= window + AHEAD) {
-        from = accept(text.slice(0, from + window + AHEAD), from, from + longest);
-      } else if (ended) {
-        accept(text, from, text.length);
-        from = text.length;
-      } else break;
-    }
-    this.at = from + base;
-    return spans;
-  }
-
-  #longestIn(text: string, from: number): number {
-    const { longest, longestBeyondAscii } = this.#unit;
-    if (longestBeyondAscii === undefined) return longest;
-    for (let at = from; at < text.length; at++) if (text.charCodeAt(at) > 127) return longestBeyondAscii;
-    return longest;
-  }
-
-  #isBorder(text: string, at: number): boolean {
-    const code = text.charCodeAt(at);
-    // What follows may be a mark that makes another character of it.
-    return code < 128 && this.#unit.borders[code] === 1 && text.charCodeAt(at + 1) < 128 && at + AHEAD < text.length;
-  }
-
-  /** Behind the last one. */
-  #lastBorder(text: string, from: number): number {
-    for (let at = text.length - AHEAD - 1; at >= from; at--) if (this.#isBorder(text, at)) return at + 1;
-    return from;
-  }
-
-  /** Behind the last one that is less than a window away from the one before. */
-  #reachableBorder(text: string, from: number, window: number): number {
-    let last = from;
-    for (let at = from; at < text.length && at - last < window; at++) if (this.#isBorder(text, at)) last = at + 1;
-    return last;
-  }
-}
-
 /** What is found in one answer. */
 export class AnswerScreening {
   readonly #units: readonly Unit[];
   readonly #findings = new Findings(MAX_MATCHES);
   readonly #clock: Clock;
+  /** In an error, matches that block are replaced by their labels. */
+  readonly #replacesAll: boolean;
+  /** False while matches that block are only counted. */
+  refuses: boolean;
   #spentMs = 0;
 
-  constructor(units: readonly Unit[], clock: Clock) {
+  constructor(units: readonly Unit[], clock: Clock, of: 'answer' | 'error' = 'answer') {
     this.#units = units;
     this.#clock = clock;
+    this.refuses = of === 'answer';
+    this.#replacesAll = of === 'error';
   }
 
   get hits(): readonly Hit[] {
@@ -370,14 +258,17 @@ export class AnswerScreening {
     return result;
   }
 
-  /** @param base where the text stands in the whole @throws GatewayError 413 for more matches than can be told */
-  note(match: Found, text: string, base: number): void {
-    this.#findings.note(match, text, base);
+  replaces({ action }: Filter): boolean {
+    return action === 'redact' || (action === 'block' && this.#replacesAll);
   }
 
-  /** @throws GatewayError 403 with what was found, if a filter blocks that */
+  /** @throws GatewayError 413 for more matches than can be told */
+  note(filter: Filter): void {
+    this.#findings.count(filter);
+  }
+
+  /** @throws GatewayError 403 with which filters found how much, if one of them blocks that */
   refuse(): void {
-    const { quotes } = this.#findings;
-    if (quotes.length > 0) throw new BlockedByFilter(this.hits, quotes, 'answer');
+    if (this.refuses && this.#findings.blocked) throw new BlockedByFilter(this.hits, 'answer');
   }
 }

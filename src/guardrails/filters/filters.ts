@@ -30,6 +30,11 @@ export interface Filter {
   readonly kind: 'builtin' | 'pattern';
   /** Slug, or the pattern itself. */
   readonly name: string;
+  /**
+   * What clients and rows may call it. In answers this is never a pattern, which may be the very text that it matches, but
+   * the pattern's path in its guardrail.
+   */
+  readonly shownName: string;
   readonly action: FilterAction;
   readonly label: string;
   /** Only in what users wrote. */
@@ -104,8 +109,8 @@ export class Filters {
       visitMember(key, exact[key], found);
     }
     found.look();
-    const { hits, quotes } = found.findings;
-    if (hits.some(({ filter }) => filter.action === 'block')) throw new BlockedByFilter(hits, quotes);
+    const { hits, quotes, blocked } = found.findings;
+    if (blocked) throw new BlockedByFilter(hits, 'request', { patterns: quotes });
     if (!hits.some(({ filter }) => filter.action === 'redact')) return { document, hits };
     return { document: this.#redacted(document, found, new Effort(clock)), hits };
   }
@@ -226,9 +231,11 @@ function add(matches: Match[], filter: Filter, spans: readonly Span[], reading: 
   for (const span of spans) matches.push({ filter, ...reading.original(span) });
 }
 
-/** What filters found so far, and quotes of what blocks. */
+/** What filters found so far, and in requests quotes of what blocks. */
 export class Findings {
   readonly quotes: string[] = [];
+  /** A filter that blocks has found something. */
+  blocked = false;
   readonly #counts = new Map<Filter, number>();
   readonly #most: number;
 
@@ -242,13 +249,19 @@ export class Findings {
     return hits.sort((a, b) => a.filter.rank - b.filter.rank);
   }
 
-  /** @param base where the text stands in what the match counts from @throws GatewayError 413 for more than the most */
-  note({ filter, start, end }: Match, text: string, base = 0): void {
+  /** @throws GatewayError 413 for more than the most */
+  count(filter: Filter): void {
     const count = (this.#counts.get(filter) ?? 0) + 1;
     if (count > this.#most) throw tooMuch();
     this.#counts.set(filter, count);
+    this.blocked ||= filter.action === 'block';
+  }
+
+  /** @throws GatewayError 413 for more than the most */
+  note({ filter, start, end }: Match, text: string): void {
+    this.count(filter);
     if (filter.action !== 'block') return;
-    const quote = text.slice(start - base, Math.min(end, start + QUOTED_LENGTH) - base).toWellFormed();
+    const quote = text.slice(start, Math.min(end, start + QUOTED_LENGTH)).toWellFormed();
     if (this.quotes.length < QUOTED && !this.quotes.includes(quote)) this.quotes.push(quote);
   }
 }
@@ -304,21 +317,23 @@ class Found implements TextVisitor {
   }
 }
 
-/** Filters refuse a request or its answer. The matched texts go to the client and nowhere else. */
+/** Filters refuse a request or its answer. A request's matched texts go to the client that sent them, an answer's to nobody. */
 export class BlockedByFilter extends GatewayError {
   readonly hits: readonly Hit[];
 
-  constructor(hits: readonly Hit[], quotes: readonly string[], what: 'request' | 'answer' = 'request') {
-    const filters = hits.map(({ filter }) => filter).filter(({ action }) => action === 'block');
-    const names = filters.map(({ kind, name, label }) => (kind === 'builtin' ? name : label)).join(', ');
+  /** @param quoted what the metadata quotes of the request */
+  constructor(hits: readonly Hit[], what: 'request' | 'answer', quoted: { patterns?: readonly string[] } = {}) {
+    const blocking = hits.filter(({ filter }) => filter.action === 'block');
+    const names = blocking.map(({ filter: { kind, name, label } }) => (kind === 'builtin' ? name : label)).join(', ');
     super('permission_denied', `a guardrail of this key blocks the ${what}: ${names}`, {
       metadata: {
         error_type: 'permission_denied',
-        patterns: quotes,
-        filters: filters.map(({ kind, name, guardrailId, way }) => ({
-          [kind === 'builtin' ? 'slug' : 'pattern']: name.slice(0, 1_000),
+        ...quoted,
+        filters: blocking.map(({ filter: { kind, shownName, guardrailId, way }, matches }) => ({
+          [kind === 'builtin' ? 'slug' : what === 'request' ? 'pattern' : 'filter']: shownName.slice(0, 1_000),
           guardrail_id: guardrailId,
           guardrail_scope: way,
+          ...(what === 'answer' && { matches }),
         })),
       },
     });
@@ -342,12 +357,13 @@ export function combinedFilters(guardrails: readonly FiltersOf[], direction: Fil
       if (!(appliesTo ?? ONLY_REQUESTS).includes(direction)) continue;
       const label = given ?? BUILTINS[slug as BuiltinSlug].label;
       const userOnly = direction === 'request' && scanScope === 'user_only';
-      offer({ kind: 'builtin', name: slug, action, label, userOnly, guardrailId, way });
+      offer({ kind: 'builtin', name: slug, shownName: slug, action, label, userOnly, guardrailId, way });
     }
-    for (const { pattern, action, label, appliesTo } of rules.patterns ?? []) {
+    for (const [index, { pattern: name, action, label: given, appliesTo }] of (rules.patterns ?? []).entries()) {
       if (!(appliesTo ?? ONLY_REQUESTS).includes(direction)) continue;
-      const shown = label ?? DEFAULT_LABEL;
-      offer({ kind: 'pattern', name: pattern, action, label: shown, userOnly: false, guardrailId, way });
+      const shownName = direction === 'response' ? `content_filters[${index}]` : name;
+      const label = given ?? DEFAULT_LABEL;
+      offer({ kind: 'pattern', name, shownName, action, label, userOnly: false, guardrailId, way });
     }
   }
   const all = [...byName.values()];
