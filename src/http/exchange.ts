@@ -39,6 +39,8 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
   readonly #connectionSeat: number;
   #owingSeat = -1;
   #operation: Operation<C> | undefined = undefined;
+  /** The path leads to the operation, or to another one of its path. */
+  #matches = false;
   #phase: 'head' | 'body' | 'handling' | 'discarding' = 'head';
   #body: BodyBuffer | undefined = undefined;
   #expected: number | undefined = undefined;
@@ -78,7 +80,8 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
   }
 
   get path(): string {
-    return pathOf((this.#request.url ?? '/').split('?', 1)[0]!);
+    const path = pathOf((this.#request.url ?? '/').split('?', 1)[0]!);
+    return this.#core.router.template(path, this.#matches ? this.#operation : undefined);
   }
 
   get host(): string | undefined {
@@ -263,6 +266,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
       this.#operation = this.#core.router.formOf(path);
       throw new GatewayError('not_found', `there is nothing at ${shownPath(path)}`);
     }
+    this.#matches = true;
     const { route } = match;
     const operation = route.operations.get(method === 'HEAD' ? 'GET' : method);
     if (!operation) {

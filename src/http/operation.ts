@@ -98,7 +98,7 @@ export interface Exchange<C = unknown> {
 export interface FinishedExchange<C = unknown> {
   readonly requestId: string;
   readonly method: string;
-  /** As it was asked for, without the query; not checked in any way. */
+  /** As its operation writes it (`/api/v1/keys/{hash}`); where there is none, with `*` for segments that no operation has. */
   readonly path: string;
   /** Where the client is, as the trusted proxies say; undefined when the connection ended before anybody looked. */
   readonly clientAddress: string | undefined;

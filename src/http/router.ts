@@ -29,6 +29,10 @@ interface Node<C> {
   route: Route<C> | undefined;
 }
 
+/** Of a path that leads nowhere: characters and segments that are looked at for the log. */
+const LONGEST_LOGGED = 1_000;
+const MOST_LOGGED = 12;
+
 const NO_PARAMS: Record<string, string> = Object.freeze({});
 
 export class Router<C> {
@@ -39,6 +43,8 @@ export class Router<C> {
   readonly #passOverEmpty = new Set<string>();
   /** Paths without parameters, as they are usually written. */
   readonly #exact = new Map<string, Match<C>>();
+  /** Every fixed segment of any path. */
+  readonly #words = new Set<string>();
 
   /** Throws when two operations claim the same method and path. */
   constructor(operations: readonly Operation<C>[]) {
@@ -70,6 +76,18 @@ export class Router<C> {
     return this.#formOf.get(firstSegments(path));
   }
 
+  /**
+   * A path as logs may have it: any segment that an operation does not spell out may be a secret in the wrong place.
+   * @param operation what the path matched; undefined: nothing
+   */
+  template(path: string, operation: Operation<C> | undefined): string {
+    if (this.#exact.has(path)) return path;
+    if (operation?.root) return operation.path;
+    if (operation) return (API_PREFIXES.find((prefix) => path.startsWith(`${prefix}/`)) ?? '') + operation.path;
+    const segments = path.slice(0, LONGEST_LOGGED).split('/', MOST_LOGGED);
+    return segments.map((segment) => (segment === '' || this.#words.has(segment) ? segment : '*')).join('/');
+  }
+
   #match(segments: string[]): Match<C> | undefined {
     const values: string[] = [];
     const route = findRoute(this.#root, segments, 0, values);
@@ -85,6 +103,7 @@ export class Router<C> {
     for (const segment of path.slice(1).split('/')) {
       const name = /^\{(\w+)\}$/.exec(segment)?.[1];
       if (name === undefined) {
+        this.#words.add(segment);
         let next = node.fixed.get(segment);
         if (!next) {
           next = createNode();

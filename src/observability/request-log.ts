@@ -3,14 +3,13 @@
  * or an answer, and no key but its label.
  */
 import type { Caller } from '../access/index.ts';
-import { type Level, type Log, scrub } from '../base/log.ts';
+import type { Level, Log } from '../base/log.ts';
 import { usdFromNano } from '../base/money.ts';
 import type { FinishedExchange } from '../http/operation.ts';
 import type { Generation } from '../spend/index.ts';
 
 /** Machines ask for these all day long. */
 const PROBES: ReadonlySet<string> = new Set(['getHealth', 'getReadiness', 'getMetrics']);
-const MAX_PATH_LENGTH = 200;
 const SHOWN_HASH_LENGTH = 12;
 
 export class RequestLog {
@@ -32,7 +31,7 @@ export class RequestLog {
     // One literal with all members, so that the log meets objects of one shape only.
     this.#log.often(probe && !failed ? 'debug' : levelOf(status, row), 'request', {
       method: exchange.method,
-      path: shownPath(exchange.path),
+      path: exchange.path,
       status,
       duration_ms: tenths(exchange.durationMs),
       cancelled: closed || undefined,
@@ -74,13 +73,6 @@ function levelOf(status: number, row: Generation | undefined): Level {
 
 function promptTokens(usage: NonNullable<Generation['usage']>): number {
   return usage.input + usage.cacheRead + usage.cacheWrite5m + usage.cacheWrite1h;
-}
-
-/** A path is the caller's text: it may be long, and a key may have got into it. */
-function shownPath(path: string): string {
-  // No cut leaves half a secret.
-  const short = path.length > MAX_PATH_LENGTH ? `${scrub(path).slice(0, MAX_PATH_LENGTH)}...` : path;
-  return short.includes('sk-') ? short.replace(/sk-[\w%-]{8,}/g, '[redacted]') : short;
 }
 
 function tenths(ms: number): number {

@@ -251,7 +251,7 @@ export async function enterBatch(
   } catch (error) {
     if (!isRowsFault(error)) throw error;
     if (entries.length === 1) {
-      log.error('the database refuses a row', { row: entries[0]?.row, error });
+      log.error('the database refuses a row', { generation: entries[0]?.id, error });
       return [];
     }
     const half = entries.length >> 1;
