@@ -220,6 +220,40 @@ test('each way to prove who comes for the code: S256, plain, none; and each wron
   assert.equal(got.status, 405);
 });
 
+test('a challenge and a verifier have 43 to 128 characters of the alphabet of RFC 7636, everywhere', async (t) => {
+  const gateway = await startGateway(t);
+  const hashOf = (verifier: string) => createHash('sha256').update(verifier).digest('base64url');
+  const bad = [
+    '',
+    'a',
+    'a'.repeat(42),
+    'a'.repeat(129),
+    `${'a'.repeat(42)} `,
+    `${'a'.repeat(42)}+`,
+    `${'a'.repeat(43)}é`,
+  ];
+  const { call } = controlOf(gateway);
+  for (const text of bad) {
+    for (const method of ['plain', 'S256', undefined]) {
+      const challenge = { code_challenge: text, ...(method && { code_challenge_method: method }) };
+      const { status, body } = await call('POST', '/auth/keys/code', { callback_url: CALLBACK, ...challenge });
+      assert.equal(status, 400, `${method} ${text}`);
+      assert.match(body.error.message, /code_challenge/);
+      const query = new URLSearchParams({ callback_url: CALLBACK, ...challenge });
+      assert.equal((await fetch(`${gateway.url}/auth?${query}`)).status, 400, `${method} ${text}`);
+    }
+    const { id: code } = await codeFor(gateway, { code_challenge: hashOf(text), code_challenge_method: 'S256' });
+    assert.equal((await trade(gateway, { code, code_verifier: text })).status, 403, text);
+  }
+  const good = ['a'.repeat(43), 'a'.repeat(128), `-._~${'Z9'.repeat(30)}`];
+  for (const verifier of good) {
+    const { id: plain } = await codeFor(gateway, { code_challenge: verifier });
+    assert.equal((await trade(gateway, { code: plain, code_verifier: verifier })).status, 200, verifier);
+    const { id: hashed } = await codeFor(gateway, { code_challenge: hashOf(verifier), code_challenge_method: 'S256' });
+    assert.equal((await trade(gateway, { code: hashed, code_verifier: verifier })).status, 200, verifier);
+  }
+});
+
 test('a code ends soon, with its maker, and is stored nowhere as it is', async (t) => {
   const gateway = await startGateway(t);
   const late = await codeFor(gateway, {});

@@ -82,7 +82,8 @@ export async function exchangeCode(
     const { token } = await issueKey(tx, announce, stored.body, userId, now, sign(organizationId, userId));
     return { token, userId };
   });
-  if (exchanged === undefined) throw forbidden('code_verifier is not what the challenge of the code was made from.');
+  if (exchanged === undefined)
+    throw forbidden('code_verifier does not match the challenge of the code; it has 43 to 128 characters (RFC 7636).');
   return exchanged;
 }
 

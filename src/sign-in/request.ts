@@ -22,6 +22,8 @@ export interface AuthRequest {
 
 const MAX_URL_LENGTH = 2_048;
 const S256_CHALLENGE = /^[A-Za-z0-9_-]{43}$/;
+/** RFC 7636, 4.1 and 4.2: what a verifier is made of, and so a challenge of the method `plain`. */
+const VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/;
 /** URLs allow more, such as `;` and `*`, which mean something in the header that says where the page's form may lead. */
 const HOST = /^([a-z0-9_-]+\.)*[a-z0-9_-]+\.?$|^\[[0-9a-f:]+\]$/;
 const LOCAL_HOSTS: ReadonlySet<string> = new Set(['localhost', '127.0.0.1']);
@@ -35,6 +37,9 @@ export function readAuthRequest(body: AuthCodeBody): AuthRequest {
   }
   if (challenge !== undefined && method === 'S256' && !S256_CHALLENGE.test(challenge)) {
     throw invalidField('code_challenge', 'must be a SHA-256 hash in base64url without padding: 43 characters');
+  }
+  if (challenge !== undefined && !VERIFIER.test(challenge)) {
+    throw invalidField('code_challenge', 'must have 43 to 128 characters of A-Z a-z 0-9 - . _ ~ (RFC 7636)');
   }
   if (body.usage_limit_type !== undefined && body.limit === undefined) {
     throw invalidField('usage_limit_type', 'says when a limit begins anew, and there is no limit');
@@ -68,13 +73,13 @@ function readCallback(text: string): URL {
   return url;
 }
 
-/** Whether `verifier` is what the challenge was made from; true where there was no challenge. */
+/** Whether `verifier` has the form of one and the challenge was made from it; true where there was no challenge. */
 export function verifies(
   { challenge, method }: Pick<AuthRequest, 'challenge' | 'method'>,
   verifier: string | undefined,
 ): boolean {
   if (challenge === null) return true;
-  if (verifier === undefined) return false;
+  if (verifier === undefined || !VERIFIER.test(verifier)) return false;
   const made = method === 'S256' ? hash('sha256', verifier, 'base64url') : verifier;
   // Of hashes, since texts of different length cannot be compared in constant time.
   return timingSafeEqual(hash('sha256', made, 'buffer'), hash('sha256', challenge, 'buffer'));

@@ -8,7 +8,7 @@ const CodeSchema = Type.String({ minLength: 1, maxLength: 512 });
 export const AuthCodeSchema = Type.Object(
   {
     callback_url: Type.String({ minLength: 1, maxLength: 2_048 }),
-    code_challenge: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
+    code_challenge: Type.Optional(Type.String({ minLength: 43, maxLength: 128, pattern: '^[A-Za-z0-9._~-]*$' })),
     code_challenge_method: Type.Optional(MethodSchema),
     key_label: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
     limit: Type.Optional(Type.Number({ exclusiveMinimum: 0, description: 'US dollars' })),
@@ -47,7 +47,12 @@ export const AuthCodeEnvelope = Type.Object({
 export const ExchangeSchema = Type.Object(
   {
     code: CodeSchema,
-    code_verifier: Type.Optional(Type.String({ maxLength: 256 })),
+    code_verifier: Type.Optional(
+      Type.String({
+        maxLength: 256,
+        description: '43 to 128 characters of A-Z a-z 0-9 - . _ ~ (RFC 7636); needed with a challenge',
+      }),
+    ),
     code_challenge_method: Type.Optional(Type.Union([MethodSchema, Type.Null()])),
   },
   closed,
