@@ -27,6 +27,7 @@ import {
   type InferenceParts,
   Running,
   Sessions,
+  Threads,
   TokenCounter,
   userHashSecret,
 } from './inference/index.ts';
@@ -317,6 +318,7 @@ function inferenceParts(
     concurrency: new Concurrency(),
     credentials: new Credentials(health),
     sessions: new Sessions(clock),
+    threads: new Threads(spend),
     policy: () => current.settings.account,
     promptCaching: () => current.settings.account.promptCaching,
     hedgeAfterMs: () => current.settings.routing.hedgeAfterMs,

@@ -48,6 +48,8 @@ export interface ErrorDetails {
   metadata?: Record<string, unknown>;
   /** `error.availability` of wire/common.md. */
   availability?: Record<string, unknown>;
+  /** `error.details` of the messages form, which its SDKs act on. */
+  formDetails?: Record<string, unknown>;
   /** Headers to answer with, e.g. `allow` on 405. */
   headers?: Record<string, string>;
   cause?: unknown;

@@ -349,6 +349,9 @@ export class Call implements AttemptOwner, Interruptible {
     });
     this.#ended = { row, said: attempt?.transcript, error: outcome.error };
     settleTokens(this.#request, row);
+    if (this.#request.asked.thread !== undefined && current && !outcome.error && !outcome.cancelled) {
+      this.#parts.threads.keep(row, current.credential.id);
+    }
     this.#request.sink.entered?.(row);
     this.#generation!.settle(row, () => this.#release(faultOf(tell)));
   }

@@ -16,7 +16,7 @@ import { spokenFormat } from '../formats/index.ts';
 import { formsFor } from '../providers/index.ts';
 import { ConversationAttempt } from './attempt.ts';
 import { boundOfRounds, loadRegex, regexCompiler, searchesByRegex, tokenLimitsOfRounds } from './deferred.ts';
-import { affordableTokens, boundNano, boundOf, tokenBound, tokenLimitsOf } from './govern.ts';
+import { affordableTokens, boundNano, boundOf, holdsMore, tokenBound, tokenLimitsOf } from './govern.ts';
 import { screenOf } from './guard.ts';
 import { MediaFetcher, sourceOf } from './media/fetch-media.ts';
 import { type Fetched, pathOf, remoteMedia } from './media/remote.ts';
@@ -74,7 +74,7 @@ export class ConversationTask implements Task {
     const { document, asked } = this.#request;
     const encoding = encodingOf(upstreamId);
     // What a page or a second of sound counts, no text says.
-    if (encoding === undefined || asked.media.documents > 0) return undefined;
+    if (encoding === undefined || asked.media.documents > 0 || holdsMore(asked)) return undefined;
     if (this.#counted?.encoding === encoding) return this.#counted.tokens;
     const tokens = await this.#parts.tokens?.count(encoding, requestText(document.value));
     // A prompt that could not be counted may be the next time.
@@ -207,6 +207,8 @@ export class ConversationTask implements Task {
       promptCaching: promptCachingFor(this.#request, endpoint, this.#parts.promptCaching()),
       origin: kind.originFor?.(endpoint.upstreamId) ?? kind.origin,
       user,
+      previousId: this.#request.previousId,
+      comparedId: this.#request.comparedId,
       betas: betasOf(this.#request.about.headers['anthropic-beta']),
       compileRegex: this.#deferred === undefined ? undefined : (regexCompiler() ?? NO_REGEX),
       dialect: kind.dialect,

@@ -98,6 +98,7 @@ export function clientError(attempts: readonly FailedAttempt[]): GatewayError {
     ...(attempts.every((attempt) => attempt.failure.kind === 'rate_limit') && {
       availability: capacityExhausted(attempts, waits),
     }),
+    ...(!hidden && failure.details && { formDetails: scrubbed(failure.details) as Record<string, unknown> }),
     metadata: {
       provider_name: last.providerName,
       ...(!hidden && failure.raw !== undefined && { raw: scrubbed(failure.raw) }),
@@ -135,7 +136,9 @@ function describe({ failure, providerName, isByok }: FailedAttempt): string {
 }
 
 /** What the request names keeps the upstream's own status for it (422; 400 for a model), everything else has the table's. */
-function statusFor({ kind, status }: UpstreamFailure, verdict: Verdict): number {
+function statusFor({ kind, status, details }: UpstreamFailure, verdict: Verdict): number {
+  // The SDKs of the form tell a thread that is gone by 404.
+  if (details?.['error_code'] === 'thread_not_found') return 404;
   if (kind === 'invalid_request' && status === 422) return 422;
   return kind === 'not_found' && status === 400 ? 400 : verdict.status;
 }

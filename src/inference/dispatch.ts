@@ -22,6 +22,7 @@ export interface Dispatched {
   readonly attempt: Attempt;
   readonly stamp: Stamp;
   readonly generation: OpenGeneration;
+  readonly credential: Credential;
   /** Monotonic; 0 before `start`. */
   readonly startedAt: number;
   start(): void;
@@ -229,7 +230,7 @@ class Ready implements Dispatched {
   readonly #dispatcher: Dispatcher;
   readonly #parts: InferenceParts;
   readonly #request: AcceptedRequest;
-  readonly #credential: Credential;
+  readonly credential: Credential;
   readonly #intent: SpendAttempt;
   startedAt = 0;
   #inside = true;
@@ -242,7 +243,7 @@ class Ready implements Dispatched {
     this.#dispatcher = dispatcher;
     this.#parts = parts;
     this.#request = request;
-    this.#credential = setup.credential;
+    this.credential = setup.credential;
     this.#intent = setup.intent;
   }
 
@@ -251,10 +252,10 @@ class Ready implements Dispatched {
     this.startedAt = this.#parts.clock.monotonic();
     if (health.anyRests) {
       health.asked(this.candidate.endpoint.id);
-      credentials.asked(this.#credential, this.candidate.endpoint);
+      credentials.asked(this.credential, this.candidate.endpoint);
     }
     const way = {
-      ...wayOf(this.candidate, this.#credential),
+      ...wayOf(this.candidate, this.credential),
       model: this.candidate.endpoint.upstreamId,
       clientHeaders: this.#request.about.headers,
     };
@@ -284,14 +285,14 @@ class Ready implements Dispatched {
     const { endpoint } = this.candidate;
     const { health, credentials } = this.#parts;
     if (failure.kind === 'auth') {
-      const { provider, credential } = wayOf(this.candidate, this.#credential);
+      const { provider, credential } = wayOf(this.candidate, this.credential);
       provider.signer?.refused?.(credential);
     }
     if (!ofCredential) {
       health.rest(endpoint.id, failure);
       return;
     }
-    credentials.rest(this.#credential, endpoint, failure);
+    credentials.rest(this.credential, endpoint, failure);
     // A customer's own key has no others beside it: the next candidate is theirs, or ours.
     if (this.candidate.own === undefined && credentials.restMs(endpoint) === 0)
       this.#dispatcher.tryAgain(this.candidate);
@@ -301,7 +302,7 @@ class Ready implements Dispatched {
     const { health, credentials } = this.#parts;
     if (!health.anyRests) return;
     health.recovered(this.candidate.endpoint.id);
-    credentials.recovered(this.#credential, this.candidate.endpoint);
+    credentials.recovered(this.credential, this.candidate.endpoint);
   }
 }
 

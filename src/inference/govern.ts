@@ -130,11 +130,17 @@ export function boundOf(endpoint: Endpoint, asked: Asked, promptBytes: number): 
 }
 
 /** No token is shorter than a byte; media have rates of their own; and nothing longer than the context is read. */
-function mostPromptTokens({ contextLength }: Endpoint, { media }: Asked, promptBytes: number): number {
+function mostPromptTokens({ contextLength }: Endpoint, asked: Asked, promptBytes: number): number {
+  const { media } = asked;
   const context = contextLength ?? UNKNOWN_CONTEXT_TOKENS;
   const counted = promptBytes + PROMPT_OVERHEAD_TOKENS + media.images * IMAGE_TOKENS;
-  if (media.documents > 0) return Math.max(context, counted);
+  if (media.documents > 0 || holdsMore(asked)) return Math.max(context, counted);
   return contextLength === null ? counted : Math.min(counted, contextLength);
+}
+
+/** The upstream reads more than what the request brings. */
+export function holdsMore({ thread }: Asked): boolean {
+  return thread?.previousId !== undefined;
 }
 
 /** Nothing for what costs nothing, which every budget can hold. */

@@ -16,4 +16,5 @@ export { Running } from './running.ts';
 export { serve } from './serve.ts';
 export type { Sink } from './sink.ts';
 export { userHashSecret } from './store.ts';
+export { Threads } from './threads.ts';
 export { TokenCounter } from './tokens/counter.ts';

@@ -17,6 +17,7 @@ import type { Concurrency } from './concurrency.ts';
 import type { Pace } from './pace.ts';
 import type { Credentials, Health, RoutingPolicy, Sessions } from './routing/index.ts';
 import type { Running } from './running.ts';
+import type { Threads } from './threads.ts';
 import type { TokenCounter } from './tokens/counter.ts';
 
 export type AttemptOutcome = FailureKind | 'answered' | 'given_up';
@@ -44,6 +45,7 @@ export interface InferenceParts {
   running: Running;
   credentials: Credentials;
   sessions: Sessions;
+  threads: Threads;
   transport: Transport;
   egress: Egress;
   /** Counts tokens exactly. Absent: requests are bounded by their bytes. */

@@ -22,11 +22,13 @@ export function promptCachingWish(headers: IncomingHttpHeaders): PromptCachingMo
  * placed, as for an endpoint without a price for cached tokens and for prompts that no provider caches.
  */
 export function promptCachingFor(
-  { about, caller, document }: AcceptedRequest,
+  { about, asked, caller, document }: AcceptedRequest,
   { pricing }: Endpoint,
   account: PromptCachingMode,
 ): PromptCaching | undefined {
   const mode = about.promptCaching ?? caller.workspace.promptCaching ?? account;
+  // Threads take no breakpoints: the service holds the prompt.
+  if (asked.thread !== undefined) return undefined;
   if (mode === 'off' || pricing?.inputCacheRead === undefined) return undefined;
   if (document.bytes.length < SHORTEST_CACHED_BYTES) return undefined;
   // `explicit`: only what the client marks is cached.

@@ -42,6 +42,10 @@ export interface AcceptedRequest {
   listeners?: readonly AnswerListener[];
   /** Headers of the answer beside those that all have. */
   answerHeaders?: Readonly<Record<string, string>>;
+  /** The upstream's own id of the answer that its thread continues. */
+  previousId?: string;
+  /** That of the answer whose prompt the upstream compares with this one. */
+  comparedId?: string | undefined;
   /** What it has taken of rate limits; absent: nothing limits its caller. */
   standing?: Standing;
   /** What filters of guardrails found; absent: nothing. */

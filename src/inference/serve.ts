@@ -96,7 +96,9 @@ function refuse(
 async function run(request: AcceptedRequest, task: Task, parts: InferenceParts): Promise<void> {
   try {
     refuseDisabledTools(request.caller, request.document);
-    const route = routeOf(request, task, parts);
+    let route = routeOf(request, task, parts);
+    if (request.asked.comparedId !== undefined) await parts.threads.compare(request);
+    if (request.asked.thread !== undefined) route = await parts.threads.route(route, request);
     const answer = wantsCache(request, task, parts) ? await findCached(request, task, route, parts) : undefined;
     const call = answer ? new Replay(request, task, answer, parts) : new Call(request, task, route, parts);
     const seat = parts.running.add(call);

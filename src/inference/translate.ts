@@ -78,6 +78,8 @@ export class Translation {
   toward(spoken: SpokenFormat, target: EncodeTarget, media: Fetched = NONE, outputByTool = false): Passage {
     if (spoken.id !== this.format.id) this.#refuseOwnFeatures();
     const deferred = isGiven(this.document.structure['deferred_tools']);
+    if (isGiven(this.document.structure['thread']) && this.format.id === 'messages')
+      refuseThread(spoken, target, deferred);
     const shows = this.#hides && !hidesItself(spoken, target);
     if (spoken.id === this.format.id && media.size === 0 && !deferred && !outputByTool && !shows) {
       return new RelayPassage(this.format, spoken, this.document, target);
@@ -102,6 +104,14 @@ export class Translation {
     const feature = ownFeatures.find((name) => isGiven(this.document.structure[name]));
     if (feature !== undefined) throw new Uncarried(feature, `only the ${id} form has a place for it`);
   }
+}
+
+/** A thread is held by its service; without it a request would arrive without what came before. */
+function refuseThread(spoken: SpokenFormat, { dialect }: EncodeTarget, deferred: boolean): void {
+  if (spoken.id !== 'messages' || dialect.messages?.threads !== true) {
+    throw new Uncarried('thread', 'the endpoint holds no message threads');
+  }
+  if (deferred) throw new Uncarried('thread', 'deferred tools take several calls for one answer');
 }
 
 /** Relayed answers are not gone through for what they should not show. */

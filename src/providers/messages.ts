@@ -17,6 +17,6 @@ export const messages: ProviderKind = {
   }),
   forwards: ['anthropic-beta'],
   origin: 'anthropic-claude-v1',
-  dialect: { messages: { unsignedThinking: true } },
+  dialect: { messages: { unsignedThinking: true, threads: true } },
   countsTokens: true,
 };

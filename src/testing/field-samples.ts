@@ -199,6 +199,9 @@ const DOCUMENT = { type: 'document', source: { type: 'text', media_type: 'text/p
 
 export const MESSAGES_FIELDS: Samples = {
   cache_control: [wrote({ cache_control: { type: 'ephemeral' } })],
+  'thread.create': [wrote({ thread: { type: 'create' } })],
+  'thread.continue': [wrote({ thread: { type: 'continue', previous_message_id: 'gen-1' } })],
+  diagnostics: [wrote({ diagnostics: { previous_message_id: 'gen-1' } })],
   context_management: [wrote({ context_management: { edits: [{ type: 'clear_tool_uses_20250919' }] } })],
   fallbacks: [wrote({ fallbacks: [{ model: 'c/d' }] })],
   max_tokens: [wrote({ max_tokens: 3_999 })],

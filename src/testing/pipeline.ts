@@ -22,6 +22,7 @@ import {
   Sessions,
   type Sink,
   serve,
+  Threads,
 } from '../inference/index.ts';
 import { KINDS, type ProviderKind, type Transport, type UpstreamReceiver } from '../providers/index.ts';
 import type { Generation, OpenGeneration, Reservation, Spend } from '../spend/index.ts';
@@ -190,6 +191,7 @@ function partsFor(kind: ProviderKind, spend: Spend): InferenceParts {
     endOfTurn: endOfTurn(),
     credentials: new Credentials(health),
     sessions: new Sessions(clock),
+    threads: new Threads(spend),
     promptCaching: () => 'translated',
     policy: () => DEFAULT_ACCOUNT,
     hedgeAfterMs: () => null,

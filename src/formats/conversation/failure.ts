@@ -36,6 +36,8 @@ export interface UpstreamFailure {
   message: string;
   /** The vendor's machine-readable code, when it gave one. */
   code?: string | null;
+  /** `error.details` of the messages form, as it came. */
+  details?: Record<string, unknown>;
   retryAfterSeconds?: number;
   /** The error body as it came (parsed JSON or text), bounded to 64 KiB. */
   raw?: unknown;

@@ -45,6 +45,10 @@ export interface Asked {
   cacheKey?: string;
   /** The request marks what the provider should cache. */
   marksCache?: boolean;
+  /** The upstream shall hold the conversation. `previousId`: our id of the answer that the request continues. */
+  thread?: { previousId?: string };
+  /** Our id of an earlier answer whose prompt the upstream compares with this one (`diagnostics`). */
+  comparedId?: string;
 }
 
 /** What an endpoint must be able to do for a request, in the words of the catalog. */
@@ -143,6 +147,10 @@ export interface EncodeTarget {
   user: string;
   /** Beta features that the client opted into by header (`anthropic-beta`), for services that have them in the body. */
   betas?: readonly string[];
+  /** The upstream's own id of the answer that a thread continues. */
+  previousId?: string | undefined;
+  /** That of the answer whose prompt is compared. */
+  comparedId?: string | undefined;
   /** For deferred tools that are searched for by expressions; linear in the text, undefined for what cannot be read. */
   compileRegex?: import('../deferred/index.ts').CompileRegex;
   /** Ways in which the upstream differs from its form's standard; each format reads its own member. */

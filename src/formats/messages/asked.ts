@@ -3,6 +3,7 @@ import { addKind, askedMembers, type Contents, noContents } from '../conversatio
 import { type Fields, fieldsOf, listOf, textOrUndefined } from '../conversation/fields.ts';
 import type { Asked } from '../conversation/format.ts';
 import { needsOf } from './needs.ts';
+import { comparedIdOf, threadOf } from './thread.ts';
 import { wantedTier } from './tier.ts';
 
 export function asked(body: unknown): Asked {
@@ -10,7 +11,7 @@ export function asked(body: unknown): Asked {
   const model = textOrUndefined(request['model']);
   const fallbacks = listOf(request['fallbacks']).map((entry) => textOrUndefined(fieldsOf(entry)['model']));
   const models = fallbacks.length > 0 ? fallbacks : listOf(request['models']);
-  return askedMembers(request, {
+  const result = askedMembers(request, {
     model,
     fallbackModels: models.filter((name): name is string => typeof name === 'string' && name !== model),
     fallbackOnRefusal: fallbacks.length > 0,
@@ -20,6 +21,11 @@ export function asked(body: unknown): Asked {
     contents: countMedia(request),
     needs: (inputs, everyParameter) => needsOf(request, inputs, everyParameter),
   });
+  const thread = threadOf(request);
+  if (thread !== undefined) result.thread = thread;
+  const compared = comparedIdOf(request);
+  if (compared !== undefined) result.comparedId = compared;
+  return result;
 }
 
 /** Pictures and documents, also inside tool results and documents. */

@@ -7,6 +7,7 @@ import { WIRE_ALIAS, WIRE_NAME } from '../../base/namespace.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
 import { checkPreferences } from '../conversation/preferences.ts';
 import { asksForDeferral, checkDeferral } from '../deferred/index.ts';
+import { checkThread, threadOf } from './thread.ts';
 
 /** Block types that may stand in a request: those of wire/messages.md and those that vendors' answers are known to hold. */
 const BLOCK_TYPES = new Set([
@@ -69,8 +70,10 @@ export function check(body: unknown): void {
   checkTools(request);
   checkDeferredTools(request);
   if (request['system'] !== undefined) checkBlocks(request['system'], 'system');
+  checkThread(request);
+  const continued = threadOf(request)?.previousId !== undefined;
   const messages = listOf(request['messages']);
-  if (messages.length === 0) throw invalidField('messages', 'must not be empty');
+  if (messages.length === 0 && !continued) throw invalidField('messages', 'must not be empty');
   messages.forEach((entry, index) => {
     const message = fieldsOf(entry);
     if (!ROLES.includes(textOf(message['role']))) {
@@ -78,6 +81,7 @@ export function check(body: unknown): void {
     }
     checkBlocks(message['content'], `messages[${index}].content`);
   });
+  if (continued) return;
   const first = messages.find((entry) => fieldsOf(entry)['role'] !== 'system');
   if (fieldsOf(first)['role'] === 'assistant') {
     throw invalidField(

@@ -9,6 +9,8 @@ export interface MessagesDialect {
   thinking?: 'budget' | 'adaptive';
   /** Request parameters that the service refuses; dropped (relay: removed) and reported. */
   refuses?: readonly string[];
+  /** The service holds conversations between requests (`thread`). Default false: such requests are refused. */
+  threads?: boolean;
   /** Thinking without a signature is taken back (servers that sign nothing). Default false: it is left out. */
   unsignedThinking?: boolean;
   /** The form at a cloud provider, where the model stands in the path of the call. */

@@ -21,6 +21,7 @@ import {
 } from './encode-settings.ts';
 import { type Generation, generationOf } from './generation.ts';
 import { structuredSchema } from './structured-schema.ts';
+import { upstreamIds } from './thread.ts';
 
 /** Cache breakpoints that the provider accepts in one request. */
 export const DEFAULT_CACHE_MARKS = 4;
@@ -79,6 +80,7 @@ function encodeBody(
     ...encodeSampling(settings, thinking !== undefined && thinking['type'] !== 'disabled', generation, losses),
     ...(conversation.cache !== undefined && { cache_control: { type: 'ephemeral', ...conversation.cache } }),
     ...extras,
+    ...upstreamIds(target, (name) => extras[name]),
     ...hostedMembers(target, extras['anthropic_beta']),
     metadata: { ...(metadata as Fields | undefined), user_id: target.user },
     messages,

@@ -70,8 +70,11 @@ export function failureFromError(value: unknown, status: number | null, body?: s
   const message =
     textOrUndefined(error['message']) ?? textOrUndefined(outer['error']) ?? `the provider failed with status ${own}`;
   const text = body ?? JSON.stringify(value);
+  const details = isFields(error['details']) && text.length <= LARGEST_RAW ? error['details'] : undefined;
   return {
-    kind: kindOf(type, own, message),
+    // What is wrong with a thread is the request's fault, whatever the status.
+    kind: String(details?.['error_code']).startsWith('thread_') ? 'invalid_request' : kindOf(type, own, message),
+    ...(details && { details }),
     status: own,
     message: withoutAccount(message),
     code: type ?? null,
@@ -130,6 +133,7 @@ export function errorMember(error: GatewayError): Fields {
     message: error.type === 'context_length_exceeded' ? overflowMessage(error.message) : error.message,
     error_type: error.type,
   };
+  if (error.details.formDetails !== undefined) member['details'] = error.details.formDetails;
   if (error.details.availability !== undefined) member['availability'] = error.details.availability;
   return member;
 }

@@ -16,6 +16,7 @@ import { completeBlock, completeContent, DELTA, isStrange, MESSAGE, missing, mis
 import { RelayedBlocks } from './relay-blocks.ts';
 import { breakpointEdits } from './relay-breakpoints.ts';
 import { isSealed } from './sealed.ts';
+import { upstreamIds } from './thread.ts';
 import { FAST } from './tier.ts';
 import { costMembers, encodeUsage, mergeUsage } from './usage.ts';
 
@@ -49,6 +50,9 @@ function edits(document: JsonDocument, target: EncodeTarget): Edit[] {
     if (typeof thinking['budget_tokens'] === 'number' && thinking['budget_tokens'] >= cap) {
       list.push({ key: 'thinking', json: JSON.stringify(fittingThinking(thinking, cap)) });
     }
+  }
+  for (const [key, value] of Object.entries(upstreamIds(target, (name) => document.member(name)))) {
+    list.push({ key, json: stringifyJson(value) });
   }
   for (const key of target.dialect.messages?.refuses ?? []) list.push({ key, json: undefined });
   return list;

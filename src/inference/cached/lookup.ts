@@ -20,6 +20,8 @@ export function wantsCache(request: AcceptedRequest, task: Task, { cached }: Inf
   return (
     request.about.cache !== undefined &&
     request.debug === undefined &&
+    // No upstream holds the answer under the id that a repeated one gets.
+    request.asked.thread === undefined &&
     task.renew !== undefined &&
     cached?.answers.on === true
   );

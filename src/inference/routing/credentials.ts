@@ -28,11 +28,13 @@ export class Credentials {
     this.#health = health;
   }
 
-  choose({ endpoint, own }: Candidate, session?: SessionKey): Credential {
+  choose({ endpoint, own, credentialId }: Candidate, session?: SessionKey): Credential {
     if (own !== undefined) return { id: ownCredentialId(own), value: own.value };
     const { provider } = endpoint;
     const { credentials } = provider;
     if (credentials.length < 2) return { id: idOf(provider.id, 0), value: credentials[0] ?? null };
+    const required = credentials.findIndex((_, index) => idOf(provider.id, index) === credentialId);
+    if (required >= 0) return { id: credentialId!, value: credentials[required]! };
     const start =
       session === undefined ? this.#turn(endpoint) : Math.floor(fractionOf(session, provider.id) * credentials.length);
     let index = start;

@@ -15,7 +15,7 @@
  */
 export { type Credential, Credentials, wayOf } from './credentials.ts';
 export { Health } from './health.ts';
-export type { CallersKeys } from './own-keys.ts';
+export { type CallersKeys, ownCredentialId } from './own-keys.ts';
 export { type Candidate, type Route, type RoutingParts, type RoutingRequest, route } from './route.ts';
 export { isOutputFeature, leavesEndpoint, type RoutingPolicy } from './rules.ts';
 export { type SessionKey, Sessions, sessionKey } from './sessions.ts';

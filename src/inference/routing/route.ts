@@ -21,6 +21,8 @@ export interface Candidate {
   own?: OwnKey;
   /** Which of the requested models it serves: 0 is the first. */
   rank: number;
+  /** The one of the gateway's own credentials that must be used, by its id; absent: any. */
+  credentialId?: string | undefined;
 }
 
 export interface Route {

@@ -1,0 +1,111 @@
+/**
+ * Message threads: the upstream holds a conversation under the id of its answer, which clients know by ours. A request that
+ * continues one goes to the endpoint, and with the credential, that holds it. Ids are kept per process, in a bounded
+ * number; the row of the answer knows them for the other processes, which choose the same credential by its key's name.
+ *
+ * What cannot be continued is refused so that the SDKs send the whole conversation: `thread_not_found` starts a new
+ * thread, `thread_unsupported_request` goes on without one.
+ */
+import { GatewayError } from '../base/errors.ts';
+import type { Endpoint } from '../catalog/index.ts';
+import { formsFor } from '../providers/index.ts';
+import type { Generation, Spend } from '../spend/index.ts';
+import type { AcceptedRequest } from './request.ts';
+import { type Candidate, ownCredentialId, type Route, sessionKey } from './routing/index.ts';
+
+const MOST_THREADS = 20_000;
+
+interface Held {
+  /** Another key's thread is nobody else's. */
+  keyId: string;
+  endpointId: string;
+  /** The upstream's own id of the answer. */
+  upstreamId: string;
+  /** Absent: any of the gateway's own, chosen as for the first request. */
+  credentialId?: string;
+  isByok: boolean;
+}
+
+export class Threads {
+  readonly #spend: Pick<Spend, 'findGeneration'>;
+  /** By our id of the answer; the least recently used first. */
+  readonly #held = new Map<string, Held>();
+
+  constructor(spend: Pick<Spend, 'findGeneration'>) {
+    this.#spend = spend;
+  }
+
+  /** Keeps what an answer of a thread is known by. */
+  keep({ id, keyId, endpointId, upstreamId, isByok }: Generation, credentialId: string): void {
+    if (endpointId === null || upstreamId === null) return;
+    if (this.#held.size >= MOST_THREADS) this.#held.delete(this.#held.keys().next().value!);
+    this.#held.set(id, { keyId, endpointId, upstreamId, credentialId, isByok });
+  }
+
+  /** The endpoints that may serve a request with a thread; those that hold it where it continues one. */
+  async route(route: Route, request: AcceptedRequest): Promise<Route> {
+    const { asked, caller } = request;
+    const named = sessionKey({
+      keyId: caller.keyId,
+      model: route.requested,
+      sessionId: asked.sessionId ?? request.about.sessionId ?? 'threads',
+      cacheKey: undefined,
+      body: request.document.bytes,
+    });
+    const candidates = route.candidates.filter(({ endpoint }) => holdsThreads(endpoint));
+    // Another model than the wanted one would be worse than a request without a thread.
+    if (!candidates.some(({ rank }) => rank === 0)) throw unsupported(route.requested);
+    const { previousId } = asked.thread!;
+    if (previousId === undefined) return { ...route, candidates, session: named };
+    const held = await this.#find(previousId, request);
+    const holder = held && candidates.find((candidate) => isHolder(candidate, held));
+    if (held === undefined || holder === undefined) throw notFound(previousId);
+    request.previousId = held.upstreamId;
+    return { ...route, candidates: [{ ...holder, credentialId: held.credentialId }], session: named };
+  }
+
+  /** Names the earlier answer that a request compares its prompt with as the upstream knows it. */
+  async compare(request: AcceptedRequest): Promise<void> {
+    request.comparedId = (await this.#find(request.asked.comparedId!, request))?.upstreamId;
+  }
+
+  async #find(id: string, { caller }: AcceptedRequest): Promise<Held | undefined> {
+    const known = this.#held.get(id);
+    if (known !== undefined) {
+      if (known.keyId !== caller.keyId) return undefined;
+      this.#held.delete(id);
+      this.#held.set(id, known);
+      return known;
+    }
+    const viewer = { organizationId: caller.organizationId, keyId: caller.keyId };
+    const row = await this.#spend.findGeneration(id, viewer);
+    if (!row?.endpointId || !row.upstreamId) return undefined;
+    const { keyId, endpointId, upstreamId, isByok } = row;
+    return { keyId, endpointId, upstreamId, isByok };
+  }
+}
+
+function holdsThreads({ provider: { kind }, upstreamId, speaks }: Endpoint): boolean {
+  return kind.dialect.messages?.threads === true && formsFor(kind, upstreamId, 'messages', speaks)[0] === 'messages';
+}
+
+function isHolder({ endpoint, own }: Candidate, { endpointId, credentialId, isByok }: Held): boolean {
+  if (endpoint.id !== endpointId || (own !== undefined) !== isByok) return false;
+  return own === undefined || credentialId === undefined || ownCredentialId(own) === credentialId;
+}
+
+function unsupported(model: string): GatewayError {
+  return new GatewayError(
+    'invalid_request',
+    `thread: no endpoint of ${JSON.stringify(model.slice(0, 200))} holds message threads; send the whole conversation`,
+    { path: 'thread', formDetails: { error_code: 'thread_unsupported_request', unsupported: ['thread'] } },
+  );
+}
+
+function notFound(id: string): GatewayError {
+  return new GatewayError(
+    'not_found',
+    `thread.previous_message_id: no endpoint holds a thread with the answer ${JSON.stringify(id.slice(0, 200))}`,
+    { path: 'thread.previous_message_id', formDetails: { error_code: 'thread_not_found' } },
+  );
+}
