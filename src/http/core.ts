@@ -8,6 +8,7 @@ import type { Log } from '../base/log.ts';
 import { Roster } from '../base/roster.ts';
 import type { TrustedProxies } from './forwarded.ts';
 import type { HttpLimits } from './limits.ts';
+import { Linger } from './linger.ts';
 import type { Access, FinishedExchange } from './operation.ts';
 import type { Router } from './router.ts';
 
@@ -32,6 +33,9 @@ export interface Core<C> {
   bodyBytes: number;
   draining: boolean;
 }
+
+/** What a lingering connection needs. */
+export type LingerCore = Pick<Core<never>, 'owing' | 'clock' | 'limits'>;
 
 /** Who is looked at now and then. */
 interface Watched {
@@ -60,12 +64,13 @@ interface OpenExchange {
 export class Connection implements Late {
   readonly open = new Roster<OpenExchange>();
   readonly #socket: Socket;
-  readonly #core: Pick<Core<never>, 'idle' | 'idleLooks'>;
+  readonly #core: LingerCore & Pick<Core<never>, 'idle' | 'idleLooks'>;
+  #linger: Linger | undefined;
   #looks = 0;
   #seat = -1;
   #closed = false;
 
-  constructor(socket: Socket, core: Pick<Core<never>, 'idle' | 'idleLooks'>) {
+  constructor(socket: Socket, core: LingerCore & Pick<Core<never>, 'idle' | 'idleLooks'>) {
     this.#socket = socket;
     this.#core = core;
   }
@@ -83,8 +88,22 @@ export class Connection implements Late {
     this.#seat = this.#core.idle.add(this);
   }
 
+  /** What still comes of a request that is answered is read and dropped, so that the answer arrives. */
+  lingers(): Linger {
+    this.#linger = new Linger(this.#socket, this.#core, () => {
+      this.#linger = undefined;
+    });
+    return this.#linger;
+  }
+
+  /** Its client may send bytes that nobody wants. */
+  get linger(): Linger | undefined {
+    return this.#linger;
+  }
+
   /** The client is gone. */
   closed(): void {
+    this.#linger?.stop();
     for (const exchange of this.open) exchange.clientGone();
     this.#closed = true;
     this.#leaveIdle();

@@ -11,6 +11,7 @@ import { announcesBody, BodyBuffer, checkBodyHeaders, tooLarge } from './body.ts
 import type { Connection, Core, Late } from './core.ts';
 import { allowOrigin, preflightHeaders } from './cors.ts';
 import { busy, encodeEnvelope, errorHeaders, presentableError } from './envelope.ts';
+import type { Linger } from './linger.ts';
 import type { GatewayRequest, GatewayResponse } from './message.ts';
 import type { Exchange, FinishedExchange, Operation } from './operation.ts';
 import { pathOf, shownPath } from './router.ts';
@@ -47,7 +48,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
   #search = '';
   #maxBytes = 0;
   #owingSince = 0;
-  #discarded = 0;
+  #linger: Linger | undefined = undefined;
   #closeListeners: (() => void)[] | undefined = undefined;
   #over = false;
 
@@ -185,8 +186,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
 
   receive(chunk: Buffer): void {
     if (this.#phase === 'discarding') {
-      this.#discarded += chunk.length;
-      if (this.#discarded > this.#core.limits.lingerBytes) this.#request.socket.destroy();
+      this.#linger?.received(chunk.length);
       return;
     }
     const body = this.#body;
@@ -201,7 +201,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
   /** The request has been read to its end. */
   received(): void {
     if (this.#phase === 'body') this.#bodyComplete();
-    else this.#core.owing.delete(this, this.#owingSeat);
+    else this.#linger?.complete();
   }
 
   /** The answer is complete, or never will be. */
@@ -213,13 +213,12 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
     this.#core.bodyBytes -= this.#body?.length ?? 0;
     if (!this.response.writableFinished) this.#tellClosed();
     this.#closeListeners = undefined;
-    if (this.#phase !== 'discarding') this.#core.owing.delete(this, this.#owingSeat);
+    this.#core.owing.delete(this, this.#owingSeat);
     this.#tellObserver();
     if (this.#core.draining && this.#connection.open.size === 0) this.#request.socket.destroySoon();
   }
 
   clientGone(): void {
-    this.#core.owing.delete(this, this.#owingSeat);
     this.finished();
   }
 
@@ -232,18 +231,12 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
   }
 
   checkLateness(nowMs: number): void {
+    if (this.#phase !== 'body') return;
     const { limits } = this.#core;
-    const waitedMs = nowMs - this.#owingSince;
-    if (this.#phase === 'discarding') {
-      if (waitedMs <= limits.lingerMs) return;
-      this.#core.owing.delete(this, this.#owingSeat);
-      this.#request.socket.destroy();
-    } else if (this.#phase === 'body') {
-      const grantedMs = ((this.#body?.length ?? 0) * 1000) / limits.bodyBytesPerSecond;
-      if (waitedMs <= limits.bodyMs + grantedMs) return;
-      this.response.shouldKeepAlive = false;
-      this.fail(new GatewayError('invalid_request', 'the body took too long to arrive', { status: 408 }));
-    }
+    const grantedMs = ((this.#body?.length ?? 0) * 1000) / limits.bodyBytesPerSecond;
+    if (nowMs - this.#owingSince <= limits.bodyMs + grantedMs) return;
+    this.response.shouldKeepAlive = false;
+    this.fail(new GatewayError('invalid_request', 'the body took too long to arrive', { status: 408 }));
   }
 
   /** The operation that is asked for; undefined when the question was about methods and is answered. */
@@ -314,24 +307,20 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
       this.#body = new BodyBuffer(this.#expected);
       this.#phase = 'body';
       if (this.headers.expect !== undefined) this.response.writeContinue();
-      this.#readOn();
+      this.#owingSince = this.#core.clock.monotonic();
+      this.#owingSeat = this.#core.owing.add(this);
+      this.#request.readInto(this);
     }
   }
 
-  /** Lets the body flow into `receive`. */
-  #readOn(): void {
-    this.#owingSince = this.#core.clock.monotonic();
-    this.#owingSeat = this.#core.owing.add(this);
-    this.#request.readInto(this);
-  }
-
-  /** Reads a body that nobody wants, within limits: a client that is cut off while it sends may never see its answer. */
+  /** Drops the rest of the body: a client that is cut off while it sends may never see its answer. */
   #discardRest(): void {
     const wasReading = this.#phase === 'body';
     this.#phase = 'discarding';
     if (this.#request.complete || !announcesBody(this.headers)) return;
-    if (wasReading) this.#owingSince = this.#core.clock.monotonic();
-    else this.#readOn();
+    this.#core.owing.delete(this, this.#owingSeat);
+    this.#linger = this.#connection.lingers();
+    if (!wasReading) this.#request.readInto(this);
   }
 
   #bodyComplete(): void {

@@ -22,7 +22,9 @@ export interface HttpLimits {
   depth: number;
   /** What is still read, and thrown away, of a body whose request is answered already, so that the answer arrives. */
   lingerBytes: number;
+  /** Without a byte, and altogether. */
   lingerMs: number;
+  lingerTotalMs: number;
 }
 
 export const DEFAULT_LIMITS: Readonly<HttpLimits> = {
@@ -38,4 +40,5 @@ export const DEFAULT_LIMITS: Readonly<HttpLimits> = {
   depth: 128,
   lingerBytes: 64 * 1024 * 1024,
   lingerMs: 5_000,
+  lingerTotalMs: 30_000,
 };

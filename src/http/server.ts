@@ -160,11 +160,17 @@ class OperationServer<C> implements HttpServer {
   #clientError(error: Error, socket: Duplex): void {
     const refusal: GatewayError | undefined = parserError(error);
     const connection = this.#connections.get(socket as Socket);
+    if (connection?.linger !== undefined && !socket.writable) {
+      connection.linger.received((error as { rawPacket?: Buffer }).rawPacket?.length ?? 0);
+      return;
+    }
     if (!refusal || !socket.writable) {
       socket.destroy();
       return;
     }
     if (!connection || connection.open.size === 0) {
+      // What the client sends on comes here as well, as more of what the parser refuses.
+      connection?.lingers();
       answerParserError(refusal, socket as Socket, this.#core.clock.now());
       return;
     }

@@ -1,0 +1,60 @@
+/**
+ * The end of a connection whose client is still sending. The kernel answers bytes that nobody reads with a reset, and the
+ * reset destroys the answer on its way to the client. So the answer is followed by the end of our side only, and what the
+ * client sends is read and dropped until the client is done, within limits of bytes and time.
+ */
+import type { Socket } from 'node:net';
+import type { Late, LingerCore } from './core.ts';
+
+export class Linger implements Late {
+  readonly #socket: Socket;
+  readonly #core: LingerCore;
+  readonly #beganAt: number;
+  readonly #seat: number;
+  #receivedAt: number;
+  readonly #over: () => void;
+  #bytes = 0;
+
+  /** @param over called once, when nothing more is dropped */
+  constructor(socket: Socket, core: LingerCore, over: () => void) {
+    this.#over = over;
+    this.#socket = socket;
+    this.#core = core;
+    this.#beganAt = core.clock.monotonic();
+    this.#receivedAt = this.#beganAt;
+    this.#seat = core.owing.add(this);
+    // node calls it behind an answer with `Connection: close`.
+    socket.destroySoon = endOurSide;
+  }
+
+  received(bytes: number): void {
+    this.#bytes += bytes;
+    this.#receivedAt = this.#core.clock.monotonic();
+    if (this.#bytes > this.#core.limits.lingerBytes) this.#socket.destroy();
+  }
+
+  /** The client has sent all of its request. */
+  complete(): void {
+    this.stop();
+    const socket: Partial<Socket> = this.#socket;
+    delete socket.destroySoon;
+    if (this.#socket.writableEnded) this.#socket.destroySoon();
+  }
+
+  /** The connection is closed, or serves on. Idempotent. */
+  stop(): void {
+    this.#core.owing.delete(this, this.#seat);
+    this.#over();
+  }
+
+  checkLateness(nowMs: number): void {
+    const { lingerMs, lingerTotalMs } = this.#core.limits;
+    if (nowMs - this.#receivedAt <= lingerMs && nowMs - this.#beganAt <= lingerTotalMs) return;
+    this.stop();
+    this.#socket.destroy();
+  }
+}
+
+function endOurSide(this: Socket): void {
+  if (this.writable) this.end();
+}
