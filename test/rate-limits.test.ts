@@ -42,6 +42,27 @@ async function gatewayWith(t: Parameters<typeof startGateway>[0], options: Param
 const send = (gateway: Gateway, key: string, route = '/chat/completions', body: unknown = CHAT) =>
   gateway.post(route, body, { authorization: `Bearer ${key}` });
 
+test('answers of the response cache, counts of tokens and failures of upstreams say what is left of a limit, too', async (t) => {
+  const gateway = await startGateway(t, { providers: { a: {}, down: {} } });
+  const json = { 'content-type': 'application/json' };
+  gateway.upstream.script('a', { headers: json, chunks: [JSON.stringify(REPLY)], repeat: true });
+  gateway.upstream.script('down', { status: 500, chunks: ['{}'], repeat: true });
+  const { key } = await keyWith(gateway, { requests_per_minute: 100 });
+  const told = async (route: string, body: unknown, headers: Record<string, string> = {}) => {
+    const answer = await gateway.post(route, body, { authorization: `Bearer ${key}`, ...headers });
+    await answer.arrayBuffer();
+    return [answer.status, answer.headers.get('x-svc-cache-status'), answer.headers.get('x-ratelimit-remaining')];
+  };
+  const cached = { 'x-svc-cache': 'true' };
+  assert.deepEqual(await told('/chat/completions', CHAT, cached), [200, 'MISS', '99']);
+  assert.deepEqual(await told('/chat/completions', CHAT, cached), [200, 'HIT', '98']);
+  assert.deepEqual(await told('/chat/completions', { ...CHAT, stream: true }), [200, null, '97']);
+  assert.deepEqual(await told('/chat/completions', { ...CHAT, model: 'test/down' }), [502, null, '96']);
+  assert.deepEqual(await told('/chat/completions', { ...CHAT, model: 'test/down' }, cached), [502, 'MISS', '95']);
+  const counted = { model: 'test/a', messages: [{ role: 'user', content: 'hi' }] };
+  assert.deepEqual(await told('/messages/count_tokens', counted), [200, null, '94']);
+});
+
 test('past its requests a key gets 429 that says when to come back, and answers say what is left', async (t) => {
   const gateway = await gatewayWith(t);
   const { key } = await keyWith(gateway, { requests_per_minute: 2 });

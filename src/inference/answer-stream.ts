@@ -4,7 +4,7 @@
  */
 import type { Timer } from '../base/clock.ts';
 import type { Stamp } from '../formats/conversation/format.ts';
-import { headersOf } from './answer.ts';
+import { headersOf } from './answer-headers.ts';
 import type { InferenceParts } from './parts.ts';
 import type { AcceptedRequest } from './request.ts';
 

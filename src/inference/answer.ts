@@ -3,6 +3,7 @@
 import { GatewayError } from '../base/errors.ts';
 import { stringifyJson } from '../base/json.ts';
 import type { FailureContext, Stamp } from '../formats/conversation/format.ts';
+import { headersOf } from './answer-headers.ts';
 import type { AcceptedRequest } from './request.ts';
 import type { Task } from './task.ts';
 
@@ -20,7 +21,7 @@ export function answerError(
     // A bug says nothing of our routing (wire/common.md: "never on 500").
     ...(metadata && error.status !== 500 && { metadata }),
   });
-  const headers: Record<string, string> = { 'x-generation-id': request.id, ...error.details.headers };
+  const headers = { ...headersOf(request), ...error.details.headers };
   const { retryAfterSeconds } = error.details;
   if (retryAfterSeconds !== undefined) headers['retry-after'] = String(Math.max(1, Math.ceil(retryAfterSeconds)));
   request.sink.reply(error.status, headers, stringifyJson(body));
@@ -37,11 +38,6 @@ export function shuttingDown(): GatewayError {
     retryAfterSeconds: 1,
     metadata: { retryable: true },
   });
-}
-
-/** Of every answer that is not an error. */
-export function headersOf({ id, answerHeaders }: AcceptedRequest): Record<string, string> {
-  return answerHeaders === undefined ? { 'x-generation-id': id } : { 'x-generation-id': id, ...answerHeaders };
 }
 
 /** For an answer that no endpoint has given. */

@@ -41,11 +41,12 @@ export interface TokenCount {
 /** @throws GatewayError 400 for an unknown model, 429 past a limit of requests, and what the provider finds wrong with the request */
 export async function countTokens(
   asked: InferenceRequest,
-  exchange: Pick<Exchange<Caller>, 'onClose'>,
+  exchange: Pick<Exchange<Caller>, 'onClose' | 'response'>,
   parts: InferenceParts,
 ): Promise<TokenCount> {
   const { clock, pace } = parts;
-  await admit(asked.caller, asked.startedAt, pace, clock);
+  const standing = await admit(asked.caller, asked.startedAt, pace, clock);
+  for (const [name, value] of Object.entries(standing?.headers ?? {})) exchange.response.setHeader(name, value);
   const request = guarded(asked, (document) => asked.format.asked(document.value), parts);
   const { document } = request;
   // What may not have the conversation may not count it either.

@@ -15,6 +15,7 @@ import {
   rateLimitError,
   type Standing,
 } from '../rate-limits/index.ts';
+import { addHeaders } from './answer-headers.ts';
 import type { AcceptedRequest } from './request.ts';
 import type { Task, TokenBound } from './task.ts';
 
@@ -69,8 +70,7 @@ export function admit(
 /** From now on the request's tokens count, its answer tells what is left, and its row settles what was held. */
 export function attend(request: AcceptedRequest, standing: Standing): void {
   request.standing = standing;
-  const { headers } = standing;
-  request.answerHeaders = request.answerHeaders === undefined ? headers : { ...request.answerHeaders, ...headers };
+  addHeaders(request, standing.headers);
 }
 
 /** Called with the row as it is entered. */

@@ -40,7 +40,7 @@ export interface AcceptedRequest {
   logged?: ContentBounds | undefined;
   /** Who hears what is answered; absent for most requests. */
   listeners?: readonly AnswerListener[];
-  /** Headers of the answer beside those that all have. */
+  /** Headers of the answer beside those that all have; set by `addHeaders` only. */
   answerHeaders?: Readonly<Record<string, string>>;
   /** The upstream's own id of the answer that its thread continues. */
   previousId?: string;

@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto';
 import type { CachedAnswer } from '../../cache/index.ts';
 import { policyOf } from '../../guardrails/index.ts';
+import { addHeaders } from '../answer-headers.ts';
 import type { InferenceParts } from '../parts.ts';
 import type { AcceptedRequest } from '../request.ts';
 import type { Route } from '../routing/index.ts';
@@ -44,18 +45,18 @@ export async function findCached(
   const found = refresh ? undefined : await answers.find(key);
   const header = (name: string) => `${headerPrefix}Cache-${name}`;
   if (found === undefined) {
-    request.answerHeaders = { [header('Status')]: 'MISS', [header('TTL')]: String(ttlSeconds) };
+    addHeaders(request, { [header('Status')]: 'MISS', [header('TTL')]: String(ttlSeconds) });
     const capped = request.asked.maxOutputTokens !== undefined;
     const gatherer = new AnswerGatherer(answers, { key, ttlMs: ttlSeconds * 1000, capped, now: () => clock.now() });
     request.listeners = [...(request.listeners ?? []), gatherer];
     return undefined;
   }
-  request.answerHeaders = {
+  addHeaders(request, {
     [header('Status')]: 'HIT',
     [header('Age')]: String(Math.max(0, Math.floor((clock.now() - found.createdAt) / 1000))),
     [header('TTL')]: String(Math.round((found.expiresAt - found.createdAt) / 1000)),
     [header('Source-Id')]: found.sourceId,
-  };
+  });
   return found;
 }
 

@@ -7,6 +7,7 @@ import type { CachedAnswer } from '../../cache/index.ts';
 import { type Renewal, renewedEvents } from '../../formats/conversation/renewal.ts';
 import type { OpenGeneration } from '../../spend/index.ts';
 import { answerError, faultOf, shuttingDown } from '../answer.ts';
+import { headersOf } from '../answer-headers.ts';
 import { type Ended, tellEnded } from '../listener.ts';
 import { settleTokens } from '../pace.ts';
 import type { InferenceParts } from '../parts.ts';
@@ -48,11 +49,11 @@ export class Replay implements Interruptible {
 
   /** Resolves once the client has its answer, or is gone, and the row is entered. Rejects when it cannot be journalled. */
   async run(): Promise<void> {
-    const { sink, asked, answerHeaders } = this.#request;
+    const { sink, asked } = this.#request;
     sink.onClose(() => this.#abandoned());
     this.#generation = await this.#begin();
     if (this.#generation === undefined) return;
-    const headers = { 'x-generation-id': this.#request.id, ...answerHeaders };
+    const headers = headersOf(this.#request);
     const text = this.#answer.body.toString('utf8');
     if (asked.stream) {
       sink.onDrain(() => this.#flow());
