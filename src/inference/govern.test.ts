@@ -78,7 +78,7 @@ test('a model without a price is refused to a key with a limit and served to one
   assert.match(((await refused.json()) as { error: { message: string } }).error.message, /test\/m has no price/);
   const served = await gateway.post('/chat/completions', hello);
   assert.equal(served.status, 200);
-  assert.equal(((await served.json()) as { usage: { cost: number | null } }).usage.cost, null);
+  assert.ok(!('cost' in ((await served.json()) as { usage: object }).usage));
 });
 
 test('a picture counts as a picture, however few bytes it has', async (t) => {

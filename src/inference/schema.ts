@@ -15,9 +15,9 @@ const CostDetails = Type.Object({
 });
 
 const Charged = {
-  cost: nullable(Type.Number({ description: 'USD charged; null when the model has no price' })),
+  cost: Type.Optional(Type.Number({ description: 'USD charged; absent when the model has no price' })),
   is_byok: Type.Boolean(),
-  cost_details: CostDetails,
+  cost_details: Type.Optional(CostDetails),
 };
 
 const ChatUsage = Type.Object(
@@ -110,7 +110,7 @@ export const ResponsesReply = Type.Object(
           input_tokens: Type.Integer({ minimum: 0, description: 'Everything read, cache reads and writes included' }),
           output_tokens: Type.Integer({ minimum: 0, description: 'Everything written, reasoning included' }),
           total_tokens: Count,
-          cost: Type.Optional(Charged.cost),
+          cost: Charged.cost,
           is_byok: Type.Optional(Type.Boolean()),
         },
         open,

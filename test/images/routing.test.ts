@@ -71,8 +71,8 @@ test('a limit covers the dearest picture that could come, or the request is 402 
 test('a model without a price is refused to a key with a limit, and free of cost to one without', async () => {
   upstream.script('unpriced', drawn(PNG));
   assert.equal((await make({ model: 'test/unpriced' }, await keyWith(5))).status, 403);
-  const body = (await (await make({ model: 'test/unpriced' })).json()) as { usage: { cost: number | null } };
-  assert.equal(body.usage.cost, null);
+  const body = (await (await make({ model: 'test/unpriced' })).json()) as { usage: object };
+  assert.ok(!('cost' in body.usage));
 });
 
 test('the next endpoint makes the picture when the first fails or cannot, and one row says which', async () => {

@@ -4,7 +4,7 @@
  */
 import type { Usage } from '../conversation/conversation.ts';
 import { isImpossibleCount } from '../conversation/fields.ts';
-import type { Closing, Cost } from '../conversation/format.ts';
+import { type Closing, type Cost, costMembers } from '../conversation/format.ts';
 import { count, type JsonObject, object } from './read.ts';
 
 /** Reads any vendor's record; undefined when it counts nothing. */
@@ -83,7 +83,7 @@ export function encodeUsage(usage: Usage, cost: Cost | undefined): JsonObject {
     record['server_tool_use'] = { web_search_requests: usage.webSearches };
     record['server_tool_use_details'] = { web_search_requests: usage.webSearches };
   }
-  if (cost !== undefined) Object.assign(record, cost);
+  Object.assign(record, costMembers(cost));
   return record;
 }
 

@@ -81,8 +81,9 @@ export interface Stamp {
   echo?(): Record<string, unknown>;
 }
 
-/** The cost of an answer as `usage` shows it (wire/chat.md, ChatUsage and CostDetails). USD. */
+/** The cost of an answer as `usage` shows it. USD. */
 export interface Cost {
+  /** null: the model has no price. */
   cost: number | null;
   is_byok: boolean;
   cost_details: {
@@ -90,6 +91,15 @@ export interface Cost {
     upstream_inference_prompt_cost: number;
     upstream_inference_completions_cost: number;
   };
+}
+
+/**
+ * The members of `usage` that tell the cost. Without a price there are no amounts: clients such as
+ * `@openrouter/ai-sdk-provider` 3 refuse a cost that is not a number, and 0 would be wrong.
+ */
+export function costMembers(cost: Cost | undefined): Partial<Cost> {
+  if (cost === undefined) return {};
+  return cost.cost === null ? { is_byok: cost.is_byok } : cost;
 }
 
 /** The figures that close an answer. `metadata` is `svc_metadata`, when opted in, under the key `metadataKey`. */

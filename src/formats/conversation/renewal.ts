@@ -2,7 +2,9 @@
  * A stored answer as the answer of another request (wire/common.md, "Response cache"): a new id and time, a usage of
  * nothing, no routing metadata. Everything else stays byte for byte.
  */
+
 import { type Edit, patchMembers, scanMembers } from '../../base/json.ts';
+import { isFields } from './fields.ts';
 
 /** What makes an answer that of one request. */
 export interface Renewal {
@@ -37,11 +39,11 @@ export function renewed(json: string, rules: RenewalRules): string {
   return edits.length === 0 ? json : patchMembers(json, found, edits);
 }
 
-/** The same record with every count and amount at zero. */
+/** The same record with every count and amount at zero. A model without a price has told no cost; this answer has one. */
 function usageOfNothing(json: string): string {
-  return JSON.stringify(JSON.parse(json), (key, value: unknown) =>
-    typeof value === 'number' || (key === 'cost' && value === null) ? 0 : value,
-  );
+  const usage: unknown = JSON.parse(json);
+  if (isFields(usage) && usage['is_byok'] !== undefined) usage['cost'] ??= 0;
+  return JSON.stringify(usage, (_key, value: unknown) => (typeof value === 'number' ? 0 : value));
 }
 
 /**

@@ -2,7 +2,7 @@
 import Type from 'typebox';
 import { stringifyJson } from '../../base/json.ts';
 import type { Usage } from '../conversation/conversation.ts';
-import type { Closing, Stamp } from '../conversation/format.ts';
+import { type Closing, costMembers, type Stamp } from '../conversation/format.ts';
 import type { EmbeddingRequest, Encoding } from './request.ts';
 import type { ScannedReply } from './scan-reply.ts';
 import { type Vector, vectorJson } from './vectors.ts';
@@ -42,7 +42,7 @@ function ownMembers(stamp: Stamp, { usage, cost, metadata }: Closing): Map<strin
     ['id', JSON.stringify(stamp.id)],
     ['model', JSON.stringify(stamp.model)],
   ]);
-  if (usage !== undefined) own.set('usage', stringifyJson({ ...usageView(usage), ...cost }));
+  if (usage !== undefined) own.set('usage', stringifyJson({ ...usageView(usage), ...costMembers(cost) }));
   if (metadata !== undefined) own.set(metadata.key, stringifyJson(metadata.value));
   return own;
 }
@@ -107,7 +107,7 @@ export const EmbeddingsReply = Type.Object(
       {
         prompt_tokens: Count,
         total_tokens: Count,
-        cost: Type.Union([Type.Number(), Type.Null()]),
+        cost: Type.Optional(Type.Number({ description: 'Absent when the model has no price' })),
         is_byok: Type.Boolean(),
       },
       { additionalProperties: true },

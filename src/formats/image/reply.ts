@@ -101,7 +101,7 @@ export const ImageReply = Type.Object(
           prompt_tokens: Count,
           completion_tokens: Count,
           total_tokens: Count,
-          cost: Type.Optional(Type.Union([Type.Number(), Type.Null()])),
+          cost: Type.Optional(Type.Number({ description: 'Absent when the model has no price' })),
         },
         { additionalProperties: true },
       ),

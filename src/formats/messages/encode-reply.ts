@@ -3,12 +3,12 @@ import { GatewayError } from '../../base/errors.ts';
 import { inputOf } from '../conversation/call-input.ts';
 import type { Part, ReasoningPart, TextPart, ToolCallPart, Turn } from '../conversation/conversation.ts';
 import type { Fields } from '../conversation/fields.ts';
-import type { Closing, Stamp } from '../conversation/format.ts';
+import { type Closing, costMembers, type Stamp } from '../conversation/format.ts';
 import { sealBlock } from '../conversation/sealed-block.ts';
 import { encodeCitation } from './citations.ts';
 import { encodeFinish } from './finish.ts';
 import { seal, sealOf } from './sealed.ts';
-import { costMembers, encodeUsage } from './usage.ts';
+import { encodeUsage } from './usage.ts';
 
 /** The first choice of the turn; images and sound have no place in this form. */
 export function encodeReply(turn: Turn, stamp: Stamp, closing: Closing): Fields {

@@ -2,11 +2,11 @@
 import type { GatewayError } from '../../base/errors.ts';
 import type { Finish, TurnEvent, Usage } from '../conversation/conversation.ts';
 import type { Fields } from '../conversation/fields.ts';
-import type { Closing, Stamp, StreamEncoder } from '../conversation/format.ts';
+import { type Closing, costMembers, type Stamp, type StreamEncoder } from '../conversation/format.ts';
 import { frame, StreamedPart } from './encoder-part.ts';
 import { errorMember } from './failure.ts';
 import { encodeFinish } from './finish.ts';
-import { costMembers, encodeUsage } from './usage.ts';
+import { encodeUsage } from './usage.ts';
 
 /**
  * Blocks come strictly one after the other: of parts that interleave, the first is told as it comes and the later ones

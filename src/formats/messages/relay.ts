@@ -6,7 +6,14 @@ import type { GatewayError } from '../../base/errors.ts';
 import { type Edit, type JsonDocument, parseJson, patchMembers, scanMembers, stringifyJson } from '../../base/json.ts';
 import type { Finish, Turn, TurnEvent, Usage } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, isFields, listOf } from '../conversation/fields.ts';
-import type { Closing, EncodeTarget, Relay, RelayStream, Stamp } from '../conversation/format.ts';
+import {
+  type Closing,
+  costMembers,
+  type EncodeTarget,
+  type Relay,
+  type RelayStream,
+  type Stamp,
+} from '../conversation/format.ts';
 import { OWN_MEMBERS } from './decode.ts';
 import { DEFAULT_CACHE_MARKS } from './encode.ts';
 import { hostedMembers, SMALLEST_BUDGET, SMALLEST_OUTPUT_LIMIT } from './encode-settings.ts';
@@ -18,7 +25,7 @@ import { breakpointEdits } from './relay-breakpoints.ts';
 import { isSealed } from './sealed.ts';
 import { upstreamIds } from './thread.ts';
 import { FAST } from './tier.ts';
-import { costMembers, encodeUsage, mergeUsage } from './usage.ts';
+import { encodeUsage, mergeUsage } from './usage.ts';
 
 export const relay: Relay = { edits, reply, stream: (stamp) => new MessagesRelayStream(stamp), tierWord: FAST };
 
@@ -133,12 +140,17 @@ function metadataEdits(closing: Closing): Edit[] {
   return metadata === undefined ? [] : [{ key: metadata.key, json: JSON.stringify(metadata.value) }];
 }
 
+const COST_MEMBERS = ['cost', 'is_byok', 'cost_details'] as const;
+
 /** The upstream's record with the cost, and with the counts that it left out. `opening` as in `missingCounts`. */
 function patchUsage(text: string, value: unknown, closing: Closing, usage: Turn['usage'], opening: boolean): string {
   if (!isFields(value)) return stringifyJson({ ...encodeUsage(usage), ...costMembers(closing.cost) });
   const list = missingCounts(value, usage, opening);
-  for (const [key, member] of Object.entries(costMembers(closing.cost)))
-    list.push({ key, json: JSON.stringify(member) });
+  const cost = costMembers(closing.cost);
+  for (const key of COST_MEMBERS) {
+    // An upstream's own cost is never shown as ours.
+    if (cost[key] !== undefined || value[key] !== undefined) list.push({ key, json: JSON.stringify(cost[key]) });
+  }
   return patchMembers(text, scanMembers(text), list);
 }
 

@@ -5,7 +5,6 @@
  */
 import type { Usage } from '../conversation/conversation.ts';
 import { countOf, type Fields, fieldsOf, isFields, isImpossibleCount } from '../conversation/fields.ts';
-import type { Cost } from '../conversation/format.ts';
 
 /** Undefined when the record names no output: such a record says nothing yet. */
 export function decodeUsage(value: unknown): Usage | undefined {
@@ -77,11 +76,6 @@ export function encodeUsage(usage: Usage = NO_USAGE, serviceTier?: string | null
     },
     service_tier: native['service_tier'] ?? tierOf(serviceTier),
   };
-}
-
-/** The members that the cost adds to a usage record. */
-export function costMembers(cost: Cost | undefined): Fields {
-  return cost === undefined ? {} : { cost: cost.cost, is_byok: cost.is_byok, cost_details: cost.cost_details };
 }
 
 function tierOf(tier: string | null | undefined): string | null {

@@ -3,7 +3,7 @@ import Type from 'typebox';
 import { stringifyJson } from '../../base/json.ts';
 import type { Usage } from '../conversation/conversation.ts';
 import { fieldsOf, listOf } from '../conversation/fields.ts';
-import type { Closing, Stamp } from '../conversation/format.ts';
+import { type Closing, costMembers, type Stamp } from '../conversation/format.ts';
 import type { Step } from '../single/index.ts';
 import { malformed } from '../single/json-reply.ts';
 import type { RerankRequest } from './request.ts';
@@ -32,7 +32,7 @@ export function encodeReply(
     model: stamp.model,
     provider: stamp.provider,
     results: ranked.map(({ index, score }) => ({ index, relevance_score: score, document: documents[index] })),
-    ...(usage !== undefined && { usage: { ...usageView(usage), ...cost } }),
+    ...(usage !== undefined && { usage: { ...usageView(usage), ...costMembers(cost) } }),
     ...(metadata !== undefined && { [metadata.key]: metadata.value }),
   });
 }
@@ -83,7 +83,7 @@ export const RerankReply = Type.Object(
       {
         search_units: Type.Optional(Count),
         total_tokens: Type.Optional(Count),
-        cost: Type.Union([Type.Number(), Type.Null()]),
+        cost: Type.Optional(Type.Number({ description: 'Absent when the model has no price' })),
       },
       { additionalProperties: true },
     ),

@@ -4,7 +4,7 @@
  */
 import type { Usage } from '../conversation/conversation.ts';
 import { countOf, type Fields, fieldsOf, isFields, isImpossibleCount } from '../conversation/fields.ts';
-import type { Cost } from '../conversation/format.ts';
+import { type Cost, costMembers } from '../conversation/format.ts';
 
 /** Undefined when the record counts nothing. */
 export function decodeUsage(value: unknown): Usage | undefined {
@@ -57,22 +57,20 @@ export function encodeUsage(usage: Usage, cost: Cost | undefined): Fields {
         web_search_requests: usage.webSearches,
       },
     }),
-    ...costMembers(cost),
+    ...renamedCost(cost),
   };
 }
 
-/** The members that the cost adds to a usage record, under this form's names. */
-function costMembers(cost: Cost | undefined): Fields {
-  if (cost === undefined) return {};
-  const { upstream_inference_cost, upstream_inference_prompt_cost, upstream_inference_completions_cost } =
-    cost.cost_details;
+/** The cost under the names of this format. */
+function renamedCost(cost: Cost | undefined): Fields {
+  const { cost_details: details, ...members } = costMembers(cost);
+  if (details === undefined) return members;
   return {
-    cost: cost.cost,
-    is_byok: cost.is_byok,
+    ...members,
     cost_details: {
-      upstream_inference_cost,
-      upstream_inference_input_cost: upstream_inference_prompt_cost,
-      upstream_inference_output_cost: upstream_inference_completions_cost,
+      upstream_inference_cost: details.upstream_inference_cost,
+      upstream_inference_input_cost: details.upstream_inference_prompt_cost,
+      upstream_inference_output_cost: details.upstream_inference_completions_cost,
     },
   };
 }
