@@ -8,6 +8,10 @@ import { KINDS, providersFrom } from './providers/index.ts';
 /** Shorter ones of a provider's headers are words, such as a region, and no secrets. */
 const SHORTEST_SECRET = 16;
 
+const UNPRICED =
+  "models without a price: the catalog's prices do not hold behind a base_url; set catalog_prices: true on the provider " +
+  'where they do, false where not, or pricing on each model';
+
 export class Current {
   settings: Config;
   catalog: Catalog;
@@ -24,6 +28,7 @@ export class Current {
     this.#facts = loadFacts(config.dataDir, log);
     this.settings = config;
     this.catalog = this.#build(config);
+    this.#warnOfUnpriced();
     this.proxies = new TrustedProxies(config.trustedProxies);
   }
 
@@ -31,6 +36,7 @@ export class Current {
   reload(next: Config): void {
     this.#facts = loadFacts(this.#dataDir, this.#log);
     this.catalog = this.#build(next);
+    this.#warnOfUnpriced();
     this.settings = next;
     this.proxies = new TrustedProxies(next.trustedProxies);
   }
@@ -44,6 +50,11 @@ export class Current {
   lastingNames(modelId: string): string[] {
     const facts = this.catalog.find(modelId)?.facts;
     return facts === undefined ? [] : [facts.id, facts.canonical_slug];
+  }
+
+  /** Such models are closed to keys with a limit, which is hard to find out later. */
+  #warnOfUnpriced(): void {
+    for (const fields of this.catalog.unpriced) this.#log.warn(UNPRICED, fields);
   }
 
   #build(config: Config): Catalog {

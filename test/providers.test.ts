@@ -45,6 +45,8 @@ const gateway: Gateway = await startGateway(
       ...Object.fromEntries(
         NAMES.map(({ id }) => [id, { kind: id, model: { upstream_id: MODELS[id] ?? 'some-model' } }]),
       ),
+      old: { kind: 'chat', stream_options: false },
+      counting: { kind: 'mistral', stream_options: true },
       team: { kind: 'openai', headers: { 'OpenAI-Organization': 'org-77' }, think_tags: true },
     },
   },
@@ -66,6 +68,23 @@ async function called(served: Form, provider: string, body: object, told: Json =
 async function sent(provider: string, body: object, served: Form = 'chat'): Promise<Json> {
   return (await called(served, provider, { messages: [USER], ...body })).json;
 }
+
+test('stream_options: false keeps them from a server that refuses them, and its streams are counted by estimate', async () => {
+  const own = { stream_options: { include_usage: true } };
+  for (const [served, body] of [
+    ['chat', own],
+    ['chat', {}],
+    ['messages', { max_tokens: 100 }],
+  ] as const) {
+    assert.equal((await sent('old', { stream: true, ...body }, served)).stream_options, undefined);
+  }
+  assert.deepEqual((await sent('counting', { stream: true })).stream_options, { include_usage: true });
+  gateway.upstream.script('old', { headers: { 'content-type': 'text/event-stream' }, chunks: ['data: [DONE]\n\n'] });
+  const reply = await gateway.post('/completions', { model: 'test/old', prompt: ['a', 'b'], stream: true, ...own });
+  await reply.text();
+  const { path, json } = gateway.upstream.requests('old').at(-1)!;
+  assert.deepEqual([path, 'stream_options' in (json as Json)], ['/completions', false]);
+});
 
 test('usage is asked for on every stream, but where the service refuses the question', async () => {
   for (const { id } of NAMES) {

@@ -146,6 +146,42 @@ test('a listed offering and an open one are endpoints of one model', () => {
   );
 });
 
+test('behind a base_url the price of the catalog holds where the yaml says so, or where it is the usual address', () => {
+  const id = 'anthropic/claude-haiku-4.5';
+  const provider = (name: string, more: object) => ({
+    id: name,
+    kind: 'anthropic',
+    api_key: 'k',
+    models: [{ id }],
+    ...more,
+  });
+  const catalog = catalogOf({}, [
+    provider('usual', { base_url: 'https://api.anthropic.com/v1/' }),
+    provider('kept', { base_url: 'http://proxy.example', catalog_prices: true }),
+    provider('dropped', { base_url: 'http://proxy.example', catalog_prices: false }),
+    provider('free', { catalog_prices: false }),
+    provider('unsaid', { base_url: 'http://proxy.example' }),
+    provider('stated', {
+      base_url: 'http://proxy.example',
+      models: [{ id, pricing: { prompt: '1', completion: '1' } }],
+    }),
+    { id: 'whole', kind: 'anthropic', api_key: 'k', base_url: 'http://proxy.example' },
+  ]);
+  const priced = catalog.find(id)!.endpoints.map((one) => [one.provider.id, one.pricing !== null]);
+  assert.deepEqual(priced, [
+    ['usual', true],
+    ['kept', true],
+    ['dropped', false],
+    ['free', false],
+    ['unsaid', false],
+    ['stated', true],
+    ['whole', false],
+  ]);
+  const [unsaid, whole, ...others] = catalog.unpriced;
+  assert.deepEqual([unsaid, whole!.provider, others], [{ provider: 'unsaid', models: 1 }, 'whole', []]);
+  assert.ok(whole!.models > 1);
+});
+
 test('a listed model of a known id inherits what the yaml does not say; its price only from the very service', () => {
   const stated = { id: 'anthropic/claude-haiku-4.5', context_length: 5, supported_parameters: ['seed'] };
   const catalog = catalogOf({}, [

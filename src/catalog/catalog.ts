@@ -8,7 +8,7 @@ import type { FormatId } from '../formats/conversation/conversation.ts';
 import type { Provider, ProviderKind } from '../providers/index.ts';
 import type { Facts, ModelFacts } from './facts.ts';
 import { Names, openEndpoints } from './names.ts';
-import { FactsIndex, offeringsOf } from './offerings.ts';
+import { FactsIndex, offeringsOf, withoutPrice } from './offerings.ts';
 import { SHIPPED_FACTS } from './snapshot/index.ts';
 
 export interface Endpoint {
@@ -75,6 +75,8 @@ export interface Catalog {
   readonly latest: readonly LatestModel[];
   /** The configured providers, in their order. */
   readonly providers: readonly Provider[];
+  /** Providers whose models lost the catalog's prices to a `base_url`, and how many. */
+  readonly unpriced: readonly { provider: string; models: number }[];
   /**
    * The model that a name means (`names.ts`); takes as long with ten models as with ten thousand. The id of what comes
    * back is the full one, without a suffix that asks for a way of routing.
@@ -97,11 +99,15 @@ export function buildCatalog(
   const index = new FactsIndex(facts);
   const open: Provider[] = [];
   const listed = new Map<string, Listed>();
+  const unpriced: { provider: string; models: number }[] = [];
   for (const one of settings) {
     const provider = byId.get(one.id);
     if (!provider) throw new Error(`the provider ${one.id} was not made`);
     if (one.openEnded) open.push(provider);
-    for (const { endpoint, facts, name } of offeringsOf(one, provider, index)) {
+    const offerings = offeringsOf(one, provider, index);
+    const lost = withoutPrice(offerings, one);
+    if (lost > 0) unpriced.push({ provider: one.id, models: lost });
+    for (const { endpoint, facts, name } of offerings) {
       const entry = listed.get(endpoint.modelId) ?? { name: null, facts, endpoints: [] };
       entry.name ??= name;
       entry.endpoints.push(endpoint);
@@ -114,6 +120,7 @@ export function buildCatalog(
     models: Object.freeze(models),
     latest: Object.freeze(names.latest),
     providers: Object.freeze([...providers]),
+    unpriced: Object.freeze(unpriced),
     find: (name: string) => names.find(name),
   });
 }

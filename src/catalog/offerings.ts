@@ -6,7 +6,7 @@
 import type { ModelSettings, ProviderSettings, ServiceTierSettings } from '../base/config.ts';
 import { UNKNOWN_DATA_POLICY } from '../base/config.ts';
 import type { FormatId } from '../formats/conversation/conversation.ts';
-import type { Provider } from '../providers/index.ts';
+import { addressOf, type Provider } from '../providers/index.ts';
 import type { Endpoint } from './catalog.ts';
 import { type Facts, type ModelFacts, type Offer, pricingFrom } from './facts.ts';
 
@@ -98,7 +98,7 @@ function listedOffering(
     contextLength: stated.contextLength ?? offer?.context_length ?? facts?.context_length ?? null,
     maxCompletionTokens:
       stated.maxCompletionTokens ?? offer?.max_completion_tokens ?? facts?.max_completion_tokens ?? null,
-    pricing: stated.pricing ?? priceAt(offer, settings),
+    pricing: stated.pricing ?? priceAt(offer, settings, provider),
     inputModalities: stated.inputModalities ?? facts?.input_modalities ?? null,
     outputModalities: stated.outputModalities ?? facts?.output_modalities ?? null,
     supportedParameters: stated.supportedParameters ?? facts?.supported_parameters ?? null,
@@ -127,7 +127,7 @@ function endpointFrom(facts: ModelFacts, offer: Offer, settings: ProviderSetting
     ...knownEndpoint(facts, provider, offer.upstream_id),
     contextLength: offer.context_length ?? facts.context_length,
     maxCompletionTokens: offer.max_completion_tokens ?? facts.max_completion_tokens,
-    pricing: priceAt(offer, settings),
+    pricing: priceAt(offer, settings, provider),
   });
 }
 
@@ -167,8 +167,20 @@ function offerOf(facts: ModelFacts, settings: ProviderSettings): Offer | undefin
   return facts.offers.find(({ provider }) => provider === settings.kind);
 }
 
-function priceAt(offer: Offer | undefined, settings: ProviderSettings): Endpoint['pricing'] {
-  return offer?.pricing && settings.baseUrl === undefined ? pricingFrom(offer.pricing) : null;
+function priceAt(offer: Offer | undefined, settings: ProviderSettings, provider: Provider): Endpoint['pricing'] {
+  return offer?.pricing && keepsPrices(settings, provider) ? pricingFrom(offer.pricing) : null;
+}
+
+function keepsPrices({ catalogPrices, baseUrl }: ProviderSettings, provider: Provider): boolean {
+  return catalogPrices ?? (baseUrl === undefined || baseUrl === addressOf(provider.kind, provider.options));
+}
+
+/** Models that have no price only because `base_url` leads elsewhere and `catalog_prices` does not say what holds there. */
+export function withoutPrice(offerings: readonly Offering[], settings: ProviderSettings): number {
+  if (settings.baseUrl === undefined || settings.catalogPrices !== undefined) return 0;
+  return offerings.filter(
+    ({ facts, endpoint }) => endpoint.pricing === null && facts !== null && offerOf(facts, settings)?.pricing,
+  ).length;
 }
 
 /**

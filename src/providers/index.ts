@@ -49,7 +49,7 @@ export { type Delivery, type DeliveryParts, deliver } from './deliver.ts';
 export { Discovery, type LocalServer } from './discovery.ts';
 export type { FrameReader, Framing } from './framing.ts';
 export { outgoingOf } from './outgoing.ts';
-export { type OwnWay, ownWay, placeProblem } from './own-way.ts';
+export { addressOf, type OwnWay, ownWay, placeProblem } from './own-way.ts';
 export { formsFor, type Provider, type ProviderKind, type Timeouts } from './provider.ts';
 export type { Transport, UpstreamCall, UpstreamReceiver, UpstreamRequest } from './send.ts';
 export { createTransport } from './send.ts';
@@ -126,15 +126,22 @@ function revealed(headers: NonNullable<ProviderSettings['headers']>): Readonly<R
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, value.reveal()]));
 }
 
-/** The kind with what belongs to one server rather than to its software: its forms, and the strictness of its template. */
-function configured(kind: ProviderKind, { speaks, strictTemplate, thinkTags }: ProviderSettings): ProviderKind {
+/** The kind with what belongs to one server rather than to its software: its formats and what its yaml says of quirks. */
+function configured(kind: ProviderKind, settings: ProviderSettings): ProviderKind {
+  const { speaks, strictTemplate, thinkTags, streamOptions } = settings;
   const [first, ...others] = (speaks ?? []) as readonly FormatId[];
-  const chat = { ...(strictTemplate && { strictTemplate }), ...(thinkTags !== undefined && { thinkTags }) };
+  const chat = {
+    ...(strictTemplate && { strictTemplate }),
+    ...(thinkTags !== undefined && { thinkTags }),
+    ...(streamOptions !== undefined && { streamUsage: streamOptions }),
+  };
   const quirky = Object.keys(chat).length > 0;
   if (first === undefined && !quirky) return kind;
   const { speaksFor: _speaksFor, ...rest } = kind;
   return {
     ...(first === undefined ? kind : { ...rest, speaks: first, alsoSpeaks: others }),
     ...(quirky && { dialect: { ...kind.dialect, chat: { ...kind.dialect.chat, ...chat } } }),
+    ...(streamOptions !== undefined &&
+      kind.completion && { completion: kind.completion.withStreamUsage(streamOptions) }),
   };
 }

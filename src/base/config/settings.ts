@@ -185,6 +185,10 @@ export interface ProviderSettings {
   strictTemplate: boolean;
   /** Its answers may begin with their thinking between `<think>` and `</think>`; absent: as its kind says. */
   thinkTags?: boolean;
+  /** Its streams take `stream_options.include_usage`; absent: as its kind says. */
+  streamOptions?: boolean;
+  /** The catalog's prices hold for it; absent: only at the kind's own address. */
+  catalogPrices?: boolean;
   /** Further headers of its calls, names in lower case. */
   headers?: Readonly<Record<string, Secret>>;
   models: readonly ModelSettings[];

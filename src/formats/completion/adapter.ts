@@ -50,6 +50,7 @@ export function completionAdapter(dialect: CompletionDialect = {}): CompletionAd
     },
     decodeFailure,
     able: dialect.able,
+    withStreamUsage: (streamUsage) => completionAdapter({ ...dialect, streamUsage }),
   };
 }
 

@@ -38,6 +38,8 @@ export interface CompletionAnswer {
 export interface CompletionAdapter extends Adapter<CompletionRequest, CompletionAnswer> {
   /** What of the operation the service has; absent: unknown. */
   readonly able?: readonly CompletionAbility[] | undefined;
+  /** The same service with or without `stream_options.include_usage`. */
+  withStreamUsage(streamUsage: boolean): CompletionAdapter;
 }
 
 export type CompletionAbility = 'suffix' | 'prompts' | 'tokens' | 'echo' | 'best_of';
