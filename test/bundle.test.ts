@@ -1,6 +1,6 @@
 /** `npm start` in a checkout: what runs is a bundle, and always of the sources as they are. */
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { appendFileSync, cpSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -24,6 +24,23 @@ test('a start makes one bundle for all that start at once, and a new one when a 
   change('console.log("changed");');
   assert.equal((await run('version')).out, `${version}\nchanged\n`);
   assert.equal(bundles().length, 2);
+});
+
+test('commands run in a clone as the README writes them', async (t) => {
+  const { folder } = checkout(t);
+  const { version } = await import('../package.json', { with: { type: 'json' } }).then((file) => file.default);
+  const runs = (command: string, ...args: string[]) =>
+    spawnSync(command, args, { cwd: folder, encoding: 'utf8', env: { ...process.env, PATH: USERS_PATH } });
+  const help = runs('npx', 'gatehouse', 'help');
+  assert.equal(help.status, 0, help.stderr);
+  assert.match(help.stdout, /gatehouse doctor/);
+  assert.equal(runs('node', path.join('bin', 'gatehouse.js'), 'version').stdout, `${version}\n`);
+
+  rmSync(path.join(folder, 'node_modules'), { recursive: true });
+  const bare = runs('npx', 'gatehouse', 'doctor');
+  assert.equal(bare.status, 1);
+  assert.match(bare.stderr, /Run `npm ci` first/);
+  assert.ok(!/^\s+at /m.test(bare.stderr), bare.stderr);
 });
 
 test('where no bundle can be made the sources run, and say what is wrong with them', async (t) => {
@@ -63,10 +80,16 @@ test('threads and packages that are loaded on demand are found from a bundle', a
   assert.match(await metrics.text(), /process_cpu_seconds_total/);
 });
 
+/** Without the runtime of this project, which a user does not have: their own npm and Node.js. */
+const USERS_PATH = (process.env['PATH'] ?? '')
+  .split(path.delimiter)
+  .filter((folder) => !folder.includes('node_modules'))
+  .join(path.delimiter);
+
 /** The sources in a folder of their own, with packages but without a bundle. */
 function checkout(t: TestContext) {
   const folder = emptyFolder(t);
-  for (const name of ['build', 'src', 'package.json', 'package-lock.json']) {
+  for (const name of ['bin', 'build', 'src', 'package.json', 'package-lock.json']) {
     cpSync(path.join(ROOT, name), path.join(folder, name), { recursive: true });
   }
   const modules = path.join(folder, 'node_modules');
@@ -77,6 +100,7 @@ function checkout(t: TestContext) {
   const cache = path.join(modules, '.cache', 'gatehouse');
   mkdirSync(cache, { recursive: true });
   return {
+    folder,
     cache,
     bundles: () => readdirSync(cache),
     change: (line: string) => appendFileSync(path.join(folder, 'src', 'main.ts'), `\n${line}\n`),

@@ -1,14 +1,16 @@
-/** What the README says about settings is what the code reads. */
+/** The pages of `docs/reference/` are what the code reads. */
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
 import { test } from 'node:test';
-import { variableTable } from '../src/base/config.ts';
-import { KINDS } from '../src/providers/index.ts';
+import { REFERENCE, referencePages, undescribedMembers } from '../build/reference.ts';
 
-test("the README's table of settings has every variable, with its default and meaning, and no other", () => {
-  const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
-  const [, table] = readme.split('| variable | default | meaning |\n|---|---|---|\n');
-  assert.ok(table !== undefined, 'the README has no table of settings');
-  const rows = table.split('\n');
-  assert.deepEqual(rows.slice(0, rows.indexOf('')), variableTable(KINDS));
+test('docs/reference has every variable, yaml member and command (otherwise: node build/reference.ts)', () => {
+  const pages = referencePages();
+  assert.deepEqual(readdirSync(REFERENCE).sort(), [...pages.keys()].sort());
+  for (const [name, text] of pages) assert.equal(readFileSync(path.join(REFERENCE, name), 'utf8'), text);
+});
+
+test('every member of the yaml file has a meaning in src/base/config/member-meanings.ts, and nothing else has', () => {
+  assert.deepEqual(undescribedMembers(), { missing: [], superfluous: [] });
 });

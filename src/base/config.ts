@@ -13,6 +13,7 @@ import { Environment, errorCode, type Inputs } from './config/environment.ts';
 import { federation } from './config/federation.ts';
 import type { Field } from './config/field.ts';
 import { DEFAULT_IO_LOGGING, ioLogging } from './config/io-logging.ts';
+import { type MemberType, memberTypes } from './config/member-types.ts';
 import { readOutgoing } from './config/outgoing.ts';
 import { placeOf } from './config/place.ts';
 import { ConfigError, type Problem } from './config/problems.ts';
@@ -42,6 +43,7 @@ export { type ClaimRule, type FederationPolicy, isIssuerAddress, MAX_LIFETIME_MS
 export type { IoLoggingSettings } from './config/io-logging.ts';
 export { type IssuerKey, readIssuerKey, SIGNATURE_ALGORITHMS } from './config/issuer-key.ts';
 export type { OptionFacts } from './config/kind-options.ts';
+export type { MemberType } from './config/member-types.ts';
 export type { OutgoingSettings } from './config/outgoing.ts';
 export { ConfigError, type Problem } from './config/problems.ts';
 export { type KindFacts, UNKNOWN_DATA_POLICY } from './config/provider-readers.ts';
@@ -131,22 +133,7 @@ function readYaml(inputs: Inputs, environment: Environment, problems: Problem[])
 
 /** Everything that the yaml file may hold, with the defaults for what it does not. */
 function readBody(field: Field | undefined, kinds: readonly KindFacts[], environment: Environment) {
-  const read =
-    field &&
-    mapping(field, {
-      account,
-      hosts,
-      trusted_proxies: distinct(network),
-      egress,
-      limits,
-      routing,
-      retention,
-      io_logging: ioLogging,
-      scim,
-      federation,
-      rate_limits: rateLimits,
-      providers: (list: Field) => readProviders(list, kinds),
-    });
+  const read = field && readSections(field, kinds);
   return {
     account: read?.account ?? DEFAULT_ACCOUNT,
     hosts: read?.hosts ?? { global: [], europe: [], us: [] },
@@ -161,6 +148,28 @@ function readBody(field: Field | undefined, kinds: readonly KindFacts[], environ
     retention: read?.retention ?? { generationsDays: null },
     providers: withEnvironment(read?.providers ?? [], kinds, environment),
   };
+}
+
+function readSections(field: Field, kinds: readonly KindFacts[]) {
+  return mapping(field, {
+    account,
+    hosts,
+    trusted_proxies: distinct(network),
+    egress,
+    limits,
+    routing,
+    retention,
+    io_logging: ioLogging,
+    scim,
+    federation,
+    rate_limits: rateLimits,
+    providers: (list: Field) => readProviders(list, kinds),
+  });
+}
+
+/** Every member that the yaml file may hold, with the own members of one kind of provider. */
+export function yamlMembers(kinds: readonly KindFacts[], kind: string): MemberType[] {
+  return memberTypes((field) => readSections(field, kinds), kind);
 }
 
 function tls(environment: Environment): TlsSettings | null {

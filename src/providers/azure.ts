@@ -30,13 +30,13 @@ export const azure: ProviderKind = {
       form: /^https?:\/\/[^\s?#@]+$/,
       said: 'the https URL of a resource',
       required: 'unless base_url',
-      meaning: 'Address of the Azure resource.',
+      meaning: 'URL of the Azure resource.',
     },
     api_version: {
       environment: ['AZURE_OPENAI_API_VERSION', 'OPENAI_API_VERSION'],
       form: /^(\d{4}-\d{2}-\d{2}(-preview)?|v1|latest|preview)$/,
       said: 'a date such as 2024-10-21, v1 or preview',
-      meaning: 'Version of the Azure API; a date asks deployments instead of the v1 API.',
+      meaning: 'API version. A date selects the deployment API instead of the v1 API.',
     },
   },
   ownCredential: (value) => {

@@ -30,13 +30,13 @@ export const bedrock: ProviderKind = {
       form: /^[a-z]{2}(-[a-z]+)+-\d$/,
       said: 'an AWS region such as eu-central-1',
       required: 'unless base_url',
-      meaning: 'AWS region that is asked.',
+      meaning: 'AWS region.',
     },
     profile: {
       environment: ['AWS_PROFILE'],
       form: /^[\x21-\x7e]{1,128}$/,
       said: 'the name of a profile',
-      meaning: 'Profile of the AWS configuration files.',
+      meaning: 'Profile in the AWS configuration files.',
     },
   },
   ownCredential: (value) => {

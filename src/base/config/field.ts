@@ -86,7 +86,7 @@ export class Field {
   }
 
   /** The members of a mapping, without those that have no value. Unknown ones are problems, with a suggestion. */
-  members(known: readonly string[]): Map<string, Field> | undefined {
+  members(known: readonly string[], required: readonly string[] = []): Map<string, Field> | undefined {
     if (!isMap(this.node)) return this.fail('must be a mapping');
     const members = new Map<string, Field>();
     for (const { key, value } of this.node.items) {
@@ -102,6 +102,7 @@ export class Field {
         members.set(name, new Field(this.source, value as ParsedNode, path));
       }
     }
+    for (const name of required) if (!members.has(name)) this.fail(`needs the member ${name}`);
     return members;
   }
 }

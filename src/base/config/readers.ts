@@ -8,9 +8,8 @@ type Values<S extends Shape> = { [K in keyof S]: S[K] extends Reader<infer T> ? 
 
 /** A mapping with exactly these members; each value is undefined when absent or wrong. */
 export function mapping<S extends Shape>(field: Field, shape: S, required: readonly (keyof S & string)[] = []) {
-  const members = field.members(Object.keys(shape));
+  const members = field.members(Object.keys(shape), required);
   if (!members) return undefined;
-  for (const name of required) if (!members.has(name)) field.fail(`needs the member ${name}`);
   const values: Record<string, unknown> = {};
   for (const [name, read] of Object.entries(shape)) {
     const member = members.get(name);

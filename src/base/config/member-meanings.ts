@@ -1,0 +1,247 @@
+/**
+ * What every member of the yaml file means, by its path as `member-types.ts` lists it. Together they are
+ * `docs/reference/configuration.md`: write plain English, one or two sentences.
+ */
+import { DEFAULT_IO_LOGGING } from './io-logging.ts';
+import { DEFAULT_MAX_CONCURRENCY, DEFAULT_TIMEOUTS } from './provider-readers.ts';
+import { DEFAULT_ACCOUNT, DEFAULT_LIMITS } from './section-readers.ts';
+import type { Limits } from './settings.ts';
+
+export interface Meaning {
+  meaning: string;
+  /** As the yaml file would spell it; '' for none. */
+  fallback: string;
+  /** Path of a member that has the same members, which are described there. */
+  like?: string;
+}
+
+export const MEMBER_MEANINGS: Readonly<Record<string, Meaning>> = {
+  ...section('account', 'Defaults for every key and workspace, and the balance of the whole account.', {
+    zdr: ['Use only endpoints that keep no prompts (zero data retention).', DEFAULT_ACCOUNT.zdr],
+    allow_training: ['Allow endpoints that train on prompts.', DEFAULT_ACCOUNT.allowTraining],
+    allow_publication: ['Allow endpoints that publish prompts.', DEFAULT_ACCOUNT.allowPublication],
+    allow_safety_retention: [
+      'Allow endpoints that keep prompts for safety reviews.',
+      DEFAULT_ACCOUNT.allowSafetyRetention,
+    ],
+    prompt_caching: [
+      'Where the gateway places prompt cache breakpoints for clients that set none: in no request, in translated ones, or always.',
+      DEFAULT_ACCOUNT.promptCaching,
+    ],
+    balance_usd: ['Total that may be spent, in USD. `null` is unlimited.', 'null'],
+  }),
+  ...section('hosts', 'Host names of the global and the regional API roots.', {
+    global: ['Hosts that may use endpoints in every region.'],
+    europe: ['Hosts that use only endpoints in the region `europe`.'],
+    us: ['Hosts that use only endpoints in the region `us`.'],
+  }),
+  trusted_proxies: {
+    meaning: 'Proxies in front of the gateway whose `X-Forwarded-*` headers are trusted.',
+    fallback: '[]',
+  },
+  ...section('egress', 'Where URLs in requests (images, documents) may lead, beyond the public internet.', {
+    networks: ['Private addresses and networks that may be fetched from.', '[]'],
+    ports: ['Ports that may be fetched from.', '[80, 443]'],
+  }),
+  ...section('limits', 'Bounds on everything that can grow or wait.', {
+    inference_body_bytes: limit('Largest body of an inference request.', 'inferenceBodyBytes'),
+    control_body_bytes: limit('Largest body of any other request.', 'controlBodyBytes'),
+    nesting_depth: limit('Deepest nesting of a JSON body.', 'nestingDepth'),
+    header_bytes: limit('Size of all headers of a request.', 'headerBytes'),
+    header_count: limit('Number of headers of a request.', 'headerCount'),
+    headers_arrival: limit('Time from the first byte of a request to the end of its headers.', 'headersArrivalMs'),
+    request_arrival: limit('Time from the first byte of a request to the end of its body.', 'requestArrivalMs'),
+    idle_connection: limit('Time that an idle keep-alive connection stays open.', 'idleConnectionMs'),
+    drain: limit('Time that open responses get to finish at shutdown.', 'drainMs'),
+    keep_alive_comment: limit('Silence on a stream after which a keep-alive comment is sent.', 'keepAliveCommentMs'),
+    upstream_reply_bytes: limit('Largest response of an upstream.', 'upstreamReplyBytes'),
+    upstream_event_bytes: limit('Largest single event in the stream of an upstream.', 'upstreamEventBytes'),
+    fetched_media: limit(
+      'Number of URLs fetched for one request, for providers that accept only bytes.',
+      'fetchedMedia',
+    ),
+    fetched_medium_bytes: limit('Largest file fetched from a URL.', 'fetchedMediumBytes'),
+    fetched_media_bytes: limit('Size of all files fetched for one request.', 'fetchedMediaBytes'),
+    media_fetch: limit('Time for fetching all files of one request.', 'mediaFetchMs'),
+    response_cache_bytes: limit('Size of the response cache over all processes. 0 turns it off.', 'responseCacheBytes'),
+    response_cache_answer_bytes: limit('Largest response that is cached.', 'responseCacheAnswerBytes'),
+    candidates: limit('Endpoints that are tried for one request.', 'candidates'),
+    connections: limit('Open client connections per process.', 'connections'),
+  }),
+  ...section('routing', 'How endpoints are tried ([routing](../guides/routing.md)).', {
+    hedge_after: [
+      'If a stream has not started after this time, ask a second endpoint in parallel; the faster one answers. Both are charged. Without it requests are never hedged.',
+    ],
+  }),
+  ...section('retention', 'How long data is kept.', {
+    generations_days: [
+      'Days that rows of generations are kept; they are dropped by whole months. `null` keeps them forever. Sums and budgets are not affected.',
+      'null',
+    ],
+  }),
+  ...section('io_logging', 'Storing prompts and responses ([I/O logging](../guides/io-logging.md)).', {
+    enabled: ['Store them for workspaces that have no setting of their own.', DEFAULT_IO_LOGGING.enabled],
+    sample_rate: ['Share of the requests that is stored.', DEFAULT_IO_LOGGING.sampleRate],
+    retention_days: ['Days that they are kept.', DEFAULT_IO_LOGGING.retentionDays],
+    max_bytes: ['Largest stored prompt, and largest stored response.', DEFAULT_IO_LOGGING.maxBytes],
+  }),
+  ...section('scim', 'Pulling users and groups from an identity provider ([SCIM](../guides/scim.md)).', {}),
+  ...section('scim.source', 'SCIM endpoint that sync jobs read. Not needed when the provider pushes changes.', {
+    base_url: ['URL of the SCIM endpoint.'],
+    token: ['Bearer token for it.'],
+  }),
+  ...section(
+    'federation',
+    'Identity providers whose JWTs can be exchanged for short-lived access tokens ([keys](../guides/keys.md)).',
+    {},
+  ),
+  ...section('federation[]', 'One policy.', {
+    id: ['Name of the policy; must be unique.'],
+    issuer: ['Exact value of `iss`.'],
+    audience: ['Accepted value of `aud`, or a list of them.'],
+    jwks_uri: ["URL of the issuer's keys. By default it is discovered from the issuer."],
+    jwks: ['The keys themselves, instead of a URL.'],
+    claims: ['Claims that the token must have. At least one.'],
+    'claims.<name>': ['Value of the claim, or a list of accepted values. `*` in a text matches any characters.'],
+    key: ['Hash of the inference key whose rights the access token gets.'],
+    lifetime: ['Lifetime of the access token, from 30s to 900s.', '900s'],
+  }),
+  ...section('rate_limits', 'Default rate limits ([keys](../guides/keys.md)).', {}),
+  ...rates('key', 'Limits of each key that has none of its own.'),
+  ...rates('workspace', 'Limits of each workspace that has none of its own.'),
+  ...section(
+    'providers',
+    'Upstream services, in addition to those that environment variables enable. A listed provider with the id of an enabled one replaces it.',
+    {},
+  ),
+  ...section('providers[]', 'One provider.', {
+    id: ['Name of the provider, as in `provider.only` of a request; must be unique.'],
+    name: ['Display name. Defaults to the name of the kind, or to the id.'],
+    kind: [
+      'A known service, or a wire format (`chat`, `messages`, `responses`, `gemini`, `converse`) for any other service that speaks it.',
+    ],
+    base_url: ['URL of the API. Defaults to the URL of the kind, if it has one.'],
+    api_key: [
+      'API key, or a list of keys to spread requests over. Defaults to the environment variable of the kind, unless `base_url` is set.',
+    ],
+    timeouts: ['Time limits of a call.'],
+    'timeouts.connect': ['Connecting, with TLS.', duration(DEFAULT_TIMEOUTS.connect)],
+    'timeouts.first_byte': [
+      'From sending the request to the first byte of the body.',
+      duration(DEFAULT_TIMEOUTS.firstByte),
+    ],
+    'timeouts.idle': ['Between two pieces of the body.', duration(DEFAULT_TIMEOUTS.idle)],
+    'timeouts.total': ['The whole call.', duration(DEFAULT_TIMEOUTS.total)],
+    max_concurrency: ['Calls at the same time, per process.', DEFAULT_MAX_CONCURRENCY],
+    headers: ['Additional request headers.'],
+    'headers.<name>': ['Value of the header. It is treated as a secret.'],
+    strict_template: [
+      'The chat template of the server accepts one leading system message and strictly alternating turns; messages are rearranged to fit.',
+      false,
+    ],
+    think_tags: [
+      'Responses may start with reasoning between `<think>` and `</think>`; it is returned as reasoning. Defaults to what the kind says.',
+    ],
+    speaks: [
+      'Wire formats of this service. A client of one of them is relayed, all others are translated to the first that can carry the request. Defaults to what the kind says.',
+    ],
+    models: [
+      'Models of this provider. Without it all models of the kind are available, with limits and prices from the catalog.',
+    ],
+  }),
+  ...section('providers[].models[]', 'One model.', {
+    id: ['Name for clients, as `author/slug`.'],
+    upstream_id: ['Name at the provider. Defaults to the slug.'],
+    name: ['Display name.'],
+    speaks: ['Wire formats of this model, where they differ from the provider.'],
+    context_length: ['Context window in tokens. Unknown by default.'],
+    max_completion_tokens: ['Longest completion in tokens. Unknown by default.'],
+    pricing: [
+      'Prices in USD, as quoted decimals. Without them cost is `null`, and keys with a spending limit cannot use the model.',
+    ],
+    input_modalities: ['Such as `[text, image, audio, file]`. Unknown by default.'],
+    output_modalities: ['Such as `[text, image]`. Unknown by default.'],
+    supported_parameters: ['Such as `[tools, tool_choice, temperature, reasoning]`. Unknown by default.'],
+    data_policy: ['What the provider does with prompts. Anything not stated counts as the worst case.'],
+    'data_policy.zdr': ['Keeps no prompts (zero data retention).', false],
+    'data_policy.trains': ['Trains on prompts.', true],
+    'data_policy.publishes': ['Publishes prompts.', true],
+    'data_policy.retains_for_safety': ['Keeps prompts for safety reviews.', true],
+    region: ['Where the model runs, such as `us` or `europe`. Unknown by default.'],
+    quantization: ['Such as `fp8`. Unknown by default.'],
+    service_tiers: ['Further offers of the model under other prices, by `service_tier` of the request.'],
+    ...Object.fromEntries(
+      ['priority', 'flex', 'scale', 'ultrafast'].map((tier) => [`service_tiers.${tier}`, [`The tier \`${tier}\`.`]]),
+    ),
+  }),
+  ...prices('providers[].models[].pricing', {
+    request: 'Per request.',
+    image: 'Per image in the prompt.',
+    image_token: 'Per image token in the prompt.',
+    image_output: 'Per generated image token.',
+    audio: 'Per audio token in the prompt.',
+    audio_output: 'Per generated audio token.',
+    internal_reasoning: 'Per reasoning token, where it differs from `completion`.',
+    web_search: 'Per web search.',
+  }),
+  ...prices('providers[].models[].pricing.overrides[]', { audio: 'Per audio token in the prompt.' }),
+  ...section('providers[].models[].pricing', 'Prices in USD.', {
+    overrides: ['Prices for long prompts.'],
+    output_images: ['Prices of generated images, where they are charged per image or by area.'],
+  }),
+  ...section('providers[].models[].pricing.overrides[]', 'Prices that replace those above for long prompts.', {
+    min_prompt_tokens: ['They apply to prompts with more tokens than this, cached tokens included.'],
+  }),
+  ...section('providers[].models[].pricing.output_images[]', 'One price.', {
+    price: ['Price in USD.'],
+    per: ['Unit of the price. Megapixels are rounded up.', 'image'],
+    variant: ['Quality and size that the price is for, such as `high 1024x1024`. Without it, for all others.'],
+  }),
+  ...Object.fromEntries(
+    ['priority', 'flex', 'scale', 'ultrafast'].map((tier) => [
+      `providers[].models[].service_tiers.${tier}.pricing`,
+      { meaning: 'Prices of the tier.', fallback: '', like: 'providers[].models[].pricing' },
+    ]),
+  ),
+};
+
+type Row = readonly [meaning: string, fallback?: string | number | boolean];
+
+function section(path: string, meaning: string, members: Record<string, Row>): Record<string, Meaning> {
+  const rows = Object.entries(members).map(([name, [text, fallback = '']]) => [
+    `${path}.${name}`,
+    { meaning: text, fallback: String(fallback) },
+  ]);
+  return { [path]: { meaning, fallback: '' }, ...Object.fromEntries(rows) };
+}
+
+function limit(meaning: string, name: keyof Limits): Row {
+  const value = DEFAULT_LIMITS[name];
+  return [meaning, name.endsWith('Ms') ? duration(value) : value];
+}
+
+function duration(ms: number): string {
+  return ms % 1000 === 0 ? `${ms / 1000}s` : `${ms}ms`;
+}
+
+function rates(owner: string, meaning: string): Record<string, Meaning> {
+  const amounts = ['requests', 'tokens'].flatMap((what) =>
+    ['minute', 'hour', 'day'].map((time): [string, Row] => [
+      `${what}_per_${time}`,
+      [`Most ${what} per ${time} (UTC). Unlimited by default.`],
+    ]),
+  );
+  return section(`rate_limits.${owner}`, meaning, Object.fromEntries(amounts));
+}
+
+function prices(path: string, further: Record<string, string>): Record<string, Meaning> {
+  const meanings = {
+    prompt: 'Per prompt token.',
+    completion: 'Per completion token.',
+    input_cache_read: 'Per prompt token read from the cache of the provider.',
+    input_cache_write: 'Per prompt token written to the cache of the provider.',
+    input_cache_write_1h: 'Per prompt token written to the cache for one hour.',
+    ...further,
+  };
+  return section(path, '', Object.fromEntries(Object.entries(meanings).map(([name, text]) => [name, [text]])));
+}
