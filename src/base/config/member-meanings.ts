@@ -142,6 +142,12 @@ export const MEMBER_MEANINGS: Readonly<Record<string, Meaning>> = {
     think_tags: [
       'Responses may start with reasoning between `<think>` and `</think>`; it is returned as reasoning. Defaults to what the kind says.',
     ],
+    stream_options: [
+      'Send `stream_options` to ask for usage in streams. `false` for servers that refuse it; usage is then estimated. Defaults to what the kind says.',
+    ],
+    catalog_prices: [
+      'Keep the prices of the catalog. Defaults to `true` at the URL of the kind and to `false` at another `base_url`.',
+    ],
     speaks: [
       'Wire formats of this service. A client of one of them is relayed, all others are translated to the first that can carry the request. Defaults to what the kind says.',
     ],
