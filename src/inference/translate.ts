@@ -4,6 +4,7 @@
  */
 import type { GatewayError } from '../base/errors.ts';
 import { applyEdits, type Edit, type JsonDocument, parseJson, stringifyJson } from '../base/json.ts';
+import { CallIds, distinctDecoder, distinctTurn, withDistinctCalls } from '../formats/conversation/call-ids.ts';
 import type { Conversation, Turn, TurnEvent } from '../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import { isFields } from '../formats/conversation/fields.ts';
@@ -17,13 +18,13 @@ import type {
   StreamEncoder,
   TurnDecoder,
 } from '../formats/conversation/format.ts';
-import { hidingDecoder, hidingTurn } from '../formats/conversation/hide-thinking.ts';
 import { Losses, Uncarried } from '../formats/conversation/losses.ts';
 import { collect, eventsOf } from '../formats/conversation/replay.ts';
-import { namedTurn, namingDecoder, type OwnNames, withShortNames } from '../formats/conversation/short-names.ts';
+import { withShortNames } from '../formats/conversation/short-names.ts';
 import { Portable, Rounds } from '../formats/deferred/index.ts';
-import { type OutputTool, outputDecoder, outputTurn, withOutputTool } from '../formats/output-tool/index.ts';
+import { type OutputTool, withOutputTool } from '../formats/output-tool/index.ts';
 import { type Fetched, withMedia } from './media/remote.ts';
+import { Presentation } from './presentation.ts';
 
 /** Writes a streamed answer, relayed or translated: the same three calls (formats/conversation/format.ts). */
 export interface StreamWriter {
@@ -81,15 +82,16 @@ export class Translation {
     if (isGiven(this.document.structure['thread']) && this.format.id === 'messages')
       refuseThread(spoken, target, deferred);
     const shows = this.#hides && !hidesItself(spoken, target);
+    const ids = new CallIds(() => new Set(this.format.callIds(this.document.structure)));
     if (spoken.id === this.format.id && media.size === 0 && !deferred && !outputByTool && !shows) {
-      return new RelayPassage(this.format, spoken, this.document, target);
+      return new RelayPassage(this.format, spoken, this.document, target, ids);
     }
     const tool = outputByTool ? withOutputTool(this.conversation) : undefined;
     if (outputByTool && tool === undefined) {
       throw new Uncarried('response_format', 'no call of a tool can stand for this format of the answer');
     }
-    const conversation = withMedia(tool?.conversation ?? this.conversation, media);
-    return new (deferred ? DeferredPassage : TranslatedPassage)(this.format, spoken, conversation, target, tool);
+    const conversation = withDistinctCalls(withMedia(tool?.conversation ?? this.conversation, media));
+    return new (deferred ? DeferredPassage : TranslatedPassage)(this.format, spoken, conversation, target, ids, tool);
   }
 
   /** The client wants no thinking to be shown (`reasoning.exclude`, or the older `include_reasoning`). */
@@ -131,9 +133,11 @@ class RelayPassage implements Passage {
   readonly #format: ServedFormat;
   readonly #spoken: SpokenFormat;
   readonly #dialect: Dialect;
+  readonly #ids: CallIds;
 
-  constructor(format: ServedFormat, spoken: SpokenFormat, document: JsonDocument, target: EncodeTarget) {
+  constructor(format: ServedFormat, spoken: SpokenFormat, document: JsonDocument, target: EncodeTarget, ids: CallIds) {
     this.#format = format;
+    this.#ids = ids;
     this.#spoken = spoken;
     this.#dialect = target.dialect;
     this.body = applyEdits(
@@ -143,7 +147,7 @@ class RelayPassage implements Passage {
   }
 
   decoder(seed: string): TurnDecoder {
-    return this.#spoken.decoder(this.#dialect, seed);
+    return distinctDecoder(this.#spoken.decoder(this.#dialect, seed), this.#ids);
   }
 
   writer(stamp: Stamp): StreamWriter {
@@ -153,35 +157,11 @@ class RelayPassage implements Passage {
   readWhole(text: string, seed: string): WholeReply | { failure: UpstreamFailure } {
     const read = readTurn(text, this.#spoken, this.#dialect, seed);
     if ('failure' in read) return read;
-    const { value, turn } = read;
+    const { value } = read;
+    const turn = distinctTurn(read.turn, this.#ids);
     const write: WholeReply['write'] = (stamp, closing) =>
       this.#format.relay.reply(text, value, turn, stamp, closing, this.#dialect);
     return { turn, write };
-  }
-}
-
-/** What the client of a translated answer does not see as it came: thinking that it excluded, a tool that stands for its format. */
-class Presentation {
-  readonly #hides: boolean;
-  readonly #tool: OutputTool | undefined;
-  readonly #names: OwnNames | undefined;
-
-  constructor({ reasoning }: Conversation, tool: OutputTool | undefined, names?: OwnNames) {
-    this.#hides = reasoning?.exclude === true;
-    this.#tool = tool;
-    this.#names = names;
-  }
-
-  decoder(inner: TurnDecoder): TurnDecoder {
-    const named = this.#names === undefined ? inner : namingDecoder(inner, this.#names);
-    const shown = this.#hides ? hidingDecoder(named) : named;
-    return this.#tool === undefined ? shown : outputDecoder(shown, this.#tool);
-  }
-
-  turn(turn: Turn): Turn {
-    const named = this.#names === undefined ? turn : namedTurn(turn, this.#names);
-    const shown = this.#hides ? hidingTurn(named) : named;
-    return this.#tool === undefined ? shown : outputTurn(shown, this.#tool);
   }
 }
 
@@ -199,13 +179,14 @@ class TranslatedPassage implements Passage {
     spoken: SpokenFormat,
     conversation: Conversation,
     target: EncodeTarget,
+    ids: CallIds,
     tool: OutputTool | undefined,
   ) {
     this.#format = format;
     this.#spoken = spoken;
     this.#dialect = target.dialect;
     const named = withShortNames(conversation, spoken.id);
-    this.#presentation = new Presentation(conversation, tool, named.own);
+    this.#presentation = new Presentation(conversation, tool, ids, named.own);
     this.body = stringifyJson(spoken.encode(inTier(named.conversation, target), target, this.losses));
   }
 
@@ -240,13 +221,14 @@ class DeferredPassage implements Passage {
     spoken: SpokenFormat,
     conversation: Conversation,
     target: EncodeTarget,
+    ids: CallIds,
     tool: OutputTool | undefined,
   ) {
     if ((conversation.choices ?? 1) > 1) throw new Uncarried('n', 'deferred tools are searched for one answer');
     this.#format = format;
     this.#spoken = spoken;
     this.#target = target;
-    this.#presentation = new Presentation(conversation, tool);
+    this.#presentation = new Presentation(conversation, tool, ids);
     const portable = new Portable(inTier(conversation, target), conversation.deferred!, target.compileRegex!);
     this.#rounds = new Rounds(portable, format.id, outputLeft(conversation, target));
     this.body = this.#encode();

@@ -26,6 +26,13 @@ export function asked(value: unknown): Asked {
   return result;
 }
 
+/** The ids of the calls in the history. */
+export function callIds(value: unknown): string[] {
+  return list(object(value)?.['messages']).flatMap((message) =>
+    list(object(message)?.['tool_calls']).flatMap((call) => someText(object(call)?.['id']) ?? []),
+  );
+}
+
 /** Every picture, and everything else that is read at a rate of its own: documents, sound, video. */
 function countMedia(messages: readonly unknown[]): Contents {
   const media = noContents();

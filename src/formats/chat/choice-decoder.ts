@@ -1,4 +1,6 @@
 /** One choice of a streamed answer: which parts are open, and what each delta adds to them. */
+
+import { isObjectText } from '../conversation/call-input.ts';
 import type { Citation, Part, PartDelta, ReasoningOrigin, TurnEvent } from '../conversation/conversation.ts';
 import { decodeCitations } from './citation.ts';
 import { decodeContent, decodeUrl } from './content.ts';
@@ -20,6 +22,8 @@ interface Call {
   part: number;
   /** Arguments that came before the name. */
   waiting: string;
+  /** All arguments so far. */
+  told: string;
   custom: boolean;
 }
 
@@ -218,17 +222,23 @@ export class ChoiceDecoder {
     const key = typeof value['index'] === 'number' ? value['index'] : null;
     const id = someText(value['id']);
     const name = text(body['name']);
+    const written = argumentsText(custom === body ? body['input'] : body['arguments']);
     let call = this.findCall(key, id, name);
+    if (call !== undefined && isTwin(call, id, name, written)) {
+      // Word for word the same is the same call, told again.
+      if (name === call.name && written === call.told) return;
+      call = undefined;
+    }
     if (call === undefined) {
       if (id === undefined && name === '' && this.calls.length > 0 && key === null) call = this.calls.at(-1)!;
       else {
-        call = { key, id, name: '', part: -1, waiting: '', custom: custom !== undefined };
+        call = { key, id, name: '', part: -1, waiting: '', told: '', custom: custom !== undefined };
         this.calls.push(call);
       }
     }
     call.id ??= id;
     if (call.name === '' && name !== '') call.name = name;
-    const written = argumentsText(custom === body ? body['input'] : body['arguments']);
+    call.told += written;
     if (call.part === -1) {
       call.waiting += written;
       if (call.name !== '') this.startCall(call, events);
@@ -298,6 +308,12 @@ export class ChoiceDecoder {
     events.push({ type: 'partStart', choice: this.index, index, part });
     events.push({ type: 'partStop', choice: this.index, index });
   }
+}
+
+/** A call with the id and the index of another whose arguments are whole, name and arguments of its own: one more call. */
+function isTwin(call: Call, id: string | undefined, name: string, written: string): boolean {
+  if (id === undefined || id !== call.id || name === '' || call.name === '' || written === '') return false;
+  return isObjectText(call.told);
 }
 
 function isPlain(delta: JsonObject): boolean {

@@ -4,7 +4,7 @@
  */
 import type { ServedFormat, SpokenFormat } from '../conversation/format.ts';
 import { renewed } from '../conversation/renewal.ts';
-import { asked } from './asked.ts';
+import { asked, callIds } from './asked.ts';
 import { check } from './check.ts';
 import { debugEvent } from './debug-event.ts';
 import { decode } from './decode.ts';
@@ -27,6 +27,7 @@ export const chat: ServedFormat & SpokenFormat = {
   check,
   asked,
   decode,
+  callIds,
   encodeReply,
   encoder: (stamp) => new ChatEncoder(stamp),
   debugEvent,

@@ -82,11 +82,11 @@ export function isRetold(choice: JsonObject, known: RelayedChoice, events: reado
 }
 
 /** Judges a choice before its events are tracked. */
-export function assess(choice: JsonObject, known: RelayedChoice): Assessment {
+export function assess(choice: JsonObject, known: RelayedChoice, events: readonly TurnEvent[]): Assessment {
   const delta = object(choice['delta']);
   // First, because what is crooked stays so, however else the chunk is broken.
   const calls = delta?.['tool_calls'];
-  if (calls !== undefined && calls !== null && !areStandard(calls, known)) {
+  if (calls !== undefined && calls !== null && !areStandard(calls, known, events)) {
     known.crooked = true;
     return 'broken';
   }
@@ -101,7 +101,7 @@ export function assess(choice: JsonObject, known: RelayedChoice): Assessment {
   return list(delta['reasoning_details']).length > 0 ? 'broken' : 'standard';
 }
 
-function areStandard(calls: unknown, known: RelayedChoice): boolean {
+function areStandard(calls: unknown, known: RelayedChoice, events: readonly TurnEvent[]): boolean {
   if (!Array.isArray(calls) || known.crooked) return false;
   const fresh: string[] = [];
   for (const value of calls as unknown[]) {
@@ -117,6 +117,9 @@ function areStandard(calls: unknown, known: RelayedChoice): boolean {
       if (id !== undefined || name === before) return false;
     } else {
       if (id === undefined || name === undefined || someText(call['type']) === undefined) return false;
+      // Another call has the id already.
+      if (!events.some((event) => event.type === 'partStart' && event.part.type === 'toolCall' && event.part.id === id))
+        return false;
       fresh.push(name);
     }
   }

@@ -98,7 +98,8 @@ function messageSplices(text: string, { valueStart }: Member, message: JsonObjec
   }
   for (const key of NEVER_NULL) if (key !== 'role' && message[key] === null) edits.push({ key, json: undefined });
   const calls = list(message['tool_calls']);
-  if (!calls.every(isStandardCall)) edits.push({ key: 'tool_calls', json: stringifyJson(mendedCalls(calls, parts)) });
+  if (!calls.every(isStandardCall) || !haveIdsOf(calls, parts))
+    edits.push({ key: 'tool_calls', json: stringifyJson(mendedCalls(calls, parts)) });
   return edits.length === 0 ? [] : splicesOf(text, scanMembers(text, valueStart), edits, valueStart);
 }
 
@@ -110,6 +111,12 @@ function isStandardCall(value: unknown): boolean {
   return (
     call['type'] === 'function' && someText(body?.['name']) !== undefined && someText(body?.['arguments']) !== undefined
   );
+}
+
+/** Whether the calls have the ids that they were read with: those of the upstream may not be distinct. */
+function haveIdsOf(calls: readonly unknown[], parts: readonly Part[]): boolean {
+  const ids = parts.flatMap((part) => (part.type === 'toolCall' ? part.id : []));
+  return calls.every((call, index) => object(call)?.['id'] === ids[index]);
 }
 
 /** Calls with what they lack: an id, a type, arguments that are a JSON text. */

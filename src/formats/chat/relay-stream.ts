@@ -78,7 +78,7 @@ export class ChatRelayStream implements RelayStream {
     let ends = false;
     for (const entry of choices as unknown[]) {
       const choice = object(entry) ?? {};
-      const found = assess(choice, this.choice(choice['index']));
+      const found = assess(choice, this.choice(choice['index']), events);
       if (worst !== 'broken' && found !== 'standard') worst = found;
       ends ||= someText(choice['finish_reason']) !== undefined;
     }

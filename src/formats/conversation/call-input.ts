@@ -39,7 +39,7 @@ export function argumentsOf(input: unknown): string {
   return stringifyJson(input);
 }
 
-function isObjectText(text: string): boolean {
+export function isObjectText(text: string): boolean {
   try {
     return isFields(parseJson(text));
   } catch {

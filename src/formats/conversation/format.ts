@@ -197,6 +197,8 @@ export interface ServedFormat {
   check(body: unknown): void;
   asked(body: unknown): Asked;
   decode(body: unknown): Conversation;
+  /** The ids of the calls in the request's history. */
+  callIds(body: unknown): string[];
   /**
    * Request members that no other form has a place for and that are no knobs: without them the answer would be another
    * one. A request that has one goes to endpoints of this form only.

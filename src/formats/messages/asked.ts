@@ -28,6 +28,16 @@ export function asked(body: unknown): Asked {
   return result;
 }
 
+/** The ids of the calls in the history. */
+export function callIds(body: unknown): string[] {
+  return listOf(fieldsOf(body)['messages']).flatMap((message) =>
+    listOf(fieldsOf(message)['content']).flatMap((entry) => {
+      const block = fieldsOf(entry);
+      return block['type'] === 'tool_use' ? (textOrUndefined(block['id']) ?? []) : [];
+    }),
+  );
+}
+
 /** Pictures and documents, also inside tool results and documents. */
 function countMedia(request: Fields): Contents {
   const media = noContents();

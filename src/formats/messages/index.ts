@@ -4,7 +4,7 @@
  */
 import type { ServedFormat, SpokenFormat } from '../conversation/format.ts';
 import { renewed } from '../conversation/renewal.ts';
-import { asked } from './asked.ts';
+import { asked, callIds } from './asked.ts';
 import { check } from './check.ts';
 import { decode } from './decode.ts';
 import { decodeReply } from './decode-reply.ts';
@@ -38,6 +38,7 @@ export const messages: ServedFormat & SpokenFormat = {
   check,
   asked,
   decode,
+  callIds,
   ownFeatures: ['mcp_servers', 'container'],
   encodeReply,
   encoder: (stamp) => new MessagesEncoder(stamp),

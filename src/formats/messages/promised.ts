@@ -35,19 +35,28 @@ export function missing(value: Fields, promised: Promised): Edit[] {
   return edits;
 }
 
-/** The text of a block with what it lacks; the same text when that is nothing. */
-export function completeBlock(text: string, value: unknown): string {
+/** The text of a block with what it lacks, of a call with its id here; the same text when that is nothing. */
+export function completeBlock(text: string, value: unknown, callId: string | undefined): string {
   const block = fieldsOf(value);
   const edits = missing(block, BLOCKS[String(block['type'])] ?? {});
+  if (callId !== undefined && callId !== block['id'] && isCall(block)) {
+    edits.push({ key: 'id', json: JSON.stringify(callId) });
+  }
   return edits.length === 0 ? text : patchMembers(text, scanMembers(text), edits);
 }
 
-/** The text of a whole answer's content, each block completed. */
-export function completeContent(text: string, values: readonly unknown[]): string {
+function isCall({ type }: Fields): boolean {
+  return type === 'tool_use';
+}
+
+/** The text of a whole answer's content, each block completed; `callIds` are those of its calls in order. */
+export function completeContent(text: string, values: readonly unknown[], callIds: readonly string[] = []): string {
+  let calls = 0;
+  const idOf = (value: unknown) => (isCall(fieldsOf(value)) ? callIds[calls++] : undefined);
   let result = '';
   let from = 0;
   scanElements(text, values.length).forEach(({ start, end }, index) => {
-    result += text.slice(from, start) + completeBlock(text.slice(start, end), values[index]);
+    result += text.slice(from, start) + completeBlock(text.slice(start, end), values[index], idOf(values[index]));
     from = end;
   });
   return result + text.slice(from);

@@ -116,7 +116,8 @@ function reply(text: string, value: unknown, turn: Turn, stamp: Stamp, closing: 
   const strange = Array.isArray(answer['content']) && answer['content'].some(isStrange);
   if (finish !== undefined && !strange) list.push(...reasonEdits(finish));
   if (content !== undefined && Array.isArray(answer['content'])) {
-    const json = completeContent(text.slice(content.valueStart, content.valueEnd), answer['content']);
+    const ids = turn.choices[0]?.parts.flatMap((part) => (part.type === 'toolCall' ? part.id : []));
+    const json = completeContent(text.slice(content.valueStart, content.valueEnd), answer['content'], ids);
     list.push({ key: 'content', json });
   }
   return patchMembers(text, members, list);
@@ -196,7 +197,8 @@ class MessagesRelayStream implements RelayStream {
       case 'content_block_start':
         this.strange ||= isStrange(value['content_block']);
         return (
-          this.opening() + forward(type, this.blocks.start(openBlock(data, value['content_block']), value['index']))
+          this.opening() +
+          forward(type, this.blocks.start(openBlock(data, value['content_block'], events), value['index']))
         );
       case 'error':
         return '';
@@ -272,10 +274,11 @@ class MessagesRelayStream implements RelayStream {
 const NO_START = '{"type":"message_start","message":{}}';
 
 /** The event that opens a block, the block completed. */
-function openBlock(data: string, block: unknown): string {
+function openBlock(data: string, block: unknown, events: readonly TurnEvent[]): string {
   const text = isFields(block) ? inside(data, 'content_block') : undefined;
   if (text === undefined) return data;
-  const json = completeBlock(text, block);
+  const started = events.find((event) => event.type === 'partStart');
+  const json = completeBlock(text, block, started?.part.type === 'toolCall' ? started.part.id : undefined);
   return json === text ? data : patchMembers(data, scanMembers(data), [{ key: 'content_block', json }]);
 }
 

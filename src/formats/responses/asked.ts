@@ -22,6 +22,14 @@ export function asked(body: unknown): Asked {
   return result;
 }
 
+/** The ids of the calls in the history. */
+export function callIds(body: unknown): string[] {
+  return listOf(fieldsOf(body)['input']).flatMap((entry) => {
+    const { type, call_id: id } = fieldsOf(entry);
+    return type === 'function_call' || type === 'custom_tool_call' ? (textOrUndefined(id) ?? []) : [];
+  });
+}
+
 /** Pictures and documents of messages, of the results of calls, and pictures made earlier. */
 function countMedia(input: unknown): Contents {
   const media = noContents();

@@ -3,7 +3,7 @@
  * speak upstream. Both halves and the relay between them; pure functions only. No response is stored on either side.
  */
 import type { ServedFormat, SpokenFormat } from '../conversation/format.ts';
-import { asked } from './asked.ts';
+import { asked, callIds } from './asked.ts';
 import { check } from './check.ts';
 import { decode } from './decode.ts';
 import { decodeReply } from './decode-reply.ts';
@@ -26,6 +26,7 @@ export const responses: ServedFormat & SpokenFormat = {
   asked,
   echo,
   decode,
+  callIds,
   encodeReply,
   encoder: (stamp) => new ResponsesEncoder(stamp),
   encodeFailure,

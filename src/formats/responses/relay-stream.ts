@@ -9,6 +9,7 @@ import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation
 import type { Closing, RelayStream, Stamp } from '../conversation/format.ts';
 import { DONE, errorEvent, frame } from './encoder.ts';
 import { patchResponse } from './relay.ts';
+import { RelayedCalls } from './relay-calls.ts';
 import { isLimit, type ResponseState, responseOf } from './response.ts';
 
 /** Of finished items no more is kept, in UTF-16 units: what they are kept for is a courtesy. */
@@ -24,14 +25,17 @@ export class ResponsesRelayStream implements RelayStream {
   private items: { value: Fields }[] = [];
   private kept = 0;
   /** Items that are not done, by their place in the output: what of them is known when the stream breaks off. */
+  private readonly calls = new RelayedCalls();
   private readonly unfinished = new Map<unknown, OpenItem>();
 
   constructor(stamp: Stamp) {
     this.stamp = stamp;
   }
 
-  event(name: string, data: string, value: unknown, events: readonly TurnEvent[]): string {
-    if (!isFields(value) || this.terminal !== undefined) return '';
+  event(name: string, told: string, given: unknown, events: readonly TurnEvent[]): string {
+    if (!isFields(given) || this.terminal !== undefined) return '';
+    let data = told;
+    let value = given;
     const type = textOf(value['type']) || name;
     switch (type) {
       case 'response.created':
@@ -48,9 +52,11 @@ export class ResponsesRelayStream implements RelayStream {
       case 'error':
         return '';
       case 'response.output_item.added':
+        ({ data, value } = this.calls.item(data, value, events));
         this.unfinished.set(value['output_index'], new OpenItem(fieldsOf(value['item'])));
         break;
       case 'response.output_item.done':
+        ({ data, value } = this.calls.item(data, value, events));
         this.unfinished.delete(value['output_index']);
         this.keep(value, data.length);
         break;
@@ -147,8 +153,10 @@ export class ResponsesRelayStream implements RelayStream {
   /** The terminal event with the items that were told, where it has none itself. */
   private withOutput(data: string, value: Fields): string {
     const response = fieldsOf(value['response']);
-    if (this.items.length === 0 || listOf(response['output']).length > 0) return data;
-    const output = this.items.map(({ value: told }) => told['item']);
+    const own = listOf(response['output']);
+    const renamed = this.calls.output(own);
+    if (renamed === undefined && (this.items.length === 0 || own.length > 0)) return data;
+    const output = own.length > 0 ? renamed : this.items.map(({ value: told }) => told['item']);
     const json = stringifyJson({ ...response, output });
     return patchMembers(data, scanMembers(data), [{ key: 'response', json }]);
   }

@@ -11,6 +11,7 @@ import { isSealedBlock } from '../conversation/sealed-block.ts';
 import { decodeReasoningSettings } from './decode.ts';
 import { encodeReasoning, outputCap } from './encode.ts';
 import { OWN_FIELDS, serviceTier } from './fields.ts';
+import { outputWithIds } from './relay-calls.ts';
 import { ResponsesRelayStream } from './relay-stream.ts';
 import { ECHOED, responseId } from './response.ts';
 import { encodeUsage } from './usage.ts';
@@ -89,7 +90,10 @@ function editedInput(document: JsonDocument, target: EncodeTarget): unknown[] | 
 
 function reply(text: string, value: unknown, turn: Turn, stamp: Stamp, closing: Closing): string {
   const known = { ...closing, usage: closing.usage ?? turn.usage };
-  return patchResponse(text, fieldsOf(value), stamp, known);
+  const response = fieldsOf(value);
+  const output = outputWithIds(listOf(response['output']), turn.choices[0]?.parts ?? []);
+  const answer = output === undefined ? text : patchMembers(text, scanMembers(text), [{ key: 'output', json: output }]);
+  return patchResponse(answer, response, stamp, known);
 }
 
 /** Members that every response has that has ended (wire/responses.md), beside those that repeat the request. */
