@@ -10,7 +10,7 @@ import type { Log } from './base/log.ts';
 import { createNamespace, fromWireName, type Namespace } from './base/namespace.ts';
 import type { Use } from './base/release-memory.ts';
 import { endOwnKeys, followOwnKeys } from './byok/index.ts';
-import { createResponseCache } from './cache/index.ts';
+import { cleanCacheJob, createResponseCache } from './cache/index.ts';
 import { createStatistics } from './catalog/index.ts';
 import { recordReload } from './configuration-change.ts';
 import { Current } from './current.ts';
@@ -31,11 +31,12 @@ import {
   TokenCounter,
   userHashSecret,
 } from './inference/index.ts';
+import { createJobs } from './jobs/index.ts';
 import { createObservability, type Exposed, type Observability } from './observability/index.ts';
 import { type OperationParts, operations } from './operations.ts';
 import { createTransport, Discovery, type LocalServer, outgoingOf } from './providers/index.ts';
 import { Limiter } from './rate-limits/index.ts';
-import { endMappings, oneWriter, SyncRunner } from './scim/index.ts';
+import { endMappings, oneWriter, syncJob } from './scim/index.ts';
 import { sealedRows } from './sealed-rows.ts';
 import { Sealing, SealingError, Sweeper } from './sealing/index.ts';
 import { createFederation } from './sign-in/index.ts';
@@ -43,8 +44,8 @@ import { createSpend, ENTERED_WITHIN_MS, followBalance } from './spend/index.ts'
 import { StartError } from './start-error.ts';
 import { openChanges } from './storage/changes.ts';
 import type { Target } from './storage/connection.ts';
-import { openDatabase } from './storage/database.ts';
-import { createTranscripts } from './transcripts/index.ts';
+import { openDatabase, type Queryable } from './storage/database.ts';
+import { cleanTranscriptsJob, createTranscripts } from './transcripts/index.ts';
 import { createTerms } from './workspaces/index.ts';
 
 /** How long a client is given to read that its answer ends here. */
@@ -111,7 +112,8 @@ export async function createApp(options: AppOptions): Promise<App> {
       readiness.ready = true;
       ownPort = port;
       if (config.outgoing.discovery) void discovery.start();
-      parts.syncJobs.wake();
+      parts.jobs.start();
+      void parts.jobs.send(parts.sync, {}).catch(() => {});
       parts.sweeper.start();
       const host = config.host.includes(':') ? `[${config.host}]` : config.host;
       return `${config.tls ? 'https' : 'http'}://${host}:${port}`;
@@ -169,26 +171,31 @@ async function openParts({ config, target, clock, log, random = Math.random }: A
     guardrailsOf: guardrailsReader(database),
     accessTokens: federation.tokens,
   });
-  const scim = { database: oneWriter(database), changes, clock };
-  const source = () => current.settings.scim.source;
+  const jobs = createJobs(shared);
+  const writer = oneWriter(database);
+  const sync = syncJob({ ...shared, egress, writer, source: () => current.settings.scim.source });
+  const scim = { database: writer, changes, clock, runSyncJobs: (tx: Queryable) => jobs.send(sync, {}, { tx }) };
   const configured = () => current.settings.account.balanceNano;
   const { responseCacheBytes: mostBytes, responseCacheAnswerBytes: answerBytes } = config.limits;
+  const cache = createResponseCache({ database, clock, log, mostBytes, answerBytes });
+  const transcripts = createTranscripts({
+    ...{ database, clock, log, random },
+    settings: () => current.settings.ioLogging,
+    feedbackDays: retentionDays,
+  });
+  jobs.register(sync);
+  jobs.register(cleanCacheJob(cache));
+  jobs.register(cleanTranscriptsJob(transcripts));
   return {
     ...{ database, changes, sealing, ownKeys, egress, federation, access, scim, random, endOfTurn: atEndOfTurn },
+    ...{ jobs, sync, cache, transcripts },
     sweeper: new Sweeper({ ...shared, sealing, rows: sealedRows }),
     spend: await createSpend({ ...shared, dataDir: config.dataDir, retentionDays, endOfTurn: atEndOfTurn }),
     balance: await followBalance({ database, changes, log, configured }),
     limiter: new Limiter(shared),
     transport: createTransport({ clock, log, ...outgoingOf(config) }),
-    syncJobs: new SyncRunner({ ...shared, egress, writer: scim.database, source }),
     identities: new Identities(await userHashSecret(database)),
     statistics: createStatistics({ database, clock, log }),
-    cache: createResponseCache({ database, clock, log, mostBytes, answerBytes }),
-    transcripts: createTranscripts({
-      ...{ database, clock, log, random },
-      settings: () => current.settings.ioLogging,
-      feedbackDays: retentionDays,
-    }),
     running: new Running(log),
     tokens: new TokenCounter(clock),
   };
@@ -196,7 +203,7 @@ async function openParts({ config, target, clock, log, random = Math.random }: A
 
 /** Whoever writes ends before what it writes through. */
 async function closeParts(parts: Parts): Promise<void> {
-  await parts.syncJobs.close();
+  await parts.jobs.close();
   await parts.transport.close();
   await parts.egress.close();
   await parts.tokens.close();

@@ -58,7 +58,10 @@ async function start(place: Place, log: Log, lifetime: Lifetime): Promise<void> 
   ]);
   const config = readSettings();
   const target = await database.target;
-  await mendable(`${describeTarget(target)}: `, () => migrate({ target, migrations, log }));
+  await mendable(`${describeTarget(target)}: `, async () => {
+    const ran = await migrate({ target, migrations, log });
+    if (ran.length > 0) await (await import('./jobs/index.ts')).installJobs(target);
+  });
   const serving =
     config.workers > 1 ? new Workers(config, target, log) : new Single(config, target, log, app.createApp);
   lifetime.onEnd(() => serving.close());

@@ -20,7 +20,7 @@ function none(violations: string[]): void {
 const LAYERS: readonly (readonly string[])[] = [
   ['base'],
   ['http', 'storage', 'formats', 'egress'],
-  ['providers'],
+  ['providers', 'jobs'],
   [
     'access',
     'analytics',

@@ -2,9 +2,10 @@
  * The response cache of one process. Look-ups that come while one is on its way share the next statement, so that they
  * hold one connection however many they are; answers are written one after the other, behind the request's back.
  */
-import { type Clock, type Timer, waitAtMost } from '../base/clock.ts';
+import { type Clock, waitAtMost } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { Room } from '../base/room.ts';
+import type { JobKind } from '../jobs/index.ts';
 import type { Database } from '../storage/database.ts';
 import type { CachedAnswer } from './answer.ts';
 import { findAnswers, keepAnswer, makeRoom } from './store.ts';
@@ -51,6 +52,11 @@ export interface ResponseCache {
   close(): Promise<void>;
 }
 
+/** Removes what has expired or is too much. */
+export function cleanCacheJob(cache: ResponseCache): JobKind {
+  return { name: 'cache.clean', runs: 'one', retries: 0, everyMs: CLEAN_MS, run: () => cache.clean() };
+}
+
 export function createResponseCache(options: CacheOptions): ResponseCache {
   return new DatabaseCache(options);
 }
@@ -75,7 +81,6 @@ class DatabaseCache implements ResponseCache {
   #unwrittenBytes = 0;
   #writing: Promise<void> | undefined;
   #writtenBytes = 0;
-  readonly #timer: Timer;
   #cleaning: Promise<void> | undefined;
   #closed = false;
   #failing = false;
@@ -84,7 +89,6 @@ class DatabaseCache implements ResponseCache {
     this.#options = options;
     this.on = options.mostBytes > 0;
     this.answerBytes = Math.min(options.answerBytes, options.mostBytes);
-    this.#timer = options.clock.timer(CLEAN_MS, () => void this.#tick());
   }
 
   find(key: Buffer): Promise<CachedAnswer | undefined> {
@@ -187,11 +191,6 @@ class DatabaseCache implements ResponseCache {
     }
   }
 
-  async #tick(): Promise<void> {
-    await this.clean();
-    if (!this.#closed) this.#timer.refresh();
-  }
-
   /** Once an outage; the request path tells more of it than this. */
   #failed(event: string, cause: unknown): void {
     if (!this.#failing && !this.#closed) this.#options.log.warn(event, { cause });
@@ -200,7 +199,6 @@ class DatabaseCache implements ResponseCache {
 
   async close(): Promise<void> {
     this.#closed = true;
-    this.#timer.cancel();
     if (this.#writing !== undefined) await waitAtMost(this.#options.clock, LAST_WRITES_MS, this.#writing);
   }
 }

@@ -4,5 +4,5 @@
  * requests ask for it, what makes two of them the same, and how an answer is given again (`inference/cached/`).
  */
 export type { CachedAnswer } from './answer.ts';
-export { type CacheOptions, createResponseCache, type ResponseCache } from './cache.ts';
+export { type CacheOptions, cleanCacheJob, createResponseCache, type ResponseCache } from './cache.ts';
 export { cacheMigrations } from './migrations/index.ts';

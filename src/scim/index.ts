@@ -7,4 +7,4 @@ export { endMappings } from './mappings/operations.ts';
 export { scimMigrations } from './migrations/index.ts';
 export { oneWriter } from './one-writer.ts';
 export { type ScimParts, scimOperations } from './operations.ts';
-export { type RunnerParts, SyncRunner } from './sync/runner.ts';
+export { type SyncParts, syncJob } from './sync/job.ts';

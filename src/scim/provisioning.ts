@@ -12,6 +12,8 @@ export interface ProvisioningParts {
   database: Database;
   changes: Changes;
   clock: Clock;
+  /** Has sync jobs run that the transaction stored, once it commits. */
+  runSyncJobs(tx: Queryable): Promise<void>;
 }
 
 /** A transaction that holds the organization's lock. */
@@ -28,7 +30,7 @@ export interface Provisioning {
 
 /** In one transaction; resolves once every process knows of who joined or left. */
 export function provision<T>(
-  parts: ProvisioningParts,
+  parts: Omit<ProvisioningParts, 'runSyncJobs'>,
   source: Source,
   author: Author,
   work: (provisioning: Provisioning) => Promise<T>,

@@ -148,7 +148,7 @@ class PooledDatabase implements Database {
   async query<Row>(text: string, values?: readonly unknown[]): Promise<Row[]> {
     const connection = await this.#acquire();
     try {
-      return (await connection.query(text, values ?? [])).rows as Row[];
+      return rowsOf(await connection.query(text, values ?? []));
     } finally {
       connection.release();
     }
@@ -256,6 +256,11 @@ class Connection {
   }
 }
 
+/** The driver answers several statements with a list of results. */
+function rowsOf<Row>(result: pg.QueryResult | pg.QueryResult[]): Row[] {
+  return Array.isArray(result) ? result.flatMap(({ rows }) => rows as Row[]) : (result.rows as Row[]);
+}
+
 async function inTransaction<T>(connection: Connection, work: (tx: Queryable) => Promise<T>): Promise<T> {
   await connection.query('begin', []);
   const tx = new Transaction(connection);
@@ -289,7 +294,7 @@ class Transaction implements Queryable {
   }
 
   async query<Row>(text: string, values?: readonly unknown[]): Promise<Row[]> {
-    return (await this.#run(text, values ?? [])).rows as Row[];
+    return rowsOf(await this.#run(text, values ?? []));
   }
 
   end(): void {

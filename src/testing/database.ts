@@ -23,6 +23,7 @@ import { after, type TestContext } from 'node:test';
 import pg from 'pg';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
+import { installJobs } from '../jobs/index.ts';
 import { clientConfig, type Target } from '../storage/connection.ts';
 import { type Database, openDatabase } from '../storage/database.ts';
 import { type EmbeddedServer, startEmbedded } from '../storage/embedded.ts';
@@ -52,12 +53,13 @@ export async function freshDatabase(
   return { database, target };
 }
 
-/** As `freshDatabase`, without connecting to it. */
+/** As `freshDatabase`, without connecting to it. @param withJobs with the tables of the job runner */
 export async function emptyDatabase(
   test: Pick<TestContext, 'after'>,
   migrations: readonly Migration[] = [],
+  withJobs = false,
 ): Promise<Target> {
-  const template = await templateFor(migrations);
+  const template = await templateFor(migrations, withJobs);
   for (const used of disposable.splice(0)) await administer(`drop database ${used} with (force)`);
   const name = `test_${RUN}_${++created}`;
   await administer(`create database ${name} template ${template} strategy file_copy`);
@@ -199,20 +201,22 @@ function alive(pid: number): boolean {
   }
 }
 
-function templateFor(migrations: readonly Migration[]): Promise<string> {
-  if (migrations.length === 0) return Promise.resolve('template1');
-  const key = JSON.stringify(migrations);
+function templateFor(migrations: readonly Migration[], withJobs: boolean): Promise<string> {
+  if (migrations.length === 0 && !withJobs) return Promise.resolve('template1');
+  const key = JSON.stringify({ migrations, withJobs });
   let template = templates.get(key);
   if (!template) {
-    template = makeTemplate(`template_${RUN}_${templates.size + 1}`, migrations);
+    template = makeTemplate(`template_${RUN}_${templates.size + 1}`, migrations, withJobs);
     templates.set(key, template);
   }
   return template;
 }
 
-async function makeTemplate(name: string, migrations: readonly Migration[]): Promise<string> {
+async function makeTemplate(name: string, migrations: readonly Migration[], withJobs: boolean): Promise<string> {
   await administer(`create database ${name}`);
-  await migrate({ target: await targetFor(name), migrations, log: silentLog });
+  const target = await targetFor(name);
+  await migrate({ target, migrations, log: silentLog });
+  if (withJobs) await installJobs(target);
   return name;
 }
 

@@ -73,7 +73,7 @@ export interface Gateway {
 }
 
 export async function startGateway(test: Pick<TestContext, 'after'>, options: GatewayOptions = {}): Promise<Gateway> {
-  const target = options.target ?? (await emptyDatabase(test, migrations));
+  const target = options.target ?? (await emptyDatabase(test, migrations, true));
   const upstream = await startUpstream();
   const dataDir = options.dataDir ?? mkdtempSync(path.join(tmpdir(), 'gatehouse-gateway-'));
   const clock = new JumpClock(options.pace);

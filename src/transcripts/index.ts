@@ -6,4 +6,4 @@
 export { transcriptMigrations } from './migrations/index.ts';
 export { type TranscriptOperationParts, transcriptOperations } from './operations.ts';
 export type { ContentRule, Transcript } from './transcript.ts';
-export { createTranscripts, type TranscriptOptions, type Transcripts } from './transcripts.ts';
+export { cleanTranscriptsJob, createTranscripts, type TranscriptOptions, type Transcripts } from './transcripts.ts';

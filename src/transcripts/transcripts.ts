@@ -7,6 +7,7 @@ import { type Clock, type Timer, waitAtMost } from '../base/clock.ts';
 import type { IoLoggingSettings } from '../base/config.ts';
 import type { Log } from '../base/log.ts';
 import { Room } from '../base/room.ts';
+import type { JobKind } from '../jobs/index.ts';
 import type { Database } from '../storage/database.ts';
 import { findTranscript, insertTranscripts, removeFeedback, removeTranscripts } from './store.ts';
 import { type ContentRule, ruleOf, type Transcript } from './transcript.ts';
@@ -58,6 +59,11 @@ export interface Transcripts {
   close(): Promise<void>;
 }
 
+/** Removes inputs and outputs past their retention. */
+export function cleanTranscriptsJob(transcripts: Transcripts): JobKind {
+  return { name: 'transcripts.clean', runs: 'one', retries: 0, everyMs: CLEAN_MS, run: () => transcripts.clean() };
+}
+
 export function createTranscripts(options: TranscriptOptions): Transcripts {
   return new StoredTranscripts(options);
 }
@@ -70,14 +76,12 @@ class StoredTranscripts implements Transcripts {
   #units = 0;
   #timer: Timer | undefined;
   #writing: Promise<void> | undefined;
-  readonly #cleaner: Timer;
   #closed = false;
   #failing = false;
   #toldAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: TranscriptOptions) {
     this.#options = options;
-    this.#cleaner = options.clock.timer(CLEAN_MS, () => void this.#tick());
   }
 
   ruleFor(caller: Caller): ContentRule | undefined {
@@ -167,13 +171,7 @@ class StoredTranscripts implements Transcripts {
     }
   }
 
-  async #tick(): Promise<void> {
-    await this.clean();
-    if (!this.#closed) this.#cleaner.refresh();
-  }
-
   async close(): Promise<void> {
-    this.#cleaner.cancel();
     await waitAtMost(this.#options.clock, LAST_WRITES_MS, this.flush());
     this.#closed = true;
     this.#timer?.cancel();

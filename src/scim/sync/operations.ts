@@ -8,7 +8,6 @@ import type { Operation } from '../../http/operation.ts';
 import type { ProvisioningParts } from '../provisioning.ts';
 import * as schema from '../schema.ts';
 import { lockOrganization } from '../store.ts';
-import { JOBS_TOPIC } from './runner.ts';
 import * as store from './store.ts';
 
 /** Jobs that wait; more would do the same once more. */
@@ -31,7 +30,7 @@ function createSyncJob(parts: ProvisioningParts): Operation<Caller> {
     body: { schema: schema.NothingSchema, optional: true },
     replies: { 202: { description: 'The job; `Location` shows how it goes on', schema: schema.SyncJobEnvelope } },
     async handle(exchange) {
-      const { database, changes, clock } = parts;
+      const { database, clock, runSyncJobs } = parts;
       const { organizationId } = exchange.caller;
       const job = await database.transaction(async (tx) => {
         await lockOrganization(tx, organizationId);
@@ -49,7 +48,7 @@ function createSyncJob(parts: ProvisioningParts): Operation<Caller> {
           resourceId: id,
           workspaceId: null,
         });
-        await changes.announce(tx, JOBS_TOPIC, id);
+        await runSyncJobs(tx);
         return (await store.findJob(tx, organizationId, id))!;
       });
       exchange.reply(202, { data: jobReply(job) }, { Location: `/api/v1/scim/sync-jobs/${job.id}` });

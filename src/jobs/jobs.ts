@@ -1,0 +1,228 @@
+/** The job runner of one process. */
+import type { PgBoss, Job as StoredJob } from 'pg-boss';
+import type { Clock, Timer } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import type { Changes, Database, Queryable } from '../storage/database.ts';
+import { openBoss, statementsOf } from './boss.ts';
+
+/** Announced with the name of the kind when a job was sent, so that no process has to poll often. */
+export const JOBS_TOPIC = 'jobs';
+
+/** Work of one kind. Describe it once, where its folder is wired. */
+export interface JobKind<Data extends object = object> {
+  /** `folder.verb`; the queue's name for good, since queued jobs carry it. */
+  readonly name: string;
+  /** `many`: jobs of this kind run side by side. `one`: one at a time in the whole installation. */
+  readonly runs: 'many' | 'one';
+  /** Jobs of this kind that one process runs at the same time. Default 1. */
+  readonly concurrency?: number;
+  /** Longest run in seconds, after which it counts as failed. Default 900. */
+  readonly expireSeconds?: number;
+  /** How often a failed run is tried again: after a second, then more and more rarely. Default 10. */
+  readonly retries?: number;
+  /** How often a process looks for jobs that no announcement told it of (delayed, retried), in seconds. Default 5. */
+  readonly pollSeconds?: number;
+  /** Each process sends a job this often, in milliseconds; one that already waits stands for it. */
+  readonly everyMs?: number;
+  /** Throws: the job failed and is tried again. */
+  run(job: Job<Data>): Promise<void>;
+}
+
+export interface Job<Data extends object = object> {
+  readonly data: Data;
+  /** 1 for the first run. */
+  readonly attempt: number;
+  /** Aborted when the process closes or the job has run for too long. */
+  readonly signal: AbortSignal;
+}
+
+export interface SendOptions {
+  /** The job exists when this transaction commits. */
+  tx?: Queryable;
+  /** Earliest start, in seconds from now. */
+  afterSeconds?: number;
+}
+
+export interface Jobs {
+  /** Before `start`. */
+  register<Data extends object>(kind: JobKind<Data>): void;
+  /** Begins to run jobs. Resolves at once; retries by itself while the database is away. */
+  start(): void;
+  /** Resolves when the job is stored. Data must be JSON and small: ids, not contents. */
+  send<Data extends object>(kind: JobKind<Data>, data: Data, options?: SendOptions): Promise<void>;
+  /** Jobs that run are aborted and given back; no new one begins. */
+  close(): Promise<void>;
+}
+
+export interface JobsOptions {
+  database: Database;
+  changes: Changes;
+  clock: Clock;
+  log: Log;
+}
+
+export function createJobs(options: JobsOptions): Jobs {
+  return new BossJobs(options);
+}
+
+/** The shortest that pg-boss takes. */
+const HEARTBEAT_SECONDS = 10;
+const EXPIRE_SECONDS = 900;
+const RETRIES = 10;
+/** Doubles with each attempt. Short at first: it also delays the takeover from a killed process. */
+const RETRY_SECONDS = 1;
+const RETRY_MOST_SECONDS = 3600;
+const POLL_SECONDS = 5;
+/** Finished jobs say nothing that the folders' own tables do not. */
+const KEPT_SECONDS = 3600;
+const START_AGAIN_MS = 2_000;
+/** How long closing waits for handlers after it has aborted them. */
+const CLOSE_MS = 5_000;
+
+/**
+ * `stately` drops a job while another one waits. That is safe only outside of transactions: the waiting job may run before
+ * a transaction commits, and would not see what the dropped one was sent for.
+ */
+function policyOf({ runs, everyMs }: JobKind): 'stately' | 'singleton' | 'standard' {
+  if (everyMs !== undefined) return 'stately';
+  return runs === 'one' ? 'singleton' : 'standard';
+}
+
+class BossJobs implements Jobs {
+  readonly #options: JobsOptions;
+  readonly #kinds = new Map<string, JobKind>();
+  readonly #leaving = new AbortController();
+  readonly #timers: Timer[] = [];
+  readonly #running = new Set<Promise<void>>();
+  #workers = new Map<string, string>();
+  #boss: Promise<PgBoss> | undefined;
+  #started: PgBoss | undefined;
+
+  constructor(options: JobsOptions) {
+    this.#options = options;
+    options.changes.subscribe(JOBS_TOPIC, (name) => this.#wake(name));
+  }
+
+  register<Data extends object>(kind: JobKind<Data>): void {
+    if (this.#kinds.has(kind.name)) throw new Error(`two kinds of job are called ${kind.name}`);
+    this.#kinds.set(kind.name, kind as JobKind<object>);
+  }
+
+  start(): void {
+    void this.#open().catch(() => {});
+    for (const kind of this.#kinds.values()) if (kind.everyMs !== undefined) this.#repeat(kind, kind.everyMs);
+  }
+
+  async send<Data extends object>(kind: JobKind<Data>, data: Data, options: SendOptions = {}): Promise<void> {
+    const boss = await this.#open();
+    const { tx, afterSeconds } = options;
+    if (tx !== undefined && kind.everyMs !== undefined)
+      throw new Error(`${kind.name} repeats: no transaction needs it`);
+    if (tx === undefined)
+      return this.#options.database.transaction((own) => this.#sendIn(own, boss, kind, data, afterSeconds));
+    await this.#sendIn(tx, boss, kind, data, afterSeconds);
+  }
+
+  async close(): Promise<void> {
+    this.#leaving.abort();
+    for (const timer of this.#timers) timer.cancel();
+    const boss = await this.#boss?.catch(() => undefined);
+    await boss?.stop({ graceful: true, timeout: CLOSE_MS });
+    await Promise.allSettled(this.#running);
+  }
+
+  async #sendIn(
+    tx: Queryable,
+    boss: PgBoss,
+    { name }: Pick<JobKind, 'name'>,
+    data: object,
+    afterSeconds: number | undefined,
+  ): Promise<void> {
+    await boss.send(name, data, {
+      db: statementsOf(tx),
+      ...(afterSeconds !== undefined && { startAfter: afterSeconds }),
+    });
+    await this.#options.changes.announce(tx, JOBS_TOPIC, name);
+  }
+
+  /** One attempt to start at a time; a failed one is made again by whoever asks next, and by a timer. */
+  #open(): Promise<PgBoss> {
+    if (this.#leaving.signal.aborted) return Promise.reject(new Error('the job runner is closed'));
+    this.#boss ??= this.#startBoss().catch((error: unknown) => {
+      this.#boss = undefined;
+      if (!this.#leaving.signal.aborted) {
+        this.#options.log.warn('the job runner cannot start yet', { error });
+        this.#timers.push(this.#options.clock.timer(START_AGAIN_MS, () => void this.#open().catch(() => {})));
+      }
+      throw error;
+    });
+    return this.#boss;
+  }
+
+  async #startBoss(): Promise<PgBoss> {
+    const { database, log } = this.#options;
+    const boss = await openBoss(database);
+    boss.on('error', (error) => {
+      if (database.up && !this.#leaving.signal.aborted) log.warn('the job runner reported an error', { error });
+    });
+    await boss.start();
+    this.#started = boss;
+    try {
+      for (const kind of this.#kinds.values()) await this.#work(boss, kind);
+    } catch (error) {
+      await boss.stop({ graceful: false }).catch(() => {});
+      throw error;
+    }
+    return boss;
+  }
+
+  async #work(boss: PgBoss, kind: JobKind): Promise<void> {
+    const retries = kind.retries ?? RETRIES;
+    const queue = {
+      policy: policyOf(kind),
+      heartbeatSeconds: HEARTBEAT_SECONDS,
+      expireInSeconds: kind.expireSeconds ?? EXPIRE_SECONDS,
+      deleteAfterSeconds: KEPT_SECONDS,
+      retryLimit: retries,
+      ...(retries > 0 && { retryDelay: RETRY_SECONDS, retryBackoff: true, retryDelayMax: RETRY_MOST_SECONDS }),
+    };
+    await boss.createQueue(kind.name, queue);
+    const { policy: _, ...changeable } = queue;
+    await boss.updateQueue(kind.name, changeable);
+    const options = {
+      pollingIntervalSeconds: kind.pollSeconds ?? POLL_SECONDS,
+      localConcurrency: kind.concurrency ?? 1,
+    };
+    const worker = await boss.work<object>(kind.name, options, async ([job]) => {
+      if (job !== undefined) await this.#run(kind, job);
+    });
+    this.#workers.set(kind.name, worker);
+  }
+
+  async #run(kind: JobKind, { data, retryCount, signal }: StoredJob<object>): Promise<void> {
+    const run = kind.run({ data, attempt: retryCount + 1, signal: AbortSignal.any([signal, this.#leaving.signal]) });
+    this.#running.add(run);
+    try {
+      await run;
+    } catch (error) {
+      if (!this.#leaving.signal.aborted) this.#options.log.warn('a job failed', { job: kind.name, error });
+      throw error;
+    } finally {
+      this.#running.delete(run);
+    }
+  }
+
+  /** @param name null: any may have been sent */
+  #wake(name: string | null): void {
+    for (const [kind, worker] of this.#workers) if (name === null || kind === name) this.#started?.notifyWorker(worker);
+  }
+
+  #repeat(kind: JobKind, everyMs: number): void {
+    const timer = this.#options.clock.timer(everyMs, () => {
+      timer.refresh();
+      // A database that is away is asked again the next time.
+      this.send(kind, {}).catch(() => {});
+    });
+    this.#timers.push(timer);
+  }
+}
