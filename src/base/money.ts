@@ -42,6 +42,11 @@ export function nanoFromPrice(amount: bigint): Nano {
   return (amount + PRICE_PER_NANO / 2n) / PRICE_PER_NANO;
 }
 
+/** Nano-dollars in the unit of prices, exactly. */
+export function priceFromNano(nano: Nano): bigint {
+  return nano * PRICE_PER_NANO;
+}
+
 function parseDecimal(text: string, digits: number): bigint {
   const match = DECIMAL.exec(text.trim());
   if (!match) throw new RangeError(`${JSON.stringify(text)} is not a non-negative decimal number`);

@@ -16,7 +16,15 @@ import { spokenFormat } from '../formats/index.ts';
 import { formsFor } from '../providers/index.ts';
 import { ConversationAttempt } from './attempt.ts';
 import { boundOfRounds, loadRegex, regexCompiler, searchesByRegex, tokenLimitsOfRounds } from './deferred.ts';
-import { affordableTokens, boundNano, boundOf, holdsMore, tokenBound, tokenLimitsOf } from './govern.ts';
+import {
+  affordableTokens,
+  boundNano,
+  boundOf,
+  holdsMore,
+  type PromptSize,
+  tokenBound,
+  tokenLimitsOf,
+} from './govern.ts';
 import { screenOf } from './guard.ts';
 import { MediaFetcher, sourceOf } from './media/fetch-media.ts';
 import { type Fetched, pathOf, remoteMedia } from './media/remote.ts';
@@ -82,9 +90,10 @@ export class ConversationTask implements Task {
     return tokens;
   }
 
-  bound(endpoint: Endpoint, promptTokens = this.promptBytes): CostBound {
+  bound(endpoint: Endpoint, promptTokens?: number): CostBound {
     const { asked } = this.#request;
-    const bound = (this.#deferred === undefined ? boundOf : boundOfRounds)(endpoint, asked, promptTokens);
+    const size = this.#promptSize(promptTokens);
+    const bound = (this.#deferred === undefined ? boundOf : boundOfRounds)(endpoint, asked, size);
     return {
       nano: boundNano(bound, bound.maxOutputTokens),
       within(leftNano) {
@@ -94,11 +103,15 @@ export class ConversationTask implements Task {
     };
   }
 
-  tokens(endpoint: Endpoint, cap?: number, promptTokens = this.promptBytes): TokenBound {
+  tokens(endpoint: Endpoint, cap?: number, promptTokens?: number): TokenBound {
     const { asked } = this.#request;
     const once = this.#deferred === undefined;
-    const limits = (once ? tokenLimitsOf : tokenLimitsOfRounds)(endpoint, asked, promptTokens);
+    const limits = (once ? tokenLimitsOf : tokenLimitsOfRounds)(endpoint, asked, this.#promptSize(promptTokens));
     return tokenBound(limits, asked.choices, once ? 1 : MOST_ROUNDS, cap);
+  }
+
+  #promptSize(counted: number | undefined): PromptSize {
+    return counted === undefined ? { bytes: this.promptBytes } : { tokens: counted };
   }
 
   estimate(endpoint: Endpoint): Estimate {

@@ -4,7 +4,7 @@ import type { Endpoint } from '../catalog/index.ts';
 import { isFields } from '../formats/conversation/fields.ts';
 import type { Asked } from '../formats/conversation/format.ts';
 import { type CompileRegex, MOST_ROUNDS } from '../formats/deferred/index.ts';
-import { type Bound, boundOf, type TokenLimits, tokenLimitsOf } from './govern.ts';
+import { type Bound, boundOf, type PromptSize, type TokenLimits, tokenLimitsOf } from './govern.ts';
 
 /** Of the texts that a search or a turned-down call brings besides definitions, in all rounds. */
 const STEP_BYTES = 64 * 1024;
@@ -38,14 +38,19 @@ export function searchesByRegex(given: unknown): boolean {
  * The most that all rounds of one answer can cost: each reads the request, every definition once more and all that was
  * written before; what they write together is within the one cap.
  */
-export function boundOfRounds(endpoint: Endpoint, asked: Asked, promptBytes: number): Bound {
-  const { maxOutputTokens } = boundOf(endpoint, asked, promptBytes);
-  const grown = boundOf(endpoint, asked, 2 * promptBytes + STEP_BYTES + maxOutputTokens);
-  return { ...grown, promptNano: grown.promptNano * BigInt(MOST_ROUNDS) };
+export function boundOfRounds(endpoint: Endpoint, asked: Asked, prompt: PromptSize): Bound {
+  const { maxOutputTokens } = boundOf(endpoint, asked, prompt);
+  const grown = boundOf(endpoint, asked, grownPrompt(prompt, maxOutputTokens));
+  return { ...grown, promptPrice: grown.promptPrice * BigInt(MOST_ROUNDS) };
 }
 
 /** The same of tokens: what one round can read, and what all can write together; with the number of rounds. */
-export function tokenLimitsOfRounds(endpoint: Endpoint, asked: Asked, promptBytes: number): TokenLimits {
-  const { maxOutputTokens } = tokenLimitsOf(endpoint, asked, promptBytes);
-  return tokenLimitsOf(endpoint, asked, 2 * promptBytes + STEP_BYTES + maxOutputTokens);
+export function tokenLimitsOfRounds(endpoint: Endpoint, asked: Asked, prompt: PromptSize): TokenLimits {
+  const { maxOutputTokens } = tokenLimitsOf(endpoint, asked, prompt);
+  return tokenLimitsOf(endpoint, asked, grownPrompt(prompt, maxOutputTokens));
+}
+
+function grownPrompt(prompt: PromptSize, outputTokens: number): PromptSize {
+  if ('bytes' in prompt) return { bytes: 2 * prompt.bytes + STEP_BYTES + outputTokens };
+  return { tokens: 2 * prompt.tokens + STEP_BYTES + outputTokens };
 }

@@ -70,6 +70,29 @@ test('less than 1,024 tokens are not worth a call: 402', async (t) => {
   assert.equal((await ask(hello)).status, 402);
 });
 
+test('a limit of 1.00 pays for exactly a hundred requests whose dearest bill is 0.01', async (t) => {
+  const { gateway, ask, usage } = await limitedGateway(t, 1, {
+    providers: { m: { model: { pricing: { prompt: '0', completion: '0.001' } } } },
+  });
+  gateway.upstream.script('m', { ...answer(10), repeat: true });
+  const statuses: number[] = [];
+  for (let n = 0; n < 101; n++) statuses.push((await ask({ ...hello, max_tokens: 10 })).status);
+  assert.deepEqual(statuses, [...Array<number>(100).fill(200), 402]);
+  assert.equal(gateway.upstream.requests('m').length, 100);
+  assert.deepEqual(await usage().then(({ usage: spent, limit_remaining: left }) => [spent, left]), [1, 0]);
+});
+
+test('small requests can use a budget of 0.006 USD', async (t) => {
+  const { gateway, ask } = await limitedGateway(t, 0.006, {
+    providers: { m: { model: { pricing: { prompt: '0.00001', completion: '0.00003' } } } },
+  });
+  gateway.upstream.script('m', { ...answer(2), repeat: true });
+  assert.equal((await ask({ ...hello, max_tokens: 16 })).status, 200);
+  // What a provider writes about tools is held as well.
+  const tools = [{ type: 'function', function: { name: 'f', parameters: { type: 'object' } } }];
+  assert.equal((await ask({ ...hello, max_tokens: 16, tools })).status, 402);
+});
+
 test('a model without a price is refused to a key with a limit and served to one without', async (t) => {
   const { gateway, ask } = await limitedGateway(t, 5, { providers: { m: { model: { pricing: undefined } } } });
   gateway.upstream.script('m', answer(2));

@@ -4,21 +4,18 @@
  */
 import type { Caller } from '../access/index.ts';
 import { GatewayError } from '../base/errors.ts';
-import { type Nano, nanoFromPrice, type Price } from '../base/money.ts';
+import { type Nano, nanoFromPrice, type Price, priceFromNano } from '../base/money.ts';
 import { ceilingOf, costsNothing, type Endpoint } from '../catalog/index.ts';
 import type { Asked } from '../formats/conversation/format.ts';
 import { policyOf } from '../guardrails/index.ts';
 import type { Budget } from '../spend/index.ts';
+import { countedOverhead, promptOverhead } from './prompt-overhead.ts';
 import type { TokenBound } from './task.ts';
 
-/** Template, role and tool system tokens that a provider adds to what the client wrote. */
-const PROMPT_OVERHEAD_TOKENS = 1024;
 /** The most that vendors count for one picture, however few bytes it has: they cut it into a bounded number of tiles. */
 const IMAGE_TOKENS = 8_192;
 /** Pages, seconds and frames are bounded by nothing but the context, and this stands for one that is not known. */
 const UNKNOWN_CONTEXT_TOKENS = 1_000_000;
-/** What rounding may add to a part of a bound. */
-const ROUNDING_NANO = 1n;
 /** The least output that is worth a call when a budget's remainder decides (promise 2). */
 const MIN_AFFORDABLE_TOKENS = 1024;
 
@@ -64,10 +61,15 @@ function accountBudget(organizationId: string, limitNano: Nano): Budget {
   return lastAccount;
 }
 
-/** The most that one attempt can cost, as a function of the output cap. */
+/** The size of a prompt: its UTF-8 bytes, or its tokens where they were counted. */
+export type PromptSize = { bytes: number } | { tokens: number };
+
+/** The most that one attempt can cost, as a function of the output cap. Exact: rounded once, as the bill is. */
 export interface Bound {
-  /** Prompt and fixed fees at their dearest, rounded up; 0 only for an endpoint that costs nothing. */
-  promptNano: Nano;
+  /** The endpoint costs nothing, so every budget can hold it. */
+  free: boolean;
+  /** Prompt and fixed fees at their dearest, 10^-18 USD. */
+  promptPrice: Price;
   outputPrice: Price;
   /** The output cap that holds anyway: the request's, the endpoint's, or what the context leaves. */
   maxOutputTokens: number;
@@ -85,7 +87,7 @@ export interface TokenLimits {
 }
 
 /** Throws GatewayError 400 when nobody says how much the model may write. */
-export function tokenLimitsOf(endpoint: Endpoint, asked: Asked, promptBytes: number): TokenLimits {
+export function tokenLimitsOf(endpoint: Endpoint, asked: Asked, prompt: PromptSize): TokenLimits {
   const contextLeft = endpoint.contextLength === null ? null : Math.max(endpoint.contextLength - 1, 1);
   const own = endpoint.maxCompletionTokens ?? contextLeft;
   const wanted = asked.maxOutputTokens;
@@ -97,18 +99,14 @@ export function tokenLimitsOf(endpoint: Endpoint, asked: Asked, promptBytes: num
     );
   }
   return {
-    promptTokens: mostPromptTokens(endpoint, asked, promptBytes),
+    promptTokens: mostPromptTokens(endpoint, asked, prompt),
     maxOutputTokens: Math.min(wanted ?? Number.POSITIVE_INFINITY, own ?? Number.POSITIVE_INFINITY),
     fixed: wanted !== undefined,
   };
 }
 
-/**
- * An upper bound.
- * @param promptBytes or its tokens, where they were counted. Throws GatewayError 403 for an endpoint
- * without a price, which no limit could hold.
- */
-export function boundOf(endpoint: Endpoint, asked: Asked, promptBytes: number): Bound {
+/** An upper bound. Throws GatewayError 403 for an endpoint without a price, which no limit could hold. */
+export function boundOf(endpoint: Endpoint, asked: Asked, prompt: PromptSize): Bound {
   const { pricing } = endpoint;
   if (pricing === null) {
     throw new GatewayError(
@@ -117,11 +115,11 @@ export function boundOf(endpoint: Endpoint, asked: Asked, promptBytes: number): 
     );
   }
   const { images } = asked.media;
-  const { promptTokens, maxOutputTokens, fixed } = tokenLimitsOf(endpoint, asked, promptBytes);
+  const { promptTokens, maxOutputTokens, fixed } = tokenLimitsOf(endpoint, asked, prompt);
   const dearest = ceilingOf(pricing);
-  const promptPrice = BigInt(promptTokens) * dearest.prompt + dearest.request + BigInt(images) * dearest.image;
   return {
-    promptNano: costsNothing(pricing) ? 0n : nanoFromPrice(promptPrice) + ROUNDING_NANO,
+    free: costsNothing(pricing),
+    promptPrice: BigInt(promptTokens) * dearest.prompt + dearest.request + BigInt(images) * dearest.image,
     outputPrice: dearest.completion,
     maxOutputTokens,
     fixed,
@@ -130,11 +128,13 @@ export function boundOf(endpoint: Endpoint, asked: Asked, promptBytes: number): 
 }
 
 /** No token is shorter than a byte; media have rates of their own; and nothing longer than the context is read. */
-function mostPromptTokens({ contextLength }: Endpoint, asked: Asked, promptBytes: number): number {
+function mostPromptTokens(endpoint: Endpoint, asked: Asked, prompt: PromptSize): number {
+  const { contextLength } = endpoint;
   const { media } = asked;
-  const context = contextLength ?? UNKNOWN_CONTEXT_TOKENS;
-  const counted = promptBytes + PROMPT_OVERHEAD_TOKENS + media.images * IMAGE_TOKENS;
-  if (media.documents > 0 || holdsMore(asked)) return Math.max(context, counted);
+  const written =
+    'bytes' in prompt ? prompt.bytes + promptOverhead(endpoint, asked) : prompt.tokens + countedOverhead(asked);
+  const counted = written + media.images * IMAGE_TOKENS;
+  if (media.documents > 0 || holdsMore(asked)) return Math.max(contextLength ?? UNKNOWN_CONTEXT_TOKENS, counted);
   return contextLength === null ? counted : Math.min(counted, contextLength);
 }
 
@@ -145,17 +145,17 @@ export function holdsMore({ thread }: Asked): boolean {
 
 /** Nothing for what costs nothing, which every budget can hold. */
 export function boundNano(bound: Bound, maxOutputTokens: number): Nano {
-  if (bound.promptNano === 0n) return 0n;
+  if (bound.free) return 0n;
   const tokens = BigInt(Math.ceil(maxOutputTokens)) * BigInt(bound.choices);
-  return bound.promptNano + nanoFromPrice(tokens * bound.outputPrice) + ROUNDING_NANO;
+  return nanoFromPrice(bound.promptPrice + tokens * bound.outputPrice);
 }
 
 /** The output that `leftNano` pays for, or undefined when it is too little or the request fixed its own cap. */
 export function affordableTokens(bound: Bound, leftNano: Nano): number | undefined {
   if (bound.fixed || bound.outputPrice === 0n) return undefined;
-  const forOutput = leftNano - bound.promptNano - 2n * ROUNDING_NANO;
+  const forOutput = priceFromNano(leftNano) - bound.promptPrice;
   if (forOutput <= 0n) return undefined;
-  const tokens = Number((forOutput * 10n ** 9n) / (bound.outputPrice * BigInt(bound.choices)));
+  const tokens = Number(forOutput / (bound.outputPrice * BigInt(bound.choices)));
   return tokens >= MIN_AFFORDABLE_TOKENS ? Math.min(tokens, bound.maxOutputTokens) : undefined;
 }
 

@@ -76,8 +76,7 @@ export class SingleTask<Request, Answer> implements Task {
       BigInt(most.inputImages ?? 0) * dearest.image +
       BigInt(most.outputImages ?? 0) * dearest.outputImage +
       BigInt(most.outputMegapixels ?? 0) * dearest.outputMegapixel;
-    // What costs nothing is held by a budget that has nothing left.
-    return { nano: price === 0n ? 0n : nanoFromPrice(price) + 1n, within: () => undefined };
+    return { nano: nanoFromPrice(price), within: () => undefined };
   }
 
   tokens({ contextLength }: Endpoint): TokenBound {
