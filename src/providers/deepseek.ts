@@ -20,6 +20,7 @@ export const deepseek: ProviderKind = {
       reasoning: 'thinking',
       reasoningRules: [{ words: { minimal: 'low', medium: 'high', xhigh: 'high' } }],
       reasoningReplay: 'reasoning_content',
+      requiresThinking: { unasked: /reasoner|v[4-9]|^deepseek-(flash|pro)/ },
       lacks: ['json_schema'],
     },
   },

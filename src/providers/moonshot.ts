@@ -24,6 +24,7 @@ export const moonshot: ProviderKind = {
         },
       ],
       reasoningReplay: 'reasoning_content',
+      requiresThinking: { unasked: /thinking|^kimi-(k2\.[5-9]|k[3-9]|latest|for-coding)/ },
       prefill: 'partial',
     },
   },

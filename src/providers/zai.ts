@@ -19,6 +19,7 @@ export const zai: ProviderKind = {
       reasoning: 'thinking',
       reasoningRules: [{ models: /^glm-5\.[2-9]/, words: { minimal: 'low', medium: 'high', xhigh: 'max' } }],
       reasoningReplay: 'reasoning_content',
+      requiresThinking: { unasked: /^glm-(4\.[5-9]|[5-9])/ },
       lacks: ['json_schema'],
       userField: 'user_id',
     },

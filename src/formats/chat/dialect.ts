@@ -20,6 +20,11 @@ export interface ChatDialect {
   reasoningRules?: readonly ReasoningRule[];
   /** The assistant's field that takes earlier plain thinking back. Default none: it is dropped and reported. */
   reasoningReplay?: 'reasoning_content' | 'reasoning';
+  /**
+   * While the model thinks, turns that called tools must come back with thinking. `unasked`: the models that think unless
+   * they are told not to. Default: they need not.
+   */
+  requiresThinking?: { unasked: RegExp };
   /** `reasoning_details` are understood on the way in (OpenRouter). Default false. */
   reasoningDetails?: boolean;
   /** An answer may begin with its thinking between `<think>` and `</think>`. Default false: such a text is the answer. */

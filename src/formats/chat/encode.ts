@@ -14,6 +14,7 @@ import { encodeMessages } from './encode-message.ts';
 import { encodeReasoning } from './encode-reasoning.ts';
 import { PLAIN_SETTINGS } from './fields.ts';
 import type { JsonObject } from './read.ts';
+import { withRequiredThinking } from './required-thinking.ts';
 
 /** Models behind a chat completions service whose vendor caches only what is marked, and how many marks it accepts. */
 const CACHED_BY_MARK = /^~?anthropic\//;
@@ -56,6 +57,8 @@ export function encode(given: Conversation, target: EncodeTarget, losses: Losses
     if (value === undefined) delete body[key];
     else body[key] = value;
   }
+  const messages = body['messages'] as JsonObject[];
+  body['messages'] = withRequiredThinking(messages, (key) => body[key], dialect, target.model);
   return body;
 }
 

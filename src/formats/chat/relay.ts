@@ -15,6 +15,7 @@ import { GATEWAY_FIELDS, serviceTier } from './fields.ts';
 import { type JsonObject, list, object, someText } from './read.ts';
 import { relayReply } from './relay-reply.ts';
 import { ChatRelayStream } from './relay-stream.ts';
+import { withRequiredThinking } from './required-thinking.ts';
 import { mergeStrictly } from './strict-template.ts';
 
 export const relay: Relay = {
@@ -45,6 +46,7 @@ function edits(document: JsonDocument, target: EncodeTarget, losses: Losses = ne
   const messages = editedMessages(document, dialect, losses);
   if (messages !== undefined) changes.set('messages', stringifyJson(messages));
   editParameters(document, target, changes, losses);
+  if (dialect.requiresThinking !== undefined) editThinking(document, target, changes);
   const edits: Edit[] = [];
   for (const [key, json] of changes) edits.push({ key, json });
   return edits;
@@ -97,15 +99,29 @@ function editReasoning(document: JsonDocument, target: EncodeTarget, changes: Ch
   }
 }
 
+/** The value of a member as it is by now. */
+function current(document: JsonDocument, changes: Changes, key: string): unknown {
+  const json = changes.get(key);
+  if (json !== undefined) return parseJson(json);
+  if (changes.has(key)) return undefined;
+  return key === 'tools' || key === 'messages' ? document.exact[key] : document.member(key);
+}
+
+function editThinking(document: JsonDocument, target: EncodeTarget, changes: Changes): void {
+  // What decides is in the view that costs nothing, unless the messages were edited.
+  const plain = changes.has('messages') ? current(document, changes, 'messages') : document.structure['messages'];
+  const read = (key: string) => current(document, changes, key);
+  const complete = (messages: unknown) =>
+    withRequiredThinking(list(messages), read, target.dialect.chat ?? {}, target.model);
+  if (complete(plain) === plain) return;
+  changes.set('messages', stringifyJson(complete(read('messages'))));
+}
+
 /** The dialect's word on what is there by now. */
 function editParameters(document: JsonDocument, target: EncodeTarget, changes: Changes, losses: Losses): void {
   const request = {
     has: (key: string) => (changes.has(key) ? changes.get(key) !== undefined : key in document.structure),
-    read: (key: string) => {
-      const json = changes.get(key);
-      if (json !== undefined) return parseJson(json);
-      return changes.has(key) ? undefined : key === 'tools' ? document.exact[key] : document.member(key);
-    },
+    read: (key: string) => current(document, changes, key),
   };
   for (const [key, value] of adaptParameters(request, target, losses)) {
     changes.set(key, value === undefined ? undefined : stringifyJson(value));
