@@ -118,6 +118,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
       const operation = this.#route();
       if (!operation) return;
       this.#operation = operation;
+      if (operation.requestIdHeader !== undefined) common[operation.requestIdHeader] = this.requestId;
       if (this.#core.exchanges > this.#core.limits.exchanges) throw busy();
       if (expectation === 'unknown')
         throw new GatewayError('invalid_request', 'unknown Expect header', { status: 417 });

@@ -44,6 +44,8 @@ export interface Operation<C = unknown> {
   body?: { schema: TSchema; maxBytes?: number; optional?: boolean; form?: boolean };
   /** Of answers in JSON, errors too; default `application/json`. */
   contentType?: string;
+  /** A further header of every answer that names the request, for clients that know it by that; lower case. */
+  requestIdHeader?: string;
   /** By status. Errors that every operation may answer with need not be listed. */
   replies: Record<number, OperationReply>;
   handle(exchange: Exchange<C>): void | Promise<void>;

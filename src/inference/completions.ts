@@ -18,6 +18,7 @@ import { policyOf } from '../guardrails/index.ts';
 import { ok } from '../http/contract.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import type { Generation } from '../spend/index.ts';
+import { ANTHROPIC_REQUEST_ID } from './answer-headers.ts';
 import { countTokens } from './count-tokens.ts';
 import { HttpSink } from './http-sink.ts';
 import type { InferenceParts } from './parts.ts';
@@ -65,6 +66,7 @@ export function companionOperations(
       id: 'countMessageTokens',
       method: 'POST',
       path: '/messages/count_tokens',
+      requestIdHeader: ANTHROPIC_REQUEST_ID,
       summary: 'How many tokens a conversation of the messages form has, by its provider or as an estimate; free',
       tag: 'Inference',
       access: 'inference',

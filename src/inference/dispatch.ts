@@ -140,11 +140,13 @@ export class Dispatcher {
     if (!this.#stillWanted()) throw new Abandoned();
     const preparing = this.#task.prepare?.(endpoint, () => this.#signal);
     if (preparing !== undefined) await this.#unlessCancelled(preparing);
+    const estimate = this.#task.estimate(endpoint);
     const stamp: Stamp = {
       id: this.#request.id,
       model: endpoint.modelId,
       provider: endpoint.provider.name,
       created: Math.floor(this.#request.startedAt / 1000),
+      promptTokens: estimate.promptTokens,
       usage: asked.includeUsage === undefined ? 'finish' : asked.includeUsage ? 'chunk' : 'none',
       echo: this.#task.echo,
     };
@@ -155,7 +157,7 @@ export class Dispatcher {
       endpointId: endpoint.id,
       providerName: endpoint.provider.name,
       isByok: candidate.own !== undefined,
-      ...this.#task.estimate(endpoint),
+      ...estimate,
       earlier: this.#holding.earlier,
     };
     let generation = open;

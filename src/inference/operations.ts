@@ -15,6 +15,7 @@ import type { SingleForm } from '../formats/single/index.ts';
 import { ok } from '../http/contract.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import { encodeGeneration } from '../spend/index.ts';
+import { ANTHROPIC_REQUEST_ID } from './answer-headers.ts';
 import { cacheWishOf } from './cached/wish.ts';
 import { companionOperations } from './completions.ts';
 import { debugTrail } from './debug.ts';
@@ -107,6 +108,7 @@ function conversation(
     tag: 'Inference',
     access: 'inference',
     body: { schema: format.schema, maxBytes: limits.inferenceBodyBytes },
+    ...(format.id === 'messages' && { requestIdHeader: ANTHROPIC_REQUEST_ID }),
     replies: ok('The answer, or an event stream when `stream` is true', reply),
     handle: (exchange) => answer(exchange, format, parts),
     encodeError: (error, { caller }) =>
@@ -179,14 +181,17 @@ function requestOf(
   refuseDisabledTools(exchange.caller, document);
   check(format, document);
   const asked = format.asked(askedView(document));
+  const id = generationId(exchange.startedAt);
   return {
-    id: generationId(exchange.startedAt),
+    id,
     format,
     document,
     asked,
     debug: debugTrail(asked, format, exchange.startedAt, parts.clock),
     caller: exchange.caller,
     startedAt: exchange.startedAt,
+    // As in its errors, the generation's id names the request once it has one.
+    ...(format.id === 'messages' && { answerHeaders: { [ANTHROPIC_REQUEST_ID]: id } }),
     sink,
     about: aboutOf(exchange, parts),
   };

@@ -75,6 +75,8 @@ export interface Stamp {
   provider: string;
   /** Unix seconds, for upstreams that give no time. */
   created: number;
+  /** Of the prompt, estimated: for forms that tell a count before the upstream has told its own. */
+  promptTokens?: number;
   /** Chat streams: a last chunk with empty choices, on the finish chunk, or not at all. */
   usage: 'chunk' | 'finish' | 'none';
   /** Members of the request that the form's answers repeat (`ServedFormat.echo`); absent for forms that repeat none. */

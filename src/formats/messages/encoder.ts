@@ -124,9 +124,16 @@ export class MessagesEncoder implements StreamEncoder {
         stop_sequence: null,
         stop_details: null,
         container: null,
-        usage: encodeUsage(this.usage, this.serviceTier),
+        usage: this.openingUsage(),
       },
     });
+  }
+
+  /** Clients show the prompt's count at once; most upstreams tell theirs at the end, where the exact one replaces this. */
+  private openingUsage(): Fields {
+    const usage = encodeUsage(this.usage, this.serviceTier);
+    const estimated = this.usage === undefined ? this.stamp.promptTokens : undefined;
+    return estimated === undefined ? usage : { ...usage, input_tokens: estimated };
   }
 
   private find(index: number): StreamedPart | undefined {
