@@ -52,7 +52,7 @@ export const azure: ProviderKind = {
   },
   origin: 'azure-openai-responses-v1',
   dialect: {
-    chat: { maxTokens: 'max_completion_tokens', developerRole: true },
+    chat: { maxTokens: 'max_completion_tokens', developerRole: true, strictCallIds: true },
     responses: { ...openaiResponses, userField: 'user', origin: 'azure-openai-responses-v1' },
   },
   embedding: openaiEmbedding(),

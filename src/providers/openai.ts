@@ -49,6 +49,7 @@ export const openai: ProviderKind = {
     chat: {
       maxTokens: 'max_completion_tokens',
       developerRole: true,
+      strictCallIds: true,
       userField: 'safety_identifier',
       refusesFor: [{ models: THINKING, parameters: SAMPLING }],
       reasoningRules: RULES,

@@ -20,5 +20,6 @@ export const openaiResponses: NonNullable<Dialect['responses']> = {
   minOutputTokens: 16,
   userField: 'safety_identifier',
   encryptedReasoningOnly: true,
+  strictCallIds: true,
   refuses: ['cache_control', 'frequency_penalty', 'image_config', 'modalities', 'presence_penalty', 'top_k'],
 };

@@ -4,13 +4,15 @@
  */
 import { createHash } from 'node:crypto';
 import type { Losses } from '../conversation/losses.ts';
+import { boundedId } from '../conversation/tool-ids.ts';
 import type { ChatDialect } from './dialect.ts';
 import { type JsonObject, list, object, someText } from './read.ts';
 
 /** @returns the same list when nothing in it has to change, which is the rule */
 export function adaptMessages(messages: JsonObject[], dialect: ChatDialect, losses: Losses): JsonObject[] {
-  const { messageFields, nineCharacterIds, prefill, answersTools, documentUrl } = dialect;
-  if (!messageFields && !nineCharacterIds && !prefill && !answersTools && !documentUrl) return messages;
+  const { messageFields, prefill, answersTools, documentUrl } = dialect;
+  const renameId = callIdRule(messages, dialect);
+  if (!messageFields && !renameId && !prefill && !answersTools && !documentUrl) return messages;
   let changed = false;
   const adapted: JsonObject[] = [];
   messages.forEach((original, index) => {
@@ -21,7 +23,7 @@ export function adaptMessages(messages: JsonObject[], dialect: ChatDialect, loss
     let message = original;
     if (documentUrl) message = withDocumentUrls(message);
     if (messageFields) message = onlyFields(message, messageFields, losses);
-    if (nineCharacterIds) message = withShortIds(message);
+    if (renameId) message = withCallIds(message, renameId);
     if (prefill && index === messages.length - 1) message = marked(message, prefill);
     changed ||= message !== original;
     adapted.push(message);
@@ -62,10 +64,29 @@ function only(value: JsonObject, fields: readonly string[]): JsonObject {
   return Object.fromEntries(keys.filter((key) => fields.includes(key)).map((key) => [key, value[key]]));
 }
 
-function withShortIds(message: JsonObject): JsonObject {
+/** The longest call id that OpenAI takes ("Expected a string with maximum length 40"). */
+const LONGEST_ID = 40;
+
+type IdRule = (id: string) => string;
+
+/** How call ids are rewritten; undefined when they stay as they are, which is the rule. */
+function callIdRule(messages: readonly JsonObject[], dialect: ChatDialect): IdRule | undefined {
+  if (dialect.nineCharacterIds) return nineCharacters;
+  // Such a service translates ids itself, and its reasoning details refer to calls by id.
+  if (dialect.reasoningDetails || !messages.some(hasLongId)) return undefined;
+  return (id) => boundedId(id, LONGEST_ID, dialect.strictCallIds === true);
+}
+
+function hasLongId(message: JsonObject): boolean {
+  const { tool_call_id: answered, tool_calls: calls } = message;
+  if (typeof answered === 'string' && answered.length > LONGEST_ID) return true;
+  return Array.isArray(calls) && calls.some((call) => (someText(object(call)?.['id']) ?? '').length > LONGEST_ID);
+}
+
+function withCallIds(message: JsonObject, rename: IdRule): JsonObject {
   const answered = someText(message['tool_call_id']);
   if (answered !== undefined) {
-    const id = nineCharacters(answered);
+    const id = rename(answered);
     return id === answered ? message : { ...message, tool_call_id: id };
   }
   const calls = list(message['tool_calls']);
@@ -73,7 +94,7 @@ function withShortIds(message: JsonObject): JsonObject {
   const renamed = calls.map((call) => {
     const given = someText(object(call)?.['id']);
     if (given === undefined) return call;
-    const id = nineCharacters(given);
+    const id = rename(given);
     if (id === given) return call;
     changed = true;
     return { ...object(call), id };

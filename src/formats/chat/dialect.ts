@@ -60,6 +60,11 @@ export interface ChatDialect {
   messageFields?: Readonly<Record<string, readonly string[]>>;
   /** Ids of tool calls must be nine letters or digits; others are rewritten, the same one always to the same. */
   nineCharacterIds?: boolean;
+  /**
+   * Every id of a call beyond 40 characters is shortened. Default false: ids with an embedded thought signature stay whole,
+   * because the service that put it there reads it.
+   */
+  strictCallIds?: boolean;
   /** The mark on a last assistant message that is to be continued. Default none is needed, or it cannot be. */
   prefill?: 'prefix' | 'partial';
   /** A user's message must not follow a tool's: a short one of the assistant is put between. */

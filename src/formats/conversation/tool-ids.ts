@@ -8,6 +8,19 @@ import type { Message } from './conversation.ts';
 
 const VALID = /^[a-zA-Z0-9_-]+$/;
 const PREFIX = 'enc_';
+const HASHED = 'call_';
+
+/** Where LiteLLM keeps a thought signature of Gemini in a call id (docs.litellm.ai/docs/providers/gemini, "Thought Signatures"). */
+const THOUGHT_MARK = '__thought__';
+
+/**
+ * A call id of at most `longest` characters. A longer id becomes a hash, always the same one, so calls and results still
+ * match. Unless the service is `strict`, an id with an embedded thought signature stays whole.
+ */
+export function boundedId(id: string, longest: number, strict: boolean): string {
+  if (id.length <= longest || (!strict && id.includes(THOUGHT_MARK))) return id;
+  return `${HASHED}${createHash('sha256').update(id, 'utf8').digest('base64url')}`.slice(0, longest);
+}
 
 /** The name of a tool that a history calls, in the same alphabet; models call tools that nobody has under any name. */
 export function toolName(name: string, maxLength: number): string {
@@ -21,6 +34,11 @@ export function calledTools(messages: readonly Message[], maxLength: number): st
   for (const { parts } of messages)
     for (const part of parts) if (part.type === 'toolCall') names.add(toolName(part.name, maxLength));
   return [...names];
+}
+
+/** Whether a service with the narrow alphabet takes this id. */
+export function isPlainId(id: string): boolean {
+  return VALID.test(id);
 }
 
 export class ToolIds {

@@ -14,6 +14,7 @@ import {
   type RelayStream,
   type Stamp,
 } from '../conversation/format.ts';
+import { isPlainId, ToolIds } from '../conversation/tool-ids.ts';
 import { OWN_MEMBERS } from './decode.ts';
 import { DEFAULT_CACHE_MARKS } from './encode.ts';
 import { hostedMembers, SMALLEST_BUDGET, SMALLEST_OUTPUT_LIMIT } from './encode-settings.ts';
@@ -42,7 +43,7 @@ function edits(document: JsonDocument, target: EncodeTarget): Edit[] {
   });
   if (hosted?.streamInPath) list.push({ key: 'stream', json: undefined });
   else if ((body['stream'] === true) !== target.stream) list.push({ key: 'stream', json: String(target.stream) });
-  const messages = withoutForeign(document, target.dialect.messages?.unsignedThinking === true);
+  const messages = editedMessages(document, target.dialect.messages?.unsignedThinking === true);
   if (messages !== undefined) list.push({ key: 'messages', json: messages });
   if (target.promptCaching === 'always') {
     const limit = target.dialect.messages?.maxCacheMarks ?? DEFAULT_CACHE_MARKS;
@@ -75,24 +76,47 @@ function hostedEdits(document: JsonDocument, target: EncodeTarget): Edit[] {
 
 /**
  * The messages without thinking that this upstream would refuse: what other vendors signed (it travels sealed through the
- * client), and unsigned thinking unless the upstream takes it. Undefined where there is none, which is the rule.
+ * client), and unsigned thinking unless the upstream takes it. Call ids that other services made up are rewritten to the
+ * letters that this form takes. Undefined when nothing changes, which is the rule.
  */
-function withoutForeign(document: JsonDocument, unsigned: boolean): string | undefined {
-  const isForeign = (block: unknown): boolean => {
-    const { type, signature, data } = fieldsOf(block);
+function editedMessages(document: JsonDocument, unsigned: boolean): string | undefined {
+  const isForeign = (block: Fields): boolean => {
+    const { type, signature, data } = block;
     if (type === 'redacted_thinking') return isSealed(data);
     return type === 'thinking' && (isSealed(signature) || (signature === '' && !unsigned));
   };
+  let foreign = false;
+  let strangeIds = false;
   // What is looked at is ASCII, so the cheap view tells it truly.
-  if (!listOf(document.structure['messages']).some((message) => listOf(fieldsOf(message)['content']).some(isForeign)))
-    return undefined;
+  for (const message of listOf(document.structure['messages'])) {
+    for (const entry of listOf(fieldsOf(message)['content'])) {
+      const block = fieldsOf(entry);
+      foreign ||= isForeign(block);
+      strangeIds ||= hasStrangeId(block);
+    }
+  }
+  if (!foreign && !strangeIds) return undefined;
+  const ids = new ToolIds();
   const kept = listOf(document.exact['messages']).flatMap((message) => {
     const { content } = fieldsOf(message);
     if (!Array.isArray(content)) return [message];
-    const blocks = content.filter((block) => !isForeign(block));
+    const own = foreign ? content.filter((block) => !isForeign(fieldsOf(block))) : content;
+    const blocks = strangeIds ? own.map((block) => withPlainId(block, ids)) : own;
     return blocks.length === 0 && content.length > 0 ? [] : [{ ...fieldsOf(message), content: blocks }];
   });
   return stringifyJson(kept);
+}
+
+function hasStrangeId({ type, id, tool_use_id: answered }: Fields): boolean {
+  if (type === 'tool_use') return typeof id === 'string' && !isPlainId(id);
+  return type === 'tool_result' && typeof answered === 'string' && !isPlainId(answered);
+}
+
+function withPlainId(block: unknown, ids: ToolIds): unknown {
+  const { type, id, tool_use_id: answered } = fieldsOf(block);
+  if (type === 'tool_use' && typeof id === 'string') return { ...fieldsOf(block), id: ids.call(id) };
+  if (type !== 'tool_result' || typeof answered !== 'string') return block;
+  return { ...fieldsOf(block), tool_use_id: ids.result(answered) };
 }
 
 /** A budget must stay below the cap; where not even the smallest does, there is no thinking. */

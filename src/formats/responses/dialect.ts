@@ -13,6 +13,8 @@ export interface ResponsesDialect {
    * cannot be looked up). Default false: plain texts are taken as well.
    */
   encryptedReasoningOnly?: boolean;
+  /** Every id of a call beyond 64 characters is shortened. Default false, as `strictCallIds` of the chat dialect. */
+  strictCallIds?: boolean;
   /** Request parameters that the service refuses; dropped (relay: removed) and reported. */
   refuses?: readonly string[];
 }

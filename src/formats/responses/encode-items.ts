@@ -12,9 +12,11 @@ import type {
 import type { Fields } from '../conversation/fields.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
+import { boundedId } from '../conversation/tool-ids.ts';
 import { INSTRUCTIONS, PROMPT } from './decode.ts';
 import { encodeAnnotation, IN_CONTENT } from './decode-content.ts';
 import { MESSAGE } from './decode-item.ts';
+import { LONGEST_ID, withoutLongId } from './item-ids.ts';
 
 /** One item of the model while its parts are gathered. */
 interface Run {
@@ -128,7 +130,7 @@ export class ItemEncoder {
     const custom = this.customCalls.has(part.callId);
     return {
       type: custom ? 'custom_tool_call_output' : 'function_call_output',
-      call_id: part.callId,
+      call_id: this.callId(part.callId),
       output: part.parts.length === 0 ? '' : this.shortest(part.parts),
       ...part.extras?.responses,
     };
@@ -158,7 +160,7 @@ export class ItemEncoder {
           type: 'message',
           role: 'assistant',
           content: [],
-          ...(about as Fields | undefined),
+          ...(about !== undefined && withoutLongId(about as Fields)),
         }));
         (item['content'] as Fields[]).push(content);
         return;
@@ -216,13 +218,18 @@ export class ItemEncoder {
   private encodeCall(part: ToolCallPart): Fields {
     if (part.signature !== undefined)
       this.report('reasoning', `that of ${part.signature.origin} stays with its origin`);
-    const extras = part.extras?.responses;
+    const extras = part.extras?.responses && withoutLongId(part.extras.responses);
+    const id = this.callId(part.id);
     if (part.custom) {
       this.customCalls.add(part.id);
-      return { type: 'custom_tool_call', call_id: part.id, name: part.name, input: part.arguments, ...extras };
+      return { type: 'custom_tool_call', call_id: id, name: part.name, input: part.arguments, ...extras };
     }
     const written = part.arguments === '' ? '{}' : part.arguments;
-    return { type: 'function_call', call_id: part.id, name: part.name, arguments: written, ...extras };
+    return { type: 'function_call', call_id: id, name: part.name, arguments: written, ...extras };
+  }
+
+  private callId(id: string): string {
+    return boundedId(id, LONGEST_ID, this.target.dialect.responses?.strictCallIds === true);
   }
 
   /** Whether the upstream can read this reasoning; what it cannot is reported. */

@@ -11,6 +11,7 @@ import { isSealedBlock } from '../conversation/sealed-block.ts';
 import { decodeReasoningSettings } from './decode.ts';
 import { encodeReasoning, outputCap } from './encode.ts';
 import { OWN_FIELDS, serviceTier } from './fields.ts';
+import { hasLongIds, withShortIds } from './item-ids.ts';
 import { outputWithIds } from './relay-calls.ts';
 import { ResponsesRelayStream } from './relay-stream.ts';
 import { ECHOED, responseId } from './response.ts';
@@ -66,7 +67,8 @@ function editedReasoning(document: JsonDocument, cap: number | null): Fields | u
 
 /**
  * The input without reasoning that this upstream would refuse: another vendor's, what travelled sealed, and, where only
- * encrypted reasoning is taken, what is not. Undefined where nothing is to be changed, which is the rule.
+ * encrypted reasoning is taken, what is not. Ids that are too long are shortened or left out. Undefined when nothing
+ * changes, which is the rule.
  */
 function editedInput(document: JsonDocument, target: EncodeTarget): unknown[] | undefined {
   const encryptedOnly = target.dialect.responses?.encryptedReasoningOnly === true;
@@ -75,14 +77,17 @@ function editedInput(document: JsonDocument, target: EncodeTarget): unknown[] | 
     if (typeof format === 'string' && format !== target.origin) return true;
     return encryptedOnly && (typeof encrypted !== 'string' || encrypted === '');
   };
+  const strict = target.dialect.responses?.strictCallIds === true;
   const isChanged = (entry: unknown): boolean => {
     const item = fieldsOf(entry);
+    if (hasLongIds(item)) return true;
     return item['type'] === 'reasoning' && ('format' in item || 'signature' in item || isForeign(item));
   };
   // What is looked at is ASCII, so the cheap view tells it truly.
   if (!listOf(document.structure['input']).some(isChanged)) return undefined;
   return listOf(document.exact['input']).flatMap((entry) => {
     if (!isChanged(entry)) return [entry];
+    if (fieldsOf(entry)['type'] !== 'reasoning') return [withShortIds(fieldsOf(entry), strict)];
     const { format: _format, signature: _signature, ...item } = fieldsOf(entry);
     return isForeign(fieldsOf(entry)) ? [] : [item];
   });
