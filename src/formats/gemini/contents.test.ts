@@ -149,7 +149,7 @@ test('a call of another model carries the service’s word for it where signatur
   assert.deepEqual(signed('gemini-2.5-pro'), [undefined, undefined]);
 });
 
-test('later instructions are the user’s, turns of the model join, names are reported', () => {
+test('later instructions are the user’s, neighbouring turns of one side join, names are reported', () => {
   const losses = new Losses();
   const body = fromChat(
     {
@@ -167,8 +167,33 @@ test('later instructions are the user’s, turns of the model join, names are re
   assert.deepEqual(body.contents, [
     { role: 'user', parts: [{ text: 'a' }] },
     { role: 'model', parts: [{ text: 'b' }, { text: 'c' }] },
-    { role: 'user', parts: [{ text: 'd' }] },
-    { role: 'user', parts: [{ text: 'e' }] },
+    { role: 'user', parts: [{ text: 'd' }, { text: 'e' }] },
   ]);
   assert.deepEqual(losses.dropped.map(({ what }) => what).sort(), ['messages[].name', 'messages[].role']);
+});
+
+test('what the user says joins across empty answers, and never a content with results of tools', () => {
+  const call = { id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } };
+  const contents = (messages: object[]) =>
+    fromChat({ messages }).contents.map(({ role, parts }: Json) => [role, parts.map((part: Json) => part.text ?? '*')]);
+  const user = (content: string) => ({ role: 'user', content });
+  assert.deepEqual(contents([user('a'), user('b')]), [['user', ['a', 'b']]]);
+  assert.deepEqual(contents([user('a'), { role: 'assistant', content: '' }, user('b')]), [['user', ['a', 'b']]]);
+  assert.deepEqual(
+    contents([
+      user('a'),
+      user('b'),
+      { role: 'assistant', content: null, tool_calls: [call] },
+      { role: 'tool', tool_call_id: 'c', content: 'r' },
+      user('d'),
+      { role: 'system', content: 'e' },
+      user('f'),
+    ]),
+    [
+      ['user', ['a', 'b']],
+      ['model', ['*']],
+      ['user', ['*']],
+      ['user', ['d', 'e', 'f']],
+    ],
+  );
 });

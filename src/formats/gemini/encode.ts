@@ -54,7 +54,7 @@ function encodeMessages(
     named ||= message.name !== undefined && message.role !== 'tool';
     switch (message.role) {
       case 'assistant':
-        add(contents, 'model', parts.encodeModel(message.parts), true);
+        add(contents, 'model', parts.encodeModel(message.parts));
         break;
       case 'tool': {
         // All results of a turn stand in one content: the service counts them against the calls.
@@ -64,13 +64,13 @@ function encodeMessages(
         break;
       }
       case 'user':
-        add(contents, 'user', parts.encodeUser(message.parts), false);
+        add(contents, 'user', parts.encodeUser(message.parts));
         break;
       default:
         if (contents.length === 0) system.push(...parts.encodeTexts(message.parts));
         else {
           late = true;
-          add(contents, 'user', parts.encodeTexts(message.parts), false);
+          add(contents, 'user', parts.encodeTexts(message.parts));
         }
     }
   }
@@ -79,12 +79,21 @@ function encodeMessages(
   return { system, contents };
 }
 
-/** Turns of the model that follow each other are one: a call must stand right behind what the user said. */
-function add(contents: Content[], role: Content['role'], parts: Fields[], joins: boolean): void {
+/**
+ * Contents of one role in a row are one: some endpoints refuse the second ("ensure that multiturn requests alternate
+ * between user and model"), and a call must follow the user's content. What the user says never follows a
+ * result in one content: the service takes it for a part of the results.
+ */
+function add(contents: Content[], role: Content['role'], parts: Fields[]): void {
   if (parts.length === 0) return;
   const before = contents.at(-1);
-  if (joins && before?.role === role) before.parts.push(...parts);
-  else contents.push({ role, parts });
+  if (before?.role === role && (role === 'model' || !(hasResult(before.parts) || hasResult(parts)))) {
+    before.parts.push(...parts);
+  } else contents.push({ role, parts });
+}
+
+function hasResult(parts: readonly Fields[]): boolean {
+  return parts.some((part) => part['functionResponse'] !== undefined);
 }
 
 function lastOfRun(messages: readonly Message[], first: number): number {
@@ -102,8 +111,8 @@ function addResults(contents: Content[], messages: readonly Message[], parts: Pa
       else others.push(part);
     }
   }
-  add(contents, 'user', parts.encodeResults(results), false);
-  add(contents, 'user', parts.encodeUser(others), false);
+  add(contents, 'user', parts.encodeResults(results));
+  add(contents, 'user', parts.encodeUser(others));
 }
 
 /** Members of the body that a client may give as they are, in the spelling of either language. */
