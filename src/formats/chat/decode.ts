@@ -9,6 +9,7 @@ import type {
   ToolChoice,
 } from '../conversation/conversation.ts';
 import { isEffort } from '../conversation/effort.ts';
+import { withoutNullKeywords } from '../conversation/plain-schema.ts';
 import { readDeferral } from '../deferred/index.ts';
 import { decodeCache } from './content.ts';
 import { decodeMessages } from './decode-message.ts';
@@ -84,7 +85,7 @@ function decodeTool(value: unknown): Tool {
   const decoded: FunctionTool = { type: 'function', name: text(definition['name']) };
   const description = definition['description'];
   if (typeof description === 'string') decoded.description = description;
-  if (present(definition['parameters'])) decoded.parameters = definition['parameters'];
+  if (present(definition['parameters'])) decoded.parameters = withoutNullKeywords(definition['parameters']);
   const { strict } = definition;
   if (typeof strict === 'boolean' || strict === null) decoded.strict = strict;
   if (tool['defer_loading'] === true) decoded.deferred = true;
@@ -137,7 +138,7 @@ function decodeOutput(format: JsonObject | undefined): OutputFormat | undefined 
       const output: OutputFormat = { type: 'schema' };
       if (typeof given['name'] === 'string') output.name = given['name'];
       if (typeof given['description'] === 'string') output.description = given['description'];
-      if (present(given['schema'])) output.schema = given['schema'];
+      if (present(given['schema'])) output.schema = withoutNullKeywords(given['schema']);
       if (typeof given['strict'] === 'boolean' || given['strict'] === null) output.strict = given['strict'];
       return output;
     }

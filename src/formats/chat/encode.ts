@@ -6,6 +6,7 @@ import { withBreakpoints } from '../conversation/cache-breakpoints.ts';
 import type { Conversation, OutputFormat, Tool, ToolChoice } from '../conversation/conversation.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
+import { namedProperties } from '../conversation/plain-schema.ts';
 import { adaptMessages } from './adapt-messages.ts';
 import { adaptParameters } from './adapt-parameters.ts';
 import { encodeCache } from './content.ts';
@@ -98,7 +99,7 @@ function encodeTool(tool: Tool, dialect: ChatDialect): unknown {
     function: {
       name: tool.name,
       ...(tool.description !== undefined && { description: tool.description }),
-      ...(tool.parameters !== undefined && { parameters: tool.parameters }),
+      ...(tool.parameters !== undefined && { parameters: namedProperties(tool.parameters) }),
       ...(tool.strict !== undefined && { strict: tool.strict }),
     },
     ...(tool.cache !== undefined && dialect.cacheControl && { cache_control: encodeCache(tool.cache) }),

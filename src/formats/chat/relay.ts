@@ -5,6 +5,7 @@
 import { type Edit, type JsonDocument, parseJson, stringifyJson } from '../../base/json.ts';
 import type { EncodeTarget, Relay } from '../conversation/format.ts';
 import { Losses } from '../conversation/losses.ts';
+import { mayHoldNull, withoutNullKeywords } from '../conversation/plain-schema.ts';
 import { adaptMessages } from './adapt-messages.ts';
 import { adaptParameters } from './adapt-parameters.ts';
 import { outputCap as askedCap, decodeReasoningSettings } from './decode.ts';
@@ -39,10 +40,9 @@ function edits(document: JsonDocument, target: EncodeTarget, losses: Losses = ne
   if (tier !== undefined && serviceTier(tier) !== tier) changes.set('service_tier', JSON.stringify(serviceTier(tier)));
   if (!dialect.cacheControl) {
     if ('cache_control' in body) changes.set('cache_control', undefined);
-    if (list(body['tools']).some(hasMark)) {
-      changes.set('tools', stringifyJson(list(document.exact['tools']).map(withoutMark)));
-    }
   }
+  const tools = editedTools(document, dialect);
+  if (tools !== undefined) changes.set('tools', stringifyJson(tools));
   const messages = editedMessages(document, dialect, losses);
   if (messages !== undefined) changes.set('messages', stringifyJson(messages));
   editParameters(document, target, changes, losses);
@@ -126,6 +126,23 @@ function editParameters(document: JsonDocument, target: EncodeTarget, changes: C
   for (const [key, value] of adaptParameters(request, target, losses)) {
     changes.set(key, value === undefined ? undefined : stringifyJson(value));
   }
+}
+
+/** The tools as the upstream can take them; undefined when they need no change, which is the rule. */
+function editedTools(document: JsonDocument, dialect: ChatDialect): readonly unknown[] | undefined {
+  const marks = !dialect.cacheControl && list(document.structure['tools']).some(hasMark);
+  if (!marks && !mayHoldNull(document, 'tools')) return undefined;
+  const tools = list(document.exact['tools']);
+  const edited = tools.map((tool) => withPlainSchema(marks ? withoutMark(tool) : tool));
+  return edited.some((tool, at) => tool !== tools[at]) ? edited : undefined;
+}
+
+function withPlainSchema(tool: unknown): unknown {
+  const { function: definition, ...others } = object(tool) ?? {};
+  const { parameters, ...described } = object(definition) ?? {};
+  if (parameters === null) return { ...others, function: described };
+  const schema = withoutNullKeywords(parameters);
+  return schema === parameters ? tool : { ...others, function: { ...described, parameters: schema } };
 }
 
 /** The messages as the upstream can take them; undefined when they need no change, which is the rule. */

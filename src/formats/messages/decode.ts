@@ -9,6 +9,7 @@ import type {
   ToolChoice,
 } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, isFields, listOf, restOf, textOf } from '../conversation/fields.ts';
+import { withoutNullKeywords } from '../conversation/plain-schema.ts';
 import { readDeferral } from '../deferred/index.ts';
 import { decodeBlocks, decodeCache } from './decode-blocks.ts';
 import { wantedTier } from './tier.ts';
@@ -106,7 +107,7 @@ function decodeTool(tool: Fields): Tool {
     return { type: 'opaque', origin: 'messages', value: tool };
   const decoded: Tool = { type: 'function', name: textOf(tool['name']) };
   if (typeof tool['description'] === 'string') decoded.description = tool['description'];
-  if (tool['input_schema'] !== undefined) decoded.parameters = tool['input_schema'];
+  if (tool['input_schema'] !== undefined) decoded.parameters = withoutNullKeywords(tool['input_schema']);
   if (typeof tool['strict'] === 'boolean') decoded.strict = tool['strict'];
   const cache = decodeCache(tool['cache_control']);
   if (cache !== undefined) decoded.cache = cache;

@@ -14,6 +14,7 @@ import {
   type RelayStream,
   type Stamp,
 } from '../conversation/format.ts';
+import { relayedTools } from '../conversation/plain-schema.ts';
 import { isPlainId, ToolIds } from '../conversation/tool-ids.ts';
 import { OWN_MEMBERS } from './decode.ts';
 import { DEFAULT_CACHE_MARKS } from './encode.ts';
@@ -49,6 +50,8 @@ function edits(document: JsonDocument, target: EncodeTarget): Edit[] {
     const limit = target.dialect.messages?.maxCacheMarks ?? DEFAULT_CACHE_MARKS;
     list.push(...breakpointEdits(document, messages, limit));
   }
+  const tools = relayedTools(document, 'input_schema');
+  if (tools !== undefined) list.push({ key: 'tools', json: tools });
   const asked = typeof body['max_tokens'] === 'number' ? body['max_tokens'] : undefined;
   const wanted = asked ?? target.maxOutputTokens ?? SMALLEST_OUTPUT_LIMIT;
   const cap = target.capOutputTokens === undefined ? wanted : Math.min(wanted, target.capOutputTokens);

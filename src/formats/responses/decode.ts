@@ -12,6 +12,7 @@ import type {
 } from '../conversation/conversation.ts';
 import { isEffort } from '../conversation/effort.ts';
 import { type Fields, fieldsOf, isFields, listOf, restOf, textOf, textOrUndefined } from '../conversation/fields.ts';
+import { withoutNullKeywords } from '../conversation/plain-schema.ts';
 import { readDeferral } from '../deferred/index.ts';
 import { decodeCache, decodeContent } from './decode-content.ts';
 import { decodeItems } from './decode-item.ts';
@@ -179,7 +180,7 @@ function decodeTool(tool: Fields): Tool {
   if (type !== 'function') return { type: 'opaque', origin: 'responses', value: tool };
   const decoded: FunctionTool = { type, name: textOf(tool['name']) };
   if (typeof tool['description'] === 'string') decoded.description = tool['description'];
-  if (present(tool['parameters'])) decoded.parameters = tool['parameters'];
+  if (present(tool['parameters'])) decoded.parameters = withoutNullKeywords(tool['parameters']);
   const { strict } = tool;
   if (typeof strict === 'boolean' || strict === null) decoded.strict = strict;
   const cache = decodeCache(tool);
@@ -237,7 +238,7 @@ function decodeOutput(format: Fields): OutputFormat | undefined {
       const output: OutputFormat = { type: 'schema' };
       if (typeof format['name'] === 'string') output.name = format['name'];
       if (typeof format['description'] === 'string') output.description = format['description'];
-      if (present(format['schema'])) output.schema = format['schema'];
+      if (present(format['schema'])) output.schema = withoutNullKeywords(format['schema']);
       if (typeof format['strict'] === 'boolean' || format['strict'] === null) output.strict = format['strict'];
       return output;
     }

@@ -14,6 +14,7 @@ import { effortOf } from '../conversation/effort.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
+import { namedProperties } from '../conversation/plain-schema.ts';
 import { ItemEncoder, instructionsOf, promptOf } from './encode-items.ts';
 import { INCLUDE_ENCRYPTED, INCLUDE_LOGPROBS, PLAIN_SETTINGS } from './fields.ts';
 
@@ -109,7 +110,7 @@ function encodeTool(tool: Tool): unknown {
     type: 'function',
     name: tool.name,
     ...(tool.description !== undefined && { description: tool.description }),
-    parameters: tool.parameters ?? { type: 'object', properties: {} },
+    parameters: namedProperties(tool.parameters ?? {}),
     // Absent means strict in this form, and a schema that was not made for it is refused then.
     strict: tool.strict ?? false,
     ...tool.extras?.responses,

@@ -7,6 +7,7 @@ import type { Turn } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, listOf, textOrUndefined } from '../conversation/fields.ts';
 import type { Closing, EncodeTarget, Relay, Stamp } from '../conversation/format.ts';
 import type { Losses } from '../conversation/losses.ts';
+import { relayedTools } from '../conversation/plain-schema.ts';
 import { isSealedBlock } from '../conversation/sealed-block.ts';
 import { decodeReasoningSettings } from './decode.ts';
 import { encodeReasoning, outputCap } from './encode.ts';
@@ -37,6 +38,8 @@ function edits(document: JsonDocument, target: EncodeTarget, losses?: Losses): E
   const reasoning = editedReasoning(document, cap ?? target.maxOutputTokens);
   if (reasoning !== undefined) changes.set('reasoning', stringifyJson(reasoning));
   editTier(textOrUndefined(body['service_tier']), target.serviceTier, changes);
+  const tools = relayedTools(document, 'parameters');
+  if (tools !== undefined) changes.set('tools', tools);
   const input = editedInput(document, target);
   if (input !== undefined) changes.set('input', stringifyJson(input));
   for (const field of dialect.refuses ?? []) {

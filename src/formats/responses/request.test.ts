@@ -139,7 +139,7 @@ test('custom tools and choices among tools are what they are in chat, both ways'
   const body = {
     input: 'hi',
     tools: [
-      { type: 'function', name: 'f', parameters: { type: 'object' }, strict: true },
+      { type: 'function', name: 'f', parameters: { type: 'object', properties: {} }, strict: true },
       { type: 'custom', name: 'g', format: { type: 'grammar', syntax: 'lark', definition: 'start: "a"' } },
     ],
     tool_choice: { type: 'allowed_tools', mode: 'required', tools: [{ type: 'function', name: 'f' }] },

@@ -1,0 +1,105 @@
+/**
+ * JSON Schemas with keywords that are null. Serializers write them for empty lists and maps (Go: `"required": null`), and
+ * most services refuse the whole request because of one. They mean the same as no keyword at all.
+ */
+import { type JsonDocument, stringifyJson } from '../../base/json.ts';
+import { type Fields, fieldsOf, isFields, listOf } from './fields.ts';
+
+/** Keywords whose value is a schema or a list of schemas. */
+const NESTED: ReadonlySet<string> = new Set([
+  'items',
+  'prefixItems',
+  'additionalItems',
+  'additionalProperties',
+  'unevaluatedItems',
+  'unevaluatedProperties',
+  'propertyNames',
+  'contains',
+  'not',
+  'if',
+  'then',
+  'else',
+  'anyOf',
+  'oneOf',
+  'allOf',
+]);
+/** Keywords whose value holds schemas by name. */
+const MAPS: ReadonlySet<string> = new Set([
+  'properties',
+  'patternProperties',
+  'dependentSchemas',
+  '$defs',
+  'definitions',
+]);
+/** Keywords for which null is a value like any other. */
+const DATA: ReadonlySet<string> = new Set(['default', 'const', 'example']);
+
+/** The schema without keywords that are null; the same value when it has none. */
+export function withoutNullKeywords(schema: unknown): unknown {
+  if (!isFields(schema)) return schema;
+  let cleaned: Fields | undefined;
+  for (const key of Object.keys(schema)) {
+    const value = schema[key];
+    const fitting = fittingValue(key, value);
+    if (fitting === value) continue;
+    cleaned ??= { ...schema };
+    if (fitting === undefined) delete cleaned[key];
+    else cleaned[key] = fitting;
+  }
+  return cleaned ?? schema;
+}
+
+/** The value that stands for a keyword; undefined removes it. */
+function fittingValue(key: string, value: unknown): unknown {
+  // OpenAI wants an object to name its properties, even none ("object schema missing properties").
+  if (value === null) return key === 'properties' ? {} : DATA.has(key) ? null : undefined;
+  if (MAPS.has(key)) return isFields(value) ? withoutNullSchemas(value) : value;
+  if (!NESTED.has(key)) return value;
+  if (!Array.isArray(value)) return withoutNullKeywords(value);
+  const schemas = value.filter((one) => one !== null).map(withoutNullKeywords);
+  return schemas.length === value.length && schemas.every((one, at) => one === value[at]) ? value : schemas;
+}
+
+function withoutNullSchemas(schemas: Fields): Fields {
+  let changed = false;
+  const cleaned = Object.entries(schemas).map(([name, schema]): [string, unknown] => {
+    const fitting = schema === null ? {} : withoutNullKeywords(schema);
+    changed ||= fitting !== schema;
+    return [name, fitting];
+  });
+  // Not assigned: a property may be called `__proto__`.
+  return changed ? Object.fromEntries(cleaned) : schemas;
+}
+
+/**
+ * Parameters of a function as OpenAI takes them: the type `object`, with properties. Clients of other formats leave both
+ * out where a function has no parameters.
+ */
+export function namedProperties(parameters: unknown): unknown {
+  if (!isFields(parameters)) return parameters;
+  const { type, properties } = parameters;
+  const composed = ['$ref', 'anyOf', 'oneOf', 'allOf'].some((word) => parameters[word] !== undefined);
+  if (composed || (type === 'object' && properties !== undefined)) return parameters;
+  if (type !== undefined && type !== 'object') return parameters;
+  return { type: 'object', properties: {}, ...parameters };
+}
+
+/** The `tools` of a relayed request, whose schemas are the member `key`; undefined when none has to change, which is the rule. */
+export function relayedTools(document: JsonDocument, key: string): string | undefined {
+  if (!mayHoldNull(document, 'tools')) return undefined;
+  const tools = listOf(document.exact['tools']);
+  const cleaned = tools.map((tool) => {
+    const schema = fieldsOf(tool)[key];
+    const fitting = withoutNullKeywords(schema);
+    return fitting === schema ? tool : { ...fieldsOf(tool), [key]: fitting };
+  });
+  return cleaned.some((tool, at) => tool !== tools[at]) ? stringifyJson(cleaned) : undefined;
+}
+
+const NULL = Buffer.from('null');
+
+/** Whether the text of a top-level member holds the word null: a search through its bytes, without a look at its values. */
+export function mayHoldNull({ bytes, members }: JsonDocument, key: string): boolean {
+  const member = members.find((one) => one.key === key);
+  return member !== undefined && bytes.subarray(member.valueStart, member.valueEnd).includes(NULL);
+}
