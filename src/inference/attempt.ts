@@ -10,7 +10,7 @@ import type { AttemptSetup } from './attempt-setup.ts';
 import { BodyText, ERROR_BODY_BYTES } from './body-text.ts';
 import { isEventStream, isJson, refusalOf } from './reply-headers.ts';
 import { RoundReceiver } from './round-receiver.ts';
-import { emptyAnswer, isEmpty, isRefusal, strayError } from './said-nothing.ts';
+import { isRefusal, strayError, turnFailure, unseenFailure } from './said-nothing.ts';
 import { shownEvents, shownWhole, shownWriter, someVisible } from './shown.ts';
 import type { Attempt, Send } from './task.ts';
 import { type ToolCallCounts, ToolCallJudge } from './tool-calls.ts';
@@ -213,7 +213,7 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
     this.#observeTurn(read.turn);
     const whole = this.#screened(read);
     if (whole === undefined) return;
-    if (!stream || isEmpty(read.turn)) {
+    if (!stream || turnFailure(read.turn) !== undefined) {
       this.#completeWhole(whole);
       return;
     }
@@ -245,8 +245,9 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
   }
 
   #completeWhole(whole: WholeReply): void {
-    if (isEmpty(whole.turn)) {
-      this.#fail(emptyAnswer());
+    const failed = turnFailure(whole.turn);
+    if (failed !== undefined) {
+      this.#fail(failed);
       return;
     }
     this.whole = whole;
@@ -374,8 +375,9 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
       return;
     }
     const billed = (this.usage?.output ?? 0) > 0;
-    if (!this.visible && !billed && !isRefusal(this.finish)) {
-      this.#fail(emptyAnswer());
+    const failed = this.visible ? undefined : unseenFailure(this.finish, billed);
+    if (failed !== undefined) {
+      this.#fail(failed);
       return;
     }
     this.unseenRefusal = !this.visible && isRefusal(this.finish);

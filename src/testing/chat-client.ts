@@ -33,7 +33,7 @@ export interface SeenAnswer {
   strange: string[];
 }
 
-const FINISHES = ['stop', 'length', 'tool_calls', 'function_call', 'content_filter'];
+const FINISHES = ['stop', 'length', 'tool_calls', 'function_call', 'content_filter', 'error'];
 
 function blankChoice(): SeenChoice {
   return { text: '', reasoning: '', refusal: '', calls: [], annotations: [], logprobs: 0, finish: null };

@@ -86,7 +86,7 @@ export class ChoiceDecoder {
     for (const call of calls) {
       events.push({ type: 'partStop', choice: this.index, index: call.part });
     }
-    const finish = readFinish(this.native, calls.length > 0, this.stopReason);
+    const finish = readFinish(this.native, { calls: calls.length > 0, content: this.visible }, this.stopReason);
     events.push({ type: 'finish', choice: this.index, finish });
   }
 

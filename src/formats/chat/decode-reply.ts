@@ -75,8 +75,8 @@ function decodeChoice(choice: JsonObject, position: number, reply: JsonObject, d
   const written = parts.find((part) => part.type === 'text');
   if (sources.length > 0 && written !== undefined) written.citations = sources;
   const native = someText(choice['finish_reason']) ?? null;
-  const hasCalls = parts.some((part) => part.type === 'toolCall');
-  const decoded: Choice = { parts, finish: readFinish(native, hasCalls, choice['stop_reason']) };
+  const came = { calls: parts.some((part) => part.type === 'toolCall'), content: parts.length > 0 };
+  const decoded: Choice = { parts, finish: readFinish(native, came, choice['stop_reason']) };
   const logprobs = decodeLogprobs(choice['logprobs']);
   if (logprobs !== undefined) decoded.logprobs = logprobs;
   return decoded;

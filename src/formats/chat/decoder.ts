@@ -16,12 +16,22 @@ import { cutFailure, decodeInBand, malformedFailure } from './failure.ts';
 import { isTime, type JsonObject, list, object, someText } from './read.ts';
 import { decodeUsage } from './usage.ts';
 
+/** More choices than any service gives; a larger index is a mistake. */
+const MOST_CHOICES = 256;
+
+/** The place of a choice; 0 for one whose index cannot be one. */
+export function choiceIndex(index: unknown): number {
+  return typeof index === 'number' && Number.isInteger(index) && index >= 0 && index < MOST_CHOICES ? index : 0;
+}
+
 export class ChatDecoder implements TurnDecoder {
   private readonly choices: ChoiceDecoder[] = [];
   private started = false;
   private over = false;
   private replyId: string | undefined;
   private sources: Citation[] = [];
+  /** An object that is no chunk of the form, nor anything that services are known to send between chunks. */
+  private unknown: JsonObject | undefined;
   private readonly dialect: ChatDialect;
 
   constructor(dialect: ChatDialect = {}) {
@@ -33,7 +43,7 @@ export class ChatDecoder implements TurnDecoder {
     const chunk = object(value);
     if (chunk === undefined) {
       const marker = data.trim();
-      if (marker === '[DONE]') return this.finish();
+      if (marker === '[DONE]') return this.finishMarked();
       return marker === '' ? [] : this.fail([], malformedFailure('an event that is not a JSON object', data));
     }
     const events: TurnEvent[] = [];
@@ -50,7 +60,7 @@ export class ChatDecoder implements TurnDecoder {
         const choice = object(entry);
         if (choice !== undefined) this.choice(choice['index']).read(choice, events);
       }
-    }
+    } else if (usage === undefined && isUnknown(chunk)) this.unknown = chunk;
     if (hasSources(chunk)) this.sources = sourceCitations(chunk, undefined);
     const safeguards = chunk['safeguard_results'];
     if (Array.isArray(safeguards)) events.push({ type: 'safeguards', results: safeguards });
@@ -82,11 +92,17 @@ export class ChatDecoder implements TurnDecoder {
   }
 
   private choice(index: unknown): ChoiceDecoder {
-    const at = typeof index === 'number' && Number.isInteger(index) && index >= 0 && index < 256 ? index : 0;
+    const at = choiceIndex(index);
     // Choices before it are made too, so that the list has no holes.
     while (this.choices.length <= at)
       this.choices.push(new ChoiceDecoder(this.choices.length, this.replyId, this.dialect));
     return this.choices[at]!;
+  }
+
+  /** The end marker. Without a finish word, an unknown object in the stream said why it ended early. */
+  private finishMarked(): TurnEvent[] {
+    if (this.unknown === undefined || this.choices.some((choice) => choice.finished)) return this.finish();
+    return this.fail([], malformedFailure('an unknown object instead of the rest of its answer', this.unknown));
   }
 
   private finish(): TurnEvent[] {
@@ -108,6 +124,13 @@ export class ChatDecoder implements TurnDecoder {
     events.push({ type: 'failure', failure });
     return events;
   }
+}
+
+/** Whether an object without choices is neither named as a chunk nor a sign of life. */
+function isUnknown(chunk: JsonObject): boolean {
+  const kind = someText(chunk['object']) ?? someText(chunk['type']) ?? someText(chunk['event']) ?? '';
+  if (/^chat\.completion|ping|heart|keep/i.test(kind)) return false;
+  return Object.keys(chunk).length > 0 && !hasSources(chunk) && chunk['safeguard_results'] === undefined;
 }
 
 function readUsage(chunk: JsonObject): Usage | undefined {

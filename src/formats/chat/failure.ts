@@ -24,10 +24,36 @@ export function decodeFailure(status: number, body: string): UpstreamFailure {
 export function decodeInBand(name: string, value: JsonObject): UpstreamFailure | undefined {
   const error = value['error'];
   const told = error !== undefined && error !== null && error !== false && error !== '';
-  if (!told && name !== 'error' && value['object'] !== 'error') return undefined;
+  if (!told && name !== 'error' && value['object'] !== 'error' && !isBareError(value)) return undefined;
   const parsed = errorOf(value);
   const written = JSON.stringify(value);
   return describe(parsed.status ?? null, parsed, written.length > LARGEST_RAW ? bounded(written) : value, written);
+}
+
+/**
+ * Whether an object without `error` reports one all the same: `{detail}` (FastAPI), `{code, message}` (Alibaba),
+ * `{error_code, error_msg}` (Baidu), `base_resp` with a status other than 0 (MiniMax). Chunks with choices do not.
+ */
+function isBareError(value: JsonObject): boolean {
+  const { choices } = value;
+  if (Array.isArray(choices) && choices.length > 0 && value['base_resp'] === undefined) return false;
+  if (isFault(object(value['base_resp'])?.['status_code'])) return true;
+  if (Array.isArray(choices) && choices.length > 0) return false;
+  if (isFault(value['error_code']) || someText(value['error_msg']) !== undefined) return true;
+  if (someText(value['detail']) !== undefined || isFilled(value['detail'])) return true;
+  if (someText(value['message'] ?? value['msg']) === undefined) return false;
+  return value['code'] === undefined ? value['success'] !== true : isFault(value['code']);
+}
+
+function isFilled(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && Object.keys(value).length > 0;
+}
+
+/** A code that says that something went wrong: a word, or a number that means no success. */
+function isFault(code: unknown): boolean {
+  if (typeof code !== 'number' && typeof code !== 'string') return false;
+  const word = String(code).toLowerCase();
+  return word !== '' && word !== '0' && word !== '200' && word !== 'ok' && word !== 'success';
 }
 
 interface ErrorText {
@@ -36,7 +62,7 @@ interface ErrorText {
   status?: number;
 }
 
-/** Finds message, code and status in `{error: {...}}`, `{error: "..."}`, `{message}`, `{detail}`, `[{error}]` and kin. */
+/** Finds message, code and status in `{error: {...}}`, `{error: "..."}`, `{message}`, `{detail}`, `[{error}]` and kin (`isBareError`). */
 function errorOf(value: unknown): ErrorText {
   const body = object(value) ?? object(list(value)[0]) ?? {};
   const error = object(body['error']) ?? body;
@@ -61,6 +87,8 @@ function messageOf(body: JsonObject, error: JsonObject): string {
     error['detail'],
     body['detail'],
     error['msg'],
+    body['error_msg'],
+    object(body['base_resp'])?.['status_msg'],
   ]) {
     if (typeof told === 'string' && told !== '') return told;
     if (typeof told === 'object' && told !== null && told !== error) return JSON.stringify(told);

@@ -111,7 +111,11 @@ function areStandard(calls: unknown, known: RelayedChoice, events: readonly Turn
     if (typeof index !== 'number' || !Number.isInteger(index) || index < 0 || index > known.calls.length + fresh.length)
       return false;
     const before = known.calls[index]?.name ?? fresh[index - known.calls.length];
-    const name = someText((object(call['function']) ?? object(call['custom']))?.['name']);
+    const body = object(call['function']) ?? object(call['custom']);
+    const name = someText(body?.['name']);
+    // Some services give the arguments as an object; clients join texts.
+    const written = body?.['arguments'];
+    if (written !== undefined && written !== null && typeof written !== 'string') return false;
     if (before !== undefined) {
       // What a call is called is said once: clients that join the pieces of its arguments join these, too.
       if (id !== undefined || name === before) return false;

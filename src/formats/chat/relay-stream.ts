@@ -8,6 +8,7 @@ import { type Edit, patchMembers, scanMembers, stringifyJson } from '../../base/
 import type { Finish, TurnEvent } from '../conversation/conversation.ts';
 import type { Closing, RelayStream, Stamp } from '../conversation/format.ts';
 import { ChunkHead } from './chunk-head.ts';
+import { choiceIndex } from './decoder.ts';
 import { errorObject } from './encode-failure.ts';
 import { DONE, ERROR_CHOICE } from './encoder.ts';
 import { shownFinish } from './finish.ts';
@@ -125,7 +126,7 @@ export class ChatRelayStream implements RelayStream {
   }
 
   private choice(index: unknown): RelayedChoice {
-    const at = typeof index === 'number' && Number.isInteger(index) ? index : 0;
+    const at = choiceIndex(index);
     let choice = this.choices.get(at);
     if (choice === undefined) {
       choice = new RelayedChoice(at, this.thinkTags);

@@ -39,7 +39,7 @@ export class ResponsesDecoder implements TurnDecoder, Numbering {
         return this.readHead(fieldsOf(value['response']));
       case 'response.completed':
       case 'response.incomplete':
-        return this.finish(fieldsOf(value['response']));
+        return this.readEnd(fieldsOf(value['response']));
       case 'response.failed':
         return this.fail(failureOfResponse({ status: 'failed', ...fieldsOf(value['response']) })!);
       case 'error':
@@ -47,6 +47,12 @@ export class ResponsesDecoder implements TurnDecoder, Numbering {
       default:
         return this.readItemEvent(value);
     }
+  }
+
+  /** Some services report a failed response as completed. */
+  private readEnd(response: Fields): TurnEvent[] {
+    const failure = failureOfResponse(response);
+    return failure === undefined ? this.finish(response) : this.fail(failure);
   }
 
   close(): TurnEvent[] {
