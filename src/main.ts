@@ -15,24 +15,32 @@ const HELP = `gatehouse: a gateway in front of every model provider
   gatehouse [serve]    start it; settings are environment variables and gatehouse.yaml (docs/reference)
   gatehouse version    print the version
   gatehouse help       print this
+
+  Every command takes --help.
 `;
 
 async function main(command: string): Promise<void> {
   if (cluster.isWorker) return (await import('./worker.ts')).serveAsWorker();
-  switch (command) {
-    case 'serve':
-      return (await import('./primary.ts')).serveAsPrimary();
-    case 'version':
-    case '--version':
-      console.log(manifest.version);
-      return;
-    case 'help':
-    case '--help':
-      console.log(HELP + (await import('./operator/index.ts')).commandHelp());
-      return;
-    default:
-      process.exitCode = await operate(command);
+  const args = process.argv.slice(3);
+  const own = command === 'serve' || ['version', '--version', '-v'].includes(command);
+  if (command === 'help' || isHelp(command) || (own && args.some(isHelp))) {
+    console.log(HELP + (await import('./operator/index.ts')).commandHelp());
+  } else if (!own) {
+    process.exitCode = await operate(command);
+  } else if (args.length > 0) {
+    console.error(
+      `${command} takes no arguments, but got ${JSON.stringify(args[0])}; gatehouse help prints what there is`,
+    );
+    process.exitCode = 2;
+  } else if (command === 'serve') {
+    await (await import('./primary.ts')).serveAsPrimary();
+  } else {
+    console.log(manifest.version);
   }
+}
+
+function isHelp(argument: string): boolean {
+  return argument === '--help' || argument === '-h';
 }
 
 async function operate(command: string): Promise<number> {

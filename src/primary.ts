@@ -14,12 +14,14 @@ import { createLog, type Log } from './base/log.ts';
 import { releaseMemory } from './base/release-memory.ts';
 import { writeSecretFile } from './base/secret-file.ts';
 import { type InquiryMessage, ReportDesk, type ReportMessage } from './between-processes.ts';
+import { checkListening } from './start-checks.ts';
 import { StartError } from './start-error.ts';
 import { describeTarget, type Target } from './storage/connection.ts';
 import { hasCluster, startEmbedded } from './storage/embedded.ts';
 import { holdProcess } from './storage/hold.ts';
 import { migrate } from './storage/migrate.ts';
 import { lockDataFolder } from './storage/owner.ts';
+import { reachServer } from './storage/server-check.ts';
 
 /** A worker that dies at once is not started again at once. */
 const RESPAWN_DELAY_MS = 500;
@@ -43,11 +45,12 @@ export async function serveAsPrimary(): Promise<void> {
 
 async function start(place: Place, log: Log, lifetime: Lifetime): Promise<void> {
   const isThere = place.databaseUrl === null && hasCluster(place.dataDir);
-  // Nothing is made or asked before the settings are known to be right.
-  if (!isThere) (await import('./settings.ts')).readSettings();
-  mkdirSync(place.dataDir, { recursive: true, mode: 0o700 });
+  // Nothing is made or asked before the settings are known to be right and the address to be free.
+  const first = isThere ? undefined : (await import('./settings.ts')).readSettings();
+  makeDataFolder(place.dataDir);
   const lock = await mendable('', () => lockDataFolder(place.dataDir, clock));
   lifetime.onEnd(async () => lock.release());
+  if (first !== undefined) await checkListening(first);
   const database = databaseOf(place, log, lifetime);
   // Most of a start is loading code, which leaves no moment for anything else: a server that is there starts meanwhile.
   if (isThere) await Promise.race([database.launched, database.target]);
@@ -57,7 +60,9 @@ async function start(place: Place, log: Log, lifetime: Lifetime): Promise<void> 
     import('./migrations.ts'),
   ]);
   const config = readSettings();
+  if (first === undefined) await checkListening(config);
   const target = await database.target;
+  await mendable('', () => reachServer({ target, clock }));
   await mendable(`${describeTarget(target)}: `, async () => {
     const ran = await migrate({ target, migrations, log });
     if (ran.length > 0) await (await import('./jobs/index.ts')).installJobs(target);
@@ -67,6 +72,15 @@ async function start(place: Place, log: Log, lifetime: Lifetime): Promise<void> 
   lifetime.onEnd(() => serving.close());
   lifetime.onReload(() => serving.reload());
   await serving.started;
+}
+
+function makeDataFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  } catch (cause) {
+    const code = (cause as NodeJS.ErrnoException).code;
+    throw new StartError(`the data folder ${folder} cannot be made (${code}): set GATEHOUSE_DATA_DIR`, { cause });
+  }
 }
 
 function databaseOf({ dataDir, databaseUrl }: Place, log: Log, lifetime: Lifetime) {
@@ -116,7 +130,7 @@ class Single implements Serving {
     this.#app = await create({ config: this.#config, target, clock, log: this.#log });
     await this.#app.bootstrap((keys) => showFirstKeys(keys, this.#config, this.#log));
     const app = this.#app;
-    this.#log.info('listening', { address: await mendable('', () => app.listen()) });
+    this.#log.info('listening', { address: await app.listen() });
     releaseMemory(clock, app.use);
   }
 

@@ -9,6 +9,7 @@ import { releaseMemory } from './base/release-memory.ts';
 import { Colleagues } from './between-processes.ts';
 import { type PrimaryMessage, showFirstKeys, type WorkerMessage } from './primary.ts';
 import { readSettings, rereadSettings } from './settings.ts';
+import { StartError } from './start-error.ts';
 import type { Target } from './storage/connection.ts';
 
 export async function serveAsWorker(): Promise<void> {
@@ -28,7 +29,7 @@ export async function serveAsWorker(): Promise<void> {
     process.exit(0);
   };
   const fail = (error: unknown) => {
-    log.error('the worker failed', { cause: error });
+    log.error('the worker failed', error instanceof StartError ? { reason: error.message } : { cause: error });
     process.exit(1);
   };
   process.on('message', (message: WorkerMessage) => {

@@ -6,9 +6,10 @@ import { Kysely, PostgresDialect, type PostgresPoolClient } from 'kysely';
 import pg from 'pg';
 import { type Clock, sleep, waitAtMost } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
-import { clientConfig, describeTarget, type Target, withClient } from './connection.ts';
+import { clientConfig, type Target, withClient } from './connection.ts';
 import { holdProcess } from './hold.ts';
 import { Reach } from './reach.ts';
+import { reachServer } from './server-check.ts';
 import { errorCode, isConnectionLost, isNotRun, unavailable } from './unavailable.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: a store types its own tables with `db.withTables<...>()`.
@@ -69,10 +70,7 @@ export interface DatabaseOptions {
   startTimeoutMs?: number;
 }
 
-const MIN_SERVER_VERSION = 150_000;
 const DEFAULT_POOL_SIZE = 10;
-const START_TIMEOUT_MS = 15_000;
-const START_POLL_MS = 100;
 const IDLE_CONNECTION_MS = 30_000;
 /** Statements that may wait for a connection; more are refused at once. */
 const MAX_WAITING = 1_000;
@@ -84,44 +82,8 @@ const DEADLOCK = '40P01';
 
 /** Connects; rejects with a message for the operator when the server cannot be used. */
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
-  await holdProcess(() => firstContact(options));
+  await reachServer(options);
   return new PooledDatabase(options);
-}
-
-async function firstContact({ target, clock, startTimeoutMs = START_TIMEOUT_MS }: DatabaseOptions): Promise<void> {
-  const deadline = clock.monotonic() + startTimeoutMs;
-  for (;;) {
-    try {
-      return await withClient(target, checkServer);
-    } catch (error) {
-      if (error instanceof Unusable) throw error;
-      if (!isConnectionLost(error) || clock.monotonic() > deadline) {
-        throw new Error(`${describeTarget(target)} cannot be used: ${(error as Error).message}`, { cause: error });
-      }
-      await sleep(clock, START_POLL_MS);
-    }
-  }
-}
-
-class Unusable extends Error {}
-
-async function checkServer(client: pg.Client): Promise<void> {
-  const { rows } = await client.query<{ version: number; name: string; zone: string; encoding: string }>(
-    `select current_setting('server_version_num')::int as version, current_setting('server_version') as name,
-       current_setting('TimeZone') as zone, current_setting('server_encoding') as encoding`,
-  );
-  const server = rows[0];
-  if (!server || server.version < MIN_SERVER_VERSION) {
-    throw new Unusable(`PostgreSQL ${server?.name} is too old: Gatehouse needs 15 or newer`);
-  }
-  if (server.encoding !== 'UTF8') {
-    throw new Unusable(`the database's encoding is ${server.encoding}: Gatehouse needs one created with UTF8`);
-  }
-  if (server.zone !== 'UTC') {
-    throw new Unusable(
-      `sessions are in the time zone ${server.zone}: add "-c TimeZone=UTC" to the options of DATABASE_URL`,
-    );
-  }
 }
 
 class PooledDatabase implements Database {

@@ -4,6 +4,7 @@ import type pg from 'pg';
 import type { Log } from '../base/log.ts';
 import { type Target, withClient } from './connection.ts';
 import { holdProcess } from './hold.ts';
+import { checkServer } from './server-check.ts';
 import { isTableMissing } from './unavailable.ts';
 
 /**
@@ -30,7 +31,7 @@ const MIGRATION_LOCK = 0x6d696772;
 /**
  * Runs what has not run yet, each migration in a transaction of its own; of several processes that start at once, one does
  * each and the others wait. Rejects when the database has run a migration that this code does not know (a newer version
- * has been here) or knows differently. Returns the names of those that this call has run.
+ * has been here) or knows differently, and one that cannot be used at all, which is left as it is. Returns the names of those that this call has run.
  */
 export async function migrate({ target, migrations, log }: MigrateOptions): Promise<string[]> {
   const problems = migrationProblems(migrations.map(({ name }) => name));
@@ -38,6 +39,7 @@ export async function migrate({ target, migrations, log }: MigrateOptions): Prom
   const ordered = inOrder(migrations);
   const run = async (client: pg.Client) => {
     const done: string[] = [];
+    await checkServer(client);
     for (;;) {
       // Most starts have nothing to do, and learn it from one statement without a lock.
       const next = pending(ordered, await readApplied(client))[0];

@@ -1,0 +1,73 @@
+/** Whether a PostgreSQL server can be used: it answers, is new enough, and has UTF-8 and UTC. Nothing is written before this. */
+import type pg from 'pg';
+import { type Clock, sleep } from '../base/clock.ts';
+import { describeTarget, type Target, withClient } from './connection.ts';
+import { holdProcess } from './hold.ts';
+import { isConnectionLost } from './unavailable.ts';
+
+export interface ReachOptions {
+  target: Target;
+  clock: Clock;
+  /** How long the first connection is tried for, e.g. while the server's container starts. Default 15 s. */
+  startTimeoutMs?: number | undefined;
+}
+
+const MIN_SERVER_VERSION = 150_000;
+const START_TIMEOUT_MS = 15_000;
+const START_POLL_MS = 100;
+
+/** The server is there, and its operator has to change something. */
+class UnusableServer extends Error {}
+
+/** Waits until the server answers; rejects with words for the operator when it cannot be used. */
+export async function reachServer({ target, clock, startTimeoutMs = START_TIMEOUT_MS }: ReachOptions): Promise<void> {
+  const deadline = clock.monotonic() + startTimeoutMs;
+  await holdProcess(async () => {
+    for (;;) {
+      try {
+        return await withClient(target, checkServer);
+      } catch (error) {
+        const name = describeTarget(target);
+        if (error instanceof UnusableServer) throw new Error(`${name} cannot be used: ${error.message}`);
+        if (!isConnectionLost(error) || clock.monotonic() > deadline) {
+          throw new Error(`${name} cannot be used: ${(error as Error).message}`, { cause: error });
+        }
+        await sleep(clock, START_POLL_MS);
+      }
+    }
+  });
+}
+
+/** Rejects when the server at the other end cannot be used. */
+export async function checkServer(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ version: number; name: string; zone: string; encoding: string }>(
+    `select current_setting('server_version_num')::int as version, current_setting('server_version') as name,
+       current_setting('TimeZone') as zone, current_setting('server_encoding') as encoding`,
+  );
+  const server = rows[0];
+  if (!server || server.version < MIN_SERVER_VERSION) {
+    throw new UnusableServer(`PostgreSQL ${server?.name} is too old: Gatehouse needs 15 or newer`);
+  }
+  if (server.encoding !== 'UTF8') {
+    throw new UnusableServer(
+      `the database's encoding is ${server.encoding}: Gatehouse needs UTF8, as in "create database ... template template0 encoding 'UTF8'"`,
+    );
+  }
+  if (server.zone !== 'UTC' && !(await isAlwaysUtc(client))) {
+    throw new UnusableServer(
+      `sessions are in the time zone ${server.zone}: add "-c TimeZone=UTC" to the options of DATABASE_URL`,
+    );
+  }
+}
+
+/**
+ * UTC has many names (`Etc/UTC`, `Zulu`, `GMT0`), and a zone such as Europe/London only looks like it in winter. So the
+ * server is asked for the offset of the session's zone over the years in which rows are written.
+ */
+async function isAlwaysUtc(client: pg.Client): Promise<boolean> {
+  const { rows } = await client.query<{ utc: boolean }>(
+    `select bool_and(extract(timezone from moment) = 0) as utc
+       from generate_series(timestamptz '2020-01-01 00:00+00', timestamptz '2037-12-31 00:00+00', interval '240 hours') moment`,
+  );
+  return rows[0]?.utc === true;
+}
