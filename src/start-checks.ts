@@ -23,7 +23,7 @@ export function listenError(code: string, { host, port }: Address): StartError {
   switch (code) {
     case 'EADDRINUSE':
       return new StartError(
-        `port ${port} on ${host} is in use by another program: stop it, or set GATEHOUSE_PORT to a free port`,
+        `port ${port} on ${host} is in use by another program (EADDRINUSE): stop it, or set GATEHOUSE_PORT to a free port`,
       );
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':

@@ -26,7 +26,7 @@ async function takenPort(t: TestContext): Promise<string> {
 test('a port in use is told before a database is made, and before an existing one is touched', async (t) => {
   const port = await takenPort(t);
   const home = await gatewayHome(t, false);
-  const words = new RegExp(`^port ${port} on 127.0.0.1 is in use by another program: .*GATEHOUSE_PORT`, 'm');
+  const words = new RegExp(`^port ${port} on 127.0.0.1 is in use by another program .*GATEHOUSE_PORT`, 'm');
   assert.match(await failingStart(t, { home, env: { GATEHOUSE_PORT: port } }), words);
   assert.ok(!existsSync(path.join(home.dataDir, 'postgres')));
   await (await startGatewayProcess(t, { home })).end('SIGTERM');
