@@ -9,7 +9,7 @@ export interface Readiness {
   ready: boolean;
 }
 
-const Status = Type.Object({ status: Type.Literal('ok') });
+const Status = Type.Object({ status: Type.Literal('ok') }, { $id: 'Status' });
 
 export function healthOperations<C>(readiness: Readiness): Operation<C>[] {
   return [

@@ -98,6 +98,7 @@ function createKey(parts: OperationParts): Operation<Caller> {
     tag: 'Keys',
     access: 'management',
     body: { schema: schema.CreateKeySchema },
+    errors: [409],
     replies: { 201: { description: 'The key; its token is shown this once', schema: schema.CreatedKeyEnvelope } },
     async handle(exchange) {
       const { userId } = exchange.caller;

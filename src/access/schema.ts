@@ -30,7 +30,7 @@ export const CreateKeySchema = Type.Object(
     workspace_id: Type.Optional(Type.String({ format: 'uuid' })),
     external: Type.Optional(ExternalSchema),
   },
-  closed,
+  { ...closed, $id: 'CreateKey' },
 );
 
 export const UpdateKeySchema = Type.Object(
@@ -42,7 +42,7 @@ export const UpdateKeySchema = Type.Object(
     include_byok_in_limit: Type.Optional(Type.Boolean()),
     rate_limits: Type.Optional(RateLimitsSchema),
   },
-  closed,
+  { ...closed, $id: 'UpdateKey' },
 );
 
 export const RotateKeySchema = Type.Object(
@@ -55,7 +55,7 @@ export const RotateKeySchema = Type.Object(
       }),
     ),
   },
-  closed,
+  { ...closed, $id: 'RotateKey' },
 );
 
 export const ListKeysQuerySchema = Type.Object(
@@ -88,46 +88,58 @@ const figures = {
   expires_at: nullable(Type.String()),
 };
 
-const KeySchema = Type.Object({
-  hash: Type.String(),
-  id: Type.Integer({ description: 'The number by which `io_logging_api_key_ids` names the key' }),
-  name: Type.String(),
-  disabled: Type.Boolean(),
-  external_user: nullable(Type.String()),
-  created_at: Type.String(),
-  updated_at: nullable(Type.String()),
-  workspace_id: Type.String(),
-  ...figures,
-});
-
-const CurrentKeySchema = Type.Object({
-  ...figures,
-  allowed_data_regions: Type.Array(Type.String()),
-  free_model_daily_requests: Type.Object({ limit: Type.Integer(), remaining: Type.Integer(), used: Type.Integer() }),
-  is_free_tier: Type.Boolean(),
-  is_management_key: Type.Boolean(),
-  is_provisioning_key: Type.Boolean({ deprecated: true }),
-  organization_id: nullable(Type.String()),
-  rate_limit: Type.Object(
-    { interval: Type.String(), note: Type.String(), requests: Type.Integer() },
-    { deprecated: true },
-  ),
-  workspace_id: nullable(Type.String()),
-});
-
-export const KeyEnvelope = Type.Object({ data: KeySchema });
-export const KeyListEnvelope = Type.Object({ data: Type.Array(KeySchema) });
-export const CreatedKeyEnvelope = Type.Object({ data: KeySchema, key: Type.String({ description: 'Shown once' }) });
-export const RotatedKeyEnvelope = Type.Object({
-  data: Type.Intersect([KeySchema, Type.Object({ rotated_from_hash: nullable(Type.String()) })]),
-  key: Type.String({ description: 'Shown once' }),
-  predecessor: Type.Object({
+const KeySchema = Type.Object(
+  {
     hash: Type.String(),
+    id: Type.Integer({ description: 'The number by which `io_logging_api_key_ids` names the key' }),
+    name: Type.String(),
     disabled: Type.Boolean(),
-    expires_at: nullable(Type.String()),
-  }),
-});
-export const CurrentKeyEnvelope = Type.Object({ data: CurrentKeySchema });
+    external_user: nullable(Type.String()),
+    created_at: Type.String(),
+    updated_at: nullable(Type.String()),
+    workspace_id: Type.String(),
+    ...figures,
+  },
+  { $id: 'Key' },
+);
+
+const CurrentKeySchema = Type.Object(
+  {
+    ...figures,
+    allowed_data_regions: Type.Array(Type.String()),
+    free_model_daily_requests: Type.Object({ limit: Type.Integer(), remaining: Type.Integer(), used: Type.Integer() }),
+    is_free_tier: Type.Boolean(),
+    is_management_key: Type.Boolean(),
+    is_provisioning_key: Type.Boolean({ deprecated: true }),
+    organization_id: nullable(Type.String()),
+    rate_limit: Type.Object(
+      { interval: Type.String(), note: Type.String(), requests: Type.Integer() },
+      { deprecated: true },
+    ),
+    workspace_id: nullable(Type.String()),
+  },
+  { $id: 'CurrentKey' },
+);
+
+export const KeyEnvelope = Type.Object({ data: KeySchema }, { $id: 'KeyEnvelope' });
+export const KeyListEnvelope = Type.Object({ data: Type.Array(KeySchema) }, { $id: 'KeyList' });
+export const CreatedKeyEnvelope = Type.Object(
+  { data: KeySchema, key: Type.String({ description: 'Shown once' }) },
+  { $id: 'CreatedKey' },
+);
+export const RotatedKeyEnvelope = Type.Object(
+  {
+    data: Type.Intersect([KeySchema, Type.Object({ rotated_from_hash: nullable(Type.String()) })]),
+    key: Type.String({ description: 'Shown once' }),
+    predecessor: Type.Object({
+      hash: Type.String(),
+      disabled: Type.Boolean(),
+      expires_at: nullable(Type.String()),
+    }),
+  },
+  { $id: 'RotatedKey' },
+);
+export const CurrentKeyEnvelope = Type.Object({ data: CurrentKeySchema }, { $id: 'CurrentKeyEnvelope' });
 
 export type CreateKeyBody = Static<typeof CreateKeySchema>;
 export type UpdateKeyBody = Static<typeof UpdateKeySchema>;

@@ -56,6 +56,7 @@ function queryAnalytics(parts: AnalyticsParts, line: SerialQueue): Operation<Cal
     tag: TAG,
     access: 'management',
     body: { schema: schema.QuestionSchema },
+    errors: [408],
     replies: {
       ...ok('Rows', schema.AnswerEnvelope),
       408: { description: 'The question takes too long; nothing of it goes on' },

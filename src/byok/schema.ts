@@ -50,9 +50,12 @@ export const CreateOwnKeySchema = Type.Object(
     ),
     ...writable,
   },
-  closed,
+  { ...closed, $id: 'CreateByokKey' },
 );
-export const UpdateOwnKeySchema = Type.Object({ key: Type.Optional(CredentialSchema), ...writable }, closed);
+export const UpdateOwnKeySchema = Type.Object(
+  { key: Type.Optional(CredentialSchema), ...writable },
+  { ...closed, $id: 'UpdateByokKey' },
+);
 
 export const ListOwnKeysQuerySchema = Type.Object(
   {
@@ -65,26 +68,32 @@ export const ListOwnKeysQuerySchema = Type.Object(
 
 export const OwnKeyParamsSchema = Type.Object({ id: Type.String({ description: 'UUID of the own key' }) });
 
-const OwnKeySchema = Type.Object({
-  id: Type.String(),
-  provider: Type.String(),
-  workspace_id: nullable(Type.String({ description: 'null: all workspaces' })),
-  name: nullable(Type.String()),
-  label: Type.String({ description: 'The credential, masked' }),
-  sort_order: Type.Integer({ description: 'Of one provider the keys are tried in this order' }),
-  disabled: Type.Boolean(),
-  is_fallback: Type.Boolean(),
-  is_required: Type.Boolean(),
-  is_byok_only: Type.Boolean(),
-  declared_zdr: nullable(Type.Boolean()),
-  allowed_models: nullable(Type.Array(Type.String())),
-  allowed_api_key_hashes: nullable(Type.Array(Type.String())),
-  allowed_user_ids: nullable(Type.Array(Type.String())),
-  created_at: Type.String(),
-});
+const OwnKeySchema = Type.Object(
+  {
+    id: Type.String(),
+    provider: Type.String(),
+    workspace_id: nullable(Type.String({ description: 'null: all workspaces' })),
+    name: nullable(Type.String()),
+    label: Type.String({ description: 'The credential, masked' }),
+    sort_order: Type.Integer({ description: 'Of one provider the keys are tried in this order' }),
+    disabled: Type.Boolean(),
+    is_fallback: Type.Boolean(),
+    is_required: Type.Boolean(),
+    is_byok_only: Type.Boolean(),
+    declared_zdr: nullable(Type.Boolean()),
+    allowed_models: nullable(Type.Array(Type.String())),
+    allowed_api_key_hashes: nullable(Type.Array(Type.String())),
+    allowed_user_ids: nullable(Type.Array(Type.String())),
+    created_at: Type.String(),
+  },
+  { $id: 'ByokKey' },
+);
 
-export const OwnKeyEnvelope = Type.Object({ data: OwnKeySchema });
-export const OwnKeyListEnvelope = Type.Object({ data: Type.Array(OwnKeySchema), total_count: Type.Integer() });
+export const OwnKeyEnvelope = Type.Object({ data: OwnKeySchema }, { $id: 'ByokKeyEnvelope' });
+export const OwnKeyListEnvelope = Type.Object(
+  { data: Type.Array(OwnKeySchema), total_count: Type.Integer() },
+  { $id: 'ByokKeyList' },
+);
 
 export type CreateOwnKeyBody = Static<typeof CreateOwnKeySchema>;
 export type UpdateOwnKeyBody = Static<typeof UpdateOwnKeySchema>;

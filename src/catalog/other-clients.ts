@@ -10,32 +10,41 @@ import { type ListModelsQuery, type Row, viewRow } from './query.ts';
 import { ModelSchema } from './schema.ts';
 import { contextOf } from './view.ts';
 
-export const AnthropicModelSchema = Type.Object({
-  type: Type.Literal('model'),
-  id: Type.String(),
-  display_name: Type.String(),
-  created_at: Type.String({ description: 'The epoch when the day is not known' }),
-  capabilities: Type.Null(),
-  deprecated_at: Type.Null(),
-  lifecycle: Type.Literal('active'),
-  line: nullable(Type.String()),
-  max_input_tokens: nullable(Type.Integer()),
-  max_tokens: nullable(Type.Integer()),
-  retires_at: Type.Null(),
-});
+export const AnthropicModelSchema = Type.Object(
+  {
+    type: Type.Literal('model'),
+    id: Type.String(),
+    display_name: Type.String(),
+    created_at: Type.String({ description: 'The epoch when the day is not known' }),
+    capabilities: Type.Null(),
+    deprecated_at: Type.Null(),
+    lifecycle: Type.Literal('active'),
+    line: nullable(Type.String()),
+    max_input_tokens: nullable(Type.Integer()),
+    max_tokens: nullable(Type.Integer()),
+    retires_at: Type.Null(),
+  },
+  { $id: 'AnthropicModel' },
+);
 
-export const AnthropicModelListSchema = Type.Object({
-  data: Type.Array(AnthropicModelSchema),
-  has_more: Type.Boolean(),
-  first_id: nullable(Type.String()),
-  last_id: nullable(Type.String()),
-});
+export const AnthropicModelListSchema = Type.Object(
+  {
+    data: Type.Array(AnthropicModelSchema),
+    has_more: Type.Boolean(),
+    first_id: nullable(Type.String()),
+    last_id: nullable(Type.String()),
+  },
+  { $id: 'AnthropicModelList' },
+);
 
-export const OpenAiModelSchema = Type.Object({
-  ...ModelSchema.properties,
-  object: Type.Literal('model'),
-  owned_by: Type.String({ description: 'What stands before the slash of the id' }),
-});
+export const OpenAiModelSchema = Type.Object(
+  {
+    ...ModelSchema.properties,
+    object: Type.Literal('model'),
+    owned_by: Type.String({ description: 'What stands before the slash of the id' }),
+  },
+  { $id: 'OpenAiModel' },
+);
 
 const ANTHROPIC_PAGE_SIZE = 20;
 const LINE = /^claude-(haiku|sonnet|opus|fable|mythos)$/;

@@ -5,154 +5,178 @@ import { nullable } from '../http/contract.ts';
 const price = (description: string) => Type.Optional(Type.String({ description }));
 
 /** Prices are decimal texts in USD. */
-const PricingSchema = Type.Object({
-  prompt: Type.String({ description: 'Per token; "-1" when the price is not known' }),
-  completion: Type.String({ description: 'Per token; "-1" when the price is not known' }),
-  request: price('Per request'),
-  image: price('Per image of the prompt'),
-  image_token: price('Per token of an image of the prompt'),
-  image_output: price('Per token of an image of the answer'),
-  audio: price('Per token of sound in the prompt'),
-  audio_output: price('Per token of sound in the answer'),
-  input_cache_read: price('Per token read from a cache'),
-  input_cache_write: price('Per token written to a cache for 5 minutes'),
-  input_cache_write_1h: price('Per token written to a cache for an hour'),
-  internal_reasoning: price('Per token of thinking, where it has a price of its own'),
-  web_search: price('Per search'),
-  overrides: Type.Optional(
-    Type.Array(
-      Type.Object({
-        min_prompt_tokens: Type.Integer({ description: 'Holds for prompts of more tokens than this' }),
-        prompt: price('Per token'),
-        completion: price('Per token'),
-        audio: price('Per token of sound in the prompt'),
-        input_cache_read: price('Per token read from a cache'),
-        input_cache_write: price('Per token written to a cache for 5 minutes'),
-        input_cache_write_1h: price('Per token written to a cache for an hour'),
-      }),
+const PricingSchema = Type.Object(
+  {
+    prompt: Type.String({ description: 'Per token; "-1" when the price is not known' }),
+    completion: Type.String({ description: 'Per token; "-1" when the price is not known' }),
+    request: price('Per request'),
+    image: price('Per image of the prompt'),
+    image_token: price('Per token of an image of the prompt'),
+    image_output: price('Per token of an image of the answer'),
+    audio: price('Per token of sound in the prompt'),
+    audio_output: price('Per token of sound in the answer'),
+    input_cache_read: price('Per token read from a cache'),
+    input_cache_write: price('Per token written to a cache for 5 minutes'),
+    input_cache_write_1h: price('Per token written to a cache for an hour'),
+    internal_reasoning: price('Per token of thinking, where it has a price of its own'),
+    web_search: price('Per search'),
+    overrides: Type.Optional(
+      Type.Array(
+        Type.Object({
+          min_prompt_tokens: Type.Integer({ description: 'Holds for prompts of more tokens than this' }),
+          prompt: price('Per token'),
+          completion: price('Per token'),
+          audio: price('Per token of sound in the prompt'),
+          input_cache_read: price('Per token read from a cache'),
+          input_cache_write: price('Per token written to a cache for 5 minutes'),
+          input_cache_write_1h: price('Per token written to a cache for an hour'),
+        }),
+      ),
     ),
-  ),
-});
+  },
+  { $id: 'Pricing' },
+);
 
-const ArchitectureSchema = Type.Object({
-  input_modalities: Type.Array(Type.String(), { description: 'Empty when they are not known' }),
-  output_modalities: Type.Array(Type.String(), { description: 'Empty when they are not known' }),
-  modality: nullable(Type.String({ description: 'e.g. `text+image->text`; null when it is not known' })),
-  instruct_type: Type.Null(),
-  tokenizer: nullable(Type.String()),
-});
+const ArchitectureSchema = Type.Object(
+  {
+    input_modalities: Type.Array(Type.String(), { description: 'Empty when they are not known' }),
+    output_modalities: Type.Array(Type.String(), { description: 'Empty when they are not known' }),
+    modality: nullable(Type.String({ description: 'e.g. `text+image->text`; null when it is not known' })),
+    instruct_type: Type.Null(),
+    tokenizer: nullable(Type.String()),
+  },
+  { $id: 'Architecture' },
+);
 
 const ReasoningSchema = Type.Object({
   mandatory: Type.Boolean({ description: 'It cannot be switched off' }),
   supported_efforts: nullable(Type.Array(Type.String())),
 });
 
-export const ModelSchema = Type.Object({
-  id: Type.String(),
-  canonical_slug: Type.String(),
-  name: Type.String(),
-  created: Type.Integer({ description: 'Unix seconds; 0 when it is not known' }),
-  description: Type.String({ description: 'Empty: there is none' }),
-  context_length: nullable(Type.Integer()),
-  architecture: Type.Object({
-    ...Type.Omit(ArchitectureSchema, ['tokenizer']).properties,
-    tokenizer: Type.Optional(Type.String()),
-  }),
-  pricing: PricingSchema,
-  top_provider: Type.Object({
+export const ModelSchema = Type.Object(
+  {
+    id: Type.String(),
+    canonical_slug: Type.String(),
+    name: Type.String(),
+    created: Type.Integer({ description: 'Unix seconds; 0 when it is not known' }),
+    description: Type.String({ description: 'Empty: there is none' }),
     context_length: nullable(Type.Integer()),
-    max_completion_tokens: nullable(Type.Integer()),
-    is_moderated: Type.Boolean(),
-  }),
-  per_request_limits: Type.Null(),
-  default_parameters: Type.Null(),
-  supported_parameters: Type.Array(Type.String(), { description: 'Empty when they are not known' }),
-  supported_voices: Type.Null(),
-  reasoning: Type.Optional(ReasoningSchema),
-  knowledge_cutoff: nullable(Type.String({ description: 'YYYY-MM or YYYY-MM-DD' })),
-  expiration_date: Type.Null(),
-  hugging_face_id: nullable(Type.String()),
-  links: Type.Object({ details: Type.String() }),
-  alias_target: Type.Optional(Type.Object({ name: Type.String(), slug: Type.String() })),
-});
+    architecture: Type.Object({
+      ...Type.Omit(ArchitectureSchema, ['tokenizer']).properties,
+      tokenizer: Type.Optional(Type.String()),
+    }),
+    pricing: PricingSchema,
+    top_provider: Type.Object({
+      context_length: nullable(Type.Integer()),
+      max_completion_tokens: nullable(Type.Integer()),
+      is_moderated: Type.Boolean(),
+    }),
+    per_request_limits: Type.Null(),
+    default_parameters: Type.Null(),
+    supported_parameters: Type.Array(Type.String(), { description: 'Empty when they are not known' }),
+    supported_voices: Type.Null(),
+    reasoning: Type.Optional(ReasoningSchema),
+    knowledge_cutoff: nullable(Type.String({ description: 'YYYY-MM or YYYY-MM-DD' })),
+    expiration_date: Type.Null(),
+    hugging_face_id: nullable(Type.String()),
+    links: Type.Object({ details: Type.String() }),
+    alias_target: Type.Optional(Type.Object({ name: Type.String(), slug: Type.String() })),
+  },
+  { $id: 'Model' },
+);
 
-export const ModelListSchema = Type.Object({
-  data: Type.Array(ModelSchema),
-  links: Type.Object({ next: nullable(Type.String()) }),
-  total_count: Type.Integer({ description: 'On all pages' }),
-});
+export const ModelListSchema = Type.Object(
+  {
+    data: Type.Array(ModelSchema),
+    links: Type.Object({ next: nullable(Type.String()) }),
+    total_count: Type.Integer({ description: 'On all pages' }),
+  },
+  { $id: 'ModelList' },
+);
 
-export const ModelResponseSchema = Type.Object({ data: ModelSchema });
+export const ModelResponseSchema = Type.Object({ data: ModelSchema }, { $id: 'ModelEnvelope' });
 
-export const ModelsCountSchema = Type.Object({ data: Type.Object({ count: Type.Integer() }) });
+export const ModelsCountSchema = Type.Object({ data: Type.Object({ count: Type.Integer() }) }, { $id: 'ModelCount' });
 
 const PercentilesSchema = nullable(
   Type.Object({ p50: Type.Number(), p75: Type.Number(), p90: Type.Number(), p99: Type.Number() }),
 );
-const WorkloadSchema = Type.Object({
-  latency: PercentilesSchema,
-  throughput: PercentilesSchema,
-  request_count: nullable(Type.Integer()),
-});
+const WorkloadSchema = Type.Object(
+  {
+    latency: PercentilesSchema,
+    throughput: PercentilesSchema,
+    request_count: nullable(Type.Integer()),
+  },
+  { $id: 'WorkloadFigures' },
+);
 const PercentSchema = nullable(Type.Number({ description: 'Percent; null: it was not asked' }));
 
-const EndpointSchema = Type.Object({
-  name: Type.String(),
-  model_id: Type.String(),
-  model_name: Type.String(),
-  provider_name: Type.String(),
-  tag: Type.String({ description: "The provider's slug, with its variant" }),
-  quantization: nullable(Type.String()),
-  context_length: Type.Integer({ description: '0 when it is not known' }),
-  max_completion_tokens: nullable(Type.Integer()),
-  max_prompt_tokens: Type.Null(),
-  pricing: PricingSchema,
-  supported_parameters: Type.Array(Type.String(), { description: 'Empty when they are not known' }),
-  supports_implicit_caching: Type.Boolean(),
-  supports_tool_choice: Type.Object({
-    auto: Type.Boolean(),
-    function: Type.Boolean(),
-    none: Type.Boolean(),
-    required: Type.Boolean(),
-  }),
-  supports_voice_cloning: Type.Boolean(),
-  status: Type.Integer({ description: '0: works; -1: some calls fail; -2: often rate limited; -3: most calls fail' }),
-  latency_last_30m: PercentilesSchema,
-  throughput_last_30m: PercentilesSchema,
-  perf_last_30m_by_workload: Type.Optional(Type.Record(Type.String(), WorkloadSchema)),
-  uptime_last_5m: PercentSchema,
-  uptime_last_30m: PercentSchema,
-  uptime_last_1d: PercentSchema,
-});
-
-export const ModelEndpointsSchema = Type.Object({
-  data: Type.Object({
-    id: Type.String(),
+const EndpointSchema = Type.Object(
+  {
     name: Type.String(),
-    created: Type.Integer({ description: 'Unix seconds; 0 when it is not known' }),
-    description: Type.String(),
-    architecture: ArchitectureSchema,
-    endpoints: Type.Array(EndpointSchema),
-  }),
-});
+    model_id: Type.String(),
+    model_name: Type.String(),
+    provider_name: Type.String(),
+    tag: Type.String({ description: "The provider's slug, with its variant" }),
+    quantization: nullable(Type.String()),
+    context_length: Type.Integer({ description: '0 when it is not known' }),
+    max_completion_tokens: nullable(Type.Integer()),
+    max_prompt_tokens: Type.Null(),
+    pricing: PricingSchema,
+    supported_parameters: Type.Array(Type.String(), { description: 'Empty when they are not known' }),
+    supports_implicit_caching: Type.Boolean(),
+    supports_tool_choice: Type.Object({
+      auto: Type.Boolean(),
+      function: Type.Boolean(),
+      none: Type.Boolean(),
+      required: Type.Boolean(),
+    }),
+    supports_voice_cloning: Type.Boolean(),
+    status: Type.Integer({ description: '0: works; -1: some calls fail; -2: often rate limited; -3: most calls fail' }),
+    latency_last_30m: PercentilesSchema,
+    throughput_last_30m: PercentilesSchema,
+    perf_last_30m_by_workload: Type.Optional(Type.Record(Type.String(), WorkloadSchema)),
+    uptime_last_5m: PercentSchema,
+    uptime_last_30m: PercentSchema,
+    uptime_last_1d: PercentSchema,
+  },
+  { $id: 'Endpoint' },
+);
 
-export const EndpointListSchema = Type.Object({ data: Type.Array(EndpointSchema) });
+export const ModelEndpointsSchema = Type.Object(
+  {
+    data: Type.Object({
+      id: Type.String(),
+      name: Type.String(),
+      created: Type.Integer({ description: 'Unix seconds; 0 when it is not known' }),
+      description: Type.String(),
+      architecture: ArchitectureSchema,
+      endpoints: Type.Array(EndpointSchema),
+    }),
+  },
+  { $id: 'ModelEndpoints' },
+);
+
+export const EndpointListSchema = Type.Object({ data: Type.Array(EndpointSchema) }, { $id: 'EndpointList' });
 
 const Url = nullable(Type.String());
 
-export const ProviderListSchema = Type.Object({
-  data: Type.Array(
-    Type.Object({
-      name: Type.String(),
-      slug: Type.String(),
-      privacy_policy_url: Url,
-      terms_of_service_url: Url,
-      status_page_url: Url,
-      headquarters: nullable(Type.String({ description: 'ISO 3166-1 alpha-2' })),
-      datacenters: nullable(Type.Array(Type.String({ description: 'ISO 3166-1 alpha-2' }))),
-    }),
-  ),
-});
+export const ProviderListSchema = Type.Object(
+  {
+    data: Type.Array(
+      Type.Object({
+        name: Type.String(),
+        slug: Type.String(),
+        privacy_policy_url: Url,
+        terms_of_service_url: Url,
+        status_page_url: Url,
+        headquarters: nullable(Type.String({ description: 'ISO 3166-1 alpha-2' })),
+        datacenters: nullable(Type.Array(Type.String({ description: 'ISO 3166-1 alpha-2' }))),
+      }),
+    ),
+  },
+  { $id: 'ProviderList' },
+);
 
 export const ModelParamsSchema = Type.Object({ author: Type.String(), slug: Type.String() });
 

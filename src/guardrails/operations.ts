@@ -147,6 +147,7 @@ function updateGuardrail(parts: GuardrailParts): Operation<Caller> {
     access: 'management',
     params: schema.GuardrailParamsSchema,
     body: { schema: schema.UpdateGuardrailSchema },
+    errors: [409],
     replies: ok('The guardrail as it is now, in every process', schema.GuardrailEnvelope),
     async handle(exchange) {
       const { organizationId } = exchange.caller;

@@ -37,7 +37,7 @@ const BuiltinInputSchema = Type.Object(
     scan_scope: Type.Optional(ScopeSchema),
     apply_to: Type.Optional(nullable(ApplyToSchema)),
   },
-  closed,
+  { ...closed, $id: 'BuiltinFilterInput' },
 );
 
 const PatternSchema = Type.Object(
@@ -47,7 +47,7 @@ const PatternSchema = Type.Object(
     label: Type.Optional(nullable(Type.String({ maxLength: 100, description: 'Stands in place of what is redacted' }))),
     apply_to: Type.Optional(nullable(ApplyToSchema)),
   },
-  closed,
+  { ...closed, $id: 'PatternFilterInput' },
 );
 
 const flag = (description: string) => Type.Optional(nullable(Type.Boolean({ description })));
@@ -90,11 +90,11 @@ const writable = {
 
 export const CreateGuardrailSchema = Type.Object(
   { name: NameSchema, workspace_id: Type.Optional(Type.String({ format: 'uuid' })), ...writable, ...vendorFlags },
-  closed,
+  { ...closed, $id: 'CreateGuardrail' },
 );
 export const UpdateGuardrailSchema = Type.Object(
   { name: Type.Optional(NameSchema), ...writable, ...vendorFlags },
-  closed,
+  { ...closed, $id: 'UpdateGuardrail' },
 );
 
 export const GuardrailParamsSchema = Type.Object({ id: Type.String({ description: 'UUID of the guardrail' }) });
@@ -107,64 +107,70 @@ export const ListGuardrailsQuerySchema = Type.Object(
 const shownList = nullable(Type.Array(Type.String()));
 const shownFlag = nullable(Type.Boolean());
 
-const GuardrailSchema = Type.Object({
-  id: Type.String(),
-  name: Type.String(),
-  description: nullable(Type.String()),
-  workspace_id: nullable(Type.String()),
-  allowed_data_regions: shownList,
-  allowed_models: shownList,
-  allowed_providers: shownList,
-  ignored_models: shownList,
-  ignored_providers: shownList,
-  content_filter_builtins: nullable(
-    Type.Array(
-      Type.Object({
-        slug: Type.String(),
-        action: Type.String(),
-        label: Type.String(),
-        scan_scope: Type.Optional(Type.String()),
-        apply_to: Type.Optional(Type.Array(Type.String())),
-      }),
+const GuardrailSchema = Type.Object(
+  {
+    id: Type.String(),
+    name: Type.String(),
+    description: nullable(Type.String()),
+    workspace_id: nullable(Type.String()),
+    allowed_data_regions: shownList,
+    allowed_models: shownList,
+    allowed_providers: shownList,
+    ignored_models: shownList,
+    ignored_providers: shownList,
+    content_filter_builtins: nullable(
+      Type.Array(
+        Type.Object({
+          slug: Type.String(),
+          action: Type.String(),
+          label: Type.String(),
+          scan_scope: Type.Optional(Type.String()),
+          apply_to: Type.Optional(Type.Array(Type.String())),
+        }),
+      ),
     ),
-  ),
-  content_filters: nullable(
-    Type.Array(
-      Type.Object({
-        pattern: Type.String(),
-        action: Type.String(),
-        label: nullable(Type.String()),
-        apply_to: Type.Optional(Type.Array(Type.String())),
-      }),
+    content_filters: nullable(
+      Type.Array(
+        Type.Object({
+          pattern: Type.String(),
+          action: Type.String(),
+          label: nullable(Type.String()),
+          apply_to: Type.Optional(Type.Array(Type.String())),
+        }),
+      ),
     ),
-  ),
-  enable_free_model_publication: shownFlag,
-  enable_free_model_training: shownFlag,
-  enable_paid_model_training: shownFlag,
-  enforce_zdr: shownFlag,
-  enforce_zdr_other: shownFlag,
-  ...(Object.fromEntries(
-    VENDORS.flatMap(({ token, alias }) => [
-      [`enforce_zdr_${token}`, shownFlag],
-      [`enforce_zdr_${alias}`, shownFlag],
-    ]),
-  ) as Record<string, typeof shownFlag>),
-  allow_safety_retention_vendor_c: shownFlag,
-  allow_safety_retention_google: shownFlag,
-  allow_safety_retention_other: shownFlag,
-  include_byok_in_budgets: Type.Boolean(),
-  limit_usd: nullable(Type.Number()),
-  reset_interval: nullable(Type.String()),
-  created_at: Type.String(),
-  updated_at: nullable(Type.String()),
-});
+    enable_free_model_publication: shownFlag,
+    enable_free_model_training: shownFlag,
+    enable_paid_model_training: shownFlag,
+    enforce_zdr: shownFlag,
+    enforce_zdr_other: shownFlag,
+    ...(Object.fromEntries(
+      VENDORS.flatMap(({ token, alias }) => [
+        [`enforce_zdr_${token}`, shownFlag],
+        [`enforce_zdr_${alias}`, shownFlag],
+      ]),
+    ) as Record<string, typeof shownFlag>),
+    allow_safety_retention_vendor_c: shownFlag,
+    allow_safety_retention_google: shownFlag,
+    allow_safety_retention_other: shownFlag,
+    include_byok_in_budgets: Type.Boolean(),
+    limit_usd: nullable(Type.Number()),
+    reset_interval: nullable(Type.String()),
+    created_at: Type.String(),
+    updated_at: nullable(Type.String()),
+  },
+  { $id: 'Guardrail' },
+);
 
-export const GuardrailEnvelope = Type.Object({ data: GuardrailSchema });
-export const GuardrailListEnvelope = Type.Object({ data: Type.Array(GuardrailSchema), total_count: Type.Integer() });
+export const GuardrailEnvelope = Type.Object({ data: GuardrailSchema }, { $id: 'GuardrailEnvelope' });
+export const GuardrailListEnvelope = Type.Object(
+  { data: Type.Array(GuardrailSchema), total_count: Type.Integer() },
+  { $id: 'GuardrailList' },
+);
 
 export const KeyHashesSchema = Type.Object(
   { key_hashes: Type.Array(Type.String({ minLength: 1, maxLength: 200 }), { minItems: 1, maxItems: MAX_ASSIGNED }) },
-  closed,
+  { ...closed, $id: 'KeyHashes' },
 );
 export const MemberIdsSchema = Type.Object(
   {
@@ -173,10 +179,10 @@ export const MemberIdsSchema = Type.Object(
       maxItems: MAX_ASSIGNED,
     }),
   },
-  closed,
+  { ...closed, $id: 'MemberIds' },
 );
-export const AssignedEnvelope = Type.Object({ assigned_count: Type.Integer() });
-export const UnassignedEnvelope = Type.Object({ unassigned_count: Type.Integer() });
+export const AssignedEnvelope = Type.Object({ assigned_count: Type.Integer() }, { $id: 'Assigned' });
+export const UnassignedEnvelope = Type.Object({ unassigned_count: Type.Integer() }, { $id: 'Unassigned' });
 
 const assignment = {
   id: Type.String(),
@@ -184,16 +190,22 @@ const assignment = {
   assigned_by: nullable(Type.String()),
   created_at: Type.String(),
 };
-export const KeyAssignmentsEnvelope = Type.Object({
-  data: Type.Array(
-    Type.Object({ ...assignment, key_hash: Type.String(), key_name: Type.String(), key_label: Type.String() }),
-  ),
-  total_count: Type.Integer(),
-});
-export const MemberAssignmentsEnvelope = Type.Object({
-  data: Type.Array(Type.Object({ ...assignment, user_id: Type.String(), organization_id: Type.String() })),
-  total_count: Type.Integer(),
-});
+const KeyAssignment = Type.Object(
+  { ...assignment, key_hash: Type.String(), key_name: Type.String(), key_label: Type.String() },
+  { $id: 'KeyAssignment' },
+);
+const MemberAssignment = Type.Object(
+  { ...assignment, user_id: Type.String(), organization_id: Type.String() },
+  { $id: 'MemberAssignment' },
+);
+export const KeyAssignmentsEnvelope = Type.Object(
+  { data: Type.Array(KeyAssignment), total_count: Type.Integer() },
+  { $id: 'KeyAssignmentList' },
+);
+export const MemberAssignmentsEnvelope = Type.Object(
+  { data: Type.Array(MemberAssignment), total_count: Type.Integer() },
+  { $id: 'MemberAssignmentList' },
+);
 
 /** The members by vendor are read by name (`guardrail.ts`). */
 export type GuardrailBody = Omit<Static<typeof UpdateGuardrailSchema>, 'name'> & { name?: string } & {

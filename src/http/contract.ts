@@ -25,7 +25,7 @@ export function pageOf(query: { offset?: number; limit?: number }): { offset: nu
 }
 
 /** What an operation answers that takes something away. */
-export const DeletedEnvelope = Type.Object({ deleted: Type.Literal(true) });
+export const DeletedEnvelope = Type.Object({ deleted: Type.Literal(true) }, { $id: 'Deleted' });
 
 /** The replies of an operation that answers with 200. */
 export function ok(description: string, schema: TSchema): Operation['replies'] {

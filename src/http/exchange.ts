@@ -81,8 +81,11 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
   }
 
   get path(): string {
-    const path = pathOf((this.#request.url ?? '/').split('?', 1)[0]!);
-    return this.#core.router.template(path, this.#matches ? this.#operation : undefined);
+    return this.#core.router.template(this.#plainPath, this.#matches ? this.#operation : undefined);
+  }
+
+  get #plainPath(): string {
+    return pathOf((this.#request.url ?? '/').split('?', 1)[0]!);
   }
 
   get host(): string | undefined {
@@ -163,6 +166,8 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
   /** Answers with an error; past the head of an answer the connection is cut, so that nobody takes it for whole. */
   fail(thrown: unknown): void {
     const error = presentableError(thrown, this.requestId);
+    // Where there is nothing, and where the path cannot be read, errors have the form of their place.
+    this.#operation ??= this.#core.router.formOf(this.#plainPath);
     if (error.details.cause !== undefined) {
       const fields = {
         request_id: this.requestId,
@@ -256,10 +261,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
       }
     }
     const match = this.#core.router.find(path);
-    if (!match) {
-      this.#operation = this.#core.router.formOf(path);
-      throw new GatewayError('not_found', `there is nothing at ${shownPath(path)}`);
-    }
+    if (!match) throw new GatewayError('not_found', `there is nothing at ${shownPath(path)}`);
     this.#matches = true;
     const { route } = match;
     const operation = route.operations.get(method === 'HEAD' ? 'GET' : method);

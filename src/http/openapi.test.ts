@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Type } from 'typebox';
+import { Components } from './components.ts';
 import { describeOperations } from './openapi.ts';
 import type { Operation } from './operation.ts';
 
-const Thing = Type.Object({ name: Type.String() });
+const Thing = Type.Object({ name: Type.String() }, { $id: 'Thing' });
+const Refusal = Type.Object({ no: Type.String() }, { $id: 'Refusal' });
 
 const operations: Operation[] = [
   {
@@ -16,6 +18,7 @@ const operations: Operation[] = [
     access: 'management',
     body: { schema: Thing },
     replies: { 201: { description: 'Made.', schema: Thing }, 204: { description: 'Nothing to make.' } },
+    errors: [409],
     handle: () => {},
   },
   {
@@ -26,7 +29,11 @@ const operations: Operation[] = [
     tag: 'things',
     access: 'any',
     query: Type.Object({ deep: Type.Optional(Type.Boolean({ description: 'With its parts.' })), view: Type.String() }),
-    replies: { 200: { description: 'The thing.', contentType: 'text/plain' } },
+    params: Type.Object({ id: Type.String() }),
+    errorSchema: Refusal,
+    replies: {
+      200: { description: 'The thing.', contentType: 'text/plain', events: { schema: Thing, description: 'It ends.' } },
+    },
     handle: () => {},
   },
   {
@@ -55,15 +62,15 @@ test('names version, server, tags and the key', () => {
   assert.equal(described.components.securitySchemes.key.scheme, 'bearer');
 });
 
-test('describes body, replies, parameters and errors of an operation, schemas as they are', () => {
+test('describes body, replies and parameters of an operation, and schemas by their names', () => {
   const create = described.paths['/things'].post;
   assert.equal(create.operationId, 'createThing');
   assert.equal(create.requestBody.required, true);
-  assert.deepEqual(create.requestBody.content['application/json'].schema, JSON.parse(JSON.stringify(Thing)));
-  assert.deepEqual(create.responses['201'].content['application/json'].schema, JSON.parse(JSON.stringify(Thing)));
+  const reference = { $ref: '#/components/schemas/Thing' };
+  assert.deepEqual(create.requestBody.content['application/json'].schema, reference);
+  assert.deepEqual(create.responses['201'].content['application/json'].schema, reference);
   assert.equal(create.responses['204'].content, undefined);
-  assert.equal(create.responses.default.$ref, '#/components/responses/Error');
-  assert.deepEqual(create.security, [{ key: [] }]);
+  assert.deepEqual(create.security, [{ key: [] }, { apiKeyHeader: [] }]);
   assert.match(create.description, /management key/);
   const get = described.paths['/things/{id}'].get;
   assert.deepEqual(
@@ -75,7 +82,43 @@ test('describes body, replies, parameters and errors of an operation, schemas as
     ],
   );
   assert.equal(get.parameters[1].description, 'With its parts.');
-  assert.deepEqual(Object.keys(get.responses['200'].content), ['text/plain']);
+  assert.deepEqual(Object.keys(get.responses['200'].content), ['text/plain', 'text/event-stream']);
+});
+
+test('the statuses of errors follow from access, parameters and body, and are those that an operation declares', () => {
+  const errorsOf = ({ responses }: { responses: Record<string, { $ref?: string }> }) =>
+    Object.entries(responses).flatMap(([status, { $ref }]) => ($ref ? [[status, $ref.split('/').at(-1)]] : []));
+  const create = errorsOf(described.paths['/things'].post);
+  assert.deepEqual(
+    create.map(([status]) => Number(status)),
+    [400, 401, 403, 408, 409, 413, 415, 500, 503],
+  );
+  assert.deepEqual(create[0], ['400', 'Error400']);
+  const get = errorsOf(described.paths['/things/{id}'].get);
+  assert.deepEqual(get.at(-1), ['503', 'Refusal503']);
+  assert.deepEqual(
+    errorsOf(described.paths['/health'].get).map(([status]) => status),
+    ['400', '500', '503'],
+  );
+  const { Refusal404: missing, Error401: closed } = described.components.responses;
+  assert.deepEqual(missing.content, { 'application/json': { schema: { $ref: '#/components/schemas/Refusal' } } });
+  assert.ok(closed.headers['WWW-Authenticate']);
+});
+
+test('a named schema stands once, of words an enum is made, and a nullable one refers to what it may be', () => {
+  const components = new Components();
+  const Word = Type.Union([Type.Literal('a'), Type.Literal('b')], { $id: 'Word' });
+  const Inner = Type.Object({ word: Word, more: Type.Record(Type.String(), Type.Number()) }, { $id: 'Inner' });
+  const Loose = Type.Unsafe({ ...Inner, type: ['object', 'null'] });
+  components.use(Type.Object({ one: Inner, other: Type.Optional(Loose) }, { $id: 'Outer' }));
+  const plain = JSON.parse(JSON.stringify(components.schemas));
+  assert.deepEqual(Object.keys(plain), ['Inner', 'Outer', 'Word']);
+  assert.deepEqual(plain.Word, { type: 'string', enum: ['a', 'b'] });
+  assert.deepEqual(plain.Inner.properties.more, { type: 'object', additionalProperties: { type: 'number' } });
+  const inner = { $ref: '#/components/schemas/Inner' };
+  assert.deepEqual(plain.Outer.properties, { one: inner, other: { anyOf: [inner, { type: 'null' }] } });
+  const namesake = Type.Object({}, { $id: 'Inner' });
+  assert.throws(() => components.use(namesake), /two schemas are called Inner/);
 });
 
 test('serves operations of the root at the root, without a key', () => {

@@ -1,8 +1,10 @@
-/** Operations as an OpenAPI 3.1 document. TypeBox schemas are JSON Schema and go in as they are. */
-import type { TSchema } from 'typebox';
+/** Operations as an OpenAPI 3.1 document. TypeBox schemas are JSON Schema; those with a name become components. */
+import { type TSchema, Type } from 'typebox';
+import { Components } from './components.ts';
 import type { SchemaNode } from './explain.ts';
-import type { Access, Operation } from './operation.ts';
+import type { Access, Operation, OperationReply } from './operation.ts';
 import { API_PREFIXES } from './router.ts';
+import { errorStatuses } from './statuses.ts';
 
 export interface OpenApiInfo {
   title: string;
@@ -11,6 +13,8 @@ export interface OpenApiInfo {
 }
 
 const METHOD_ORDER = ['get', 'post', 'put', 'patch', 'delete'];
+const JSON_TYPE = 'application/json';
+const FORM_TYPE = 'application/x-www-form-urlencoded';
 
 const ACCESS_NOTES: Record<Access, string> = {
   none: 'Needs no key.',
@@ -20,34 +24,72 @@ const ACCESS_NOTES: Record<Access, string> = {
   scim: 'Needs a SCIM token.',
 };
 
-/** The error envelope of wire/common.md; inference operations of other forms describe theirs in `replies`. */
-const ERROR_SCHEMA = {
-  type: 'object',
-  required: ['error'],
-  properties: {
-    error: {
-      type: 'object',
-      required: ['code', 'message'],
-      properties: {
-        code: { type: 'integer', description: 'The HTTP status.' },
-        message: { type: 'string' },
-        metadata: { type: 'object', properties: { error_type: { type: 'string' } } },
-        availability: { type: 'object' },
-      },
-    },
-    user_id: { type: ['string', 'null'] },
-  },
+const SECURITY_SCHEMES = {
+  key: { type: 'http', scheme: 'bearer', description: 'An API key of this gateway.' },
+  apiKeyHeader: { type: 'apiKey', in: 'header', name: 'x-api-key', description: 'The same key, as some SDKs send it.' },
+  scimToken: { type: 'http', scheme: 'bearer', description: 'A SCIM token of this gateway.' },
 };
+
+/** What errors mean, by status. */
+const ERROR_NOTES: Readonly<Record<number, string>> = {
+  400: 'The request is malformed or asks for what is not possible.',
+  401: 'There is no valid key.',
+  402: 'A budget or the balance is used up.',
+  403: 'The key may not do this.',
+  404: 'There is no such thing.',
+  408: 'The request took too long to arrive, or to answer.',
+  409: 'The request conflicts with the present state.',
+  412: 'The resource has another version.',
+  413: 'The body is too large.',
+  415: 'The body has another media type or encoding than the operation takes.',
+  422: 'The upstream cannot process the request.',
+  429: 'A rate limit is reached.',
+  500: 'The gateway failed.',
+  501: 'The operation is not supported.',
+  502: 'The upstream failed.',
+  503: 'The gateway is busy, stopping, or cannot reach what it needs.',
+  504: 'The upstream did not answer in time.',
+  524: 'The upstream did not answer in time.',
+  529: 'The upstream is overloaded.',
+};
+/** Errors that may say when to try again. */
+const RETRIABLE = new Set([429, 503, 529]);
+
+/** Bodies of errors, unless an operation has its own. */
+export const ErrorSchema = Type.Object(
+  {
+    error: Type.Object({
+      code: Type.Integer({ description: 'The HTTP status' }),
+      message: Type.String(),
+      metadata: Type.Optional(
+        Type.Object({ error_type: Type.Optional(Type.String()) }, { additionalProperties: true }),
+      ),
+      availability: Type.Optional(Type.Object({}, { additionalProperties: true })),
+    }),
+    user_id: Type.Optional(Type.Union([Type.String(), Type.Null()], { description: 'Of the account' })),
+  },
+  { $id: 'Error', additionalProperties: true },
+);
+
+const HEADERS = {
+  'X-Request-Id': {
+    description: "The id of the request: the client's own `X-Request-Id`, or a new one.",
+    required: true,
+    schema: { type: 'string' },
+  },
+  'WWW-Authenticate': { description: 'Always `Bearer`.', required: true, schema: { type: 'string' } },
+  'Retry-After': { description: 'Seconds.', schema: { type: 'integer' } },
+};
+const REQUEST_ID = { 'X-Request-Id': headerRef('X-Request-Id') };
 
 /** The same operations give the same document, to the byte, in whatever order they come. Throws when an id stands twice. */
 export function describeOperations<C>(operations: readonly Operation<C>[], info: OpenApiInfo): Record<string, unknown> {
-  const paths: Record<string, Record<string, unknown>> = {};
+  const document = new Document<C>();
   const ids = new Set<string>();
   for (const operation of [...operations].sort(compareOperations)) {
     if (ids.has(operation.id)) throw new Error(`two operations are called ${operation.id}`);
     ids.add(operation.id);
-    paths[operation.path] ??= operation.root ? { servers: [{ url: '/' }] } : {};
-    paths[operation.path]![operation.method.toLowerCase()] = describeOperation(operation);
+    document.add(operation);
   }
   const tags = [...new Set(operations.map((operation) => operation.tag))].sort();
   return {
@@ -55,67 +97,124 @@ export function describeOperations<C>(operations: readonly Operation<C>[], info:
     info,
     servers: [{ url: API_PREFIXES[0] }],
     tags: tags.map((name) => ({ name })),
-    paths,
+    paths: document.paths,
     components: {
-      securitySchemes: { key: { type: 'http', scheme: 'bearer', description: 'An API key of this gateway.' } },
-      schemas: { Error: ERROR_SCHEMA },
-      responses: {
-        Error: {
-          description: 'The request was refused or failed.',
-          content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
-        },
-      },
+      securitySchemes: SECURITY_SCHEMES,
+      headers: HEADERS,
+      schemas: document.components.schemas,
+      responses: Object.fromEntries([...document.errors].sort(([a], [b]) => (a < b ? -1 : 1))),
     },
   };
 }
 
-function describeOperation<C>(operation: Operation<C>): Record<string, unknown> {
-  const { id, summary, tag, access, body, contentType = 'application/json' } = operation;
-  const parameters = [...pathParameters(operation), ...queryParameters(operation)];
-  return {
-    operationId: id,
-    summary,
-    description: ACCESS_NOTES[access],
-    tags: [tag],
-    security: access === 'none' ? [] : [{ key: [] }],
-    ...(parameters.length > 0 && { parameters }),
-    ...(body && {
-      requestBody: {
-        required: !body.optional,
-        content: { [body.form ? 'application/x-www-form-urlencoded' : contentType]: { schema: body.schema } },
-      },
-    }),
-    responses: { ...describeReplies(operation), default: errorReply(contentType) },
-  };
-}
+class Document<C> {
+  readonly paths: Record<string, Record<string, unknown>> = {};
+  readonly components = new Components();
+  /** Error responses by their name. */
+  readonly errors = new Map<string, unknown>();
 
-/** Operations with a type of their own have an envelope of their own. */
-function errorReply(contentType: string): Record<string, unknown> {
-  if (contentType === 'application/json') return { $ref: '#/components/responses/Error' };
-  return { description: 'The request was refused or failed.', content: { [contentType]: {} } };
-}
-
-function describeReplies<C>({ replies, contentType: usual = 'application/json' }: Operation<C>) {
-  const described: Record<string, unknown> = {};
-  for (const [status, { description, schema, contentType }] of Object.entries(replies)) {
-    const content = (schema || contentType) && { [contentType ?? usual]: schema ? { schema } : {} };
-    described[status] = { description, ...(content && { content }) };
+  add(operation: Operation<C>): void {
+    this.paths[operation.path] ??= operation.root ? { servers: [{ url: '/' }] } : {};
+    this.paths[operation.path]![operation.method.toLowerCase()] = this.#describe(operation);
   }
-  return described;
+
+  #describe(operation: Operation<C>): Record<string, unknown> {
+    const { id, summary, tag, access, body, contentType = JSON_TYPE } = operation;
+    const parameters = [...this.#pathParameters(operation), ...this.#queryParameters(operation)];
+    return {
+      operationId: id,
+      summary,
+      description: ACCESS_NOTES[access],
+      tags: [tag],
+      security: securityOf(operation),
+      ...(parameters.length > 0 && { parameters }),
+      ...(body && {
+        requestBody: {
+          required: !body.optional,
+          content: { [body.form ? FORM_TYPE : contentType]: { schema: this.components.use(body.schema) } },
+        },
+      }),
+      responses: { ...this.#replies(operation), ...this.#errors(operation) },
+    };
+  }
+
+  #replies({ replies, contentType = JSON_TYPE }: Operation<C>): Record<string, unknown> {
+    const described = Object.entries(replies).map(([status, reply]) => [status, this.#reply(reply, contentType)]);
+    return Object.fromEntries(described);
+  }
+
+  #reply({ description, schema, contentType, events, headers = {} }: OperationReply, usual: string): unknown {
+    const content: Record<string, unknown> = {};
+    if (schema || contentType) content[contentType ?? usual] = schema ? { schema: this.components.use(schema) } : TEXT;
+    if (events) {
+      const carried = `The data of each event is a ${this.components.nameOf(events.schema)}. ${events.description}`;
+      content['text/event-stream'] = { schema: { type: 'string', description: carried } };
+    }
+    const own = Object.entries(headers).map(([name, said]) => [
+      name,
+      { description: said, schema: { type: 'string' } },
+    ]);
+    return {
+      description,
+      headers: { ...REQUEST_ID, ...Object.fromEntries(own) },
+      ...(Object.keys(content).length > 0 && { content }),
+    };
+  }
+
+  #errors(operation: Operation<C>): Record<string, unknown> {
+    const { contentType = JSON_TYPE, errorSchema = ErrorSchema, errorPages = false } = operation;
+    const schemaName = this.components.nameOf(errorSchema);
+    const described = errorStatuses(operation).map((status) => {
+      const name = `${schemaName}${errorPages ? 'Page' : ''}${status}`;
+      if (!this.errors.has(name)) {
+        this.errors.set(name, {
+          description: ERROR_NOTES[status] ?? 'The request failed.',
+          headers: {
+            ...REQUEST_ID,
+            ...(status === 401 && { 'WWW-Authenticate': headerRef('WWW-Authenticate') }),
+            ...(RETRIABLE.has(status) && { 'Retry-After': headerRef('Retry-After') }),
+          },
+          content: {
+            [contentType]: { schema: this.components.use(errorSchema) },
+            ...(errorPages && { 'text/html': TEXT }),
+          },
+        });
+      }
+      return [status, { $ref: `#/components/responses/${name}` }];
+    });
+    return Object.fromEntries(described);
+  }
+
+  #pathParameters({ path, params }: Operation<C>): unknown[] {
+    const properties = (params as SchemaNode | undefined)?.properties ?? {};
+    const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name!);
+    return names.map((name) => this.#parameter(name, 'path', true, properties[name] ?? { type: 'string' }));
+  }
+
+  #queryParameters({ query }: Operation<C>): unknown[] {
+    const { properties = {}, required = [] } = (query as (SchemaNode & TSchema) | undefined) ?? {};
+    const entries = Object.entries(properties);
+    return entries.map(([name, schema]) => this.#parameter(name, 'query', required.includes(name), schema));
+  }
+
+  #parameter(name: string, place: 'path' | 'query', required: boolean, schema: SchemaNode): unknown {
+    const { description, ...rest } = schema as SchemaNode & { description?: string };
+    const used = this.components.use(rest as TSchema);
+    return { name, in: place, required, ...(description && { description }), schema: used };
+  }
 }
 
-function pathParameters<C>({ path, params }: Operation<C>): unknown[] {
-  const properties = (params as SchemaNode | undefined)?.properties ?? {};
-  const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name!);
-  return names.map((name) => ({ name, in: 'path', required: true, schema: properties[name] ?? { type: 'string' } }));
+const TEXT = { schema: { type: 'string' } };
+
+function headerRef(name: keyof typeof HEADERS): { $ref: string } {
+  return { $ref: `#/components/headers/${name}` };
 }
 
-function queryParameters<C>({ query }: Operation<C>): unknown[] {
-  const { properties = {}, required = [] } = (query as (SchemaNode & TSchema) | undefined) ?? {};
-  return Object.entries(properties).map(([name, schema]) => {
-    const { description } = schema as { description?: string };
-    return { name, in: 'query', required: required.includes(name), ...(description && { description }), schema };
-  });
+/** An operation that some requests may call without a key lists that as one of the ways. */
+function securityOf<C>({ access, opens }: Operation<C>): Record<string, never[]>[] {
+  if (access === 'none') return [];
+  if (access === 'scim') return [{ scimToken: [] }];
+  return [{ key: [] }, { apiKeyHeader: [] }, ...(opens ? [{}] : [])];
 }
 
 function compareOperations<C>(a: Operation<C>, b: Operation<C>): number {

@@ -18,6 +18,10 @@ export interface OperationReply {
   description: string;
   schema?: TSchema;
   contentType?: string;
+  /** The answer as server-sent events, on request; the schema is of what an event carries. */
+  events?: { schema: TSchema; description: string };
+  /** Headers besides those of every answer, with what they say. */
+  headers?: Record<string, string>;
 }
 
 export interface Operation<C = unknown> {
@@ -46,8 +50,14 @@ export interface Operation<C = unknown> {
   contentType?: string;
   /** A further header of every answer that names the request, for clients that know it by that; lower case. */
   requestIdHeader?: string;
-  /** By status. Errors that every operation may answer with need not be listed. */
+  /** By status, but for errors. */
   replies: Record<number, OperationReply>;
+  /** Statuses of errors besides those that follow from access, parameters and body (`statuses.ts`). */
+  errors?: readonly number[];
+  /** What `encodeError` yields. */
+  errorSchema?: TSchema;
+  /** Errors are pages as well, where a person is asked. */
+  errorPages?: boolean;
   handle(exchange: Exchange<C>): void | Promise<void>;
   /** The body of an error answer; default, also when this yields undefined, is the envelope of wire/common.md. */
   encodeError?(error: GatewayError, exchange: ErrorContext<C>): unknown;

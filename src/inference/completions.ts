@@ -15,11 +15,11 @@ import {
 import { chat, messages } from '../formats/index.ts';
 import type { WholeBody } from '../formats/single/index.ts';
 import { policyOf } from '../guardrails/index.ts';
-import { ok } from '../http/contract.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import type { Generation } from '../spend/index.ts';
 import { ANTHROPIC_REQUEST_ID } from './answer-headers.ts';
 import { countTokens } from './count-tokens.ts';
+import { CompletionEvents, INFERENCE_ERRORS, MessagesErrorSchema } from './event-schema.ts';
 import { HttpSink } from './http-sink.ts';
 import type { InferenceParts } from './parts.ts';
 import type { InferenceRequest } from './request.ts';
@@ -52,7 +52,14 @@ export function companionOperations(
       tag: 'Inference',
       access: 'inference',
       body: { schema: completionSchema, maxBytes: limits.inferenceBodyBytes },
-      replies: ok('The text, or an event stream when `stream` is true', CompletionReply),
+      replies: {
+        200: {
+          description: 'The text, or an event stream when `stream` is true',
+          schema: CompletionReply,
+          events: CompletionEvents,
+        },
+      },
+      errors: INFERENCE_ERRORS,
       handle(exchange) {
         if (goesNative(exchange.document!, exchange.caller!, parts)) return complete(exchange);
         const { body, shape } = chatRequestOf(exchange.document!.exact);
@@ -85,6 +92,8 @@ export function companionOperations(
           ),
         },
       },
+      errors: INFERENCE_ERRORS,
+      errorSchema: MessagesErrorSchema,
       async handle(exchange) {
         exchange.reply(200, await countTokens(asMessages(exchange), exchange, parts));
       },

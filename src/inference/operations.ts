@@ -13,12 +13,21 @@ import { chat, messages, responses } from '../formats/index.ts';
 import { RerankReply, rerank } from '../formats/rerank/index.ts';
 import type { SingleForm } from '../formats/single/index.ts';
 import { ok } from '../http/contract.ts';
-import type { Exchange, Operation } from '../http/operation.ts';
+import { ErrorSchema } from '../http/openapi.ts';
+import type { Exchange, Operation, OperationReply } from '../http/operation.ts';
 import { encodeGeneration } from '../spend/index.ts';
 import { ANTHROPIC_REQUEST_ID } from './answer-headers.ts';
 import { cacheWishOf } from './cached/wish.ts';
 import { companionOperations } from './completions.ts';
 import { debugTrail } from './debug.ts';
+import {
+  ChatEvents,
+  ImageEvents,
+  INFERENCE_ERRORS,
+  MessagesErrorSchema,
+  MessagesEvents,
+  ResponsesEvents,
+} from './event-schema.ts';
 import { HttpSink } from './http-sink.ts';
 import type { InferenceParts } from './parts.ts';
 import { refuseDisabledTools } from './prescribed.ts';
@@ -40,18 +49,22 @@ export function inferenceOperations(parts: InferenceParts, limits: InferenceLimi
       path: '/chat/completions',
       summary: 'Answer a conversation in the chat completions form, streamed or not',
       reply: ChatReply,
+      events: ChatEvents,
     }),
     conversation(parts, limits, messages, {
       id: 'createMessage',
       path: '/messages',
       summary: 'Answer a conversation in the messages form, streamed or not',
       reply: MessagesReply,
+      events: MessagesEvents,
+      errorSchema: MessagesErrorSchema,
     }),
     conversation(parts, limits, responses, {
       id: 'createResponse',
       path: '/responses',
       summary: 'Answer a conversation in the responses form, streamed or not; nothing is stored',
       reply: ResponsesReply,
+      events: ResponsesEvents,
     }),
     single(parts, limits, embedding, {
       id: 'createEmbeddings',
@@ -64,18 +77,23 @@ export function inferenceOperations(parts: InferenceParts, limits: InferenceLimi
       path: '/rerank',
       summary: 'Order documents by their relevance to a query',
       reply: RerankReply,
+      errors: [SILENT],
     }),
     single(parts, limits, image, {
       id: 'createImage',
       path: '/images',
       summary: 'Pictures from a prompt and reference images; partial ones as events where the provider streams',
       reply: ImageReply,
+      events: ImageEvents,
+      errors: [SILENT],
     }),
     single(parts, limits, image, {
       id: 'createImageGeneration',
       path: '/images/generations',
       summary: 'The same, where clients of another habit look for it',
       reply: ImageReply,
+      events: ImageEvents,
+      errors: [SILENT],
     }),
     ...companionOperations(parts, limits, {
       answer: (exchange, document, sink) => answer(exchange, chat, parts, document, sink),
@@ -91,14 +109,26 @@ interface ConversationOperation {
   path: string;
   summary: string;
   reply: typeof ChatReply | typeof MessagesReply | typeof ResponsesReply;
+  events: NonNullable<OperationReply['events']>;
+  errorSchema?: TSchema;
 }
+
+interface SingleOperation extends Pick<ConversationOperation, 'id' | 'path' | 'summary'> {
+  reply: TSchema;
+  events?: NonNullable<OperationReply['events']>;
+  errors?: readonly number[];
+}
+
+const NAMED = { 'X-Generation-Id': 'The id of the generation, for `GET /generation`' };
+/** The upstream of an answer in one piece was silent. */
+const SILENT = 524;
 
 /** `/messages` also takes the key as `x-api-key`; that is `access`'s business. */
 function conversation(
   parts: InferenceParts,
   limits: InferenceLimits,
   format: ServedFormat,
-  { id, path, summary, reply }: ConversationOperation,
+  { id, path, summary, reply, events, errorSchema = ErrorSchema }: ConversationOperation,
 ): Operation<Caller> {
   return {
     id,
@@ -109,7 +139,16 @@ function conversation(
     access: 'inference',
     body: { schema: format.schema, maxBytes: limits.inferenceBodyBytes },
     ...(format.id === 'messages' && { requestIdHeader: ANTHROPIC_REQUEST_ID }),
-    replies: ok('The answer, or an event stream when `stream` is true', reply),
+    replies: {
+      200: {
+        description: 'The answer, or an event stream when `stream` is true',
+        schema: reply,
+        events,
+        headers: NAMED,
+      },
+    },
+    errors: INFERENCE_ERRORS,
+    errorSchema,
     handle: (exchange) => answer(exchange, format, parts),
     encodeError: (error, { caller }) =>
       format.encodeFailure(error, { generationId: null, ...(caller && { userId: caller.organizationId }) }),
@@ -121,7 +160,7 @@ function single<Request, Answer>(
   parts: InferenceParts,
   limits: InferenceLimits,
   form: SingleForm<Request, Answer>,
-  { id, path, summary, reply }: Pick<ConversationOperation, 'id' | 'path' | 'summary'> & { reply: TSchema },
+  { id, path, summary, reply, events, errors = [] }: SingleOperation,
 ): Operation<Caller> {
   return {
     id,
@@ -131,7 +170,8 @@ function single<Request, Answer>(
     tag: 'Inference',
     access: 'inference',
     body: { schema: form.schema, maxBytes: limits.inferenceBodyBytes },
-    replies: ok('The answer', reply),
+    replies: { 200: { description: 'The answer', schema: reply, ...(events && { events }), headers: NAMED } },
+    errors: [...INFERENCE_ERRORS, ...errors],
     handle: (exchange) => answerSingle(exchange, form, parts),
     encodeError: (error, { caller }) =>
       form.encodeFailure(error, { generationId: null, ...(caller && { userId: caller.organizationId }) }),
@@ -265,6 +305,7 @@ function generation(parts: InferenceParts): Operation<Caller> {
     query: Type.Object({
       id: Type.String({ minLength: 1, description: 'The id of the answer, `gen-...` or `resp_...`' }),
     }),
+    errors: [404],
     replies: ok('The generation', GenerationReply),
     async handle(exchange) {
       const { caller } = exchange;

@@ -8,11 +8,14 @@ import { nullable } from '../http/contract.ts';
 const Count = Type.Integer({ minimum: 0 });
 const open = { additionalProperties: true } as const;
 
-const CostDetails = Type.Object({
-  upstream_inference_cost: nullable(Type.Number()),
-  upstream_inference_prompt_cost: Type.Number(),
-  upstream_inference_completions_cost: Type.Number(),
-});
+const CostDetails = Type.Object(
+  {
+    upstream_inference_cost: nullable(Type.Number()),
+    upstream_inference_prompt_cost: Type.Number(),
+    upstream_inference_completions_cost: Type.Number(),
+  },
+  { $id: 'CostDetails' },
+);
 
 const Charged = {
   cost: Type.Optional(Type.Number({ description: 'USD charged; absent when the model has no price' })),
@@ -29,7 +32,7 @@ const ChatUsage = Type.Object(
     completion_tokens_details: Type.Object({ reasoning_tokens: Count }, open),
     ...Charged,
   },
-  open,
+  { ...open, $id: 'ChatUsage' },
 );
 
 const ToolCall = Type.Object(
@@ -39,7 +42,7 @@ const ToolCall = Type.Object(
     type: Type.Literal('function'),
     function: Type.Object({ name: Type.String(), arguments: Type.String({ description: 'JSON text' }) }),
   },
-  open,
+  { ...open, $id: 'ChatReplyToolCall' },
 );
 
 const AssistantMessage = Type.Object(
@@ -52,7 +55,7 @@ const AssistantMessage = Type.Object(
     tool_calls: Type.Optional(Type.Array(ToolCall)),
     annotations: Type.Optional(Type.Array(Type.Object({ type: Type.String() }, open))),
   },
-  open,
+  { ...open, $id: 'ChatReplyMessage' },
 );
 
 export const ChatReply = Type.Object(

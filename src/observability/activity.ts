@@ -29,6 +29,7 @@ export function activityOperation(parts: ActivityParts): Operation<Caller> {
     tag: 'Analytics',
     access: 'management',
     query: ActivityParametersSchema,
+    errors: [404],
     replies: ok('A row for each day, model and endpoint', ActivityReplySchema),
     async handle(exchange) {
       const query = exchange.query as ActivityParameters;

@@ -9,7 +9,7 @@ const Uuid = Type.String({ format: 'uuid' });
 
 export const IdParams = Type.Object({ id: Type.String({ minLength: 1, maxLength: 100 }) });
 
-export const NothingSchema = Type.Object({}, closed);
+export const NothingSchema = Type.Object({}, { ...closed, $id: 'Nothing' });
 
 export const CreateMappingSchema = Type.Object(
   {
@@ -17,10 +17,13 @@ export const CreateMappingSchema = Type.Object(
     workspace_id: Uuid,
     role: RoleSchema,
   },
-  closed,
+  { ...closed, $id: 'CreateScimGroupMapping' },
 );
 
-export const UpdateMappingSchema = Type.Object({ role: Type.Optional(RoleSchema) }, closed);
+export const UpdateMappingSchema = Type.Object(
+  { role: Type.Optional(RoleSchema) },
+  { ...closed, $id: 'UpdateScimGroupMapping' },
+);
 
 export const DeleteMappingQuery = Type.Object(
   {
@@ -71,12 +74,15 @@ const ScimSyncJobSchema = Type.Object(
 );
 
 const listOf = <T extends Type.TSchema>(schema: T) =>
-  Type.Object({ data: Type.Array(schema), total_count: Type.Integer({ description: 'Over all pages' }) });
+  Type.Object(
+    { data: Type.Array(schema), total_count: Type.Integer({ description: 'Over all pages' }) },
+    { $id: `${(schema as { $id?: string }).$id}List` },
+  );
 
 export const GroupListEnvelope = listOf(ScimGroupSchema);
 export const MappingListEnvelope = listOf(ScimGroupMappingSchema);
-export const MappingEnvelope = Type.Object({ data: ScimGroupMappingSchema });
-export const SyncJobEnvelope = Type.Object({ data: ScimSyncJobSchema });
+export const MappingEnvelope = Type.Object({ data: ScimGroupMappingSchema }, { $id: 'ScimGroupMappingEnvelope' });
+export const SyncJobEnvelope = Type.Object({ data: ScimSyncJobSchema }, { $id: 'ScimSyncJobEnvelope' });
 
 export type CreateMappingBody = Static<typeof CreateMappingSchema>;
 export type UpdateMappingBody = Static<typeof UpdateMappingSchema>;

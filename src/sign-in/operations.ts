@@ -39,6 +39,7 @@ function showConsent(parts: SignInParts, sealer: FormSealer): Operation<Caller> 
     access: 'none',
     query: schema.ConsentQuery,
     replies: html,
+    errorPages: true,
     async handle(exchange) {
       const query = exchange.query as schema.ConsentQueryBody;
       try {
@@ -68,6 +69,8 @@ function takeConsent(parts: SignInParts, sealer: FormSealer): Operation<Caller> 
     tag: 'Sign-in',
     access: 'none',
     body: { schema: schema.ConsentForm, form: true, maxBytes: MOST_FORM_BYTES },
+    errors: [401, 403],
+    errorPages: true,
     replies: { ...html, 303: { description: 'To the callback, with `code`, or with `error=access_denied`' } },
     async handle(exchange) {
       const { form, headers, requestId, clientAddress, startedAt } = exchange;
@@ -145,6 +148,7 @@ function exchangeAuthCode(parts: SignInParts): Operation<Caller> {
     tag: 'Sign-in',
     access: 'none',
     body: { schema: schema.ExchangeSchema },
+    errors: [403],
     replies: { 200: { description: 'The key', schema: schema.ExchangeReply } },
     async handle(exchange) {
       const { requestId, clientAddress = null, startedAt } = exchange;

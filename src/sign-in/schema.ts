@@ -20,7 +20,7 @@ export const AuthCodeSchema = Type.Object(
     ),
     workspace_id: Type.Optional(Type.String({ format: 'uuid' })),
   },
-  closed,
+  { ...closed, $id: 'CreateAuthCode' },
 );
 
 /** Of the consent page's address. */
@@ -29,20 +29,26 @@ export const ConsentQuery = Type.Object({
   state: Type.Optional(Type.String({ maxLength: 1_024, description: 'Comes back to the callback' })),
 });
 
-export const ConsentForm = Type.Object({
-  request: Type.String({ description: 'What the page was asked for' }),
-  token: Type.String({ description: 'That the form comes from the page' }),
-  key: Type.String({ description: 'A management key' }),
-  decision: Type.Union([Type.Literal('allow'), Type.Literal('deny')]),
-});
+export const ConsentForm = Type.Object(
+  {
+    request: Type.String({ description: 'What the page was asked for' }),
+    token: Type.String({ description: 'That the form comes from the page' }),
+    key: Type.String({ description: 'A management key' }),
+    decision: Type.Union([Type.Literal('allow'), Type.Literal('deny')]),
+  },
+  { $id: 'ConsentForm' },
+);
 
-export const AuthCodeEnvelope = Type.Object({
-  data: Type.Object({
-    id: Type.String({ description: 'The code, shown this once' }),
-    app_id: Type.Integer({ description: 'The same for all codes of one callback host' }),
-    created_at: Type.String(),
-  }),
-});
+export const AuthCodeEnvelope = Type.Object(
+  {
+    data: Type.Object({
+      id: Type.String({ description: 'The code, shown this once' }),
+      app_id: Type.Integer({ description: 'The same for all codes of one callback host' }),
+      created_at: Type.String(),
+    }),
+  },
+  { $id: 'AuthCode' },
+);
 
 export const ExchangeSchema = Type.Object(
   {
@@ -55,13 +61,16 @@ export const ExchangeSchema = Type.Object(
     ),
     code_challenge_method: Type.Optional(Type.Union([MethodSchema, Type.Null()])),
   },
-  closed,
+  { ...closed, $id: 'ExchangeAuthCode' },
 );
 
-export const ExchangeReply = Type.Object({
-  key: Type.String({ description: 'An inference key, shown this once' }),
-  user_id: Type.Union([Type.String(), Type.Null()]),
-});
+export const ExchangeReply = Type.Object(
+  {
+    key: Type.String({ description: 'An inference key, shown this once' }),
+    user_id: Type.Union([Type.String(), Type.Null()]),
+  },
+  { $id: 'ExchangedKey' },
+);
 
 export type AuthCodeBody = Static<typeof AuthCodeSchema>;
 export type ConsentQueryBody = Static<typeof ConsentQuery>;

@@ -21,15 +21,18 @@ const BudgetStateSchema = Type.Object(
   { $id: 'BudgetState' },
 );
 
-export const BudgetsEnvelope = Type.Object({ data: Type.Array(BudgetStateSchema) });
+export const BudgetsEnvelope = Type.Object({ data: Type.Array(BudgetStateSchema) }, { $id: 'BudgetStateList' });
 
-export const CreditsEnvelope = Type.Object({
-  data: Type.Object({
-    total_credits: Type.Number({
-      description:
-        'What may be spent in all: by `gatehouse credits set`, else `account.balance_usd`; 1000000000 when `unlimited`',
+export const CreditsEnvelope = Type.Object(
+  {
+    data: Type.Object({
+      total_credits: Type.Number({
+        description:
+          'What may be spent in all: by `gatehouse credits set`, else `account.balance_usd`; 1000000000 when `unlimited`',
+      }),
+      total_usage: Type.Number(),
+      unlimited: Type.Boolean({ description: 'There is no balance' }),
     }),
-    total_usage: Type.Number(),
-    unlimited: Type.Boolean({ description: 'There is no balance' }),
-  }),
-});
+  },
+  { $id: 'Credits' },
+);

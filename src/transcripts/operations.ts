@@ -35,6 +35,7 @@ function content(parts: TranscriptOperationParts): Operation<Caller> {
     query: Type.Object({
       id: Type.String({ minLength: 1, description: 'The id of the answer, `gen-...` or `resp_...`' }),
     }),
+    errors: [404],
     replies: ok('Input and output', GenerationContent),
     async handle(exchange) {
       const { caller } = exchange;
@@ -65,6 +66,7 @@ function feedback(parts: TranscriptOperationParts): Operation<Caller> {
     tag: 'Generations',
     access: 'management',
     body: { schema: FeedbackBody },
+    errors: [404],
     replies: ok('It is noted', FeedbackReply),
     async handle(exchange) {
       const { organizationId } = exchange.caller;

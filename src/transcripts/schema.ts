@@ -56,7 +56,7 @@ export const FeedbackBody = Type.Object(
     category: Type.Enum([...FEEDBACK_CATEGORIES]),
     comment: Type.Optional(Type.String({ maxLength: 1000 })),
   },
-  closed,
+  { ...closed, $id: 'FeedbackRequest' },
 );
 
 export const FeedbackReply = Type.Object({ data: Type.Object({ success: Type.Literal(true) }) }, { $id: 'Feedback' });

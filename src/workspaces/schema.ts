@@ -57,11 +57,14 @@ const settings = {
   rate_limits: Type.Optional(RateLimitsSchema),
 };
 
-export const CreateWorkspaceSchema = Type.Object({ name: NameSchema, slug: SlugSchema, ...settings }, closed);
+export const CreateWorkspaceSchema = Type.Object(
+  { name: NameSchema, slug: SlugSchema, ...settings },
+  { ...closed, $id: 'CreateWorkspace' },
+);
 
 export const UpdateWorkspaceSchema = Type.Object(
   { name: Type.Optional(NameSchema), slug: Type.Optional(SlugSchema), ...settings },
-  closed,
+  { ...closed, $id: 'UpdateWorkspace' },
 );
 
 export const WorkspaceParams = Type.Object({ id: Type.String({ minLength: 1, description: 'UUID or slug' }) });
@@ -101,15 +104,18 @@ const WorkspaceSchema = Type.Object(
   { $id: 'Workspace' },
 );
 
-export const WorkspaceEnvelope = Type.Object({ data: WorkspaceSchema });
-export const WorkspaceListEnvelope = Type.Object({
-  data: Type.Array(WorkspaceSchema),
-  total_count: Type.Integer({ description: 'Over all pages' }),
-});
+export const WorkspaceEnvelope = Type.Object({ data: WorkspaceSchema }, { $id: 'WorkspaceEnvelope' });
+export const WorkspaceListEnvelope = Type.Object(
+  {
+    data: Type.Array(WorkspaceSchema),
+    total_count: Type.Integer({ description: 'Over all pages' }),
+  },
+  { $id: 'WorkspaceList' },
+);
 
 export const UserIdsSchema = Type.Object(
   { user_ids: Type.Array(Type.String({ minLength: 1, maxLength: 100 }), { minItems: 1, maxItems: 100 }) },
-  closed,
+  { ...closed, $id: 'UserIds' },
 );
 
 export const MemberSchema = Type.Object(
@@ -123,9 +129,18 @@ export const MemberSchema = Type.Object(
   { $id: 'WorkspaceMember' },
 );
 
-export const MemberListEnvelope = Type.Object({ data: Type.Array(MemberSchema), total_count: Type.Integer() });
-export const AddedMembersEnvelope = Type.Object({ added_count: Type.Integer(), data: Type.Array(MemberSchema) });
-export const RemovedMembersEnvelope = Type.Object({ removed_count: Type.Integer() });
+export const MemberListEnvelope = Type.Object(
+  { data: Type.Array(MemberSchema), total_count: Type.Integer() },
+  { $id: 'WorkspaceMemberList' },
+);
+export const AddedMembersEnvelope = Type.Object(
+  { added_count: Type.Integer(), data: Type.Array(MemberSchema) },
+  { $id: 'AddedWorkspaceMembers' },
+);
+export const RemovedMembersEnvelope = Type.Object(
+  { removed_count: Type.Integer() },
+  { $id: 'RemovedWorkspaceMembers' },
+);
 
 export const BudgetsParams = Type.Object({ workspace_ref: Type.String({ minLength: 1, description: 'UUID or slug' }) });
 export const BudgetParams = Type.Object({
@@ -140,7 +155,7 @@ export const UpsertBudgetSchema = Type.Object(
       Type.Boolean({ description: 'For every interval of the workspace; absent: unchanged' }),
     ),
   },
-  closed,
+  { ...closed, $id: 'UpsertWorkspaceBudget' },
 );
 
 const BudgetSchema = Type.Object(
@@ -155,11 +170,17 @@ const BudgetSchema = Type.Object(
   { $id: 'WorkspaceBudget' },
 );
 
-export const BudgetEnvelope = Type.Object({ data: BudgetSchema, include_byok_in_budgets: Type.Boolean() });
-export const BudgetListEnvelope = Type.Object({
-  data: Type.Array(BudgetSchema),
-  include_byok_in_budgets: Type.Boolean(),
-});
+export const BudgetEnvelope = Type.Object(
+  { data: BudgetSchema, include_byok_in_budgets: Type.Boolean() },
+  { $id: 'WorkspaceBudgetEnvelope' },
+);
+export const BudgetListEnvelope = Type.Object(
+  {
+    data: Type.Array(BudgetSchema),
+    include_byok_in_budgets: Type.Boolean(),
+  },
+  { $id: 'WorkspaceBudgetList' },
+);
 
 export type CreateWorkspaceBody = Static<typeof CreateWorkspaceSchema>;
 export type UpdateWorkspaceBody = Static<typeof UpdateWorkspaceSchema>;

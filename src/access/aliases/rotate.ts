@@ -27,6 +27,7 @@ export function rotateKey(parts: OperationParts): Operation<Caller> {
     access: 'management',
     params: schema.KeyParamsSchema,
     body: { schema: schema.RotateKeySchema },
+    errors: [409],
     replies: { 201: { description: 'The key; its token is shown this once', schema: schema.RotatedKeyEnvelope } },
     async handle(exchange) {
       const { clock, usageOf } = parts;

@@ -17,10 +17,13 @@ const MemberSchema = Type.Object(
   { $id: 'OrganizationMember' },
 );
 
-const MembersEnvelope = Type.Object({
-  data: Type.Array(MemberSchema),
-  total_count: Type.Integer({ description: 'Over all pages' }),
-});
+const MembersEnvelope = Type.Object(
+  {
+    data: Type.Array(MemberSchema),
+    total_count: Type.Integer({ description: 'Over all pages' }),
+  },
+  { $id: 'OrganizationMemberList' },
+);
 
 export function memberOperations(parts: { database: Database }): Operation<Caller>[] {
   return [

@@ -6,85 +6,107 @@ import Type, { type TSchema } from 'typebox';
 import { EFFORTS } from '../conversation/effort.ts';
 import { nullable, optional, range, word } from '../conversation/loose-schema.ts';
 import { PreferencesSchema } from '../conversation/preferences.ts';
+import { DeferredToolsSchema } from '../deferred/index.ts';
 
-const CacheControl = Type.Object({
-  type: word(['ephemeral']),
-  ttl: optional(word(['5m', '1h'])),
-});
+const CacheControl = Type.Object(
+  {
+    type: word(['ephemeral']),
+    ttl: optional(word(['5m', '1h'])),
+  },
+  { $id: 'CacheControl' },
+);
 
 /** One shape for all kinds of part; `check.ts` asks for what each kind needs. */
-const ContentPart = Type.Object({
-  type: Type.String({ minLength: 1 }),
-  text: optional(Type.String()),
-  image_url: Type.Optional(
-    Type.Object({ url: Type.String(), detail: optional(word(['auto', 'low', 'high', 'original'])) }),
-  ),
-  input_audio: Type.Optional(Type.Object({ data: Type.String(), format: Type.String() })),
-  video_url: Type.Optional(Type.Object({ url: Type.String(), processing: optional(word(['agentic', 'static'])) })),
-  file: Type.Optional(
-    Type.Object({
-      file_data: optional(Type.String()),
-      file_id: optional(Type.String()),
-      filename: optional(Type.String()),
-    }),
-  ),
-  cache_control: optional(CacheControl),
-  prompt_cache_breakpoint: optional(Type.Object({ mode: word(['explicit']) })),
-});
+const ContentPart = Type.Object(
+  {
+    type: Type.String({ minLength: 1 }),
+    text: optional(Type.String()),
+    image_url: Type.Optional(
+      Type.Object({ url: Type.String(), detail: optional(word(['auto', 'low', 'high', 'original'])) }),
+    ),
+    input_audio: Type.Optional(Type.Object({ data: Type.String(), format: Type.String() })),
+    video_url: Type.Optional(Type.Object({ url: Type.String(), processing: optional(word(['agentic', 'static'])) })),
+    file: Type.Optional(
+      Type.Object({
+        file_data: optional(Type.String()),
+        file_id: optional(Type.String()),
+        filename: optional(Type.String()),
+      }),
+    ),
+    cache_control: optional(CacheControl),
+    prompt_cache_breakpoint: optional(Type.Object({ mode: word(['explicit']) })),
+  },
+  { $id: 'ChatContentPart' },
+);
 
-const ToolCall = Type.Object({
-  id: Type.String(),
-  type: optional(Type.String()),
-  function: Type.Optional(Type.Object({ name: Type.String(), arguments: Type.String() })),
-  custom: Type.Optional(Type.Object({ name: Type.String(), input: Type.String() })),
-});
+const ToolCall = Type.Object(
+  {
+    id: Type.String(),
+    type: optional(Type.String()),
+    function: Type.Optional(Type.Object({ name: Type.String(), arguments: Type.String() })),
+    custom: Type.Optional(Type.Object({ name: Type.String(), input: Type.String() })),
+  },
+  { $id: 'ChatToolCall' },
+);
 
-const Message = Type.Object({
-  role: word(['system', 'developer', 'user', 'assistant', 'tool', 'function']),
-  content: Type.Optional(Type.Union([Type.String(), Type.Array(ContentPart), Type.Null()])),
-  name: optional(Type.String()),
-  tool_call_id: Type.Optional(Type.String()),
-  tool_calls: optional(Type.Array(ToolCall)),
-  refusal: optional(Type.String()),
-  reasoning: optional(Type.String()),
-  reasoning_content: optional(Type.String()),
-  reasoning_details: optional(Type.Array(nullable(Type.Object({ type: Type.String() })))),
-});
+const Message = Type.Object(
+  {
+    role: word(['system', 'developer', 'user', 'assistant', 'tool', 'function']),
+    content: Type.Optional(Type.Union([Type.String(), Type.Array(ContentPart), Type.Null()])),
+    name: optional(Type.String()),
+    tool_call_id: Type.Optional(Type.String()),
+    tool_calls: optional(Type.Array(ToolCall)),
+    refusal: optional(Type.String()),
+    reasoning: optional(Type.String()),
+    reasoning_content: optional(Type.String()),
+    reasoning_details: optional(Type.Array(nullable(Type.Object({ type: Type.String() })))),
+  },
+  { $id: 'ChatMessage' },
+);
 
-const Tool = Type.Object({
-  type: Type.String({ minLength: 1 }),
-  function: Type.Optional(
-    Type.Object({
-      name: Type.String(),
-      description: optional(Type.String()),
-      parameters: optional(Type.Object({})),
-      strict: optional(Type.Boolean()),
-    }),
-  ),
-  cache_control: optional(CacheControl),
-  defer_loading: optional(Type.Boolean()),
-});
+const Tool = Type.Object(
+  {
+    type: Type.String({ minLength: 1 }),
+    function: Type.Optional(
+      Type.Object({
+        name: Type.String(),
+        description: optional(Type.String()),
+        parameters: optional(Type.Object({})),
+        strict: optional(Type.Boolean()),
+      }),
+    ),
+    cache_control: optional(CacheControl),
+    defer_loading: optional(Type.Boolean()),
+  },
+  { $id: 'ChatTool' },
+);
 
-const Reasoning = Type.Object({
-  effort: optional(word(EFFORTS)),
-  max_tokens: optional(Type.Integer({ minimum: 0 })),
-  exclude: optional(Type.Boolean()),
-  enabled: optional(Type.Boolean()),
-  summary: optional(word(['auto', 'concise', 'detailed'])),
-});
+const Reasoning = Type.Object(
+  {
+    effort: optional(word(EFFORTS)),
+    max_tokens: optional(Type.Integer({ minimum: 0 })),
+    exclude: optional(Type.Boolean()),
+    enabled: optional(Type.Boolean()),
+    summary: optional(word(['auto', 'concise', 'detailed'])),
+  },
+  { $id: 'ReasoningSettings' },
+);
 
-const ResponseFormat = Type.Object({
-  type: word(['text', 'json_object', 'json_schema', 'grammar', 'python']),
-  json_schema: Type.Optional(
-    Type.Object({
-      name: Type.String({ minLength: 1, maxLength: 64 }),
-      description: optional(Type.String()),
-      schema: optional(Type.Object({})),
-      strict: optional(Type.Boolean()),
-    }),
-  ),
-  grammar: Type.Optional(Type.String()),
-});
+const ResponseFormat = Type.Object(
+  {
+    type: word(['text', 'json_object', 'json_schema', 'grammar', 'python']),
+    json_schema: Type.Optional(
+      Type.Object({
+        name: Type.String({ minLength: 1, maxLength: 64 }),
+        description: optional(Type.String()),
+        schema: optional(Type.Object({})),
+        strict: optional(Type.Boolean()),
+      }),
+    ),
+    grammar: Type.Optional(Type.String()),
+  },
+  { $id: 'ResponseFormat' },
+);
 
 export const schema: TSchema = Type.Object(
   {
@@ -111,6 +133,7 @@ export const schema: TSchema = Type.Object(
     logit_bias: optional(Type.Record(Type.String(), Type.Number())),
     n: optional(Type.Integer({ minimum: 1, maximum: 128 })),
     tools: optional(Type.Array(Tool)),
+    deferred_tools: optional(DeferredToolsSchema),
     tool_choice: Type.Optional(Type.Unsafe({ type: ['string', 'object', 'null'] })),
     parallel_tool_calls: optional(Type.Boolean()),
     response_format: optional(ResponseFormat),

@@ -58,20 +58,23 @@ const names = () => optional({ type: ['array', 'null'], items: { type: 'string',
 const flag = () => optional({ type: ['boolean', 'null'] });
 
 /** Members whose value may be of several types are told apart by `checkPreferences`, each fault with its own path. */
-export const PreferencesSchema: TSchema = Type.Object({
-  order: names(),
-  only: names(),
-  ignore: names(),
-  allow_fallbacks: flag(),
-  require_parameters: flag(),
-  data_collection: optional(words(['allow', 'deny'])),
-  zdr: flag(),
-  quantizations: optional({ type: ['array', 'null'], items: { enum: [...QUANTIZATIONS] } }),
-  max_price: optional({ type: ['object', 'null'], description: 'USD: prompt and completion per million tokens' }),
-  sort: optional({ type: ['string', 'object', 'null'], description: 'A metric, or {by, partition}' }),
-  preferred_min_throughput: optional({ type: ['number', 'object', 'null'], description: 'Tokens a second' }),
-  preferred_max_latency: optional({ type: ['number', 'object', 'null'], description: 'Seconds' }),
-});
+export const PreferencesSchema: TSchema = Type.Object(
+  {
+    order: names(),
+    only: names(),
+    ignore: names(),
+    allow_fallbacks: flag(),
+    require_parameters: flag(),
+    data_collection: optional(words(['allow', 'deny'])),
+    zdr: flag(),
+    quantizations: optional({ type: ['array', 'null'], items: { enum: [...QUANTIZATIONS] } }),
+    max_price: optional({ type: ['object', 'null'], description: 'USD: prompt and completion per million tokens' }),
+    sort: optional({ type: ['string', 'object', 'null'], description: 'A metric, or {by, partition}' }),
+    preferred_min_throughput: optional({ type: ['number', 'object', 'null'], description: 'Tokens a second' }),
+    preferred_max_latency: optional({ type: ['number', 'object', 'null'], description: 'Seconds' }),
+  },
+  { $id: 'ProviderPreferences' },
+);
 
 /**
  * @param provider the member `provider` as it came, past the schema

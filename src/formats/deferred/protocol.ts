@@ -2,8 +2,10 @@
  * `deferred_tools` of a request (wire/chat.md, "deferred_tools"), the same in all served forms: tools marked with
  * `defer_loading` are shown to the model only once it has searched for them.
  */
+import { Type } from 'typebox';
 import { GatewayError, invalidField } from '../../base/errors.ts';
 import { type Fields, isFields, textOf } from '../conversation/fields.ts';
+import { optional, word } from '../conversation/loose-schema.ts';
 
 /** Names that the service's own two tools have upstream. */
 export const SEARCH_TOOL = 'search_tools';
@@ -11,6 +13,26 @@ export const CALL_TOOL = 'call_tool';
 
 const DEFAULT_RESULTS = 5;
 const MOST_RESULTS = 100;
+
+export const DeferredToolsSchema = Type.Object(
+  {
+    protocol: word(['v1']),
+    profile: word(['portable']),
+    validation: word(['runtime']),
+    search: Type.Object({
+      type: word(['bm25', 'regex', 'custom']),
+      max_results: optional(Type.Integer({ minimum: 1, maximum: MOST_RESULTS, default: DEFAULT_RESULTS })),
+      tool_id: optional(Type.String({ description: "With `custom`: the client's tool that runs the search" })),
+      result_key: optional(
+        Type.String({ description: 'With `custom`: the member of its result that lists the tools' }),
+      ),
+    }),
+  },
+  {
+    $id: 'DeferredTools',
+    description: 'Tools with `defer_loading` are shown to the model once it has searched for them',
+  },
+);
 
 export type DeferredSearch =
   | { type: 'bm25' | 'regex'; maxResults: number }

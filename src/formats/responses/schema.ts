@@ -6,39 +6,53 @@ import Type, { type TSchema } from 'typebox';
 import { EFFORTS } from '../conversation/effort.ts';
 import { optional, range, word } from '../conversation/loose-schema.ts';
 import { PreferencesSchema } from '../conversation/preferences.ts';
+import { DeferredToolsSchema } from '../deferred/index.ts';
 
 /** Every kind of item in one shape; `check.ts` asks for what each kind needs. */
-const Item = Type.Object({
-  type: optional(Type.String({ minLength: 1 })),
-  role: Type.Optional(Type.String()),
-  content: Type.Optional(Type.Unsafe({ type: ['string', 'array', 'null'], items: { type: 'object' } })),
-  output: Type.Optional(Type.Unsafe({ type: ['string', 'array', 'object', 'null'] })),
-});
+const Item = Type.Object(
+  {
+    type: optional(Type.String({ minLength: 1 })),
+    role: Type.Optional(Type.String()),
+    content: Type.Optional(Type.Unsafe({ type: ['string', 'array', 'null'], items: { type: 'object' } })),
+    output: Type.Optional(Type.Unsafe({ type: ['string', 'array', 'object', 'null'] })),
+  },
+  { $id: 'ResponsesItem' },
+);
 
-const Tool = Type.Object({
-  type: Type.String({ minLength: 1 }),
-  name: optional(Type.String()),
-  description: optional(Type.String()),
-  parameters: optional(Type.Object({})),
-  strict: optional(Type.Boolean()),
-});
+const Tool = Type.Object(
+  {
+    type: Type.String({ minLength: 1 }),
+    name: optional(Type.String()),
+    description: optional(Type.String()),
+    parameters: optional(Type.Object({})),
+    strict: optional(Type.Boolean()),
+    defer_loading: optional(Type.Boolean()),
+  },
+  { $id: 'ResponsesTool' },
+);
 
-const Format = Type.Object({
-  type: word(['text', 'json_object', 'json_schema']),
-  name: Type.Optional(Type.String({ minLength: 1, maxLength: 64 })),
-  description: optional(Type.String()),
-  schema: Type.Optional(Type.Object({})),
-  strict: optional(Type.Boolean()),
-});
+const Format = Type.Object(
+  {
+    type: word(['text', 'json_object', 'json_schema']),
+    name: Type.Optional(Type.String({ minLength: 1, maxLength: 64 })),
+    description: optional(Type.String()),
+    schema: Type.Optional(Type.Object({})),
+    strict: optional(Type.Boolean()),
+  },
+  { $id: 'ResponsesTextFormat' },
+);
 
-const Reasoning = Type.Object({
-  effort: optional(word(EFFORTS)),
-  summary: optional(word(['auto', 'concise', 'detailed'])),
-  max_tokens: optional(Type.Integer({ minimum: 0 })),
-  enabled: optional(Type.Boolean()),
-  context: optional(word(['auto', 'all_turns', 'current_turn'])),
-  mode: optional(word(['standard', 'pro'])),
-});
+const Reasoning = Type.Object(
+  {
+    effort: optional(word(EFFORTS)),
+    summary: optional(word(['auto', 'concise', 'detailed'])),
+    max_tokens: optional(Type.Integer({ minimum: 0 })),
+    enabled: optional(Type.Boolean()),
+    context: optional(word(['auto', 'all_turns', 'current_turn'])),
+    mode: optional(word(['standard', 'pro'])),
+  },
+  { $id: 'ResponsesReasoning' },
+);
 
 export const schema: TSchema = Type.Object(
   {
@@ -58,6 +72,7 @@ export const schema: TSchema = Type.Object(
     presence_penalty: optional(range(-2, 2)),
     top_logprobs: optional(Type.Integer({ minimum: 0, maximum: 20 })),
     tools: optional(Type.Array(Tool)),
+    deferred_tools: optional(DeferredToolsSchema),
     tool_choice: Type.Optional(Type.Unsafe({ type: ['string', 'object', 'null'] })),
     parallel_tool_calls: optional(Type.Boolean()),
     text: optional(

@@ -26,6 +26,7 @@ export function metricsOperation<C>(parts: () => MetricsOperationParts): Operati
       if (access === 'open') return true;
       return access === 'key' && token !== null && brings(headers, token.reveal());
     },
+    errors: [404],
     replies: { 200: { description: 'The exposition format', contentType: 'text/plain' } },
     async handle({ response }) {
       const { settings, read } = parts();

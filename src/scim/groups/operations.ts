@@ -57,6 +57,7 @@ function createGroupOperation(groups: Groups): Operation<Caller> {
     summary: 'Make a group, with members or without',
     query: protocol.ShownQuery,
     body: groupBody,
+    errors: protocol.WRITE_ERRORS,
     replies: { 201: { description: 'The group', schema: protocol.AnyObject } },
     async handle(exchange) {
       const facts = groupFacts(readResource(GROUP, exchange.body));
@@ -91,6 +92,7 @@ function replaceGroup(groups: Groups): Operation<Caller> {
     params: protocol.IdParams,
     query: protocol.ShownQuery,
     body: groupBody,
+    errors: protocol.WRITE_ERRORS,
     replies: one,
     async handle(exchange) {
       const facts = groupFacts(readResource(GROUP, exchange.body));
@@ -112,6 +114,7 @@ function patchGroup(groups: Groups): Operation<Caller> {
     params: protocol.IdParams,
     query: protocol.ShownQuery,
     body: groupBody,
+    errors: protocol.WRITE_ERRORS,
     replies: {
       200: {
         description: 'The group, where `attributes` or `excludedAttributes` ask for it',
@@ -139,6 +142,7 @@ function deleteGroup(groups: Groups): Operation<Caller> {
     path: '/Groups/{id}',
     summary: 'Delete a group, with its mappings and what they granted',
     params: protocol.IdParams,
+    errors: protocol.WRITE_ERRORS,
     replies: { 204: { description: 'The group is gone' } },
     handle: (exchange) => groups.remove(exchange, removeGroup),
   });

@@ -78,6 +78,7 @@ function createMapping(parts: MappingParts): Operation<Caller> {
     path: '/scim/group-mappings',
     summary: 'Give the members of a group a role in a workspace, for as long as they are in the group',
     body: { schema: schema.CreateMappingSchema },
+    errors: [404, 409, 429],
     replies: { 201: { description: 'The mapping; what it grants holds by now', schema: schema.MappingEnvelope } },
     async handle(exchange) {
       const { organizationId } = exchange.caller;
@@ -135,6 +136,7 @@ function updateMapping(parts: MappingParts): Operation<Caller> {
     summary: 'Change the role of a mapping; an empty object changes nothing',
     params: schema.IdParams,
     body: { schema: schema.UpdateMappingSchema },
+    errors: [429],
     replies: ok('The mapping; what it grants holds by now', schema.MappingEnvelope),
     async handle(exchange) {
       const { organizationId } = exchange.caller;
@@ -169,6 +171,7 @@ function deleteMapping(parts: MappingParts): Operation<Caller> {
     summary: 'End a mapping, and say what becomes of the members that it brought',
     params: schema.IdParams,
     query: schema.DeleteMappingQuery,
+    errors: [429],
     replies: ok('The mapping is gone', schema.DeletedEnvelope),
     async handle(exchange) {
       const { organizationId } = exchange.caller;

@@ -94,6 +94,7 @@ function refused(
       method,
       path,
       summary,
+      errors: [501],
       replies: {},
       handle(_exchange: Exchange<Caller>) {
         throw refuse();

@@ -1,6 +1,17 @@
 /** How SCIM refuses (RFC 7644, section 3.12). */
+import { Type } from 'typebox';
 import { GatewayError } from '../../base/errors.ts';
 import type { ErrorContext } from '../../http/operation.ts';
+
+export const FaultSchema = Type.Object(
+  {
+    schemas: Type.Array(Type.String()),
+    status: Type.String({ description: 'The HTTP status' }),
+    scimType: Type.Optional(Type.String()),
+    detail: Type.String(),
+  },
+  { $id: 'ScimError' },
+);
 
 export const SCIM_TYPE = 'application/scim+json';
 

@@ -6,7 +6,7 @@ import { ok } from '../../http/contract.ts';
 import type { Exchange, Operation } from '../../http/operation.ts';
 import { type Place, placeOf, type ResourceType } from './attributes.ts';
 import { type Condition, readFilter } from './condition.ts';
-import { encodeFault, refusal, SCIM_TYPE } from './fault.ts';
+import { encodeFault, FaultSchema, refusal, SCIM_TYPE } from './fault.ts';
 import { loadLibraries } from './libraries.ts';
 import { type Projection, readProjection } from './projection.ts';
 import type { Attributes } from './resource.ts';
@@ -16,7 +16,7 @@ export const ROOT = '/scim/v2';
 export const MAX_PAGE = 1_000;
 const USUAL_PAGE = 100;
 
-type Own = 'root' | 'passesOverEmptySegments' | 'tag' | 'access' | 'contentType' | 'encodeError';
+type Own = 'root' | 'passesOverEmptySegments' | 'tag' | 'access' | 'contentType' | 'encodeError' | 'errorSchema';
 
 /** @param path below `/scim/v2` */
 export function scimOperation(operation: Omit<Operation<Caller>, Own>): Operation<Caller> {
@@ -30,6 +30,7 @@ export function scimOperation(operation: Omit<Operation<Caller>, Own>): Operatio
     access: 'scim',
     contentType: SCIM_TYPE,
     encodeError: encodeFault,
+    errorSchema: FaultSchema,
     async handle(exchange) {
       await loadLibraries();
       await operation.handle(exchange);
@@ -37,8 +38,11 @@ export function scimOperation(operation: Omit<Operation<Caller>, Own>): Operatio
   };
 }
 
+/** Conflicts, other versions, and too many changes at a time. */
+export const WRITE_ERRORS = [409, 412, 429];
+
 /** Read by `protocol/resource.ts` and `protocol/patch.ts`, which take names in any case. */
-export const AnyObject = Type.Object({}, { additionalProperties: true });
+export const AnyObject = Type.Object({}, { additionalProperties: true, $id: 'ScimResource' });
 export const IdParams = Type.Object({ id: Type.String({ minLength: 1, maxLength: 200 }) });
 
 const listed = {
@@ -66,7 +70,7 @@ const SearchBody = Type.Object(
     attributes: names,
     excludedAttributes: names,
   },
-  { additionalProperties: true },
+  { additionalProperties: true, $id: 'ScimSearch' },
 );
 
 export interface ListRequest {

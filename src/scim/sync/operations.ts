@@ -28,6 +28,7 @@ function createSyncJob(parts: ProvisioningParts): Operation<Caller> {
     path: '/scim/sync-jobs',
     summary: 'Ask the identity provider for its groups again; without one to ask, bring all memberships in line',
     body: { schema: schema.NothingSchema, optional: true },
+    errors: [404, 429],
     replies: { 202: { description: 'The job; `Location` shows how it goes on', schema: schema.SyncJobEnvelope } },
     async handle(exchange) {
       const { database, clock, runSyncJobs } = parts;

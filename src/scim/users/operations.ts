@@ -46,6 +46,7 @@ function createUserOperation(users: Users): Operation<Caller> {
     summary: 'Make a user, who is a member of the organization from now on',
     query: protocol.ShownQuery,
     body: { schema: protocol.AnyObject },
+    errors: protocol.WRITE_ERRORS,
     replies: { 201: { description: 'The user', schema: protocol.AnyObject } },
     async handle(exchange) {
       const facts = userFacts(readResource(USER, exchange.body), true);
@@ -79,6 +80,7 @@ function replaceUser(users: Users): Operation<Caller> {
     params: protocol.IdParams,
     query: protocol.ShownQuery,
     body: { schema: protocol.AnyObject },
+    errors: protocol.WRITE_ERRORS,
     replies: one,
     async handle(exchange) {
       const attributes = readResource(USER, exchange.body);
@@ -99,6 +101,7 @@ function patchUser(users: Users): Operation<Caller> {
     params: protocol.IdParams,
     query: protocol.ShownQuery,
     body: { schema: protocol.AnyObject },
+    errors: protocol.WRITE_ERRORS,
     replies: one,
     async handle(exchange) {
       const user = await users.change(exchange, async (provisioning, before) => {
@@ -119,6 +122,7 @@ function deleteUser(users: Users): Operation<Caller> {
     path: '/Users/{id}',
     summary: 'Delete a user, whose keys stop working at once',
     params: protocol.IdParams,
+    errors: protocol.WRITE_ERRORS,
     replies: { 204: { description: 'The user is gone' } },
     handle: (exchange) => users.remove(exchange, removeUser),
   });

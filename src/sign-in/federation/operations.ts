@@ -19,8 +19,6 @@ export function federationOperations(federation: () => Federation): Operation<Ca
   return [createOauthToken(federation), listOauthJwks(federation)];
 }
 
-const refused = (description: string) => ({ description, schema: schema.OAuthErrorReply });
-
 function createOauthToken(federation: () => Federation): Operation<Caller> {
   return {
     id: 'createOauthToken',
@@ -30,14 +28,10 @@ function createOauthToken(federation: () => Federation): Operation<Caller> {
     tag: TAG,
     access: 'none',
     body: { schema: schema.TokenExchangeForm, form: true, maxBytes: MOST_FORM_BYTES },
-    replies: {
-      ...ok('The access token', schema.TokenExchangeReply),
-      400: refused('The form or the subject token is not as the policy asks for it'),
-      429: refused('Too many exchanges'),
-      500: refused('The exchange failed'),
-      503: refused('The keys of the issuer, or the database, cannot be asked now'),
-    },
+    replies: ok('The access token', schema.TokenExchangeReply),
+    errors: [429],
     encodeError: encodeOAuthError,
+    errorSchema: schema.OAuthErrorReply,
     async handle(exchange) {
       const { form = new URLSearchParams(), clientAddress, requestId } = exchange;
       const { token, expiresIn } = await federation().exchanges.exchange(form, clientAddress, requestId);

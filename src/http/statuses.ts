@@ -1,0 +1,20 @@
+/** Which errors an operation may answer with: those that follow from its access, path and body, and those it declares. */
+import type { Operation } from './operation.ts';
+
+/** A malformed request, a failure of ours, and a gateway that is busy, stopping or without its database. */
+const OF_ALL = [400, 500, 503];
+/** No key or an unknown one; a key of another kind. */
+const OF_CLOSED = [401, 403];
+/** A body that arrives too slowly, is too large, or is of another media type. */
+const OF_BODIES = [408, 413, 415];
+
+/** Ascending. */
+export function errorStatuses<C>({ access, params, body, errors = [] }: ErrorSources<C>): number[] {
+  const found = new Set([...OF_ALL, ...errors]);
+  if (access !== 'none') for (const status of OF_CLOSED) found.add(status);
+  if (params) found.add(404);
+  if (body) for (const status of OF_BODIES) found.add(status);
+  return [...found].sort((a, b) => a - b);
+}
+
+type ErrorSources<C> = Pick<Operation<C>, 'access' | 'params' | 'body' | 'errors'>;
