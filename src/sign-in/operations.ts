@@ -71,7 +71,14 @@ function takeConsent(parts: SignInParts, sealer: FormSealer): Operation<Caller> 
     body: { schema: schema.ConsentForm, form: true, maxBytes: MOST_FORM_BYTES },
     errors: [401, 403],
     errorPages: true,
-    replies: { ...html, 303: { description: 'To the callback, with `code`, or with `error=access_denied`' } },
+    replies: {
+      ...html,
+      303: {
+        description: 'To the callback, with `code`, or with `error=access_denied`',
+        contentType: 'text/html',
+        headers: { Location: 'The callback' },
+      },
+    },
     async handle(exchange) {
       const { form, headers, requestId, clientAddress, startedAt } = exchange;
       const field = (name: string) => form?.get(name) ?? '';

@@ -13,6 +13,7 @@ import { migrations } from '../migrations.ts';
 import { KINDS, type LocalServer } from '../providers/index.ts';
 import type { Target } from '../storage/connection.ts';
 import { emptyDatabase } from './database.ts';
+import { watchStatuses } from './declared-statuses.ts';
 import { JumpClock } from './jump-clock.ts';
 import { startUpstream, type Upstream } from './upstream.ts';
 
@@ -91,6 +92,7 @@ export async function startGateway(test: Pick<TestContext, 'after'>, options: Ga
   });
   await app.bootstrap();
   const url = await app.listen();
+  const checkStatuses = watchStatuses();
   let closed = false;
   const close = async () => {
     if (closed) return;
@@ -98,6 +100,7 @@ export async function startGateway(test: Pick<TestContext, 'after'>, options: Ga
     await app.close();
     await upstream.close();
     if (options.dataDir === undefined) rmSync(dataDir, { recursive: true, force: true });
+    checkStatuses();
   };
   test.after(close);
   const api = `${url}/api/v1`;

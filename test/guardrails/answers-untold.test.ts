@@ -27,7 +27,7 @@ const RULES = {
     { pattern: 'Falcon-7', action: 'block', label: 'the project', ...BOTH_WAYS },
   ],
 };
-const SECRET = /4111|bob@|falcon/i;
+const SECRET = /4111 1111|bob@example|falcon-7/i;
 const SECRETS = ['4111 1111 1111 1111', 'bob@example.com', 'Falcon-7'];
 const TOOL = { type: 'object', properties: {} };
 
