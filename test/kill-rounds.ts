@@ -223,7 +223,7 @@ function journalBytes({ home }: GatewayProcess): number {
   return files.reduce((sum, name) => sum + statSync(path.join(journals, name)).size, 0);
 }
 
-async function startUpstream(t: TestContext, file: string): Promise<Upstream> {
+export async function startUpstream(t: TestContext, file: string): Promise<Upstream> {
   const main = path.join(import.meta.dirname, '..', 'src', 'testing', 'planned-upstream.ts');
   const child = spawn(process.execPath, [main, file], { stdio: ['ignore', 'pipe', 'inherit'] });
   t.after(() => child.kill('SIGKILL'));
@@ -252,7 +252,7 @@ async function startUpstream(t: TestContext, file: string): Promise<Upstream> {
 }
 
 /** Park and Miller's, so that a failing round can be run again. */
-function seeded(seed: number): () => number {
+export function seeded(seed: number): () => number {
   let state = seed;
   return () => {
     state = (state * 48_271) % 2_147_483_647;

@@ -16,12 +16,14 @@ import { FEDERATION_HELP, federationCommand } from './federation.ts';
 import { KEYS_HELP, keysCommand } from './keys.ts';
 import { SCIM_HELP, scimCommand } from './scim.ts';
 import { SEALING_HELP, sealingCommand } from './sealing.ts';
+import { SPEND_HELP, spendCommand } from './spend.ts';
 
 type Command = (args: readonly string[], parts: CommandParts, config: Machine['config']) => Promise<number>;
 
 const COMMANDS: Readonly<Record<string, { run: Command; help: string }>> = {
   keys: { run: keysCommand, help: KEYS_HELP },
   credits: { run: creditsCommand, help: CREDITS_HELP },
+  spend: { run: spendCommand, help: SPEND_HELP },
   scim: { run: scimCommand, help: SCIM_HELP },
   federation: { run: federationCommand, help: FEDERATION_HELP },
   sealing: { run: sealingCommand, help: SEALING_HELP },

@@ -37,9 +37,16 @@ export { encodeGeneration } from './generation.ts';
 export { ENTERED_WITHIN_MS } from './ledger.ts';
 export { spendMigrations } from './migrations/index.ts';
 export { type SpendOperationParts, spendOperations } from './operations.ts';
+export {
+  type Hold,
+  listProcesses,
+  releaseProcess,
+  type SpendProcess,
+  unreturnedProcesses,
+} from './processes/processes.ts';
+export { forgetEveryProcess } from './processes/store.ts';
 export { spentOfAccount } from './reading.ts';
 export { createSpend } from './spending.ts';
-export { forgetEveryProcess } from './store.ts';
 
 export interface SpendOptions {
   database: Database;
@@ -118,7 +125,10 @@ export interface BudgetState {
   spentNano: Nano;
   /** Held by processes for running requests, or idle; not yet spent. */
   leasedNano: Nano;
-  /** The part of `leasedNano` of processes that are gone and whose journal was not replayed. */
+  /**
+   * The part of `leasedNano` of processes that are gone: of what they leased until their journal is replayed, and then of
+   * the bounds of requests that were open.
+   */
   unreturnedNano: Nano;
   /** max(0, limit - spent). */
   remainingNano: Nano;
@@ -173,8 +183,6 @@ export interface Spend {
    */
   activity(query: ActivityQuery): Promise<ActivitySum[]>;
   stateOf(budgets: readonly Budget[]): Promise<BudgetState[]>;
-  /** Gives back the leases of a process that will never come back. For operators. */
-  releaseProcess(processId: string): Promise<void>;
   /** As it is now. */
   readonly backlog: Backlog;
   /** Resolves when everything settled so far is in the database. */

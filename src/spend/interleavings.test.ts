@@ -92,6 +92,12 @@ interface Passed {
   since: number;
   /** What it costs if its process dies. */
   promptNano: bigint;
+  /** What its journal says that it holds. */
+  journalled: bigint;
+  /** What it held when it was settled in memory only. */
+  perhaps: bigint;
+  /** It was open when its process died: what its upstream served is unknown, so its bound stays held. */
+  unreturned: boolean;
   reservation: Reservation;
   /** How far it is: held only, on its way into the journal, or running. */
   begun: 'no' | 'at the end of this turn' | 'yes';
@@ -178,6 +184,9 @@ class World {
         cost: undefined,
         since,
         promptNano: amount / 2n,
+        journalled: 0n,
+        perhaps: 0n,
+        unreturned: false,
         reservation,
         begun: 'no',
         open: undefined,
@@ -202,6 +211,7 @@ class World {
 
   async #begin(passed: Passed, createdAt: number): Promise<void> {
     passed.begun = 'at the end of this turn';
+    passed.journalled = passed.held;
     const attempt = sampleAttempt({ promptNano: passed.promptNano, outputPrice: 0n });
     passed.open = await begin(
       passed.process.spend,
@@ -229,7 +239,7 @@ class World {
     for (const scope of passed.scopes) {
       let sum = 0n;
       for (const other of this.passed) {
-        if (other.day === passed.day && other.scopes.includes(scope)) sum += other.cost ?? other.held;
+        if (other.day === passed.day && other.scopes.includes(scope)) sum += committed(other);
       }
       const limit = BigInt(scope === 'key-1' ? highest : 2 * highest);
       if (sum > limit) this.#failures.push(new Error(`${scope} could spend ${sum} of ${limit}`));
@@ -266,6 +276,9 @@ class World {
       if (answer !== true || passed.cost !== undefined || this.#dead.has(passed.process)) return;
       passed.held += amount;
       if (amount > 0n) this.#checkLimits(passed, passed.since);
+      if (passed.open === undefined) return;
+      passed.open.attempt(sampleAttempt({ promptNano: passed.promptNano, outputPrice: 0n }));
+      passed.journalled = passed.held;
     };
     const answer = passed.reservation.extend({ creditNano: amount, byokNano: 0n });
     if (answer instanceof Promise) this.#watch(passed.process, answer.then(grown));
@@ -277,7 +290,13 @@ class World {
     this.#dead.add(process);
     await process.kill();
     // Of what was to be written at the end of the turn nothing is: the client of a row has heard nothing of it.
-    for (const passed of this.passed) if (passed.process === process && passed.untold) passed.cost = undefined;
+    for (const passed of this.passed) {
+      if (passed.process !== process || !passed.untold) continue;
+      passed.cost = undefined;
+      // Its hold was free again in memory, so it may have been returned already.
+      passed.perhaps = passed.journalled;
+      passed.journalled = 0n;
+    }
     // What waited in it is never answered.
     for (const [waiting, owner] of this.#waiting) if (owner === process) this.#waiting.delete(waiting);
     this.#processes[at] = await SpendProcess.start(this.#place);
@@ -293,7 +312,10 @@ class World {
     if (processId === undefined) return;
     const left = this.passed.filter((each) => each.cost === undefined && each.process.processId === processId);
     // From here on others may get what the replay gives back, so the model has to know before they do.
-    for (const passed of left) passed.cost = passed.open === undefined ? 0n : passed.promptNano;
+    for (const passed of left) {
+      passed.cost = passed.open === undefined ? 0n : passed.promptNano;
+      passed.unreturned = passed.open !== undefined;
+    }
     const directory = join(this.#place.dataDir, 'journal', processId);
     if (interruptAfter > 0) {
       const interrupted = faulty(this.#database, interruptAfter);
@@ -316,12 +338,24 @@ class World {
   }
 
   async #checkCounters(): Promise<void> {
-    assert.deepEqual(await this.#database.query('SELECT * FROM spend_leases'), []);
+    const left = this.passed.filter(({ unreturned }) => unreturned);
+    const checkLeased = (window: string, leased: bigint): void => {
+      const [, scopeId, , day] = window.split('/');
+      const held = left.filter((passed) => passed.day === Number(day) && passed.scopes.includes(scopeId!));
+      const least = held.reduce((sum, passed) => sum + committed(passed) - passed.cost!, 0n);
+      const most = held.reduce((sum, { perhaps }) => sum + perhaps, least);
+      assert.ok(leased >= least && leased <= most, `${window}: ${leased} instead of ${least} to ${most}`);
+    };
+    const leases = await this.#database.query<{ id: string; nano: bigint }>(
+      'SELECT window_id AS id, sum(amount_nano)::bigint AS nano FROM spend_leases GROUP BY 1',
+    );
+    for (const { id, nano } of leases) checkLeased(id, nano);
     const windows = await this.#database.query<{ id: string; spent_nano: bigint; leased_nano: bigint }>(
       'SELECT * FROM spend_windows',
     );
     for (const window of windows) {
-      assert.equal(window.leased_nano, 0n, window.id);
+      if (window.id.includes('/daily/')) checkLeased(window.id, window.leased_nano);
+      else assert.equal(window.leased_nano, 0n, window.id);
       if (!window.id.includes('/daily/')) continue;
       const day = Number(window.id.split('/')[3]);
       const rows = this.passed.filter((passed) => passed.day === day && passed.open !== undefined);
@@ -329,6 +363,12 @@ class World {
       assert.equal(window.spent_nano, sum, window.id);
     }
   }
+}
+
+/** What a request has cost or may have cost. */
+function committed({ cost, held, journalled, unreturned }: Passed): bigint {
+  if (cost === undefined) return held;
+  return unreturned && journalled > cost ? journalled : cost;
 }
 
 test('no interleaving spends beyond a limit, loses a row or enters one twice', async (t) => {

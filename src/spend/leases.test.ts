@@ -3,7 +3,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, type TestContext, test } from 'node:test';
+import { auditMigrations } from '../audit/index.ts';
+import { systemClock } from '../base/clock.ts';
 import { generationId } from '../base/ids.ts';
+import { silentLog } from '../base/log.ts';
+import { openChanges } from '../storage/changes.ts';
 import { freshDatabase } from '../testing/database.ts';
 import { SpendProcess, type SpendWorld } from '../testing/spend-process.ts';
 import {
@@ -14,8 +18,18 @@ import {
   sampleBudget,
   sampleGeneration,
 } from '../testing/spend-samples.ts';
-import { type Budget, type Refusal, type Reservation, type Spend, spendMigrations } from './index.ts';
+import {
+  type Budget,
+  listProcesses,
+  type Refusal,
+  type Reservation,
+  releaseProcess,
+  type Spend,
+  spendMigrations,
+} from './index.ts';
+import { replayJournal } from './replay.ts';
 
+const migrations = [...spendMigrations, ...auditMigrations];
 const folders: string[] = [];
 after(() => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
@@ -28,7 +42,7 @@ async function world(
   test: TestContext,
   options: SpendWorld['options'] = { leases: { patienceMs: 300 } },
 ): Promise<SpendWorld> {
-  const { database, target } = await freshDatabase(test, { migrations: spendMigrations });
+  const { database, target } = await freshDatabase(test, { migrations });
   const dataDir = mkdtempSync(join(tmpdir(), 'spend-'));
   folders.push(dataDir);
   return { database, target, dataDir, now: () => NOON, options };
@@ -39,6 +53,17 @@ async function started(test: TestContext, place: SpendWorld, count: number): Pro
   for (let n = 0; n < count; n++) processes.push(await SpendProcess.start(place));
   test.after(() => Promise.all(processes.map((process) => process.close())));
   return processes;
+}
+
+/** As `gatehouse spend release` does it. */
+async function release({ database, target, now }: SpendWorld, processId: string, force = false) {
+  const changes = await openChanges({ target, database, clock: systemClock, log: silentLog });
+  const clock = { ...systemClock, now };
+  try {
+    return await releaseProcess({ database, changes, clock, organizationId: 'org-1' }, processId, { force });
+  } finally {
+    await changes.close();
+  }
 }
 
 /** One request that takes a moment; whether it was let through. */
@@ -182,7 +207,7 @@ test('with the database down requests go on within the lease, and beyond it get 
   assert.equal(state?.spentNano, BigInt(served + 2) * CENT);
 });
 
-test('a lease that a killed process holds counts as spent until its journal was replayed', async (t) => {
+test('a lease of a killed process counts as spent until its journal is replayed, and the bounds of open requests until they are released', async (t) => {
   const place = await world(t);
   const [b] = await started(t, place, 1);
   const a = await SpendProcess.start(place);
@@ -194,8 +219,6 @@ test('a lease that a killed process holds counts as spent until its journal was 
   const ask = () => b!.spend.reserve(budgets, { creditNano: 97n * CENT, byokNano: 0n }, NOON);
   assert.ok((await ask()).refused);
   const { database, dataDir } = place;
-  const { replayJournal } = await import('./replay.ts');
-  const { silentLog } = await import('../base/log.ts');
   const [{ process_id: dead }] = (await database.query<{ process_id: string }>(
     'SELECT process_id FROM spend_leases WHERE amount_nano >= 600000000',
   )) as [{ process_id: string }];
@@ -204,5 +227,84 @@ test('a lease that a killed process holds counts as spent until its journal was 
   const row = await b!.spend.findGeneration(accepted.id, { organizationId: 'org-1' });
   assert.equal(row?.unconfirmed, true);
   assert.equal(row?.costNano, 3n * CENT);
+  // 60 cents stay: 3 that are spent, and 57 that the upstream may have served.
+  assert.ok((await ask()).refused);
+  const [state] = await b!.spend.stateOf(budgets);
+  assert.deepEqual([state!.spentNano, state!.unreturnedNano], [3n * CENT, 57n * CENT]);
+  const other = (await b!.spend.reserve(budgets, { creditNano: 40n * CENT, byokNano: 0n }, NOON)) as Reservation;
+  assert.ok(!other.refused);
+  other.release();
+  await release(place, dead);
   assert.ok(!(await ask()).refused);
+});
+
+test('what processes lose that die with their disks is a few requests each, and a release returns it', async (t) => {
+  let now = NOON;
+  const place = { ...(await world(t)), now: () => now };
+  const [last] = await started(t, place, 1);
+  const budgets = [sampleBudget(10n * DOLLAR)];
+  const lost: string[] = [];
+  for (let n = 0; n < 8; n++) {
+    const process = await SpendProcess.start(place);
+    for (let served = 0; served < 10; served++) assert.ok(await request(process.spend, budgets, CENT, CENT));
+    await process.spend.flush();
+    await process.kill();
+    rmSync(join(place.dataDir, 'journal', process.processId), { recursive: true });
+    lost.push(process.processId);
+  }
+  const state = async () => (await last!.spend.stateOf(budgets))[0]!;
+  const { spentNano, leasedNano } = await state();
+  assert.equal(spentNano, 80n * CENT);
+  assert.ok(leasedNano <= 40n * CENT, `${leasedNano} are lost`);
+  await assert.rejects(release(place, lost[0]!), { status: 409 });
+  now += 91_000;
+  assert.equal((await state()).unreturnedNano, leasedNano);
+  const gone = (await listProcesses(place.database, now)).filter(({ state }) => state === 'gone');
+  assert.deepEqual(gone.map(({ id }) => id).sort(), lost.filter((id) => gone.some((each) => each.id === id)).sort());
+  for (const { id } of gone) await release(place, id);
+  assert.deepEqual(await state().then(({ leasedNano: leased, unreturnedNano }) => [leased, unreturnedNano]), [0n, 0n]);
+  await assert.rejects(release(place, lost[0]!), { status: 404 });
+  const entries = await place.database.query<{ id: string; before: { holds: object[] } }>(
+    `SELECT resource_id AS id, before FROM audit_entries WHERE action = 'process.released'`,
+  );
+  assert.deepEqual(entries.map(({ id }) => id).sort(), gone.map(({ id }) => id).sort());
+  assert.ok(entries.every(({ before }) => before.holds.length === 1));
+});
+
+test('a released process that comes back with its journal has its rows entered once, and the audit log says so', async (t) => {
+  const place = await world(t);
+  const [b] = await started(t, place, 1);
+  const a = await SpendProcess.start(place);
+  const budgets = [sampleBudget(DOLLAR)];
+  a.fault('down');
+  a.fault(undefined);
+  assert.ok(await request(a.spend, budgets, 30n * CENT, 20n * CENT));
+  a.fault('down');
+  const open = (await a.spend.reserve(budgets, { creditNano: CENT, byokNano: 0n }, NOON)) as Reservation;
+  await begin(a.spend, sampleAccepted(generationId(NOON)), open, sampleAttempt({ promptNano: 0n }));
+  await a.kill();
+  await release(place, a.processId, true);
+  assert.ok(await request(b!.spend, budgets, DOLLAR, DOLLAR), 'what was released can be spent');
+  await b!.spend.flush();
+  const directory = join(place.dataDir, 'journal', a.processId);
+  const counts = await replayJournal(directory, a.processId, place.database, silentLog);
+  assert.deepEqual([counts.settled, counts.unconfirmed], [1, 1]);
+  const [state] = await b!.spend.stateOf(budgets);
+  assert.deepEqual([state!.spentNano, state!.leasedNano], [120n * CENT, 0n]);
+  const entries = await place.database.query<{ id: string }>(
+    `SELECT resource_id AS id FROM audit_entries WHERE action = 'process.returned'`,
+  );
+  assert.deepEqual(entries, [{ id: a.processId }]);
+});
+
+test('a request that waits for a budget goes on when a lost process is released', async (t) => {
+  const place = await world(t, { leases: { patienceMs: 60_000, waitMs: 60_000 } });
+  const [b] = await started(t, place, 1);
+  const a = await SpendProcess.start(place);
+  const budgets = [sampleBudget(DOLLAR)];
+  assert.ok(!(await a.spend.reserve(budgets, { creditNano: DOLLAR, byokNano: 0n }, NOON)).refused);
+  await a.kill();
+  const waiting = b!.spend.reserve(budgets, { creditNano: DOLLAR, byokNano: 0n }, NOON);
+  await release(place, a.processId, true);
+  assert.ok(!(await waiting).refused);
 });

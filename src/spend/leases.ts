@@ -201,5 +201,5 @@ export class Leases {
 
 /** A wish to give back only. */
 function returning(windowId: string, backNano: Nano): LeaseWish {
-  return { windowId, limitNano: 0n, includeByok: false, backNano, needNano: 0n, wantNano: 0n, spareParts: 0n };
+  return { windowId, limitNano: 0n, includeByok: false, backNano, needNano: 0n, wantNano: 0n, spareNano: 0n };
 }

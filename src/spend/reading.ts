@@ -1,16 +1,13 @@
 /** What others may read of the ledger and its counters. */
-import { GatewayError } from '../base/errors.ts';
 import type { Nano } from '../base/money.ts';
 import type { Database, Queryable } from '../storage/database.ts';
 import { type Budget, INTERVALS, type Interval, windowEnd, windowId } from './budget.ts';
 import { countedIn } from './counted/store.ts';
 import type { Generation } from './generation.ts';
 import type { BudgetState, KeyUsage, Viewer } from './index.ts';
+import { GONE_MS } from './processes/store.ts';
 import { decodeRow } from './record.ts';
-import { forgetProcess, generationById, lastSeen, windowStates } from './store.ts';
-
-/** A process that did not show itself for this long is taken for gone: three times the interval in which it does. */
-const GONE_MS = 90_000;
+import { generationById, windowStates } from './store.ts';
 
 /** @param waiting the row if it is not in the database yet */
 export async function findGeneration(
@@ -77,17 +74,6 @@ export async function readBudgetStates(
       resetsAt: windowEnd(budget.interval, nowMs),
     };
   });
-}
-
-/** Throws GatewayError 409 while the process shows itself: its leases are in use. */
-export async function releaseProcess(database: Database, processId: string, nowMs: number): Promise<void> {
-  const seenAt = await lastSeen(database, processId);
-  if (seenAt !== undefined && seenAt > nowMs - GONE_MS) {
-    throw new GatewayError('invalid_request', `process ${processId} was seen within the last ${GONE_MS / 1000} s`, {
-      status: 409,
-    });
-  }
-  await database.transaction((tx) => forgetProcess(tx, processId));
 }
 
 /** All that was ever spent of the account's money, as far as it is entered. */

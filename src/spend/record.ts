@@ -73,13 +73,14 @@ export function decodeIntent(json: string): Intent {
   };
 }
 
-export function encodeAttempt(id: string, attempt: Attempt): string {
-  return JSON.stringify([id, attemptFields(attempt)]);
+/** @param held all that the request holds with this attempt; absent in journals of earlier versions */
+export function encodeAttempt(id: string, attempt: Attempt, held?: Charge): string {
+  return JSON.stringify([id, attemptFields(attempt), held && chargeFields(held)]);
 }
 
-export function decodeAttempt(json: string): { id: string; attempt: Attempt } {
-  const [id, fields] = JSON.parse(json) as [string, AttemptFields];
-  return { id, attempt: attemptOf(fields) };
+export function decodeAttempt(json: string): { id: string; attempt: Attempt; held?: Charge } {
+  const [id, fields, held] = JSON.parse(json) as [string, AttemptFields, (ChargeFields | null)?];
+  return { id, attempt: attemptOf(fields), ...(held && { held: chargeOf(held) }) };
 }
 
 export function encodeProgress(id: string, progress: Progress): string {
@@ -88,20 +89,30 @@ export function encodeProgress(id: string, progress: Progress): string {
     id,
     progress.outputBytes,
     progress.usage === null ? null : { ...progress.usage, native: undefined },
-    charge === null ? null : [String(charge.creditNano), String(charge.byokNano)],
+    charge === null ? null : chargeFields(charge),
   ]);
 }
 
 export function decodeProgress(json: string): { id: string; progress: Progress } {
-  const [id, outputBytes, usage, charge] = JSON.parse(json) as [string, number, Usage | null, [string, string] | null];
+  const [id, outputBytes, usage, charge] = JSON.parse(json) as [string, number, Usage | null, ChargeFields | null];
   return {
     id,
     progress: {
       outputBytes,
       usage,
-      charge: charge === null ? null : { creditNano: BigInt(charge[0]), byokNano: BigInt(charge[1]) },
+      charge: charge === null ? null : chargeOf(charge),
     },
   };
+}
+
+type ChargeFields = [creditNano: string, byokNano: string];
+
+function chargeFields({ creditNano, byokNano }: Charge): ChargeFields {
+  return [String(creditNano), String(byokNano)];
+}
+
+function chargeOf([creditNano, byokNano]: ChargeFields): Charge {
+  return { creditNano: BigInt(creditNano), byokNano: BigInt(byokNano) };
 }
 
 /** The id stands first so that a reader can match records without parsing rows. */

@@ -2,15 +2,19 @@
  * Enters what dead processes left in their journals, then gives back their leases. May be repeated, interrupted and run
  * by several processes at once: rows are entered once, by their primary key, and counters move with rows only.
  */
-import { readdir, rm } from 'node:fs/promises';
+import { readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Clock } from '../base/clock.ts';
+import { type Clock, systemClock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
-import type { Database } from '../storage/database.ts';
+import type { Nano } from '../base/money.ts';
+import type { Database, Queryable } from '../storage/database.ts';
 import { ownerLives } from '../storage/owner.ts';
+import { type Charge, chargeIn } from './budget.ts';
 import { estimatedEntry } from './estimate.ts';
 import type { Attempt } from './index.ts';
 import { enterBatch } from './ledger.ts';
+import { recordReturn } from './processes/processes.ts';
+import { processById, retireProcess } from './processes/store.ts';
 import {
   decodeAttempt,
   decodeIntent,
@@ -21,7 +25,6 @@ import {
   type Progress,
 } from './record.ts';
 import { type ScannedRecord, scanSegment } from './scan.ts';
-import { forgetProcess } from './store.ts';
 
 export const OWNER_FILE = 'owner.json';
 
@@ -33,16 +36,19 @@ export interface ReplayCounts {
 }
 
 const PROCESS_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+/** Ends the name of a journal that is entered and only has to be removed. */
+const ENTERED = '.entered';
 const BATCH_ROWS = 500;
 
 /** Replays every journal below `journalsDir` whose process is dead. Rejects with GatewayError 503 when the database is down. */
 export async function replayDead(journalsDir: string, database: Database, clock: Clock, log: Log): Promise<void> {
   for (const processId of await readdir(journalsDir)) {
     const directory = join(journalsDir, processId);
+    if (processId.endsWith(ENTERED)) await rm(directory, { recursive: true, force: true });
     // Whatever else lies here (`lost+found` of a volume) is not ours to remove.
     if (!PROCESS_ID.test(processId) || ownerLives(join(directory, OWNER_FILE), clock)) continue;
     try {
-      const counts = await replayJournal(directory, processId, database, log);
+      const counts = await replayJournal(directory, processId, database, log, clock);
       log.info('replayed the journal of a process that was stopped', { process: processId, ...counts });
     } catch (error) {
       // Another process has replayed and removed it meanwhile.
@@ -51,12 +57,16 @@ export async function replayDead(journalsDir: string, database: Database, clock:
   }
 }
 
-/** Replays one journal, gives back what its process held, and removes it. */
+/**
+ * Replays one journal, returns what its process held, and removes it. What the upstreams of open requests served is unknown,
+ * so their bounds stay held until an operator releases them.
+ */
 export async function replayJournal(
   directory: string,
   processId: string,
   database: Database,
   log: Log,
+  clock: Pick<Clock, 'now'> = systemClock,
 ): Promise<ReplayCounts> {
   const replay = new Replay((entries) => enterBatch(database, processId, entries, log));
   const segments = (await readdir(directory)).filter((name) => name.endsWith('.log')).sort();
@@ -69,8 +79,10 @@ export async function replayJournal(
   }
   await replay.enterSettled(1);
   await replay.enterUnsettled();
-  await database.transaction((tx) => forgetProcess(tx, processId));
-  await rm(directory, { recursive: true, force: true });
+  await database.transaction((tx) => replay.retire(tx, processId, clock.now(), log));
+  // In one step: another process that found half of a journal would return what the other half keeps held.
+  await rename(directory, directory + ENTERED);
+  await rm(directory + ENTERED, { recursive: true, force: true });
   return replay.counts;
 }
 
@@ -78,6 +90,8 @@ interface Unsettled {
   intent: Intent;
   attempt: Attempt;
   progress: Progress | undefined;
+  /** All that was held with the last attempt; undefined: what the intent says. */
+  held: Charge | undefined;
 }
 
 class Replay {
@@ -85,6 +99,9 @@ class Replay {
   readonly #enter: (entries: Entry[]) => Promise<unknown>;
   readonly #unsettled = new Map<string, Unsettled>();
   #settled: Entry[] = [];
+  /** By window: bounds of open requests beyond what they are entered at. */
+  readonly #unreturned = new Map<string, Nano>();
+  #organizationId: string | undefined;
 
   constructor(enter: (entries: Entry[]) => Promise<unknown>) {
     this.#enter = enter;
@@ -93,12 +110,19 @@ class Replay {
   read({ kind, json }: ScannedRecord): void {
     if (kind === 'I') {
       const intent = decodeIntent(json);
-      this.#unsettled.set(intent.accepted.id, { intent, attempt: intent.attempt, progress: undefined });
+      this.#organizationId = intent.accepted.organizationId;
+      this.#unsettled.set(intent.accepted.id, {
+        intent,
+        attempt: intent.attempt,
+        progress: undefined,
+        held: undefined,
+      });
     } else if (kind === 'A') {
-      const { id, attempt } = decodeAttempt(json);
+      const { id, attempt, held } = decodeAttempt(json);
       const open = this.#unsettled.get(id);
       if (open === undefined) return;
       open.attempt = attempt;
+      open.held = held;
       // What was seen belongs to the attempt before, whose cost `earlier` holds.
       open.progress = undefined;
     } else if (kind === 'P') {
@@ -124,8 +148,35 @@ class Replay {
     const all = [...this.#unsettled.values()];
     for (let at = 0; at < all.length; at += BATCH_ROWS) {
       const batch = all.slice(at, at + BATCH_ROWS);
-      await this.#enter(batch.map((open) => estimatedEntry(open.intent, open.attempt, open.progress)));
+      await this.#enter(batch.map((open) => this.#estimated(open)));
       for (const open of batch) this.counts[open.progress === undefined ? 'unconfirmed' : 'estimated'] += 1;
     }
+  }
+
+  /** All rows are entered. */
+  async retire(tx: Queryable, processId: string, nowMs: number, log: Log): Promise<void> {
+    const process = await processById(tx, processId);
+    await retireProcess(tx, processId, { requests: this.#unsettled.size, held: this.#unreturned }, nowMs);
+    if (this.#unreturned.size > 0) {
+      log.warn('bounds of open requests stay held until they are released', {
+        process: processId,
+        requests: this.#unsettled.size,
+      });
+    }
+    if (process?.releasedAt == null) return;
+    log.warn('a released process came back, limits may be exceeded', { process: processId });
+    if (this.#organizationId !== undefined) {
+      await recordReturn(tx, this.#organizationId, processId, nowMs, { entered: { ...this.counts } });
+    }
+  }
+
+  #estimated({ intent, attempt, progress, held: grown }: Unsettled): Entry {
+    const entry = estimatedEntry(intent, attempt, progress);
+    for (const [index, held] of intent.held.entries()) {
+      const all = grown === undefined ? 0n : chargeIn(held, grown);
+      const open = (all > held.nano ? all : held.nano) - entry.taken[index]!.nano;
+      if (open > 0n) this.#unreturned.set(held.windowId, (this.#unreturned.get(held.windowId) ?? 0n) + open);
+    }
+    return entry;
   }
 }

@@ -10,7 +10,9 @@ const BudgetStateSchema = Type.Object(
     spent_usd: Type.Number({ description: 'In the present window' }),
     reserved_usd: Type.Number({ description: 'Held by processes for running and coming requests; not spent' }),
     unreturned_usd: Type.Number({
-      description: 'The part of what is reserved whose process is gone and whose journal was not entered yet',
+      description:
+        'The part of what is reserved whose process is gone: all of it until its journal is entered, then the bounds of ' +
+        'requests that were open. `gatehouse spend release` frees it',
     }),
     remaining_usd: Type.Number({ description: 'The limit without what is spent; never below 0' }),
     available_usd: Type.Number({ description: 'The same without what is reserved' }),

@@ -1,5 +1,6 @@
 /** Puts the parts of spend together for one process. */
 import { mkdirSync, renameSync, rmSync } from 'node:fs';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 import type { Clock, Timer } from '../base/clock.ts';
 import { endOfTurn } from '../base/end-of-turn.ts';
@@ -31,15 +32,16 @@ import { Leases } from './leases.ts';
 import { LEDGER_LIMITS, Ledger } from './ledger.ts';
 import { Lines } from './lines.ts';
 import { letGo, RETENTION_EVERY_MS } from './months/retention.ts';
-import { findGeneration, readBudgetStates, readUsage, releaseProcess } from './reading.ts';
+import { RETURN } from './processes/processes.ts';
+import { forgetProcess, type ProcessPlace, touchProcess } from './processes/store.ts';
+import { findGeneration, readBudgetStates, readUsage } from './reading.ts';
 import { decodeRow, encodeAttempt, encodeIntent, encodeProgress, encodeRow, type RowColumns } from './record.ts';
 import { OWNER_FILE, replayDead } from './replay.ts';
 import type { HeldReservation } from './reservation.ts';
-import { askLeases, forgetProcess, leasesOf, removeEmptyLeases, touchProcess } from './store.ts';
+import { askLeases, leasesOf, removeEmptyLeases } from './store.ts';
 import { LEASE_LIMITS, type LeaseDesk } from './waiting-line.ts';
 
 const RECALL = 'spend-recall';
-const RETURN = 'spend-return';
 /** Every so many maintenances the process shows itself to the database and tidies its leases. */
 const MAINTAIN_DATABASE_EVERY = 6;
 
@@ -59,7 +61,7 @@ export async function createSpend(options: SpendOptions): Promise<Spend> {
   mkdirSync(unowned, { mode: 0o700 });
   writeOwner(join(unowned, OWNER_FILE));
   renameSync(unowned, directory);
-  await touchProcess(database, processId, directory, clock.now());
+  await touchProcess(database, processId, placeOf(directory), clock.now());
   return new Spending(options, processId, journalsDir, directory);
 }
 
@@ -184,10 +186,6 @@ class Spending implements Spend {
     return readBudgetStates(this.#database, budgets, this.#clock.now());
   }
 
-  releaseProcess(processId: string): Promise<void> {
-    return releaseProcess(this.#database, processId, this.#clock.now());
-  }
-
   get backlog(): Backlog {
     return { open: this.open, rows: this.ledger.waiting, journalBytes: this.journal.bytes };
   }
@@ -267,7 +265,7 @@ class Spending implements Spend {
       renewOwner(join(this.#directory, OWNER_FILE), this.#clock);
       if (this.#leases.uncertain) await this.#reconcile();
       if (++this.#maintained % MAINTAIN_DATABASE_EVERY === 0) {
-        await touchProcess(this.#database, this.#processId, this.#directory, this.#clock.now());
+        await touchProcess(this.#database, this.#processId, placeOf(this.#directory), this.#clock.now());
         this.#leases.sweep();
         await this.ledger.inOrder(() => removeEmptyLeases(this.#database, this.#processId));
       }
@@ -320,7 +318,7 @@ class OpenRow implements OpenGeneration {
   }
 
   attempt(attempt: Attempt): void {
-    const segment = this.#spending.journal.append('A', encodeAttempt(this.#id, attempt));
+    const segment = this.#spending.journal.append('A', encodeAttempt(this.#id, attempt, this.#reservation.held));
     if (this.#attempt !== undefined) this.#spending.journal.release(this.#attempt);
     this.#attempt = segment;
     this.#outputBytes = 0;
@@ -379,6 +377,10 @@ class OpenRow implements OpenGeneration {
     this.#spending.dirty.push(this);
     this.#spending.journal.wake();
   }
+}
+
+function placeOf(folder: string): ProcessPlace {
+  return { host: hostname(), folder };
 }
 
 const nothing = () => {};

@@ -223,10 +223,10 @@ export interface LeaseWish {
   backNano: Nano;
   /** Without all of this nothing is granted. */
   needNano: Nano;
-  /** Granted beyond the need as far as there is room, */
+  /** Granted beyond the need as far as there is room: others wait for it. */
   wantNano: Nano;
-  /** and at least one part in this many of the room; 0 for none. Saves asking for every request. */
-  spareParts: bigint;
+  /** Granted beyond both, up to one eighth of the room: saves asking for every request. */
+  spareNano: Nano;
   /** As in `Budget`. */
   spentBy?: SpentBy | undefined;
 }
@@ -280,11 +280,17 @@ function decide(wish: LeaseWish, usedNano: Nano, leasedNano: Nano): LeaseAnswer 
   const spare = wish.limitNano - usedNano - leasedNano - wish.needNano;
   let grantedNano = 0n;
   if (spare >= 0n && wish.needNano > 0n) {
-    const share = wish.spareParts === 0n ? 0n : spare / wish.spareParts;
-    const beyond = share > wish.wantNano ? share : wish.wantNano;
-    grantedNano = wish.needNano + (beyond < spare ? beyond : spare);
+    const ahead = least(wish.spareNano, spare / SPARE_PARTS);
+    grantedNano = wish.needNano + (ahead > wish.wantNano ? ahead : least(wish.wantNano, spare));
   }
   return { windowId: wish.windowId, grantedNano, usedNano, leasedNano: leasedNano + grantedNano };
+}
+
+/** At most one part in this many of what is left is granted ahead of requests. */
+const SPARE_PARTS = 8n;
+
+function least(one: Nano, other: Nano): Nano {
+  return one < other ? one : other;
 }
 
 async function addLeases(tx: Queryable, processId: string, answers: readonly LeaseAnswer[]): Promise<void> {
@@ -298,7 +304,8 @@ async function addLeases(tx: Queryable, processId: string, answers: readonly Lea
   );
 }
 
-async function lockWindows(tx: Queryable, ids: readonly string[]): Promise<Map<string, WindowRow>> {
+/** In the order of their ids. A window that there is not yet is added. */
+export async function lockWindows(tx: Queryable, ids: readonly string[]): Promise<Map<string, WindowRow>> {
   const lock = 'SELECT * FROM spend_windows WHERE id = ANY($1::text[]) ORDER BY id FOR UPDATE';
   let rows = await tx.query<WindowRow>(lock, [ids]);
   if (rows.length < ids.length) {
@@ -325,40 +332,6 @@ export async function removeEmptyLeases(db: Queryable, processId: string): Promi
   await db.query('DELETE FROM spend_leases WHERE process_id = $1 AND amount_nano = 0', [processId]);
 }
 
-/** Makes a process known, or tells that it lives. */
-export async function touchProcess(db: Queryable, processId: string, place: string, nowMs: number): Promise<void> {
-  await db.query(
-    `INSERT INTO spend_processes (id, place, seen_at) VALUES ($1, $2, $3)
-     ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at`,
-    [processId, place, new Date(nowMs)],
-  );
-}
-
-export async function lastSeen(db: Queryable, processId: string): Promise<number | undefined> {
-  const [row] = await db.query<{ seen_at: Date }>('SELECT seen_at FROM spend_processes WHERE id = $1', [processId]);
-  return row === undefined ? undefined : new Date(row.seen_at).getTime();
-}
-
-/** Gives back everything that a process holds and forgets it. Call it in a transaction. */
-export async function forgetProcess(tx: Queryable, processId: string): Promise<void> {
-  const held = await leasesOf(tx, processId);
-  await lockWindows(tx, [...held.keys()]);
-  await tx.query(
-    `WITH gone AS (DELETE FROM spend_leases WHERE process_id = $1 RETURNING window_id, amount_nano)
-     UPDATE spend_windows own SET leased_nano = own.leased_nano - gone.amount_nano
-     FROM gone WHERE own.id = gone.window_id`,
-    [processId],
-  );
-  await tx.query('DELETE FROM spend_processes WHERE id = $1', [processId]);
-}
-
-/** For a copy of an installation: none of the processes that held something of the original lives here. */
-export async function forgetEveryProcess(tx: Queryable): Promise<void> {
-  await tx.query('DELETE FROM spend_leases');
-  await tx.query('DELETE FROM spend_processes');
-  await tx.query('UPDATE spend_windows SET leased_nano = 0 WHERE leased_nano <> 0');
-}
-
 export async function generationById(db: Queryable, id: string): Promise<RowColumns | undefined> {
   const [row] = await db.query<RowColumns>(`SELECT ${NAMES} FROM generations WHERE id = $1`, [id]);
   return row;
@@ -368,7 +341,7 @@ export interface WindowState {
   spentNano: Nano;
   byokNano: Nano;
   leasedNano: Nano;
-  /** Held by processes that were last seen before `deadBefore`. */
+  /** Held by processes that were last seen before `deadBefore`, or whose journal is entered. */
   unreturnedNano: Nano;
 }
 
@@ -381,7 +354,8 @@ export async function windowStates(
     `SELECT own.*, COALESCE((
        SELECT sum(lease.amount_nano) FROM spend_leases lease
        LEFT JOIN spend_processes process ON process.id = lease.process_id
-       WHERE lease.window_id = own.id AND (process.seen_at IS NULL OR process.seen_at < $2)
+       WHERE lease.window_id = own.id
+         AND (process.seen_at IS NULL OR process.seen_at < $2 OR process.replayed_at IS NOT NULL)
      ), 0)::bigint AS unreturned_nano
      FROM spend_windows own WHERE own.id = ANY($1::text[])`,
     [ids, new Date(deadBefore)],

@@ -31,7 +31,6 @@ const ASK_AGAIN_MS = 100;
 const RECALL_AGAIN_MS = 400;
 const BARREN_MS = 5_000;
 const BARREN_PATIENCE_MS = 250;
-const SPARE_PARTS = 8n;
 
 /** A window, and what is wanted of it in order. */
 type Wanted = readonly [window: BudgetWindow, parts: readonly Part[]];
@@ -118,7 +117,7 @@ export class WaitingLine {
     const now = this.#clock.monotonic();
     for (const [index, [window]] of due.entries()) {
       const answer = answers[index]!;
-      window.lease += answer.grantedNano;
+      window.granted(answer.grantedNano, now);
       window.used = answer.usedNano;
       window.othersLeased = answer.leasedNano - (window.lease - window.forced);
       window.known = wishes[index]!.includeByok === window.budget.includeByok;
@@ -137,7 +136,7 @@ export class WaitingLine {
       backNano: 0n,
       needNano: 0n,
       wantNano: 0n,
-      spareParts: window.contestedUntil > this.#clock.monotonic() ? 0n : SPARE_PARTS,
+      spareNano: 0n,
       spentBy: window.budget.spentBy,
     };
     if (window.stale) wish.backNano = window.takeIdle();
@@ -146,6 +145,8 @@ export class WaitingLine {
       if (wish.needNano > 0n) wish.wantNano += nano;
       else if (nano > window.idle) wish.needNano = nano - window.idle;
     }
+    const now = this.#clock.monotonic();
+    if (window.contestedUntil <= now) wish.spareNano = window.spareNano(now, wish.needNano);
     return wish;
   }
 

@@ -8,6 +8,13 @@
 import type { Nano } from '../base/money.ts';
 import { type Budget, type Refusal, windowEnd, windowId, windowStart } from './budget.ts';
 
+/** Requests that a first lease covers beyond the one that asks. */
+const FEW_REQUESTS = 11n;
+/** A lease that lasts less than this was too small, */
+const SHORT_MS = 1_000;
+/** and one that lasts longer than this was too large. */
+const LONG_MS = 10_000;
+
 export class BudgetWindow {
   readonly id: string;
   readonly start: number;
@@ -41,6 +48,9 @@ export class BudgetWindow {
   barrenUntil = 0;
   progressAt = 0;
   lastUseAt = 0;
+  /** Of the last grant. */
+  grantedAt = Number.NEGATIVE_INFINITY;
+  grantedNano: Nano = 0n;
 
   constructor(budget: Budget, timeMs: number) {
     this.id = windowId(budget.scope, budget.scopeId, budget.interval, timeMs);
@@ -74,6 +84,25 @@ export class BudgetWindow {
   /** Whether `nano` cannot fit even if every running request turned out to be free. What is spent is never unspent. */
   hopeless(nano: Nano): boolean {
     return nano > 0n && this.known && this.used + this.unflushed + nano > this.budget.limitNano;
+  }
+
+  granted(nano: Nano, now: number): void {
+    if (nano === 0n) return;
+    this.lease += nano;
+    this.grantedNano = nano;
+    this.grantedAt = now;
+  }
+
+  /**
+   * How much to ask for ahead of requests. What a process leases is lost to all others if it dies without its journal, so
+   * a lease covers a few requests at first, and grows while it lasts less than a second.
+   */
+  spareNano(now: number, needNano: Nano): Nano {
+    const few = FEW_REQUESTS * needNano;
+    const age = now - this.grantedAt;
+    if (age > LONG_MS) return few;
+    const again = age < SHORT_MS ? 2n * this.grantedNano : this.grantedNano;
+    return again > few ? again : few;
   }
 
   /** Takes the idle lease out, to be given back. */

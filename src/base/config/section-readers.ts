@@ -43,6 +43,7 @@ export const DEFAULT_LIMITS: Limits = Object.freeze({
   responseCacheAnswerBytes: 4 * 1024 * 1024,
   candidates: 16,
   connections: 10_000,
+  unreturnedAfterMs: 15 * 60_000,
 });
 
 export function account(field: Field): AccountSettings | undefined {
@@ -161,6 +162,7 @@ export function limits(field: Field): Limits | undefined {
     response_cache_answer_bytes: bytes,
     candidates: count,
     connections: count,
+    unreturned_after: duration,
   });
   if (!read) return undefined;
   return {
@@ -184,5 +186,6 @@ export function limits(field: Field): Limits | undefined {
     responseCacheAnswerBytes: read.response_cache_answer_bytes ?? DEFAULT_LIMITS.responseCacheAnswerBytes,
     candidates: read.candidates ?? DEFAULT_LIMITS.candidates,
     connections: read.connections ?? DEFAULT_LIMITS.connections,
+    unreturnedAfterMs: read.unreturned_after ?? DEFAULT_LIMITS.unreturnedAfterMs,
   };
 }

@@ -163,6 +163,8 @@ export interface Limits {
   candidates: number;
   /** Open client connections of one process. */
   connections: number;
+  /** Without a sign of life for this long, the doctor suggests to release what a process holds of budgets. */
+  unreturnedAfterMs: number;
 }
 
 export interface ProviderSettings {

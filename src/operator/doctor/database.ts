@@ -1,7 +1,9 @@
 /** The database: reachable, of the right kind, with the schema of this version, and with keys in it. */
 import { type KeyKind, listOperatorKeys } from '../../access/index.ts';
 import type { FederationPolicy } from '../../base/config.ts';
+import { usdFromNano } from '../../base/money.ts';
 import { countOutdated, Sealing, SealingError } from '../../sealing/index.ts';
+import { unreturnedProcesses } from '../../spend/index.ts';
 import { describeTarget } from '../../storage/connection.ts';
 import { type Database, openDatabase } from '../../storage/database.ts';
 import { databaseFacts } from '../../storage/facts.ts';
@@ -49,7 +51,8 @@ export async function examineDatabase(parts: CommandParts, { target }: Installat
       return findings;
     }
     findings.push(...(await examineSealing(parts, database)));
-    return findings.concat(await examineKeys(database, clock.now(), parts.config.federation));
+    findings.push(...(await examineKeys(database, clock.now(), parts.config.federation)));
+    return findings.concat(await examineBudgets(database, clock.now(), parts.config.limits.unreturnedAfterMs));
   } catch (error) {
     return findings.concat(fault('database', (error as Error).message));
   } finally {
@@ -78,6 +81,25 @@ async function examineSealing({ config, clock, sealedRows }: CommandParts, datab
     if (!(error instanceof SealingError)) throw error;
     return [fault('credentials', error.message, 'the gateway does not start before the key is back in its place')];
   }
+}
+
+/** Parts of budgets that nobody can spend before an operator acts. */
+async function examineBudgets(database: Database, nowMs: number, silentMs: number): Promise<Finding[]> {
+  const processes = await unreturnedProcesses(database, nowMs, silentMs);
+  return processes.map(({ id, state, host, openRequests, journalHere, holds }) => {
+    const held = holds.map(
+      ({ scope, scopeId, interval, nano }) =>
+        `${usdFromNano(nano)} USD of the ${interval} budget of ${scope} ${scopeId}`,
+    );
+    const why =
+      state === 'replayed'
+        ? `died with ${openRequests ?? 0} open requests whose cost is unknown`
+        : `${host === null ? '' : `of ${host} `}shows no sign of life and its journal is not entered`;
+    const advice = journalHere
+      ? 'start the gateway on this data folder, which enters the journal'
+      : `gatehouse spend release ${id}${state === 'replayed' ? '' : ', if its journal is lost'}`;
+    return note('budgets', `process ${id} ${why}; it holds ${held.join(', ')}`, advice);
+  });
 }
 
 async function examineKeys(

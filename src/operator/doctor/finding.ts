@@ -9,6 +9,7 @@ export interface Finding {
     | 'database'
     | 'credentials'
     | 'keys'
+    | 'budgets'
     | 'provider'
     | 'module'
     | 'network';

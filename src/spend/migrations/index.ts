@@ -7,6 +7,7 @@ import { guardrailMarks } from './0023-guardrail-marks.ts';
 import { days } from './0024-days.ts';
 import { balances } from './0025-balances.ts';
 import { summedRows } from './0026-summed-rows.ts';
+import { unreturned } from './0027-unreturned.ts';
 
 export const spendMigrations: readonly Migration[] = [
   ledger,
@@ -16,4 +17,5 @@ export const spendMigrations: readonly Migration[] = [
   days,
   balances,
   summedRows,
+  unreturned,
 ];
