@@ -47,6 +47,9 @@ test('every record reads back as it was written, whatever its texts hold', () =>
       };
       assert.deepEqual(decodeIntent(passed('I', encodeIntent(intent))), intent);
       assert.deepEqual(decodeAttempt(passed('A', encodeAttempt('gen-1', attempt))), { id: 'gen-1', attempt });
+      const held = { creditNano: 7n, byokNano: 3n };
+      const grown = { id: 'gen-1', attempt, held };
+      assert.deepEqual(decodeAttempt(passed('A', encodeAttempt('gen-1', attempt, held))), grown);
       assert.deepEqual(decodeProgress(passed('P', encodeProgress('gen-1', progress))), { id: 'gen-1', progress });
       assert.deepEqual(decodeSettled(passed('S', encodeSettled(entry))), entry);
     }),

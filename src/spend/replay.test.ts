@@ -125,6 +125,42 @@ test("what a dead process spent over a customer's own key is kept apart from cre
   assert.deepEqual([mixed.isByok, mixed.costNano, mixed.byokNano], [false, 60n, 500n]);
 });
 
+test('what open requests may have cost beyond their rows stays held, also as their last attempt had grown it', async (t) => {
+  const database = await freshLedger(t);
+  const window = 'key/key-1/lifetime/0';
+  const origin = join(folder(), 'dead');
+  mkdirSync(origin, { recursive: true });
+  const journal = new Journal({ directory: origin, clock: systemClock, ballastBytes: 1 });
+  const held = [{ windowId: window, nano: 10_000n, includeByok: false }];
+  const intent = (id: string) => encodeIntent({ accepted: sampleAccepted(id), attempt: sampleAttempt(), held });
+  for (const id of ['silent', 'streaming', 'grown', 'older', 'settled']) journal.append('I', intent(id));
+  journal.append('P', encodeProgress('streaming', { outputBytes: 81, usage: null, charge: null }));
+  const again = sampleAttempt({ earlier: { creditNano: 10_000n, byokNano: 0n } });
+  journal.append('A', encodeAttempt('grown', again, { creditNano: 25_000n, byokNano: 7n }));
+  // As versions before this one wrote it.
+  journal.append('A', encodeAttempt('older', sampleAttempt({ promptNano: 600n })));
+  const row = sampleGeneration(sampleAccepted('settled'));
+  const taken = [{ windowId: window, nano: 1_500n, forcedNano: 0n }];
+  journal.append('S', encodeSettled({ id: 'settled', row: encodeRow(row), taken }));
+  await journal.close(false);
+  await database.query(`INSERT INTO spend_windows VALUES ($1, 0, 0, 100000)`, [window]);
+  await database.query(`INSERT INTO spend_leases VALUES ('dead', $1, 100000)`, [window]);
+  const rest = 10_000 - 500 + (10_000 - 920) + (25_000 - 10_500) + (10_000 - 600);
+  for (let transactions = 0; transactions < 5; transactions++) {
+    const directory = join(folder(), 'dead');
+    cpSync(origin, directory, { recursive: true });
+    await replayJournal(directory, 'dead', faulty(database, transactions), silentLog).catch(() => {});
+  }
+  const [state] = await database.query<{ spent: string; leased: string; held: string; open: number }>(
+    `SELECT spent_nano::text AS spent, leased_nano::text AS leased, amount_nano::text AS held, open_requests AS open
+     FROM spend_windows JOIN spend_leases ON window_id = spend_windows.id
+     JOIN spend_processes process ON process.id = process_id WHERE window_id = $1`,
+    [window],
+  );
+  const spent = 500 + 920 + 10_500 + 600 + 1_500;
+  assert.deepEqual(state, { spent: String(spent), leased: String(rest), held: String(rest), open: 4 });
+});
+
 test('a replay that is interrupted anywhere and repeated enters every row once', async (t) => {
   const database = await freshLedger(t);
   const origin = join(folder(), 'dead');

@@ -266,3 +266,26 @@ test('an installation without a fault ends with 0, also before its first start, 
   names(findings, 'note', /the first start makes it/);
   names(findings, 'note', /only the simulated provider/);
 });
+
+test('what a lost process holds of a limit is noted, once it was silent for long enough', async (t) => {
+  const { database, target } = await freshDatabase(t, { migrations });
+  const id = '019d0000-0000-7000-8000-000000000001';
+  const silent = (minutes: number) =>
+    database.query(`update spend_processes set seen_at = now() - make_interval(mins => $1)`, [minutes]);
+  await database.query(
+    `insert into spend_processes (id, place, host, seen_at) values ($1, '/lost', 'old-host', now())`,
+    [id],
+  );
+  await database.query(`insert into spend_windows values ('key/k/lifetime/0', 0, 0, 450000000)`);
+  await database.query(`insert into spend_leases values ($1, 'key/k/lifetime/0', 450000000)`, [id]);
+  const budgets = async () => {
+    const findings = await examineDatabase(parts(), { target, running: false });
+    return findings.filter(({ area }) => area === 'budgets');
+  };
+  await silent(14);
+  assert.deepEqual(await budgets(), []);
+  await silent(16);
+  const [finding] = await budgets();
+  names(finding!, 'note', /of old-host .* holds 0\.45 USD of the lifetime budget of key k/);
+  assert.equal(finding!.advice, `gatehouse spend release ${id}, if its journal is lost`);
+});
