@@ -129,7 +129,7 @@ test('the budget that refuses is named, with what the request could cost, what i
   const { metadata } = await refused(
     ask(),
     402,
-    /could cost 0\.01000000\d USD, but 0\.007 USD are left in the daily budget of the workspace, which resets at/,
+    /could cost 0\.01 USD, but 0\.007 USD are left in the daily budget of the workspace, which resets at/,
   );
   const midnight = new Date(Math.ceil(gateway.clock.now() / DAY) * DAY).toISOString();
   assert.deepEqual(metadata.budget, {

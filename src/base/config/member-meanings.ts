@@ -67,6 +67,10 @@ export const MEMBER_MEANINGS: Readonly<Record<string, Meaning>> = {
     response_cache_answer_bytes: limit('Largest response that is cached.', 'responseCacheAnswerBytes'),
     candidates: limit('Endpoints that are tried for one request.', 'candidates'),
     connections: limit('Open client connections per process.', 'connections'),
+    unreturned_after: limit(
+      'Silence of a process after which the doctor suggests to release what it holds of limits ([operating](../guides/operating.md#lost-processes-gatehouse-spend)).',
+      'unreturnedAfterMs',
+    ),
   }),
   ...section('routing', 'How endpoints are tried ([routing](../guides/routing.md)).', {
     hedge_after: [
