@@ -65,7 +65,10 @@ export class ConversationTask implements Task {
   constructor(request: InferenceRequest, parts: InferenceParts) {
     this.#request = request;
     this.#parts = parts;
-    this.#translation = new Translation(request.format, request.document);
+    const { tools } = request.asked.needs ?? {};
+    const remembers = request.format.id === 'chat' && tools !== undefined;
+    const memory = remembers ? parts.thinking?.of(request.caller.keyId) : undefined;
+    this.#translation = new Translation(request.format, request.document, memory);
     this.promptBytes = request.document.bytes.length;
     const { format, document } = request;
     this.form = format.id;

@@ -16,5 +16,6 @@ export { Running } from './running.ts';
 export { serve } from './serve.ts';
 export type { Sink } from './sink.ts';
 export { userHashSecret } from './store.ts';
+export { RememberedThinking } from './thinking-memory.ts';
 export { Threads } from './threads.ts';
 export { TokenCounter } from './tokens/counter.ts';

@@ -17,6 +17,7 @@ import type { Concurrency } from './concurrency.ts';
 import type { Pace } from './pace.ts';
 import type { Credentials, Health, RoutingPolicy, Sessions } from './routing/index.ts';
 import type { Running } from './running.ts';
+import type { RememberedThinking } from './thinking-memory.ts';
 import type { Threads } from './threads.ts';
 import type { TokenCounter } from './tokens/counter.ts';
 
@@ -46,6 +47,8 @@ export interface InferenceParts {
   credentials: Credentials;
   sessions: Sessions;
   threads: Threads;
+  /** Thinking that clients cannot carry. Absent: none is remembered. */
+  thinking?: RememberedThinking;
   transport: Transport;
   egress: Egress;
   /** Counts tokens exactly. Absent: requests are bounded by their bytes. */

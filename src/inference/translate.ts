@@ -18,13 +18,14 @@ import type {
   StreamEncoder,
   TurnDecoder,
 } from '../formats/conversation/format.ts';
+import { type ThinkingMemory, withKeptThinking } from '../formats/conversation/kept-thinking.ts';
 import { Losses, Uncarried } from '../formats/conversation/losses.ts';
 import { collect, eventsOf } from '../formats/conversation/replay.ts';
 import { withShortNames } from '../formats/conversation/short-names.ts';
 import { Portable, Rounds } from '../formats/deferred/index.ts';
 import { type OutputTool, withOutputTool } from '../formats/output-tool/index.ts';
 import { type Fetched, withMedia } from './media/remote.ts';
-import { Presentation } from './presentation.ts';
+import { type AnswerKnown, Presentation } from './presentation.ts';
 
 /** Writes a streamed answer, relayed or translated: the same three calls (formats/conversation/format.ts). */
 export interface StreamWriter {
@@ -59,15 +60,21 @@ const NONE: Fetched = new Map();
 export class Translation {
   readonly format: ServedFormat;
   readonly document: JsonDocument;
+  readonly #memory: ThinkingMemory | undefined;
   #conversation: Conversation | undefined;
 
-  constructor(format: ServedFormat, document: JsonDocument) {
+  /** @param memory of thinking, for a format whose clients cannot carry it */
+  constructor(format: ServedFormat, document: JsonDocument, memory?: ThinkingMemory) {
     this.format = format;
     this.document = document;
+    this.#memory = memory;
   }
 
   get conversation(): Conversation {
-    this.#conversation ??= this.format.decode(this.document.exact);
+    if (this.#conversation === undefined) {
+      const decoded = this.format.decode(this.document.exact);
+      this.#conversation = this.#memory === undefined ? decoded : withKeptThinking(decoded, this.#memory);
+    }
     return this.#conversation;
   }
 
@@ -91,7 +98,8 @@ export class Translation {
       throw new Uncarried('response_format', 'no call of a tool can stand for this format of the answer');
     }
     const conversation = withDistinctCalls(withMedia(tool?.conversation ?? this.conversation, media));
-    return new (deferred ? DeferredPassage : TranslatedPassage)(this.format, spoken, conversation, target, ids, tool);
+    const known = { ids, memory: this.#memory };
+    return new (deferred ? DeferredPassage : TranslatedPassage)(this.format, spoken, conversation, target, known, tool);
   }
 
   /** The client wants no thinking to be shown (`reasoning.exclude`, or the older `include_reasoning`). */
@@ -179,14 +187,14 @@ class TranslatedPassage implements Passage {
     spoken: SpokenFormat,
     conversation: Conversation,
     target: EncodeTarget,
-    ids: CallIds,
+    known: AnswerKnown,
     tool: OutputTool | undefined,
   ) {
     this.#format = format;
     this.#spoken = spoken;
     this.#dialect = target.dialect;
     const named = withShortNames(conversation, spoken.id);
-    this.#presentation = new Presentation(conversation, tool, ids, named.own);
+    this.#presentation = new Presentation(conversation, tool, known, named.own);
     this.body = stringifyJson(spoken.encode(inTier(named.conversation, target), target, this.losses));
   }
 
@@ -221,14 +229,14 @@ class DeferredPassage implements Passage {
     spoken: SpokenFormat,
     conversation: Conversation,
     target: EncodeTarget,
-    ids: CallIds,
+    known: AnswerKnown,
     tool: OutputTool | undefined,
   ) {
     if ((conversation.choices ?? 1) > 1) throw new Uncarried('n', 'deferred tools are searched for one answer');
     this.#format = format;
     this.#spoken = spoken;
     this.#target = target;
-    this.#presentation = new Presentation(conversation, tool, ids);
+    this.#presentation = new Presentation(conversation, tool, known);
     const portable = new Portable(inTier(conversation, target), conversation.deferred!, target.compileRegex!);
     this.#rounds = new Rounds(portable, format.id, outputLeft(conversation, target));
     this.body = this.#encode();
