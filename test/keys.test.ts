@@ -72,11 +72,17 @@ test('the secret from before a rotation ends at once, later, or by hand, and no 
   assert.equal(await seen(first.key), 200);
   await refused(rotate(first.data.hash, 0), 409, /rotated already/);
   await refused(rotate('f'.repeat(64), 0), 404, /no inference key/);
-  await refused(rotate(second.data.hash, 2_592_001), 400, /revoke_previous_after_seconds/);
   await refused(call('POST', `/keys/${second.data.hash}/rotate`, {}), 400, /revoke_previous_after_seconds/);
   assert.equal((await call('DELETE', `/keys/${first.data.hash}`)).status, 200);
   assert.equal(await seen(first.key), 401);
   assert.equal(await seen(second.key), 200);
+  const { body: third } = await rotate(second.data.hash, 9_000_000_000);
+  const endsInMs = Date.parse(third.predecessor.expires_at) - gateway.clock.now();
+  assert.ok(Math.abs(endsInMs - 30 * 86_400_000) < 3_600_000, 'more than 30 days are 30 days');
+  await call('DELETE', `/keys/${second.data.hash}`);
+  assert.equal(await seen(third.key), 200);
+  second.data.hash = third.data.hash;
+  second.key = third.key;
   await call('PATCH', `/keys/${second.data.hash}`, { disabled: true });
   await refused(rotate(second.data.hash, 0), 409, /disabled/);
   assert.equal((await call('DELETE', `/keys/${second.data.hash}`)).status, 200);

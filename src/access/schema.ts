@@ -8,7 +8,11 @@ export { DeletedEnvelope } from '../http/contract.ts';
 const LimitResetSchema = nullable(Type.Union([Type.Literal('daily'), Type.Literal('weekly'), Type.Literal('monthly')]));
 const NameSchema = Type.String({ minLength: 1, maxLength: 200 });
 const LimitSchema = nullable(
-  Type.Number({ minimum: 0, description: 'US dollars; 0 for what costs nothing, null for no limit' }),
+  Type.Number({
+    minimum: 0,
+    maximum: 1e9,
+    description: 'US dollars; 0 for what costs nothing, null for no limit',
+  }),
 );
 const ExternalSchema = Type.Object(
   {
@@ -50,8 +54,9 @@ export const RotateKeySchema = Type.Object(
     revoke_previous_after_seconds: nullable(
       Type.Integer({
         minimum: 0,
-        maximum: 2_592_000,
-        description: 'How long the present secret goes on, 30 days at most; 0: not at all; null: until it is deleted',
+        maximum: Number.MAX_SAFE_INTEGER,
+        description:
+          'How long the present secret works on; more than 30 days are 30 days; 0: not at all; null: until it is deleted',
       }),
     ),
   },

@@ -46,6 +46,8 @@ export interface ErrorDetails {
   retryAfterSeconds?: number;
   /** Goes into `error.metadata` (or its counterpart of the messages form). Never secrets. */
   metadata?: Record<string, unknown>;
+  /** The error has no metadata: clients of the path read it as what they know and nothing else. */
+  bare?: boolean;
   /** `error.availability` of wire/common.md. */
   availability?: Record<string, unknown>;
   /** `error.details` of the messages form, which its SDKs act on. */

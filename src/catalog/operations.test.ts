@@ -127,6 +127,15 @@ before(async () => {
     operations: catalogOperations({
       catalog: () => catalog,
       statistics: () => ({ of: (id) => (id === 'acme:acme/large' ? FIGURES : NO_FIGURES) }),
+      popularity: async (_caller, days) =>
+        new Map(
+          days === 7
+            ? [['acme/large', 5]]
+            : [
+                ['acme/bare', 9],
+                ['acme/large', 5],
+              ],
+        ),
       permits: (caller, { provider }) => caller === 'anywhere' || provider.id === 'other',
     }),
     authenticate: ({ authorization }) => authorization ?? 'anybody',
@@ -237,6 +246,12 @@ const FILTERS: [string, string[]][] = [
   ['sort=context-high-to-low', ['acme/large', 'made/two', '~made/line-latest', 'acme/bare']],
   ['sort=newest', ['made/two', '~made/line-latest', 'acme/large', 'acme/bare']],
   ['sort=pricing-low-to-high', ['acme/large', 'acme/bare', 'made/two', '~made/line-latest']],
+  ['category=programming', []],
+  ['distillable=false', []],
+  ['min_coding_index=1', []],
+  ['sort=intelligence-high-to-low&q=acme', ['acme/large', 'acme/bare']],
+  ['sort=most-popular&q=acme', ['acme/bare', 'acme/large']],
+  ['sort=top-weekly&q=acme', ['acme/large', 'acme/bare']],
   ['sort=throughput-high-to-low&q=acme', ['acme/large', 'acme/bare']],
   ['sort=latency-low-to-high&q=acme', ['acme/large', 'acme/bare']],
 ];
@@ -260,12 +275,11 @@ test('pages follow each other by their links until all models were seen, with th
   assert.deepEqual(seen, ['acme/large', 'acme/embed', 'acme/bare']);
 });
 
-test('a filter or an order that does not exist, has no data or a wrong value is refused by name, not ignored', async () => {
+test('a filter or an order that does not exist or has a wrong value is refused by name, not ignored', async () => {
   const queries = [
-    'category=programming',
-    'distillable=true',
-    'min_coding_index=1',
-    'sort=most-popular',
+    'category=gardening',
+    'distillable=maybe',
+    'min_coding_index=high',
     'sort=best',
     'zdr=false',
     'region=mars',

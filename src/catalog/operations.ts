@@ -21,6 +21,7 @@ import {
   type ListModelsQuery,
   ListModelsQuerySchema,
   PageQuerySchema,
+  POPULARITY_DAYS,
   page,
   type Row,
   select,
@@ -41,6 +42,8 @@ export interface CatalogOperationParts<C> {
    * always. For GET /models/user and /endpoints/zdr.
    */
   permits?(caller: C, endpoint: Endpoint, zdr: boolean): boolean;
+  /** Tokens by model that the caller's organization has used in the last days, today included; absent: not known. */
+  popularity?(caller: C, days: number): Promise<ReadonlyMap<string, number>>;
 }
 
 const TAG = 'Models';
@@ -141,13 +144,19 @@ function listModels<C>(parts: CatalogOperationParts<C>): Operation<C> {
     tag: TAG,
     access: 'any',
     query: ListModelsQuerySchema,
-    replies: ok(
-      'One page; the list of Anthropic for requests with `anthropic-version`',
-      Type.Union([schema.ModelListSchema, AnthropicModelListSchema]),
-    ),
-    handle(exchange) {
+    replies: {
+      200: {
+        description: 'One page; the list of Anthropic for requests with `anthropic-version`; a feed with `use_rss`',
+        schema: Type.Union([schema.ModelListSchema, AnthropicModelListSchema]),
+        texts: ['application/rss+xml'],
+      },
+    },
+    async handle(exchange) {
       const query = exchange.query as ListModelsQuery;
-      const rows = rowsOf(parts, exchange, parts.catalog(), query.use_rss ? { sort: 'newest', ...query } : query);
+      const days = POPULARITY_DAYS[query.sort ?? ''];
+      const popularity = days === undefined ? undefined : await parts.popularity?.(exchange.caller, days);
+      const asked: ListModelsQuery = query.use_rss ? { sort: 'newest', ...query } : query;
+      const rows = rowsOf(parts, exchange, parts.catalog(), asked, popularity);
       if (query.use_rss) replyFeed(exchange, rows);
       else if (isAnthropic(exchange.headers)) exchange.reply(200, pageForAnthropic(rows, query));
       else exchange.reply(200, page(rows, query, '/api/v1/models'));
@@ -161,8 +170,9 @@ function rowsOf<C>(
   exchange: Exchange<C>,
   catalog: Pick<Catalog, 'models' | 'latest'>,
   query: ListModelsQuery,
+  popularity?: ReadonlyMap<string, number>,
 ) {
-  return select(catalog, query, { now: exchange.startedAt, statistics: parts.statistics?.() });
+  return select(catalog, query, { now: exchange.startedAt, statistics: parts.statistics?.(), popularity });
 }
 
 function modelOperations<C>(parts: CatalogOperationParts<C>): Operation<C>[] {

@@ -1,9 +1,8 @@
 /**
- * What the lists of models can be asked for (wire/models.md, GET /models): filters, order, pages. A filter or an order that
- * the catalog has no data for is refused: an empty list would say that nothing fits, a full one that everything does.
+ * What the lists of models can be asked for: filters, order, pages. A filter that the catalog has no data for matches no
+ * model; an order without data leaves the models as they are.
  */
 import { type Static, Type } from 'typebox';
-import { invalidField } from '../base/errors.ts';
 import type { Price } from '../base/money.ts';
 import { closed } from '../http/contract.ts';
 import type { Catalog, Endpoint, LatestModel, Model } from './catalog.ts';
@@ -26,26 +25,48 @@ const list = (description: string) => Type.Optional(Type.String({ maxLength: 1_0
 const number = (description: string, limits: { maximum?: number } = {}) =>
   Type.Optional(Type.Number({ minimum: 0, ...limits, description }));
 const days = (description: string) => Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000, description }));
-const dataless = () => Type.Optional(Type.String({ description: 'Refused with 400: there is no data for it' }));
+const NO_DATA = 'There is no data for it, so that no model matches';
 
 const OFFSET = Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }));
 const LIMIT = Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, description: 'Default 500' }));
 const OUTPUT = list('Comma-separated; models that write one of them, or `all`. Default `text`');
 
-/** Those that have data. */
+/** `latency-low-to-high` and the like; benchmarks are not known, so that the order of the list stands. */
 const SORTS = [
+  'most-popular',
+  'top-weekly',
   'newest',
   'pricing-low-to-high',
   'pricing-high-to-low',
   'context-high-to-low',
   'throughput-high-to-low',
   'latency-low-to-high',
+  'intelligence-high-to-low',
+  'coding-high-to-low',
+  'agentic-high-to-low',
+  'design-arena-elo-high-to-low',
 ] as const;
 
-/** Known to the public service, and nothing here to answer them from. */
-const DATALESS = [
-  'category',
-  'distillable',
+/** Orders by what was used, and over how many days that is counted. */
+export const POPULARITY_DAYS: Readonly<Partial<Record<string, number>>> = { 'most-popular': 365, 'top-weekly': 7 };
+
+const CATEGORIES = [
+  'programming',
+  'roleplay',
+  'marketing',
+  'marketing/seo',
+  'technology',
+  'science',
+  'translation',
+  'legal',
+  'finance',
+  'health',
+  'trivia',
+  'academia',
+] as const;
+
+/** Filters of the public service that nothing here is known for: what is not known is in no range. */
+const INDICES = [
   'min_intelligence_index',
   'max_intelligence_index',
   'min_coding_index',
@@ -59,7 +80,7 @@ export const ListModelsQuerySchema = Type.Object(
     offset: OFFSET,
     limit: LIMIT,
     q: list('Part of the id or the name'),
-    sort: Type.Optional(Type.String({ description: `One of ${SORTS.join(', ')}; others have no data: 400` })),
+    sort: Type.Optional(Type.Enum([...SORTS])),
     output_modalities: OUTPUT,
     input_modalities: list('Comma-separated; models that read all of them'),
     supported_parameters: list('Comma-separated; models that take all of them'),
@@ -81,7 +102,9 @@ export const ListModelsQuerySchema = Type.Object(
     use_rss_chat_links: Type.Optional(
       Type.Boolean({ description: 'Taken and without effect: there are no chat pages' }),
     ),
-    ...Object.fromEntries(DATALESS.map((name) => [name, dataless()])),
+    category: Type.Optional(Type.Enum([...CATEGORIES], { description: NO_DATA })),
+    distillable: Type.Optional(Type.Enum(['true', 'false'], { description: NO_DATA })),
+    ...Object.fromEntries(INDICES.map((name) => [name, Type.Optional(Type.Number({ description: NO_DATA }))])),
     after_id: list('With `anthropic-version`: models behind this one'),
     before_id: list('With `anthropic-version`: models before this one'),
     lifecycle: Type.Optional(
@@ -105,6 +128,8 @@ export interface QueryContext {
   /** Wall time in ms. */
   now: number;
   statistics: EndpointStatistics | undefined;
+  /** What was used of each model, for an order by popularity. */
+  popularity?: ReadonlyMap<string, number> | undefined;
 }
 
 /** A row of the list: a model, or a name for the newest of a family. */
@@ -118,15 +143,15 @@ export function viewRow({ model, latest }: Row): ModelView {
   return latest === null ? viewModel(model) : viewLatest(latest);
 }
 
-/** @throws GatewayError 400 for a filter or an order without data */
+/** Filters that no model matches. */
+const UNKNOWN = ['category', 'distillable', ...INDICES];
+
 export function select(
   catalog: Pick<Catalog, 'models' | 'latest'>,
   query: ListModelsQuery,
   context: QueryContext,
 ): Row[] {
-  for (const name of DATALESS) {
-    if (Object.hasOwn(query, name)) throw invalidField(name, 'cannot be filtered by: the catalog has no data for it');
-  }
+  if (UNKNOWN.some((name) => Object.hasOwn(query, name))) return [];
   const tests = filtersOf(query, context);
   const rows: Row[] = [
     ...catalog.models.map((model) => ({ id: model.id, model, latest: null })),
@@ -258,28 +283,33 @@ function perMillion(price: Price | undefined): number | null {
 }
 
 /** Stable; what is not known stands at the end whichever way is up. */
-function sorted(rows: Row[], sort: string | undefined, { statistics }: QueryContext): Row[] {
+function sorted(rows: Row[], sort: ListModelsQuery['sort'], { statistics, popularity }: QueryContext): Row[] {
   if (sort === undefined) return rows;
-  if (!(SORTS as readonly string[]).includes(sort)) {
-    throw invalidField('sort', `must be one of ${SORTS.join(', ')}; there is no data for others`);
-  }
   const best = (of: (endpoint: Endpoint) => number | null | undefined, pick: (...numbers: number[]) => number) => {
     return ({ endpoints }: Model) => {
       const known = endpoints.map(of).filter((value): value is number => typeof value === 'number');
       return known.length === 0 ? null : pick(...known);
     };
   };
+  const used = ({ id }: Model) => popularity?.get(id) ?? null;
+  const unknown = (): null => null;
   const keys: Record<(typeof SORTS)[number], [(model: Model) => number | null, 1 | -1]> = {
+    'most-popular': [used, -1],
+    'top-weekly': [used, -1],
     newest: [({ facts }) => facts?.created ?? null, -1],
     'pricing-low-to-high': [(model) => perMillion(pricingOf(model)?.prompt), 1],
     'pricing-high-to-low': [(model) => perMillion(pricingOf(model)?.prompt), -1],
     'context-high-to-low': [contextOf, -1],
     'throughput-high-to-low': [best(({ id }) => statistics?.of(id).throughput?.p50, Math.max), -1],
     'latency-low-to-high': [best(({ id }) => statistics?.of(id).latencyMs?.p50, Math.min), 1],
+    'intelligence-high-to-low': [unknown, -1],
+    'coding-high-to-low': [unknown, -1],
+    'agentic-high-to-low': [unknown, -1],
+    'design-arena-elo-high-to-low': [unknown, -1],
   };
-  const [of, direction] = keys[sort as (typeof SORTS)[number]];
-  const unknown = direction === 1 ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY;
-  const keyed = rows.map((row) => ({ row, key: of(row.model) ?? unknown }));
+  const [of, direction] = keys[sort];
+  const last = direction === 1 ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY;
+  const keyed = rows.map((row) => ({ row, key: of(row.model) ?? last }));
   return keyed.toSorted((a, b) => (a.key === b.key ? 0 : (a.key - b.key) * direction)).map(({ row }) => row);
 }
 

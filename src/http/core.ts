@@ -19,6 +19,8 @@ export interface Core<C> {
   readonly admit: (caller: C, access: Access) => void;
   readonly userId: (caller: C) => string | null | undefined;
   readonly observe: ((exchange: FinishedExchange<C>) => void) | undefined;
+  /** Paths of resources that are not built, whose clients know no metadata of a 404 but their own. */
+  readonly unbuilt: RegExp;
   readonly clock: Clock;
   readonly log: Log;
   readonly limits: Readonly<HttpLimits>;

@@ -5,7 +5,7 @@ export interface ErrorEnvelope {
   error: {
     code: number;
     message: string;
-    metadata: Record<string, unknown>;
+    metadata?: Record<string, unknown>;
     availability?: Record<string, unknown>;
   };
   user_id?: string | null;
@@ -13,9 +13,13 @@ export interface ErrorEnvelope {
 
 /** @param userId id of the account, undefined before authentication */
 export function encodeEnvelope(error: GatewayError, userId: string | null | undefined): ErrorEnvelope {
-  const { metadata, availability } = error.details;
+  const { metadata, availability, bare } = error.details;
   const envelope: ErrorEnvelope = {
-    error: { code: error.status, message: error.message, metadata: { ...metadata, error_type: error.type } },
+    error: {
+      code: error.status,
+      message: error.message,
+      ...(!bare && { metadata: { ...metadata, error_type: error.type } }),
+    },
   };
   if (availability) envelope.error.availability = availability;
   if (userId !== undefined) envelope.user_id = userId;

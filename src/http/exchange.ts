@@ -261,7 +261,10 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
       }
     }
     const match = this.#core.router.find(path);
-    if (!match) throw new GatewayError('not_found', `there is nothing at ${shownPath(path)}`);
+    if (!match)
+      throw new GatewayError('not_found', `there is nothing at ${shownPath(path)}`, {
+        bare: this.#core.unbuilt.test(path),
+      });
     this.#matches = true;
     const { route } = match;
     const operation = route.operations.get(method === 'HEAD' ? 'GET' : method);

@@ -143,13 +143,17 @@ class Document<C> {
     return Object.fromEntries(described);
   }
 
-  #reply({ description, schema, contentType, events, headers = {} }: OperationReply, usual: string): unknown {
+  #reply(
+    { description, schema, contentType, events, texts = [], headers = {} }: OperationReply,
+    usual: string,
+  ): unknown {
     const content: Record<string, unknown> = {};
     if (schema || contentType) content[contentType ?? usual] = schema ? { schema: this.components.use(schema) } : TEXT;
     if (events) {
       const carried = `The data of each event is a ${this.components.nameOf(events.schema)}. ${events.description}`;
       content['text/event-stream'] = { schema: { type: 'string', description: carried } };
     }
+    for (const type of texts) content[type] = TEXT;
     const own = Object.entries(headers).map(([name, said]) => [
       name,
       { description: said, schema: { type: 'string' } },

@@ -20,6 +20,8 @@ export interface OperationReply {
   contentType?: string;
   /** The answer as server-sent events, on request; the schema is of what an event carries. */
   events?: { schema: TSchema; description: string };
+  /** Further content types of the same answer, as text. */
+  texts?: readonly string[];
   /** Headers besides those of every answer, with what they say. */
   headers?: Record<string, string>;
 }

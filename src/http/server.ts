@@ -17,7 +17,7 @@ import { DEFAULT_LIMITS, type HttpLimits } from './limits.ts';
 import { GatewayRequest, GatewayResponse } from './message.ts';
 import type { Access, FinishedExchange, Operation } from './operation.ts';
 import { answerParserError, parserError } from './parser-error.ts';
-import { Router } from './router.ts';
+import { API_PREFIXES, Router } from './router.ts';
 
 export interface HttpServerOptions<C> {
   operations: readonly Operation<C>[];
@@ -29,6 +29,8 @@ export interface HttpServerOptions<C> {
   userId?: (caller: C) => string | null | undefined;
   /** Called once for each exchange that is over. */
   observe?: (exchange: FinishedExchange<C>) => void;
+  /** First segments below `/api/v1` of resources that are not built: a 404 there has no metadata. */
+  unbuilt?: readonly string[];
   clock: Clock;
   log: Log;
   limits?: Partial<HttpLimits>;
@@ -80,6 +82,7 @@ class OperationServer<C> implements HttpServer {
       admit: options.admit ?? (() => {}),
       userId: options.userId ?? (() => undefined),
       observe: options.observe,
+      unbuilt: new RegExp(`^(?:${API_PREFIXES.join('|')})/(?:${(options.unbuilt ?? []).join('|')})(?:/|$)`),
       clock: options.clock,
       log: options.log,
       limits,

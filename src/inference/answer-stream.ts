@@ -48,6 +48,13 @@ export class AnswerStream {
     return sink.write(debug === undefined ? text : debug.take(stamp) + text);
   }
 
+  /** The end of a whole answer: what it shows, that its upstream has ended (for a debugging client), and the rest. */
+  complete(shown: string, rest: string, stamp: Stamp, endedAt: number): void {
+    this.write(shown, stamp);
+    this.#request.debug?.happened('upstream_body_ended', endedAt);
+    this.end(rest, stamp);
+  }
+
   end(text: string, stamp: Stamp): void {
     this.write(text, stamp);
     if (!this.#request.sink.closed) this.#request.sink.end();

@@ -102,7 +102,7 @@ export class Call implements AttemptOwner, Interruptible {
   async #next(): Promise<void> {
     const dispatched = await this.#dispatcher.next(this, this.#generation);
     if (dispatched === undefined) {
-      const error = this.#dispatcher.refusal ?? clientError(this.#failed);
+      const error = this.#dispatcher.refusal ?? clientError(this.#failed, this.#task.silentStatus);
       if (this.#generation === undefined) throw error;
       this.#giveUp(error);
       return;
@@ -169,9 +169,15 @@ export class Call implements AttemptOwner, Interruptible {
     const metered = withLosses(costOf(dispatched, this.#task, true), this.#race.losses);
     const closing = this.#closing(metered);
     const whole = this.#stream.opened ? undefined : attempt.whole;
-    if (!whole) request.debug?.happened('upstream_body_ended');
+    const endedAt = this.#parts.clock.now();
+    let shown = '';
     let answer: WholeBody;
     try {
+      // A debugging client reads in order what came when, also of an answer that came in one piece.
+      if (request.debug && !whole) {
+        if (attempt.visible && this.#firstOutputAt === null) request.debug.happened('first_token_received', endedAt);
+        shown = attempt.take();
+      }
       answer = whole ? whole.write(dispatched.stamp, closing) : attempt.take() + attempt.writer!.end(closing);
     } catch (cause) {
       this.#unwritable(cause, attempt, metered);
@@ -181,7 +187,7 @@ export class Call implements AttemptOwner, Interruptible {
       if (whole) {
         for (const listener of request.listeners ?? []) listener.wrote?.(answer);
         request.sink.reply(200, headersOf(request), answer);
-      } else this.#stream.end(answer as string, dispatched.stamp);
+      } else this.#stream.complete(shown, answer as string, dispatched.stamp, endedAt);
     });
   }
 
@@ -232,14 +238,14 @@ export class Call implements AttemptOwner, Interruptible {
     if (verdict.cools) dispatched.rest(failure, verdict.credential);
     this.#parts.log.warn('attempt failed', failureFields(this.#request.id, endpoint, failure));
     if (attempt.visible) {
-      this.#breakOff(attempt, clientError([this.#failed.at(-1)!]));
+      this.#breakOff(attempt, clientError([this.#failed.at(-1)!], this.#task.silentStatus));
       return;
     }
     const goesOn = this.#race.failed(attempt);
     if (verdict.next === 'model') this.#dispatcher.dropModel(rank);
     if (goesOn) return;
     if (verdict.next === 'answer') {
-      this.#giveUp(clientError(this.#failed));
+      this.#giveUp(clientError(this.#failed, this.#task.silentStatus));
       return;
     }
     this.#goOn();

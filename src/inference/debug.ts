@@ -48,8 +48,8 @@ export class DebugTrail {
     return new WatchedReceiver(receiver, this);
   }
 
-  happened(event: DebugMoment): void {
-    this.#waiting.push(`{"timings":${this.#timing(event)}}`);
+  happened(event: DebugMoment, at = this.#clock.now()): void {
+    this.#waiting.push(`{"timings":${this.#timing(event, at)}}`);
   }
 
   /** Events of what has happened since the last time, as text of the stream. */
@@ -60,8 +60,7 @@ export class DebugTrail {
     return events.map((debug) => this.#encode(stamp, debug)).join('');
   }
 
-  #timing(event: DebugMoment): string {
-    const now = this.#clock.now();
+  #timing(event: DebugMoment, now = this.#clock.now()): string {
     return JSON.stringify({ event, start_ms: Math.round(now - this.#startedAt), epoch_ms: Math.round(now) });
   }
 }

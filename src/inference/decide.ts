@@ -83,8 +83,9 @@ const PRIVATE: ReadonlySet<FailureKind> = new Set(['auth', 'permission', 'quota'
 /**
  * The client's view of a request whose every attempt failed: the last failure, the earlier ones beside it. All rate
  * limited: the smallest Retry-After of all (bug 60).
+ * @param silentStatus of an upstream that was silent
  */
-export function clientError(attempts: readonly FailedAttempt[]): GatewayError {
+export function clientError(attempts: readonly FailedAttempt[], silentStatus = VERDICTS.timeout.status): GatewayError {
   const last = attempts.at(-1);
   if (last === undefined)
     return new GatewayError('provider_unavailable', 'no endpoint could be tried', { status: 503 });
@@ -93,7 +94,7 @@ export function clientError(attempts: readonly FailedAttempt[]): GatewayError {
   const hidden = PRIVATE.has(failure.kind);
   const waits = attempts.flatMap((attempt) => attempt.failure.retryAfterSeconds ?? []);
   return new GatewayError(verdict.type, describe(last), {
-    status: statusFor(failure, verdict),
+    status: statusFor(failure, verdict, silentStatus),
     ...(waits.length > 0 && verdict.status !== 400 && { retryAfterSeconds: Math.min(...waits) }),
     ...(attempts.every((attempt) => attempt.failure.kind === 'rate_limit') && {
       availability: capacityExhausted(attempts, waits),
@@ -107,7 +108,7 @@ export function clientError(attempts: readonly FailedAttempt[]): GatewayError {
       ...(attempts.length > 1 && {
         previous_errors: attempts.slice(0, -1).map((attempt) => ({
           provider_name: attempt.providerName,
-          code: statusFor(attempt.failure, VERDICTS[attempt.failure.kind]),
+          code: statusFor(attempt.failure, VERDICTS[attempt.failure.kind], silentStatus),
           message: describe(attempt),
         })),
       }),
@@ -136,7 +137,8 @@ function describe({ failure, providerName, isByok }: FailedAttempt): string {
 }
 
 /** What the request names keeps the upstream's own status for it (422; 400 for a model), everything else has the table's. */
-function statusFor({ kind, status, details }: UpstreamFailure, verdict: Verdict): number {
+function statusFor({ kind, status, details }: UpstreamFailure, verdict: Verdict, silentStatus: number): number {
+  if (kind === 'timeout') return silentStatus;
   // The SDKs of the form tell a thread that is gone by 404.
   if (details?.['error_code'] === 'thread_not_found') return 404;
   if (kind === 'invalid_request' && status === 422) return 422;

@@ -144,6 +144,9 @@ export const GenerationReply = Type.Object(
       guardrails: Type.Array(Type.Object({}), { description: 'What filters of guardrails found in the request' }),
       is_byok: Type.Boolean(),
       latency: amount,
+      metadata: nullable(
+        Type.Record(Type.String(), Type.String(), { description: 'The pairs of the member `metadata` of the request' }),
+      ),
       model: Type.String(),
       moderation_latency: amount,
       native_finish_reason: text,

@@ -23,6 +23,8 @@ const API_TYPES: Record<SingleFormId, ApiType> = {
   image: 'image',
   completion: 'completions',
 };
+/** The operations whose clients know a silent upstream as 524. */
+const WHOLE_FORMS: ReadonlySet<SingleFormId> = new Set(['rerank', 'image']);
 type Adapters = { readonly [Form in SingleFormId]?: unknown };
 /** What a model writes that has the operation. */
 const OUTPUT: Record<SingleFormId, string> = {
@@ -37,6 +39,7 @@ export class SingleTask<Request, Answer> implements Task {
   readonly form: string;
   readonly renew: Task['renew'];
   readonly answersWhole = true;
+  readonly silentStatus: number;
   readonly promptBytes: number;
   readonly #request: SingleRequest<Request, Answer>;
   readonly #parts: InferenceParts;
@@ -48,6 +51,7 @@ export class SingleTask<Request, Answer> implements Task {
     this.apiType = API_TYPES[request.form.id];
     this.form = request.form.id;
     this.renew = request.form.renew;
+    this.silentStatus = WHOLE_FORMS.has(request.form.id) ? 524 : 504;
     this.promptBytes = request.form.longest?.(request.document) ?? request.document.bytes.length;
     this.#request = request;
     this.#parts = parts;

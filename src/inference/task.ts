@@ -24,6 +24,8 @@ export interface Task {
   readonly form: string;
   /** Its answers have no first token: they come as a whole. */
   readonly answersWhole?: boolean;
+  /** Status of an answer where every upstream was silent; default 504. */
+  readonly silentStatus?: number;
   /** Size of what has to fit into an endpoint's context. */
   readonly promptBytes: number;
   /** Whether the endpoint has such an operation for its model; those that do not are no candidates. */

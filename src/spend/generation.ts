@@ -129,6 +129,7 @@ export function encodeGeneration(row: Generation): Record<string, unknown> {
     guardrails: row.guardrails ?? [],
     is_byok: row.isByok,
     latency: row.latencyMs,
+    metadata: row.metadata,
     model: row.model,
     moderation_latency: row.moderationMs,
     native_finish_reason: row.nativeFinishReason,

@@ -182,6 +182,8 @@ export interface Spend {
    * other; GatewayError 503 when too many wait.
    */
   activity(query: ActivityQuery): Promise<ActivitySum[]>;
+  /** Tokens that an organization has used of each model in the last days (UTC), today included. */
+  tokensByModel(organizationId: string, days: number): Promise<Map<string, number>>;
   stateOf(budgets: readonly Budget[]): Promise<BudgetState[]>;
   /** As it is now. */
   readonly backlog: Backlog;

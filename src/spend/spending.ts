@@ -11,6 +11,7 @@ import { SerialQueue } from '../base/serial-queue.ts';
 import type { Usage } from '../formats/conversation/conversation.ts';
 import type { Changes, Database } from '../storage/database.ts';
 import { RENEW_MS, renewOwner, writeOwner } from '../storage/owner.ts';
+import { sumTokens } from './activity/popularity.ts';
 import { type ActivityQuery, type ActivitySum, sumActivity } from './activity/store.ts';
 import type { Budget, Charge, Refusal } from './budget.ts';
 import { sumLateRows } from './days/store.ts';
@@ -179,6 +180,10 @@ class Spending implements Spend {
       await this.ledger.flush();
       return sumActivity(this.#database, query);
     });
+  }
+
+  tokensByModel(organizationId: string, days: number): Promise<Map<string, number>> {
+    return sumTokens((query) => this.activity(query), organizationId, days, this.#clock.now());
   }
 
   async stateOf(budgets: readonly Budget[]): Promise<BudgetState[]> {

@@ -37,7 +37,7 @@ function look({ request, response }: { request: GatewayRequest; response: Gatewa
   const reply = operation.replies[status];
   const usual = operation.contentType ?? 'application/json';
   const types = reply
-    ? [reply.contentType ?? usual, ...(reply.events ? ['text/event-stream'] : [])]
+    ? [reply.contentType ?? usual, ...(reply.events ? ['text/event-stream'] : []), ...(reply.texts ?? [])]
     : [usual, ...(operation.errorPages ? ['text/html'] : [])];
   const known = reply !== undefined || errorStatuses(operation).includes(status) || UNTOLD.has(status);
   if (!known || (type !== '' && !types.includes(type))) undeclared.add(told);

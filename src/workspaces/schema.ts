@@ -150,7 +150,7 @@ export const BudgetParams = Type.Object({
 
 export const UpsertBudgetSchema = Type.Object(
   {
-    limit_usd: Type.Number({ exclusiveMinimum: 0, description: 'US dollars' }),
+    limit_usd: Type.Number({ minimum: 1e-9, maximum: 1e9, description: 'US dollars' }),
     include_byok_in_budgets: Type.Optional(
       Type.Boolean({ description: 'For every interval of the workspace; absent: unchanged' }),
     ),

@@ -17,6 +17,9 @@ import { inferenceKey, lockKey, type StoredKey } from '../store.ts';
 import { createToken, hashToken, isHash, keyNumber, maskToken } from '../token.ts';
 import { insertAlias, predecessor, replaceSecret } from './store.ts';
 
+/** Of two secrets of one key: 30 days. */
+const LONGEST_OVERLAP_SECONDS = 2_592_000;
+
 export function rotateKey(parts: OperationParts): Operation<Caller> {
   return {
     id: 'rotateKey',
@@ -37,7 +40,8 @@ export function rotateKey(parts: OperationParts): Operation<Caller> {
       const token = createToken('inference');
       const hash = hashToken(token);
       const now = new Date(clock.now());
-      const endsAt = seconds === null ? null : new Date(now.getTime() + seconds * 1000);
+      const endsAt =
+        seconds === null ? null : new Date(now.getTime() + Math.min(seconds, LONGEST_OVERLAP_SECONDS) * 1000);
       const key = await changeEverywhere(parts, async (tx, announce) => {
         const old = await rotatable(tx, organizationId, before, now);
         const { keyId } = old.caller;

@@ -33,7 +33,12 @@ function unbuilt(path: string): Error {
 /** Fields whose feature is not built; a value that asks for nothing passes. */
 function refuseUnbuilt(body: JsonObject): void {
   list(body['plugins']).forEach((plugin, index) => {
-    if (object(plugin)?.['enabled'] !== false) throw unbuilt(`plugins[${index}]`);
+    const { id, enabled } = object(plugin) ?? {};
+    if (enabled !== false)
+      throw invalidField(
+        `plugins[${index}]`,
+        `asks for the plugin ${JSON.stringify(id)}, which this gateway does not have`,
+      );
   });
   for (const field of ['stop_server_tools_when', 'transforms', 'preset']) {
     const value = body[field];

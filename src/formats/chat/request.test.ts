@@ -85,7 +85,7 @@ test('a feature that is not built is refused by name, and passes where it asks f
     [{ stop_server_tools_when: [{ type: 'step_count_is', step_count: 1 }] }, 'stop_server_tools_when'],
     [{ stop_server_tools_when: { type: 'step_count_is' } }, 'stop_server_tools_when'],
     [{ stop_server_tools_when: 5 }, 'stop_server_tools_when'],
-    [{ stop_server_tools_when: [] }, ''],
+    [{ stop_server_tools_when: [] }, 'stop_server_tools_when'],
     [{ preset: 'mine' }, 'preset'],
     [{ model: 'a/b@preset/mine' }, 'model'],
     [{ models: ['a/b', '@preset/mine'] }, 'models[1]'],

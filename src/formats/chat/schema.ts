@@ -4,7 +4,7 @@
  */
 import Type, { type TSchema } from 'typebox';
 import { EFFORTS } from '../conversation/effort.ts';
-import { nullable, optional, range, word } from '../conversation/loose-schema.ts';
+import { nullable, optional, PromptCacheOptionsSchema, range, word } from '../conversation/loose-schema.ts';
 import { PreferencesSchema } from '../conversation/preferences.ts';
 import { DeferredToolsSchema } from '../deferred/index.ts';
 
@@ -147,7 +147,7 @@ export const schema: TSchema = Type.Object(
     image_config: optional(Type.Object({})),
     prediction: optional(Type.Object({ type: word(['content']) })),
     prompt_cache_key: optional(Type.String()),
-    prompt_cache_options: optional(Type.Object({ mode: Type.String() })),
+    prompt_cache_options: optional(PromptCacheOptionsSchema),
     cache_control: optional(CacheControl),
     user: optional(Type.String()),
     session_id: optional(Type.String({ maxLength: 256 })),
@@ -158,6 +158,7 @@ export const schema: TSchema = Type.Object(
     transforms: optional(Type.Array(Type.String())),
     route: optional(word(['fallback', 'sort'])),
     preset: optional(Type.String()),
+    stop_server_tools_when: optional(Type.Array(Type.Object({ type: Type.String() }), { minItems: 1 })),
     max_tool_calls: optional(Type.Integer({ minimum: 0 })),
   },
   { $id: 'ChatRequest' },

@@ -17,4 +17,10 @@ export function optional(schema: TSchema) {
   return Type.Optional(nullable(schema));
 }
 
+/** `explicit`: only marked blocks are cached. */
+export const PromptCacheOptionsSchema = Type.Object(
+  { mode: word(['explicit']), ttl: optional(Type.String()) },
+  { $id: 'PromptCacheOptions' },
+);
+
 export const range = (minimum: number, maximum: number) => Type.Number({ minimum, maximum });

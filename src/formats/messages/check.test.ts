@@ -100,7 +100,7 @@ test('features that are not built are refused by name, their absence in any spel
     assert.equal(refused(body({ stop_server_tools_when: value })), 'stop_server_tools_when');
   }
   assert.equal(refused(body({ deferred_tools: { protocol: 'v2' } })), 'deferred_tools.protocol');
-  assert.equal(refused(body({ deferred_tools: null, stop_server_tools_when: [] })), undefined);
+  assert.equal(refused(body({ deferred_tools: null, stop_server_tools_when: null })), undefined);
   assert.equal(refused(body({ provider: { enforce_distillable_text: true } })), 'provider.enforce_distillable_text');
   assert.equal(refused(body({ provider: { only: ['a'], sort: 'price', zdr: true } })), undefined);
   assert.equal(refused(body({ route: 'sort' })), undefined);

@@ -89,7 +89,12 @@ export const schema = Type.Object(
     deferred_tools: Type.Optional(Nullable(DeferredToolsSchema)),
     context_management: Type.Optional(Nullable(Type.Object({ edits: Type.Optional(Type.Array(Type.Unknown())) }))),
     fallbacks: Type.Optional(
-      Nullable(Type.Array(Type.Object({ model: Type.String({ minLength: 1 }) }), { maxItems: 3 })),
+      Nullable(
+        Type.Array(Type.Object({ model: Type.String({ minLength: 1 }) }, { additionalProperties: false }), {
+          maxItems: 3,
+          description: 'Models that are asked in order if the first one fails or refuses',
+        }),
+      ),
     ),
     metadata: Type.Optional(Type.Object({ user_id: Type.Optional(Nullable(Type.String())) })),
     models: Type.Optional(Nullable(Type.Array(Type.String()))),
@@ -100,6 +105,7 @@ export const schema = Type.Object(
     safeguards: Type.Optional(Nullable(Type.Array(Type.Object({ type: Type.String() })))),
     service_tier: Type.Optional(Nullable(Type.String())),
     session_id: Type.Optional(Type.String({ maxLength: 256 })),
+    stop_server_tools_when: Type.Optional(Nullable(Type.Array(Type.Object({ type: Type.String() }), { minItems: 1 }))),
     speed: Type.Optional(Nullable(Words('fast', 'standard'))),
     stop_sequences: Type.Optional(Nullable(Type.Array(Type.String()))),
     temperature: Type.Optional(Nullable(Type.Number({ minimum: 0, maximum: 2 }))),

@@ -58,7 +58,12 @@ function unbuilt(path: string): Error {
 
 function refuseUnbuilt(request: Fields): void {
   listOf(request['plugins']).forEach((plugin, index) => {
-    if (fieldsOf(plugin)['enabled'] !== false) throw unbuilt(`plugins[${index}]`);
+    const { id, enabled } = fieldsOf(plugin);
+    if (enabled !== false)
+      throw invalidField(
+        `plugins[${index}]`,
+        `asks for the plugin ${JSON.stringify(id)}, which this gateway does not have`,
+      );
   });
   for (const field of ['stop_server_tools_when', 'transforms', 'preset']) {
     const value = request[field];

@@ -4,7 +4,7 @@
  */
 import Type, { type TSchema } from 'typebox';
 import { EFFORTS } from '../conversation/effort.ts';
-import { optional, range, word } from '../conversation/loose-schema.ts';
+import { optional, PromptCacheOptionsSchema, range, word } from '../conversation/loose-schema.ts';
 import { PreferencesSchema } from '../conversation/preferences.ts';
 import { DeferredToolsSchema } from '../deferred/index.ts';
 
@@ -88,7 +88,8 @@ export const schema: TSchema = Type.Object(
     modalities: optional(Type.Array(word(['text', 'image']))),
     image_config: optional(Type.Object({})),
     prompt_cache_key: optional(Type.String()),
-    prompt_cache_options: optional(Type.Object({})),
+    prompt_cache_options: optional(PromptCacheOptionsSchema),
+    stop_server_tools_when: optional(Type.Array(Type.Object({ type: Type.String() }), { minItems: 1 })),
     cache_control: optional(Type.Object({ type: word(['ephemeral']), ttl: optional(word(['5m', '1h'])) })),
     user: optional(Type.String({ maxLength: 256 })),
     safety_identifier: optional(Type.String()),

@@ -1,5 +1,6 @@
 /** Refusals of routing, each with `error.availability` (wire/common.md, "Model availability"). */
 import { GatewayError } from '../../base/errors.ts';
+import { WIRE_ALIAS, WIRE_NAME } from '../../base/namespace.ts';
 import type { PreparedEndpoint } from './prepared.ts';
 import { CONTEXT_RULE, type Rule } from './rules.ts';
 
@@ -11,6 +12,24 @@ export function unknownModel(name: string, requested: readonly string[]): Gatewa
     path: 'model',
     availability: { code: 'model_not_found', retryable: false, requested_models: requested },
   });
+}
+
+/** Models of the public service that choose another one. */
+const ROUTER = new RegExp(
+  `^(?:${WIRE_NAME}|${WIRE_ALIAS})/(?:auto|auto-beta|free|pareto-code|bodybuilder|fusion)(?:[:@]|$)`,
+);
+const ONLINE = /:online$/;
+
+/** A name that asks for a feature and is not mistyped. @param knows whether the catalog has a model */
+export function unbuiltModel(name: string, knows: (name: string) => boolean): GatewayError | undefined {
+  const shown = JSON.stringify(name.slice(0, 200));
+  if (ROUTER.test(name)) {
+    const problem = `${shown} is a router that chooses a model, which this gateway does not have: name a model`;
+    return new GatewayError('invalid_request', problem, { path: 'model' });
+  }
+  if (!ONLINE.test(name) || !knows(name.replace(ONLINE, ''))) return undefined;
+  const problem = `${shown} asks for web search by the suffix :online, which this gateway does not have: name the model without it`;
+  return new GatewayError('invalid_request', problem, { path: 'model' });
 }
 
 export function wrongOperation(requested: readonly string[]): GatewayError {

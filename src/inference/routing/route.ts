@@ -10,7 +10,7 @@ import { type Health, restOf } from './health.ts';
 import { inOrder, type Live, type Wanted } from './order.ts';
 import { type CallersKeys, expanded, fittingKeys, hasKey, type Owned, ownKeyRests, ownKeysOnly } from './own-keys.ts';
 import { type PreparedEndpoint, placeIn, prepare } from './prepared.ts';
-import { noEndpoints, nothingLeft, unknownModel, wrongOperation } from './refusal.ts';
+import { noEndpoints, nothingLeft, unbuiltModel, unknownModel, wrongOperation } from './refusal.ts';
 import { type RoutingPolicy, type Rule, rulesFor, USUAL_BYTES_PER_TOKEN } from './rules.ts';
 import { fractionOf, type SessionKey, type Sessions } from './sessions.ts';
 import { tierPlace, type WantedTiers, wantedTiers } from './tiers.ts';
@@ -79,7 +79,9 @@ export function route(request: RoutingRequest, parts: RoutingParts): Route {
   const names = asked.model === undefined ? asked.fallbackModels : [asked.model, ...asked.fallbackModels];
   const models = names.map((name) => {
     const model = parts.catalog.find(name);
-    if (model === undefined) throw unknownModel(name, names);
+    if (model === undefined) {
+      throw unbuiltModel(name, (base) => parts.catalog.find(base) !== undefined) ?? unknownModel(name, names);
+    }
     return model;
   });
   const rules = rulesFor(asked, request.promptBytes, parts.policy, parts);

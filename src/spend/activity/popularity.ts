@@ -1,0 +1,19 @@
+/** How much was used of each model: what an order by popularity goes by. */
+import type { ActivityQuery, ActivitySum } from './store.ts';
+
+const DAY_MS = 86_400_000;
+
+/** Tokens read and written by model, of the last days (UTC), today included. */
+export async function sumTokens(
+  activity: (query: ActivityQuery) => Promise<ActivitySum[]>,
+  organizationId: string,
+  days: number,
+  now: number,
+): Promise<Map<string, number>> {
+  const until = (Math.floor(now / DAY_MS) + 1) * DAY_MS;
+  const tokens = new Map<string, number>();
+  for (const sum of await activity({ organizationId, from: until - days * DAY_MS, until, byWorkspace: false })) {
+    tokens.set(sum.model, (tokens.get(sum.model) ?? 0) + Number(sum.promptTokens + sum.completionTokens));
+  }
+  return tokens;
+}
