@@ -158,3 +158,21 @@ test('routers, plugins and :online are told as features that are not there, not 
     /plugins\[0\].*the plugin "web"/,
   );
 });
+
+test('errors have the form of their place, also where the path cannot be read or the body has another media type', async () => {
+  const read = async (path: string, init: RequestInit = {}) => {
+    const reply = await fetch(gateway.url + path, init);
+    return { status: reply.status, type: reply.headers.get('content-type'), body: (await reply.json()) as Json };
+  };
+  for (const path of ['/scim/v2/Users/%zz', '/scim/v2/%', '/scim/v2/nothing/here']) {
+    const { status, type, body } = await read(path);
+    assert.equal(type, 'application/scim+json', path);
+    assert.deepEqual([body.schemas[0], body.status], ['urn:ietf:params:scim:api:messages:2.0:Error', String(status)]);
+  }
+  const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' };
+  const token = await read('/api/v1/oauth/token', init);
+  assert.deepEqual([token.status, token.body.error], [415, 'invalid_request']);
+  assert.equal(typeof token.body.error_description, 'string');
+  const plain = await read('/api/v1/keys/%zz');
+  assert.deepEqual([plain.status, plain.body.error.code], [400, 400]);
+});

@@ -82,7 +82,7 @@ class OperationServer<C> implements HttpServer {
       admit: options.admit ?? (() => {}),
       userId: options.userId ?? (() => undefined),
       observe: options.observe,
-      unbuilt: new RegExp(`^(?:${API_PREFIXES.join('|')})/(?:${(options.unbuilt ?? []).join('|')})(?:/|$)`),
+      unbuilt: pathsBelow(options.unbuilt ?? []),
       clock: options.clock,
       log: options.log,
       limits,
@@ -180,6 +180,11 @@ class OperationServer<C> implements HttpServer {
     const [first] = connection.open;
     if (connection.open.size > 1 || !first?.badBody(refusal)) socket.destroy();
   }
+}
+
+/** Of paths whose first segment below `/api/v1` is one of these. */
+function pathsBelow(segments: readonly string[]): RegExp {
+  return segments.length === 0 ? /(?!)/ : new RegExp(`^(?:${API_PREFIXES.join('|')})/(?:${segments.join('|')})(?:/|$)`);
 }
 
 type NodeServer = Server<typeof GatewayRequest, typeof GatewayResponse>;

@@ -21,7 +21,9 @@ export const DeferredToolsSchema = Type.Object(
     validation: word(['runtime']),
     search: Type.Object({
       type: word(['bm25', 'regex', 'custom']),
-      max_results: optional(Type.Integer({ minimum: 1, maximum: MOST_RESULTS, default: DEFAULT_RESULTS })),
+      max_results: optional(
+        Type.Integer({ minimum: 1, maximum: MOST_RESULTS, description: `${DEFAULT_RESULTS} when it is absent` }),
+      ),
       tool_id: optional(Type.String({ description: "With `custom`: the client's tool that runs the search" })),
       result_key: optional(
         Type.String({ description: 'With `custom`: the member of its result that lists the tools' }),
