@@ -2,7 +2,8 @@
 
 /** An error's body is read up to here; what vendors say in more is not worth the memory. */
 export const ERROR_BODY_BYTES = 256 * 1024;
-const BYTE_ORDER_MARK = '\ufeff';
+/** Some servers begin JSON with a byte order mark, as an event stream may. */
+const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 
 export class BodyText {
   #chunks: Buffer[] = [];
@@ -18,17 +19,16 @@ export class BodyText {
     if (this.size < most) this.add(chunk.subarray(0, most - this.size));
   }
 
-  /** All of it; nothing is kept. */
+  /** All of it without a byte order mark; nothing is kept. */
   takeBytes(): Buffer {
     const bytes = this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks);
     this.clear();
-    return bytes;
+    const marked = bytes.length >= 3 && bytes[0] === 0xef && bytes.subarray(0, 3).equals(BYTE_ORDER_MARK);
+    return marked ? bytes.subarray(3) : bytes;
   }
 
   take(): string {
-    const text = this.takeBytes().toString('utf8');
-    // Some servers begin JSON with a byte order mark, as an event stream may.
-    return text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
+    return this.takeBytes().toString('utf8');
   }
 
   clear(): void {

@@ -1,6 +1,7 @@
 /** Answers that say nothing, or say it outside of their form. */
 import type { Finish, Turn } from '../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
+import { unifiedWord } from '../formats/conversation/finish-words.ts';
 import { isVisible } from './visible.ts';
 
 /**
@@ -8,7 +9,7 @@ import { isVisible } from './visible.ts';
  * A refusal says something. Undefined for an answer that only hides what it says.
  */
 export function unseenFailure(finish: Finish | undefined, billed: boolean): UpstreamFailure | undefined {
-  if (finish?.unified === 'error') {
+  if (finish?.unified === 'error' || isUnknownEnd(finish)) {
     const word = finish.native === null ? '' : `: ${finish.native.slice(0, LONGEST_WORD)}`;
     const message = `the upstream ended its answer without content${word}`;
     return { kind: 'server', status: 200, message, code: finish.native };
@@ -18,6 +19,10 @@ export function unseenFailure(finish: Finish | undefined, billed: boolean): Upst
 }
 
 const LONGEST_WORD = 100;
+
+function isUnknownEnd(finish: Finish | undefined): finish is Finish {
+  return finish?.unified === 'stop' && finish.native !== null && unifiedWord(finish.native) === undefined;
+}
 
 /** The same of a whole answer, for which the first choice speaks; one that reached its limit says that. */
 export function turnFailure({ choices, usage }: Turn): UpstreamFailure | undefined {

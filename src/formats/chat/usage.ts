@@ -5,6 +5,7 @@
 import type { Usage } from '../conversation/conversation.ts';
 import { isImpossibleCount } from '../conversation/fields.ts';
 import { type Closing, type Cost, costMembers } from '../conversation/format.ts';
+import { addServerToolCounts, serverToolCounts } from '../conversation/server-tool-counts.ts';
 import { count, type JsonObject, object } from './read.ts';
 
 /** Reads any vendor's record; undefined when it counts nothing. */
@@ -36,14 +37,13 @@ export function decodeUsage(value: unknown): Usage | undefined {
     reasoning,
     native: { origin: 'chat', value: record },
   };
-  const searches = object(record['server_tool_use_details']) ?? object(record['server_tool_use']);
   addCount(usage, 'inputAudio', input['audio_tokens']);
   addCount(usage, 'inputImage', input['image_tokens']);
   addCount(usage, 'outputAudio', output['audio_tokens']);
   addCount(usage, 'outputImage', output['image_tokens']);
   addCount(usage, 'acceptedPrediction', output['accepted_prediction_tokens']);
   addCount(usage, 'rejectedPrediction', output['rejected_prediction_tokens']);
-  addCount(usage, 'webSearches', searches?.['web_search_requests']);
+  addServerToolCounts(usage, record['server_tool_use_details'], record['server_tool_use']);
   return usage;
 }
 
@@ -53,8 +53,7 @@ type RareCount =
   | 'outputAudio'
   | 'outputImage'
   | 'acceptedPrediction'
-  | 'rejectedPrediction'
-  | 'webSearches';
+  | 'rejectedPrediction';
 
 function addCount(usage: Usage, key: RareCount, amount: unknown): void {
   if (count(amount) > 0) usage[key] = count(amount);
@@ -79,10 +78,8 @@ export function encodeUsage(usage: Usage, cost: Cost | undefined): JsonObject {
     prompt_tokens_details: inputDetails,
     completion_tokens_details: outputDetails,
   };
-  if (usage.webSearches !== undefined) {
-    record['server_tool_use'] = { web_search_requests: usage.webSearches };
-    record['server_tool_use_details'] = { web_search_requests: usage.webSearches };
-  }
+  const served = serverToolCounts(usage);
+  if (served !== undefined) Object.assign(record, { server_tool_use: served, server_tool_use_details: served });
   Object.assign(record, costMembers(cost));
   return record;
 }
@@ -104,11 +101,14 @@ export function relayedUsage(closing: Closing): JsonObject | undefined {
   const merged: JsonObject = {};
   for (const key in theirs) if (!NOT_THEIRS.has(key)) merged[key] = theirs[key];
   for (const key in ours) {
-    const before = key.endsWith('_details') ? object(merged[key]) : undefined;
+    const before = RECORD.test(key) ? object(merged[key]) : undefined;
     merged[key] = before === undefined ? ours[key] : { ...before, ...object(ours[key]) };
   }
   return merged;
 }
+
+/** Members that are records of counts, in which unknown ones stay. */
+const RECORD = /_details$|^server_tool_use$/;
 
 /** What a request costs is told by the gateway alone; the last name would not be a member here. */
 const NOT_THEIRS: ReadonlySet<string> = new Set(['cost', 'is_byok', 'cost_details', '__proto__']);

@@ -27,7 +27,7 @@ export function decodeReply(value: unknown): { turn: Turn } | { failure: Upstrea
   const parts = decodeParts(message);
   const calls = parts.filter((part) => part.type === 'toolCall');
   if (calls.some(({ name }) => name === '')) return malformed('a tool call has no name');
-  const finish = decodeFinish(value['finish_reason'], calls.length > 0);
+  const finish = decodeFinish(value['finish_reason'], calls.length > 0, parts.length > 0);
   if (finish.unified === 'error' && parts.length === 0) {
     return { failure: failureFromFinish(finish.native ?? '', value['error']) };
   }

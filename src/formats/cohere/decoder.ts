@@ -28,7 +28,10 @@ export class CohereDecoder implements TurnDecoder {
   private started = false;
   private parts = 0;
   private calls = false;
+  /** The text, thinking or plan being told. */
   private open: OpenPart | undefined;
+  /** Calls being told, by their index: the pieces of several may alternate. */
+  private readonly openCalls = new Map<unknown, OpenPart>();
 
   read(name: string, data: string, value: unknown): TurnEvent[] {
     if (this.over || data === '' || data === '[DONE]') return [];
@@ -43,11 +46,11 @@ export class CohereDecoder implements TurnDecoder {
       case 'tool-plan-delta':
         return this.readPlan(textOf(message['tool_plan']));
       case 'tool-call-start':
-        return this.readCallStart(fieldsOf(message['tool_calls']));
+        return this.readCallStart(value['index'], callOf(message['tool_calls']));
       case 'tool-call-delta':
-        return this.readCall(fieldsOf(message['tool_calls']));
+        return this.readCall(value['index'], callOf(message['tool_calls']));
       case 'tool-call-end':
-        return this.open?.part.type === 'toolCall' ? this.stop() : [];
+        return this.stopCall(value['index']);
       case 'citation-start':
         return this.readCitation(message['citations']);
       case 'message-start':
@@ -97,25 +100,35 @@ export class CohereDecoder implements TurnDecoder {
     return [...start, this.tell({ text })];
   }
 
-  private readCallStart(call: Fields): TurnEvent[] {
+  private readCallStart(index: unknown, call: Fields): TurnEvent[] {
     const part = decodeCall(call, this.parts);
     if (part.name === '') return this.fail('malformed', 'a tool call has no name');
     const first = textOf(fieldsOf(call['function'])['arguments']);
     part.arguments = '';
     this.calls = true;
-    const events = this.begin(part, undefined);
-    return first === '' ? events : [...events, ...this.sayArguments(first)];
+    // Services that number no calls, or all of them alike, tell them one after the other.
+    const events = [...this.stop(), ...this.stopCall(index)];
+    const open = this.opened(part, undefined);
+    this.openCalls.set(index, open);
+    events.push({ type: 'partStart', choice: 0, index: open.index, part });
+    return [...events, ...sayArguments(open, first)];
   }
 
-  private readCall(call: Fields): TurnEvent[] {
-    if (this.open?.part.type !== 'toolCall') return this.fail('malformed', 'arguments came for no tool call');
-    return this.sayArguments(textOf(fieldsOf(call['function'])['arguments']));
+  private readCall(index: unknown, call: Fields): TurnEvent[] {
+    const open = this.openCalls.get(index) ?? (this.openCalls.size === 1 ? [...this.openCalls.values()][0] : undefined);
+    if (open === undefined) return this.fail('malformed', 'arguments came for no tool call');
+    return sayArguments(open, textOf(fieldsOf(call['function'])['arguments']));
   }
 
-  private sayArguments(piece: string): TurnEvent[] {
-    if (piece === '') return [];
-    this.open!.said = true;
-    return [this.tell({ arguments: piece })];
+  private stopCall(index: unknown): TurnEvent[] {
+    const open = this.openCalls.get(index);
+    if (open === undefined) return [];
+    this.openCalls.delete(index);
+    return [...(open.said ? [] : sayArguments(open, '{}')), { type: 'partStop', choice: 0, index: open.index }];
+  }
+
+  private stopCalls(): TurnEvent[] {
+    return [...this.openCalls.keys()].flatMap((index) => this.stopCall(index));
   }
 
   private readCitation(value: unknown): TurnEvent[] {
@@ -128,13 +141,13 @@ export class CohereDecoder implements TurnDecoder {
   private readEnd(delta: Fields): TurnEvent[] {
     const usage = decodeUsage(delta['usage']);
     const events: TurnEvent[] = usage === undefined ? [] : [{ type: 'usage', usage }];
-    const finish = decodeFinish(delta['finish_reason'], this.calls);
+    const finish = decodeFinish(delta['finish_reason'], this.calls, this.parts > 0);
     this.over = true;
     if (finish.unified === 'error') {
       const failure = failureFromFinish(finish.native ?? '', delta['error']);
       return [...events, { type: 'failure', failure }];
     }
-    return [...this.stop(), ...events, { type: 'finish', choice: 0, finish }, { type: 'end' }];
+    return [...this.stop(), ...this.stopCalls(), ...events, { type: 'finish', choice: 0, finish }, { type: 'end' }];
   }
 
   /** An event of a later version; an error object where an event should be, which has no type. */
@@ -147,9 +160,13 @@ export class CohereDecoder implements TurnDecoder {
 
   private begin(part: Part, content: unknown): TurnEvent[] {
     const events = this.stop();
-    this.open = { index: this.parts++, part, content, said: false };
+    this.open = this.opened(part, content);
     events.push({ type: 'partStart', choice: 0, index: this.open.index, part });
     return events;
+  }
+
+  private opened(part: Part, content: unknown): OpenPart {
+    return { index: this.parts++, part, content, said: false };
   }
 
   /** Ends the part being told. Not at the end of its block: the citations of a text may come behind it. */
@@ -157,9 +174,7 @@ export class CohereDecoder implements TurnDecoder {
     const { open } = this;
     if (open === undefined) return [];
     this.open = undefined;
-    const stop: TurnEvent = { type: 'partStop', choice: 0, index: open.index };
-    if (open.part.type !== 'toolCall' || open.said) return [stop];
-    return [{ type: 'partDelta', choice: 0, index: open.index, delta: { arguments: '{}' } }, stop];
+    return [{ type: 'partStop', choice: 0, index: open.index }];
   }
 
   private tell(delta: PartDelta): TurnEvent {
@@ -170,4 +185,15 @@ export class CohereDecoder implements TurnDecoder {
     this.over = true;
     return [{ type: 'failure', failure: { kind, status: null, message } }];
   }
+}
+
+function sayArguments(open: OpenPart, piece: string): TurnEvent[] {
+  if (piece === '') return [];
+  open.said = true;
+  return [{ type: 'partDelta', choice: 0, index: open.index, delta: { arguments: piece } }];
+}
+
+/** The call of an event, which may stand in a list of one. */
+function callOf(value: unknown): Fields {
+  return fieldsOf(Array.isArray(value) ? value[0] : value);
 }

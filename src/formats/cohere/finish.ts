@@ -1,6 +1,7 @@
 /** Finish reasons of the cohere form as the unified finish. */
 import type { Finish, FinishReason } from '../conversation/conversation.ts';
 import { textOrUndefined } from '../conversation/fields.ts';
+import { unifiedWord, unknownEnd } from '../conversation/finish-words.ts';
 
 /** A map, not an object: an upstream may say `constructor`. */
 const UNIFIED = new Map<unknown, FinishReason>(
@@ -16,11 +17,11 @@ const UNIFIED = new Map<unknown, FinishReason>(
   }),
 );
 
-/** @param calls whether the answer holds a call: `TOOL_CALL` without one is a plain stop, `COMPLETE` with one a call */
-export function decodeFinish(reason: unknown, calls: boolean): Finish {
+/** @param calls whether the answer holds a call: `TOOL_CALL` without one is a plain stop, `COMPLETE` with one a call @param content whether it holds anything */
+export function decodeFinish(reason: unknown, calls: boolean, content: boolean): Finish {
   const native = textOrUndefined(reason) ?? null;
-  let unified = UNIFIED.get(native) ?? (calls ? 'tool_calls' : 'stop');
+  let unified = UNIFIED.get(native) ?? unifiedWord(native) ?? unknownEnd(native, content);
   if (unified === 'tool_calls' && !calls) unified = 'stop';
-  if (native === 'COMPLETE' && calls) unified = 'tool_calls';
+  if (unified === 'stop' && calls && native !== 'STOP_SEQUENCE') unified = 'tool_calls';
   return { unified, native };
 }

@@ -292,6 +292,9 @@ export interface Usage {
   acceptedPrediction?: number;
   rejectedPrediction?: number;
   webSearches?: number;
+  /** Calls of tools that the upstream runs itself: what its model asked for, and what it ran. */
+  toolCallsRequested?: number;
+  toolCallsExecuted?: number;
   /** What the vendor charges for, where it does not charge for all that it counts. */
   billed?: { input: number; output: number };
   webFetches?: number;

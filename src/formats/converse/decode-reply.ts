@@ -23,7 +23,7 @@ export function decodeReply(value: unknown): { turn: Turn } | { failure: Upstrea
   const calls = parts.some((part) => part.type === 'toolCall');
   const choice: Choice = {
     parts,
-    finish: decodeFinish(value['stopReason'], value['additionalModelResponseFields'], calls),
+    finish: decodeFinish(value['stopReason'], value['additionalModelResponseFields'], calls, parts.length > 0),
   };
   const turn: Turn = { choices: [choice] };
   const tier = textOrUndefined(fieldsOf(value['serviceTier'])['type']);

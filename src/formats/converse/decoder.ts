@@ -181,7 +181,12 @@ export class ConverseDecoder implements TurnDecoder {
     for (const block of this.open.values()) events.push(...this.closeBlock(block));
     this.open.clear();
     this.stopped = true;
-    const finish = decodeFinish(value['stopReason'], value['additionalModelResponseFields'], this.calls);
+    const finish = decodeFinish(
+      value['stopReason'],
+      value['additionalModelResponseFields'],
+      this.calls,
+      this.parts > 0,
+    );
     events.push({ type: 'finish', choice: 0, finish });
     return this.counted ? [...events, ...this.end()] : events;
   }

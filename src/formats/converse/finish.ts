@@ -1,6 +1,7 @@
 /** Stop reasons of the converse form as the unified finish. */
 import type { Finish, FinishReason } from '../conversation/conversation.ts';
 import { fieldsOf, textOrUndefined } from '../conversation/fields.ts';
+import { unifiedWord, unknownEnd } from '../conversation/finish-words.ts';
 
 /** A map, not an object: an upstream may say `constructor`. */
 const UNIFIED = new Map<unknown, FinishReason>(
@@ -20,12 +21,13 @@ const UNIFIED = new Map<unknown, FinishReason>(
 /**
  * @param reason `stopReason` @param fields `additionalModelResponseFields`, which may name the stop text that matched
  * @param calls whether the answer holds a call of a client's tool: `tool_use` without one is a plain stop
+ * @param content whether it holds anything
  */
-export function decodeFinish(reason: unknown, fields: unknown, calls: boolean): Finish {
+export function decodeFinish(reason: unknown, fields: unknown, calls: boolean, content: boolean): Finish {
   const native = textOrUndefined(reason) ?? null;
-  let unified = UNIFIED.get(native) ?? (calls ? 'tool_calls' : 'stop');
+  let unified = UNIFIED.get(native) ?? unifiedWord(native) ?? unknownEnd(native, content);
   if (unified === 'tool_calls' && !calls) unified = 'stop';
-  if (native === 'end_turn' && calls) unified = 'tool_calls';
+  if (unified === 'stop' && calls && native !== 'stop_sequence') unified = 'tool_calls';
   const sequence = textOrUndefined(fieldsOf(fields)['stop_sequence']);
   return { unified, native, ...(sequence !== undefined && { stopSequence: sequence }) };
 }

@@ -74,7 +74,7 @@ export class GeminiDecoder implements TurnDecoder {
     if (this.blocked === undefined && (answered.length === 0 || unfinished)) {
       return this.fail('cut', null, 'the answer ended without a finish reason');
     }
-    const broken = answered.find((one) => !one.said && finishOf(one.finishReason, 0).unified === 'error');
+    const broken = answered.find((one) => !one.said && finishOf(one.finishReason, 0, one.said).unified === 'error');
     if (broken !== undefined && !answered.some((one) => one.said)) return this.failEmpty(broken);
     this.over = true;
     const events: TurnEvent[] = answered.flatMap((one) => [
@@ -92,7 +92,7 @@ export class GeminiDecoder implements TurnDecoder {
     if (candidate.finishReason === undefined && this.blocked !== undefined) {
       return blockedFinish(this.blocked.reason, this.blocked.message);
     }
-    return finishOf(candidate.finishReason, candidate.calls);
+    return finishOf(candidate.finishReason, candidate.calls, candidate.said);
   }
 
   private readHead(value: Fields): TurnEvent {

@@ -1,33 +1,39 @@
 /** Why an answer ended, in the service's words and in the conversation's. */
 import type { Finish, FinishReason } from '../conversation/conversation.ts';
+import { unifiedWord, unknownEnd } from '../conversation/finish-words.ts';
 
-const REASONS: Record<string, FinishReason> = {
-  STOP: 'stop',
-  MAX_TOKENS: 'length',
-  SAFETY: 'content_filter',
-  RECITATION: 'content_filter',
-  BLOCKLIST: 'content_filter',
-  PROHIBITED_CONTENT: 'content_filter',
-  SPII: 'content_filter',
-  LANGUAGE: 'content_filter',
-  MODEL_ARMOR: 'content_filter',
-  IMAGE_SAFETY: 'content_filter',
-  IMAGE_PROHIBITED_CONTENT: 'content_filter',
-  IMAGE_RECITATION: 'content_filter',
-  OTHER: 'error',
-  IMAGE_OTHER: 'error',
-  NO_IMAGE: 'error',
-  MALFORMED_FUNCTION_CALL: 'error',
-  MALFORMED_RESPONSE: 'error',
-  UNEXPECTED_TOOL_CALL: 'error',
-  TOO_MANY_TOOL_CALLS: 'error',
-  MISSING_THOUGHT_SIGNATURE: 'error',
-};
+/** A map, not an object: an upstream may say `constructor`. */
+const REASONS = new Map<string, FinishReason>(
+  Object.entries({
+    STOP: 'stop',
+    MAX_TOKENS: 'length',
+    SAFETY: 'content_filter',
+    RECITATION: 'content_filter',
+    BLOCKLIST: 'content_filter',
+    PROHIBITED_CONTENT: 'content_filter',
+    SPII: 'content_filter',
+    LANGUAGE: 'content_filter',
+    MODEL_ARMOR: 'content_filter',
+    IMAGE_SAFETY: 'content_filter',
+    IMAGE_PROHIBITED_CONTENT: 'content_filter',
+    IMAGE_RECITATION: 'content_filter',
+    OTHER: 'error',
+    IMAGE_OTHER: 'error',
+    NO_IMAGE: 'error',
+    MALFORMED_FUNCTION_CALL: 'error',
+    MALFORMED_RESPONSE: 'error',
+    UNEXPECTED_TOOL_CALL: 'error',
+    TOO_MANY_TOOL_CALLS: 'error',
+    MISSING_THOUGHT_SIGNATURE: 'error',
+  }),
+);
 
-/** A word that is not known yet ends an answer like any other; an end with calls is their end. */
-export function finishOf(native: string | undefined, calls: number): Finish {
-  const unified = REASONS[native ?? 'STOP'] ?? 'stop';
-  return { unified: unified === 'stop' && calls > 0 ? 'tool_calls' : unified, native: native ?? null };
+/** A word that is not known yet ends an answer that says something like any other; an end with calls is their end. */
+export function finishOf(native: string | undefined, calls: number, said: boolean): Finish {
+  const word = native ?? 'STOP';
+  const unified = REASONS.get(word) ?? REASONS.get(word.toUpperCase()) ?? unifiedWord(word) ?? unknownEnd(word, said);
+  const ends = unified === 'stop' || unified === 'tool_calls';
+  return { unified: ends ? (calls > 0 ? 'tool_calls' : 'stop') : unified, native: native ?? null };
 }
 
 /** The whole prompt was blocked: an answer that says nothing but that. */

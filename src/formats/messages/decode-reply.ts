@@ -35,6 +35,7 @@ export function decodeReply(value: unknown): { turn: Turn } | { failure: Upstrea
     finish: decodeFinish(
       value,
       parts.some((part) => part.type === 'toolCall'),
+      parts.length > 0,
     ),
   };
   const turn: Turn = { choices: [choice] };

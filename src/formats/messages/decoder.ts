@@ -186,7 +186,7 @@ export class MessagesDecoder implements TurnDecoder {
     const events: TurnEvent[] = [];
     for (const open of this.open.values()) events.push(...this.closeBlock(open));
     this.open.clear();
-    events.push({ type: 'finish', choice: 0, finish: decodeFinish(this.stop, this.calls) });
+    events.push({ type: 'finish', choice: 0, finish: decodeFinish(this.stop, this.calls, this.parts > 0) });
     return events;
   }
 

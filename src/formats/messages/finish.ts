@@ -1,6 +1,7 @@
 /** Stop reasons (wire/messages.md, MsgStopReason) and the unified finish, each from the other. */
 import type { Finish, FinishReason } from '../conversation/conversation.ts';
 import { type Fields, isFields, textOrUndefined } from '../conversation/fields.ts';
+import { unifiedWord, unknownEnd } from '../conversation/finish-words.ts';
 
 /** A map, not an object: an upstream may say `constructor`. */
 const UNIFIED = new Map<unknown, FinishReason>(
@@ -28,12 +29,13 @@ const STOP_REASON: Record<FinishReason, string> = {
  * @param source an object with `stop_reason`, `stop_sequence` and `stop_details`
  * @param calls whether the answer holds a call of a client's tool; `tool_use` without one is a plain stop, and `end_turn`
  *   with one, which some compatible servers say, a call
+ * @param content whether it holds anything
  */
-export function decodeFinish(source: Fields, calls: boolean): Finish {
+export function decodeFinish(source: Fields, calls: boolean, content: boolean): Finish {
   const native = textOrUndefined(source['stop_reason']) ?? null;
-  let unified = UNIFIED.get(native) ?? (calls ? 'tool_calls' : 'stop');
+  let unified = UNIFIED.get(native) ?? unifiedWord(native) ?? unknownEnd(native, content);
   if (unified === 'tool_calls' && !calls) unified = 'stop';
-  if (native === 'end_turn' && calls) unified = 'tool_calls';
+  if (unified === 'stop' && calls && (native === 'end_turn' || !UNIFIED.has(native))) unified = 'tool_calls';
   const finish: Finish = { unified, native };
   const sequence = textOrUndefined(source['stop_sequence']);
   if (sequence !== undefined) finish.stopSequence = sequence;
@@ -66,7 +68,9 @@ export function encodeFinish(finish: Finish, answer: { calls: boolean; refused: 
 /** The stop reason of a relayed answer: the upstream's own, except where it promises calls that are not there, or none that are. */
 export function relayedReason({ unified, native }: Finish): string | null {
   if (native === 'tool_use' && unified === 'stop') return 'end_turn';
-  return native === 'end_turn' && unified === 'tool_calls' ? 'tool_use' : native;
+  if (native === 'end_turn' && unified === 'tool_calls') return 'tool_use';
+  // A word of another format, or in capitals; words that nobody knows may be newer ones of this format.
+  return UNIFIED.has(native) || unifiedWord(native) === undefined ? native : STOP_REASON[unified];
 }
 
 function stopReason(finish: Finish, answer: { calls: boolean; refused: boolean }): string {

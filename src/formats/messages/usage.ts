@@ -5,6 +5,7 @@
  */
 import type { Usage } from '../conversation/conversation.ts';
 import { countOf, type Fields, fieldsOf, isFields, isImpossibleCount } from '../conversation/fields.ts';
+import { addServerToolCounts, serverToolCounts } from '../conversation/server-tool-counts.ts';
 
 /** Undefined when the record names no output: such a record says nothing yet. */
 export function decodeUsage(value: unknown): Usage | undefined {
@@ -27,6 +28,8 @@ export function decodeUsage(value: unknown): Usage | undefined {
   const served = value['server_tool_use'];
   if (isFields(served)) {
     if ('web_search_requests' in served) usage.webSearches = countOf(served['web_search_requests']);
+    const { web_search_requests: _searches, ...calls } = served;
+    addServerToolCounts(usage, calls);
     if ('web_fetch_requests' in served) usage.webFetches = countOf(served['web_fetch_requests']);
   }
   return usage;
@@ -71,6 +74,7 @@ export function encodeUsage(usage: Usage = NO_USAGE, serviceTier?: string | null
     output_tokens_details: { ...fieldsOf(native['output_tokens_details']), thinking_tokens: usage.reasoning },
     server_tool_use: {
       ...fieldsOf(native['server_tool_use']),
+      ...serverToolCounts(usage),
       web_search_requests: usage.webSearches ?? 0,
       web_fetch_requests: usage.webFetches ?? 0,
     },

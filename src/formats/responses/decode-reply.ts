@@ -59,7 +59,7 @@ function decodeChoice(response: Fields, output: unknown[], origin: ReasoningOrig
     if (part.id === '') part.id = inventedCallId(response['id'], calls);
     calls += 1;
   }
-  const choice: Choice = { parts, finish: decodeFinish(response, calls > 0) };
+  const choice: Choice = { parts, finish: decodeFinish(response, calls > 0, parts.length > 0) };
   const logprobs = items.flatMap((item) =>
     item['type'] === 'message' ? listOf(item['content']).flatMap((part) => listOf(fieldsOf(part)['logprobs'])) : [],
   );

@@ -1,4 +1,6 @@
 /** A streamed answer of an upstream that speaks the responses form (wire/responses.md), event by event. */
+
+import { decodeInBand } from '../chat/failure.ts';
 import type { Part, ReasoningOrigin, TurnEvent } from '../conversation/conversation.ts';
 import type { FailureKind, UpstreamFailure } from '../conversation/failure.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf, textOrUndefined } from '../conversation/fields.ts';
@@ -8,6 +10,12 @@ import { failureFromError, failureOfResponse } from './failure.ts';
 import { decodeFinish } from './finish.ts';
 import { ItemDecoder, type Numbering } from './item.ts';
 import { decodeUsage } from './usage.ts';
+
+/** The type of an event: its own, or the name of its frame where the data has none. Undefined for an object with neither. */
+export function eventType(name: string, { type }: Fields): string | undefined {
+  if (typeof type === 'string' && type !== '') return type;
+  return name === 'error' || name.startsWith('response.') ? name : undefined;
+}
 
 /** Output items are told apart by their place in the output: their ids may change in the middle of a stream. */
 export class ResponsesDecoder implements TurnDecoder, Numbering {
@@ -31,10 +39,13 @@ export class ResponsesDecoder implements TurnDecoder, Numbering {
     return this.parts++;
   }
 
-  read(_name: string, data: string, value: unknown): TurnEvent[] {
+  read(name: string, data: string, value: unknown): TurnEvent[] {
     if (this.over || data === '' || data === '[DONE]') return [];
     if (!isFields(value)) return this.broken('malformed', 'an event of the stream is not a JSON object');
-    switch (value['type']) {
+    const type = eventType(name, value);
+    switch (type) {
+      case undefined:
+        return this.readUntyped(value);
       case 'response.created':
         return this.readHead(fieldsOf(value['response']));
       case 'response.completed':
@@ -45,8 +56,16 @@ export class ResponsesDecoder implements TurnDecoder, Numbering {
       case 'error':
         return this.fail(failureFromError(isFields(value['error']) ? value['error'] : value));
       default:
-        return this.readItemEvent(value);
+        return this.readItemEvent(type, value);
     }
+  }
+
+  /** An object that is no event of the form: an error in the words of another form, or nothing to anybody. */
+  private readUntyped(value: Fields): TurnEvent[] {
+    const failure = decodeInBand('', value);
+    return failure === undefined
+      ? []
+      : this.fail(isFields(value['error']) ? failureFromError(value['error']) : failure);
   }
 
   /** Some services report a failed response as completed. */
@@ -74,16 +93,16 @@ export class ResponsesDecoder implements TurnDecoder, Numbering {
     ];
   }
 
-  private readItemEvent(value: Fields): TurnEvent[] {
+  private readItemEvent(type: string, value: Fields): TurnEvent[] {
     const index = value['output_index'];
     if (typeof index !== 'number') return [];
-    if (value['type'] === 'response.output_item.added') {
+    if (type === 'response.output_item.added') {
       const item = new ItemDecoder(fieldsOf(value['item']), this);
       this.items.set(index, item);
       return item.begin();
     }
-    if (value['type'] === 'response.output_item.done') return this.completeItem(index, fieldsOf(value['item']));
-    return this.items.get(index)?.read(value) ?? [];
+    if (type === 'response.output_item.done') return this.completeItem(index, fieldsOf(value['item']));
+    return this.items.get(index)?.read(type, value) ?? [];
   }
 
   private completeItem(index: number, item: Fields): TurnEvent[] {
@@ -103,7 +122,10 @@ export class ResponsesDecoder implements TurnDecoder, Numbering {
     const usage = decodeUsage(response['usage']);
     if (usage !== undefined) events.push({ type: 'usage', usage });
     this.over = true;
-    events.push({ type: 'finish', choice: 0, finish: decodeFinish(response, this.calls > 0) }, { type: 'end' });
+    events.push(
+      { type: 'finish', choice: 0, finish: decodeFinish(response, this.calls > 0, this.parts > 0) },
+      { type: 'end' },
+    );
     return events;
   }
 

@@ -1,12 +1,16 @@
 /** How a response says that it has ended. */
 import type { Finish } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, textOrUndefined } from '../conversation/fields.ts';
+import { unifiedWord, unknownEnd } from '../conversation/finish-words.ts';
 
-/** @param calls whether the answer holds a call of a client's tool */
-export function decodeFinish(response: Fields, calls: boolean): Finish {
+/** @param calls whether the answer holds a call of a client's tool @param content whether it holds anything */
+export function decodeFinish(response: Fields, calls: boolean, content: boolean): Finish {
   const status = textOrUndefined(response['status']) ?? null;
   const reason = textOrUndefined(fieldsOf(response['incomplete_details'])['reason']);
   const native = reason ?? status;
-  if (status === 'incomplete') return { unified: reason === 'content_filter' ? 'content_filter' : 'length', native };
-  return { unified: calls ? 'tool_calls' : 'stop', native };
+  if (status?.toLowerCase() === 'incomplete') {
+    return { unified: unifiedWord(reason ?? null) === 'content_filter' ? 'content_filter' : 'length', native };
+  }
+  const unified = unifiedWord(status) ?? unknownEnd(status, content);
+  return { unified: unified === 'error' ? unified : calls ? 'tool_calls' : 'stop', native };
 }

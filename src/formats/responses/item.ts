@@ -53,8 +53,7 @@ export class ItemDecoder {
     return events;
   }
 
-  read(event: Fields): TurnEvent[] {
-    const type = textOf(event['type']);
+  read(type: string, event: Fields): TurnEvent[] {
     const events: TurnEvent[] = [];
     if (TEXT_EVENTS.has(type)) {
       const summary = type === 'response.reasoning_summary_text.delta';

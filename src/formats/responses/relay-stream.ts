@@ -3,10 +3,11 @@
  * terminal event is held until the cost is known. Numbering that an upstream leaves out is added.
  */
 import type { GatewayError } from '../../base/errors.ts';
-import { patchMembers, scanMembers, stringifyJson } from '../../base/json.ts';
+import { type Edit, patchMembers, scanMembers, stringifyJson } from '../../base/json.ts';
 import type { TurnEvent } from '../conversation/conversation.ts';
-import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
+import { type Fields, fieldsOf, isFields, listOf } from '../conversation/fields.ts';
 import type { Closing, RelayStream, Stamp } from '../conversation/format.ts';
+import { eventType } from './decoder.ts';
 import { DONE, errorEvent, frame } from './encoder.ts';
 import { patchResponse } from './relay.ts';
 import { RelayedCalls } from './relay-calls.ts';
@@ -36,8 +37,11 @@ export class ResponsesRelayStream implements RelayStream {
     if (!isFields(given) || this.terminal !== undefined) return '';
     let data = told;
     let value = given;
-    const type = textOf(value['type']) || name;
+    const type = eventType(name, value);
     switch (type) {
+      case undefined:
+        // The clients of this form tell events apart by their type and end in an error without one.
+        return '';
       case 'response.created':
         this.opened = true;
         return this.forward(type, this.patched(data, value), value);
@@ -61,7 +65,8 @@ export class ResponsesRelayStream implements RelayStream {
         this.keep(value, data.length);
         break;
       default:
-        if (typeof value['delta'] === 'string') this.unfinished.get(value['output_index'])?.add(value, value['delta']);
+        if (typeof value['delta'] === 'string')
+          this.unfinished.get(value['output_index'])?.add(type, value, value['delta']);
     }
     if (events.some((event) => event.type === 'failure')) return '';
     return this.open() + this.forward(type, data, value);
@@ -124,12 +129,13 @@ export class ResponsesRelayStream implements RelayStream {
   /** An event as it came, its number mended where it does not rise. Data of several lines takes a `data:` for each. */
   private forward(type: string, data: string, value: Fields): string {
     const number = value['sequence_number'];
-    let text = data;
+    const edits: Edit[] = value['type'] === type ? [] : [{ key: 'type', json: JSON.stringify(type) }];
     if (typeof number === 'number' && number > this.last) this.last = number;
     else {
       this.last += 1;
-      text = patchMembers(data, scanMembers(data), [{ key: 'sequence_number', json: String(this.last) }]);
+      edits.push({ key: 'sequence_number', json: String(this.last) });
     }
+    let text = edits.length === 0 ? data : patchMembers(data, scanMembers(data), edits);
     if (text.includes('\n')) text = text.replaceAll('\n', '\ndata: ');
     return `event: ${type}\ndata: ${text}\n\n`;
   }
@@ -173,8 +179,7 @@ class OpenItem {
     this.item = item;
   }
 
-  add(event: Fields, delta: string): void {
-    const type = textOf(event['type']);
+  add(type: string, event: Fields, delta: string): void {
     const key = `${type} ${event['summary_index'] ?? event['content_index']}`;
     const known = this.told.get(key);
     this.size += delta.length;

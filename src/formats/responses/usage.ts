@@ -5,6 +5,7 @@
 import type { Usage } from '../conversation/conversation.ts';
 import { countOf, type Fields, fieldsOf, isFields, isImpossibleCount } from '../conversation/fields.ts';
 import { type Cost, costMembers } from '../conversation/format.ts';
+import { addServerToolCounts, serverToolCounts } from '../conversation/server-tool-counts.ts';
 
 /** Undefined when the record counts nothing. */
 export function decodeUsage(value: unknown): Usage | undefined {
@@ -27,8 +28,7 @@ export function decodeUsage(value: unknown): Usage | undefined {
     reasoning,
     native: { origin: 'responses', value },
   };
-  const searches = countOf(fieldsOf(value['server_tool_use_details'])['web_search_requests']);
-  if (searches > 0) usage.webSearches = searches;
+  addServerToolCounts(usage, value['server_tool_use_details']);
   return usage;
 }
 
@@ -36,6 +36,7 @@ export function decodeUsage(value: unknown): Usage | undefined {
 export function encodeUsage(usage: Usage, cost: Cost | undefined): Fields {
   const native = usage.native?.origin === 'responses' ? usage.native.value : {};
   const { cost: _cost, is_byok: _byok, cost_details: _details, ...others } = native;
+  const served = serverToolCounts(usage);
   const input = usage.input + usage.cacheRead + usage.cacheWrite5m + usage.cacheWrite1h;
   return {
     ...others,
@@ -51,11 +52,8 @@ export function encodeUsage(usage: Usage, cost: Cost | undefined): Fields {
       reasoning_tokens: usage.reasoning,
     },
     total_tokens: input + usage.output,
-    ...(usage.webSearches !== undefined && {
-      server_tool_use_details: {
-        ...fieldsOf(native['server_tool_use_details']),
-        web_search_requests: usage.webSearches,
-      },
+    ...(served !== undefined && {
+      server_tool_use_details: { ...fieldsOf(native['server_tool_use_details']), ...served },
     }),
     ...renamedCost(cost),
   };

@@ -1,0 +1,61 @@
+/**
+ * Words with which services end an answer, whatever format they speak: compatible servers mix the words of all formats and
+ * write them in their own case. A format's own table comes first, where it has one.
+ */
+import type { FinishReason } from './conversation.ts';
+
+/** In lower case with underscores. A map, not an object: an upstream may say `constructor`. */
+const WORDS = new Map<string, FinishReason>(
+  Object.entries({
+    stop: 'stop',
+    stopped: 'stop',
+    eos: 'stop',
+    eos_token: 'stop',
+    end: 'stop',
+    end_turn: 'stop',
+    pause_turn: 'stop',
+    compaction: 'stop',
+    complete: 'stop',
+    completed: 'stop',
+    stop_sequence: 'stop',
+    length: 'length',
+    max_length: 'length',
+    max_tokens: 'length',
+    max_output_tokens: 'length',
+    max_new_tokens: 'length',
+    token_limit: 'length',
+    model_length: 'length',
+    model_context_window_exceeded: 'length',
+    tool_calls: 'tool_calls',
+    tool_call: 'tool_calls',
+    tool_use: 'tool_calls',
+    function_call: 'tool_calls',
+    content_filter: 'content_filter',
+    content_filtered: 'content_filter',
+    error_toxic: 'content_filter',
+    guardrail_intervened: 'content_filter',
+    sensitive: 'content_filter',
+    safety: 'content_filter',
+    recitation: 'content_filter',
+    blocklist: 'content_filter',
+    prohibited_content: 'content_filter',
+    spii: 'content_filter',
+    refusal: 'content_filter',
+    error: 'error',
+    network_error: 'error',
+  }),
+);
+
+/** The unified word for a vendor's, in whatever case and with whatever joints it is written; undefined for an unknown one. */
+export function unifiedWord(native: string | null): FinishReason | undefined {
+  if (native === null) return undefined;
+  return WORDS.get(native) ?? WORDS.get(native.toLowerCase().replaceAll(/[- ]/g, '_'));
+}
+
+/**
+ * What a word that nobody knows means: the end of an answer that has content, and an error of one that has none. No word
+ * at all says nothing.
+ */
+export function unknownEnd(native: string | null, content: boolean): 'stop' | 'error' {
+  return native === null || content ? 'stop' : 'error';
+}
