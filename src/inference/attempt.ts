@@ -7,8 +7,9 @@ import { EventReader } from '../http/sse.ts';
 import type { FrameReader, UpstreamCall, UpstreamReceiver } from '../providers/index.ts';
 import type { AnswerScreen } from './answer-screen.ts';
 import type { AttemptSetup } from './attempt-setup.ts';
+import { announcedMode, bodyShape } from './body-shape.ts';
 import { BodyText, ERROR_BODY_BYTES } from './body-text.ts';
-import { isEventStream, isJson, refusalOf } from './reply-headers.ts';
+import { refusalOf } from './reply-headers.ts';
 import { RoundReceiver } from './round-receiver.ts';
 import { isRefusal, strayError, turnFailure, unseenFailure } from './said-nothing.ts';
 import { shownEvents, shownWhole, shownWriter, someVisible } from './shown.ts';
@@ -23,8 +24,9 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
   #call: UpstreamCall | undefined;
   #round: RoundReceiver | undefined;
   #mode: 'head' | 'error' | 'whole' | 'stream' | 'over' = 'head';
-  /** Body of an error or of a whole answer. */
   readonly #body = new BodyText();
+  /** Bytes of the body came. */
+  #began = false;
   #reader: FrameReader | undefined;
   #decoder: TurnDecoder | undefined;
   #pending = '';
@@ -118,7 +120,6 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
     return this.outputBytes - this.#countedBytes;
   }
 
-  /** It has ended, one way or another. */
   get over(): boolean {
     return this.#mode === 'over';
   }
@@ -138,19 +139,19 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
 
   head(status: number, headers: Record<string, string>): void {
     if (this.#mode === 'over') return;
+    this.#began = false;
     this.status = status;
     this.headers = headers;
-    if (status >= 300) {
-      this.#mode = 'error';
-    } else if (this.#setup.stream && !isJson(headers['content-type'])) {
-      this.#startStream();
-      this.writer ??= shownWriter(this.#setup);
-    } else if (isEventStream(headers['content-type'])) {
-      this.#startStream();
-      this.#gathered ??= [];
-    } else {
-      this.#mode = 'whole';
-    }
+    this.#mode = announcedMode(status, headers['content-type'], this.#setup.stream);
+    if (this.#mode === 'stream') this.#startStream();
+  }
+
+  /** What the body begins with decides how it is read, whatever its content type says. */
+  #begin(chunk: Buffer): void {
+    this.#began = true;
+    const shape = this.#setup.framing === undefined ? bodyShape(chunk) : undefined;
+    if (this.#mode === 'stream' && shape === 'object') this.#mode = 'whole';
+    else if (this.#mode === 'whole' && shape === 'events') this.#startStream();
   }
 
   #startStream(): void {
@@ -162,9 +163,12 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
       framing === undefined
         ? new EventReader(onEvent, limits.upstreamEventBytes)
         : framing(onEvent, limits.upstreamEventBytes);
+    if (this.#setup.stream) this.writer ??= shownWriter(this.#setup);
+    else this.#gathered ??= [];
   }
 
   data(chunk: Buffer): void {
+    if (!this.#began) this.#begin(chunk);
     if (this.#mode === 'stream') {
       this.#read(chunk);
     } else if (this.#mode === 'error') {
@@ -246,13 +250,12 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
 
   #completeWhole(whole: WholeReply): void {
     const failed = turnFailure(whole.turn);
-    if (failed !== undefined) {
-      this.#fail(failed);
-      return;
+    if (failed !== undefined) this.#fail(failed);
+    else {
+      this.whole = whole;
+      this.unseenRefusal = isRefusal(this.finish);
+      this.#complete();
     }
-    this.whole = whole;
-    this.unseenRefusal = isRefusal(this.finish);
-    this.#complete();
   }
 
   #observeTurn(turn: Turn): void {
@@ -264,12 +267,10 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
   }
 
   #read(chunk: Buffer): void {
-    if (this.#gathered !== undefined) {
-      this.#body.size += chunk.length;
-      if (this.#body.size > this.#setup.limits.upstreamReplyBytes) {
-        this.#tooLarge();
-        return;
-      }
+    if (this.#gathered !== undefined) this.#body.size += chunk.length;
+    if (this.#body.size > this.#setup.limits.upstreamReplyBytes) {
+      this.#tooLarge();
+      return;
     }
     try {
       this.#reader!.push(chunk);
@@ -376,12 +377,11 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
     }
     const billed = (this.usage?.output ?? 0) > 0;
     const failed = this.visible ? undefined : unseenFailure(this.finish, billed);
-    if (failed !== undefined) {
-      this.#fail(failed);
-      return;
+    if (failed !== undefined) this.#fail(failed);
+    else {
+      this.unseenRefusal = !this.visible && isRefusal(this.finish);
+      this.#complete();
     }
-    this.unseenRefusal = !this.visible && isRefusal(this.finish);
-    this.#complete();
   }
 
   #complete(): void {

@@ -226,3 +226,47 @@ for (const spoken of Object.keys(ENDS) as FormatId[]) {
     }
   });
 }
+
+test('an answer is read by what it is, whatever its content type says', async () => {
+  const events = ENDS.chat!('stop', true)
+    .map(({ data }) => `data: ${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`)
+    .join('');
+  const whole = JSON.stringify({
+    id: 'c',
+    object: 'chat.completion',
+    created: 1,
+    model: 'm',
+    choices: [{ index: 0, message: { role: 'assistant', content: 'Hello' }, finish_reason: 'stop' }],
+    usage: { prompt_tokens: 5, completion_tokens: 7, total_tokens: 12 },
+  });
+  for (const body of [events, whole, `\ufeff${events}`, `: hello\n\n${events}`, `\n  ${whole}`]) {
+    for (const type of ['application/json', 'text/event-stream', 'text/plain', 'text/html', '']) {
+      for (const stream of [true, false]) {
+        for (const served of SERVED_FORMS) {
+          const bytes = Buffer.from(body);
+          const answer = await playThrough(
+            { served, kind: 'chat', spoken: 'chat', stream },
+            { pieces: [bytes.subarray(0, 40), bytes.subarray(40)], headers: { 'content-type': type } },
+          );
+          const about = `${type}, ${stream}, ${served}: ${body.slice(0, 30)}`;
+          assert.equal(answer.row.error, null, about);
+          assert.equal(answer.streamed, stream, about);
+          assert.match(answer.text, /Hello/, about);
+        }
+      }
+    }
+  }
+});
+
+test('counts of tools that an upstream runs reach the client', async () => {
+  const counts = { web_search_requests: 1, tool_calls_requested: 3, tool_calls_executed: 2 };
+  const [first, , end] = ENDS.chat!('stop', true);
+  for (const member of ['server_tool_use', 'server_tool_use_details']) {
+    const usage = { prompt_tokens: 5, completion_tokens: 7, total_tokens: 12, [member]: counts };
+    for (const served of SERVED_FORMS) {
+      const { text } = await play(served, 'chat', [first!, { data: { choices: [], usage } }, end!]);
+      assert.match(text, /"tool_calls_requested":3/);
+      assert.match(text, /"tool_calls_executed":2/);
+    }
+  }
+});

@@ -32,11 +32,8 @@ export function encodeTools(
   context: ToolContext,
 ): Fields | undefined {
   const { toolChoice } = conversation;
-  if (toolChoice?.mode === 'none') {
-    if (calls.length > 0)
-      throw new Uncarried('tool_choice', 'the converse form cannot forbid calls after earlier ones');
-    return undefined;
-  }
+  // Calls are forbidden by declaring no tools.
+  if (toolChoice?.mode === 'none') return undefined;
   const given = conversation.tools ?? [];
   // Those that only the history names are declared for reading.
   const tools: readonly Tool[] = given.length > 0 ? given : calls.map((name) => ({ type: 'function', name }));

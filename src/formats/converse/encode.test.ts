@@ -169,7 +169,6 @@ test('images and documents are told by their bytes, and documents have names tha
 test('what the form has no place for excludes the endpoint, and says what it was', () => {
   const user = (part: Json) => ({ messages: [{ role: 'user', content: [{ type: 'text', text: 'x' }, part] }] });
   const hello = { messages: [{ role: 'user', content: 'hi' }] };
-  const call = { id: 'a', type: 'function', function: { name: 'f', arguments: '{}' } };
   const refused: [Json, string][] = [
     [user({ type: 'image_url', image_url: { url: 'https://example.com/a.png' } }), 'image by URL'],
     [user({ type: 'image_url', image_url: { url: 'data:image/bmp;base64,Qk0AAAAAAAA=' } }), 'image'],
@@ -186,18 +185,6 @@ test('what the form has no place for excludes the endpoint, and says what it was
     [{ ...hello, n: 2 }, 'n'],
     [{ ...hello, modalities: ['text', 'audio'] }, 'modalities'],
     [{ messages: [{ role: 'assistant', content: 'I begin' }] }, 'messages'],
-    [
-      {
-        messages: [
-          ...hello.messages,
-          { role: 'assistant', tool_calls: [call] },
-          { role: 'tool', tool_call_id: 'a', content: 'r' },
-        ],
-        tool_choice: 'none',
-        tools: [{ type: 'function', function: { name: 'f' } }],
-      },
-      'tool_choice',
-    ],
   ];
   for (const [body, feature] of refused) {
     assert.throws(() => asked(body), { name: 'Uncarried', feature }, JSON.stringify(body));
@@ -225,6 +212,27 @@ test('tool choices have their own objects, and no tools go out where none may be
   });
   assert.equal(choice('auto').toolConfig.tools[0].toolSpec.strict, true);
   assert.equal(choice('none').toolConfig, undefined);
+});
+
+test('where calls are forbidden, those of the history are texts', () => {
+  const call = { id: 'a', type: 'function', function: { name: 'f', arguments: '{"x":1}' } };
+  const { body, dropped } = asked({
+    messages: [
+      { role: 'user', content: 'x' },
+      { role: 'assistant', content: 'I look.', tool_calls: [call] },
+      { role: 'tool', tool_call_id: 'a', content: 'sun' },
+      { role: 'user', content: 'and?' },
+    ],
+    tool_choice: 'none',
+    tools: [{ type: 'function', function: { name: 'f' } }],
+  });
+  assert.equal(body.toolConfig, undefined);
+  assert.deepEqual(body.messages, [
+    { role: 'user', content: [{ text: 'x' }] },
+    { role: 'assistant', content: [{ text: 'I look.' }, { text: '[Called the tool f with {"x":1}]' }] },
+    { role: 'user', content: [{ text: '[Result of the tool f]' }, { text: 'sun' }, { text: 'and?' }] },
+  ]);
+  assert.ok(dropped.includes('tool_choice'));
 });
 
 test('thinking is asked for in the words of the vendor whose model it is', () => {

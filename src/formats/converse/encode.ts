@@ -13,6 +13,7 @@ import { begunText, type Generation, generationOf } from '../messages/index.ts';
 import { CachePoints } from './cache-points.ts';
 import { BlockEncoder, LONGEST_NAME } from './encode-blocks.ts';
 import { encodeInference, encodeOutput, encodeTier, encodeTools } from './encode-settings.ts';
+import { withoutCalls } from './told-calls.ts';
 import { vendorOf } from './vendor.ts';
 
 const DEFAULT_CACHE_POINTS = 4;
@@ -37,9 +38,13 @@ export function encode(conversation: Conversation, target: EncodeTarget, losses:
   refuseUncarried(conversation);
   const vendor = vendorOf(target.model);
   const limit = target.dialect.converse?.maxCachePoints ?? DEFAULT_CACHE_POINTS;
+  const forbids =
+    conversation.toolChoice?.mode === 'none' && calledTools(conversation.messages, LONGEST_NAME).length > 0;
+  if (forbids) losses.drop('tool_choice', 'calls are forbidden by showing the model those of the history as text');
+  const allowed = forbids ? withoutCalls(conversation) : conversation;
   // Other vendors' models refuse cache points, and Amazon's have none among the tools.
   const caches = target.promptCaching !== undefined && (vendor === 'anthropic' || vendor === 'amazon');
-  const marked = caches ? withBreakpoints(conversation, limit, vendor === 'anthropic') : conversation;
+  const marked = caches ? withBreakpoints(allowed, limit, vendor === 'anthropic') : allowed;
   // The point at the end that a top-level mark asks for is one of them.
   const left = marked.cache === undefined ? limit : limit - 1;
   return withinLimit(left, losses, (breakpoints, counted) => encodeBody(marked, target, breakpoints, counted));

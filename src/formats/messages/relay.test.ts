@@ -140,3 +140,18 @@ test('of a member that stands twice in an answer the last one counts, and the an
   assert.deepEqual(seen.content, [{ type: 'text', text: 'a', citations: [] }]);
   assert.deepEqual([seen.usage.input_tokens, seen.usage.output_tokens, seen.usage.vendor], [3, 5, 7]);
 });
+
+test('pieces that are null are left out of a relayed stream', () => {
+  const delta = (json: string) =>
+    `{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta",${json}}}`;
+  const { text, stream } = relayed([
+    '{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"f","input":{}}}',
+    delta('"partial_json":null'),
+    delta('"partial_json":"{\\"x\\":1}"'),
+    '{"type":"content_block_stop","index":0}',
+    '{"type":"message_delta","delta":{"stop_reason":"tool_use","stop_sequence":null},"usage":{"output_tokens":2}}',
+    '{"type":"message_stop"}',
+  ]);
+  assert.doesNotMatch(text, /partial_json":null/);
+  assert.deepEqual(readMessageStream(text + stream.end({})).content[0]?.['input'], { x: 1 });
+});

@@ -208,7 +208,7 @@ class MessagesRelayStream implements RelayStream {
     const type = typeof value['type'] === 'string' ? value['type'] : name;
     switch (type) {
       case 'content_block_delta':
-        return forward(type, this.blocks.delta(data, value['index']));
+        return addsNull(fieldsOf(value['delta'])) ? '' : forward(type, this.blocks.delta(data, value['index']));
       case 'content_block_stop':
         return forward(type, this.blocks.stop(data, value['index']));
       case 'message_start':
@@ -296,6 +296,11 @@ class MessagesRelayStream implements RelayStream {
     list.push({ key: 'delta', json: patchMembers(written, scanMembers(written), edits) });
     return patchMembers(text, members, list);
   }
+}
+
+/** A piece that is null: nothing to add, and SDKs would add the word. */
+function addsNull({ partial_json: json, text, thinking }: Fields): boolean {
+  return json === null || text === null || thinking === null;
 }
 
 const NO_START = '{"type":"message_start","message":{}}';
