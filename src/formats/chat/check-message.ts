@@ -1,5 +1,6 @@
 /** Rules of one message of a request: what each role and each kind of content part must have. */
 import { invalidField } from '../../base/errors.ts';
+import { imageUrlFault } from '../conversation/media-bytes.ts';
 import { type JsonObject, list, object, someText, text } from './read.ts';
 
 export function checkMessage(message: JsonObject, path: string): void {
@@ -47,7 +48,7 @@ function checkPart(part: JsonObject, path: string): void {
   if (needed !== undefined && (part[needed] === undefined || part[needed] === null)) {
     throw invalidField(`${path}.${needed}`, 'is missing');
   }
-  if (type === 'image_url') checkAddress(text(object(part['image_url'])?.['url']), `${path}.image_url.url`);
+  if (type === 'image_url') checkImage(text(object(part['image_url'])?.['url']), `${path}.image_url.url`);
   if (needed === 'video_url') checkAddress(text(object(part['video_url'])?.['url']), `${path}.video_url.url`);
   if (type === 'file') {
     const file = object(part['file']) ?? {};
@@ -55,6 +56,12 @@ function checkPart(part: JsonObject, path: string): void {
     if (data !== undefined) checkAddress(data, `${path}.file.file_data`);
     else if (someText(file['file_id']) === undefined) throw invalidField(`${path}.file`, 'needs file_data or file_id');
   }
+}
+
+function checkImage(address: string, path: string): void {
+  checkAddress(address, path);
+  const fault = imageUrlFault(address);
+  if (fault !== undefined) throw invalidField(path, fault);
 }
 
 /** How the base64 of JPEG, PNG, GIF and WebP begins. */

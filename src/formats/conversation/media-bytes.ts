@@ -16,6 +16,34 @@ export function sniffImage(data: string): string | undefined {
   return undefined;
 }
 
+/** Types of images whose first bytes are known. */
+const KNOWN_IMAGE = /^image\/(png|jpe?g|gif|webp)$/i;
+/** In base64: shorter data does not hold the head of every format. */
+const SHORTEST_HEAD = 24;
+const BASE64 = /^[A-Za-z0-9+/_=\s%-]*$/;
+
+/**
+ * What is wrong with the bytes of an image, as far as their beginning tells: no service can decode it. Undefined when
+ * nothing is.
+ */
+export function imageFault(mediaType: string, data: string): string | undefined {
+  if (!KNOWN_IMAGE.test(mediaType)) return undefined;
+  const head = data.slice(0, 64);
+  if (head.trim() === '') return 'has no data';
+  if (!BASE64.test(head)) return 'is not base64';
+  if (head.length < SHORTEST_HEAD || sniffImage(head) !== undefined) return undefined;
+  // HEIC and AVIF, which cameras label as JPEG: some services decode them.
+  const box = Buffer.from(head.slice(0, 24), 'base64').toString('latin1').slice(4, 8);
+  return box === 'ftyp' ? undefined : 'is not the data of an image';
+}
+
+/** The same of a `data:` URL; undefined for any other address. */
+export function imageUrlFault(url: string): string | undefined {
+  const match = DATA_URL.exec(url.slice(0, 256));
+  if (!match || !/;base64/i.test(match[2] ?? '')) return undefined;
+  return imageFault(match[1] ?? '', url.slice(match[0].length, match[0].length + 64));
+}
+
 /** A `data:` URL taken apart; other sources as they are. */
 export function withoutDataUrl(source: Source): Source {
   if (source.kind !== 'url') return source;

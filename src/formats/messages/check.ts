@@ -5,6 +5,7 @@
 import { invalidField } from '../../base/errors.ts';
 import { WIRE_ALIAS, WIRE_NAME } from '../../base/namespace.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
+import { imageFault, imageUrlFault } from '../conversation/media-bytes.ts';
 import { checkPreferences } from '../conversation/preferences.ts';
 import { asksForDeferral, checkDeferral } from '../deferred/index.ts';
 import { checkThread, threadOf } from './thread.ts';
@@ -169,6 +170,13 @@ function checkSource(block: string, source: unknown, path: string): void {
   const type = source['media_type'];
   if (block === 'image' && source['type'] === 'base64' && !IMAGE_TYPES.includes(textOf(type))) {
     throw invalidField(`${path}.media_type`, `must be one of ${IMAGE_TYPES.join(', ')}`);
+  }
+  if (block === 'image') {
+    const bytes = kind === 'base64';
+    const member = bytes ? 'data' : 'url';
+    const given = textOf(source[member]);
+    const fault = bytes ? imageFault(textOf(type), given) : imageUrlFault(given);
+    if (fault !== undefined) throw invalidField(`${path}.${member}`, fault);
   }
   if (source['type'] === 'content') checkBlocks(source['content'], `${path}.content`);
 }

@@ -5,6 +5,7 @@
 import { invalidField } from '../../base/errors.ts';
 import { WIRE_ALIAS, WIRE_NAME } from '../../base/namespace.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
+import { imageUrlFault } from '../conversation/media-bytes.ts';
 import { checkPreferences } from '../conversation/preferences.ts';
 import { asksForDeferral, checkDeferral } from '../deferred/index.ts';
 
@@ -207,6 +208,8 @@ function checkContent(content: unknown, path: string): void {
     for (const member of ['image_url', 'file_url', 'video_url']) {
       if (typeof part[member] === 'string') checkAddress(part[member], `${at}.${member}`);
     }
+    const fault = typeof part['image_url'] === 'string' ? imageUrlFault(part['image_url']) : undefined;
+    if (fault !== undefined) throw invalidField(`${at}.image_url`, fault);
     if (part['type'] === 'input_audio') {
       const audio = fieldsOf(part['input_audio']);
       for (const member of ['data', 'format']) {

@@ -1,0 +1,70 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { GatewayError } from '../../base/errors.ts';
+import { chat, messages, responses } from '../index.ts';
+import { imageFault, imageUrlFault } from './media-bytes.ts';
+
+const base64 = (head: readonly number[] | string) => {
+  const bytes = typeof head === 'string' ? Buffer.from(head, 'latin1') : Buffer.from(head);
+  return Buffer.concat([bytes, Buffer.alloc(64)]).toString('base64');
+};
+
+const IMAGES = [
+  base64([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]),
+  base64([0xff, 0xd8, 0xff, 0xe0]),
+  base64('GIF89a'),
+  base64('RIFF\0\0\0\0WEBPVP8 '),
+  base64('\0\0\0\x18ftypheic'),
+];
+
+const FAULTY: [string, RegExp][] = [
+  ['', /no data/],
+  ['@@ no base64 at all, just words @@', /not base64/],
+  [base64('<!DOCTYPE html><title>404</title>'), /not the data of an image/],
+  [base64('%PDF-1.7 and so on, at some length'), /not the data of an image/],
+];
+
+test('images are known by their first bytes, whatever their label says', () => {
+  for (const data of IMAGES) {
+    for (const type of ['image/png', 'image/jpeg', 'image/webp']) assert.equal(imageFault(type, data), undefined, data);
+  }
+  for (const [data, fault] of FAULTY) assert.match(imageFault('image/png', data)!, fault);
+  // Of types whose bytes are not known nothing is said.
+  assert.equal(imageFault('image/svg+xml', base64('<svg>')), undefined);
+  assert.equal(imageUrlFault('https://example.com/a.png'), undefined);
+  assert.equal(imageUrlFault('data:image/png,percent%20encoded'), undefined);
+});
+
+test('an image that nobody can decode is refused with the path of its field', () => {
+  for (const [data] of FAULTY) {
+    const url = `data:image/png;base64,${data}`;
+    const source = { type: 'base64', media_type: 'image/png', data };
+    const image = { type: 'image', source };
+    const ask = { model: 'm', max_tokens: 10 };
+    const refused: [() => void, string][] = [
+      [
+        () =>
+          chat.check({ ...ask, messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }] }),
+        'messages[0].content[0].image_url.url',
+      ],
+      [
+        () => messages.check({ ...ask, messages: [{ role: 'user', content: [image] }] }),
+        'messages[0].content[0].source.data',
+      ],
+      [
+        () =>
+          responses.check({
+            model: 'm',
+            input: [{ role: 'user', content: [{ type: 'input_image', image_url: url }] }],
+          }),
+        'input[0].content[0].image_url',
+      ],
+    ];
+    for (const [run, path] of refused) {
+      assert.throws(
+        run,
+        (error) => error instanceof GatewayError && error.status === 400 && error.details.path === path,
+      );
+    }
+  }
+});
