@@ -10,6 +10,11 @@ import { Output } from './output.ts';
 import { endOf, errorCode, isLimit, type ResponseState, responseOf } from './response.ts';
 
 /** Behind every terminal event, which says by itself whether the answer is whole. */
+/**
+ * Ends every stream of this format, a failed one too: the contract asks for it, and it cannot pass for success. Clients
+ * read the outcome from `response.completed`, `response.incomplete`, `response.failed` or `error` (the OpenAI SDKs, Codex
+ * and the AI SDK ignore the marker or only stop reading at it).
+ */
 export const DONE = 'data: [DONE]\n\n';
 
 /**

@@ -204,18 +204,37 @@ class Walk {
     return visited === attached.text ? data : attached.encode(visited);
   }
 
-  /** Parts that hold nothing but text follow one another as one text for the model. */
+  /**
+   * Parts that hold nothing but text follow one another as one text for the model. So do texts with media between them:
+   * a phrase that an image splits is still read as one.
+   */
   #joinNeighbours(list: unknown[], byUser: boolean): void {
     if (list.length < 2) return;
-    let first = 0;
+    let run: { text: string }[] = [];
+    let across: { text: string }[] = [];
+    let media = false;
+    let split = false;
+    const endRun = () => {
+      if (run.length > 1) this.#join(run, byUser);
+      run = [];
+    };
     for (let index = 0; index <= list.length; index++) {
-      if (index < list.length && textPart(list[index]) !== undefined) continue;
-      if (index - first > 1)
-        this.#join(
-          list.slice(first, index).map((part) => textPart(part)!),
-          byUser,
-        );
-      first = index + 1;
+      const part = index < list.length ? textPart(list[index]) : undefined;
+      if (part !== undefined) {
+        split ||= media && across.length > 0;
+        run.push(part);
+        across.push(part);
+        continue;
+      }
+      endRun();
+      if (index < list.length && isMedium(list[index])) {
+        media = across.length > 0;
+        continue;
+      }
+      if (split) this.#join(across, byUser);
+      across = [];
+      media = false;
+      split = false;
     }
   }
 
@@ -243,6 +262,24 @@ function textPart(value: unknown): { text: string } | undefined {
   }
   const isMessage = 'role' in value && !('type' in value);
   return isMessage ? undefined : (value as { text: string });
+}
+
+const MEDIA: ReadonlySet<unknown> = new Set([
+  'image',
+  'image_url',
+  'input_image',
+  'audio',
+  'input_audio',
+  'video',
+  'video_url',
+  'input_video',
+  'file',
+  'input_file',
+  'document',
+]);
+
+function isMedium(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && 'type' in value && MEDIA.has(value.type);
 }
 
 function isJson(text: string): boolean {
