@@ -54,14 +54,18 @@ test('a schema without null is the same object', () => {
 });
 
 test('no keyword is null afterwards, whatever the schema', () => {
+  const depth = { maxDepth: 4, depthIdentifier: fc.createDepthIdentifier() };
   const schema = fc.letrec((tie) => ({
     node: fc.record(
       {
         type: fc.constantFrom('object', null),
-        properties: fc.option(fc.dictionary(fc.constantFrom('a', 'items', '__proto__'), fc.option(tie('node')))),
-        required: fc.option(fc.array(fc.string())),
-        items: fc.option(tie('node')),
-        anyOf: fc.option(fc.array(fc.option(tie('node')))),
+        properties: fc.option(
+          fc.dictionary(fc.constantFrom('a', 'items', '__proto__'), fc.option(tie('node'), depth), { maxKeys: 2 }),
+          depth,
+        ),
+        required: fc.option(fc.array(fc.constantFrom('a', 'items'), { maxLength: 2 })),
+        items: fc.option(tie('node'), depth),
+        anyOf: fc.option(fc.array(fc.option(tie('node'), depth), { maxLength: 2 }), depth),
       },
       { requiredKeys: [] },
     ),

@@ -344,7 +344,7 @@ test('45: a stop text is named where the upstream named it, and only there', () 
 
 test('45: the stop reasons of this form have their unified meaning', () => {
   const unified = (reason: string) => {
-    const reply = messages.decodeReply({ content: [], stop_reason: reason, usage: {} }, {});
+    const reply = messages.decodeReply({ content: [{ type: 'text', text: 'x' }], stop_reason: reason, usage: {} }, {});
     return 'turn' in reply && reply.turn.choices[0]?.finish.unified;
   };
   assert.deepEqual(
