@@ -14,6 +14,9 @@ import { answerOf, type Told } from '../../src/testing/answers.ts';
 import { type Gateway, INFERENCE_KEY, startGateway } from '../../src/testing/gateway.ts';
 import { npmProgram } from '../../src/testing/npm-program.ts';
 
+// biome-ignore lint/suspicious/noExplicitAny: events of the program
+type Json = any;
+
 /** Its install script puts the binary of this machine in place. */
 export const claudeCode = await npmProgram({
   package: '@anthropic-ai/claude-code',
@@ -35,8 +38,7 @@ export async function doTask(
   upstream: AgentUpstream,
   scenario: AgentScenario,
 ): Promise<void> {
-  const cwd = mkdtempSync(path.join(tmpdir(), 'gatehouse-agent-'));
-  t.after(() => rmSync(cwd, { recursive: true, force: true }));
+  const cwd = workFolder(t);
   const file = path.join(cwd, 'note.txt');
   const rounds: Told[] = [
     call('Write', { file_path: file, content: 'written by the agent\n' }),
@@ -46,32 +48,7 @@ export async function doTask(
   ];
   const before = gateway.upstream.requests(upstream).length;
   gateway.upstream.script(upstream, agentAnswers(upstream, scenario, rounds));
-  gateway.upstream.script('small', answerOf('chat', true, { text: 'A title' }));
-  const run = await claudeCode.run(
-    t,
-    [
-      ...['-p', 'Write note.txt, count its bytes and read it.'],
-      ...['--output-format', 'stream-json', '--verbose', '--allowedTools', 'Write,Bash,Read'],
-    ],
-    {
-      cwd,
-      env: {
-        ANTHROPIC_BASE_URL: `${gateway.url}/api`,
-        ANTHROPIC_AUTH_TOKEN: INFERENCE_KEY,
-        ANTHROPIC_MODEL: `test/${upstream}`,
-        ANTHROPIC_DEFAULT_HAIKU_MODEL: 'test/small',
-        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
-        DISABLE_AUTOUPDATER: '1',
-        NO_PROXY: '127.0.0.1',
-      },
-    },
-  );
-  const about = `${upstream} ${scenario}: ${run.errors.slice(-2_000)}${run.output.slice(-4_000)}`;
-  assert.equal(run.code, 0, about);
-  const events = run.output
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line));
+  const { events, about } = await runClaude(t, gateway, upstream, 'Write note.txt, count its bytes and read it.', cwd);
   const result = events.findLast(({ type }) => type === 'result');
   assert.deepEqual(
     [result.subtype, result.is_error, result.result],
@@ -87,9 +64,50 @@ export async function doTask(
   assert.match(last, /written by the agent/, about);
 }
 
+/** Runs the program with one prompt; the events that it tells, and what to say of them when a test fails. */
+export async function runClaude(
+  t: TestContext,
+  gateway: Gateway,
+  upstream: AgentUpstream,
+  prompt: string,
+  cwd: string,
+): Promise<{ events: Json[]; about: string }> {
+  gateway.upstream.script('small', answerOf('chat', true, { text: 'A title' }));
+  const options = ['--output-format', 'stream-json', '--verbose', '--allowedTools', 'Write,Bash,Read'];
+  const run = await claudeCode.run(t, ['-p', prompt, ...options], {
+    cwd,
+    env: {
+      ANTHROPIC_BASE_URL: `${gateway.url}/api`,
+      ANTHROPIC_AUTH_TOKEN: INFERENCE_KEY,
+      ANTHROPIC_MODEL: `test/${upstream}`,
+      ANTHROPIC_DEFAULT_HAIKU_MODEL: 'test/small',
+      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+      DISABLE_AUTOUPDATER: '1',
+      NO_PROXY: '127.0.0.1',
+    },
+  });
+  const about = `${upstream}: ${run.errors.slice(-2_000)}${run.output.slice(-4_000)}`;
+  assert.equal(run.code, 0, about);
+  return {
+    events: run.output
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line)),
+    about,
+  };
+}
+
+/** A fresh folder to work in. */
+export function workFolder(t: TestContext): string {
+  const folder = mkdtempSync(path.join(tmpdir(), 'gatehouse-agent-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
 let calls = 0;
 
-function call(name: string, input: object): Told {
+/** A round in which the model calls a tool. */
+export function call(name: string, input: object): Told {
   calls += 1;
   return { text: 'I do that now.', calls: [{ id: `toolu_${calls}`, name, arguments: JSON.stringify(input) }] };
 }
