@@ -1,53 +1,56 @@
-/** How a translated answer is shown to its client: names and ids of calls as the client knows them, hidden thinking left out. Pure. */
+/**
+ * How a translated answer is shown to its client: names, ids and kinds of calls as the client knows them, hidden thinking
+ * left out. Pure.
+ */
+import { type Directory, restoredTurn, restoringDecoder } from '../formats/client-tools/index.ts';
 import { type CallIds, distinctDecoder, distinctTurn } from '../formats/conversation/call-ids.ts';
-import type { Conversation, Turn } from '../formats/conversation/conversation.ts';
+import type { Turn } from '../formats/conversation/conversation.ts';
 import type { TurnDecoder } from '../formats/conversation/format.ts';
 import { hidingDecoder, hidingTurn } from '../formats/conversation/hide-thinking.ts';
 import { type ThinkingMemory, ThinkingTap } from '../formats/conversation/kept-thinking.ts';
 import { namedTurn, namingDecoder, type OwnNames } from '../formats/conversation/short-names.ts';
 import { type OutputTool, outputDecoder, outputTurn } from '../formats/output-tool/index.ts';
 
-/** What is known of an answer before it comes: the ids that are taken, and where its thinking is kept. */
-export interface AnswerKnown {
+export interface Shown {
+  /** The client excluded thinking. */
+  hides: boolean;
+  /** A tool that stands for the format of the answer. */
+  tool: OutputTool | undefined;
+  /** Functions that stand for other tools of the client. */
+  directory: Directory | undefined;
+  /** The ids that are taken. */
   ids: CallIds;
+  /** Where the thinking of the answer is kept. */
   memory: ThinkingMemory | undefined;
 }
 
-/** What the client of a translated answer does not see as it came: thinking that it excluded, a tool that stands for its format. */
 export class Presentation {
-  readonly #hides: boolean;
-  readonly #tool: OutputTool | undefined;
-  readonly #ids: CallIds;
+  readonly #shown: Shown;
   readonly #names: OwnNames | undefined;
-  readonly #memory: ThinkingMemory | undefined;
 
-  constructor(
-    { reasoning }: Conversation,
-    tool: OutputTool | undefined,
-    { ids, memory }: AnswerKnown,
-    names?: OwnNames,
-  ) {
-    this.#ids = ids;
-    this.#memory = memory;
-    this.#hides = reasoning?.exclude === true;
-    this.#tool = tool;
+  constructor(shown: Shown, names?: OwnNames) {
+    this.#shown = shown;
     this.#names = names;
   }
 
   decoder(told: TurnDecoder): TurnDecoder {
-    const tap = this.#memory && new ThinkingTap(this.#memory);
+    const { hides, tool, directory, ids, memory } = this.#shown;
+    const tap = memory && new ThinkingTap(memory);
     const inner = tap === undefined ? told : tap.inner(told);
     const named = this.#names === undefined ? inner : namingDecoder(inner, this.#names);
-    const shown = this.#hides ? hidingDecoder(named) : named;
-    const distinct = distinctDecoder(this.#tool === undefined ? shown : outputDecoder(shown, this.#tool), this.#ids);
+    const restored = directory === undefined ? named : restoringDecoder(named, directory);
+    const shown = hides ? hidingDecoder(restored) : restored;
+    const distinct = distinctDecoder(tool === undefined ? shown : outputDecoder(shown, tool), ids);
     return tap === undefined ? distinct : tap.outer(distinct);
   }
 
   turn(turn: Turn): Turn {
+    const { hides, tool, directory, ids, memory } = this.#shown;
     const named = this.#names === undefined ? turn : namedTurn(turn, this.#names);
-    const shown = this.#hides ? hidingTurn(named) : named;
-    const distinct = distinctTurn(this.#tool === undefined ? shown : outputTurn(shown, this.#tool), this.#ids);
-    if (this.#memory !== undefined) new ThinkingTap(this.#memory).whole(turn, distinct);
+    const restored = directory === undefined ? named : restoredTurn(named, directory);
+    const shown = hides ? hidingTurn(restored) : restored;
+    const distinct = distinctTurn(tool === undefined ? shown : outputTurn(shown, tool), ids);
+    if (memory !== undefined) new ThinkingTap(memory).whole(turn, distinct);
     return distinct;
   }
 }

@@ -4,6 +4,7 @@
  */
 import type { GatewayError } from '../base/errors.ts';
 import { applyEdits, type Edit, type JsonDocument, parseJson, stringifyJson } from '../base/json.ts';
+import { needsFunctions, withFunctions } from '../formats/client-tools/index.ts';
 import { CallIds, distinctDecoder, distinctTurn, withDistinctCalls } from '../formats/conversation/call-ids.ts';
 import type { Conversation, Turn, TurnEvent } from '../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
@@ -21,11 +22,11 @@ import type {
 import { type ThinkingMemory, withKeptThinking } from '../formats/conversation/kept-thinking.ts';
 import { Losses, Uncarried } from '../formats/conversation/losses.ts';
 import { collect, eventsOf } from '../formats/conversation/replay.ts';
-import { withShortNames } from '../formats/conversation/short-names.ts';
+import { hasLongNames, withShortNames } from '../formats/conversation/short-names.ts';
 import { Portable, Rounds } from '../formats/deferred/index.ts';
-import { type OutputTool, withOutputTool } from '../formats/output-tool/index.ts';
+import { withOutputTool } from '../formats/output-tool/index.ts';
 import { type Fetched, withMedia } from './media/remote.ts';
-import { type AnswerKnown, Presentation } from './presentation.ts';
+import { Presentation, type Shown } from './presentation.ts';
 
 /** Writes a streamed answer, relayed or translated: the same three calls (formats/conversation/format.ts). */
 export interface StreamWriter {
@@ -90,16 +91,35 @@ export class Translation {
       refuseThread(spoken, target, deferred);
     const shows = this.#hides && !hidesItself(spoken, target);
     const ids = new CallIds(() => new Set(this.format.callIds(this.document.structure)));
-    if (spoken.id === this.format.id && media.size === 0 && !deferred && !outputByTool && !shows) {
+    const relays = spoken.id === this.format.id && media.size === 0 && !deferred && !outputByTool && !shows;
+    if (relays && !this.#needsFunctions(spoken, target) && !hasLongNames(this.document.structure['tools'], spoken.id)) {
       return new RelayPassage(this.format, spoken, this.document, target, ids);
     }
     const tool = outputByTool ? withOutputTool(this.conversation) : undefined;
     if (outputByTool && tool === undefined) {
       throw new Uncarried('response_format', 'no call of a tool can stand for this format of the answer');
     }
-    const conversation = withDistinctCalls(withMedia(tool?.conversation ?? this.conversation, media));
-    const known = { ids, memory: this.#memory };
-    return new (deferred ? DeferredPassage : TranslatedPassage)(this.format, spoken, conversation, target, known, tool);
+    const losses = new Losses();
+    const fetched = withMedia(tool?.conversation ?? this.conversation, media);
+    const { conversation: portable, directory } = withFunctions(fetched, spoken, target, losses);
+    const conversation = withDistinctCalls(portable);
+    const shown = { hides: conversation.reasoning?.exclude === true, tool, directory, ids, memory: this.#memory };
+    return new (deferred ? DeferredPassage : TranslatedPassage)(
+      this.format,
+      spoken,
+      conversation,
+      target,
+      losses,
+      shown,
+    );
+  }
+
+  /** Tools that the upstream does not know in its own format, such as a namespace. */
+  #needsFunctions(spoken: SpokenFormat, target: EncodeTarget): boolean {
+    const native = spoken.id === 'responses' ? (spoken.nativeTools?.(target.dialect) ?? []) : 'all';
+    if (native === 'all') return false;
+    const { tools, input } = this.document.structure;
+    return needsFunctions(tools, input, native);
   }
 
   /** The client wants no thinking to be shown (`reasoning.exclude`, or the older `include_reasoning`). */
@@ -176,7 +196,7 @@ class RelayPassage implements Passage {
 class TranslatedPassage implements Passage {
   readonly relayed = false;
   readonly body: string;
-  readonly losses = new Losses();
+  readonly losses: Losses;
   readonly #format: ServedFormat;
   readonly #spoken: SpokenFormat;
   readonly #dialect: Dialect;
@@ -187,14 +207,15 @@ class TranslatedPassage implements Passage {
     spoken: SpokenFormat,
     conversation: Conversation,
     target: EncodeTarget,
-    known: AnswerKnown,
-    tool: OutputTool | undefined,
+    losses: Losses,
+    shown: Shown,
   ) {
+    this.losses = losses;
     this.#format = format;
     this.#spoken = spoken;
     this.#dialect = target.dialect;
     const named = withShortNames(conversation, spoken.id);
-    this.#presentation = new Presentation(conversation, tool, known, named.own);
+    this.#presentation = new Presentation(shown, named.own);
     this.body = stringifyJson(spoken.encode(inTier(named.conversation, target), target, this.losses));
   }
 
@@ -216,7 +237,7 @@ class TranslatedPassage implements Passage {
 class DeferredPassage implements Passage {
   readonly relayed = false;
   readonly body: string;
-  readonly losses = new Losses();
+  readonly losses: Losses;
   readonly #format: ServedFormat;
   readonly #spoken: SpokenFormat;
   readonly #target: EncodeTarget;
@@ -229,14 +250,15 @@ class DeferredPassage implements Passage {
     spoken: SpokenFormat,
     conversation: Conversation,
     target: EncodeTarget,
-    known: AnswerKnown,
-    tool: OutputTool | undefined,
+    losses: Losses,
+    shown: Shown,
   ) {
+    this.losses = losses;
     if ((conversation.choices ?? 1) > 1) throw new Uncarried('n', 'deferred tools are searched for one answer');
     this.#format = format;
     this.#spoken = spoken;
     this.#target = target;
-    this.#presentation = new Presentation(conversation, tool, known);
+    this.#presentation = new Presentation(shown);
     const portable = new Portable(inTier(conversation, target), conversation.deferred!, target.compileRegex!);
     this.#rounds = new Rounds(portable, format.id, outputLeft(conversation, target));
     this.body = this.#encode();

@@ -11,7 +11,7 @@ export const anthropic: ProviderKind = {
   author: 'anthropic',
   bareModels: /^claude-/,
   origin: 'anthropic-claude-v1',
-  dialect: { messages: { threads: true } },
+  dialect: { messages: { threads: true, webSearch: true } },
   // Its list comes in pages.
   path: ({ operation, path: usual }) => (operation === 'models' ? `${usual}?limit=1000` : usual),
 };

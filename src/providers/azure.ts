@@ -52,7 +52,13 @@ export const azure: ProviderKind = {
   },
   origin: 'azure-openai-responses-v1',
   dialect: {
-    chat: { maxTokens: 'max_completion_tokens', developerRole: true, strictCallIds: true },
+    chat: {
+      maxTokens: 'max_completion_tokens',
+      developerRole: true,
+      strictCallIds: true,
+      customTools: true,
+      anyArguments: true,
+    },
     responses: { ...openaiResponses, userField: 'user', origin: 'azure-openai-responses-v1' },
   },
   embedding: openaiEmbedding(),

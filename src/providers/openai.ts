@@ -50,6 +50,8 @@ export const openai: ProviderKind = {
       maxTokens: 'max_completion_tokens',
       developerRole: true,
       strictCallIds: true,
+      customTools: true,
+      anyArguments: true,
       userField: 'safety_identifier',
       refusesFor: [{ models: THINKING, parameters: SAMPLING }],
       reasoningRules: RULES,

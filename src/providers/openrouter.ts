@@ -23,6 +23,7 @@ export const openrouter: ProviderKind = {
       cacheControl: true,
       grammar: 'response_format',
       python: true,
+      webSearch: true,
     },
   },
   embedding: openaiEmbedding({ inputTypeMember: 'input_type', parts: 'public' }),

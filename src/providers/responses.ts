@@ -9,7 +9,7 @@ export const responses: ProviderKind = {
   speaks: 'responses',
   headers: bearer,
   origin: 'openai-responses-v1',
-  dialect: {},
+  dialect: { responses: { tools: 'all' } },
 };
 
 /**
@@ -18,6 +18,7 @@ export const responses: ProviderKind = {
  */
 export const openaiResponses: NonNullable<Dialect['responses']> = {
   minOutputTokens: 16,
+  tools: 'all',
   userField: 'safety_identifier',
   encryptedReasoningOnly: true,
   strictCallIds: true,

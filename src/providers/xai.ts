@@ -21,7 +21,13 @@ export const xai: ProviderKind = {
   origin: 'xai-responses-v1',
   image: xaiImages,
   dialect: {
-    responses: { ...openaiResponses, minOutputTokens: 1, userField: 'user', origin: 'xai-responses-v1' },
+    responses: {
+      ...openaiResponses,
+      tools: ['web_search'],
+      minOutputTokens: 1,
+      userField: 'user',
+      origin: 'xai-responses-v1',
+    },
     chat: {
       refusesFor: [
         {

@@ -11,7 +11,8 @@ type Json = Record<string, unknown>;
 export interface Told {
   thinking?: { text: string; signature?: string };
   text?: string;
-  calls?: { id: string; name: string; arguments: string }[];
+  /** `namespace` exists in the responses format only. */
+  calls?: { id: string; name: string; namespace?: string; arguments: string }[];
   finish?: 'stop' | 'length' | 'tool_calls' | 'content_filter';
   /** `input` counts what came from no cache, `output` the reasoning too. */
   usage?: { input: number; cacheRead?: number; cacheWrite?: number; output: number; reasoning?: number };

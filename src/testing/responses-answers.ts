@@ -30,8 +30,16 @@ export function responsesItems({ thinking, text, calls = [] }: Told): Json[] {
     items.push({ id: 'msg_up', type: 'message', status: 'completed', role: 'assistant', content });
   }
   for (const call of calls) {
-    const { id, name, arguments: written } = call;
-    const item = { id: `fc_${id}`, type: 'function_call', status: 'completed', call_id: id, name, arguments: written };
+    const { id, name, namespace, arguments: written } = call;
+    const named = { name, ...(namespace !== undefined && { namespace }) };
+    const item = {
+      id: `fc_${id}`,
+      type: 'function_call',
+      status: 'completed',
+      call_id: id,
+      ...named,
+      arguments: written,
+    };
     items.push(item);
   }
   return items;

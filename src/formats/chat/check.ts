@@ -10,6 +10,8 @@ import { checkMessage } from './check-message.ts';
 import { type JsonObject, list, object, someText, text } from './read.ts';
 
 const NAME = /^[a-zA-Z0-9_-]{1,64}$/;
+/** Longer than most services take: such a name goes out shortened (formats/conversation/short-names.ts). */
+const TOOL_NAME = /^[a-zA-Z0-9_-]{1,128}$/;
 const LONGEST_METADATA_KEY = 64;
 
 export function check(value: unknown): void {
@@ -107,8 +109,8 @@ function checkTool(tool: JsonObject, path: string): void {
   if (type !== 'function') return;
   const definition = object(tool['function']);
   if (definition === undefined) throw invalidField(`${path}.function`, 'is missing');
-  if (!NAME.test(text(definition['name']))) {
-    throw invalidField(`${path}.function.name`, 'must be 1 to 64 of a-z, A-Z, 0-9, _ and -');
+  if (!TOOL_NAME.test(text(definition['name']))) {
+    throw invalidField(`${path}.function.name`, 'must be 1 to 128 of a-z, A-Z, 0-9, _ and -');
   }
 }
 

@@ -33,6 +33,12 @@ export interface ChatDialect {
   cacheControl?: boolean;
   /** The template takes one leading system message and strict alternation (some vLLM servers): merge, never drop. */
   strictTemplate?: boolean;
+  /** Custom tools are known, as OpenAI has them. Default false: they go out as functions. */
+  customTools?: boolean;
+  /** Arguments of earlier calls may be any text. Default false: what is no JSON object is put into one. */
+  anyArguments?: boolean;
+  /** `web_search_options` is taken by every model. Default false: a search that is merely allowed is left out. */
+  webSearch?: boolean;
   /** The field for the hashed end user. Default `user`. */
   userField?: 'user' | 'safety_identifier' | 'user_id' | 'none';
   /** Request parameters that the service refuses; dropped (relay: removed) and reported. */

@@ -1,4 +1,6 @@
 /** Messages of the conversation as messages of a chat request. */
+
+import { inputText } from '../conversation/call-input.ts';
 import type {
   Message,
   OpaquePart,
@@ -115,7 +117,7 @@ function encodeAssistant(message: Message, content: ContentRules, rules: Message
         encoded['audio'] = encodeAudio(part);
         break;
       case 'toolCall':
-        calls.push(encodeCall(part));
+        calls.push(encodeCall(part, rules.dialect));
         break;
       case 'opaque':
         if (part.origin === 'chat' && isDetailEntry(part.value)) reasoning.push(part);
@@ -138,11 +140,12 @@ function encodeAssistant(message: Message, content: ContentRules, rules: Message
   return { ...encoded, ...named(message), ...message.extras?.chat };
 }
 
-function encodeCall(part: Part & { type: 'toolCall' }): JsonObject {
+function encodeCall(part: Part & { type: 'toolCall' }, dialect: ChatDialect): JsonObject {
   const extras = part.extras?.chat;
   if (part.custom)
     return { id: part.id, type: 'custom', custom: { name: part.name, input: part.arguments }, ...extras };
-  return { id: part.id, type: 'function', function: { name: part.name, arguments: part.arguments || '{}' }, ...extras };
+  const written = dialect.anyArguments ? part.arguments || '{}' : inputText(part);
+  return { id: part.id, type: 'function', function: { name: part.name, arguments: written }, ...extras };
 }
 
 export function encodeAudio(part: Part & { type: 'audio' }): JsonObject {

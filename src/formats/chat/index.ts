@@ -39,5 +39,7 @@ export const chat: ServedFormat & SpokenFormat = {
   decodeReply: (value, dialect) => decodeReply(value, dialect.chat),
   decoder: (dialect) => new ChatDecoder(dialect.chat),
   decodeFailure,
+  nativeTools: (dialect) => (dialect.chat?.customTools ? ['custom'] : []),
+  searchesWeb: ({ dialect }) => dialect.chat?.webSearch === true,
   wantsBytes: (kind, _url, dialect) => dialect.chat?.mediaBytes?.includes(kind) ?? false,
 };

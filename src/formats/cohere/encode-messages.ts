@@ -1,4 +1,6 @@
 /** Messages of a conversation as those of a request in the cohere form, and its documents, which stand beside them. */
+
+import { inputText } from '../conversation/call-input.ts';
 import type {
   FilePart,
   Message,
@@ -132,7 +134,7 @@ export class MessageEncoder {
     if (part.custom) throw new Uncarried('custom tools', 'the cohere form has functions only');
     if (part.signature !== undefined)
       this.report('reasoning', `that of ${part.signature.origin} stays with its origin`);
-    return { id: part.id, type: 'function', function: { name: part.name, arguments: part.arguments || '{}' } };
+    return { id: part.id, type: 'function', function: { name: part.name, arguments: inputText(part) } };
   }
 
   private result(part: ToolResultPart): Fields {

@@ -16,6 +16,15 @@ export function inputOf(call: ToolCallPart): unknown {
   return parseInput(call.arguments);
 }
 
+/**
+ * The same as a text, for services that parse it (vLLM, Ollama, Mistral and Cohere refuse a history with a broken call).
+ * What is a JSON object stays as it is, to the byte.
+ */
+export function inputText(call: ToolCallPart): string {
+  if (call.arguments === '' && !call.custom) return '{}';
+  return !call.custom && isObjectText(call.arguments) ? call.arguments : stringifyJson(inputOf(call));
+}
+
 /** The object that the text of an input is, or the text under `INVALID_JSON`. */
 export function parseInput(text: string): unknown {
   let value: unknown;

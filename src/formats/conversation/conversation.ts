@@ -118,6 +118,8 @@ export interface ToolCallPart extends PartBase {
   arguments: string;
   /** A custom (free text) tool: `arguments` is not JSON. */
   custom?: boolean;
+  /** A tool of the responses format whose calls are items of their own; `arguments` holds what such an item says. */
+  native?: 'local_shell' | 'tool_search';
   /** Reasoning bound to this call (Gemini's thought signature). */
   signature?: { value: string; origin: ReasoningOrigin };
 }
@@ -190,7 +192,7 @@ export type Tool = FunctionTool | OpaqueTool;
 
 export type ToolChoice =
   | { mode: 'auto' | 'none' | 'required' }
-  | { mode: 'tool'; name: string }
+  | { mode: 'tool'; name: string; namespace?: string }
   | { mode: 'opaque'; origin: FormatId; value: unknown };
 
 export type Effort = 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max';

@@ -261,6 +261,13 @@ export interface SpokenFormat {
    * before `encode`, which gets its bytes. Absent: addresses are passed on.
    */
   wantsBytes?(kind: MediumKind, url: string, dialect: Dialect): boolean;
+  /** Types of tools besides functions that an upstream takes as clients have them (formats/client-tools). Absent: none. */
+  nativeTools?(dialect: Dialect): readonly string[] | 'all';
+  /**
+   * Whether the model can search the web by `Conversation.webSearch` when the client merely allows it. Absent: it cannot.
+   * @param withFunctions there are functions as well
+   */
+  searchesWeb?(target: EncodeTarget, withFunctions: boolean): boolean;
   /** The form's operation that counts the tokens of a request; absent: it has none. */
   readonly tokenCount?: TokenCount;
 }

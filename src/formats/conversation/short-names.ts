@@ -4,7 +4,8 @@
  * out under a short name, the same every time, and answers have its own again.
  */
 import { createHash } from 'node:crypto';
-import type { Conversation, FormatId, Message, Part, Turn, TurnEvent } from './conversation.ts';
+import type { Conversation, FormatId, Message, Part, Tool, ToolChoice, Turn, TurnEvent } from './conversation.ts';
+import { fieldsOf, listOf, textOf } from './fields.ts';
 import type { TurnDecoder } from './format.ts';
 
 const LONGEST: { readonly [form in FormatId]?: number } = { chat: 64, responses: 64, gemini: 64, converse: 64 };
@@ -34,10 +35,45 @@ export function withShortNames(conversation: Conversation, form: FormatId): Shor
   const renamed: Conversation = {
     ...conversation,
     messages: messages.map((message) => renamedCalls(message, short)),
-    ...(tools && { tools: tools.map((tool) => ('name' in tool ? { ...tool, name: short(tool.name) } : tool)) }),
-    ...(toolChoice?.mode === 'tool' && { toolChoice: { ...toolChoice, name: short(toolChoice.name) } }),
+    ...(tools && { tools: tools.map((tool) => shortTool(tool, short)) }),
+    ...(toolChoice && { toolChoice: shortChoice(toolChoice, short) }),
   };
   return own.size === 0 ? { conversation, own: undefined } : { conversation: renamed, own };
+}
+
+/** Whether a tool has a name that this format does not take. @param tools as clients of the chat or responses format list them */
+export function hasLongNames(tools: unknown, form: FormatId): boolean {
+  const longest = LONGEST[form];
+  if (longest === undefined || !Array.isArray(tools)) return false;
+  return tools.some((tool) => {
+    const { name, type, ...members } = fieldsOf(tool);
+    return textOf(name ?? fieldsOf(members[textOf(type)])['name']).length > longest;
+  });
+}
+
+type Shorten = (name: string) => string;
+
+function shortTool(tool: Tool, short: Shorten): Tool {
+  if (tool.type === 'function') return { ...tool, name: short(tool.name) };
+  return tool.origin === 'chat' ? { ...tool, value: shortNamed(tool.value, short) } : tool;
+}
+
+function shortChoice(choice: ToolChoice, short: Shorten): ToolChoice {
+  if (choice.mode === 'tool') return { ...choice, name: short(choice.name) };
+  if (choice.mode !== 'opaque' || choice.origin !== 'chat') return choice;
+  const value = fieldsOf(choice.value);
+  if (value['type'] !== 'allowed_tools') return { ...choice, value: shortNamed(value, short) };
+  const { tools, ...allowed } = fieldsOf(value['allowed_tools']);
+  const named = listOf(tools).map((tool) => shortNamed(tool, short));
+  return { ...choice, value: { ...value, allowed_tools: { ...allowed, tools: named } } };
+}
+
+/** In chat's spelling: the members stand in one of the name of the type. */
+function shortNamed(value: unknown, short: Shorten): unknown {
+  const type = textOf(fieldsOf(value)['type']);
+  const members = fieldsOf(fieldsOf(value)[type]);
+  const name = textOf(members['name']);
+  return name === '' ? value : { ...fieldsOf(value), [type]: { ...members, name: short(name) } };
 }
 
 function renamedCalls(message: Message, short: (name: string) => string): Message {

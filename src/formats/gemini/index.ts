@@ -7,6 +7,7 @@ import { decodeReply } from './decode-reply.ts';
 import { GeminiDecoder } from './decoder.ts';
 import { encode } from './encode.ts';
 import { decodeFailure } from './failure.ts';
+import { familyOf } from './family.ts';
 import { wantsBytes } from './media.ts';
 import { geminiPath } from './path.ts';
 import { tokenCount } from './token-count.ts';
@@ -23,5 +24,6 @@ export const gemini: SpokenFormat = {
   decoder: (_dialect, seed) => new GeminiDecoder(seed),
   decodeFailure,
   wantsBytes: (_kind, url) => wantsBytes(url),
+  searchesWeb: ({ model }, withFunctions) => !withFunctions || familyOf(model).third,
   tokenCount,
 };

@@ -13,6 +13,8 @@ export interface MessagesDialect {
   threads?: boolean;
   /** Thinking without a signature is taken back (servers that sign nothing). Default false: it is left out. */
   unsignedThinking?: boolean;
+  /** The service searches the web itself (`web_search_20250305`). Default false. */
+  webSearch?: boolean;
   /** The form at a cloud provider, where the model stands in the path of the call. */
   hosted?: {
     /** `anthropic_version` of the body. */

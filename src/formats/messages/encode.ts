@@ -4,7 +4,7 @@
  */
 import { type BreakpointLimit, withBreakpoints, withinLimit } from '../conversation/cache-breakpoints.ts';
 import type { Conversation, Message, Tool } from '../conversation/conversation.ts';
-import { type Fields, textOf } from '../conversation/fields.ts';
+import { type Fields, fieldsOf, textOf } from '../conversation/fields.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
 import { calledTools } from '../conversation/tool-ids.ts';
@@ -33,7 +33,7 @@ interface Row extends Fields {
 
 /** Throws `Uncarried` for content or features without a place in this form; reports dropped knobs to `losses`. */
 export function encode(conversation: Conversation, target: EncodeTarget, losses: Losses): Fields {
-  refuseUncarried(conversation);
+  refuseUncarried(conversation, target);
   const limit = target.dialect.messages?.maxCacheMarks ?? DEFAULT_CACHE_MARKS;
   const marked = target.promptCaching === undefined ? conversation : withBreakpoints(conversation, limit);
   // The top-level `cache_control` uses one of the breakpoints.
@@ -50,7 +50,7 @@ function encodeBody(
   const { settings } = conversation;
   const marks = new CacheMarks(breakpoints, losses);
   const generation = generationOf(target.model);
-  const tools = encodeTools(declaredTools(conversation), marks, generation, losses);
+  const tools = encodeTools(declaredTools(conversation, losses), marks, generation, losses);
   const { system, messages } = encodeMessages(conversation.messages, new BlockEncoder(target, marks, losses), marks, {
     generation,
     losses,
@@ -61,7 +61,9 @@ function encodeBody(
   const prefilled = endPrefill(messages, generation, losses);
   const maxTokens = encodeMaxTokens(settings.maxOutputTokens, target, losses);
   const toolChoice =
-    tools !== undefined && !conversation.tools?.length ? { type: 'none' } : encodeToolChoice(conversation);
+    tools !== undefined && !conversation.tools?.length && conversation.webSearch === undefined
+      ? { type: 'none' }
+      : encodeToolChoice(conversation);
   const forced = toolChoice?.['type'] === 'any' || toolChoice?.['type'] === 'tool';
   const context = { forced, prefilled, unsignedCall: continuesUnsignedCall(messages) };
   const { thinking, config } = encodeThinking(conversation, target, maxTokens, context, losses);
@@ -102,18 +104,41 @@ function encodeBody(
  * The tools of the client. The vendor refuses a history of calls without any: those it names are declared then, for
  * reading only (the tool choice is `none`).
  */
-function declaredTools({ tools, messages }: Conversation): readonly Tool[] | undefined {
-  if (tools !== undefined && tools.length > 0) return tools;
+function declaredTools(conversation: Conversation, losses: Losses): readonly Tool[] | undefined {
+  const { tools = [], messages } = conversation;
+  const search = searchTool(conversation, losses);
+  if (search !== undefined) return [...tools, search];
+  if (tools.length > 0) return tools;
   return calledTools(messages, LONGEST_NAME).map((name) => ({ type: 'function', name }));
 }
 
-function refuseUncarried(conversation: Conversation): void {
+/** docs.anthropic.com/en/docs/agents-and-tools/tool-use/web-search-tool */
+function searchTool({ webSearch, tools }: Conversation, losses: Losses): Tool | undefined {
+  if (webSearch === undefined) return undefined;
+  const { user_location: location, search_context_size: size } = fieldsOf(webSearch);
+  if (tools?.some((tool) => tool.type === 'function' && tool.name === SEARCH_NAME)) {
+    losses.drop('web_search', 'a tool of the client has its name');
+    return undefined;
+  }
+  if (size !== undefined) losses.drop('search_context_size', 'the provider chooses how much it reads');
+  const place = fieldsOf(fieldsOf(location)['approximate']);
+  const value = {
+    type: 'web_search_20250305',
+    name: SEARCH_NAME,
+    ...(Object.keys(place).length > 0 && { user_location: { type: 'approximate', ...place } }),
+  };
+  return { type: 'opaque', origin: 'messages', value };
+}
+
+const SEARCH_NAME = 'web_search';
+
+function refuseUncarried(conversation: Conversation, { dialect }: EncodeTarget): void {
   if ((conversation.choices ?? 1) > 1) throw new Uncarried('n', 'the messages form gives one answer');
   const modality = conversation.modalities?.find((name) => name !== 'text');
   if (modality !== undefined) throw new Uncarried('modalities', `the messages form has no output of kind ${modality}`);
   if (conversation.imageConfig !== undefined) throw new Uncarried('image_config', 'the messages form makes no images');
-  if (conversation.webSearch !== undefined) {
-    throw new Uncarried('web_search_options', 'the messages form searches by a tool of its own');
+  if (conversation.webSearch !== undefined && dialect.messages?.webSearch !== true) {
+    throw new Uncarried('web_search_options', 'the provider searches the web by a tool of its own, or not at all');
   }
 }
 

@@ -53,4 +53,5 @@ export const messages: ServedFormat & SpokenFormat = {
   // Cloud providers take bytes only (platform.claude.com, "Vision").
   wantsBytes: (_kind, _url, dialect) => dialect.messages?.hosted !== undefined,
   tokenCount,
+  searchesWeb: ({ dialect }) => dialect.messages?.webSearch === true,
 };

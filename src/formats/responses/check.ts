@@ -10,6 +10,8 @@ import { checkPreferences } from '../conversation/preferences.ts';
 import { asksForDeferral, checkDeferral } from '../deferred/index.ts';
 
 const NAME = /^[a-zA-Z0-9_-]{1,64}$/;
+/** Longer than most services take: such a name goes out shortened (formats/conversation/short-names.ts). */
+const TOOL_NAME = /^[a-zA-Z0-9_-]{1,128}$/;
 const LONGEST_METADATA_KEY = 64;
 const ROLES = ['user', 'assistant', 'system', 'developer'];
 
@@ -101,8 +103,8 @@ function isOwnTool(type: string): boolean {
 function checkTool(tool: Fields, path: string): void {
   const type = textOf(tool['type']);
   if (isOwnTool(type)) throw unbuilt(`${path}.type`);
-  if ((type === 'function' || type === 'custom') && !NAME.test(textOf(tool['name']))) {
-    throw invalidField(`${path}.name`, 'must be 1 to 64 of a-z, A-Z, 0-9, _ and -');
+  if ((type === 'function' || type === 'custom') && !TOOL_NAME.test(textOf(tool['name']))) {
+    throw invalidField(`${path}.name`, 'must be 1 to 128 of a-z, A-Z, 0-9, _ and -');
   }
 }
 

@@ -39,7 +39,9 @@ export function decodeItems(items: readonly unknown[], origin: ReasoningOrigin):
     if (part.type !== 'reasoning' || part.id === undefined || part.encrypted === undefined) return true;
     const call = calls.get(part.id);
     if (call === undefined) return true;
-    call.signature = { value: part.encrypted, origin: part.origin };
+    // Codex and other clients of OpenAI's own fields leave `format` out. Only Gemini binds signatures to calls.
+    const bound = part.origin === origin ? 'google-gemini-v1' : part.origin;
+    call.signature = { value: part.encrypted, origin: bound };
     return false;
   });
 }

@@ -170,7 +170,7 @@ function decodeSettings(request: Fields): Settings {
  * A custom tool is kept in chat's spelling, which that form can send as it is; other tools than functions are this
  * form's own.
  */
-function decodeTool(tool: Fields): Tool {
+export function decodeTool(tool: Fields): Tool {
   const { type, ...members } = tool;
   if (type === 'custom') {
     const { format, ...custom } = members;
@@ -202,7 +202,9 @@ function decodeToolChoice(value: unknown): ToolChoice | undefined {
   if (value === 'auto' || value === 'none' || value === 'required') return { mode: value };
   if (!isFields(value)) return undefined;
   const name = textOf(value['name']);
-  if (value['type'] === 'function') return { mode: 'tool', name };
+  if (value['type'] === 'function') {
+    return { mode: 'tool', name, ...(typeof value['namespace'] === 'string' && { namespace: value['namespace'] }) };
+  }
   if (value['type'] === 'custom') {
     return { mode: 'opaque', origin: 'chat', value: { type: 'custom', custom: { name } } };
   }

@@ -15,6 +15,12 @@ export interface ResponsesDialect {
   encryptedReasoningOnly?: boolean;
   /** Every id of a call beyond 64 characters is shortened. Default false, as `strictCallIds` of the chat dialect. */
   strictCallIds?: boolean;
+  /**
+   * Types of tools besides `function` that the service takes: `all`, or those among `custom`, `namespace`, `tool_search`,
+   * `additional_tools`, `local_shell` and `web_search`. Default: none, as with most services of this format. Tools that
+   * only a provider can run (`mcp`, `file_search` and the like) are passed on regardless.
+   */
+  tools?: readonly string[] | 'all';
   /** Request parameters that the service refuses; dropped (relay: removed) and reported. */
   refuses?: readonly string[];
 }

@@ -141,7 +141,13 @@ function webSearchTool(options: Fields): Fields {
 }
 
 function encodeToolChoice(choice: ToolChoice): unknown {
-  if (choice.mode === 'tool') return { type: 'function', name: choice.name };
+  if (choice.mode === 'tool') {
+    return {
+      type: 'function',
+      name: choice.name,
+      ...(choice.namespace !== undefined && { namespace: choice.namespace }),
+    };
+  }
   if (choice.mode !== 'opaque') return choice.mode;
   if (choice.origin === 'responses') return choice.value;
   const value = fieldsOf(choice.value);

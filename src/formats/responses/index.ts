@@ -36,4 +36,5 @@ export const responses: ServedFormat & SpokenFormat = {
   decodeReply,
   decoder: (dialect) => new ResponsesDecoder(dialect.responses?.origin),
   decodeFailure,
+  nativeTools: (dialect) => dialect.responses?.tools ?? [],
 };

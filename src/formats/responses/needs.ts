@@ -34,8 +34,16 @@ export function needsOf(request: Fields, inputs: readonly string[], everyParamet
   if (format !== undefined) features.push(format);
   const parameters = everyParameter ? parametersOf(request, features) : [];
   if (inputs.length + outputs.length + features.length + parameters.length === 0) return undefined;
-  const names = tools.flatMap((tool) => textOrUndefined(fieldsOf(tool)['name']) ?? []);
+  const names = tools.flatMap(namesOf);
   return { inputs, outputs, features, parameters, ...(tools.length > 0 && { tools: names }) };
+}
+
+/** A namespace has those of its tools; a tool without a name is called by its type. */
+function namesOf(value: unknown): string[] {
+  const tool = fieldsOf(value);
+  if (tool['type'] === 'namespace') return listOf(tool['tools']).flatMap(namesOf);
+  const name = textOrUndefined(tool['name']) ?? textOrUndefined(tool['type']);
+  return name === undefined ? [] : [name];
 }
 
 function parametersOf(request: Fields, features: readonly string[]): (readonly string[])[] {

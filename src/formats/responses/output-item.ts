@@ -2,6 +2,7 @@
 import type { ImagePart, PartDelta, ToolCallPart } from '../conversation/conversation.ts';
 import { type Fields, textOrUndefined } from '../conversation/fields.ts';
 import type { Tell } from './output.ts';
+import { readObject, shellAction } from './own-calls.ts';
 
 export interface Place {
   outputIndex: number;
@@ -40,7 +41,6 @@ export class CallItem implements Item, OutputPart {
   private readonly place: Place;
   private written = '';
   private late = '';
-  private broken = false;
 
   constructor(part: ToolCallPart, place: Place) {
     this.part = part;
@@ -69,6 +69,7 @@ export class CallItem implements Item, OutputPart {
     if (signature) this.late += signature;
     if (!piece) return;
     this.written += piece;
+    if (this.part.native !== undefined) return;
     const type = this.part.custom ? 'response.custom_tool_call_input.delta' : 'response.function_call_arguments.delta';
     this.place.tell(type, { ...this.where(), delta: piece });
   }
@@ -79,15 +80,8 @@ export class CallItem implements Item, OutputPart {
     this.stopped = true;
   }
 
-  /** Half of a JSON text shows that it is not whole; nothing is told as its end. */
-  breakOff(): void {
-    if (this.stopped || this.part.custom) return;
-    this.stopped = true;
-    this.broken = true;
-  }
-
   closing(): void {
-    if (this.broken) return;
+    if (this.part.native !== undefined) return;
     if (this.part.custom) {
       this.place.tell('response.custom_tool_call_input.done', { ...this.where(), input: this.written });
     } else {
@@ -111,6 +105,14 @@ export class CallItem implements Item, OutputPart {
   private item(written: string, status: string): Fields {
     const { part } = this;
     const { id: _id, status: _status, ...native } = part.extras?.responses ?? {};
+    if (part.native === 'local_shell') {
+      const action = shellAction(written);
+      return { id: this.id, type: 'local_shell_call', status, call_id: part.id, action, ...native };
+    }
+    if (part.native === 'tool_search') {
+      const search = { execution: 'client', arguments: readObject(written) };
+      return { id: this.id, type: 'tool_search_call', status, call_id: part.id, ...search, ...native };
+    }
     return {
       id: this.id,
       type: part.custom ? 'custom_tool_call' : 'function_call',

@@ -2,7 +2,7 @@
  * The output items of an answer, made part by part: the one place that decides which parts share an item. Told as events
  * while it grows (a stream), or only read at its end (a whole answer).
  */
-import type { FinishReason, OpaquePart, Part, PartDelta } from '../conversation/conversation.ts';
+import type { FinishReason, OpaquePart, Part, PartDelta, ToolCallPart } from '../conversation/conversation.ts';
 import type { Fields } from '../conversation/fields.ts';
 import { sealBlock } from '../conversation/sealed-block.ts';
 import { CallItem, ImageItem, type Item, type OutputPart, WholeItem } from './output-item.ts';
@@ -47,7 +47,7 @@ export class Output {
         if (signature !== undefined && signature.value !== '') {
           this.whole(this.signatureItem(part.id, signature.value, signature.origin));
         }
-        const item = this.open(new CallItem(part, this.place(part.custom ? 'ctc' : 'fc')));
+        const item = this.open(new CallItem(part, this.place(prefixOf(part))));
         this.parts.set(index, item);
         if (part.arguments !== '') item.add({ arguments: part.arguments });
         break;
@@ -94,15 +94,12 @@ export class Output {
   }
 
   /**
-   * What there is when the answer breaks off: everything ends where it is, as incomplete. A call of free text stays open
-   * and is not among the output: half of it looks like the whole, and a client may run what was told as done.
+   * What there is when the answer breaks off: texts end where they are, as incomplete. A call stays open and is not among
+   * the output: clients run a call that has its `done` event, whatever its status (openai/codex does).
    */
   broken(): Fields[] {
     this.finish = 'error';
-    for (const part of this.parts.values()) {
-      if (part instanceof CallItem) part.breakOff();
-      else if (!part.stopped) part.stop();
-    }
+    for (const part of this.parts.values()) if (!(part instanceof CallItem) && !part.stopped) part.stop();
     this.closeOpen();
     return this.items.flatMap((item): Fields[] => (item.done === undefined ? [] : [item.done]));
   }
@@ -181,6 +178,11 @@ export class Output {
     item.done = item.render(cut ? 'incomplete' : 'completed');
     this.tell('response.output_item.done', { output_index: item.outputIndex, item: item.done });
   }
+}
+
+function prefixOf({ custom, native }: ToolCallPart): string {
+  if (native !== undefined) return native === 'local_shell' ? 'lsh' : 'tsc';
+  return custom ? 'ctc' : 'fc';
 }
 
 function shows(delta: PartDelta): boolean {

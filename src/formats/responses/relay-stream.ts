@@ -188,18 +188,13 @@ class OpenItem {
     else this.told.set(key, { type, text: delta });
   }
 
-  /** Undefined for what must not be told as done: half of a free text looks like the whole. */
+  /** Undefined for what must not be told as done: clients run a call that is, whatever its status. */
   broken(): Fields | undefined {
     const { item } = this;
     const texts = (type: string, make: (text: string) => Fields) =>
       [...this.told.values()].filter((one) => one.type === type).map(({ text }) => make(text));
+    if (textOf(item['type']).endsWith('_call')) return undefined;
     switch (item['type']) {
-      case 'custom_tool_call':
-        return undefined;
-      case 'function_call': {
-        const [written] = texts('response.function_call_arguments.delta', (text) => ({ text }));
-        return { ...item, status: 'incomplete', arguments: written?.['text'] ?? '' };
-      }
       case 'message': {
         const said = texts('response.output_text.delta', (text) => ({ type: 'output_text', text, annotations: [] }));
         const refused = texts('response.refusal.delta', (refusal) => ({ type: 'refusal', refusal }));

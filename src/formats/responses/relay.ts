@@ -75,8 +75,16 @@ function editedReasoning(document: JsonDocument, cap: number | null): Fields | u
  */
 function editedInput(document: JsonDocument, target: EncodeTarget): unknown[] | undefined {
   const encryptedOnly = target.dialect.responses?.encryptedReasoningOnly === true;
-  const isForeign = ({ encrypted_content: encrypted, format }: Fields): boolean => {
-    if (isSealedBlock(encrypted)) return true;
+  const input = listOf(document.structure['input']);
+  let calls: Set<unknown> | undefined;
+  /** A signature that another upstream bound to a call stands under the id of that call. */
+  const isBound = (id: unknown): boolean => {
+    if (typeof id !== 'string' || id.startsWith('rs_')) return false;
+    calls ??= new Set(input.map((entry) => fieldsOf(entry)['call_id']));
+    return calls.has(id);
+  };
+  const isForeign = ({ id, encrypted_content: encrypted, format }: Fields): boolean => {
+    if (isSealedBlock(encrypted) || isBound(id)) return true;
     if (typeof format === 'string' && format !== target.origin) return true;
     return encryptedOnly && (typeof encrypted !== 'string' || encrypted === '');
   };
@@ -87,7 +95,7 @@ function editedInput(document: JsonDocument, target: EncodeTarget): unknown[] | 
     return item['type'] === 'reasoning' && ('format' in item || 'signature' in item || isForeign(item));
   };
   // What is looked at is ASCII, so the cheap view tells it truly.
-  if (!listOf(document.structure['input']).some(isChanged)) return undefined;
+  if (!input.some(isChanged)) return undefined;
   return listOf(document.exact['input']).flatMap((entry) => {
     if (!isChanged(entry)) return [entry];
     if (fieldsOf(entry)['type'] !== 'reasoning') return [withShortIds(fieldsOf(entry), strict)];

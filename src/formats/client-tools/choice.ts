@@ -1,0 +1,75 @@
+/** Which tool the model must call, and the web search that it may use, for an upstream with functions only. */
+import type { Conversation, ToolChoice } from '../conversation/conversation.ts';
+import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
+import type { EncodeTarget, SpokenFormat } from '../conversation/format.ts';
+import { type Losses, Uncarried } from '../conversation/losses.ts';
+import type { Directory } from './directory.ts';
+
+/** @throws Uncarried where only the web search could satisfy the choice */
+export function chosen(choice: ToolChoice | undefined, directory: Directory): ToolChoice | undefined {
+  if (choice?.mode === 'required' && directory.tools.length === 0 && directory.webSearch !== undefined) {
+    throw new Uncarried(
+      'tool_choice',
+      `no tool but ${textOf(directory.webSearch['type'])}, which cannot be forced here`,
+    );
+  }
+  if (choice?.mode === 'tool') {
+    return { mode: 'tool', name: directory.chosenName(choice.name, choice.namespace) };
+  }
+  if (choice?.mode !== 'opaque') return choice;
+  const value = fieldsOf(choice.value);
+  const type = textOf(value['type']);
+  if (choice.origin === 'chat') {
+    if (type === 'allowed_tools') return allowed(choice, value, directory);
+    if (type !== 'custom' || directory.takes('custom')) return renamed(choice, value, directory);
+    return { mode: 'tool', name: directory.chosenName(textOf(fieldsOf(value['custom'])['name']), undefined) };
+  }
+  if (choice.origin !== 'responses' || directory.takes(type)) return choice;
+  if (type === 'local_shell' || type === 'tool_search')
+    return { mode: 'tool', name: directory.chosenName(type, undefined) };
+  throw new Uncarried(`tool_choice of type ${type}`, 'the upstream cannot be made to call it');
+}
+
+function renamed(choice: ToolChoice, value: Fields, directory: Directory): ToolChoice {
+  const custom = fieldsOf(value['custom']);
+  if (value['type'] !== 'custom') return choice;
+  const name = directory.chosenName(textOf(custom['name']), undefined);
+  return { mode: 'opaque', origin: 'chat', value: { ...value, custom: { ...custom, name } } };
+}
+
+/** The list by the names upstream. */
+function allowed(choice: ToolChoice, value: Fields, directory: Directory): ToolChoice {
+  const { mode, tools } = fieldsOf(value['allowed_tools']);
+  const named = listOf(tools).map((entry) => {
+    const tool = fieldsOf(entry);
+    const type = textOf(tool['type']);
+    const { name, namespace, ...others } = fieldsOf(tool[type]);
+    const upstream = directory.chosenName(textOf(name), typeof namespace === 'string' ? namespace : undefined);
+    const kind = type === 'custom' && directory.takes('custom') ? 'custom' : 'function';
+    return { type: kind, [kind]: { ...others, name: upstream } };
+  });
+  if (choice.mode !== 'opaque') return choice;
+  return { ...choice, value: { ...value, allowed_tools: { mode, tools: named } } };
+}
+
+/** A web search that the model may use: the provider's own, or none, which is reported. */
+export function searching(
+  directory: Directory,
+  spoken: SpokenFormat,
+  target: EncodeTarget,
+  losses: Losses,
+): Pick<Conversation, 'webSearch'> {
+  if (directory.webSearch === undefined) return {};
+  const { type, user_location: location, search_context_size: size } = directory.webSearch;
+  if (spoken.searchesWeb?.(target, directory.tools.length > 0) !== true) {
+    losses.drop(textOf(type), 'the provider has no web search beside the tools of the client');
+    return {};
+  }
+  const { type: kind, ...approximate } = fieldsOf(location);
+  return {
+    webSearch: {
+      ...(typeof size === 'string' && { search_context_size: size }),
+      ...(isFields(location) && { user_location: { type: kind, approximate } }),
+    },
+  };
+}

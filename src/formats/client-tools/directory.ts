@@ -1,0 +1,226 @@
+/** The client's tools by the names that they have upstream, and what each is for the client. */
+import { createHash } from 'node:crypto';
+import type { Conversation, FunctionTool, OpaqueTool, Tool, ToolCallPart } from '../conversation/conversation.ts';
+import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
+import { decodeTool } from '../responses/decode.ts';
+import { INPUT, LOCAL_SHELL, TOOL_SEARCH } from './shapes.ts';
+
+/** Types of tools besides `function` that an upstream takes as they are. */
+export type NativeTools = readonly string[] | 'all';
+
+/** A tool as the client has it. */
+export interface ClientTool {
+  name: string;
+  namespace?: string;
+  kind: 'function' | 'custom' | NonNullable<ToolCallPart['native']>;
+}
+
+const WEB_SEARCH = /^web_search(?:_preview)?(?:_\d[\d_]*)?$/;
+const HASH_LENGTH = 8;
+
+/** Types of tools and items that are functions and their calls where an upstream does not know them. */
+const CONCERNED: Readonly<Record<string, string>> = {
+  namespace: 'namespace',
+  custom: 'custom',
+  custom_tool_call: 'custom',
+  custom_tool_call_output: 'custom',
+  local_shell: 'local_shell',
+  local_shell_call: 'local_shell',
+  local_shell_call_output: 'local_shell',
+  tool_search: 'tool_search',
+  tool_search_call: 'tool_search',
+  tool_search_output: 'tool_search',
+  additional_tools: 'additional_tools',
+};
+
+export class Directory {
+  /** What goes upstream. */
+  readonly tools: Tool[] = [];
+  /** Options of a web search that the client offers to the model; the upstream may have one of its own. */
+  webSearch: Fields | undefined;
+  readonly #native: readonly string[];
+  readonly #byUpstreamName = new Map<string, ClientTool>();
+  readonly #upstreamNames = new Map<string, string>();
+  /** Tools by their names alone; undefined where two namespaces share one. */
+  readonly #byBareName = new Map<string, ClientTool | undefined>();
+  /** Namespaces whose description stands with their first tool. */
+  readonly #described = new Set<string>();
+
+  /** @param native a list; an upstream that takes all types needs no directory */
+  constructor({ tools = [], messages }: Conversation, native: readonly string[]) {
+    this.#native = native;
+    for (const tool of tools) this.#add(tool);
+    for (const { parts } of messages) {
+      for (const part of parts) {
+        if (part.type !== 'opaque' || part.origin !== 'responses') continue;
+        const item = fieldsOf(part.value);
+        if (this.#isGone(item['type'])) for (const tool of listOf(item['tools'])) this.#add(decodeTool(fieldsOf(tool)));
+      }
+    }
+  }
+
+  /** Whether one of these tools or items is nothing that the upstream takes as it is. */
+  static concerns(list: unknown, native: readonly string[]): boolean {
+    return listOf(list).some((entry) => {
+      const { type, namespace } = fieldsOf(entry);
+      if (namespace !== undefined && !native.includes('namespace')) return true;
+      const kind = typeof type === 'string' ? (CONCERNED[type] ?? (WEB_SEARCH.test(type) ? 'web_search' : '')) : '';
+      return kind !== '' && !native.includes(kind);
+    });
+  }
+
+  get changesAnswers(): boolean {
+    return this.#byUpstreamName.size > 0;
+  }
+
+  takes(type: string): boolean {
+    return this.#native.includes(type);
+  }
+
+  /** The tool behind a name in an answer. Models leave a namespace out at times: a bare name counts where it is unique. */
+  find(upstreamName: string): ClientTool | undefined {
+    return this.#byUpstreamName.get(upstreamName) ?? this.#byBareName.get(upstreamName);
+  }
+
+  /** The name of a tool upstream, also of one that a history calls and the request has no more. */
+  upstreamName(name: string, namespace: string | undefined): string {
+    return this.#upstreamNames.get(keyOf(name, namespace)) ?? joined(name, namespace);
+  }
+
+  /** The name upstream of a tool that the client names, with its namespace or without. */
+  chosenName(name: string, namespace: string | undefined): string {
+    const known = this.#upstreamNames.get(keyOf(name, namespace));
+    if (known !== undefined) return known;
+    const tool = namespace === undefined ? this.#byBareName.get(name) : undefined;
+    return tool === undefined ? joined(name, namespace) : this.upstreamName(name, tool.namespace);
+  }
+
+  #isGone(type: unknown): boolean {
+    return (
+      (type === 'additional_tools' && !this.takes('additional_tools')) ||
+      (type === 'tool_search_output' && !this.takes('tool_search'))
+    );
+  }
+
+  #add(tool: Tool): void {
+    if (tool.type === 'function') this.#function(tool, undefined);
+    else if (tool.origin === 'chat') this.#custom(tool, undefined);
+    else if (tool.origin === 'responses') this.#typed(tool, fieldsOf(tool.value));
+    else this.tools.push(tool);
+  }
+
+  #typed(tool: OpaqueTool, value: Fields): void {
+    const type = textOf(value['type']);
+    const kind = WEB_SEARCH.test(type) ? 'web_search' : type;
+    if (this.takes(kind)) this.tools.push(tool);
+    else if (kind === 'web_search') this.webSearch = value;
+    else if (type === 'namespace') this.#namespace(value);
+    else if (type === 'local_shell') this.#own(LOCAL_SHELL, { name: type, kind: type });
+    // A search that the provider runs hides tools until they are needed: without it, all of them are shown.
+    else if (type === 'tool_search' && value['execution'] === 'client') {
+      const { description, parameters } = value;
+      const own: FunctionTool = { ...TOOL_SEARCH };
+      if (typeof description === 'string') own.description = description;
+      if (isFields(parameters)) own.parameters = parameters;
+      this.#own(own, { name: type, kind: type });
+    } else if (type !== 'tool_search') this.tools.push(tool);
+  }
+
+  #namespace(value: Fields): void {
+    const namespace = { name: textOf(value['name']), description: textOf(value['description']) };
+    for (const entry of listOf(value['tools'])) {
+      const tool = decodeTool(fieldsOf(entry));
+      if (tool.type === 'function') this.#function(tool, namespace);
+      else if (tool.origin === 'chat') this.#custom(tool, namespace);
+    }
+  }
+
+  #function(tool: FunctionTool, namespace: Namespace | undefined): void {
+    const name = this.#enter({ name: tool.name, kind: 'function', ...(namespace && { namespace: namespace.name }) });
+    if (name === undefined) return;
+    const described = this.#description(tool.description, namespace);
+    const { description: _, ...others } = withoutDeferral(tool);
+    this.tools.push({ ...others, name, ...(described !== undefined && { description: described }) });
+  }
+
+  #custom(tool: OpaqueTool, namespace: Namespace | undefined): void {
+    const value = fieldsOf(tool.value);
+    const custom = fieldsOf(value['custom']);
+    if (value['type'] !== 'custom') {
+      this.tools.push(tool);
+      return;
+    }
+    const name = this.#enter({
+      name: textOf(custom['name']),
+      kind: 'custom',
+      ...(namespace && { namespace: namespace.name }),
+    });
+    if (name === undefined) return;
+    const described = this.#description(textOf(custom['description']) || undefined, namespace);
+    if (this.takes('custom')) {
+      const renamed = { ...custom, name, ...(described !== undefined && { description: described }) };
+      this.tools.push({ ...tool, value: { ...value, custom: renamed } });
+      return;
+    }
+    const description = [described, grammarOf(fieldsOf(custom['format']))].filter(Boolean).join('\n\n');
+    this.tools.push({ type: 'function', name, ...(description !== '' && { description }), parameters: INPUT });
+  }
+
+  #own(tool: FunctionTool, client: ClientTool): void {
+    const name = this.#enter(client);
+    if (name !== undefined) this.tools.push({ ...tool, name });
+  }
+
+  #description(own: string | undefined, namespace: Namespace | undefined): string | undefined {
+    if (namespace === undefined || namespace.description === '' || this.#described.has(namespace.name)) return own;
+    this.#described.add(namespace.name);
+    return [own, `About all tools of ${namespace.name}: ${namespace.description}`].filter(Boolean).join('\n\n');
+  }
+
+  /** Undefined for a tool that is known already. */
+  #enter(tool: ClientTool): string | undefined {
+    const key = keyOf(tool.name, tool.namespace);
+    if (this.#upstreamNames.has(key)) return undefined;
+    let name = joined(tool.name, tool.namespace);
+    if (this.#byUpstreamName.has(name)) {
+      const hash = createHash('sha256').update(key, 'utf8').digest('hex').slice(0, HASH_LENGTH);
+      name = `${name}_${hash}`;
+    }
+    this.#byUpstreamName.set(name, tool);
+    this.#upstreamNames.set(key, name);
+    if (tool.namespace !== undefined) {
+      this.#byBareName.set(tool.name, this.#byBareName.has(tool.name) ? undefined : tool);
+    }
+    return name;
+  }
+}
+
+interface Namespace {
+  name: string;
+  description: string;
+}
+
+function keyOf(name: string, namespace: string | undefined): string {
+  return namespace === undefined ? name : `${namespace}\u0000${name}`;
+}
+
+/** As MCP clients name the tools of their servers: `mcp__server__tool`. */
+function joined(name: string, namespace: string | undefined): string {
+  if (namespace === undefined || namespace === '') return name;
+  const whole = namespace.endsWith('__') ? namespace + name : `${namespace}__${name}`;
+  return whole.replaceAll(/[^a-zA-Z0-9_-]/g, '_');
+}
+
+/** The mark asks for a search that this upstream does not have. */
+function withoutDeferral(tool: FunctionTool): FunctionTool {
+  const own = tool.extras?.responses;
+  if (own?.['defer_loading'] === undefined) return tool;
+  const { defer_loading: _, ...others } = own;
+  return { ...tool, extras: { ...tool.extras, responses: others } };
+}
+
+function grammarOf({ type, grammar }: Fields): string {
+  if (type !== 'grammar') return '';
+  const { syntax, definition } = fieldsOf(grammar);
+  return `The input must match this ${textOf(syntax)} grammar:\n${textOf(definition)}`;
+}

@@ -1,0 +1,80 @@
+/**
+ * Tools that the client runs and that an upstream knows only as functions: tools in a namespace, custom tools (free text,
+ * perhaps bound to a grammar), the local shell and the client's own tool search of the responses format. They go upstream
+ * as functions, and calls of them reach the client in its own shape. Not a format: it works between the conversation and
+ * the spoken format, the same for all of them.
+ */
+import type { Conversation, Part, Turn, TurnEvent } from '../conversation/conversation.ts';
+import type { EncodeTarget, SpokenFormat, TurnDecoder } from '../conversation/format.ts';
+import type { Losses } from '../conversation/losses.ts';
+import { chosen, searching } from './choice.ts';
+import { Directory, type NativeTools } from './directory.ts';
+import { withFunctionCalls } from './history.ts';
+import { CallRestorer } from './restore.ts';
+
+export interface AsFunctions {
+  conversation: Conversation;
+  /** Where calls in the answer come from; undefined where answers need no change. */
+  directory: Directory | undefined;
+}
+
+/** @throws Uncarried for a forced web search that the upstream does not have */
+export function withFunctions(
+  conversation: Conversation,
+  spoken: SpokenFormat,
+  target: EncodeTarget,
+  losses: Losses,
+): AsFunctions {
+  const native = spoken.nativeTools?.(target.dialect) ?? [];
+  if (native === 'all' || !isAffected(conversation)) return { conversation, directory: undefined };
+  const directory = new Directory(conversation, native);
+  const messages = withFunctionCalls(conversation.messages, directory);
+  const { tools: _tools, toolChoice: _choice, ...others } = conversation;
+  const choice = chosen(conversation.toolChoice, directory);
+  const search = searching(directory, spoken, target, losses);
+  return {
+    conversation: {
+      ...others,
+      ...search,
+      messages,
+      ...(directory.tools.length > 0 && { tools: directory.tools }),
+      ...(choice !== undefined && { toolChoice: choice }),
+    },
+    directory: directory.changesAnswers ? directory : undefined,
+  };
+}
+
+/** Whether a request in the responses format has tools or calls that this upstream knows as functions only. */
+export function needsFunctions(tools: unknown, input: unknown, native: NativeTools): boolean {
+  if (native === 'all') return false;
+  return Directory.concerns(tools, native) || Directory.concerns(input, native);
+}
+
+function isAffected({ tools, messages, toolChoice }: Conversation): boolean {
+  if (tools?.some((tool) => tool.type === 'opaque') || toolChoice?.mode === 'opaque') return true;
+  return messages.some(({ parts }) => parts.some(isForeign));
+}
+
+function isForeign(part: Part): boolean {
+  if (part.type === 'opaque') return part.origin === 'responses';
+  if (part.type !== 'toolCall') return false;
+  return part.custom === true || part.extras?.responses?.['namespace'] !== undefined;
+}
+
+export function restoringDecoder(inner: TurnDecoder, directory: Directory): TurnDecoder {
+  const restorer = new CallRestorer(directory);
+  const restored = (events: TurnEvent[]) => restorer.take(events);
+  return {
+    read: (name, data, value) => restored(inner.read(name, data, value)),
+    close: () => restored(inner.close()),
+  };
+}
+
+/** The same for a whole answer. */
+export function restoredTurn(turn: Turn, directory: Directory): Turn {
+  const restorer = new CallRestorer(directory);
+  const choices = turn.choices.map((choice) => ({ ...choice, parts: choice.parts.map((part) => restorer.part(part)) }));
+  return { ...turn, choices };
+}
+
+export { Directory, type NativeTools } from './directory.ts';

@@ -1,0 +1,26 @@
+/** Calls that are items of their own in this format: what they hold, as the arguments of a function, and back. */
+import { parseJson, stringifyJson } from '../../base/json.ts';
+import { type Fields, fieldsOf, listOf } from '../conversation/fields.ts';
+
+/** The `action` of a `local_shell_call`. Models write the command as one text at times: a shell reads it then. */
+export function shellAction(written: string): Fields {
+  const { command, env, ...others } = readObject(written);
+  const words = typeof command === 'string' ? ['bash', '-lc', command] : listOf(command).map(String);
+  return { ...others, type: 'exec', command: words, env: fieldsOf(env) };
+}
+
+export function shellArguments(action: Fields): string {
+  const { type: _, env, ...others } = action;
+  const set = Object.keys(fieldsOf(env)).length > 0 ? { env } : {};
+  const given = Object.entries(others).filter(([, value]) => value !== null && value !== undefined);
+  return stringifyJson({ ...Object.fromEntries(given), ...set });
+}
+
+/** Arguments as an object; an empty one where they are none. */
+export function readObject(written: string): Fields {
+  try {
+    return fieldsOf(parseJson(written));
+  } catch {
+    return {};
+  }
+}

@@ -1,0 +1,437 @@
+/** Tools that the client runs and that upstreams know as functions only, over sockets: what goes up, and what comes back. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { AGENT_UPSTREAMS, type AgentUpstream, agentAnswer } from '../../src/testing/agent-answers.ts';
+import { answerOf, streamOf, type Told } from '../../src/testing/answers.ts';
+import { type Gateway, startGateway } from '../../src/testing/gateway.ts';
+import { responsesAnswer } from '../../src/testing/responses-answers.ts';
+
+// biome-ignore lint/suspicious/noExplicitAny: bodies are read freely
+type Json = any;
+
+/** Upstreams that know functions only; the last one speaks the responses format. */
+const UPSTREAMS = ['chat', 'messages', 'gemini', 'groq'] as const;
+type Upstream = (typeof UPSTREAMS)[number];
+const FORM: Record<Upstream, AgentUpstream> = {
+  chat: 'chat',
+  messages: 'messages',
+  gemini: 'gemini',
+  groq: 'responses',
+};
+
+const PROVIDERS = {
+  chat: { kind: 'chat' },
+  messages: { kind: 'messages' },
+  gemini: { kind: 'gemini' },
+  groq: { kind: 'groq', speaks: ['responses'] },
+  responses: { kind: 'responses' },
+  openai: { kind: 'openai', speaks: ['responses'] },
+};
+
+const PARAMETERS = { type: 'object', properties: { key: { type: 'string' } }, required: ['key'] };
+const lookup = (more: Json = {}) => ({
+  type: 'function',
+  name: 'lookup',
+  description: 'Looks up.',
+  parameters: PARAMETERS,
+  ...more,
+});
+const NAMESPACES = [
+  { type: 'namespace', name: 'mcp__notes', description: 'Notes of the team.', tools: [lookup()] },
+  { type: 'namespace', name: 'mcp__wiki', description: 'The wiki.', tools: [lookup()] },
+];
+const GRAMMAR = { type: 'grammar', syntax: 'lark', definition: 'start: "a"+' };
+const CUSTOM = { type: 'custom', name: 'patch', description: 'Edits files.', format: GRAMMAR };
+
+/** The list, whose entries are all of one type. */
+function ofType(list: Json[] = [], type: string): Json[] {
+  for (const entry of list) assert.equal(entry.type, type);
+  return list;
+}
+
+/** Names and descriptions of the functions that an upstream was sent. */
+function functionsIn(upstream: Upstream, body: Json): { name: string; description?: string; parameters?: Json }[] {
+  switch (upstream) {
+    case 'chat':
+      return ofType(body.tools, 'function').map((tool) => tool.function);
+    case 'messages':
+      return body.tools?.map(({ input_schema: parameters, ...tool }: Json) => ({ ...tool, parameters })) ?? [];
+    case 'gemini':
+      return (body.tools ?? []).flatMap(({ functionDeclarations = [] }: Json) =>
+        functionDeclarations.map(({ parametersJsonSchema: parameters, ...tool }: Json) => ({ ...tool, parameters })),
+      );
+    default:
+      return ofType(body.tools, 'function');
+  }
+}
+
+/** Names and arguments of the calls of a history that an upstream was sent. */
+function callsIn(upstream: Upstream, body: Json): [string, unknown][] {
+  switch (upstream) {
+    case 'chat':
+      return body.messages.flatMap(({ tool_calls: calls = [] }: Json) =>
+        calls.map((call: Json) => [call.function.name, JSON.parse(call.function.arguments)]),
+      );
+    case 'messages':
+      return body.messages.flatMap(({ content }: Json) =>
+        Array.isArray(content)
+          ? content.filter(({ type }) => type === 'tool_use').map(({ name, input }) => [name, input])
+          : [],
+      );
+    case 'gemini':
+      return body.contents.flatMap(({ parts }: Json) =>
+        parts.flatMap(({ functionCall: call }: Json) => (call ? [[call.name, call.args]] : [])),
+      );
+    default:
+      return ofType(
+        body.input.filter(({ type }: Json) => type?.endsWith('_call')),
+        'function_call',
+      ).map(({ name, arguments: written }) => [name, JSON.parse(written)]);
+  }
+}
+
+async function events(answer: Response): Promise<Json[]> {
+  const text = await answer.text();
+  assert.equal(answer.status, 200, text);
+  return text.split('\n').flatMap((line) => (line.startsWith('data: {') ? [JSON.parse(line.slice(6))] : []));
+}
+
+/** What a streamed answer has told: the items that are done, which its last event repeats. */
+function itemsOf(told: Json[]): Json[] {
+  const done = told.filter(({ type }) => type === 'response.output_item.done').map(({ item }) => item);
+  assert.deepEqual(told.at(-1)?.response.output, done);
+  return done;
+}
+
+/** The call among the items; Gemini's signature of it is an item of its own. */
+function callOf(items: Json[]): Json {
+  return items.find(({ type }) => type.endsWith('_call'));
+}
+
+async function ask(gateway: Gateway, upstream: string, told: Told | undefined, request: Json) {
+  const form = FORM[upstream as Upstream] ?? 'responses';
+  if (told !== undefined) {
+    const stream = request.stream !== false;
+    const whole =
+      form === 'responses' ? responsesAnswer(false, told) : form === 'gemini' ? undefined : answerOf(form, false, told);
+    gateway.upstream.script(upstream, [stream || whole === undefined ? agentAnswer(form, told) : whole]);
+  }
+  const answer = await gateway.post('/responses', { model: `test/${upstream}`, stream: true, input: 'hi', ...request });
+  const body = () => gateway.upstream.requests(upstream).at(-1)?.json as Json;
+  return { answer, body };
+}
+
+const called = (name: string, written: string): Told => ({ calls: [{ id: 'call_1', name, arguments: written }] });
+
+test('tools of a namespace are functions upstream, and calls of them come back with their namespace', async (t) => {
+  const gateway = await startGateway(t, { providers: PROVIDERS });
+  for (const upstream of UPSTREAMS) {
+    const { answer, body } = await ask(gateway, upstream, called('mcp__wiki__lookup', '{"key":"a"}'), {
+      tools: [...NAMESPACES, { type: 'web_search' }],
+      input: [
+        { role: 'user', content: 'hi' },
+        { type: 'function_call', call_id: 'c0', name: 'lookup', namespace: 'mcp__notes', arguments: '{"key":"b"}' },
+        { type: 'function_call_output', call_id: 'c0', output: 'c' },
+      ],
+    });
+    const item = callOf(itemsOf(await events(answer)));
+    assert.deepEqual(
+      [item.type, item.namespace, item.name, item.call_id, JSON.parse(item.arguments)],
+      ['function_call', 'mcp__wiki', 'lookup', 'call_1', { key: 'a' }],
+      upstream,
+    );
+    const functions = functionsIn(upstream, body());
+    assert.deepEqual(
+      functions.map(({ name }) => name),
+      ['mcp__notes__lookup', 'mcp__wiki__lookup'],
+      upstream,
+    );
+    assert.match(functions[0]!.description!, /Looks up\.[\s\S]*Notes of the team\./);
+    assert.deepEqual(callsIn(upstream, body()), [['mcp__notes__lookup', { key: 'b' }]], upstream);
+  }
+});
+
+test('a custom tool is a function of one text, whose pieces reach the client as its input', async (t) => {
+  const gateway = await startGateway(t, { providers: PROVIDERS });
+  const input = 'line "one"\n\\ two \u{1f600} 世\t';
+  for (const upstream of UPSTREAMS) {
+    const written = JSON.stringify({ input }).replace('世', '\\u4e16');
+    const { answer, body } = await ask(gateway, upstream, called('patch', written), {
+      tools: [CUSTOM],
+      tool_choice: { type: 'custom', name: 'patch' },
+      input: [
+        { role: 'user', content: 'hi' },
+        { type: 'custom_tool_call', id: 'ctc_0', call_id: 'c0', name: 'patch', input: 'a "b"' },
+        { type: 'custom_tool_call_output', call_id: 'c0', output: 'done' },
+      ],
+    });
+    const told = await events(answer);
+    const item = callOf(itemsOf(told));
+    assert.deepEqual([item.type, item.name, item.input], ['custom_tool_call', 'patch', input], upstream);
+    const deltas = told
+      .filter(({ type }) => type === 'response.custom_tool_call_input.delta')
+      .map(({ delta }) => delta);
+    assert.equal(deltas.join(''), input);
+    if (upstream !== 'gemini') assert.ok(deltas.length > 3, `${upstream}: ${deltas.length} pieces`);
+    const [fn] = functionsIn(upstream, body());
+    assert.deepEqual([fn?.name, fn?.parameters.required], ['patch', ['input']]);
+    assert.match(fn!.description!, /Edits files\.[\s\S]*lark grammar:\nstart: "a"\+/);
+    assert.deepEqual(callsIn(upstream, body()), [['patch', { input: 'a "b"' }]], upstream);
+    assert.doesNotMatch(JSON.stringify(body()), /ctc_0/);
+  }
+});
+
+test('a whole answer has the same calls as a streamed one', async (t) => {
+  const gateway = await startGateway(t, { providers: PROVIDERS });
+  for (const upstream of ['chat', 'messages', 'groq'] as const) {
+    const told: Told = {
+      calls: [
+        { id: 'c1', name: 'mcp__notes__lookup', arguments: '{"key":"a"}' },
+        { id: 'c2', name: 'patch', arguments: '{"input":"x\\ny"}' },
+        { id: 'c3', name: 'local_shell', arguments: '{"command":["ls","-l"],"timeout_ms":5}' },
+        { id: 'c4', name: 'tool_search', arguments: '{"query":"q"}' },
+      ],
+    };
+    const tools = [...NAMESPACES, CUSTOM, { type: 'local_shell' }, { type: 'tool_search', execution: 'client' }];
+    const whole = await ask(gateway, upstream, told, { tools, stream: false });
+    const text = await whole.answer.text();
+    assert.equal(whole.answer.status, 200, text);
+    const streamed = await ask(gateway, upstream, told, { tools });
+    const shapes = (items: Json[]) => items.map(({ id: _, ...item }) => item);
+    const items = shapes(JSON.parse(text).output);
+    assert.deepEqual(shapes(itemsOf(await events(streamed.answer))), items, upstream);
+    const status = 'completed';
+    assert.deepEqual(items, [
+      {
+        type: 'function_call',
+        status,
+        call_id: 'c1',
+        name: 'lookup',
+        arguments: '{"key":"a"}',
+        namespace: 'mcp__notes',
+      },
+      { type: 'custom_tool_call', status, call_id: 'c2', name: 'patch', input: 'x\ny' },
+      {
+        type: 'local_shell_call',
+        status,
+        call_id: 'c3',
+        action: { type: 'exec', command: ['ls', '-l'], env: {}, timeout_ms: 5 },
+      },
+      { type: 'tool_search_call', status, call_id: 'c4', execution: 'client', arguments: { query: 'q' } },
+    ]);
+  }
+});
+
+test('calls of the local shell and of the client’s tool search in a history are calls of functions, with what was found', async (t) => {
+  const gateway = await startGateway(t, { providers: PROVIDERS });
+  for (const upstream of UPSTREAMS) {
+    const { answer, body } = await ask(
+      gateway,
+      upstream,
+      { text: 'ok' },
+      {
+        tools: [{ type: 'local_shell' }, { type: 'tool_search', execution: 'client' }],
+        input: [
+          { role: 'user', content: 'hi' },
+          {
+            type: 'local_shell_call',
+            id: 'lsh_1',
+            call_id: 'c1',
+            status: 'completed',
+            action: { type: 'exec', command: ['ls'], env: {} },
+          },
+          { type: 'local_shell_call_output', id: 'lsh_1', output: 'a.txt' },
+          {
+            type: 'tool_search_call',
+            call_id: 'c2',
+            execution: 'client',
+            status: 'completed',
+            arguments: { query: 'notes' },
+          },
+          {
+            type: 'tool_search_output',
+            call_id: 'c2',
+            execution: 'client',
+            status: 'completed',
+            tools: [NAMESPACES[0]],
+          },
+        ],
+      },
+    );
+    await events(answer);
+    assert.deepEqual(callsIn(upstream, body()), [
+      ['local_shell', { command: ['ls'] }],
+      ['tool_search', { query: 'notes' }],
+    ]);
+    assert.deepEqual(
+      functionsIn(upstream, body()).map(({ name }) => name),
+      ['local_shell', 'tool_search', 'mcp__notes__lookup'],
+    );
+    const sent = JSON.stringify(body());
+    assert.match(sent, /a\.txt/);
+    assert.equal(sent.match(/mcp__notes__lookup/g)?.length, 2, `${upstream}: the list, and what was found`);
+  }
+});
+
+test('an upstream that knows these tools gets the request as it came', async (t) => {
+  const gateway = await startGateway(t, { providers: PROVIDERS });
+  for (const upstream of ['responses', 'openai']) {
+    const tools = [...NAMESPACES, CUSTOM, { type: 'web_search' }, { type: 'local_shell' }];
+    const { answer, body } = await ask(gateway, upstream, called('lookup', '{}'), { tools });
+    await events(answer);
+    assert.deepEqual(body().tools, tools);
+  }
+});
+
+test('a web search that is merely allowed is left out where the upstream has none, and one that is forced is refused by name', async (t) => {
+  const gateway = await startGateway(t, { providers: PROVIDERS });
+  for (const upstream of UPSTREAMS) {
+    const tools = [{ type: 'web_search' }];
+    const allowed = await ask(gateway, upstream, { text: 'ok' }, { tools: [...tools, lookup()], tool_choice: 'auto' });
+    await events(allowed.answer);
+    assert.deepEqual(
+      functionsIn(upstream, allowed.body()).map(({ name }) => name),
+      ['lookup'],
+    );
+    for (const tool_choice of [{ type: 'web_search' }, 'required']) {
+      const { answer } = await ask(gateway, upstream, undefined, { tools, tool_choice });
+      const text = await answer.text();
+      assert.equal(answer.status, 400, text);
+      assert.match(text, /web_search/);
+    }
+  }
+});
+
+test('names of 65 to 128 characters go out short and come back whole, in every served format', async (t) => {
+  const gateway = await startGateway(t, { providers: PROVIDERS });
+  const name = `mcp__${'server'.repeat(12)}__${'tool'.repeat(10)}`;
+  assert.ok(name.length > 64 && name.length <= 128);
+  for (const upstream of AGENT_UPSTREAMS) {
+    const short = (body: Json): string =>
+      upstream === 'gemini'
+        ? body.tools[0].functionDeclarations[0].name
+        : (body.tools[0].name ?? body.tools[0].function.name);
+    const limit = upstream === 'messages' ? 128 : 64;
+    const tool = { name, description: 'd' };
+    // The name upstream is known once it was sent.
+    gateway.upstream.script(upstream, [agentAnswer(upstream, { text: 'ok' })]);
+    await events(
+      await gateway.post('/responses', {
+        model: `test/${upstream}`,
+        stream: true,
+        input: 'hi',
+        tools: [{ type: 'function', ...tool }],
+      }),
+    );
+    const sent = short(gateway.upstream.requests(upstream).at(-1)?.json);
+    assert.ok(sent.length <= limit, `${upstream}: ${sent.length}`);
+    const told = called(sent, '{}');
+    gateway.upstream.script(
+      upstream,
+      [1, 2, 3].map(() => agentAnswer(upstream, told)),
+    );
+    const responses = await ask(gateway, upstream, undefined, { tools: [{ type: 'function', ...tool }] });
+    assert.equal(callOf(itemsOf(await events(responses.answer))).name, name, upstream);
+    const messages = [{ role: 'user', content: 'hi' }];
+    const chat = { model: `test/${upstream}`, stream: true, messages, tools: [{ type: 'function', function: tool }] };
+    const chunks = await events(await gateway.post('/chat/completions', chat));
+    const names = chunks.flatMap(({ choices }) => choices[0]?.delta?.tool_calls?.[0]?.function?.name ?? []);
+    assert.deepEqual(names, [name], upstream);
+    const input_schema = { type: 'object' };
+    const anthropic = {
+      model: `test/${upstream}`,
+      stream: true,
+      max_tokens: 99,
+      messages,
+      tools: [{ ...tool, input_schema }],
+    };
+    const blocks = await events(await gateway.post('/messages', anthropic));
+    assert.deepEqual(
+      blocks.flatMap(({ content_block: block }) => (block?.type === 'tool_use' ? [block.name] : [])),
+      [name],
+    );
+  }
+});
+
+test('a call that the stream breaks off has no done event, is not in the output, and its block is not closed', async (t) => {
+  const gateway = await startGateway(t, { providers: PROVIDERS });
+  for (const upstream of ['chat', 'messages', 'responses', 'groq'] as const) {
+    const form = upstream === 'responses' ? 'responses' : FORM[upstream];
+    const tools = [{ type: 'function', name: 'run' }, CUSTOM];
+    for (const name of ['run', 'patch']) {
+      const { chunks = [] } = agentAnswer(form, { text: 'I go.', ...called(name, '{"input":"rm -r build"}') });
+      const ends = { chat: 5, messages: 5, responses: 6, gemini: 0 }[form];
+      gateway.upstream.script(
+        upstream,
+        [1, 2].map(() => streamOf(chunks.slice(0, -ends), { end: 'reset' })),
+      );
+      const { answer } = await ask(gateway, upstream, undefined, { tools: name === 'run' ? tools : [CUSTOM] });
+      const told = await events(answer);
+      const done = told.filter(({ type }) => /(call|arguments|input)\.done$|output_item\.done$/.test(type));
+      assert.deepEqual(
+        done.map(({ item }) => item?.type),
+        ['message'],
+        `${upstream} ${name}`,
+      );
+      assert.equal(told.at(-1).type, 'response.failed');
+      assert.deepEqual(
+        told.at(-1).response.output.map(({ type }: Json) => type),
+        ['message'],
+      );
+      assert.ok(told.some(({ type, item }) => type === 'response.output_item.added' && item.type.endsWith('_call')));
+      if (name === 'patch') continue;
+      const blocks = await events(
+        await gateway.post('/messages', {
+          model: `test/${upstream}`,
+          stream: true,
+          max_tokens: 99,
+          messages: [{ role: 'user', content: 'hi' }],
+          tools: [{ name, input_schema: { type: 'object' } }],
+        }),
+      );
+      const call = blocks.find(({ content_block: block }) => block?.type === 'tool_use');
+      assert.ok(call !== undefined && blocks.at(-1).type === 'error');
+      assert.ok(!blocks.some(({ type, index }) => type === 'content_block_stop' && index === call.index));
+    }
+  }
+});
+
+test('broken arguments in a history are valid JSON where the upstream parses them', async (t) => {
+  const gateway = await startGateway(t, { providers: { ...PROVIDERS, cohere: { kind: 'cohere' } } });
+  for (const upstream of ['chat', 'messages', 'gemini', 'cohere'] as const) {
+    await ask(
+      gateway,
+      upstream,
+      { text: 'ok' },
+      {
+        tools: [lookup()],
+        input: [
+          { role: 'user', content: 'hi' },
+          { type: 'function_call', call_id: 'c0', name: 'lookup', arguments: '{"key":"a' },
+          { type: 'function_call_output', call_id: 'c0', output: 'c' },
+        ],
+      },
+    );
+    const body = gateway.upstream.requests(upstream).at(-1)?.json;
+    const calls = callsIn(upstream === 'cohere' ? 'chat' : upstream, body);
+    assert.deepEqual(calls, [['lookup', { INVALID_JSON: '{"key":"a' }]], upstream);
+  }
+});
+
+test('a signature that Gemini bound to a call returns to it from a client that knows OpenAI’s members only', async (t) => {
+  const gateway = await startGateway(t, { providers: PROVIDERS });
+  const { answer } = await ask(gateway, 'gemini', called('lookup', '{}'), { tools: [lookup()] });
+  const items = itemsOf(await events(answer)).map(({ format: _, signature: _signature, ...item }) => item);
+  const input = [
+    { role: 'user', content: 'hi' },
+    ...items,
+    { type: 'function_call_output', call_id: 'call_1', output: 'c' },
+  ];
+  await ask(gateway, 'gemini', { text: 'ok' }, { tools: [lookup()], input });
+  const body = gateway.upstream.requests('gemini').at(-1)?.json as Json;
+  const signed = body.contents.flatMap(({ parts }: Json) => parts).find(({ functionCall }: Json) => functionCall);
+  assert.equal(signed.thoughtSignature, 'c2lnbmF0dXJl');
+  const other = await ask(gateway, 'openai', { text: 'ok' }, { tools: [lookup()], input });
+  await events(other.answer);
+  assert.doesNotMatch(JSON.stringify(other.body()), /c2lnbmF0dXJl/);
+});

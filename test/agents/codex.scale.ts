@@ -1,0 +1,17 @@
+/** The Codex CLI against every kind of upstream and every way in which one fails. */
+import { test } from 'node:test';
+import { AGENT_UPSTREAMS } from '../../src/testing/agent-answers.ts';
+import { codex } from '../../src/testing/codex.ts';
+import { startGateway } from '../../src/testing/gateway.ts';
+import { assertDone, PROVIDERS, runTask, SCENARIOS } from './codex-task.ts';
+
+const program = await codex();
+
+for (const form of AGENT_UPSTREAMS) {
+  for (const scenario of SCENARIOS) {
+    test(`Codex finishes a task with tools | ${form} upstream | ${scenario}`, { skip: program.skip }, async (t) => {
+      const gateway = await startGateway(t, { providers: PROVIDERS });
+      assertDone(await runTask(t, program, gateway, form, scenario));
+    });
+  }
+}
