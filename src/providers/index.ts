@@ -128,19 +128,28 @@ function revealed(headers: NonNullable<ProviderSettings['headers']>): Readonly<R
 
 /** The kind with what belongs to one server rather than to its software: its formats and what its yaml says of quirks. */
 function configured(kind: ProviderKind, settings: ProviderSettings): ProviderKind {
-  const { speaks, strictTemplate, thinkTags, streamOptions } = settings;
+  const { speaks, strictTemplate, thinkTags, streamOptions, functionToolsOnly } = settings;
   const [first, ...others] = (speaks ?? []) as readonly FormatId[];
   const chat = {
     ...(strictTemplate && { strictTemplate }),
     ...(thinkTags !== undefined && { thinkTags }),
     ...(streamOptions !== undefined && { streamUsage: streamOptions }),
+    ...(functionToolsOnly !== undefined && { customTools: !functionToolsOnly }),
   };
   const quirky = Object.keys(chat).length > 0;
   if (first === undefined && !quirky) return kind;
   const { speaksFor: _speaksFor, ...rest } = kind;
   return {
     ...(first === undefined ? kind : { ...rest, speaks: first, alsoSpeaks: others }),
-    ...(quirky && { dialect: { ...kind.dialect, chat: { ...kind.dialect.chat, ...chat } } }),
+    ...(quirky && {
+      dialect: {
+        ...kind.dialect,
+        chat: { ...kind.dialect.chat, ...chat },
+        ...(functionToolsOnly !== undefined && {
+          responses: { ...kind.dialect.responses, tools: functionToolsOnly ? [] : 'all' },
+        }),
+      },
+    }),
     ...(streamOptions !== undefined &&
       kind.completion && { completion: kind.completion.withStreamUsage(streamOptions) }),
   };

@@ -9,14 +9,15 @@ import { responsesAnswer } from '../../src/testing/responses-answers.ts';
 // biome-ignore lint/suspicious/noExplicitAny: bodies are read freely
 type Json = any;
 
-/** Upstreams that know functions only; the last one speaks the responses format. */
-const UPSTREAMS = ['chat', 'messages', 'gemini', 'groq'] as const;
+/** Upstreams that know functions only; the last two speak the responses format. */
+const UPSTREAMS = ['chat', 'messages', 'gemini', 'groq', 'compatible'] as const;
 type Upstream = (typeof UPSTREAMS)[number];
 const FORM: Record<Upstream, AgentUpstream> = {
   chat: 'chat',
   messages: 'messages',
   gemini: 'gemini',
   groq: 'responses',
+  compatible: 'responses',
 };
 
 const PROVIDERS = {
@@ -25,6 +26,7 @@ const PROVIDERS = {
   gemini: { kind: 'gemini' },
   groq: { kind: 'groq', speaks: ['responses'] },
   responses: { kind: 'responses' },
+  compatible: { kind: 'responses', function_tools_only: true },
   openai: { kind: 'openai', speaks: ['responses'] },
 };
 
@@ -434,4 +436,45 @@ test('a signature that Gemini bound to a call returns to it from a client that k
   const other = await ask(gateway, 'openai', { text: 'ok' }, { tools: [lookup()], input });
   await events(other.answer);
   assert.doesNotMatch(JSON.stringify(other.body()), /c2lnbmF0dXJl/);
+});
+
+test('an allowed web search is Anthropic’s, OpenRouter’s or Gemini 3’s own, beside the functions of the client', async (t) => {
+  const gateway = await startGateway(t, {
+    providers: {
+      messages: { kind: 'anthropic' },
+      chat: { kind: 'openrouter' },
+      gemini: { kind: 'gemini', model: { upstream_id: 'gemini-3-pro' } },
+    },
+  });
+  const location = { type: 'approximate', city: 'Bonn' };
+  const tools = [lookup(), { type: 'web_search', search_context_size: 'low', user_location: location }];
+  const sent: Json = {};
+  for (const upstream of ['chat', 'messages', 'gemini'] as const) {
+    const { answer, body } = await ask(gateway, upstream, { text: 'ok' }, { tools });
+    await events(answer);
+    sent[upstream] = body();
+  }
+  assert.deepEqual(sent.chat.web_search_options, {
+    search_context_size: 'low',
+    user_location: { type: 'approximate', approximate: { city: 'Bonn' } },
+  });
+  assert.deepEqual(sent.messages.tools[1], {
+    type: 'web_search_20250305',
+    name: 'web_search',
+    user_location: location,
+  });
+  assert.deepEqual(sent.gemini.tools[0], { googleSearch: {} });
+  assert.equal(sent.gemini.tools[1].functionDeclarations[0].name, 'lookup');
+});
+
+test('a name that a coding agent has built in is the id of a listed model, with its vendor or without', async (t) => {
+  const gateway = await startGateway(t, {
+    providers: { chat: { kind: 'chat', model: { id: 'openai/gpt-5.6-luna' } } },
+  });
+  for (const model of ['gpt-5.6-luna', 'openai/gpt-5.6-luna']) {
+    gateway.upstream.script('chat', [agentAnswer('chat', { text: 'A title' })]);
+    await events(await gateway.post('/responses', { model, stream: true, input: 'hi' }));
+    const sent = gateway.upstream.requests('chat').at(-1)?.json as Json;
+    assert.equal(sent.model, 'upstream-chat');
+  }
 });

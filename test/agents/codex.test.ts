@@ -45,7 +45,7 @@ test('under the name of a model that Codex knows, it finds deferred tools and ed
   const run = await runCodex(t, program, {
     baseUrl: gateway.api,
     key: INFERENCE_KEY,
-    model: 'openai/gpt-5.5',
+    model: 'gpt-5.5',
     prompt: 'Look up the answer and write hello.txt.',
   });
   const told = `${run.errors}\n${run.output}`;

@@ -149,6 +149,9 @@ export const MEMBER_MEANINGS: Readonly<Record<string, Meaning>> = {
     stream_options: [
       'Send `stream_options` to ask for usage in streams. `false` for servers that refuse it; usage is then estimated. Defaults to what the kind says.',
     ],
+    function_tools_only: [
+      'The service takes tools of type `function` only: custom tools, namespaces and the like go out as functions. `false` sends them as clients have them. Defaults to what the kind says.',
+    ],
     catalog_prices: [
       'Keep the prices of the catalog. Defaults to `true` at the URL of the kind and to `false` at another `base_url`.',
     ],

@@ -189,6 +189,8 @@ export interface ProviderSettings {
   thinkTags?: boolean;
   /** Its streams take `stream_options.include_usage`; absent: as its kind says. */
   streamOptions?: boolean;
+  /** It takes tools of type `function` only, in the chat and responses formats; absent: as its kind says. */
+  functionToolsOnly?: boolean;
   /** The catalog's prices hold for it; absent: only at the kind's own address. */
   catalogPrices?: boolean;
   /** Further headers of its calls, names in lower case. */
