@@ -7,6 +7,10 @@ import { headersOf } from './answer-headers.ts';
 import type { AcceptedRequest } from './request.ts';
 import type { Task } from './task.ts';
 
+/** Clients such as Codex retry a 429 only when they are told when, and providers do not always say. */
+const BUSY = new Set([429, 503]);
+const BUSY_SECONDS = 2;
+
 /** Answers a request of which nothing was sent yet. */
 export function answerError(
   request: AcceptedRequest,
@@ -22,7 +26,7 @@ export function answerError(
     ...(metadata && error.status !== 500 && { metadata }),
   });
   const headers = { ...headersOf(request), ...error.details.headers };
-  const { retryAfterSeconds } = error.details;
+  const retryAfterSeconds = error.details.retryAfterSeconds ?? (BUSY.has(error.status) ? BUSY_SECONDS : undefined);
   if (retryAfterSeconds !== undefined) headers['retry-after'] = String(Math.max(1, Math.ceil(retryAfterSeconds)));
   request.sink.reply(error.status, headers, stringifyJson(body));
 }

@@ -22,6 +22,20 @@ for (const [form, scenario] of [
   });
 }
 
+test('Codex retries a 429 of the only endpoint, also where the provider does not say when', { skip }, async (t) => {
+  const gateway = await startGateway(t, { providers: { chat: { kind: 'chat' } } });
+  const refused = { status: 429, chunks: ['{"error":{"message":"slow down"}}'] };
+  gateway.upstream.script('chat', [refused, agentAnswer('chat', outcome)]);
+  const run = await runCodex(t, program, {
+    baseUrl: gateway.api,
+    key: INFERENCE_KEY,
+    model: 'test/chat',
+    prompt: 'Tell me.',
+  });
+  assert.equal(run.code, 0, `${run.errors}\n${run.output}`);
+  assert.equal(run.items.at(-1)?.['text'], outcome.text);
+});
+
 test('under the name of a model that Codex knows, it finds deferred tools and edits files on a chat upstream', {
   skip,
 }, async (t) => {
