@@ -478,3 +478,54 @@ test('a name that a coding agent has built in is the id of a listed model, with 
     assert.equal(sent.model, 'upstream-chat');
   }
 });
+
+test('a tool of a namespace is found by a long joined name, by its bare name, and by the choice of the client', async (t) => {
+  const gateway = await startGateway(t, { providers: PROVIDERS });
+  const namespace = `mcp__${'server'.repeat(9)}`;
+  const tools = [
+    { type: 'namespace', name: namespace, description: '', tools: [lookup({ name: 'search_all' }), lookup()] },
+    { type: 'namespace', name: 'mcp__a', description: '', tools: [lookup({ name: 'b__c' })] },
+    { type: 'namespace', name: 'mcp__a__b', description: '', tools: [lookup({ name: 'c' })] },
+  ];
+  for (const upstream of UPSTREAMS) {
+    const tool_choice = { type: 'function', namespace, name: 'search_all' };
+    const first = await ask(gateway, upstream, called('search_all', '{"key":"a"}'), { tools, tool_choice });
+    const bare = callOf(itemsOf(await events(first.answer)));
+    assert.deepEqual([bare.namespace, bare.name], [namespace, 'search_all'], upstream);
+    const names = functionsIn(upstream, first.body()).map(({ name }) => name);
+    assert.equal(new Set(names).size, 4, `${upstream}: ${names}`);
+    assert.ok(JSON.stringify(first.body().tool_choice ?? first.body().toolConfig).includes(names[0]!), upstream);
+    const expected = [
+      [namespace, 'search_all'],
+      [namespace, 'lookup'],
+      ['mcp__a', 'b__c'],
+      ['mcp__a__b', 'c'],
+    ];
+    for (const [at, name] of names.entries()) {
+      assert.ok(name.length <= (upstream === 'messages' ? 128 : 64), name);
+      const { answer } = await ask(gateway, upstream, called(name, '{"key":"a"}'), { tools });
+      const item = callOf(itemsOf(await events(answer)));
+      assert.deepEqual([item.namespace, item.name], expected[at], upstream);
+    }
+  }
+});
+
+test('a custom tool of a chat client works on an upstream of another format', async (t) => {
+  const gateway = await startGateway(t, { providers: PROVIDERS });
+  const { format: _, type, ...custom } = CUSTOM;
+  const call = { id: 'c0', type, custom: { name: 'patch', input: 'a "b"' } };
+  const messages = [
+    { role: 'user', content: 'hi' },
+    { role: 'assistant', content: null, tool_calls: [call] },
+    { role: 'tool', tool_call_id: 'c0', content: 'done' },
+  ];
+  gateway.upstream.script('messages', [answerOf('messages', false, called('patch', '{"input":"x"}'))]);
+  const tools = [{ type, custom }];
+  const answer = await gateway.post('/chat/completions', { model: 'test/messages', messages, tools });
+  const body = (await answer.json()) as Json;
+  const sent = gateway.upstream.requests('messages').at(-1)?.json;
+  assert.deepEqual(callsIn('messages', sent), [['patch', { input: 'a "b"' }]]);
+  assert.deepEqual(body.choices[0].message.tool_calls, [
+    { id: 'call_1', index: 0, type: 'function', function: { name: 'patch', arguments: '{"input":"x"}' } },
+  ]);
+});
