@@ -5,7 +5,7 @@
 import type { GatewayError } from '../../base/errors.ts';
 import { type Edit, patchMembers, scanMembers, stringifyJson } from '../../base/json.ts';
 import type { TurnEvent } from '../conversation/conversation.ts';
-import { type Fields, fieldsOf, isFields, listOf } from '../conversation/fields.ts';
+import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
 import type { Closing, RelayStream, Stamp } from '../conversation/format.ts';
 import { eventType } from './decoder.ts';
 import { DONE, errorEvent, frame } from './encoder.ts';
