@@ -6,6 +6,7 @@
 import type { DataPolicy, Pricing, ProviderSettings } from '../base/config.ts';
 import type { FormatId } from '../formats/conversation/conversation.ts';
 import type { Provider, ProviderKind } from '../providers/index.ts';
+import { CalledModels } from './called-models.ts';
 import type { Facts, ModelFacts } from './facts.ts';
 import { Names, openEndpoints } from './names.ts';
 import { FactsIndex, offeringsOf, withoutPrice } from './offerings.ts';
@@ -82,6 +83,8 @@ export interface Catalog {
    * back is the full one, without a suffix that asks for a way of routing.
    */
   find(name: string): Model | undefined;
+  /** The price of a model that this provider's upstream called by itself; undefined: unknown. */
+  pricingOfCalled(provider: Provider, upstreamName: string): Pricing | undefined;
 }
 
 /**
@@ -116,12 +119,15 @@ export function buildCatalog(
   }
   const models = [...listed].map(([id, entry]) => modelOf(id, entry, open));
   const names = new Names({ models, open, kinds, facts });
+  const listedEndpoints = models.flatMap(({ endpoints }) => endpoints);
+  const called = new CalledModels(listedEndpoints, settings, facts);
   return Object.freeze({
     models: Object.freeze(models),
     latest: Object.freeze(names.latest),
     providers: Object.freeze([...providers]),
     unpriced: Object.freeze(unpriced),
     find: (name: string) => names.find(name),
+    pricingOfCalled: (provider: Provider, name: string) => called.pricing(provider, name),
   });
 }
 

@@ -2,6 +2,8 @@
  * The catalog: models, the endpoints that serve them, and what they cost. In memory, made from the configuration. Not
  * here: how to reach a provider (`providers/`), and which endpoint a request gets (`inference/routing`).
  */
+
+export { isNamed } from './called-models.ts';
 export {
   buildCatalog,
   type Catalog,
@@ -12,7 +14,7 @@ export {
 } from './catalog.ts';
 export type { Facts, ModelFacts } from './facts.ts';
 export { catalogOperations } from './operations.ts';
-export { type Bill, type Ceiling, ceilingOf, costsNothing, priceOf } from './pricing.ts';
+export { type Bill, type Ceiling, ceilingOf, costsNothing, type PricingOf, priceOf } from './pricing.ts';
 export { CATALOG_HELP, type CatalogCommandParts, loadFacts, runCatalogCommand } from './refresh/index.ts';
 export {
   createStatistics,

@@ -167,7 +167,7 @@ function offerOf(facts: ModelFacts, settings: ProviderSettings): Offer | undefin
   return facts.offers.find(({ provider }) => provider === settings.kind);
 }
 
-function priceAt(offer: Offer | undefined, settings: ProviderSettings, provider: Provider): Endpoint['pricing'] {
+export function priceAt(offer: Offer | undefined, settings: ProviderSettings, provider: Provider): Endpoint['pricing'] {
   return offer?.pricing && keepsPrices(settings, provider) ? pricingFrom(offer.pricing) : null;
 }
 

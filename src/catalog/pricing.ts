@@ -6,6 +6,7 @@
 import type { ImagePrice, Prices, Pricing } from '../base/config.ts';
 import { type Nano, nanoFromPrice, type Price } from '../base/money.ts';
 import type { Usage } from '../formats/conversation/conversation.ts';
+import { callsOf } from '../formats/conversation/usage.ts';
 
 /** The three parts add up to the total, to the nano-dollar. */
 export interface Bill {
@@ -23,9 +24,17 @@ export interface Bill {
  *
  * @param inputImages images in the prompt, for models that charge them by the piece
  * @param words quality and size of the pictures that were asked for, where their price depends on it
+ * @param pricingOf of another model that the upstream called in this answer; undefined: unknown, so `pricing` holds
  */
-export function priceOf(usage: Usage, pricing: Pricing, inputImages = 0, words: readonly string[] = []): Bill {
+export function priceOf(
+  usage: Usage,
+  pricing: Pricing,
+  inputImages = 0,
+  words: readonly string[] = [],
+  pricingOf: PricingOf = unknownPricing,
+): Bill {
   const exact = exactPriceOf(chargedFor(usage), pricesFor(usage, pricing), inputImages);
+  if (usage.calls !== undefined) Object.assign(exact, exactPriceOfCalls(usage, pricing, pricingOf));
   exact.completion += picturesPriceOf(usage, pricing.outputImages, words);
   // Rounding the running sums, not the parts, keeps parts and total equal without rounding twice.
   const promptNano = nanoFromPrice(exact.prompt);
@@ -37,6 +46,22 @@ export function priceOf(usage: Usage, pricing: Pricing, inputImages = 0, words: 
     feesNano: totalNano - answeredNano,
     totalNano,
   };
+}
+
+export type PricingOf = (model: string) => Pricing | undefined;
+
+const unknownPricing: PricingOf = () => undefined;
+
+/** Fees are those of the whole answer. */
+function exactPriceOfCalls(usage: Usage, pricing: Pricing, pricingOf: PricingOf) {
+  const sum = { prompt: 0n, completion: 0n };
+  for (const call of callsOf(usage)) {
+    const own = call.model === undefined ? pricing : (pricingOf(call.model) ?? pricing);
+    const { prompt, completion } = exactPriceOf(chargedFor(call.usage), pricesFor(call.usage, own), 0);
+    sum.prompt += prompt;
+    sum.completion += completion;
+  }
+  return sum;
 }
 
 /** The dearest that one token of each side can be, whatever its class and the prompt's length; for upper bounds. */

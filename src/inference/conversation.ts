@@ -1,6 +1,8 @@
 /** A conversation as a task: bounded by its output cap, asked for in the best of an endpoint's forms, relayed or translated. */
+
+import type { Pricing } from '../base/config.ts';
 import type { GatewayError } from '../base/errors.ts';
-import type { Endpoint } from '../catalog/index.ts';
+import { type Endpoint, isNamed } from '../catalog/index.ts';
 import type {
   Closing,
   EncodeTarget,
@@ -96,7 +98,9 @@ export class ConversationTask implements Task {
   bound(endpoint: Endpoint, promptTokens?: number): CostBound {
     const { asked } = this.#request;
     const size = this.#promptSize(promptTokens);
-    const bound = (this.#deferred === undefined ? boundOf : boundOfRounds)(endpoint, asked, size);
+    const bound = (this.#deferred === undefined ? boundOf : boundOfRounds)(endpoint, asked, size, (model) =>
+      this.#pricingOf(endpoint, model),
+    );
     return {
       nano: boundNano(bound, bound.maxOutputTokens),
       within(leftNano) {
@@ -192,11 +196,19 @@ export class ConversationTask implements Task {
   }
 
   meter(endpoint: Endpoint, attempt: Attempt, complete: boolean): Metered {
-    return meter(asServed(endpoint, attempt), attempt.usage, this.promptBytes, attempt.outputBytes, {
+    const served = asServed(endpoint, attempt);
+    return meter(served, attempt.usage, this.promptBytes, attempt.outputBytes, {
       uncountedBytes: complete ? 0 : attempt.uncountedBytes,
       uncountedPromptBytes: complete ? 0 : (attempt.uncountedPromptBytes ?? 0),
       images: this.#request.asked.media.images,
+      pricingOf: (model) => this.#pricingOf(served, model),
     });
+  }
+
+  /** Of a model that the endpoint's upstream calls by itself within an answer. */
+  #pricingOf(endpoint: Endpoint, model: string): Pricing | undefined {
+    if (isNamed(endpoint, model)) return endpoint.pricing ?? undefined;
+    return this.#parts.catalog().pricingOfCalled(endpoint.provider, model);
   }
 
   encodeFailure(error: GatewayError, about: FailureContext): unknown {

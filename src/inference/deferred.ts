@@ -1,6 +1,6 @@
 /** What the pipeline has to do with deferred tools: the engine of their expressions, and what several calls can cost. */
 
-import type { Endpoint } from '../catalog/index.ts';
+import type { Endpoint, PricingOf } from '../catalog/index.ts';
 import { isFields } from '../formats/conversation/fields.ts';
 import type { Asked } from '../formats/conversation/format.ts';
 import { type CompileRegex, MOST_ROUNDS } from '../formats/deferred/index.ts';
@@ -38,9 +38,9 @@ export function searchesByRegex(given: unknown): boolean {
  * The most that all rounds of one answer can cost: each reads the request, every definition once more and all that was
  * written before; what they write together is within the one cap.
  */
-export function boundOfRounds(endpoint: Endpoint, asked: Asked, prompt: PromptSize): Bound {
-  const { maxOutputTokens } = boundOf(endpoint, asked, prompt);
-  const grown = boundOf(endpoint, asked, grownPrompt(prompt, maxOutputTokens));
+export function boundOfRounds(endpoint: Endpoint, asked: Asked, prompt: PromptSize, pricingOf: PricingOf): Bound {
+  const { maxOutputTokens } = boundOf(endpoint, asked, prompt, pricingOf);
+  const grown = boundOf(endpoint, asked, grownPrompt(prompt, maxOutputTokens), pricingOf);
   return { ...grown, promptPrice: grown.promptPrice * BigInt(MOST_ROUNDS) };
 }
 

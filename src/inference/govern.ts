@@ -5,10 +5,11 @@
 import type { Caller } from '../access/index.ts';
 import { GatewayError } from '../base/errors.ts';
 import { type Nano, nanoFromPrice, type Price, priceFromNano } from '../base/money.ts';
-import { ceilingOf, costsNothing, type Endpoint } from '../catalog/index.ts';
+import { ceilingOf, costsNothing, type Endpoint, type PricingOf } from '../catalog/index.ts';
 import type { Asked } from '../formats/conversation/format.ts';
 import { policyOf } from '../guardrails/index.ts';
 import type { Budget } from '../spend/index.ts';
+import { type InnerTokens, innerPrice, innerTokens } from './inner-calls.ts';
 import { countedOverhead, promptOverhead } from './prompt-overhead.ts';
 import type { TokenBound } from './task.ts';
 
@@ -68,7 +69,7 @@ export type PromptSize = { bytes: number } | { tokens: number };
 export interface Bound {
   /** The endpoint costs nothing, so every budget can hold it. */
   free: boolean;
-  /** Prompt and fixed fees at their dearest, 10^-18 USD. */
+  /** Prompt, fixed fees and calls of the upstream's own at their dearest, 10^-18 USD. */
   promptPrice: Price;
   outputPrice: Price;
   /** The output cap that holds anyway: the request's, the endpoint's, or what the context leaves. */
@@ -84,6 +85,8 @@ export interface TokenLimits {
   maxOutputTokens: number;
   /** True when the request itself gave the cap. */
   fixed: boolean;
+  /** What the upstream may use for calls of its own. */
+  inner: readonly InnerTokens[];
 }
 
 /** Throws GatewayError 400 when nobody says how much the model may write. */
@@ -98,15 +101,20 @@ export function tokenLimitsOf(endpoint: Endpoint, asked: Asked, prompt: PromptSi
       { path: 'max_tokens' },
     );
   }
-  return {
-    promptTokens: mostPromptTokens(endpoint, asked, prompt),
-    maxOutputTokens: Math.min(wanted ?? Number.POSITIVE_INFINITY, own ?? Number.POSITIVE_INFINITY),
-    fixed: wanted !== undefined,
-  };
+  const promptTokens = mostPromptTokens(endpoint, asked, prompt);
+  const maxOutputTokens = Math.min(wanted ?? Number.POSITIVE_INFINITY, own ?? Number.POSITIVE_INFINITY);
+  const contextTokens = endpoint.contextLength ?? UNKNOWN_CONTEXT_TOKENS;
+  const inner = innerTokens(asked.inner, { endpoint, contextTokens, promptTokens, maxOutputTokens });
+  return { promptTokens, maxOutputTokens, fixed: wanted !== undefined, inner };
 }
 
-/** An upper bound. Throws GatewayError 403 for an endpoint without a price, which no limit could hold. */
-export function boundOf(endpoint: Endpoint, asked: Asked, prompt: PromptSize): Bound {
+const unknown: PricingOf = () => undefined;
+
+/**
+ * An upper bound. Throws GatewayError 403 for an endpoint without a price, which no limit could hold.
+ * @param pricingOf of models that the upstream may call by itself
+ */
+export function boundOf(endpoint: Endpoint, asked: Asked, prompt: PromptSize, pricingOf: PricingOf = unknown): Bound {
   const { pricing } = endpoint;
   if (pricing === null) {
     throw new GatewayError(
@@ -115,11 +123,13 @@ export function boundOf(endpoint: Endpoint, asked: Asked, prompt: PromptSize): B
     );
   }
   const { images } = asked.media;
-  const { promptTokens, maxOutputTokens, fixed } = tokenLimitsOf(endpoint, asked, prompt);
+  const { promptTokens, maxOutputTokens, fixed, inner } = tokenLimitsOf(endpoint, asked, prompt);
   const dearest = ceilingOf(pricing);
+  const innerCalls = inner.length === 0 ? 0n : innerPrice(inner, dearest, pricingOf);
+  const fees = dearest.request + BigInt(images) * dearest.image;
   return {
-    free: costsNothing(pricing),
-    promptPrice: BigInt(promptTokens) * dearest.prompt + dearest.request + BigInt(images) * dearest.image,
+    free: innerCalls === 0n && costsNothing(pricing),
+    promptPrice: BigInt(promptTokens) * dearest.prompt + fees + innerCalls,
     outputPrice: dearest.completion,
     maxOutputTokens,
     fixed,
@@ -161,7 +171,8 @@ export function affordableTokens(bound: Bound, leftNano: Nano): number | undefin
 
 /** The most tokens that `rounds` calls of one answer can use together, with `cap` where that is smaller. */
 export function tokenBound(limits: TokenLimits, choices: number, rounds: number, cap: number | undefined): TokenBound {
-  const prompt = limits.promptTokens * rounds;
+  const inner = limits.inner.reduce((sum, { input, output }) => sum + input + output, 0);
+  const prompt = (limits.promptTokens + Math.ceil(inner)) * rounds;
   return {
     most: prompt + Math.min(limits.maxOutputTokens, cap ?? Number.POSITIVE_INFINITY) * choices,
     within(left) {

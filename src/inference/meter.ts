@@ -1,8 +1,9 @@
 /** From token counts to money: one path for streamed and whole, relayed and translated answers. Pure. */
 import { type Nano, nanoFromPrice, usdFromNano } from '../base/money.ts';
-import { type Endpoint, priceOf } from '../catalog/index.ts';
+import { type Endpoint, type PricingOf, priceOf } from '../catalog/index.ts';
 import type { Usage } from '../formats/conversation/conversation.ts';
 import type { Cost } from '../formats/conversation/format.ts';
+import { callsOf } from '../formats/conversation/usage.ts';
 
 export interface Metered {
   usage: Usage;
@@ -27,7 +28,7 @@ export function estimateTokens(bytes: number): number {
  * @param promptBytes size of the request body; @param outputBytes size of the text seen
  * @param images in the prompt, for models that charge them by the piece; @param uncountedBytes of an answer that broke off: how much of that text came behind the last report. Some upstreams
  * report at the start of a stream already, when next to nothing is written. @param uncountedPromptBytes the same of
- * what was sent, where an answer takes several calls
+ * what was sent, where an answer takes several calls; @param pricingOf of other models that the upstream called in this answer
  */
 export function meter(
   endpoint: Endpoint,
@@ -38,7 +39,8 @@ export function meter(
     uncountedBytes = 0,
     uncountedPromptBytes = 0,
     images = 0,
-  }: { uncountedBytes?: number; uncountedPromptBytes?: number; images?: number } = {},
+    pricingOf,
+  }: { uncountedBytes?: number; uncountedPromptBytes?: number; images?: number; pricingOf?: PricingOf } = {},
 ): Metered {
   // Who answers has read something and written what is seen: of two counts one that is 0 beside the other was not made.
   const unread = reported !== undefined && reported.output > 0 && inputOf(reported) === 0;
@@ -56,7 +58,7 @@ export function meter(
             output: reported.output + estimateTokens(lackingBytes),
           }
         : reported;
-  return metered(endpoint, usage, estimated, images);
+  return metered(endpoint, usage, estimated, images, [], pricingOf);
 }
 
 function inputOf({ input, cacheRead, cacheWrite5m, cacheWrite1h }: Usage): number {
@@ -70,18 +72,19 @@ export function metered(
   estimated: boolean,
   images = 0,
   words: readonly string[] = [],
+  pricingOf?: PricingOf,
 ): Metered {
   if (endpoint.pricing === null) {
     const cost = costView(null, 0n, 0n);
     return { usage, estimated, costNano: 0n, byokNano: 0n, cacheDiscountNano: null, cost };
   }
-  const bill = priceOf(usage, endpoint.pricing, images, words);
+  const bill = priceOf(usage, endpoint.pricing, images, words, pricingOf);
   return {
     usage,
-    estimated,
+    estimated: estimated || callsUnknownModel(usage, pricingOf),
     costNano: bill.totalNano,
     byokNano: 0n,
-    cacheDiscountNano: cacheDiscount(usage, endpoint),
+    cacheDiscountNano: cacheDiscount(usage, endpoint, pricingOf),
     cost: costView(bill.totalNano, bill.promptNano, bill.completionNano),
   };
 }
@@ -143,11 +146,22 @@ function costView(total: Nano | null, prompt: Nano, completion: Nano): Cost {
 }
 
 /** What caching saved against reading everything at the prompt's price; negative when writing the cache cost more. */
-function cacheDiscount(usage: Usage, { pricing }: Endpoint): bigint | null {
+function cacheDiscount(usage: Usage, { pricing }: Endpoint, pricingOf?: PricingOf): bigint | null {
   if (pricing === null || usage.cacheRead + usage.cacheWrite5m + usage.cacheWrite1h === 0) return null;
-  const plain = { ...usage, input: inputOf(usage) };
-  const uncached = priceOf({ ...plain, cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0 }, pricing);
-  return uncached.totalNano - priceOf(usage, pricing).totalNano;
+  const plain = uncached(usage);
+  if (usage.calls !== undefined) {
+    plain.calls = callsOf(usage).map((call) => ({ ...call, usage: uncached(call.usage) }));
+  }
+  return priceOf(plain, pricing, 0, [], pricingOf).totalNano - priceOf(usage, pricing, 0, [], pricingOf).totalNano;
+}
+
+function uncached(usage: Usage): Usage {
+  return { ...usage, input: inputOf(usage), cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0 };
+}
+
+/** Its call is charged at the price of the model that was asked. */
+function callsUnknownModel({ calls = [] }: Usage, pricingOf: PricingOf | undefined): boolean {
+  return calls.some(({ model }) => model !== undefined && pricingOf?.(model) === undefined);
 }
 
 /** Cost of an estimated prompt, for the intent that is journalled before dispatch. */

@@ -305,8 +305,19 @@ export interface Usage {
   /** Pictures that were made, for models that charge them by the piece, and their area in begun millions of pixels. */
   outputImages?: number;
   outputMegapixels?: number;
+  /**
+   * The calls that the counts are the sum of, where an answer took several: each is priced for itself. What the counts have
+   * beyond them belongs to the model that was asked. Absent: one call.
+   */
+  calls?: readonly UsageCall[];
   /** The upstream's record as it came, for the form that it belongs to. */
   native?: { origin: FormatId; value: Record<string, unknown> };
+}
+
+export interface UsageCall {
+  /** As the upstream names it; absent: the model that was asked. */
+  model?: string;
+  usage: Usage;
 }
 
 export interface Logprobs {

@@ -45,10 +45,22 @@ export interface Asked {
   cacheKey?: string;
   /** The request marks what the provider should cache. */
   marksCache?: boolean;
+  /** Calls that the upstream may make by itself within the answer. Absent: none. */
+  inner?: InnerCalls;
   /** The upstream shall hold the conversation. `previousId`: our id of the answer that the request continues. */
   thread?: { previousId?: string };
   /** Our id of an earlier answer whose prompt the upstream compares with this one (`diagnostics`). */
   comparedId?: string;
+}
+
+/** Calls of an upstream within one answer, each with tokens of its own that the answer's output cap does not cover. */
+export interface InnerCalls {
+  /** The upstream summarizes a conversation of so many tokens before it answers; absent: never. */
+  compactsFrom?: number;
+  /** Other models that the answering one may ask. */
+  advisors: readonly { model: string; uses: number; maxOutputTokens?: number }[];
+  /** Tools of the upstream bring text into the conversation while it answers. */
+  serverTools: boolean;
 }
 
 /** What an endpoint must be able to do for a request, in the words of the catalog. */

@@ -1,5 +1,5 @@
 /** Counts of several calls to upstreams that make one answer. */
-import type { Usage } from './conversation.ts';
+import type { Usage, UsageCall } from './conversation.ts';
 
 /** The vendor's own record of one of them says nothing about the sum, so it is left out. */
 export function addUsage(first: Usage, second: Usage | undefined): Usage;
@@ -7,7 +7,9 @@ export function addUsage(first: Usage | undefined, second: Usage): Usage;
 export function addUsage(first: Usage | undefined, second: Usage | undefined): Usage | undefined;
 export function addUsage(first: Usage | undefined, second: Usage | undefined): Usage | undefined {
   if (first === undefined || second === undefined) return first ?? second;
-  const { native: _, billed: __, ...sum } = first;
+  const { native: _, billed: __, calls: ___, ...counts } = first;
+  const sum: Omit<Usage, 'native' | 'billed'> = counts;
+  if (first.calls !== undefined || second.calls !== undefined) sum.calls = [...callsOf(first), ...callsOf(second)];
   for (const key of Object.keys(second) as (keyof typeof sum)[]) {
     const [one, other] = [first[key] ?? 0, second[key]];
     if (typeof one === 'number' && typeof other === 'number') Object.assign(sum, { [key]: one + other });
@@ -16,4 +18,32 @@ export function addUsage(first: Usage | undefined, second: Usage | undefined): U
   const of = (usage: Usage) => usage.billed ?? { input: usage.input, output: usage.output };
   const [one, other] = [of(first), of(second)];
   return { ...sum, billed: { input: one.input + other.input, output: one.output + other.output } };
+}
+
+/** The same for calls that each have a price by their own length. */
+export function addCall(first: Usage | undefined, second: Usage | undefined): Usage | undefined {
+  if (first === undefined || second === undefined) return first ?? second;
+  return { ...addUsage(first, second), calls: [...callsOf(first), ...callsOf(second)] };
+}
+
+/** What the counts have beyond the calls is one more call of the model that was asked. */
+export function callsOf(usage: Usage): readonly UsageCall[] {
+  const { calls, native: _, ...whole } = usage;
+  if (calls === undefined) return [{ usage: whole }];
+  const rest = beyond(whole, calls);
+  return rest === undefined ? calls : [...calls, { usage: rest }];
+}
+
+const COUNTS = ['input', 'cacheRead', 'cacheWrite5m', 'cacheWrite1h', 'output', 'reasoning'] as const;
+
+/** The counts of `usage` that no call has; undefined for none. */
+export function beyond(usage: Usage, calls: readonly UsageCall[]): Usage | undefined {
+  const rest: Usage = { input: 0, cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0, output: 0, reasoning: 0 };
+  let some = false;
+  for (const name of COUNTS) {
+    const known = calls.reduce((sum, call) => sum + call.usage[name], 0);
+    rest[name] = Math.max(usage[name] - known, 0);
+    some ||= rest[name] > 0 && name !== 'reasoning';
+  }
+  return some ? rest : undefined;
 }

@@ -15,7 +15,7 @@ import type {
 import type { UpstreamFailure } from '../conversation/failure.ts';
 import type { TurnDecoder } from '../conversation/format.ts';
 import { collect, eventsOf } from '../conversation/replay.ts';
-import { addUsage } from '../conversation/usage.ts';
+import { addCall } from '../conversation/usage.ts';
 import type { Portable } from './portable.ts';
 import { CALL_TOOL, SEARCH_TOOL } from './protocol.ts';
 import { partsOf, type Step } from './trace.ts';
@@ -95,7 +95,7 @@ export class Rounds {
       },
       place: () => this.#nextIndex++,
       show: (step) => partsOf(step, this.#served, this.#steps++),
-      total: (usage) => addUsage(this.#earlier, usage),
+      total: (usage) => addCall(this.#earlier, usage)!,
       ended: (parts, steps, usage, written) => this.#ended(parts, steps, usage, written),
     });
   }
@@ -113,7 +113,7 @@ export class Rounds {
       this.#leftTokens -= usage?.output ?? written;
       if (this.#leftTokens < 1) return 'tokens';
     }
-    this.#earlier = addUsage(this.#earlier, usage);
+    this.#earlier = addCall(this.#earlier, usage);
     this.#portable.proceed(parts, steps);
     this.#again = true;
     return undefined;

@@ -2,6 +2,7 @@
 import { addKind, askedMembers, type Contents, noContents } from '../conversation/asked-members.ts';
 import { type Fields, fieldsOf, listOf, textOrUndefined } from '../conversation/fields.ts';
 import type { Asked } from '../conversation/format.ts';
+import { innerCallsOf } from './inner-calls.ts';
 import { needsOf } from './needs.ts';
 import { comparedIdOf, threadOf } from './thread.ts';
 import { wantedTier } from './tier.ts';
@@ -21,6 +22,8 @@ export function asked(body: unknown): Asked {
     contents: countMedia(request),
     needs: (inputs, everyParameter) => needsOf(request, inputs, everyParameter),
   });
+  const inner = innerCallsOf(request);
+  if (inner !== undefined) result.inner = inner;
   const thread = threadOf(request);
   if (thread !== undefined) result.thread = thread;
   const compared = comparedIdOf(request);

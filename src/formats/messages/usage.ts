@@ -1,38 +1,42 @@
 /**
  * Token counts of the messages form (wire/messages.md, MsgUsage). `input_tokens` excludes both caches; thinking is a part
- * of `output_tokens`. `iterations` (the calls behind a compaction, an advisor or a fallback) stay in the native record:
- * the top-level counts are what the upstream names as the answer's own.
+ * of `output_tokens`. The record's own counts leave out what compactions and advisors read and wrote, so the usage is the
+ * sum of the calls in `iterations`; clients of this form are shown the record's own counts.
  */
 import type { Usage } from '../conversation/conversation.ts';
 import { countOf, type Fields, fieldsOf, isFields, isImpossibleCount } from '../conversation/fields.ts';
 import { addServerToolCounts, serverToolCounts } from '../conversation/server-tool-counts.ts';
+import { countsOf } from './counts.ts';
+import { billedCalls } from './iterations.ts';
 
 /** Undefined when the record names no output: such a record says nothing yet. */
 export function decodeUsage(value: unknown): Usage | undefined {
-  if (!isFields(value) || typeof value['output_tokens'] !== 'number') return undefined;
-  if (isImpossibleCount(value['input_tokens']) || isImpossibleCount(value['output_tokens'])) return undefined;
-  const written = fieldsOf(value['cache_creation']);
-  const cacheWrite1h = countOf(written['ephemeral_1h_input_tokens']);
-  const split = cacheWrite1h + countOf(written['ephemeral_5m_input_tokens']);
-  // A stream repeats only the sum at its end; the split of its start holds for the hour, the rest is five minutes.
-  const cacheWrite = Math.max(countOf(value['cache_creation_input_tokens']), split);
-  const usage: Usage = {
-    input: countOf(value['input_tokens']),
-    cacheRead: countOf(value['cache_read_input_tokens']),
-    cacheWrite5m: cacheWrite - cacheWrite1h,
-    cacheWrite1h,
-    output: countOf(value['output_tokens']),
-    reasoning: countOf(fieldsOf(value['output_tokens_details'])['thinking_tokens']),
-    native: { origin: 'messages', value },
-  };
-  const served = value['server_tool_use'];
+  const own = ownUsage(value);
+  if (own === undefined) return undefined;
+  const record = fieldsOf(value);
+  const calls = Array.isArray(record['iterations']) ? billedCalls(record['iterations'], own) : undefined;
+  const usage: Usage = { ...own, native: { origin: 'messages', value: record } };
+  if (calls !== undefined) {
+    for (const name of COUNTS) usage[name] = calls.reduce((sum, call) => sum + call.usage[name], 0);
+    usage.calls = calls;
+  }
+  const served = record['server_tool_use'];
   if (isFields(served)) {
     if ('web_search_requests' in served) usage.webSearches = countOf(served['web_search_requests']);
-    const { web_search_requests: _searches, ...calls } = served;
-    addServerToolCounts(usage, calls);
+    const { web_search_requests: _searches, ...toolCalls } = served;
+    addServerToolCounts(usage, toolCalls);
     if ('web_fetch_requests' in served) usage.webFetches = countOf(served['web_fetch_requests']);
   }
   return usage;
+}
+
+const COUNTS = ['input', 'cacheRead', 'cacheWrite5m', 'cacheWrite1h', 'output', 'reasoning'] as const;
+
+/** The counts that the record itself names. */
+function ownUsage(value: unknown): Usage | undefined {
+  if (!isFields(value) || typeof value['output_tokens'] !== 'number') return undefined;
+  if (isImpossibleCount(value['input_tokens']) || isImpossibleCount(value['output_tokens'])) return undefined;
+  return countsOf(value);
 }
 
 const READ = ['input_tokens', 'cache_creation_input_tokens', 'cache_read_input_tokens', 'cache_creation'];
@@ -60,18 +64,19 @@ const NO_USAGE: Usage = { input: 0, cacheRead: 0, cacheWrite5m: 0, cacheWrite1h:
 /** The whole record with every required key; fields of a native record that have no name here are kept. */
 export function encodeUsage(usage: Usage = NO_USAGE, serviceTier?: string | null): Fields {
   const native = usage.native?.origin === 'messages' ? usage.native.value : {};
+  const shown = (usage.calls && ownUsage(native)) ?? usage;
   return {
     inference_geo: null,
     ...native,
-    input_tokens: usage.input,
-    output_tokens: usage.output,
-    cache_creation_input_tokens: usage.cacheWrite5m + usage.cacheWrite1h,
-    cache_read_input_tokens: usage.cacheRead,
+    input_tokens: shown.input,
+    output_tokens: shown.output,
+    cache_creation_input_tokens: shown.cacheWrite5m + shown.cacheWrite1h,
+    cache_read_input_tokens: shown.cacheRead,
     cache_creation: {
-      ephemeral_5m_input_tokens: usage.cacheWrite5m,
-      ephemeral_1h_input_tokens: usage.cacheWrite1h,
+      ephemeral_5m_input_tokens: shown.cacheWrite5m,
+      ephemeral_1h_input_tokens: shown.cacheWrite1h,
     },
-    output_tokens_details: { ...fieldsOf(native['output_tokens_details']), thinking_tokens: usage.reasoning },
+    output_tokens_details: { ...fieldsOf(native['output_tokens_details']), thinking_tokens: shown.reasoning },
     server_tool_use: {
       ...fieldsOf(native['server_tool_use']),
       ...serverToolCounts(usage),
