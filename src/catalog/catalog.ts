@@ -83,8 +83,8 @@ export interface Catalog {
    * back is the full one, without a suffix that asks for a way of routing.
    */
   find(name: string): Model | undefined;
-  /** The price of a model that this provider's upstream called by itself; undefined: unknown. */
-  pricingOfCalled(provider: Provider, upstreamName: string): Pricing | undefined;
+  /** The price of a model that this provider's upstream called by itself; undefined, or absent: unknown. */
+  pricingOfCalled?(provider: Provider, upstreamName: string): Pricing | undefined;
 }
 
 /**

@@ -208,7 +208,7 @@ export class ConversationTask implements Task {
   /** Of a model that the endpoint's upstream calls by itself within an answer. */
   #pricingOf(endpoint: Endpoint, model: string): Pricing | undefined {
     if (isNamed(endpoint, model)) return endpoint.pricing ?? undefined;
-    return this.#parts.catalog().pricingOfCalled(endpoint.provider, model);
+    return this.#parts.catalog().pricingOfCalled?.(endpoint.provider, model);
   }
 
   encodeFailure(error: GatewayError, about: FailureContext): unknown {

@@ -180,6 +180,7 @@ function partsFor(kind: ProviderKind, spend: Spend): InferenceParts {
   const endpoint = endpointOf(kind);
   const catalog = {
     find: () => ({ id: MODEL, name: MODEL, endpoints: [endpoint] }),
+    pricingOfCalled: () => endpoint.pricing ?? undefined,
   } as unknown as Catalog;
   return {
     catalog: () => catalog,

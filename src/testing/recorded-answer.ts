@@ -336,17 +336,25 @@ class MessagesReading extends Reading {
   private count(usage: Json): void {
     for (const [key, value] of Object.entries(usage ?? {})) if (value !== null) this.counts[key] = value;
     if (typeof this.counts.output_tokens !== 'number') return;
-    const { input_tokens: fresh = 0, cache_read_input_tokens: cacheRead = 0 } = this.counts;
-    const cacheWrite = this.counts.cache_creation_input_tokens ?? 0;
-    this.usage = {
-      input: fresh + cacheRead + cacheWrite,
-      cacheRead,
-      cacheWrite,
-      output: this.counts.output_tokens,
-      reasoning: this.counts.output_tokens_details?.thinking_tokens ?? 0,
-    };
+    this.usage = billedMessages(this.counts);
     this.counted = this.letters();
   }
+}
+
+/** What is billed of a record of the messages form: all of its calls, except for those that were declined unanswered. */
+export function billedMessages(record: Json): Counts {
+  const all: Json[] = record.iterations ?? [];
+  const served = all.findLastIndex(({ type }) => type === 'fallback_message');
+  const calls = all.filter(({ output_tokens: output }, index) => index >= served || output > 0);
+  const counts = { input: 0, cacheRead: 0, cacheWrite: 0, output: 0 };
+  for (const call of calls.length > 0 ? calls : [record]) {
+    const [read, written] = [call.cache_read_input_tokens ?? 0, call.cache_creation_input_tokens ?? 0];
+    counts.input += (call.input_tokens ?? 0) + read + written;
+    counts.cacheRead += read;
+    counts.cacheWrite += written;
+    counts.output += call.output_tokens;
+  }
+  return { ...counts, reasoning: record.output_tokens_details?.thinking_tokens ?? 0 };
 }
 
 /** A number as its digits stand in the text; one that a double holds may be spelled otherwise, `1.0` as `1`. */

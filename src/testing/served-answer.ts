@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { readChatStream, readWholeChat, type SeenAnswer } from './chat-client.ts';
 import { readMessageStream } from './messages-client.ts';
 import {
+  billedMessages,
   type Counts,
   exactText,
   parsedExactly,
@@ -61,7 +62,7 @@ export function readServedStream(form: ServedForm, text: string, usage: 'chunk' 
       arguments: message.inputs.get(block) ?? exactText(block['input']),
     }));
   const choice = fromBlocks(message.content, calls, message.stop.stop_reason);
-  const told = message.last === undefined ? null : countsOfMessages(message.usage);
+  const told = message.last === undefined ? null : billedMessages(message.usage);
   const error = message.error ?? null;
   return { id: message.start['id'], choices: [choice], usage: told, cost: message.usage['cost'], error };
 }
@@ -86,7 +87,7 @@ export function readServedWhole(form: ServedForm, text: string): ServedAnswer {
   return {
     id: reply.id,
     choices: [choice],
-    usage: countsOfMessages(reply.usage),
+    usage: billedMessages(reply.usage),
     cost: reply.usage.cost,
     error: null,
   };
@@ -128,16 +129,6 @@ function fromBlocks(blocks: readonly Json[], calls: ServedCall[], finish: unknow
     refusal: '',
     calls,
     finish: (finish as string | null) ?? null,
-  };
-}
-
-function countsOfMessages(usage: Json): Counts {
-  return {
-    input: usage.input_tokens + (usage.cache_read_input_tokens ?? 0) + (usage.cache_creation_input_tokens ?? 0),
-    cacheRead: usage.cache_read_input_tokens ?? 0,
-    cacheWrite: usage.cache_creation_input_tokens ?? 0,
-    output: usage.output_tokens,
-    reasoning: usage.output_tokens_details?.thinking_tokens ?? 0,
   };
 }
 
