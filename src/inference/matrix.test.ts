@@ -72,16 +72,19 @@ for (const served of SERVED_FORMS) {
           const request = stringifyJson(SERVED[served].encode(conversation, TARGET, new Losses()));
           const { exact } = readDocument(Buffer.from(request));
           SERVED[served].check(exact);
+          const decoded = SERVED[served].decode(exact);
           let sent: string;
           try {
             const target = { ...TARGET, stream };
-            sent = stringifyJson(spokenFormat(spoken).encode(SERVED[served].decode(exact), target, new Losses()));
+            sent = stringifyJson(spokenFormat(spoken).encode(decoded, target, new Losses()));
           } catch (error) {
             // What a form has no place for is refused by name, which sends the request elsewhere.
             assert.ok(error instanceof Uncarried, String(error));
             return;
           }
           carried += 1;
+          // Where calls are forbidden, those of the history are texts there, and their arguments a text within a text.
+          if (spoken === 'converse' && decoded.toolChoice?.mode === 'none') return;
           assertArrived(conversation, sent);
         }),
         { numRuns: RUNS },
