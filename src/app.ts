@@ -47,6 +47,8 @@ import { StartError } from './start-error.ts';
 import { openChanges } from './storage/changes.ts';
 import type { Target } from './storage/connection.ts';
 import { openDatabase, type Queryable } from './storage/database.ts';
+import { refresher } from './storage/followed.ts';
+import { UnheardError } from './storage/listener.ts';
 import { cleanTranscriptsJob, createTranscripts } from './transcripts/index.ts';
 import { createTerms } from './workspaces/index.ts';
 
@@ -149,9 +151,12 @@ async function openParts({ config, target, clock, log, random = Math.random }: A
   const database = await openDatabase({ target, clock, log }).catch((error: Error) => {
     throw new StartError(error.message, { cause: error });
   });
-  const changes = await openChanges({ target, database, clock, log });
+  const changes = await openChanges({ target, database, clock, log }).catch(async (error: unknown) => {
+    await database.close();
+    throw error instanceof UnheardError ? new StartError(error.message, { cause: error }) : error;
+  });
   const shared = { database, changes, clock, log };
-  const sealing = new Sealing({ database, clock, settings: config.sealing });
+  const sealing = new Sealing({ database, clock, settings: config.sealing, freshness: changes.freshness });
   const ownKeys = await followOwnKeys({
     ...shared,
     sealing,
@@ -197,7 +202,7 @@ async function openParts({ config, target, clock, log, random = Math.random }: A
     ...{ jobs, sync, cache, transcripts },
     sweeper: new Sweeper({ ...shared, sealing, rows: sealedRows }),
     spend: await createSpend({ ...shared, dataDir: config.dataDir, retentionDays, endOfTurn: atEndOfTurn }),
-    balance: await followBalance({ database, changes, log, configured }),
+    balance: await followBalance({ ...shared, configured }),
     limiter: new Limiter(shared),
     transport: createTransport({ clock, log, ...outgoingOf(config) }),
     identities: new Identities(await userHashSecret(database)),
@@ -326,6 +331,7 @@ function inferenceParts(
       log,
     },
     catalog: () => current.catalog,
+    refresh: refresher(parts.changes.freshness, [ownKeys, parts.balance]),
     cached: { answers: cache, headerPrefix: namespace.headerPrefix },
     pace: { limiter, defaults: () => current.settings.rateLimits },
     attempted: ({ id }, outcome) => observability.attempted(id, outcome),

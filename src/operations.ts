@@ -42,6 +42,10 @@ export const UNBUILT = ['interns', 'vault'];
 
 /** Reads nothing of its parts until a request comes, so that the contract can be walked without starting anything. */
 export function operations(parts: OperationParts): Operation<Caller>[] {
+  const balanceNano = async () => {
+    await parts.inference.refresh?.();
+    return parts.inference.accountBalanceNano();
+  };
   return [
     ...healthOperations(parts.readiness),
     ...keyOperations(parts.access),
@@ -52,8 +56,8 @@ export function operations(parts: OperationParts): Operation<Caller>[] {
     ...signInOperations(parts.signIn),
     ...spendOperations<Caller>({
       spend: () => parts.inference.spend,
-      budgetsOf: (caller) => budgetsOf(caller, parts.inference.accountBalanceNano()),
-      balanceNano: () => parts.inference.accountBalanceNano(),
+      budgetsOf: async (caller) => budgetsOf(caller, await balanceNano()),
+      balanceNano,
     }),
     ...catalogOperations<Caller>({
       catalog: () => parts.inference.catalog(),

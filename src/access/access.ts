@@ -71,7 +71,7 @@ export function createAccess(parts: AccessParts): Access {
       return { ...key, caller: Object.freeze({ ...key.caller, workspace: prescribed ?? NO_TERMS, guardrails }) };
     });
   };
-  const authenticator = new Authenticator({ database, changes, clock, load, accessTokens });
+  const authenticator = new Authenticator({ changes, clock, load, accessTokens });
   return {
     authenticate: (headers) => authenticator.authenticate(headers),
     callerOfKey: (hash) => authenticator.callerOfKey(hash),

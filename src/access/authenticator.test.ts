@@ -3,18 +3,18 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { GatewayError } from '../base/errors.ts';
 import type { Changes } from '../storage/database.ts';
+import { OUTAGE_GRACE_MS, ProvenFreshness, READ_TIMEOUT_MS, TRUST_MS } from '../storage/freshness.ts';
 import { TestClock } from '../testing/clock.ts';
+import { TestFreshness } from '../testing/freshness.ts';
 import {
   type AccessTokens,
   Authenticator,
   GUARDRAILS_TOPIC,
   KEYS_TOPIC,
   type KeyState,
-  LOOKUP_TIMEOUT_MS,
   MAX_LOOKUPS,
   MAX_UNKNOWN_KEYS,
   MEMBERS_TOPIC,
-  OUTAGE_GRACE_MS,
   WORKSPACES_TOPIC,
 } from './authenticator.ts';
 import { type Caller, NO_GUARDRAILS, NO_TERMS } from './caller.ts';
@@ -24,6 +24,7 @@ import { hashToken } from './token.ts';
 class Scene {
   readonly clock = new TestClock();
   readonly database = { up: true };
+  readonly freshness = new TestFreshness(this.clock, this.database);
   readonly rows = new Map<string, KeyState>();
   readonly batches: string[][] = [];
   readonly #subscribers = new Map<string, (id: string | null) => void>();
@@ -34,7 +35,8 @@ class Scene {
   readonly standsFor = new Map<string, ReturnType<AccessTokens['keyHashOf']>>();
 
   constructor() {
-    const changes: Pick<Changes, 'subscribe'> = {
+    const changes: Pick<Changes, 'subscribe' | 'freshness'> = {
+      freshness: this.freshness,
       subscribe: (topic, changed) => void this.#subscribers.set(topic, changed),
     };
     const load = async (hashes: string[]) => {
@@ -44,7 +46,7 @@ class Scene {
       return rows;
     };
     const accessTokens = { keyHashOf: (token: string) => this.standsFor.get(token) };
-    this.authenticator = new Authenticator({ database: this.database, changes, clock: this.clock, load, accessTokens });
+    this.authenticator = new Authenticator({ changes, clock: this.clock, load, accessTokens });
   }
 
   add(token: string, state: Partial<Omit<KeyState, 'caller'>> & { caller?: Partial<Caller> } = {}): void {
@@ -64,8 +66,10 @@ class Scene {
     this.#subscribers.get(topic)?.(id);
   }
 
+  /** The database is gone, and with it the connection that changes arrive on. */
   fail(): void {
     this.database.up = false;
+    this.freshness.stop();
     this.gate = Promise.reject(new Error('connection refused'));
     this.gate.catch(() => {});
   }
@@ -73,6 +77,12 @@ class Scene {
   recover(): void {
     this.database.up = true;
     this.gate = undefined;
+  }
+
+  /** Changes arrive again, of which some were missed. */
+  relisten(): void {
+    for (const changed of this.#subscribers.values()) changed(null);
+    this.freshness.arrive();
   }
 }
 
@@ -368,6 +378,86 @@ test('after an outage a key is read again before it is trusted again', async () 
   await assert.rejects(outcome(scene, 'key'), status(401, /disabled/));
 });
 
+test('while changes do not arrive, each request reads its key', async () => {
+  const scene = new Scene();
+  scene.add('key');
+  await scene.present('key');
+  await assert.rejects(outcome(scene, 'invented'), status(401));
+  scene.freshness.stop();
+  assert.equal((await scene.present('key')).limitNano, null);
+  scene.add('key', { caller: { limitNano: 0n } });
+  assert.equal((await scene.present('key')).limitNano, 0n);
+  scene.rows.delete(hashToken('key'));
+  await assert.rejects(outcome(scene, 'key'), status(401));
+  scene.add('invented');
+  assert.equal((await scene.present('invented')).keyHash, hashToken('invented'));
+});
+
+test('while changes do not arrive, a request does not join a query that began before it', async () => {
+  const scene = new Scene();
+  scene.add('key');
+  await scene.present('key');
+  scene.freshness.stop();
+  const open = Promise.withResolvers<void>();
+  scene.gate = open.promise;
+  const early = outcome(scene, 'key');
+  await turns();
+  scene.add('key', { disabled: true });
+  const late = [outcome(scene, 'key'), outcome(scene, 'key')];
+  open.resolve();
+  await early;
+  for (const each of late) await assert.rejects(each, status(401, /disabled/));
+  assert.equal(scene.batches.length, 3);
+});
+
+test('a proof counts from the moment it was sent, on both clocks', async () => {
+  const clock = new TestClock();
+  const freshness = new ProvenFreshness(clock, { up: true });
+  assert.equal(freshness.current, false);
+  const sent = freshness.now();
+  clock.advance(TRUST_MS - 1);
+  freshness.proven(sent);
+  assert.equal(freshness.current, true);
+  clock.advance(1);
+  assert.equal(freshness.current, false);
+  freshness.proven(freshness.now());
+  clock.set(clock.now() + TRUST_MS);
+  assert.equal(freshness.current, false, 'the machine slept, and its monotonic clock with it');
+});
+
+test('while changes do not arrive, known keys are looked up also past the bound of unknown ones', async () => {
+  const scene = new Scene();
+  scene.add('key');
+  await scene.present('key');
+  scene.freshness.stop();
+  const open = Promise.withResolvers<void>();
+  scene.gate = open.promise;
+  const tries = Array.from({ length: MAX_LOOKUPS }, (_, index) => outcome(scene, `invented-${index}`));
+  scene.add('key', { disabled: true });
+  const known = outcome(scene, 'key');
+  open.resolve();
+  await assert.rejects(known, status(401, /disabled/));
+  for (const each of tries) await assert.rejects(each, status(401));
+});
+
+test('a database that swallows queries delays one request at a time, while known keys are in their grace', async () => {
+  const scene = new Scene();
+  scene.add('key');
+  const caller = await scene.present('key');
+  scene.freshness.stop();
+  scene.gate = new Promise(() => {});
+  const first = scene.present('key');
+  scene.clock.advance(READ_TIMEOUT_MS);
+  assert.equal(await first, caller);
+  assert.equal(scene.present('key'), caller, 'at once');
+  scene.clock.advance(READ_TIMEOUT_MS);
+  const probe = scene.present('key');
+  assert.ok(probe instanceof Promise);
+  assert.equal(scene.present('key'), caller, 'at once, while one request tries');
+  scene.clock.advance(READ_TIMEOUT_MS);
+  assert.equal(await probe, caller);
+});
+
 test('a database that fails again before the key was read again grants no second grace', async () => {
   const scene = new Scene();
   scene.add('key');
@@ -398,7 +488,7 @@ test('a database that takes a query and never answers counts as down', async () 
   const scene = new Scene();
   scene.gate = new Promise(() => {});
   const caller = outcome(scene, 'key');
-  scene.clock.advance(LOOKUP_TIMEOUT_MS);
+  scene.clock.advance(READ_TIMEOUT_MS);
   await assert.rejects(caller, retryable);
 });
 
@@ -462,7 +552,7 @@ class Interleaving {
     else if (step === 'hold') this.#hold();
     else if (step === 'release') this.#release();
     else if (step === 'lose') this.#lose();
-    else if (step === 'deafen') this.#listening = false;
+    else if (step === 'deafen') this.#deafen();
     else if (step === 'reach' && !scene.database.up) scene.recover();
     else if (step === 'relisten' && scene.database.up && !this.#listening) this.#relisten();
   }
@@ -505,20 +595,23 @@ class Interleaving {
     for (const { watch } of this.#open) watch.down = true;
   }
 
+  #deafen(): void {
+    this.#listening = false;
+    this.#scene.freshness.stop();
+  }
+
   #relisten(): void {
     this.#listening = true;
     this.#suspected = this.#version;
-    this.#scene.change(KEYS_TOPIC, null);
-    this.#scene.change(MEMBERS_TOPIC, null);
+    this.#scene.relisten();
   }
 
   #present(): void {
     const exists = this.#scene.rows.has(hashToken('key'));
-    // Until changes are heard again, what was true when the last one was may still be said.
-    const deaf = !this.#listening;
-    const watch = { absent: !exists || deaf, present: exists, down: !this.#scene.database.up };
+    const watch = { absent: !exists, present: exists, down: !this.#scene.database.up };
     const arrived = this.#arrived;
-    const asked = Math.max(arrived, this.#suspected);
+    // While no change arrives, the database is read.
+    const asked = this.#listening ? Math.max(arrived, this.#suspected) : this.#version;
     const check = outcome(this.#scene, 'key').then(
       ({ name }) => {
         // With the database gone nobody can say what was missed, and known keys go on for the outage's grace.

@@ -7,7 +7,8 @@ import { timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Clock } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
-import type { Changes, Database } from '../storage/database.ts';
+import type { Changes } from '../storage/database.ts';
+import { type Freshness, READ_TIMEOUT_MS } from '../storage/freshness.ts';
 import { unavailable } from '../storage/unavailable.ts';
 import type { Caller } from './caller.ts';
 import { hashToken, MAX_TOKEN_LENGTH, mayBeJwt, presentedToken, unauthorized } from './token.ts';
@@ -21,18 +22,11 @@ export const WORKSPACES_TOPIC = 'access.workspaces';
 /** Announced with a guardrail's id when anything about it changes. */
 export const GUARDRAILS_TOPIC = 'access.guardrails';
 
-/**
- * How long after losing sight of the database a key that was known still works: long enough for a failover or a
- * restart of the database, short enough that a key revoked elsewhere in the meantime does not live on for hours.
- */
-export const OUTAGE_GRACE_MS = 300_000;
 /** Past these the oldest entry goes; it costs one query when it is presented again. */
 const MAX_KNOWN_KEYS = 50_000;
 export const MAX_UNKNOWN_KEYS = 10_000;
-/** Tokens being looked up at one time; more are told to come back. */
+/** Unknown tokens being looked up at one time; more get 503. */
 export const MAX_LOOKUPS = 1_024;
-/** A database that takes a query and says nothing counts as unreachable after this. */
-export const LOOKUP_TIMEOUT_MS = 5_000;
 
 /** A key as the database has it, whether or not it may be used now. */
 export interface KeyState {
@@ -47,8 +41,7 @@ export interface KeyState {
 }
 
 export interface AuthenticatorParts {
-  database: Pick<Database, 'up'>;
-  changes: Pick<Changes, 'subscribe'>;
+  changes: Pick<Changes, 'subscribe' | 'freshness'>;
   clock: Clock;
   /** The keys among `hashes` that exist. */
   load: (hashes: string[]) => Promise<KeyState[]>;
@@ -67,7 +60,9 @@ export interface AccessTokens {
 
 interface Entry extends KeyState {
   readonly digest: Buffer;
-  /** Monotonic time since which changes may have been missed; null while every change is known to arrive. */
+  /** Monotonic time of the query that found it. */
+  readonly readAt: number;
+  /** Monotonic time since which changes of it may have been missed, whatever arrives now; null: none was. */
   staleSince: number | null;
 }
 
@@ -83,23 +78,22 @@ export class Authenticator {
   /** By the first digits of the hash: the rest of it is compared in constant time. */
   readonly #known = new Map<string, Entry>();
   readonly #unknown = new Set<string>();
-  readonly #lookups = new Map<string, Lookup>();
-  readonly #waiting = new Set<string>();
+  /** Tokens of the next query, and of the one that runs. */
+  readonly #waiting = new Map<string, Lookup>();
+  #asked: ReadonlyMap<string, Lookup> = new Map();
   readonly #presented = Buffer.alloc(64);
-  readonly #database: Pick<Database, 'up'>;
+  readonly #freshness: Freshness;
   readonly #clock: Clock;
   readonly #load: (hashes: string[]) => Promise<KeyState[]>;
   readonly #accessTokens: AccessTokens | undefined;
   #asking = false;
   /** Keys that changed while the database was asked. */
   readonly #changed = new Set<string>();
-  /** The database was unreachable when last looked at. */
-  #outage = false;
   /** Some known key is known by another secret than its own. */
   #remembersAlias = false;
 
-  constructor({ database, changes, clock, load, accessTokens }: AuthenticatorParts) {
-    this.#database = database;
+  constructor({ changes, clock, load, accessTokens }: AuthenticatorParts) {
+    this.#freshness = changes.freshness;
     this.#clock = clock;
     this.#load = load;
     this.#accessTokens = accessTokens;
@@ -140,10 +134,12 @@ export class Authenticator {
 
   #stateOf(hash: string): KeyState | Promise<KeyState> {
     const entry = this.#find(hash);
-    if (!this.#database.up) return this.#duringOutage(hash, entry);
-    this.#outage = false;
-    if (entry?.staleSince === null) return entry;
-    if (this.#unknown.has(hash)) throw unauthorized('The API key is not known.');
+    if (this.#freshness.current) {
+      if (entry?.staleSince === null) return entry;
+      if (this.#unknown.has(hash)) throw unauthorized('The API key is not known.');
+    }
+    // An unknown key is still asked for: the database may be back before anything else notices.
+    if (entry !== undefined && this.#inGrace(entry) && !this.#freshness.mayRead()) return entry;
     return this.#ask(hash, entry);
   }
 
@@ -171,38 +167,40 @@ export class Authenticator {
     return caller;
   }
 
-  #duringOutage(hash: string, entry: Entry | undefined): KeyState | Promise<KeyState> {
-    if (!this.#outage) this.#distrustAll();
-    this.#outage = true;
-    // An unknown key is still asked for: the database may be back before anything else notices.
-    return entry !== undefined && this.#inGrace(entry) ? entry : this.#ask(hash, entry);
+  #inGrace(entry: Entry): boolean {
+    return this.#freshness.inGrace(entry.staleSince ?? this.#rightUntil(entry));
   }
 
-  #inGrace(entry: Entry): boolean {
-    const now = this.#clock.monotonic();
-    entry.staleSince ??= now;
-    return now - entry.staleSince < OUTAGE_GRACE_MS;
+  /** Until when the entry is known to have been right, if no change of it was missed before. */
+  #rightUntil({ readAt }: Entry): number {
+    return Math.max(readAt, this.#freshness.provenAt);
   }
 
   async #ask(hash: string, entry: Entry | undefined): Promise<KeyState> {
     let state: KeyState | undefined;
     try {
-      state = await this.#lookUp(hash);
+      state = await this.#lookUp(hash, entry !== undefined);
     } catch (error) {
-      if (entry !== undefined && this.#inGrace(entry)) return entry;
+      if (error instanceof TooManyLookups) throw cannotTell(error);
+      // Looked up once more: a change of it that arrived meanwhile has removed it.
+      const known = this.#find(hash);
+      if (known !== undefined && this.#inGrace(known)) return known;
       throw cannotTell(error);
     }
     if (state === undefined) throw unauthorized('The API key is not known.');
     return state;
   }
 
-  #lookUp(hash: string): Promise<KeyState | undefined> {
-    const pending = this.#lookups.get(hash);
+  /**
+   * A query that runs already is joined only while changes arrive: they outdate its result. Otherwise its result may be
+   * older than the request.
+   */
+  #lookUp(hash: string, known: boolean): Promise<KeyState | undefined> {
+    const pending = this.#waiting.get(hash) ?? (this.#freshness.current ? this.#asked.get(hash) : undefined);
     if (pending !== undefined) return pending.promise;
-    if (this.#lookups.size >= MAX_LOOKUPS) return Promise.reject(new Error('too many keys are being looked up'));
+    if (!known && this.#waiting.size + this.#asked.size >= MAX_LOOKUPS) return Promise.reject(new TooManyLookups());
     const { promise, resolve, reject } = Promise.withResolvers<KeyState | undefined>();
-    this.#lookups.set(hash, { promise, settle: resolve, fail: reject, outdated: false });
-    this.#waiting.add(hash);
+    this.#waiting.set(hash, { promise, settle: resolve, fail: reject, outdated: false });
     if (!this.#asking) void this.#askForWaiting();
     return promise;
   }
@@ -210,23 +208,29 @@ export class Authenticator {
   async #askForWaiting(): Promise<void> {
     this.#asking = true;
     while (this.#waiting.size > 0) {
-      const hashes = [...this.#waiting];
+      this.#asked = new Map(this.#waiting);
       this.#waiting.clear();
       this.#changed.clear();
+      const readAt = this.#clock.monotonic();
       try {
-        const states = await this.#inTime(this.#load(hashes));
+        const states = await this.#inTime(this.#load([...this.#asked.keys()]));
+        this.#freshness.read(true);
         const found = new Map(states.map((state) => [presentedHashOf(state), state]));
-        for (const hash of hashes) this.#answer(hash, found.get(hash));
+        for (const [hash, lookup] of this.#asked) this.#answer(hash, lookup, found.get(hash), readAt);
       } catch (error) {
-        for (const hash of hashes) this.#take(hash)?.fail(error);
+        for (const lookup of this.#asked.values()) lookup.fail(error);
       }
+      this.#asked = new Map();
     }
     this.#asking = false;
   }
 
   async #inTime<T>(query: Promise<T>): Promise<T> {
     const { promise, reject } = Promise.withResolvers<never>();
-    const timer = this.#clock.timer(LOOKUP_TIMEOUT_MS, () => reject(new Error('the database did not answer in time')));
+    const timer = this.#clock.timer(READ_TIMEOUT_MS, () => {
+      this.#freshness.read(false);
+      reject(new Error('the database did not answer in time'));
+    });
     try {
       return await Promise.race([query, promise]);
     } finally {
@@ -234,29 +238,28 @@ export class Authenticator {
     }
   }
 
-  #answer(hash: string, state: KeyState | undefined): void {
-    const lookup = this.#lookups.get(hash);
+  #answer(hash: string, lookup: Lookup, state: KeyState | undefined, readAt: number): void {
     // A change names the key, not every secret that stands for it.
-    if (lookup?.outdated || (lookup && state && this.#changed.has(state.caller.keyHash))) {
-      lookup.outdated = false;
-      this.#waiting.add(hash);
+    if (lookup.outdated || (state && this.#changed.has(state.caller.keyHash))) {
+      this.#askAgain(hash, lookup);
       return;
     }
     if (state === undefined) this.#rememberUnknown(hash);
-    else this.#remember(state);
-    this.#take(hash)?.settle(state);
+    else this.#remember(state, readAt);
+    lookup.settle(state);
   }
 
-  #take(hash: string): Lookup | undefined {
-    const lookup = this.#lookups.get(hash);
-    this.#lookups.delete(hash);
-    return lookup;
+  #askAgain(hash: string, lookup: Lookup): void {
+    lookup.outdated = false;
+    const next = this.#waiting.get(hash);
+    if (next === undefined) this.#waiting.set(hash, lookup);
+    else next.promise.then(lookup.settle, lookup.fail);
   }
 
-  #remember(state: KeyState): void {
+  #remember(state: KeyState, readAt: number): void {
     const hash = presentedHashOf(state);
     makeRoom(this.#known, MAX_KNOWN_KEYS);
-    this.#known.set(indexOf(hash), { ...state, digest: Buffer.from(hash, 'latin1'), staleSince: null });
+    this.#known.set(indexOf(hash), { ...state, digest: Buffer.from(hash, 'latin1'), readAt, staleSince: null });
     if (hash !== state.caller.keyHash) this.#remembersAlias = true;
   }
 
@@ -269,7 +272,7 @@ export class Authenticator {
   #forgetKey(hash: string): void {
     this.#known.delete(indexOf(hash));
     this.#unknown.delete(hash);
-    const lookup = this.#lookups.get(hash);
+    const lookup = this.#asked.get(hash);
     if (lookup !== undefined) lookup.outdated = true;
     if (this.#asking) this.#changed.add(hash);
     if (!this.#remembersAlias) return;
@@ -283,14 +286,19 @@ export class Authenticator {
 
   /** Changes may have been missed. Known keys stay for the outage's grace, to be asked for again as soon as possible. */
   #distrustAll(): void {
-    const now = this.#clock.monotonic();
-    for (const entry of this.#known.values()) entry.staleSince ??= now;
+    for (const entry of this.#known.values()) entry.staleSince ??= this.#rightUntil(entry);
     this.#unknown.clear();
     this.#outdateLookups();
   }
 
   #outdateLookups(): void {
-    for (const lookup of this.#lookups.values()) lookup.outdated = true;
+    for (const lookup of this.#asked.values()) lookup.outdated = true;
+  }
+}
+
+class TooManyLookups extends Error {
+  constructor() {
+    super('too many keys are being looked up');
   }
 }
 

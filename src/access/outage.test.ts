@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import pg from 'pg';
 import { clientConfig, type Target } from '../storage/connection.ts';
+import { OUTAGE_GRACE_MS } from '../storage/freshness.ts';
 import { until } from '../testing/clock.ts';
 import { type Answer, create, installation, type KeyProcess, refused } from '../testing/keys.ts';
-import { OUTAGE_GRACE_MS } from './authenticator.ts';
 
 /** Closes the one database to everybody, or opens it again; the server itself stays up for other tests. */
 async function setReachable(target: Target, reachable: boolean): Promise<void> {

@@ -1,14 +1,15 @@
 /**
- * The own keys of all organizations, opened, in the memory of one process. Read at the start and again whenever one
- * changes; whoever changed it waits for that, so an answered change holds everywhere. While they cannot be read again,
- * what was known holds.
+ * The own keys of all organizations, opened, in the memory of one process, followed by changes. What is not sealed (whether
+ * a key is disabled or deleted, what it requires, whom it is for) holds without the key that opens them. A key that cannot be
+ * opened is never used, and still closes what it closes.
  */
-import type { Clock, Timer } from '../base/clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { ProviderSettings } from '../base/config.ts';
 import { type Log, redact } from '../base/log.ts';
 import { Secret } from '../base/secret.ts';
-import { type Sealing, SealingError } from '../sealing/index.ts';
+import { type Box, type Sealing, SealingError } from '../sealing/index.ts';
 import type { Changes, Database } from '../storage/database.ts';
+import { Followed, type Refreshable } from '../storage/followed.ts';
 import { secretsIn } from './credential.ts';
 import type { OwnKey, OwnKeyCaller, OwnKeys } from './own-keys.ts';
 import { PURPOSE, SEALED_COLUMN, TOPIC } from './sealed.ts';
@@ -17,7 +18,7 @@ import { enabledOwnKeys, type SealedOwnKey } from './store.ts';
 
 export interface FollowParts {
   database: Database;
-  changes: Pick<Changes, 'subscribe'>;
+  changes: Pick<Changes, 'subscribe' | 'freshness'>;
   clock: Clock;
   log: Log;
   sealing: Sealing;
@@ -27,17 +28,20 @@ export interface FollowParts {
   otherNames(modelId: string): readonly string[];
 }
 
-export interface FollowedOwnKeys extends OwnKeys {
+/** To be refreshed before `of` and the others are called. */
+export interface FollowedOwnKeys extends OwnKeys, Refreshable {
+  /** Why some of them cannot be opened here, in words for the operator; undefined: all can. */
+  readonly problem: string | undefined;
   close(): void;
 }
 
-const RETRY_MS = 1_000;
 const NONE: readonly OwnKey[] = Object.freeze([]);
+const NO_HELD_KEYS: readonly HeldKey[] = [];
 
 /** Reads them once. @throws SealingError when what is there cannot be opened, in words for the operator */
 export async function followOwnKeys(parts: FollowParts): Promise<FollowedOwnKeys> {
   await parts.sealing.check();
-  const keys = new Followed(parts);
+  const keys = new HeldKeys(parts);
   await keys.start();
   return keys;
 }
@@ -45,34 +49,53 @@ export async function followOwnKeys(parts: FollowParts): Promise<FollowedOwnKeys
 /** What concerns a caller at one provider, whatever the model. */
 interface Concerning {
   keys: readonly HeldKey[];
+  /** That cannot be opened. */
+  unopened: readonly HeldKey[];
   /** That say something about the gateway's own credentials, among them those that cannot be opened. */
   closing: readonly HeldKey[];
   /** Some of `keys` are for certain models only. */
   chosen: boolean;
 }
 
-class Followed implements FollowedOwnKeys {
+class HeldKeys implements FollowedOwnKeys {
+  problem: string | undefined;
   readonly #parts: FollowParts;
-  #keys: readonly HeldKey[] = [];
+  readonly #followed: Followed<readonly HeldKey[]>;
+  /** Why not one of them can be opened. */
+  #failure: SealingError | undefined;
   #byCaller = new WeakMap<OwnKeyCaller, Map<string, Concerning>>();
   /** That `#byCaller` was made for. */
   #providers: readonly ProviderSettings[] | undefined;
-  #reading: Promise<void> | undefined;
-  #outdated = false;
-  #retry: Timer | undefined;
-  #closed = false;
+  /** Ids of those that were logged because they cannot be opened. */
+  #logged = new Set<string>();
 
   constructor(parts: FollowParts) {
     this.#parts = parts;
-    parts.changes.subscribe(TOPIC, () => this.#readAgain());
+    const { changes, clock, log } = parts;
+    this.#followed = new Followed({
+      ...{ changes, clock, log, topic: TOPIC },
+      name: "The customers' own keys at providers (BYOK)",
+      read: () => this.#read(),
+      adopted: () => this.#forgetCallers(undefined),
+    });
   }
 
   /** To be called at once: what is told of meanwhile is read after this, never before it. */
-  start(): Promise<void> {
-    return this.#alone(async () => {
-      this.#adopt(await this.#read());
-      await this.#readUntilCurrent();
-    });
+  async start(): Promise<void> {
+    await this.#followed.readNow();
+    if (this.#failure !== undefined) throw this.#failure;
+  }
+
+  get upToDate(): boolean {
+    return this.#followed.upToDate;
+  }
+
+  refresh(): Promise<void> | undefined {
+    return this.#followed.refresh();
+  }
+
+  get #keys(): readonly HeldKey[] {
+    return this.#followed.value ?? NO_HELD_KEYS;
   }
 
   get any(): boolean {
@@ -95,9 +118,14 @@ class Followed implements FollowedOwnKeys {
     return closing.some((key) => key.isByokOnly || key.serves(names));
   }
 
+  unopened(caller: OwnKeyCaller, provider: { id: string; kindId: string }, modelId: string): readonly OwnKey[] {
+    if (this.problem === undefined) return NONE;
+    const names = this.#namesOf(modelId);
+    return this.#concerning(caller, provider).unopened.filter((key) => key.serves(names));
+  }
+
   close(): void {
-    this.#closed = true;
-    this.#retry?.cancel();
+    this.#followed.close();
   }
 
   #namesOf(modelId: string): string[] {
@@ -119,6 +147,7 @@ class Followed implements FollowedOwnKeys {
       const keys = Object.freeze(all.filter(({ isOpen }) => isOpen));
       concerning = {
         keys,
+        unopened: all.filter(({ isOpen }) => !isOpen),
         closing: all.filter(({ isByokOnly, isRequired }) => isByokOnly || isRequired),
         chosen: keys.some(({ models }) => models !== null),
       };
@@ -132,53 +161,44 @@ class Followed implements FollowedOwnKeys {
     this.#providers = providers;
   }
 
-  #adopt(keys: readonly HeldKey[]): void {
-    this.#keys = keys;
-    this.#forgetCallers(undefined);
+  async #read(): Promise<HeldKey[]> {
+    const rows = await enabledOwnKeys(this.#parts.database);
+    const box = rows.length === 0 ? undefined : await this.#box(rows);
+    const keys = rows.map((row) => this.#opened(row, box));
+    this.#report(keys.filter(({ isOpen }) => !isOpen));
+    return keys;
   }
 
-  /** Fulfilled when what is known is no older than this call, or cannot be read. */
-  #readAgain(): Promise<void> {
-    this.#outdated = true;
-    return this.#alone(() => this.#readUntilCurrent());
-  }
-
-  #alone(read: () => Promise<void>): Promise<void> {
-    this.#reading ??= read().finally(() => {
-      this.#reading = undefined;
-    });
-    return this.#reading;
-  }
-
-  async #readUntilCurrent(): Promise<void> {
-    while (this.#outdated && !this.#closed) {
-      this.#outdated = false;
-      try {
-        this.#adopt(await this.#read());
-      } catch (error) {
-        if (this.#closed) return;
-        this.#parts.log.error('own keys cannot be read; those that were known go on', { error });
-        this.#retry?.cancel();
-        this.#retry = this.#parts.clock.timer(RETRY_MS, () => void this.#readAgain());
-      }
+  /** undefined: none can be opened on this machine. */
+  async #box(rows: readonly SealedOwnKey[]): Promise<Box | undefined> {
+    this.#failure = undefined;
+    const records = rows.map(({ sealed }) => sealed);
+    try {
+      return await this.#parts.sealing.opener(PURPOSE, records);
+    } catch (error) {
+      if (!(error instanceof SealingError)) throw error;
+      this.#failure = error;
+      return undefined;
     }
   }
 
-  async #read(): Promise<HeldKey[]> {
-    const { database, sealing, log } = this.#parts;
-    const rows = await enabledOwnKeys(database);
-    if (rows.length === 0) return [];
-    const records = rows.map(({ sealed }) => sealed);
-    const box = await sealing.opener(PURPOSE, records);
-    return rows.map((row) => {
-      try {
-        return new HeldKey(row, box.open(row.id, SEALED_COLUMN, row.sealed));
-      } catch (error) {
-        if (!(error instanceof SealingError)) throw error;
-        log.error('an own key cannot be opened and is not used', { id: row.id, provider: row.provider, error });
-        return new HeldKey(row, undefined);
-      }
-    });
+  #opened(row: SealedOwnKey, box: Box | undefined): HeldKey {
+    try {
+      return new HeldKey(row, box?.open(row.id, SEALED_COLUMN, row.sealed));
+    } catch (error) {
+      if (!(error instanceof SealingError)) throw error;
+      return new HeldKey(row, undefined);
+    }
+  }
+
+  /** Once for each key, however often they are read. */
+  #report(unopened: readonly HeldKey[]): void {
+    const { length } = unopened;
+    const reason = this.#failure?.message ?? 'their records were altered';
+    this.problem = length === 0 ? undefined : `${length} own keys at providers cannot be opened here: ${reason}`;
+    const fresh = unopened.filter(({ id }) => !this.#logged.has(id)).map(({ id }) => id);
+    this.#logged = new Set(unopened.map(({ id }) => id));
+    if (fresh.length > 0) this.#parts.log.error('own keys cannot be opened and are not used', { ids: fresh, reason });
   }
 }
 

@@ -42,4 +42,6 @@ export interface OwnKeys {
    * Also by the word of a key that cannot be opened, and so is not among those of `of`.
    */
   closes(caller: OwnKeyCaller, provider: { id: string; kindId: string }, modelId: string): boolean;
+  /** Those that would be among `of`, if this machine could open them. */
+  unopened(caller: OwnKeyCaller, provider: { id: string; kindId: string }, modelId: string): readonly OwnKey[];
 }

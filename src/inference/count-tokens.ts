@@ -49,6 +49,7 @@ export async function countTokens(
   for (const [name, value] of Object.entries(standing?.headers ?? {})) exchange.response.setHeader(name, value);
   const request = guarded(asked, (document) => asked.format.asked(document.value), parts);
   const { document } = request;
+  await parts.refresh?.();
   // What may not have the conversation may not count it either.
   const { candidates } = routeOf(request, new ConversationTask(request, parts), parts);
   for (const candidate of candidates) {

@@ -33,6 +33,11 @@ export interface InferenceParts {
    * kind of its failure. Absent: nobody counts.
    */
   attempted?(endpoint: Endpoint, outcome: AttemptOutcome): void;
+  /**
+   * Reads again what follows changes (own keys, the balance), where this process cannot be sure of it. undefined: nothing
+   * has to be waited for. Absent: nothing is followed. Rejects with GatewayError 503.
+   */
+  refresh?(): Promise<void> | undefined;
   /** Customers' own keys at providers. Absent: nobody has any. */
   ownKeys?: OwnKeys;
   /** Rate limits. Absent: nobody has any. */

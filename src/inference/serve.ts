@@ -96,6 +96,8 @@ function refuse(
 async function run(request: AcceptedRequest, task: Task, parts: InferenceParts): Promise<void> {
   try {
     refuseDisabledTools(request.caller, request.document);
+    const refreshing = parts.refresh?.();
+    if (refreshing !== undefined) await refreshing;
     let route = routeOf(request, task, parts);
     if (request.asked.comparedId !== undefined) await parts.threads.compare(request);
     if (request.asked.thread !== undefined) route = await parts.threads.route(route, request);
@@ -150,5 +152,6 @@ function ownKeysOf(caller: Caller, { ownKeys }: InferenceParts): CallersKeys | u
   return {
     of: (endpoint) => ownKeys.of(caller, idsOf(endpoint), endpoint.modelId),
     closes: (endpoint) => ownKeys.closes(caller, idsOf(endpoint), endpoint.modelId),
+    unopened: (endpoint) => ownKeys.unopened(caller, idsOf(endpoint), endpoint.modelId),
   };
 }

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
 import type { SealingSettings } from '../base/config.ts';
 import type { Database, Queryable } from '../storage/database.ts';
+import type { Freshness } from '../storage/freshness.ts';
 import { type FoundKey, readKey, readOrMakeKey } from './key-source.ts';
 import { FIRST_VERSION, keyUnder, sealCanary, unwrapDataKey, wrapDataKey, wrongKey } from './keys.ts';
 import {
@@ -26,6 +27,8 @@ export interface SealingParts {
   database: Database;
   clock: Clock;
   settings: SealingSettings;
+  /** Whether this process hears of new keys; absent: it does not outlive one. */
+  freshness?: Pick<Freshness, 'current'>;
 }
 
 /** Seals and opens the values of one purpose. */
@@ -97,8 +100,9 @@ export class Sealing {
 
   /** As `opener`; the first who asks makes the keys. @throws SealingError */
   async sealer(purpose: string): Promise<Box> {
-    const { database } = this.#parts;
+    const { database, freshness } = this.#parts;
     const make = () => database.transaction((tx) => this.#made(tx, purpose));
+    if (freshness?.current === false) this.#boxes.delete(purpose);
     return (await this.find(purpose)) ?? (await this.#box(purpose, make));
   }
 

@@ -10,9 +10,9 @@ export interface SpendOperationParts<C> {
   /** Asked when a request comes. */
   spend(): Spend;
   /** Every budget that a request of this caller would be held to. */
-  budgetsOf(caller: C): readonly Budget[];
+  budgetsOf(caller: C): Promise<readonly Budget[]>;
   /** null is unlimited. */
-  balanceNano(): Nano | null;
+  balanceNano(): Promise<Nano | null>;
 }
 
 export function spendOperations<C extends { organizationId: string }>(parts: SpendOperationParts<C>): Operation<C>[] {
@@ -29,7 +29,7 @@ function listBudgets<C>(parts: SpendOperationParts<C>): Operation<C> {
     access: 'any',
     replies: ok('The account first, the key last', BudgetsEnvelope),
     async handle(exchange) {
-      const states = await parts.spend().stateOf(parts.budgetsOf(exchange.caller));
+      const states = await parts.spend().stateOf(await parts.budgetsOf(exchange.caller));
       exchange.reply(200, { data: states.map(stateReply) });
     },
   };
@@ -64,7 +64,7 @@ function getCredits<C extends { organizationId: string }>(parts: SpendOperationP
     access: 'management',
     replies: ok('US dollars', CreditsEnvelope),
     async handle(exchange) {
-      const balanceNano = parts.balanceNano();
+      const balanceNano = await parts.balanceNano();
       const [state] = await parts.spend().stateOf([
         {
           scope: 'account',

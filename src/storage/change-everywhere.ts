@@ -4,9 +4,9 @@ import type { Changes, Database, Queryable } from './database.ts';
 export type Announce = (topic: string, ...ids: readonly string[]) => Promise<void>;
 
 /**
- * Runs `work` in a transaction (`Database.transaction`) and resolves with what it yields once every live process has
- * handled what it announced, or its lease has run out; at once where it announced nothing. So who answers afterwards
- * answers with what holds everywhere.
+ * Runs `work` in a transaction (`Database.transaction`) and resolves with what it yields once every process has handled what
+ * it announced, or no longer relies on its memory (`Changes.announce`); at once where it announced nothing. A reply that is
+ * sent afterwards is true in every process that reaches the database.
  */
 export async function changeEverywhere<T>(
   { database, changes }: { database: Pick<Database, 'transaction'>; changes: Pick<Changes, 'announce'> },
@@ -19,7 +19,7 @@ export async function changeEverywhere<T>(
     });
     return { result, announced };
   });
-  // They leave together with the commit, in order, so whoever has handled the last has handled all.
+  // They leave together with the commit, in order, so a process that has handled the last has handled all.
   await announced.at(-1)?.settled();
   return result;
 }

@@ -1,18 +1,17 @@
 /**
- * Tells every process of the installation what changed, over LISTEN/NOTIFY, and tells the one that changed it when all of
- * them know.
+ * Tells every process of the installation what changed, over LISTEN/NOTIFY, and tells the writer when all of them know.
  *
- * Who has to know is asked from the server: a process listens on a connection that carries its name, and the server knows
- * which connections live. One whose connection was lost may be about to return, so it is waited for, once, for the length
- * of a lease. One that is connected and does not answer for as long has its connection cut, which makes it forget
- * everything as soon as it runs again. So nothing is written to disk, no process has to say all the time that it lives,
- * and no table has to be swept.
+ * The server says which processes have to know: each listens on a connection that carries its name. A process whose
+ * connection was lost may be about to return, so a write waits for it once, for `LEASE_MS`. The connection of a process that
+ * does not answer for as long is cut; it forgets everything when it listens again. Meanwhile it does not rely on its memory
+ * (`freshness.ts`). So no table of processes has to be kept and swept.
  */
 import { randomUUID } from 'node:crypto';
 import type { Clock, Timer } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Target } from './connection.ts';
 import type { Changed, Changes, Database, Queryable } from './database.ts';
+import { ProvenFreshness, TRUST_MS } from './freshness.ts';
 import { Listener } from './listener.ts';
 
 export interface ChangesOptions {
@@ -22,11 +21,15 @@ export interface ChangesOptions {
   log: Log;
 }
 
-/** How long a process may take to handle a change before it is cut off. */
-export const LEASE_MS = 2_000;
+/**
+ * The longest that a write waits. A process that has not acknowledged the change by then no longer uses what it holds in
+ * memory (`freshness.ts`), and its connection is cut, so that the next write does not wait for it again.
+ */
+export const LEASE_MS = TRUST_MS;
 
 const CHANNEL = 'gatehouse_changes';
 const NAME_PREFIX = 'gatehouse/listener/';
+const SENDER_PREFIX = 'gatehouse/sender/';
 const MAX_ID_LENGTH = 1_000;
 const ASK_ATTEMPTS = 3;
 
@@ -58,6 +61,7 @@ interface Round {
 }
 
 class NotifiedChanges implements Changes {
+  readonly freshness: ProvenFreshness;
   readonly #options: ChangesOptions;
   readonly #listener: Listener;
   readonly #name: string;
@@ -73,21 +77,24 @@ class NotifiedChanges implements Changes {
   constructor(options: ChangesOptions) {
     const unique = randomUUID().replaceAll('-', '');
     this.#options = options;
+    this.freshness = new ProvenFreshness(options.clock, options.database);
     this.#name = NAME_PREFIX + unique;
     this.#replyChannel = `gatehouse_${unique}`;
     this.#listener = new Listener({
       ...options,
+      freshness: this.freshness,
       name: this.#name,
+      senderName: SENDER_PREFIX + unique,
       channels: [CHANNEL, this.#replyChannel],
       heard: (channel, payload) => this.#heard(channel, payload),
-      reconnected: () => this.#forgetEverything(),
+      missed: () => this.#forgetEverything(),
       named: () => void this.#send(['hello', this.#name]),
     });
   }
 
   async start(): Promise<void> {
     await this.#listener.start();
-    for (const name of await this.#listening()) this.#members.add(name);
+    for (const name of (await this.#processes()).names) this.#members.add(name);
   }
 
   subscribe(topic: string, changed: Changed): void {
@@ -136,27 +143,28 @@ class NotifiedChanges implements Changes {
   async #ask(round: Round, number: number): Promise<void> {
     for (let attempt = 0; attempt < ASK_ATTEMPTS && this.#rounds.has(number); attempt++) {
       await this.#listener.connected();
-      const listening = await this.#listening(['sync', this.#replyChannel, number]);
+      const { names, listening } = await this.#processes(['sync', this.#replyChannel, number]);
       if (!listening.has(this.#name)) continue;
-      round.expected = listening.union(this.#members);
+      round.expected = names.union(this.#members);
       return finishIfComplete(round);
     }
   }
 
   /**
-   * The names of all processes that listen. The message is sent by the same statement, so whoever is named is certain to
-   * get it: it leaves when the statement commits.
+   * The names of all processes, and of those that listen. A process whose listening connection was cut may not have noticed
+   * yet; its sending connection shows it. The message is sent by the same statement, so every process that listens gets it.
    */
-  async #listening(message?: Message): Promise<Set<string>> {
-    const rows = await this.#options.database.query<{ name: string }>(
-      `with listening as materialized (
-         select application_name as name from pg_stat_activity
-         where datname = current_database() and starts_with(application_name, $1)
+  async #processes(message?: Message): Promise<{ names: Set<string>; listening: Set<string> }> {
+    const rows = await this.#options.database.query<{ name: string; listens: boolean }>(
+      `with connected as materialized (
+         select application_name as name, starts_with(application_name, $1) as listens from pg_stat_activity
+         where datname = current_database() and (starts_with(application_name, $1) or starts_with(application_name, $4))
        ), asked as materialized (select case when $3::text is not null then pg_notify($2, $3) end)
-       select name from listening, asked`,
-      [NAME_PREFIX, CHANNEL, message === undefined ? null : encode(message)],
+       select name, listens from connected, asked`,
+      [NAME_PREFIX, CHANNEL, message === undefined ? null : encode(message), SENDER_PREFIX],
     );
-    return new Set(rows.map(({ name }) => name));
+    const names = rows.map(({ name, listens }) => (listens ? name : NAME_PREFIX + name.slice(SENDER_PREFIX.length)));
+    return { names: new Set(names), listening: new Set(names.filter((_, at) => rows[at]!.listens)) };
   }
 
   /** Forgets who has not answered and cuts the connection, if there is one and the fault is not ours. */
@@ -166,8 +174,9 @@ class NotifiedChanges implements Changes {
     if (silent.length === 0 || !this.#listener.up || !round.answered.has(this.#name)) return;
     this.#options.log.warn('a process does not hear of changes', { processes: silent });
     for (const name of silent) this.#members.delete(name);
+    const connections = silent.flatMap((name) => [name, SENDER_PREFIX + name.slice(NAME_PREFIX.length)]);
     this.#options.database
-      .query('select pg_terminate_backend(pid) from pg_stat_activity where application_name = any($1)', [silent])
+      .query('select pg_terminate_backend(pid) from pg_stat_activity where application_name = any($1)', [connections])
       .catch(() => {});
   }
 

@@ -7,6 +7,7 @@ import pg from 'pg';
 import { type Clock, sleep, waitAtMost } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { clientConfig, type Target, withClient } from './connection.ts';
+import type { Freshness } from './freshness.ts';
 import { holdProcess } from './hold.ts';
 import { Reach } from './reach.ts';
 import { reachServer } from './server-check.ts';
@@ -41,15 +42,17 @@ export interface Database extends Queryable {
 
 /**
  * Tells every process of the installation what changed (`openChanges`). `announce` is called inside the writing
- * transaction; the notification leaves on commit. After the commit `settled` resolves when every live process has handled
- * it, or its lease (2 s) has run out, so that a write can answer only once it holds everywhere. `settled` never rejects:
- * what was committed has happened.
+ * transaction; the notification leaves on commit. After the commit `settled` resolves when every process has handled it, or
+ * `TRUST_MS` (3 s) later. A process that did not handle it by then reads the database before it decides anything; only where
+ * it reaches neither does it go on, for `OUTAGE_GRACE_MS` at most. `settled` never rejects: what was committed has happened.
  */
 export interface Changes {
+  /** Asked before anything that is followed is used from memory. */
+  readonly freshness: Freshness;
   /**
    * `changed` is called in every process (this one too) with the announced id; with null after a lost connection: forget
-   * everything. It must be done with forgetting when it returns, or when the promise that it returns is fulfilled: what
-   * reads anew keeps the write waiting, for the length of a lease at most.
+   * everything. It must be done with forgetting when it returns, or when the promise that it returns is fulfilled; a write
+   * waits for that. What it still reads must not be used in its old form meanwhile.
    */
   subscribe(topic: string, changed: Changed): void;
   /** @param ids at most 1000 characters each */

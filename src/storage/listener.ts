@@ -1,36 +1,65 @@
-/** The connection that notifications arrive on: one for the process, kept open, opened again when it is lost. */
+/**
+ * The connection that notifications arrive on, and the one that they are sent through: two for the process, kept open, opened
+ * again together when either is lost.
+ *
+ * They are two because of poolers in transaction mode (PgBouncer). Such a pooler may run LISTEN and NOTIFY of one client on
+ * the same server connection, where the notification arrives, and still drop every notification of other processes.
+ */
 import pg from 'pg';
-import { type Clock, sleep, type Timer } from '../base/clock.ts';
+import { type Clock, sleep, type Timer, waitAtMost } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
-import { clientConfig, type Target } from './connection.ts';
+import { clientConfig, describeTarget, type Target } from './connection.ts';
+import { HEARTBEAT_MS, type Moment, type ProvenFreshness, TRUST_MS } from './freshness.ts';
 import { holdProcess } from './hold.ts';
 
 export interface ListenerOptions {
   target: Target;
   clock: Clock;
   log: Log;
-  /** The connection's `application_name`; set once it listens, so that who sees it there may count on it. */
+  freshness: ProvenFreshness;
+  /** `application_name` of the listening connection; set once it listens, so that others can count on it. */
   name: string;
-  /** Identifiers that need no quotes. */
-  channels: readonly string[];
+  /** `application_name` of the sending connection. */
+  senderName: string;
+  /** Identifiers that need no quotes. The last one belongs to this process alone. */
+  channels: readonly [...string[], string];
   heard(channel: string, payload: string): void;
-  /** It listens again, and has missed what was sent in between. Called before the name is set. */
-  reconnected(): void;
+  /** Notifications were missed: it listens again (called before the name is set), or still cannot. */
+  missed(): void;
   /** It listens and has its name, for the first time or again. */
   named(): void;
 }
 
-/** A peer that vanished without a word is noticed within twice this time. */
-const CHECK_INTERVAL_MS = 5_000;
+/** No notification arrives through this target. */
+export class UnheardError extends Error {}
+
+const QUERY_TIMEOUT_MS = 5_000;
+/** A connection whose proofs stay away for this long is replaced. */
+const SILENCE_LIMIT_MS = 2 * TRUST_MS;
+const END_TIMEOUT_MS = 1_000;
 const RECONNECT_DELAY_MS = 20;
 const RECONNECT_DELAY_LIMIT_MS = 1_000;
+/** How often subscribers look for themselves while nothing can be heard. */
+const POLL_MS = 10_000;
+const BEAT = 'beat ';
+
+interface Link {
+  hearing: pg.Client;
+  sending: pg.Client;
+  /** Proofs that were sent and have not arrived, the oldest first. */
+  beats: Map<string, Moment>;
+  /** Waits for a proof. */
+  heardBeat?: (() => void) | undefined;
+  /** The last statement of `sending`: pg wants them one after another. */
+  last: Promise<unknown>;
+}
 
 export class Listener {
   readonly #options: ListenerOptions;
-  #client: pg.Client | undefined;
-  #check: Timer | undefined;
+  #link: Link | undefined;
+  #heartbeat: Timer | undefined;
+  #beats = 0;
   #closed = false;
-  #last: Promise<unknown> = Promise.resolve();
   #waiting: (() => void)[] = [];
 
   constructor(options: ListenerOptions) {
@@ -38,9 +67,10 @@ export class Listener {
   }
 
   get up(): boolean {
-    return this.#client !== undefined;
+    return this.#link !== undefined;
   }
 
+  /** @throws UnheardError */
   start(): Promise<void> {
     return holdProcess(() => this.#connect(() => {}));
   }
@@ -51,86 +81,173 @@ export class Listener {
     return new Promise((resolve) => void this.#waiting.push(resolve));
   }
 
-  /** Resolves when it is sent or the connection is lost; in the latter case `reconnected` tells. */
+  /** Resolves when it is sent or the connection is lost; in the latter case `reconnected` is called later. */
   async notify(channel: string, payload: string): Promise<void> {
-    const client = this.#client;
-    if (!client) return;
+    const link = this.#link;
+    if (!link) return;
     try {
-      await this.#query(client, 'select pg_notify($1, $2)', [channel, payload]);
+      await send(link, channel, payload);
     } catch (error) {
-      this.#lost(client, error);
+      this.#lost(link, error);
     }
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    this.#check?.cancel();
-    const client = this.#client;
-    this.#client = undefined;
-    await client?.end().catch(() => {});
+    this.#heartbeat?.cancel();
+    const link = this.#link;
+    this.#link = undefined;
+    this.#options.freshness.lost();
+    if (link) await this.#end(link);
   }
 
   async #connect(listening: () => void): Promise<void> {
-    const { target, name, channels, heard, named } = this.#options;
-    const client = new pg.Client({
-      ...clientConfig(target),
-      application_name: 'gatehouse/connecting',
-      query_timeout: CHECK_INTERVAL_MS,
-    });
-    client.on('error', (error) => this.#lost(client, error));
-    client.on('end', () => this.#lost(client, new Error('the connection has ended')));
-    client.on('notification', ({ channel, payload = '' }) => heard(channel, payload));
+    const { channels, named } = this.#options;
+    const link = this.#newLink();
     try {
-      await client.connect();
-      // What is sent here may be lost with a crash, and must not wait for the disk.
-      await client.query('set synchronous_commit = off');
-      for (const channel of channels) await client.query(`listen ${channel}`);
+      await Promise.all([link.hearing.connect(), link.sending.connect()]);
+      for (const channel of channels) await link.hearing.query(`listen ${channel}`);
+      await this.#prove(link);
       listening();
-      await client.query("select set_config('application_name', $1, false)", [name]);
+      await this.#settle(link);
     } catch (error) {
-      await client.end().catch(() => {});
+      await this.#end(link);
       throw error;
     }
-    if (this.#closed) return client.end();
-    this.#client = client;
+    if (this.#closed) return this.#end(link);
+    this.#link = link;
     named();
     for (const connected of this.#waiting.splice(0)) connected();
-    this.#check = this.#options.clock.timer(CHECK_INTERVAL_MS, () => this.#ask(client));
+    this.#heartbeat = this.#options.clock.timer(HEARTBEAT_MS, () => this.#beatAgain(link));
+    // The proof that counts is sent after everything is forgotten and the name can be seen.
+    const { promise: proven, resolve } = Promise.withResolvers<void>();
+    link.heardBeat = resolve;
+    this.#beat(link);
+    await waitAtMost(this.#options.clock, TRUST_MS, proven);
+    link.heardBeat = undefined;
   }
 
-  #ask(client: pg.Client): void {
-    this.#query(client, 'select 1').then(
-      () => this.#client === client && this.#check?.refresh(),
-      (error) => this.#lost(client, error),
+  #newLink(): Link {
+    const { target, channels, heard } = this.#options;
+    const connection = () =>
+      new pg.Client({
+        ...clientConfig(target),
+        application_name: 'gatehouse/connecting',
+        query_timeout: QUERY_TIMEOUT_MS,
+      });
+    const link: Link = { hearing: connection(), sending: connection(), beats: new Map(), last: Promise.resolve() };
+    for (const client of [link.hearing, link.sending]) {
+      client.on('error', (error) => this.#lost(link, error));
+      client.on('end', () => this.#lost(link, new Error('the connection has ended')));
+    }
+    const own = channels.at(-1);
+    link.hearing.on('notification', ({ channel, payload = '' }) => {
+      if (channel === own && payload.startsWith(BEAT)) this.#arrived(link, payload);
+      else heard(channel, payload);
+    });
+    return link;
+  }
+
+  /** Resolves when a first proof arrives. @throws UnheardError when none does */
+  async #prove(link: Link): Promise<void> {
+    const { clock, channels, target } = this.#options;
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const late = clock.timer(QUERY_TIMEOUT_MS, () =>
+      reject(
+        new UnheardError(
+          `${describeTarget(target)}: notifications (LISTEN/NOTIFY) do not arrive, so this process would not learn of ` +
+            'revoked keys. A pooler in transaction or statement mode, such as PgBouncer with pool_mode=transaction, ' +
+            'drops them: use session mode, or let DATABASE_URL name the server itself',
+        ),
+      ),
     );
+    link.heardBeat = resolve;
+    try {
+      await Promise.all([promise, send(link, channels.at(-1)!, `${BEAT}0`)]);
+    } finally {
+      link.heardBeat = undefined;
+      late.cancel();
+    }
   }
 
-  /** One after another: pg wants it so. */
-  #query(client: pg.Client, text: string, values?: unknown[]): Promise<unknown> {
-    const result = this.#last.then(() => client.query(text, values));
-    this.#last = result.catch(() => {});
-    return result;
+  /** After the proof: a pooler in transaction mode would hand these settings to other clients. */
+  async #settle({ hearing, sending }: Link): Promise<void> {
+    const { name, senderName } = this.#options;
+    // What is sent here may be lost with a crash, and must not wait for the disk.
+    await sending.query('set synchronous_commit = off');
+    await sending.query("select set_config('application_name', $1, false)", [senderName]);
+    await hearing.query("select set_config('application_name', $1, false)", [name]);
   }
 
-  #lost(client: pg.Client, error: unknown): void {
-    if (this.#closed || this.#client !== client) return;
-    this.#client = undefined;
-    this.#check?.cancel();
+  #beatAgain(link: Link): void {
+    const [oldest] = link.beats.values();
+    const silentMs = oldest === undefined ? 0 : this.#options.clock.monotonic() - oldest.monotonic;
+    if (silentMs > SILENCE_LIMIT_MS) {
+      this.#lost(link, new Error('notifications do not arrive'));
+    } else {
+      this.#beat(link);
+      this.#heartbeat?.refresh();
+    }
+  }
+
+  #beat(link: Link): void {
+    const payload = `${BEAT}${++this.#beats}`;
+    link.beats.set(payload, this.#options.freshness.now());
+    void this.notify(this.#options.channels.at(-1)!, payload);
+  }
+
+  #arrived(link: Link, payload: string): void {
+    link.heardBeat?.();
+    const sentAt = link.beats.get(payload);
+    if (sentAt === undefined || link !== this.#link) return;
+    for (const sent of link.beats.keys()) {
+      link.beats.delete(sent);
+      if (sent === payload) break;
+    }
+    this.#options.freshness.proven(sentAt);
+  }
+
+  #lost(link: Link, error: unknown): void {
+    if (this.#closed || this.#link !== link) return;
+    this.#link = undefined;
+    this.#options.freshness.lost();
+    this.#heartbeat?.cancel();
+    link.heardBeat?.();
     this.#options.log.warn('the connection for changes is lost', { reason: (error as Error).message });
-    void client.end().catch(() => {});
+    void this.#end(link);
     void this.#reconnect();
   }
 
+  /** A peer that says nothing gets no more than a moment to say goodbye. */
+  async #end({ hearing, sending }: Link): Promise<void> {
+    const clients = [hearing, sending];
+    const ended = Promise.all(clients.map((client) => client.end().catch(() => {})));
+    await waitAtMost(this.#options.clock, END_TIMEOUT_MS, ended);
+    for (const client of clients) (client as unknown as { connection: pg.Connection }).connection.stream.destroy();
+  }
+
   async #reconnect(): Promise<void> {
-    const { clock, log, reconnected } = this.#options;
+    const { clock, log, missed } = this.#options;
+    let polledAt = clock.monotonic();
     for (let delayMs = RECONNECT_DELAY_MS; !this.#closed; delayMs = Math.min(delayMs * 2, RECONNECT_DELAY_LIMIT_MS)) {
       try {
-        await this.#connect(reconnected);
+        await this.#connect(missed);
         log.info('the connection for changes is back');
         return;
-      } catch {
-        await sleep(clock, delayMs);
+      } catch (error) {
+        if (error instanceof UnheardError) log.warn('changes do not arrive', { reason: error.message });
       }
+      await sleep(clock, delayMs);
+      if (clock.monotonic() - polledAt < POLL_MS) continue;
+      // What waits to be told, such as a job to be done, must not wait for the connection.
+      polledAt = clock.monotonic();
+      missed();
     }
   }
+}
+
+function send(link: Link, channel: string, payload: string): Promise<unknown> {
+  const result = link.last.then(() => link.sending.query('select pg_notify($1, $2)', [channel, payload]));
+  link.last = result.catch(() => {});
+  return result;
 }

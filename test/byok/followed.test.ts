@@ -12,6 +12,7 @@ import { Sealing } from '../../src/sealing/index.ts';
 import { openChanges } from '../../src/storage/changes.ts';
 import { type Database, openDatabase } from '../../src/storage/database.ts';
 import { freshDatabase } from '../../src/testing/database.ts';
+import { TestFreshness } from '../../src/testing/freshness.ts';
 import { type Gateway, startGateway } from '../../src/testing/gateway.ts';
 import { controlOf, inDatabase } from '../workspaces/control.ts';
 
@@ -83,6 +84,7 @@ test('what changes while a process starts holds there, however late the start he
   };
   const subscribers: ((id: string | null) => unknown)[] = [];
   const changes = {
+    freshness: new TestFreshness(clock),
     subscribe(_topic: string, changed: (id: string | null) => unknown) {
       subscribers.push(changed);
     },

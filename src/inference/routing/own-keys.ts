@@ -16,6 +16,8 @@ export interface CallersKeys {
   of(endpoint: Endpoint): readonly OwnKey[];
   /** Whether the gateway's own credentials may not. */
   closes(endpoint: Endpoint): boolean;
+  /** Those that this machine cannot open. */
+  unopened(endpoint: Endpoint): readonly OwnKey[];
 }
 
 /** An endpoint that is left, by whose credentials: a key's, the gateway's own, or both. */

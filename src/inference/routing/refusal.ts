@@ -54,6 +54,22 @@ export function noEndpoints(requested: readonly string[]): GatewayError {
   });
 }
 
+/** Another machine of the installation may be able to open it, so the request may be sent again. */
+export function unopenedKey(requested: readonly string[]): GatewayError {
+  const name = JSON.stringify(requested[0]?.slice(0, 200));
+  return new GatewayError(
+    'server',
+    `${name} must be requested with an own key at its provider (BYOK), which cannot be decrypted on this machine. ` +
+      "The operator has to give this machine the installation's key for stored credentials (gatehouse doctor).",
+    {
+      status: 503,
+      retryAfterSeconds: 1,
+      metadata: { retryable: true },
+      availability: { code: 'constraint_filtered', retryable: true, requested_models: requested },
+    },
+  );
+}
+
 const KINDS = ['list', 'privacy', 'constraint'] as const;
 const TEXTS: Record<Rule['kind'], string> = {
   list: 'no allowed providers: the lists of models and providers leave none that serves the requested model',

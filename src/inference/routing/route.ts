@@ -10,7 +10,7 @@ import { type Health, restOf } from './health.ts';
 import { inOrder, type Live, type Wanted } from './order.ts';
 import { type CallersKeys, expanded, fittingKeys, hasKey, type Owned, ownKeyRests, ownKeysOnly } from './own-keys.ts';
 import { type PreparedEndpoint, placeIn, prepare } from './prepared.ts';
-import { noEndpoints, nothingLeft, unbuiltModel, unknownModel, wrongOperation } from './refusal.ts';
+import { noEndpoints, nothingLeft, unbuiltModel, unknownModel, unopenedKey, wrongOperation } from './refusal.ts';
 import { type RoutingPolicy, type Rule, rulesFor, USUAL_BYTES_PER_TOKEN } from './rules.ts';
 import { fractionOf, type SessionKey, type Sessions } from './sessions.ts';
 import { tierPlace, type WantedTiers, wantedTiers } from './tiers.ts';
@@ -89,6 +89,7 @@ export function route(request: RoutingRequest, parts: RoutingParts): Route {
   const onlyOwn = ownKeys && ownKeysOnly(ownKeys);
   const kept = models.map((model, rank) => admitted(model, rank, { rules, ownKeys, onlyOwn }, request));
   if (kept.every(({ length }) => length === 0)) {
+    if (ownKeys && models.some((model) => lacksKey(model, rules, ownKeys, request))) throw unopenedKey(names);
     throw refusal(names, models, onlyOwn === undefined ? rules : [...rules, onlyOwn], request);
   }
   const session = kept.some(({ length }) => length > 1) ? request.session(names[0]!) : undefined;
@@ -125,6 +126,17 @@ function admitted(
     if (shared || keys.length > 0) choices.push({ ...prepared, rank, keys, shared });
   }
   return choices;
+}
+
+/** Whether an endpoint would be left if this machine could open an own key of the caller's. */
+function lacksKey(model: Model, rules: readonly Rule[], ownKeys: CallersKeys, request: RoutingRequest): boolean {
+  const tiers = wantedTiers(request.asked.serviceTier, model.variant);
+  return prepare(model).some(
+    (prepared) =>
+      request.servedBy(prepared.endpoint) &&
+      isOffered(prepared, tiers, request.asked) &&
+      fittingKeys(prepared, ownKeys.unopened(prepared.endpoint), rules).length > 0,
+  );
 }
 
 /** Endpoints of a service tier stand aside until it is asked for, also by its slug (`acme/priority`). */

@@ -6,11 +6,13 @@ import { GatewayError } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
 import { Secret } from '../../base/secret.ts';
 import { migrations } from '../../migrations.ts';
-import { Sealing, SealingError } from '../../sealing/index.ts';
+import { Sealing } from '../../sealing/index.ts';
 import type { Changed, Database } from '../../storage/database.ts';
+import { OUTAGE_GRACE_MS } from '../../storage/freshness.ts';
 import { unavailable } from '../../storage/unavailable.ts';
 import { TestClock } from '../../testing/clock.ts';
 import { freshDatabase } from '../../testing/database.ts';
+import { TestFreshness } from '../../testing/freshness.ts';
 import { OwnAccessTokens } from './access-tokens.ts';
 import { rotateSigningKey } from './signing-keys.ts';
 
@@ -37,6 +39,7 @@ async function scene(t: TestContext) {
   const parts = {
     ...{ database, clock, log: silentLog, sealing: new Sealing({ database, clock, settings }) },
     changes: {
+      freshness: new TestFreshness(clock),
       subscribe: (_topic: string, changed: Changed) => {
         tell = changed;
       },
@@ -117,19 +120,22 @@ test('tokens in the form of ours whose key nobody knows ask the database once a 
   assert.ok(once > 0 && once < 6, String(once));
 });
 
-test('while the database is away known keys sign and verify, and of unknown ones it cannot be told', async (t) => {
+test('while the database is away known keys sign and verify for the grace, and of unknown ones it cannot be told', async (t) => {
   const { clock, state, tokens, issue, signed, tell } = await scene(t);
-  const token = await issue();
+  await issue();
   const unknown = await signed({}, { kid: 'unknown' });
-  assert.equal(await status(tokens, token), KEY_HASH);
+  clock.advance(90 * 86_400_000 - 1_000);
+  const last = await issue();
   state.up = false;
   await tell(null);
-  assert.equal(await status(tokens, token), KEY_HASH);
+  assert.equal(await status(tokens, last), KEY_HASH);
   assert.equal(await status(tokens, await issue()), KEY_HASH);
   clock.advance(1_000);
   assert.equal(await status(tokens, unknown), 503);
-  clock.advance(90 * 86_400_000);
   assert.equal(await status(tokens, await issue()), KEY_HASH, 'an old key signs on where none can be made');
+  clock.advance(OUTAGE_GRACE_MS);
+  assert.equal(await status(tokens, last), 503, 'the grace is over');
+  await assert.rejects(issue(), (error) => error instanceof GatewayError && error.status === 503);
   state.up = true;
   assert.equal(await status(tokens, await issue()), KEY_HASH);
   assert.equal((await tokens.keys.all()).length, 2);
@@ -155,9 +161,10 @@ test('a token that is presented while a process reads of the end of all tokens e
     const { promise, resolve } = Promise.withResolvers<void>();
     state.held = promise;
     const told = tell('one');
-    assert.equal(await status(tokens, token), KEY_HASH, 'of that nothing is known here yet');
+    const presented = status(tokens, token);
     resolve();
     await told;
+    assert.equal(await presented, undefined);
   };
   const changes = { announce: async () => ({ settled }) };
   await rotateSigningKey({ ...parts, changes }, { author: operatorAuthor, endsTokens: true });
@@ -166,10 +173,15 @@ test('a token that is presented while a process reads of the end of all tokens e
 
 test('a key that cannot be opened signs nothing, and another may take its place', async (t) => {
   const { parts, real, tokens, issue, tell } = await scene(t);
-  await issue();
+  const token = await issue();
   await real.query(`update federation_keys set sealed = set_byte(sealed, 30, get_byte(sealed, 30) # 1)`);
   await tell(null);
-  await assert.rejects(issue(), (error) => error instanceof SealingError);
+  const closed = (error: unknown) =>
+    error instanceof GatewayError && error.status === 503 && /decrypted/.test(error.message);
+  await assert.rejects(issue(), closed);
+  await assert.rejects(tokens.keys.all(), closed, 'no incomplete list of public keys');
+  assert.equal(await status(tokens, token), 503, 'it may be genuine');
+  assert.match(tokens.keys.problem ?? '', /altered/);
   await rotateSigningKey(parts, { author: operatorAuthor });
   assert.equal(await status(tokens, await issue()), KEY_HASH);
 });

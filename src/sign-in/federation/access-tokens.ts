@@ -56,7 +56,7 @@ export class OwnAccessTokens implements AccessTokens {
     this.keys = new SigningKeys(parts, () => this.#verified.clear());
   }
 
-  /** undefined where nothing would be left of its time. @throws GatewayError 503, SealingError */
+  /** undefined where nothing would be left of its time. @throws GatewayError 503 */
   async issue({ subject, policyId, keyHash, lifetimeMs, endsBy }: NewAccessToken): Promise<IssuedToken | undefined> {
     const { SignJWT } = await import('jose');
     const { key, issuer } = await this.keys.signer();
@@ -81,6 +81,13 @@ export class OwnAccessTokens implements AccessTokens {
     const digest = hash('sha256', token, 'base64');
     const known = this.#verified.get(digest);
     if (known === undefined) return this.#verifyOnce(token, digest);
+    const refreshing = this.keys.refresh();
+    return refreshing
+      ? refreshing.then(() => this.#knownHash(known, token, digest))
+      : this.#knownHash(known, token, digest);
+  }
+
+  #knownHash(known: Verified, token: string, digest: string): string | undefined | Promise<string | undefined> {
     const ended = this.#clock.now() >= known.expiresAt;
     if (!ended && this.keys.has(known.keyId)) return known.keyHash;
     this.#verified.delete(digest);
@@ -91,11 +98,14 @@ export class OwnAccessTokens implements AccessTokens {
   #verifyOnce(token: string, digest: string): undefined | Promise<string | undefined> {
     const kid = keyIdOf(token);
     if (kid === undefined) return undefined;
-    const pending = this.#verifying.get(digest);
+    // While changes do not arrive, one that is under way may look at keys from before this request.
+    const pending = this.keys.current ? this.#verifying.get(digest) : undefined;
     if (pending !== undefined) return pending;
     if (this.#verifying.size >= MAX_VERIFYING)
       throw unavailable('Too many access tokens are being checked. Try again.');
-    const verifying = this.#verify(token, digest, kid).finally(() => this.#verifying.delete(digest));
+    const verifying = this.#verify(token, digest, kid).finally(() => {
+      if (this.#verifying.get(digest) === verifying) this.#verifying.delete(digest);
+    });
     this.#verifying.set(digest, verifying);
     return verifying;
   }

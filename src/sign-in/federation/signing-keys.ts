@@ -1,24 +1,26 @@
 /**
  * What access tokens are signed with: a P-256 key of the installation, made when the first token is issued, sealed in the
- * database, and in the memory of every process that has met a token. Another one takes its place when it has grown old or the
- * operator says so; the one before it counts until its last token has ended. A new key is known to every process before
- * anything is signed with it.
+ * database, and in the memory of every process that has met a token, followed by changes. Another one takes its place when it
+ * has grown old or the operator says so; the one before it counts until its last token has ended. A new key is known to every
+ * process before anything is signed with it. On a machine that cannot decrypt a key, whatever needs it is 503.
  */
 import type { CryptoKey } from 'jose';
 import { organizationId } from '../../access/index.ts';
 import { type Author, gatewayAuthor, recordChange } from '../../audit/index.ts';
 import type { Clock } from '../../base/clock.ts';
 import { MAX_LIFETIME_MS } from '../../base/config.ts';
+import type { GatewayError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import { type Sealing, SealingError, sealedColumn } from '../../sealing/index.ts';
+import { type Box, type Sealing, SealingError, sealedColumn } from '../../sealing/index.ts';
 import { changeEverywhere } from '../../storage/change-everywhere.ts';
 import type { Changes, Database, Queryable } from '../../storage/database.ts';
+import { Followed } from '../../storage/followed.ts';
 import { unavailable } from '../../storage/unavailable.ts';
 import * as store from './store.ts';
 
 export interface SigningKeyParts {
   database: Database;
-  changes: Pick<Changes, 'announce' | 'subscribe'>;
+  changes: Pick<Changes, 'announce' | 'subscribe' | 'freshness'>;
   clock: Clock;
   log: Log;
   sealing: Sealing;
@@ -58,6 +60,8 @@ export const sealedSigningKeys = sealedColumn({ purpose: PURPOSE, table: 'federa
 interface Known {
   /** Those that can be opened, the present one first. */
   keys: readonly SigningKey[];
+  /** Those that cannot be opened here. */
+  unopened: readonly Pick<SigningKey, 'id' | 'retiredAt'>[];
   /** Of the present one, whether it can be opened or not. */
   presentId: string | undefined;
   /** Names this gateway in its tokens. */
@@ -67,21 +71,26 @@ interface Known {
 }
 
 export class SigningKeys {
+  /** Why some cannot be opened here, in words for the operator; undefined: all can, as far as they were needed. */
+  problem: string | undefined;
   readonly #parts: SigningKeyParts;
-  readonly #changed: () => void;
-  #known: Known | undefined;
-  #outdated = false;
-  #reading: Promise<void> | undefined;
+  readonly #followed: Followed<Known>;
+  /** Ids of those that were logged because they cannot be opened. */
+  #logged = new Set<string>();
   #making: Promise<void> | undefined;
 
-  /** @param changed what was verified with these keys is to be verified anew */
+  /** @param changed what was verified with these keys is to be verified again */
   constructor(parts: SigningKeyParts, changed: () => void) {
     this.#parts = parts;
-    this.#changed = changed;
-    parts.changes.subscribe(TOPIC, () => this.#readAgain());
+    const { changes, clock, log } = parts;
+    this.#followed = new Followed({
+      ...{ changes, clock, log, topic: TOPIC, changed },
+      name: 'The keys that access tokens are signed with',
+      read: () => this.#load(),
+    });
   }
 
-  /** The one that signs. @throws GatewayError 503, SealingError */
+  /** The one that signs. @throws GatewayError 503 */
   async signer(): Promise<Signer> {
     const known = await this.#current();
     const present = presentOf(known);
@@ -93,7 +102,7 @@ export class SigningKeys {
       });
       await this.#making;
     } catch (error) {
-      if (present === undefined) throw error;
+      if (present === undefined) throw error instanceof SealingError ? undecryptable(error) : error;
       this.#parts.log.warn('the key of access tokens is old, and none can take its place', { error });
     }
     const renewed = await this.#current();
@@ -105,110 +114,114 @@ export class SigningKeys {
   /** A key that tokens may be signed with still; undefined: it is none of ours. @throws GatewayError 503 */
   async find(id: string): Promise<Signer | undefined> {
     let known = await this.#current();
-    if (!known.keys.some((key) => key.id === id) && this.#parts.clock.monotonic() - known.readAt >= LOOK_AGAIN_MS) {
-      await this.#read();
-      known = this.#known!;
+    const isKnown = [...known.keys, ...known.unopened].some((key) => key.id === id);
+    if (!isKnown && this.#parts.clock.monotonic() - known.readAt >= LOOK_AGAIN_MS) {
+      await this.#followed.readNow();
+      known = this.#followed.value!;
     }
-    const key = this.#living(known).find((one) => one.id === id);
+    const now = this.#parts.clock.now();
+    if (known.unopened.some((key) => key.id === id && lives(key, now))) throw undecryptable();
+    const key = known.keys.find((one) => one.id === id && lives(one, now));
     return key && { key, issuer: known.issuer };
   }
 
   /** Whether `find` would find it, as far as is known; at once. */
   has(id: string): boolean {
     const now = this.#parts.clock.now();
-    return this.#known?.keys.some((key) => key.id === id && lives(key, now)) ?? false;
+    return this.#followed.value?.keys.some((key) => key.id === id && lives(key, now)) ?? false;
+  }
+
+  /** As `Followed.refresh`; to be called before `has`. */
+  refresh(): Promise<void> | undefined {
+    return this.#followed.refresh();
+  }
+
+  get current(): boolean {
+    return this.#followed.current;
   }
 
   /** All that a token may be signed with now. @throws GatewayError 503 */
   async all(): Promise<readonly SigningKey[]> {
-    return this.#living(await this.#current());
-  }
-
-  #living({ keys }: Known): SigningKey[] {
+    const { keys, unopened } = await this.#current();
     const now = this.#parts.clock.now();
+    // Whoever keeps an incomplete list refuses tokens that are genuine.
+    if (unopened.some((key) => lives(key, now))) throw undecryptable();
     return keys.filter((key) => lives(key, now));
   }
 
-  /** As they are now, or, where they cannot be read, as they were. */
   async #current(): Promise<Known> {
-    if (this.#known !== undefined && !this.#outdated) return this.#known;
-    await this.#read().catch((error: unknown) => {
-      if (this.#known === undefined) throw error;
-    });
-    return this.#known!;
+    await this.#followed.refresh();
+    return this.#followed.value!;
   }
 
   async #make(present: string | undefined): Promise<void> {
     await rotateSigningKey(this.#parts, { author: gatewayAuthor, only: present });
-    // Everybody has heard of it by now, this process too; where its listener is away it is asked for.
-    await this.#readAgain();
-  }
-
-  /** Resolves when what is known is no older than this call, or cannot be read. */
-  async #readAgain(): Promise<void> {
-    this.#changed();
-    this.#outdated = true;
-    // Who has met no token yet reads them with the first one.
-    if (this.#known === undefined && this.#reading === undefined) return;
-    await this.#read().catch((error: unknown) => {
-      this.#parts.log.warn('the keys of access tokens cannot be read; those that were known go on', { error });
-    });
-  }
-
-  #read(): Promise<void> {
-    this.#reading ??= this.#readUntilCurrent().finally(() => {
-      this.#reading = undefined;
-    });
-    return this.#reading;
-  }
-
-  async #readUntilCurrent(): Promise<void> {
-    do {
-      this.#outdated = false;
-      try {
-        this.#known = await this.#load();
-      } catch (error) {
-        this.#outdated = true;
-        throw error;
-      }
-    } while (this.#outdated);
+    await this.#followed.readNow();
   }
 
   async #load(): Promise<Known> {
-    const { database, sealing, clock, log } = this.#parts;
+    const { database, sealing, clock } = this.#parts;
     const readAt = clock.monotonic();
     const rows = await store.signingKeys(database);
     const issuer = `urn:gatehouse:${await theOrganization(database)}`;
     const presentId = rows.find(({ retiredAt }) => retiredAt === null)?.id;
-    if (rows.length === 0) return { keys: [], presentId, issuer, readAt };
-    const records = rows.map(({ sealed }) => sealed);
-    const box = await sealing.opener(PURPOSE, records);
     const keys: SigningKey[] = [];
-    for (const row of rows) {
-      try {
-        keys.push(await imported(row, box.open(row.id, SEALED_COLUMN, row.sealed)));
-      } catch (error) {
-        if (!(error instanceof SealingError)) throw error;
-        log.error('a key of access tokens cannot be opened', { id: row.id, error });
+    const unopened: store.StoredSigningKey[] = [];
+    let reason: string | undefined;
+    try {
+      const records = rows.map(({ sealed }) => sealed);
+      const box = rows.length === 0 ? undefined : await sealing.opener(PURPOSE, records);
+      for (const row of rows) {
+        const text = opened(box!, row);
+        if (text === undefined) unopened.push(row);
+        else keys.push(await imported(row, text));
       }
+    } catch (error) {
+      if (!(error instanceof SealingError)) throw error;
+      reason = error.message;
+      unopened.push(...rows);
     }
-    return { keys, presentId, issuer, readAt };
+    this.#report(unopened, reason);
+    const named = unopened.map(({ id, retiredAt }) => ({ id, retiredAt: retiredAt?.getTime() ?? null }));
+    return { keys, unopened: named, presentId, issuer, readAt };
   }
+
+  /** Once for each key, however often they are read. */
+  #report(unopened: readonly { id: string }[], reason = 'their records were altered'): void {
+    const { length } = unopened;
+    this.problem = length === 0 ? undefined : `${length} keys of access tokens cannot be opened here: ${reason}`;
+    const fresh = unopened.filter(({ id }) => !this.#logged.has(id)).map(({ id }) => id);
+    this.#logged = new Set(unopened.map(({ id }) => id));
+    if (fresh.length > 0) this.#parts.log.error('keys of access tokens cannot be opened', { ids: fresh, reason });
+  }
+}
+
+function opened(box: Box, { id, sealed }: store.StoredSigningKey): string | undefined {
+  try {
+    return box.open(id, SEALED_COLUMN, sealed);
+  } catch (error) {
+    if (!(error instanceof SealingError)) throw error;
+    return undefined;
+  }
+}
+
+function undecryptable(cause?: unknown): GatewayError {
+  return unavailable(
+    'The keys that access tokens are signed with cannot be decrypted on this machine. The operator has to give it the ' +
+      "installation's key for stored credentials (gatehouse doctor).",
+    cause,
+  );
 }
 
 /** Whether a token that it has signed may live still. */
-function lives({ retiredAt }: SigningKey, nowMs: number): boolean {
+function lives({ retiredAt }: Pick<SigningKey, 'retiredAt'>, nowMs: number): boolean {
   return retiredAt === null || nowMs < retiredAt + MAX_LIFETIME_MS;
 }
 
-/** undefined: there is none. @throws SealingError for one that cannot be opened */
+/** undefined: there is none. @throws GatewayError 503 for one that cannot be opened */
 function presentOf({ keys, presentId }: Known): SigningKey | undefined {
   const present = keys.find(({ id }) => id === presentId);
-  if (present === undefined && presentId !== undefined) {
-    throw new SealingError(
-      'the key that access tokens are signed with cannot be opened (gatehouse federation rotate-key)',
-    );
-  }
+  if (present === undefined && presentId !== undefined) throw undecryptable();
   return present;
 }
 

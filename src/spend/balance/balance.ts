@@ -1,6 +1,6 @@
 /**
  * The account's balance: all that may ever be spent. What the command line has set goes before the configuration's, in
- * every process at once: the announcement carries the balance itself, so that nobody has to ask for it.
+ * every process at once.
  */
 import { operatorAuthor, recordChange } from '../../audit/index.ts';
 import type { Clock } from '../../base/clock.ts';
@@ -8,37 +8,42 @@ import type { Log } from '../../base/log.ts';
 import { type Nano, usdFromNano } from '../../base/money.ts';
 import { changeEverywhere } from '../../storage/change-everywhere.ts';
 import type { Changes, Database } from '../../storage/database.ts';
+import { Followed, type Refreshable } from '../../storage/followed.ts';
 import { readBalance, type StoredBalance, writeBalance } from './store.ts';
 
 const BALANCE_TOPIC = 'spend.balance';
 
-export interface AccountBalance {
+/** To be refreshed before `current` is called. */
+export interface AccountBalance extends Refreshable {
   /** null is unlimited. */
   current(): Nano | null;
 }
 
 export interface BalanceParts {
   database: Database;
-  changes: Changes;
+  changes: Pick<Changes, 'subscribe' | 'freshness'>;
+  clock: Clock;
   log: Log;
   /** `account.balance_usd`, as it is now. */
   configured(): Nano | null;
 }
 
 /** Reads what is set and follows every change of it. */
-export async function followBalance({ database, changes, log, configured }: BalanceParts): Promise<AccountBalance> {
-  let known: StoredBalance = { balanceNano: null, version: 0n, isSet: false };
-  const adopt = (next: StoredBalance | undefined) => {
-    if (next !== undefined && next.version > known.version) known = next;
-  };
-  const read = async () => adopt(await readBalance(database));
-  changes.subscribe(BALANCE_TOPIC, (id) => {
-    if (id !== null) adopt(decode(id));
-    // Something may have been missed. Until it is read, what was known holds.
-    else read().catch((error) => log.warn('the balance cannot be read', { error }));
+export async function followBalance({ database, configured, ...parts }: BalanceParts): Promise<AccountBalance> {
+  const followed = new Followed({
+    ...parts,
+    topic: BALANCE_TOPIC,
+    name: 'The balance of the account',
+    read: async () => (await readBalance(database)) ?? null,
   });
-  await read();
-  return { current: () => (known.isSet ? known.balanceNano : configured()) };
+  await followed.readNow();
+  return {
+    current: () => (followed.value?.isSet ? followed.value.balanceNano : configured()),
+    refresh: () => followed.refresh(),
+    get upToDate() {
+      return followed.upToDate;
+    },
+  };
 }
 
 /**
@@ -60,21 +65,11 @@ export async function setBalance(
       ...resource,
       ...states,
     });
-    await announce(BALANCE_TOPIC, encode(after));
+    await announce(BALANCE_TOPIC, organizationId);
   });
 }
 
 function shown(balance: StoredBalance | undefined): object {
   if (balance === undefined || !balance.isSet) return { balance_usd: 'as configured' };
   return { balance_usd: balance.balanceNano === null ? 'unlimited' : usdFromNano(balance.balanceNano) };
-}
-
-function encode({ version, isSet, balanceNano }: StoredBalance): string {
-  return `${version} ${isSet ? (balanceNano ?? 'unlimited') : 'configured'}`;
-}
-
-function decode(id: string): StoredBalance {
-  const [version = '', balance = ''] = id.split(' ');
-  const known = /^\d+$/.test(balance);
-  return { version: BigInt(version), isSet: balance !== 'configured', balanceNano: known ? BigInt(balance) : null };
 }
