@@ -229,16 +229,39 @@ async function closeParts(parts: Parts): Promise<void> {
   await parts.database.close();
 }
 
+/** Which stored credentials this machine cannot decrypt, for the operator. */
+function sealedProblem({ ownKeys, federation }: Parts): string | undefined {
+  return ownKeys.problem ?? federation.keys.problem;
+}
+
+/** Whether known keys can be told from revoked ones, or may be used all the same. */
+function trusts({ database, changes: { freshness } }: Parts): boolean {
+  return database.up || freshness.current || freshness.inGrace(freshness.provenAt);
+}
+
 function serverOf(options: AppOptions, current: Current, parts: Parts) {
   const { config, clock, log, colleagues } = options;
-  const { access, database, spend, transcripts, cache } = parts;
-  const readiness: Readiness = { ready: false };
+  const { access, changes, database, spend, transcripts, cache } = parts;
+  const readiness: Readiness = {
+    ready: false,
+    problems: () => [
+      ...(changes.freshness.current
+        ? []
+        : ['changes of other processes do not arrive: each request reads the database']),
+      ...(sealedProblem(parts) === undefined
+        ? []
+        : ['stored credentials cannot be decrypted on this machine, and requests that need them are refused']),
+    ],
+    refuses: () => (trusts(parts) ? undefined : 'the database has been unreachable for longer than the grace'),
+  };
   const observability = createObservability({
     config,
     log,
     catalog: () => current.catalog,
     gauges: () => ({
       databaseUp: database.up,
+      changesArrive: changes.freshness.current,
+      credentialsOpen: sealedProblem(parts) === undefined,
       openRequests: server.exchanges,
       openGenerations: spend.backlog.open,
       waitingRows: spend.backlog.rows,

@@ -7,9 +7,20 @@ import type { Operation } from './http/operation.ts';
 export interface Readiness {
   /** False before everything is started and from the moment that draining begins. */
   ready: boolean;
+  /** What keeps it from its usual service, a sentence each; the addresses of nothing, as anybody may ask. Absent: nothing. */
+  problems?(): string[];
+  /** Why it refuses every request now; undefined: it does not. */
+  refuses?(): string | undefined;
 }
 
 const Status = Type.Object({ status: Type.Literal('ok') }, { $id: 'Status' });
+const ReadyStatus = Type.Object(
+  {
+    status: Type.Union([Type.Literal('ok'), Type.Literal('degraded')]),
+    problems: Type.Optional(Type.Array(Type.String())),
+  },
+  { $id: 'ReadyStatus' },
+);
 
 export function healthOperations<C>(readiness: Readiness): Operation<C>[] {
   return [
@@ -32,11 +43,17 @@ export function healthOperations<C>(readiness: Readiness): Operation<C>[] {
       summary: 'The process serves requests',
       tag: 'Health',
       access: 'none',
-      replies: ok('It serves; 503 while it starts or drains', Status),
+      replies: ok(
+        'It serves; `degraded` where something takes longer or some requests are refused. 503 while it starts, drains, or ' +
+          'must refuse every request',
+        ReadyStatus,
+      ),
       handle(exchange) {
-        if (!readiness.ready)
-          throw new GatewayError('server', 'starting or draining', { status: 503, retryAfterSeconds: 1 });
-        exchange.reply(200, { status: 'ok' });
+        const reason = readiness.ready ? readiness.refuses?.() : 'starting or draining';
+        if (reason !== undefined) throw new GatewayError('server', reason, { status: 503, retryAfterSeconds: 1 });
+        const problems = readiness.problems?.() ?? [];
+        if (problems.length === 0) exchange.reply(200, { status: 'ok' });
+        else exchange.reply(200, { status: 'degraded', problems });
       },
     },
   ];

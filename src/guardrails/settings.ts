@@ -61,6 +61,16 @@ export const NO_RULES: Rules = {
   safetyRetention: { vendor_c: null, other: null },
 };
 
+/** What is stored, where members that came later say nothing. */
+export function rulesOf(stored: Partial<Rules>): Rules {
+  return {
+    ...NO_RULES,
+    ...stored,
+    zdr: { ...NO_RULES.zdr, ...stored.zdr },
+    safetyRetention: { ...NO_RULES.safetyRetention, ...stored.safetyRetention },
+  };
+}
+
 export interface GuardrailSettings {
   name: string;
   description: string | null;

@@ -1,6 +1,6 @@
 /** The SQL of guardrails. Callers open the transactions; ids and times are made above. */
 import type { Queryable } from '../storage/database.ts';
-import type { GuardrailSettings, Rules } from './settings.ts';
+import { type GuardrailSettings, type Rules, rulesOf } from './settings.ts';
 
 export interface StoredGuardrail extends GuardrailSettings {
   readonly id: string;
@@ -17,7 +17,8 @@ export interface Page {
 }
 
 interface GuardrailRow extends Omit<StoredGuardrail, 'rules'> {
-  settings: Rules;
+  /** As the version that wrote it knew them. */
+  settings: Partial<Rules>;
 }
 
 const COLUMNS = `g.id, g.workspace_id as "workspaceId", g.is_default as "isDefault", g.name, g.description, g.settings,
@@ -172,7 +173,7 @@ export async function guardrailsOfKeys(db: Queryable, keyIds: readonly string[])
 }
 
 function stored({ settings, ...row }: GuardrailRow): StoredGuardrail {
-  return { ...row, rules: settings };
+  return { ...row, rules: rulesOf(settings) };
 }
 
 export async function count(db: Queryable, sql: string, values: unknown[]): Promise<number> {

@@ -207,8 +207,9 @@ class Connection {
     this.#useless = true;
   }
 
+  /** A text of several statements that failed may leave its transaction open; such a connection is of no use to others. */
   release(): void {
-    this.#client?.release(this.#useless);
+    this.#client?.release(this.#useless || this.#client.getTransactionStatus() !== 'I');
     this.#client = undefined;
   }
 

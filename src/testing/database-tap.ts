@@ -19,6 +19,8 @@ export interface DatabaseTap {
 }
 
 const SOCKET = '.s.PGSQL.5432';
+/** What the listener sends once a second, whatever else happens. */
+const HEARTBEAT = 'select pg_notify($1, $2)';
 
 export async function tapDatabase(test: Pick<TestContext, 'after'>, target: Target): Promise<DatabaseTap> {
   const statements: string[] = [];
@@ -70,13 +72,13 @@ export async function tapDatabase(test: Pick<TestContext, 'after'>, target: Targ
   };
 }
 
-function serverOf(target: Target): net.NetConnectOpts {
+export function serverOf(target: Target): net.NetConnectOpts {
   if ('socketFolder' in target) return { path: path.join(target.socketFolder, SOCKET) };
   const { hostname, port } = new URL(target.connectionString);
   return { host: hostname, port: Number(port || 5432) };
 }
 
-async function listen(test: Pick<TestContext, 'after'>, server: net.Server, target: Target): Promise<Target> {
+export async function listen(test: Pick<TestContext, 'after'>, server: net.Server, target: Target): Promise<Target> {
   const socketFolder = emptyFolder(test);
   const listening = Promise.withResolvers<void>();
   server.once('error', listening.reject).once('listening', listening.resolve);
@@ -111,7 +113,7 @@ class Line {
     for (const { kind, body } of this.#front.read(bytes)) {
       if (kind === 'P') this.#parsed = text(body, body.indexOf(0) + 1);
       else if (kind === 'Q') this.#statements.push(text(body, 0));
-      else if (kind === 'E') this.#statements.push(this.#parsed);
+      else if (kind === 'E' && this.#parsed !== HEARTBEAT) this.#statements.push(this.#parsed);
       // Each of these is answered with the news that the next may come, as the beginning of a connection is.
       if (kind === 'Q' || kind === 'S' || kind === '') this.#unanswered += 1;
     }
@@ -131,7 +133,7 @@ function text(body: Buffer, from: number): string {
 }
 
 /** Cuts a stream into messages. */
-class Messages {
+export class Messages {
   #rest: Buffer = Buffer.alloc(0);
   /** The first message of a client has no kind. */
   #kindless: boolean;

@@ -22,6 +22,10 @@ export interface Exposed {
 /** Of this moment. */
 export interface Gauges {
   databaseUp: boolean;
+  /** Changes that other processes make arrive here. */
+  changesArrive: boolean;
+  /** Every stored credential that was needed so far could be decrypted. */
+  credentialsOpen: boolean;
   /** HTTP requests whose answer is not complete. */
   openRequests: number;
   /** Accepted generations without a row. */
@@ -131,6 +135,18 @@ function gaugeMetrics(now: Gauges): Exposed[] {
     gauge('gatehouse_ledger_waiting_rows', 'Rows in memory on their way into the database.', now.waitingRows),
     gauge('gatehouse_journal_bytes', 'Size of the journal of what the database does not have yet.', now.journalBytes),
     gauge('gatehouse_database_up', '1 while every process reaches the database.', now.databaseUp ? 1 : 0, 'min'),
+    gauge(
+      'gatehouse_changes_arrive',
+      '1 while every process hears of changes; one that does not reads the database for each request.',
+      now.changesArrive ? 1 : 0,
+      'min',
+    ),
+    gauge(
+      'gatehouse_credentials_open',
+      '1 while every process can decrypt the stored credentials.',
+      now.credentialsOpen ? 1 : 0,
+      'min',
+    ),
     count('gatehouse_contents_dropped_total', 'Inputs and outputs that could not be logged.', now.droppedContents),
     count('gatehouse_cached_answers_dropped_total', 'Answers that could not be kept.', now.droppedAnswers),
   ];

@@ -4,9 +4,11 @@ import type { FederationPolicy } from '../../base/config.ts';
 import { usdFromNano } from '../../base/money.ts';
 import { countOutdated, Sealing, SealingError } from '../../sealing/index.ts';
 import { unreturnedProcesses } from '../../spend/index.ts';
-import { describeTarget } from '../../storage/connection.ts';
+import { openChanges } from '../../storage/changes.ts';
+import { describeTarget, type Target } from '../../storage/connection.ts';
 import { type Database, openDatabase } from '../../storage/database.ts';
 import { databaseFacts } from '../../storage/facts.ts';
+import { UnheardError } from '../../storage/listener.ts';
 import { pendingMigrations } from '../../storage/migrate.ts';
 import type { CommandParts } from '../command.ts';
 import type { Installation } from '../installation.ts';
@@ -45,6 +47,7 @@ export async function examineDatabase(parts: CommandParts, { target }: Installat
         note('database', `its clock differs from this machine's by ${seconds} s`, 'let both keep time by NTP'),
       );
     }
+    findings.push(await examineNotifications(parts, target, database));
     const pending = await pendingMigrations({ target, migrations });
     if (pending.length > 0) {
       findings.push(note('database', `${pending.length} steps of the schema are to be done by the next start`));
@@ -57,6 +60,22 @@ export async function examineDatabase(parts: CommandParts, { target }: Installat
     return findings.concat(fault('database', (error as Error).message));
   } finally {
     await database.close();
+  }
+}
+
+/** Sends one through the server and waits for it, as a running gateway does all the time. */
+async function examineNotifications(
+  { clock, log }: CommandParts,
+  target: Target,
+  database: Database,
+): Promise<Finding> {
+  try {
+    const changes = await openChanges({ target, database, clock, log });
+    await changes.close();
+    return ok('database', 'notifications of changes arrive');
+  } catch (error) {
+    if (!(error instanceof UnheardError)) throw error;
+    return fault('database', error.message, 'the gateway does not start behind such a pooler');
   }
 }
 

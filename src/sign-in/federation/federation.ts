@@ -20,7 +20,7 @@ export interface Federation {
   /** For `AccessParts.accessTokens`. */
   readonly tokens: AccessTokens;
   readonly exchanges: Pick<Exchanges, 'exchange'>;
-  readonly keys: Pick<SigningKeys, 'all'>;
+  readonly keys: Pick<SigningKeys, 'all' | 'problem'>;
 }
 
 /** Asks nobody for anything until a token comes. */
