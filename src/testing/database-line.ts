@@ -87,16 +87,15 @@ export class DatabaseLine {
       const passed = [...answers.read(bytes)].filter(({ kind }) => !(this.dropsNotifications && kind === NOTIFICATION));
       if (!this.#swallowed.has(connection.part)) for (const message of passed) front.write(encoded(message));
     });
-    for (const [one, other] of [
-      [front, back],
-      [back, front],
-    ] as const) {
-      one.on('error', () => other.destroy());
-      one.on('close', () => {
-        this.#connections.delete(connection);
-        other.destroy();
-      });
-    }
+    // Where nothing passes, an end does not either.
+    const ended = (other: Socket) => () => {
+      if (!this.#swallowed.has(connection.part)) other.destroy();
+    };
+    back.on('error', ended(front)).on('close', ended(front));
+    front.on('error', ended(back)).on('close', () => {
+      this.#connections.delete(connection);
+      back.destroy();
+    });
   }
 }
 

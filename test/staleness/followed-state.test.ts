@@ -3,229 +3,17 @@
  * there as soon as the write is answered (litellm#9820, keycloak#49991).
  */
 import assert from 'node:assert/strict';
-import { type TestContext, test } from 'node:test';
-import { operatorAuthor } from '../../src/audit/index.ts';
-import { systemClock } from '../../src/base/clock.ts';
-import { silentLog } from '../../src/base/log.ts';
+import { test } from 'node:test';
+import fc from 'fast-check';
 import { migrations } from '../../src/migrations.ts';
-import { Sealing } from '../../src/sealing/index.ts';
-import { rotateSigningKey } from '../../src/sign-in/index.ts';
-import { setBalance } from '../../src/spend/index.ts';
 import { StartError } from '../../src/start-error.ts';
-import { openChanges } from '../../src/storage/changes.ts';
-import { type Changes, type Database, openDatabase } from '../../src/storage/database.ts';
 import { OUTAGE_GRACE_MS, TRUST_MS } from '../../src/storage/freshness.ts';
-import { answerOf } from '../../src/testing/answers.ts';
 import { until } from '../../src/testing/clock.ts';
 import { emptyDatabase } from '../../src/testing/database.ts';
 import { DatabaseLine } from '../../src/testing/database-line.ts';
-import { type Gateway, MANAGEMENT_KEY, startGateway, UPSTREAM_KEY } from '../../src/testing/gateway.ts';
-import { accessToken, claimsAt, KEY_HASH, makeKey, sign } from '../federation/issuer.ts';
-import { controlOf, type Json } from '../workspaces/control.ts';
-
-const ISSUER = 'https://issuer.test';
-const CHAT = { model: 'test/a', max_tokens: 16 };
-const given = await makeKey('given', 'ES256');
-const YAML = {
-  federation: [
-    {
-      id: 'ci',
-      issuer: ISSUER,
-      audience: 'gatehouse',
-      claims: { sub: 'repo:*' },
-      key: KEY_HASH,
-      jwks: { keys: [given.jwk] },
-    },
-  ],
-};
-const KEK = { GATEHOUSE_KEK: Buffer.alloc(32, 7).toString('base64') };
-
-interface Scene {
-  a: Gateway;
-  b: Gateway;
-  line: DatabaseLine;
-  control: ReturnType<typeof controlOf>;
-}
-
-async function scene(t: TestContext): Promise<Scene> {
-  const target = await emptyDatabase(t, migrations);
-  const line = await DatabaseLine.open(t, target);
-  const options = { yaml: YAML, providers: { a: {}, b: {} }, env: KEK };
-  const a = await startGateway(t, { ...options, target });
-  const b = await startGateway(t, { ...options, target: line.target });
-  const told = { text: 'yes', usage: { input: 100, output: 20 } };
-  for (const gateway of [a, b]) {
-    for (const name of ['a', 'b']) gateway.upstream.script(name, { ...answerOf('chat', false, told), repeat: true });
-  }
-  return { a, b, line, control: controlOf(a) };
-}
-
-async function ask({ b }: Scene, token: string, model = CHAT.model): Promise<number> {
-  const body = { ...CHAT, model, messages: [{ role: 'user', content: 'hi' }] };
-  return (await controlOf(b).call('POST', '/chat/completions', body, token)).status;
-}
-
-interface Kind {
-  name: string;
-  /** What B answers before, and after. */
-  before: unknown;
-  after: unknown;
-  /** Makes the right, which B uses once. */
-  given(scene: Scene): Promise<{ use(): Promise<unknown>; revoke(): Promise<unknown> }>;
-}
-
-async function ok(answer: Promise<{ status: number; body: Json }>): Promise<Json> {
-  const { status, body } = await answer;
-  assert.ok(status < 300, JSON.stringify(body));
-  return body.data;
-}
-
-function keyKind(
-  name: string,
-  after: unknown,
-  revoke: (scene: Scene, key: { hash: string; token: string }) => Promise<unknown>,
-): Kind {
-  return {
-    ...{ name, before: 200, after },
-    async given(scene) {
-      const key = await scene.control.keyIn(undefined, name);
-      return { use: () => ask(scene, key.token), revoke: () => revoke(scene, key) };
-    },
-  };
-}
-
-async function asOperator({ a }: Scene, work: (opened: { database: Database; changes: Changes }) => Promise<unknown>) {
-  const parts = { target: a.target, clock: systemClock, log: silentLog };
-  const database = await openDatabase(parts);
-  const changes = await openChanges({ ...parts, database });
-  try {
-    await work({ database, changes });
-  } finally {
-    await changes.close();
-    await database.close();
-  }
-}
-
-/** The credential that the last request of B went out with. */
-async function credential(scene: Scene, token: string): Promise<unknown> {
-  const { b } = scene;
-  const before = b.upstream.requests('b').length;
-  const status = await ask(scene, token, 'test/b');
-  const sent = b.upstream.requests('b').slice(before);
-  return sent.length === 0 ? status : sent[0]!.headers.authorization;
-}
-
-function ownKeyKind(
-  name: string,
-  body: Json,
-  before: unknown,
-  after: unknown,
-  change: (id: string) => [string, string, Json?],
-): Kind {
-  return {
-    ...{ name, before, after },
-    async given(scene) {
-      const { call, keyIn, made } = scene.control;
-      const workspace = await made({ name, slug: name.replaceAll(/[^a-z]+/g, '-') });
-      const key = await keyIn(workspace.id, name);
-      const { id } = await ok(call('POST', '/byok', { provider: 'b', workspace_id: workspace.id, ...body }));
-      return { use: () => credential(scene, key.token), revoke: () => ok(call(...change(id))) };
-    },
-  };
-}
-
-const KINDS: readonly Kind[] = [
-  keyKind('a deleted key', 401, ({ control }, { hash }) => control.call('DELETE', `/keys/${hash}`)),
-  keyKind('a disabled key', 401, ({ control }, { hash }) =>
-    ok(control.call('PATCH', `/keys/${hash}`, { disabled: true })),
-  ),
-  keyKind('a key that may spend nothing', 402, ({ control }, { hash }) =>
-    ok(control.call('PATCH', `/keys/${hash}`, { limit: 0 })),
-  ),
-  keyKind('a key that gets a guardrail', 403, async ({ control }, { hash }) => {
-    const { id } = await ok(control.call('POST', '/guardrails', { name: 'none', allowed_models: ['test/b'] }));
-    const assigned = await control.call('POST', `/guardrails/${id}/assignments/keys`, { key_hashes: [hash] });
-    assert.deepEqual(assigned.body, { assigned_count: 1 });
-  }),
-  {
-    ...{ name: 'a guardrail that changes', before: 200, after: 403 },
-    async given(scene) {
-      const { call, keyIn } = scene.control;
-      const key = await keyIn(undefined, 'guarded');
-      const { id } = await ok(call('POST', '/guardrails', { name: 'some', allowed_models: ['test/a'] }));
-      await call('POST', `/guardrails/${id}/assignments/keys`, { key_hashes: [key.hash] });
-      const revoke = () => ok(call('PATCH', `/guardrails/${id}`, { allowed_models: ['test/b'] }));
-      return { use: () => ask(scene, key.token), revoke };
-    },
-  },
-  {
-    ...{ name: 'a budget of a workspace', before: 200, after: 402 },
-    async given(scene) {
-      const { call, keyIn, made } = scene.control;
-      const workspace = await made({ name: 'Budget', slug: 'budget' });
-      const key = await keyIn(workspace.id, 'budgeted');
-      const revoke = () => ok(call('PUT', `/workspaces/${workspace.id}/budgets/daily`, { limit_usd: 0.000001 }));
-      return { use: () => ask(scene, key.token), revoke };
-    },
-  },
-  {
-    ...{ name: 'a workspace that is deleted', before: 200, after: 401 },
-    async given(scene) {
-      const { call, keyIn, made } = scene.control;
-      const workspace = await made({ name: 'Ending', slug: 'ending' });
-      const key = await keyIn(workspace.id, 'ending');
-      await call('DELETE', `/workspaces/${workspace.id}`);
-      return { use: () => ask(scene, key.token), revoke: () => call('DELETE', `/keys/${key.hash}`) };
-    },
-  },
-  ownKeyKind('own key disabled', { key: 'own-one' }, 'Bearer own-one', `Bearer ${UPSTREAM_KEY}`, (id) => [
-    'PATCH',
-    `/byok/${id}`,
-    { disabled: true },
-  ]),
-  ownKeyKind('own key deleted', { key: 'own-two' }, 'Bearer own-two', `Bearer ${UPSTREAM_KEY}`, (id) => [
-    'DELETE',
-    `/byok/${id}`,
-  ]),
-  ownKeyKind('own key of others', { key: 'own-three' }, 'Bearer own-three', `Bearer ${UPSTREAM_KEY}`, (id) => [
-    'PATCH',
-    `/byok/${id}`,
-    { allowed_user_ids: ['user_of_nobody'] },
-  ]),
-  {
-    ...{ name: 'an own key that is required', before: `Bearer ${UPSTREAM_KEY}`, after: 'Bearer own-required' },
-    async given(scene) {
-      const { call, keyIn, made } = scene.control;
-      const workspace = await made({ name: 'Required', slug: 'required' });
-      const key = await keyIn(workspace.id, 'required');
-      const body = { provider: 'b', workspace_id: workspace.id, key: 'own-required', is_required: true };
-      return { use: () => credential(scene, key.token), revoke: () => ok(call('POST', '/byok', body)) };
-    },
-  },
-  {
-    ...{ name: 'access tokens that an operator ends', before: 200, after: 401 },
-    async given(scene) {
-      const { a } = scene;
-      const token = await accessToken(a, await sign(given, claimsAt(a.clock.now(), ISSUER)));
-      const revoke = () =>
-        asOperator(scene, ({ database, changes }) => {
-          const sealing = new Sealing({ database, clock: systemClock, settings: a.config.sealing });
-          const parts = { database, changes, clock: systemClock, sealing };
-          return rotateSigningKey(parts, { author: operatorAuthor, endsTokens: true });
-        });
-      return { use: () => ask(scene, token), revoke };
-    },
-  },
-  {
-    ...{ name: 'the balance of the account', before: 200, after: 402 },
-    async given(scene) {
-      const key = await scene.control.keyIn(undefined, 'balance');
-      const { organization_id: account } = await ok(scene.control.call('GET', '/key'));
-      const revoke = () => asOperator(scene, (opened) => setBalance({ ...opened, clock: systemClock }, account, 1n));
-      return { use: () => ask(scene, key.token), revoke };
-    },
-  },
-];
+import { MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway.ts';
+import type { Json } from '../workspaces/control.ts';
+import { ask, KINDS, type Kind, type Scene, scene } from './kinds.ts';
 
 const WAYS: Record<string, (line: DatabaseLine) => void> = {
   'whose listening connection is cut and not let in again': (line) => {
@@ -296,3 +84,83 @@ test('a gateway does not start behind a pooler that drops notifications, and say
     return true;
   });
 });
+
+const STEPS = [
+  'cut',
+  'refuse',
+  'swallow',
+  'drop',
+  'mend',
+  'cut pool',
+  'pass time',
+  'revoke',
+  'revoke',
+  'revoke',
+] as const;
+/** These change what every other right is worth. */
+const ALONE = new Set(['the balance of the account', 'access tokens that an operator ends']);
+const RUNS = 15;
+const LONGEST_MS = 20_000;
+
+test('whatever happens to its connections in whatever order, a process uses no right that a write has taken away', async (t) => {
+  const here = await scene(t);
+  const kinds = KINDS.filter(({ name }) => !ALONE.has(name));
+  const plan = fc.array(fc.tuple(fc.constantFrom(...STEPS), fc.nat(kinds.length - 1)), { minLength: 3, maxLength: 8 });
+  let count = 0;
+  const property = fc.asyncProperty(plan, async (steps) => {
+    here.line.mend();
+    await until(async () => (await readiness(here)).status === 'ok', 'changes arrive');
+    // While all is well, so that what follows comes close together.
+    const rights: { name: string; right: Awaited<ReturnType<Kind['given']>>; after: unknown }[] = [];
+    for (const [step, at] of steps) {
+      if (step !== 'revoke') continue;
+      const name = `${kinds[at]!.name} ${++count}`;
+      const right = await kinds[at]!.given(here, name);
+      assert.deepEqual(await right.use(), kinds[at]!.before, `${name} before`);
+      rights.push({ name, right, after: kinds[at]!.after });
+    }
+    for (const [step] of steps) {
+      if (step !== 'revoke') {
+        await happen(here, step);
+        continue;
+      }
+      const { name, right, after } = rights.shift()!;
+      await whileTimePasses(here, right.revoke());
+      assert.deepEqual(await right.use(), after, name);
+    }
+  });
+  await fc.assert(property, {
+    numRuns: RUNS,
+    seed: 20_261_129,
+    interruptAfterTimeLimit: LONGEST_MS,
+    endOnFailure: true,
+  });
+});
+
+async function readiness({ b }: Scene): Promise<Json> {
+  return (await fetch(`${b.url}/ready`)).json();
+}
+
+async function happen({ a, b, line }: Scene, step: Exclude<(typeof STEPS)[number], 'revoke'>): Promise<void> {
+  if (step === 'cut') line.cut('listener');
+  else if (step === 'cut pool') line.cut('pool');
+  else if (step === 'refuse') line.refuse('listener');
+  else if (step === 'swallow') line.swallow('listener');
+  else if (step === 'drop') line.dropsNotifications = true;
+  else if (step === 'mend') line.mend();
+  else for (const { clock } of [b, a]) clock.jump(TRUST_MS / 2);
+}
+
+/** The time of both processes goes on faster, by the same steps. */
+async function whileTimePasses({ a, b }: Scene, pending: Promise<unknown>): Promise<void> {
+  let done = false;
+  const ended = pending.finally(() => {
+    done = true;
+  });
+  ended.catch(() => {});
+  await until(() => {
+    if (!done) for (const { clock } of [b, a]) clock.jump(20);
+    return done;
+  }, 'the write is answered');
+  await ended;
+}

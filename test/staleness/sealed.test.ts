@@ -1,0 +1,109 @@
+/** Two gateways on one database, of which one has another key for stored credentials and can decrypt none of them. */
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { migrations } from '../../src/migrations.ts';
+import { sealedRows } from '../../src/sealed-rows.ts';
+import { answerOf } from '../../src/testing/answers.ts';
+import { emptyDatabase } from '../../src/testing/database.ts';
+import { type Gateway, MANAGEMENT_KEY, startGateway, UPSTREAM_KEY } from '../../src/testing/gateway.ts';
+import { accessToken, claimsAt, exchange, KEY_HASH, makeKey, sign } from '../federation/issuer.ts';
+import { controlOf, type Json } from '../workspaces/control.ts';
+
+const ISSUER = 'https://issuer.test';
+const given = await makeKey('given', 'ES256');
+const policy = { id: 'ci', issuer: ISSUER, audience: 'gatehouse', claims: { sub: 'repo:*' }, key: KEY_HASH };
+const YAML = { federation: [{ ...policy, jwks: { keys: [given.jwk] } }] };
+
+/** Both start before anything is sealed. */
+async function scene(t: TestContext) {
+  const target = await emptyDatabase(t, migrations);
+  const start = async (byte: number) => {
+    const env = { GATEHOUSE_KEK: Buffer.alloc(32, byte).toString('base64') };
+    const gateway = await startGateway(t, { yaml: YAML, providers: { a: {} }, env, target });
+    gateway.upstream.script('a', {
+      ...answerOf('chat', false, { text: 'yes', usage: { input: 1, output: 1 } }),
+      repeat: true,
+    });
+    return gateway;
+  };
+  const [a, b] = [await start(1), await start(2)];
+  const { call, keyIn } = controlOf(a);
+  const key = await keyIn(undefined, 'customer');
+  const change = async (method: string, path: string, body?: Json): Promise<Json> => {
+    const answer = await call(method, path, body);
+    assert.ok(answer.status < 300, JSON.stringify(answer.body));
+    return answer.body.data;
+  };
+  /** What a request with the key gets, and the credentials that it went out with. */
+  const ask = async (gateway: Gateway, token = key.token) => {
+    const before = gateway.upstream.requests('a').length;
+    const body = { model: 'test/a', max_tokens: 16, messages: [{ role: 'user', content: 'hi' }] };
+    const answer = await controlOf(gateway).call('POST', '/chat/completions', body, token);
+    const used = gateway.upstream
+      .requests('a')
+      .slice(before)
+      .map(({ headers }) => headers.authorization);
+    return { ...answer, used };
+  };
+  const closed = async (pending: ReturnType<typeof ask>, words: RegExp) => {
+    const { status, body, used } = await pending;
+    assert.deepEqual([status, used], [503, []], JSON.stringify(body));
+    assert.match(body.error.message, words);
+    assert.equal(body.error.metadata.retryable, true);
+  };
+  const ready = async (gateway: Gateway) => (await (await fetch(`${gateway.url}/ready`)).json()) as Json;
+  return { a, b, change, ask, closed, ready };
+}
+
+const SHARED = [`Bearer ${UPSTREAM_KEY}`];
+
+for (const rule of ['is_required', 'is_byok_only']) {
+  test(`a machine that cannot decrypt an own key that is ${rule} refuses its requests, and follows what is not encrypted`, async (t) => {
+    const { a, b, change, ask, closed, ready } = await scene(t);
+    assert.deepEqual((await ask(b)).used, SHARED);
+    assert.equal((await ready(b)).status, 'ok');
+    const { id } = await change('POST', '/byok', { provider: 'a', key: 'own-canary', [rule]: true });
+    assert.deepEqual((await ask(a)).used, ['Bearer own-canary']);
+    await closed(ask(b), /own key .* cannot be decrypted on this machine/);
+    const told = await ready(b);
+    assert.equal(told.status, 'degraded');
+    assert.match(told.problems.join(), /stored credentials cannot be decrypted/);
+    assert.equal((await ready(a)).status, 'ok');
+    const metrics = await fetch(`${b.url}/metrics`, { headers: { authorization: `Bearer ${MANAGEMENT_KEY}` } });
+    assert.match(await metrics.text(), /^gatehouse_credentials_open 0$/m);
+
+    await change('PATCH', `/byok/${id}`, { disabled: true });
+    assert.deepEqual((await ask(b)).used, SHARED);
+    await change('PATCH', `/byok/${id}`, { disabled: false, allowed_models: ['test/other'], is_byok_only: false });
+    assert.deepEqual((await ask(b)).used, SHARED, 'it is for other models');
+    await change('PATCH', `/byok/${id}`, { allowed_models: null, [rule]: false });
+    assert.deepEqual((await ask(b)).used, SHARED, 'it is not required any more');
+    await change('PATCH', `/byok/${id}`, { [rule]: true });
+    await closed(ask(b), /cannot be decrypted/);
+    await change('DELETE', `/byok/${id}`);
+    assert.deepEqual((await ask(b)).used, SHARED);
+    assert.equal((await ready(b)).status, 'ok');
+  });
+}
+
+test('a machine that cannot decrypt the keys of access tokens answers 503 wherever they are needed', async (t) => {
+  const { a, b, ask, closed, ready } = await scene(t);
+  const subject = () => sign(given, claimsAt(a.clock.now(), ISSUER));
+  const token = await accessToken(a, await subject());
+  assert.equal((await ask(a, token)).status, 200);
+  await closed(ask(b, token), /access tokens .* cannot be decrypted on this machine/);
+  const exchanged = await exchange(b, await subject());
+  assert.deepEqual([exchanged.status, exchanged.body.error], [503, 'temporarily_unavailable']);
+  assert.match(exchanged.body.error_description, /cannot be decrypted on this machine/);
+  const jwks = await fetch(`${b.api}/oauth/jwks`);
+  assert.equal(jwks.status, 503);
+  assert.match(((await jwks.json()) as Json).error.message, /cannot be decrypted on this machine/);
+  assert.equal((await ready(b)).status, 'degraded');
+});
+
+test('every encrypted column is tried above', () => {
+  assert.deepEqual(
+    sealedRows.map(({ purpose }) => purpose),
+    ['byok', 'federation'],
+  );
+});
