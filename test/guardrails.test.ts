@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { startGateway } from '../src/testing/gateway.ts';
-import { controlOf, type Json } from './workspaces/control.ts';
+import { controlOf, inDatabase, type Json } from './workspaces/control.ts';
 
 const gateway = await startGateway(
   { after: (close) => after(close as () => Promise<void>) },
@@ -349,4 +349,19 @@ test('members hold one guardrail too, and the default one of a workspace is assi
   const workspace = await madeWorkspace({ name: 'Assigned', slug: 'assigned' });
   const defaultPath = `/guardrails/${workspace.default_guardrail_id}/assignments/keys`;
   await refused(call('POST', defaultPath, { key_hashes: [key.hash] }), 400, /default guardrail/);
+});
+
+test('a guardrail that an older version has stored says nothing about members that it did not know', async () => {
+  const guardrail = await made({ name: 'Older', allowed_models: ['test/b'], enforce_zdr_other: true });
+  await inDatabase(gateway, [
+    `update guardrails set revision = gen_random_uuid(), settings = '{"allowedModels": ["test/b"], "zdr": {"other": true}}'
+      where id = '${guardrail.id}'`,
+  ]);
+  const { updated_at, ...read } = (await call('GET', `/guardrails/${guardrail.id}`)).body.data;
+  assert.deepEqual({ updated_at, ...read }, guardrail);
+  const key = await keyIn(undefined, 'older');
+  await call('POST', `/guardrails/${guardrail.id}/assignments/keys`, { key_hashes: [key.hash] });
+  assert.equal((await key.ask({ model: 'test/a' })).status, 403);
+  await call('PATCH', `/guardrails/${guardrail.id}`, { name: 'Newer' });
+  assert.equal((await call('GET', `/guardrails/${guardrail.id}`)).body.data.enforce_zdr_other, true);
 });
