@@ -28,6 +28,20 @@ export function checkBodyHeaders(headers: IncomingHttpHeaders, maxBytes: number,
     const shown = type === undefined ? 'there is none' : `it is ${JSON.stringify(type.slice(0, 100))}`;
     throw refuseMedia(`the header content-type must be application/json; ${shown}`);
   }
+  return checkLength(headers, maxBytes);
+}
+
+/** For a body that is read as a stream. Throws GatewayError 415 for another media type and 413 like `checkBodyHeaders`. */
+export function checkUploadHeaders(headers: IncomingHttpHeaders, contentType: string, maxBytes: number): void {
+  const type = headers['content-type'];
+  if (type === undefined || type.split(';', 1)[0]!.trim().toLowerCase() !== contentType) {
+    throw refuseMedia(`the header content-type must be ${contentType}`);
+  }
+  checkLength(headers, maxBytes);
+}
+
+/** The announced length. */
+function checkLength(headers: IncomingHttpHeaders, maxBytes: number): number | undefined {
   const encoding = headers['content-encoding'];
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
     throw refuseMedia('compressed bodies are not taken: send no content-encoding', { 'Accept-Encoding': 'identity' });
@@ -37,6 +51,10 @@ export function checkBodyHeaders(headers: IncomingHttpHeaders, maxBytes: number,
   if (!DIGITS.test(length)) throw new GatewayError('invalid_request', 'the header content-length must be a number');
   if (Number(length) > maxBytes) throw tooLarge(maxBytes);
   return Number(length);
+}
+
+export function slowBody(): GatewayError {
+  return new GatewayError('invalid_request', 'the body took too long to arrive', { status: 408 });
 }
 
 export function tooLarge(maxBytes: number): GatewayError {

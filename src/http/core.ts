@@ -54,7 +54,8 @@ export interface Late {
 
 /** What runs on a connection. */
 interface OpenExchange {
-  clientGone(): void;
+  /** The client is gone. Idempotent. */
+  finished(): void;
   badBody(error: GatewayError): boolean;
 }
 
@@ -106,7 +107,7 @@ export class Connection implements Late {
   /** The client is gone. */
   closed(): void {
     this.#linger?.stop();
-    for (const exchange of this.open) exchange.clientGone();
+    for (const exchange of this.open) exchange.finished();
     this.#closed = true;
     this.#leaveIdle();
   }

@@ -7,15 +7,16 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { GatewayError } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
 import { type JsonDocument, readDocument, stringifyJson } from '../base/json.ts';
-import { announcesBody, BodyBuffer, checkBodyHeaders, tooLarge } from './body.ts';
+import { announcesBody, BodyBuffer, checkBodyHeaders, slowBody, tooLarge } from './body.ts';
 import type { Connection, Core, Late } from './core.ts';
 import { allowOrigin, preflightHeaders } from './cors.ts';
 import { busy, encodeEnvelope, errorHeaders, presentableError } from './envelope.ts';
 import type { Linger } from './linger.ts';
 import type { GatewayRequest, GatewayResponse } from './message.ts';
-import type { Exchange, FinishedExchange, Operation } from './operation.ts';
+import type { Exchange, FinishedExchange, Operation, UploadRule } from './operation.ts';
 import { pathOf, shownPath } from './router.ts';
 import { checkSingleHeaders } from './single-headers.ts';
+import { clientLeft, Upload } from './upload.ts';
 import { checksOf } from './validate.ts';
 
 const SANE_REQUEST_ID = /^[\w.:-]{1,128}$/;
@@ -31,6 +32,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
   query: Record<string, unknown> = NO_QUERY;
   document: JsonDocument | undefined = undefined;
   form: URLSearchParams | undefined = undefined;
+  upload: Upload | undefined = undefined;
   closed = false;
   record: unknown = undefined;
   readonly #core: Core<C>;
@@ -160,7 +162,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
       response.writeHead(status, { 'Content-Type': type, 'Content-Length': Buffer.byteLength(text), ...headers });
       response.end(text);
     }
-    if (this.#phase === 'head' || this.#phase === 'body') this.#discardRest();
+    if (this.#phase === 'head' || this.#phase === 'body' || this.upload?.open) this.#discardRest();
   }
 
   /** Answers with an error; past the head of an answer the connection is cut, so that nobody takes it for whole. */
@@ -190,13 +192,13 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
     this.reply(error.status, this.#encodeError(error), errorHeaders(error));
   }
 
-  receive(chunk: Buffer): void {
-    if (this.#phase === 'discarding') {
-      this.#linger?.received(chunk.length);
-      return;
-    }
-    const body = this.#body;
-    if (this.#phase !== 'body' || !body) return;
+  receive(chunk: Buffer): true {
+    if (this.#phase === 'discarding') this.#linger?.received(chunk.length);
+    else if (this.#body && this.#phase === 'body') this.#receiveBody(this.#body, chunk);
+    return true;
+  }
+
+  #receiveBody(body: BodyBuffer, chunk: Buffer): void {
     this.#core.bodyBytes += chunk.length;
     body.add(chunk);
     if (body.length > this.#maxBytes) this.fail(tooLarge(this.#maxBytes));
@@ -218,19 +220,16 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
     this.#core.exchanges -= 1;
     this.#core.bodyBytes -= this.#body?.length ?? 0;
     if (!this.response.writableFinished) this.#tellClosed();
+    this.upload?.stop(clientLeft());
     this.#closeListeners = undefined;
     this.#core.owing.delete(this, this.#owingSeat);
     this.#tellObserver();
     if (this.#core.draining && this.#connection.open.size === 0) this.#request.socket.destroySoon();
   }
 
-  clientGone(): void {
-    this.finished();
-  }
-
   /** The client broke the framing of the body; true when this exchange could still say so. */
   badBody(error: GatewayError): boolean {
-    if (this.#phase !== 'body') return false;
+    if (this.#phase !== 'body' && !this.upload?.open) return false;
     this.response.shouldKeepAlive = false;
     this.fail(error);
     return true;
@@ -242,7 +241,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
     const grantedMs = ((this.#body?.length ?? 0) * 1000) / limits.bodyBytesPerSecond;
     if (nowMs - this.#owingSince <= limits.bodyMs + grantedMs) return;
     this.response.shouldKeepAlive = false;
-    this.fail(new GatewayError('invalid_request', 'the body took too long to arrive', { status: 408 }));
+    this.fail(slowBody());
   }
 
   /** The operation that is asked for; undefined when the question was about methods and is answered. */
@@ -299,11 +298,14 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
     const checks = checksOf(operation);
     checks.params?.(this.params);
     if (checks.query) this.query = checks.query(this.#search);
-    const { body } = operation;
+    const { body, upload } = operation;
     if (!announcesBody(this.headers)) {
-      if (body && !body.optional) throw new GatewayError('invalid_request', 'the body is missing', { path: '' });
+      if ((body && !body.optional) || upload)
+        throw new GatewayError('invalid_request', 'the body is missing', { path: '' });
       this.#phase = 'handling';
       this.#handle(operation);
+    } else if (upload) {
+      this.#openUpload(operation, upload);
     } else if (!body) {
       this.#discardRest();
       this.#handle(operation);
@@ -319,10 +321,22 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
     }
   }
 
+  #openUpload(operation: Operation<C>, rule: UploadRule): void {
+    this.#phase = 'handling';
+    this.upload = new Upload(this.#request, this.#core, rule, (error) => {
+      this.response.shouldKeepAlive = false;
+      this.fail(error);
+    });
+    if (this.headers.expect !== undefined) this.response.writeContinue();
+    this.#request.readInto(this.upload);
+    this.#handle(operation);
+  }
+
   /** Drops the rest of the body: a client that is cut off while it sends may never see its answer. */
   #discardRest(): void {
     const wasReading = this.#phase === 'body';
     this.#phase = 'discarding';
+    this.upload?.stop(clientLeft());
     if (this.#request.complete || !announcesBody(this.headers)) return;
     this.#core.owing.delete(this, this.#owingSeat);
     this.#linger = this.#connection.lingers();

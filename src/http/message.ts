@@ -3,7 +3,8 @@ import { type IncomingHttpHeaders, IncomingMessage, type OutgoingHttpHeaders, Se
 
 /** Who reads a request's body. */
 interface BodyReader {
-  receive(chunk: Buffer): void;
+  /** False: no more for now; `more` asks for it. */
+  receive(chunk: Buffer): boolean;
   received(): void;
 }
 
@@ -31,8 +32,12 @@ export class GatewayRequest extends IncomingMessage {
     this.#kept = undefined;
     for (const chunk of kept ?? []) reader.receive(chunk);
     if (this.ended) reader.received();
-    // Lets the socket go on.
-    else this._read(0);
+    else this.more();
+  }
+
+  /** Lets the socket flow after `receive` has returned false. */
+  more(): void {
+    this._read(0);
   }
 
   /** Called by node's parser with each piece of the body, and with null behind the last. False: no more for now. */
@@ -44,10 +49,7 @@ export class GatewayRequest extends IncomingMessage {
       if (this.listenerCount('end') > 0) this.emit('end');
       return true;
     }
-    if (this.#reader !== undefined) {
-      this.#reader.receive(chunk);
-      return true;
-    }
+    if (this.#reader !== undefined) return this.#reader.receive(chunk);
     this.#kept ??= [];
     this.#kept.push(chunk);
     this.#keptBytes += chunk.length;

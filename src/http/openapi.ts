@@ -119,7 +119,7 @@ class Document<C> {
   }
 
   #describe(operation: Operation<C>): Record<string, unknown> {
-    const { id, summary, tag, access, body, contentType = JSON_TYPE } = operation;
+    const { id, summary, tag, access, body, upload, contentType = JSON_TYPE } = operation;
     const parameters = [...this.#pathParameters(operation), ...this.#queryParameters(operation)];
     return {
       operationId: id,
@@ -132,6 +132,12 @@ class Document<C> {
         requestBody: {
           required: !body.optional,
           content: { [body.form ? FORM_TYPE : contentType]: { schema: this.components.use(body.schema) } },
+        },
+      }),
+      ...(upload && {
+        requestBody: {
+          required: true,
+          content: { [upload.contentType]: { schema: this.components.use(upload.schema) } },
         },
       }),
       responses: { ...this.#replies(operation), ...this.#errors(operation) },

@@ -26,6 +26,13 @@ export interface OperationReply {
   headers?: Record<string, string>;
 }
 
+export interface UploadRule {
+  contentType: string;
+  /** For the OpenAPI document. */
+  schema: TSchema;
+  maxBytes: number;
+}
+
 export interface Operation<C = unknown> {
   /** Stable name, `operationId` in the OpenAPI document. */
   id: string;
@@ -48,6 +55,8 @@ export interface Operation<C = unknown> {
   query?: TObject;
   /** `maxBytes` overrides the server's limit for control-plane bodies; `optional` lets an empty body pass as undefined; `form`: fields of a page's form, unchecked. */
   body?: { schema: TSchema; maxBytes?: number; optional?: boolean; form?: boolean };
+  /** In place of `body`: a body of this media type that the handler reads as a stream (`exchange.upload`). */
+  upload?: UploadRule;
   /** Of answers in JSON, errors too; default `application/json`. */
   contentType?: string;
   /** A further header of every answer that names the request, for clients that know it by that; lower case. */
@@ -96,6 +105,8 @@ export interface Exchange<C = unknown> {
   readonly body: unknown;
   /** The fields of a body that is a `form`. */
   readonly form: URLSearchParams | undefined;
+  /** The body of an operation with `upload`; reading it rejects when the client leaves, is too slow or sends too much. */
+  readonly upload: AsyncIterable<Buffer> | undefined;
   /** True once the client is gone. */
   readonly closed: boolean;
   /** Calls `run` when the client goes away before the answer is complete; at most once, also when it is gone already. */

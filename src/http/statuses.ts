@@ -9,12 +9,12 @@ const OF_CLOSED = [401, 403];
 const OF_BODIES = [408, 413, 415];
 
 /** Ascending. */
-export function errorStatuses<C>({ access, params, body, errors = [] }: ErrorSources<C>): number[] {
+export function errorStatuses<C>({ access, params, body, upload, errors = [] }: ErrorSources<C>): number[] {
   const found = new Set([...OF_ALL, ...errors]);
   if (access !== 'none') for (const status of OF_CLOSED) found.add(status);
   if (params) found.add(404);
-  if (body) for (const status of OF_BODIES) found.add(status);
+  if (body || upload) for (const status of OF_BODIES) found.add(status);
   return [...found].sort((a, b) => a - b);
 }
 
-type ErrorSources<C> = Pick<Operation<C>, 'access' | 'params' | 'body' | 'errors'>;
+type ErrorSources<C> = Pick<Operation<C>, 'access' | 'params' | 'body' | 'upload' | 'errors'>;

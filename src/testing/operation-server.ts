@@ -1,4 +1,5 @@
 /** A server with a few operations of every kind, for the tests of `http/`. */
+import { createHash } from 'node:crypto';
 import { Type } from 'typebox';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
@@ -22,6 +23,8 @@ export interface TestServer {
   /** Ids of operations in the order in which their handlers were called. */
   handled: string[];
   lines: string[];
+  /** What the handler of `upload` waits for before each piece. */
+  gate: Promise<unknown> | undefined;
 }
 
 const Text = Type.Object({ type: Type.Literal('text'), text: Type.String() });
@@ -168,6 +171,38 @@ function testOperations(test: TestServer): Operation<TestCaller>[] {
       path: '/wait',
       body: { schema: Type.Object({}), optional: true },
       handle: (exchange) => void test.waiting.push(exchange),
+    }),
+    operation({
+      id: 'upload',
+      method: 'POST',
+      path: '/upload',
+      upload: { contentType: 'application/octet-stream', schema: Type.String(), maxBytes: 300 * 2 ** 20 },
+      async handle(exchange) {
+        test.waiting.push(exchange);
+        const hash = createHash('sha256');
+        let bytes = 0;
+        try {
+          for await (const chunk of exchange.upload!) {
+            await test.gate;
+            bytes += chunk.length;
+            hash.update(chunk);
+          }
+        } catch (error) {
+          test.lines.push(`upload: ${(error as Error).message}`);
+          throw error;
+        }
+        exchange.reply(200, { bytes, sha256: hash.digest('hex') });
+      },
+    }),
+    operation({
+      id: 'uploadRefused',
+      method: 'POST',
+      path: '/upload-refused',
+      upload: { contentType: 'application/octet-stream', schema: Type.String(), maxBytes: 300 * 2 ** 20 },
+      async handle(exchange) {
+        for await (const _ of exchange.upload!)
+          throw new GatewayError('invalid_request', 'there is one already', { status: 409 });
+      },
     }),
     operation({
       id: 'break',

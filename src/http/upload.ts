@@ -1,0 +1,121 @@
+/** A body that its handler reads as a stream, with back-pressure down to the client's socket. */
+import { GatewayError } from '../base/errors.ts';
+import { checkUploadHeaders, slowBody, tooLarge } from './body.ts';
+import type { Core, Late } from './core.ts';
+import type { GatewayRequest } from './message.ts';
+import type { UploadRule } from './operation.ts';
+
+/** Bytes that may wait for the handler before the client's socket is paused. */
+const HIGH_WATER_BYTES = 256 * 1024;
+
+type UploadCore = Pick<Core<never>, 'owing' | 'clock' | 'limits'>;
+
+export class Upload implements AsyncIterable<Buffer>, Late {
+  readonly #request: GatewayRequest;
+  readonly #core: UploadCore;
+  readonly #maxBytes: number;
+  readonly #refuse: (error: GatewayError) => void;
+  readonly #seat: number;
+  readonly #chunks: Buffer[] = [];
+  #waitingBytes = 0;
+  #bytes = 0;
+  #receivedAt: number;
+  #paused = false;
+  #ended = false;
+  #error: Error | undefined;
+  #wake: (() => void) | undefined;
+
+  /**
+   * @param refuse answers the request: the client sent too much, or nothing for too long
+   * @throws GatewayError 415, 413 for what the headers announce
+   */
+  constructor(
+    request: GatewayRequest,
+    core: UploadCore,
+    { contentType, maxBytes }: UploadRule,
+    refuse: (error: GatewayError) => void,
+  ) {
+    checkUploadHeaders(request.headers, contentType, maxBytes);
+    this.#request = request;
+    this.#core = core;
+    this.#maxBytes = maxBytes;
+    this.#refuse = refuse;
+    this.#receivedAt = core.clock.monotonic();
+    this.#seat = core.owing.add(this);
+  }
+
+  /** More of it is to come. */
+  get open(): boolean {
+    return !this.#ended && this.#error === undefined;
+  }
+
+  receive(chunk: Buffer): boolean {
+    this.#bytes += chunk.length;
+    this.#receivedAt = this.#core.clock.monotonic();
+    if (this.#bytes > this.#maxBytes) {
+      this.#refuse(tooLarge(this.#maxBytes));
+      return true;
+    }
+    this.#chunks.push(chunk);
+    this.#waitingBytes += chunk.length;
+    this.#paused = this.#waitingBytes >= HIGH_WATER_BYTES;
+    this.#notify();
+    return !this.#paused;
+  }
+
+  received(): void {
+    this.#ended = true;
+    this.#core.owing.delete(this, this.#seat);
+    this.#notify();
+  }
+
+  checkLateness(nowMs: number): void {
+    // While the handler is the slower one, nothing is expected of the client.
+    if (this.#paused) this.#receivedAt = nowMs;
+    if (nowMs - this.#receivedAt > this.#core.limits.bodyMs) this.#refuse(slowBody());
+  }
+
+  /** What the handler reads next rejects with `error`. Does nothing to a body that is read to its end. */
+  stop(error: Error): void {
+    this.#core.owing.delete(this, this.#seat);
+    this.#error ??= error;
+    this.#chunks.length = 0;
+    if (this.#paused) this.#flow();
+    this.#notify();
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Buffer, void, undefined> {
+    for (;;) {
+      if (this.#error) throw this.#error;
+      const chunk = this.#chunks.shift();
+      if (chunk !== undefined) {
+        this.#waitingBytes -= chunk.length;
+        if (this.#paused && this.#waitingBytes < HIGH_WATER_BYTES / 2) this.#flow();
+        yield chunk;
+      } else if (this.#ended) {
+        return;
+      } else {
+        const { promise, resolve } = Promise.withResolvers<void>();
+        this.#wake = resolve;
+        await promise;
+      }
+    }
+  }
+
+  #flow(): void {
+    this.#paused = false;
+    this.#receivedAt = this.#core.clock.monotonic();
+    this.#request.more();
+  }
+
+  #notify(): void {
+    const wake = this.#wake;
+    this.#wake = undefined;
+    wake?.();
+  }
+}
+
+/** For a handler that still reads when its client has disconnected. */
+export function clientLeft(): GatewayError {
+  return new GatewayError('invalid_request', 'the client disconnected before its body was complete');
+}
