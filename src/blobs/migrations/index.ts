@@ -1,0 +1,5 @@
+/** The table of blobs, for `storage/migrate.ts`. */
+import type { Migration } from '../../storage/migrate.ts';
+import { blobs } from './0130-blobs.ts';
+
+export const blobMigrations: readonly Migration[] = [blobs];
