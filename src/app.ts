@@ -2,6 +2,7 @@
  * One serving process, put together: the only place that wires the parts. With several workers each runs one of these
  * on the same database and port; the primary (`primary.ts`) has started the database and migrated it before.
  */
+import path from 'node:path';
 import { type Caller, createAccess, type FirstKey } from './access/index.ts';
 import { type Clock, sleep } from './base/clock.ts';
 import type { Config, Limits } from './base/config.ts';
@@ -9,12 +10,14 @@ import { endOfTurn } from './base/end-of-turn.ts';
 import type { Log } from './base/log.ts';
 import { createNamespace, fromWireName, type Namespace } from './base/namespace.ts';
 import type { Use } from './base/release-memory.ts';
+import { cleanBlobsJob, createBlobs, diskBackend } from './blobs/index.ts';
 import { endOwnKeys, followOwnKeys } from './byok/index.ts';
 import { cleanCacheJob, createResponseCache } from './cache/index.ts';
 import { createStatistics } from './catalog/index.ts';
 import { recordReload } from './configuration-change.ts';
 import { Current } from './current.ts';
 import { createEgress } from './egress/index.ts';
+import { endFiles, FILE_LIMITS } from './files/index.ts';
 import { endGuardrails, guardrailsReader } from './guardrails/index.ts';
 import type { Readiness } from './health.ts';
 import type { HttpLimits } from './http/limits.ts';
@@ -27,6 +30,7 @@ import {
   type InferenceParts,
   RememberedThinking,
   Running,
+  regionOf,
   Sessions,
   Threads,
   TokenCounter,
@@ -195,11 +199,13 @@ async function openParts({ config, target, clock, log, random = Math.random }: A
     feedbackDays: retentionDays,
   });
   jobs.register(sync);
+  const blobs = createBlobs({ database, clock, log, backend: diskBackend(path.join(config.dataDir, 'blobs')) });
   jobs.register(cleanCacheJob(cache));
+  jobs.register(cleanBlobsJob(blobs));
   jobs.register(cleanTranscriptsJob(transcripts));
   return {
     ...{ database, changes, sealing, ownKeys, egress, federation, access, scim, random, endOfTurn: atEndOfTurn },
-    ...{ jobs, sync, cache, transcripts },
+    ...{ jobs, sync, cache, transcripts, blobs },
     sweeper: new Sweeper({ ...shared, sealing, rows: sealedRows }),
     spend: await createSpend({ ...shared, dataDir: config.dataDir, retentionDays, endOfTurn: atEndOfTurn }),
     balance: await followBalance({ ...shared, configured }),
@@ -225,6 +231,7 @@ async function closeParts(parts: Parts): Promise<void> {
   await parts.transcripts.close();
   parts.ownKeys.close();
   await parts.sweeper.close();
+  await parts.blobs.close();
   await parts.changes.close();
   await parts.database.close();
 }
@@ -295,7 +302,7 @@ function operationParts(
   readiness: Readiness,
 ): OperationParts {
   const { config, clock } = options;
-  const { database, changes, sealing, access, federation, spend, transcripts, scim } = parts;
+  const { database, changes, sealing, access, federation, spend, transcripts, scim, blobs } = parts;
   const namespace = createNamespace(config.namespace);
   const catalog = () => current.catalog;
   const spendEntered = async () => {
@@ -307,11 +314,15 @@ function operationParts(
       ...{ database, changes, clock, spendEntered },
       knowsModel: (name) => current.catalog.find(name) !== undefined,
       toolName: (name) => fromWireName(name, namespace),
-      ended: [endGuardrails(changes), endMappings, endOwnKeys(changes)],
+      ended: [endGuardrails(changes), endMappings, endOwnKeys(changes), endFiles(blobs)],
     },
     access: { database, changes, clock, spendEntered, usageOf: (keyIds) => spend.usageOf(keyIds) },
     guardrails: { database, changes, clock, spendEntered },
     byok: { database, changes, clock, sealing, providers: () => current.settings.providers },
+    files: {
+      ...{ database, blobs, clock, namespace: namespace.name, limits: FILE_LIMITS },
+      isRegional: (host) => regionOf(host, current.settings.hosts) !== 'global',
+    },
     scim,
     signIn: { database, changes, clock, federation, authenticate: (headers) => access.authenticate(headers) },
     inference: inferenceParts(options, current, parts, observability, namespace),

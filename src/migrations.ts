@@ -1,9 +1,11 @@
 /** Every step of the schema, one line a folder; the numbers in their names give the order. */
 import { accessMigrations } from './access/index.ts';
 import { auditMigrations } from './audit/index.ts';
+import { blobMigrations } from './blobs/index.ts';
 import { byokMigrations } from './byok/index.ts';
 import { cacheMigrations } from './cache/index.ts';
 import { statisticsMigrations } from './catalog/index.ts';
+import { fileMigrations } from './files/index.ts';
 import { guardrailMigrations } from './guardrails/index.ts';
 import { inferenceMigrations } from './inference/index.ts';
 import { rateLimitMigrations } from './rate-limits/index.ts';
@@ -30,4 +32,6 @@ export const migrations: readonly Migration[] = [
   ...signInMigrations,
   ...scimMigrations,
   ...auditMigrations,
+  ...blobMigrations,
+  ...fileMigrations,
 ];

@@ -4,6 +4,7 @@ import { type AnalyticsParts, analyticsOperations } from './analytics/index.ts';
 import { type AuditParts, auditOperations } from './audit/index.ts';
 import { type OwnKeyParts, ownKeyOperations } from './byok/index.ts';
 import { catalogOperations } from './catalog/index.ts';
+import { type FileParts, fileOperations } from './files/index.ts';
 import { type GuardrailParts, guardrailOperations, policyOf } from './guardrails/index.ts';
 import { healthOperations, type Readiness } from './health.ts';
 import type { Operation } from './http/operation.ts';
@@ -26,6 +27,7 @@ export interface OperationParts {
   workspaces: WorkspaceOperationParts;
   guardrails: GuardrailParts;
   byok: OwnKeyParts;
+  files: FileParts;
   scim: ScimParts;
   signIn: SignInParts;
   inference: InferenceParts;
@@ -52,6 +54,7 @@ export function operations(parts: OperationParts): Operation<Caller>[] {
     ...workspaceOperations(parts.workspaces),
     ...guardrailOperations(parts.guardrails),
     ...ownKeyOperations(parts.byok),
+    ...fileOperations(parts.files),
     ...scimOperations(parts.scim),
     ...signInOperations(parts.signIn),
     ...spendOperations<Caller>({

@@ -128,6 +128,12 @@ const EXPECTED: Record<string, Expectation | Open> = {
   createBYOKKey: { inference: 403, management: 201, body: { provider: 'openai', key: 'own-key-of-a-customer' } },
   getBYOKKey: { inference: 403, management: 404, path: () => '/byok/none' },
   updateBYOKKey: { inference: 403, management: 404, path: () => '/byok/none', body: {} },
+  listFiles: { inference: 200, management: 200 },
+  // What a form must hold is asked once the key is known.
+  uploadFile: { inference: 415, management: 415, body: {} },
+  getFile: { inference: 404, management: 404, path: () => '/files/none' },
+  downloadFile: { inference: 404, management: 404, path: () => '/files/none/content' },
+  deleteFile: { inference: 404, management: 404, path: () => '/files/none' },
   deleteBYOKKey: { inference: 403, management: 404, path: () => '/byok/none' },
   listOrganizationMembers: { inference: 403, management: 200 },
   deleteKey: { inference: 403, management: 200, path: (hash) => `/keys/${hash}` },

@@ -25,6 +25,7 @@ const LAYERS: readonly (readonly string[])[] = [
     'access',
     'analytics',
     'audit',
+    'blobs',
     'byok',
     'cache',
     'catalog',
@@ -227,6 +228,8 @@ test('migrations have unique numbers, ascending, each in the range of its folder
     'sign-in': [140, 149],
     scim: [110, 119],
     audit: [120, 129],
+    blobs: [130, 139],
+    files: [150, 159],
   };
   const migrations = files.filter((file) => /\/migrations\/\d/.test(file.path) && !isTest(file));
   const seen = new Map<number, string>();

@@ -10,6 +10,7 @@ export { inferenceMigrations } from './migrations/index.ts';
 export { type InferenceLimits, inferenceOperations } from './operations.ts';
 export type { RateDefaults } from './pace.ts';
 export type { AttemptOutcome, InferenceParts } from './parts.ts';
+export { regionOf } from './region.ts';
 export type { InferenceRequest, RequestAbout, SingleRequest } from './request.ts';
 export { Credentials, Health, leavesEndpoint, type RoutingPolicy, Sessions } from './routing/index.ts';
 export { Running } from './running.ts';

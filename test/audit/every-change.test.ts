@@ -26,6 +26,8 @@ const EXCEPTIONS: Record<string, string> = {
   exchangeAuthCodeForAPIKey: 'makes a key as createKey does, shown in test/sign-in.test.ts',
   createOauthToken:
     'a token changes nothing; the key that signs it has an entry, shown in test/federation/exchange.test.ts',
+  uploadFile: 'takes a form; its entry is shown in test/files/files.test.ts',
+  deleteFile: 'shown in test/files/files.test.ts',
   submitGenerationFeedback: 'an opinion about an answer governs nothing',
   queryAnalytics: 'reads',
   searchScimUsers: 'reads',

@@ -1,0 +1,93 @@
+/** What a file is, by its content: kinds that no client can do anything with are refused before they are stored. */
+import path from 'node:path';
+import { GatewayError } from '../base/errors.ts';
+
+/** Enough for the signature of every kind, and for the directory of an Office document in most of them. */
+const SAMPLE_BYTES = 64 * 1024;
+
+const ACCEPTED = new Set([
+  'application/pdf',
+  'image/png',
+  'image/jpeg',
+  'image/gif',
+  'image/webp',
+  'application/vnd.openxmlformats-officedocument.wordprocessingml.document',
+  'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
+  'application/vnd.openxmlformats-officedocument.presentationml.presentation',
+  'audio/mpeg',
+  'audio/wav',
+  'audio/flac',
+  'audio/x-flac',
+  'audio/ogg',
+]);
+
+/** Text is told apart by the name of the file. */
+const TEXT_TYPES: Readonly<Record<string, string>> = {
+  '.json': 'application/json',
+  '.jsonl': 'application/x-ndjson',
+  '.ndjson': 'application/x-ndjson',
+  '.csv': 'text/csv',
+  '.md': 'text/markdown',
+  '.markdown': 'text/markdown',
+};
+
+const WHAT = 'must be a PDF, PNG, JPEG, GIF, WebP, DOCX, XLSX, PPTX, MP3, WAV, FLAC, OGG or UTF-8 text';
+
+export interface Typed {
+  mimeType: string;
+  /** The same content. Rejects with GatewayError 400 when a text turns out not to be UTF-8. */
+  content: AsyncIterable<Buffer>;
+}
+
+/** Reads the beginning of `content`. @throws GatewayError 400 for an empty file and for a kind that is not accepted */
+export async function typed(content: AsyncIterable<Buffer>, filename: string): Promise<Typed> {
+  const chunks = content[Symbol.asyncIterator]();
+  const begun: Buffer[] = [];
+  let bytes = 0;
+  while (bytes < SAMPLE_BYTES) {
+    const next = await chunks.next();
+    if (next.done) break;
+    begun.push(next.value);
+    bytes += next.value.length;
+  }
+  if (bytes === 0) throw new GatewayError('invalid_request', 'file is empty', { path: 'file' });
+  const whole = continued(begun, chunks);
+  const { fileTypeFromBuffer } = await import('file-type');
+  const known = await fileTypeFromBuffer(Buffer.concat(begun));
+  if (known !== undefined && !known.mime.startsWith('text/')) {
+    if (!ACCEPTED.has(known.mime)) throw refused(`is ${known.mime}`);
+    return { mimeType: known.mime, content: whole };
+  }
+  return { mimeType: TEXT_TYPES[path.extname(filename).toLowerCase()] ?? 'text/plain', content: checkedText(whole) };
+}
+
+async function* continued(begun: readonly Buffer[], rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
+  yield* begun;
+  for (;;) {
+    const next = await rest.next();
+    if (next.done) return;
+    yield next.value;
+  }
+}
+
+async function* checkedText(content: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  const decode = (chunk?: Buffer) => {
+    let text: string;
+    try {
+      text = chunk === undefined ? decoder.decode() : decoder.decode(chunk, { stream: true });
+    } catch {
+      throw refused('is neither');
+    }
+    if (text.includes('\0')) throw refused('is neither');
+  };
+  for await (const chunk of content) {
+    decode(chunk);
+    yield chunk;
+  }
+  decode();
+}
+
+function refused(is: string): GatewayError {
+  return new GatewayError('invalid_request', `file ${WHAT}; it ${is}`, { path: 'file' });
+}

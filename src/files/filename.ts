@@ -1,0 +1,22 @@
+/** Names of files: they may hold folders, and nothing that a file system or a shell would read as something else. */
+import { GatewayError } from '../base/errors.ts';
+
+const LONGEST = 255;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
+const FORBIDDEN = /[<>:"|?*\\\u0000-\u001f\u007f]/;
+
+/** Throws GatewayError 400. */
+export function checkFilename(name: string | undefined): string {
+  if (name === undefined || name === '') throw refused('is missing');
+  if (name.length > LONGEST) throw refused(`must have at most ${LONGEST} characters`);
+  if (FORBIDDEN.test(name)) throw refused('must not contain control characters or any of < > : " | ? * \\');
+  const segments = name.split('/');
+  if (segments.some((segment) => segment === '' || segment === '.' || segment === '..')) {
+    throw refused('must not have empty segments, "." or ".." between its slashes');
+  }
+  return name;
+}
+
+function refused(problem: string): GatewayError {
+  return new GatewayError('invalid_request', `the filename of file ${problem}`, { path: 'file' });
+}

@@ -1,0 +1,5 @@
+/** The table of files, for `storage/migrate.ts`. */
+import type { Migration } from '../../storage/migrate.ts';
+import { files } from './0150-files.ts';
+
+export const fileMigrations: readonly Migration[] = [files];

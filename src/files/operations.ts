@@ -1,0 +1,295 @@
+/** `/files`. */
+
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { type Caller, chosenWorkspace } from '../access/index.ts';
+import { authorOf, recordChange } from '../audit/index.ts';
+import type { Clock } from '../base/clock.ts';
+import { GatewayError, invalidField } from '../base/errors.ts';
+import { uuidv7 } from '../base/ids.ts';
+import type { Blobs } from '../blobs/index.ts';
+import { ok } from '../http/contract.ts';
+import type { Exchange, Operation } from '../http/operation.ts';
+import type { Database, Queryable } from '../storage/database.ts';
+import { typed } from './content-type.ts';
+import { checkFilename } from './filename.ts';
+import { readForm, type UploadedFile } from './form.ts';
+import * as schema from './schema.ts';
+import { deletedReply, fileReply, listReply, shapeOf, storedId, wireId } from './shape.ts';
+import * as store from './store.ts';
+
+export interface FileParts {
+  database: Database;
+  blobs: Blobs;
+  clock: Clock;
+  /** The name of `svc` on the wire. */
+  namespace: string;
+  /** Whether a host name is that of a regional root. */
+  isRegional(host: string | undefined): boolean;
+  limits: FileLimits;
+}
+
+export interface FileLimits {
+  fileBytes: number;
+  workspaceBytes: number;
+}
+
+export const FILE_LIMITS: FileLimits = { fileBytes: 100 * 1024 * 1024, workspaceBytes: 10 * 1024 ** 3 };
+
+/** Boundaries, headers and fields of a form. */
+const FORM_OVERHEAD_BYTES = 256 * 1024;
+const DEFAULT_PAGE = 100;
+const DEFAULT_PURPOSE = 'user_data';
+const TAG = 'Files';
+
+/** Looks into `parts` only when a request comes. */
+export function fileOperations(parts: FileParts): Operation<Caller>[] {
+  return [listFiles(parts), uploadFile(parts), getFile(parts), downloadFile(parts), deleteFile(parts)];
+}
+
+const common = { tag: TAG, access: 'any' } as const;
+
+function listFiles(parts: FileParts): Operation<Caller> {
+  return {
+    ...common,
+    id: 'listFiles',
+    method: 'GET',
+    path: '/files',
+    summary: 'List the files of a workspace, oldest first',
+    query: schema.ListFilesQuery,
+    replies: ok('One page, in the shape that the client expects', schema.FileListReply),
+    async handle(exchange) {
+      const query = exchange.query as ListQuery;
+      const workspaceId = await workspaceOf(exchange, parts);
+      const limit = query.limit ?? DEFAULT_PAGE;
+      const page = { after: pageStart(query), limit: limit + 1, purpose: query.purpose };
+      const found = await store.listFiles(parts.database, workspaceId, page);
+      const shape = shapeOf(exchange.headers, query);
+      exchange.reply(200, listReply(found.slice(0, limit), found.length > limit, shape, parts.namespace));
+    },
+  };
+}
+
+function uploadFile(parts: FileParts): Operation<Caller> {
+  return {
+    ...common,
+    id: 'uploadFile',
+    method: 'POST',
+    path: '/files',
+    summary: 'Upload a file to a workspace',
+    query: schema.ScopeQuery,
+    upload: {
+      contentType: 'multipart/form-data',
+      schema: schema.UploadForm,
+      maxBytes: FILE_LIMITS.fileBytes + FORM_OVERHEAD_BYTES,
+    },
+    replies: ok('The file', schema.FileReply),
+    async handle(exchange) {
+      const { limits } = parts;
+      const workspaceId = await workspaceOf(exchange, parts);
+      if ((await store.bytesOf(parts.database, workspaceId)) >= limits.workspaceBytes) throw workspaceFull(limits);
+      const type = exchange.headers['content-type'] ?? '';
+      const file = await readForm(exchange.upload!, type, limits.fileBytes, (uploaded, fields) =>
+        storeFile(exchange, parts, workspaceId, uploaded, fields),
+      );
+      exchange.reply(200, fileReply(file, shapeOf(exchange.headers, exchange.query), parts.namespace));
+    },
+  };
+}
+
+function getFile(parts: FileParts): Operation<Caller> {
+  return {
+    ...common,
+    id: 'getFile',
+    method: 'GET',
+    path: '/files/{file_id}',
+    summary: 'Show a file',
+    params: schema.FileParams,
+    query: schema.ScopeQuery,
+    replies: ok('The file', schema.FileReply),
+    async handle(exchange) {
+      const file = await existing(exchange, parts);
+      exchange.reply(200, fileReply(file, shapeOf(exchange.headers, exchange.query), parts.namespace));
+    },
+  };
+}
+
+function downloadFile(parts: FileParts): Operation<Caller> {
+  return {
+    ...common,
+    id: 'downloadFile',
+    method: 'GET',
+    path: '/files/{file_id}/content',
+    summary: 'Download a file that a tool or a batch produced',
+    params: schema.FileParams,
+    query: schema.ScopeQuery,
+    replies: { 200: { description: 'The content', contentType: 'application/octet-stream' } },
+    async handle(exchange) {
+      const file = await existing(exchange, parts);
+      if (!file.downloadable) {
+        throw new GatewayError(
+          'invalid_request',
+          'uploaded files cannot be downloaded; only files that tools or batches made',
+        );
+      }
+      const content = await parts.blobs.read(file.blobId);
+      exchange.response.writeHead(200, {
+        'Content-Type': file.mimeType,
+        'Content-Length': String(file.bytes),
+        'Content-Disposition': `attachment; filename*=UTF-8''${encodeURIComponent(file.filename)}`,
+        'X-Content-Type-Options': 'nosniff',
+      });
+      await pipeline(Readable.from(content), exchange.response);
+    },
+  };
+}
+
+function deleteFile(parts: FileParts): Operation<Caller> {
+  return {
+    ...common,
+    id: 'deleteFile',
+    method: 'DELETE',
+    path: '/files/{file_id}',
+    summary: 'Delete a file',
+    params: schema.FileParams,
+    query: schema.ScopeQuery,
+    replies: ok('The file is gone', schema.FileDeletedReply),
+    async handle(exchange) {
+      const known = await existing(exchange, parts);
+      const file = await parts.database.transaction(async (tx) => {
+        const held = await store.findFile(tx, known.workspaceId, known.id, true);
+        if (held === undefined) throw notFound();
+        await store.deleteFile(tx, held.id);
+        await parts.blobs.drop(tx, held.blobId);
+        const before = fileReply(held, 'svc', parts.namespace);
+        await recordChange(tx, authorOf(exchange), { action: 'file.deleted', ...resourceOf(held), before });
+        return held;
+      });
+      exchange.reply(200, deletedReply(file, shapeOf(exchange.headers, exchange.query), parts.namespace));
+    },
+  };
+}
+
+async function storeFile(
+  exchange: Exchange<Caller>,
+  { database, blobs, clock, limits, namespace }: FileParts,
+  workspaceId: string,
+  { filename, content }: UploadedFile,
+  fields: ReadonlyMap<string, string>,
+): Promise<store.StoredFile> {
+  const name = checkFilename(filename);
+  const { mimeType, content: checked } = await typed(content, name);
+  const blob = await blobs.write(checked);
+  try {
+    const createdAt = new Date(clock.now());
+    const file: store.StoredFile = {
+      id: uuidv7(createdAt.getTime()),
+      organizationId: exchange.caller.organizationId,
+      workspaceId,
+      filename: name,
+      mimeType,
+      bytes: blob.bytes,
+      blobId: blob.id,
+      purpose: purposeOf(fields.get('purpose')),
+      downloadable: false,
+      createdAt,
+    };
+    await database.transaction(async (tx) => {
+      if ((await store.lockBytesOf(tx, workspaceId)) + file.bytes > limits.workspaceBytes) throw workspaceFull(limits);
+      await blobs.keep(tx, blob.id);
+      await store.insertFile(tx, file);
+      const after = fileReply(file, 'svc', namespace);
+      await recordChange(tx, authorOf(exchange), { action: 'file.created', ...resourceOf(file), after });
+    });
+    return file;
+  } catch (error) {
+    await blobs.drop(database, blob.id);
+    throw error;
+  }
+}
+
+interface ListQuery {
+  limit?: number;
+  cursor?: string;
+  after?: string;
+  after_id?: string;
+  page?: string;
+  before_id?: string;
+  order?: string;
+  purpose?: string;
+  provider?: 'openai' | 'anthropic';
+}
+
+/** The id that the page begins after. */
+function pageStart({
+  cursor,
+  after,
+  after_id: afterId,
+  page,
+  before_id: before,
+  order,
+}: ListQuery): string | undefined {
+  if (cursor !== undefined && after !== undefined) throw invalidField('cursor', 'cannot be combined with after');
+  if (before !== undefined) throw invalidField('before_id', 'is not supported: files are listed oldest first');
+  if (order === 'desc') throw invalidField('order', 'must be asc: files are listed oldest first');
+  const [name, value] =
+    Object.entries({ cursor, after, after_id: afterId, page }).find(([, each]) => each !== undefined) ?? [];
+  if (value === undefined) return undefined;
+  const id = storedId(value);
+  if (id === undefined) throw invalidField(name!, 'is not the id of a file');
+  return id;
+}
+
+function purposeOf(given: string | undefined): string {
+  if (given === undefined) return DEFAULT_PURPOSE;
+  if ((schema.PURPOSES as readonly string[]).includes(given)) return given;
+  throw invalidField('purpose', `must be one of ${schema.PURPOSES.join(', ')}`);
+}
+
+/** The workspace whose files are meant. @throws GatewayError 400, 403 */
+async function workspaceOf(exchange: Exchange<Caller>, parts: FileParts): Promise<string> {
+  const { caller, query, host } = exchange;
+  if (parts.isRegional(host)) throw new GatewayError('permission_denied', 'files are served by the global host only');
+  const { workspace_id: named, provider } = query as { workspace_id?: string; provider?: string };
+  if (provider !== undefined) {
+    throw invalidField('provider', 'is not supported yet: files are kept by this gateway, not at a vendor');
+  }
+  const wanted = named?.toLowerCase();
+  if (caller.kind === 'inference') {
+    if (wanted === undefined || wanted === caller.workspaceId) return caller.workspaceId;
+    throw new GatewayError('permission_denied', 'workspace_id names another workspace than that of the key', {
+      path: 'workspace_id',
+    });
+  }
+  return chosenWorkspace(parts.database, caller.organizationId, wanted);
+}
+
+/** What ends with a workspace: its files. */
+export function endFiles(blobs: Pick<Blobs, 'drop'>) {
+  return async (tx: Queryable, workspaceId: string): Promise<void> => {
+    for (const blobId of await store.deleteFilesOf(tx, workspaceId)) await blobs.drop(tx, blobId);
+  };
+}
+
+async function existing(exchange: Exchange<Caller>, parts: FileParts): Promise<store.StoredFile> {
+  const workspaceId = await workspaceOf(exchange, parts);
+  const id = storedId(exchange.params['file_id'] ?? '');
+  const file = id === undefined ? undefined : await store.findFile(parts.database, workspaceId, id);
+  if (file === undefined) throw notFound();
+  return file;
+}
+
+function notFound(): GatewayError {
+  return new GatewayError('not_found', 'there is no file with this id in the workspace');
+}
+
+function workspaceFull({ workspaceBytes }: FileLimits): GatewayError {
+  return new GatewayError(
+    'permission_denied',
+    `the files of the workspace would be larger than ${workspaceBytes} bytes`,
+  );
+}
+
+function resourceOf({ id, workspaceId }: store.StoredFile) {
+  return { resourceType: 'file', resourceId: wireId(id), workspaceId };
+}

@@ -1,0 +1,103 @@
+/** Wire schemas of files, in three shapes. */
+import { Type } from 'typebox';
+
+const MAX_PAGE = 1_000;
+
+const scope = {
+  workspace_id: Type.Optional(Type.String({ format: 'uuid', description: 'Default: the workspace of the key' })),
+  provider: Type.Optional(
+    Type.Enum(['openai', 'anthropic'], { description: 'Files at a vendor, over a BYOK credential' }),
+  ),
+};
+
+export const ScopeQuery = Type.Object(scope);
+
+export const ListFilesQuery = Type.Object({
+  ...scope,
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_PAGE, default: 100 })),
+  cursor: Type.Optional(Type.String({ minLength: 1, maxLength: 200, description: '`cursor` of the page before' })),
+  after: Type.Optional(Type.String({ minLength: 1, maxLength: 200, description: 'As OpenAI clients page: an id' })),
+  after_id: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 200, description: 'As Anthropic clients page: an id' }),
+  ),
+  page: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 200,
+      description: '`next_page` of the page before, for newer Anthropic clients',
+    }),
+  ),
+  before_id: Type.Optional(Type.String({ maxLength: 200, description: 'Not supported' })),
+  order: Type.Optional(Type.Enum(['asc', 'desc'], { description: 'Only `asc` is supported' })),
+  purpose: Type.Optional(Type.String({ maxLength: 100, description: 'Only files with this purpose' })),
+});
+
+export const FileParams = Type.Object({ file_id: Type.String({ minLength: 1, maxLength: 200 }) });
+
+export const PURPOSES = [
+  'assistants',
+  'batch',
+  'fine-tune',
+  'vision',
+  'user_data',
+  'evals',
+  'assistants_output',
+  'batch_output',
+  'fine-tune-results',
+] as const;
+
+export const UploadForm = Type.Object({
+  file: Type.String({ format: 'binary' }),
+  purpose: Type.Optional(Type.Enum([...PURPOSES], { description: 'What OpenAI clients say; default `user_data`' })),
+});
+
+const shape = Type.Optional(Type.String({ description: 'Which shape this is: `svc`, `openai` or `anthropic`' }));
+
+const SvcFile = Type.Object(
+  {
+    _shape: shape,
+    id: Type.String(),
+    type: Type.Literal('file'),
+    filename: Type.String(),
+    mime_type: Type.String(),
+    size_bytes: Type.Integer(),
+    created_at: Type.String(),
+    downloadable: Type.Boolean(),
+  },
+  { $id: 'File' },
+);
+const OpenaiFile = Type.Object(
+  {
+    _shape: shape,
+    id: Type.String(),
+    object: Type.Literal('file'),
+    bytes: Type.Integer(),
+    created_at: Type.Integer({ description: 'Unix seconds' }),
+    filename: Type.String(),
+    purpose: Type.String(),
+    status: Type.Literal('processed'),
+  },
+  { $id: 'OpenaiFile' },
+);
+
+const ends = {
+  has_more: Type.Boolean(),
+  first_id: Type.Union([Type.String(), Type.Null()]),
+  last_id: Type.Union([Type.String(), Type.Null()]),
+};
+
+export const FileReply = Type.Union([SvcFile, OpenaiFile]);
+export const FileListReply = Type.Union([
+  Type.Object({
+    _shape: shape,
+    data: Type.Array(SvcFile),
+    ...ends,
+    cursor: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+    next_page: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+  }),
+  Type.Object({ _shape: shape, object: Type.Literal('list'), data: Type.Array(OpenaiFile), ...ends }),
+]);
+export const FileDeletedReply = Type.Union([
+  Type.Object({ _shape: shape, id: Type.String(), type: Type.Literal('file_deleted') }),
+  Type.Object({ _shape: shape, id: Type.String(), object: Type.Literal('file'), deleted: Type.Literal(true) }),
+]);

@@ -1,0 +1,89 @@
+/** The shape in which a client expects files, and files in it. */
+import type { IncomingHttpHeaders } from 'node:http';
+import { isUuid } from '../base/ids.ts';
+import type { StoredFile } from './store.ts';
+
+export type Shape = 'anthropic' | 'openai' | 'svc';
+
+const ID_PREFIX = 'file_';
+
+/** What a list query says of the client that sent it. */
+interface Hints {
+  provider?: 'openai' | 'anthropic';
+  after?: string;
+  order?: string;
+}
+
+/** Anthropic's SDKs name their API version; OpenAI's name themselves, and page by `after` and `order`. */
+export function shapeOf(headers: IncomingHttpHeaders, { provider, after, order }: Hints): Shape {
+  if (headers['anthropic-version'] !== undefined) return 'anthropic';
+  const isOpenai = headers['x-stainless-lang'] !== undefined || /^(?:Async)?OpenAI\//.test(headers['user-agent'] ?? '');
+  if (isOpenai || after !== undefined || order !== undefined) return 'openai';
+  return provider ?? 'svc';
+}
+
+/** @param namespace the name of `svc` on the wire */
+export function fileReply(file: StoredFile, shape: Shape, namespace: string): Record<string, unknown> {
+  const id = wireId(file.id);
+  if (shape === 'openai') {
+    return {
+      _shape: shape,
+      id,
+      object: 'file',
+      bytes: file.bytes,
+      created_at: Math.floor(file.createdAt.getTime() / 1000),
+      filename: file.filename,
+      purpose: file.purpose,
+      status: 'processed',
+    };
+  }
+  return {
+    _shape: shapeName(shape, namespace),
+    id,
+    type: 'file',
+    filename: file.filename,
+    mime_type: file.mimeType,
+    size_bytes: file.bytes,
+    created_at: file.createdAt.toISOString(),
+    downloadable: file.downloadable,
+  };
+}
+
+export function listReply(
+  files: readonly StoredFile[],
+  hasMore: boolean,
+  shape: Shape,
+  namespace: string,
+): Record<string, unknown> {
+  const [first, last] = [files[0], files.at(-1)].map((file) => (file === undefined ? null : wireId(file.id)));
+  return {
+    _shape: shapeName(shape, namespace),
+    ...(shape === 'openai' && { object: 'list' }),
+    data: files.map((file) => fileReply(file, shape, namespace)),
+    has_more: hasMore,
+    first_id: first,
+    last_id: last,
+    ...(shape === 'svc' && { cursor: hasMore ? last : null }),
+    ...(shape === 'anthropic' && { next_page: hasMore ? last : null }),
+  };
+}
+
+export function deletedReply(file: StoredFile, shape: Shape, namespace: string): Record<string, unknown> {
+  const common = { _shape: shapeName(shape, namespace), id: wireId(file.id) };
+  return shape === 'openai' ? { ...common, object: 'file', deleted: true } : { ...common, type: 'file_deleted' };
+}
+
+export function wireId(id: string): string {
+  return ID_PREFIX + id.replaceAll('-', '');
+}
+
+/** Undefined for what is no id of a file. */
+export function storedId(wire: string): string | undefined {
+  const hex = wire.startsWith(ID_PREFIX) ? wire.slice(ID_PREFIX.length).toLowerCase() : '';
+  const id = hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+  return isUuid(id) ? id : undefined;
+}
+
+function shapeName(shape: Shape, namespace: string): string {
+  return shape === 'svc' ? namespace : shape;
+}

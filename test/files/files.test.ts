@@ -1,0 +1,306 @@
+/** `/files` through a whole gateway, with official SDKs as clients. */
+import assert from 'node:assert/strict';
+import { readdirSync } from 'node:fs';
+import path from 'node:path';
+import { after, test } from 'node:test';
+import Anthropic, { toFile as toAnthropicFile } from '@anthropic-ai/sdk';
+import { OpenRouter } from '@openrouter/sdk';
+import OpenAI, { toFile } from 'openai';
+import { type Gateway, INFERENCE_KEY, MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway.ts';
+import { controlOf } from '../workspaces/control.ts';
+
+// biome-ignore lint/suspicious/noExplicitAny: bodies of every shape
+type Json = any;
+
+const gateway = await startGateway(
+  { after: (close) => after(close as () => Promise<void>) },
+  { providers: { chat: {} } },
+);
+const control = controlOf(gateway);
+
+const PDF = Buffer.concat([Buffer.from('%PDF-1.4\n%\xe2\xe3\xcf\xd3\n', 'latin1'), Buffer.alloc(3000, 'x')]);
+const PNG = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+  'base64',
+);
+
+interface Sent {
+  status: number;
+  body: Json;
+}
+
+async function send(
+  method: string,
+  route: string,
+  {
+    key = INFERENCE_KEY,
+    headers = {},
+    body,
+    of = gateway,
+  }: { key?: string; headers?: Record<string, string>; body?: FormData | string; of?: Gateway } = {},
+): Promise<Sent> {
+  const response = await fetch(of.api + route, {
+    method,
+    headers: { authorization: `Bearer ${key}`, ...headers },
+    ...(body && { body }),
+  });
+  return { status: response.status, body: await response.json() };
+}
+
+function form(content: Uint8Array | string, filename: string, fields: Record<string, string> = {}): FormData {
+  const data = new FormData();
+  for (const [name, value] of Object.entries(fields)) data.append(name, value);
+  data.append('file', new Blob([content as Uint8Array<ArrayBuffer>]), filename);
+  return data;
+}
+
+const upload = (content: Uint8Array | string, filename: string, more: Parameters<typeof send>[2] = {}) =>
+  send('POST', '/files', { ...more, body: form(content, filename) });
+
+async function refused(pending: Promise<Sent>, status: number, message: RegExp): Promise<void> {
+  const { status: is, body } = await pending;
+  assert.equal(is, status, JSON.stringify(body));
+  assert.match(body.error.message, message);
+}
+
+test('a file is uploaded, shown, listed and deleted, and its content goes from the disk', async () => {
+  const { status, body: file } = await upload(PDF, 'reports/2026 – März.pdf');
+  assert.equal(status, 200);
+  assert.deepEqual(
+    [file.filename, file.mime_type, file.size_bytes, file.type, file.downloadable, file._shape],
+    ['reports/2026 – März.pdf', 'application/pdf', PDF.length, 'file', false, 'svc'],
+  );
+  assert.deepEqual((await send('GET', `/files/${file.id}`)).body, file);
+  const list = (await send('GET', '/files')).body;
+  assert.deepEqual([list.data.at(-1), list.last_id, list.has_more, list.cursor], [file, file.id, false, null]);
+  await refused(send('GET', `/files/${file.id}/content`), 400, /cannot be downloaded/);
+  const blobs = path.join(gateway.dataDir, 'blobs');
+  const before = readdirSync(blobs, { recursive: true, withFileTypes: true }).filter((each) => each.isFile()).length;
+  assert.deepEqual((await send('DELETE', `/files/${file.id}`)).body, {
+    _shape: 'svc',
+    id: file.id,
+    type: 'file_deleted',
+  });
+  await refused(send('GET', `/files/${file.id}`), 404, /no file with this id/);
+  await refused(send('DELETE', `/files/${file.id}`), 404, /no file with this id/);
+  assert.equal(before, 1);
+  const entries = (await send('GET', '/audit?limit=5', { key: MANAGEMENT_KEY })).body.data.map(
+    (entry: Json) => `${entry.action} ${entry.resource_id}`,
+  );
+  assert.ok(entries.includes(`file.created ${file.id}`) && entries.includes(`file.deleted ${file.id}`), entries.join());
+});
+
+test('the openai SDK uploads, lists page by page, shows and deletes files', async () => {
+  const openai = new OpenAI({ baseURL: gateway.api, apiKey: INFERENCE_KEY, maxRetries: 0 });
+  const made = [];
+  for (const name of ['a.jsonl', 'b.jsonl', 'c.jsonl']) {
+    made.push(await openai.files.create({ file: await toFile(Buffer.from('{"a":1}\n'), name), purpose: 'batch' }));
+  }
+  assert.deepEqual(
+    made.map(({ object, bytes, purpose, status, filename }) => [object, bytes, purpose, status, filename]),
+    ['a', 'b', 'c'].map((name) => ['file', 8, 'batch', 'processed', `${name}.jsonl`]),
+  );
+  assert.ok(Math.abs(made[0]!.created_at - gateway.clock.now() / 1000) < 60);
+  const listed = [];
+  for await (const file of openai.files.list({ limit: 2, order: 'asc', purpose: 'batch' })) listed.push(file.id);
+  assert.deepEqual(
+    listed,
+    made.map(({ id }) => id),
+  );
+  assert.equal((await openai.files.retrieve(made[1]!.id)).filename, 'b.jsonl');
+  assert.deepEqual(
+    { ...(await openai.files.delete(made[1]!.id)) },
+    { _shape: 'openai', id: made[1]!.id, object: 'file', deleted: true },
+  );
+  await assert.rejects(openai.files.retrieve(made[1]!.id), { status: 404 });
+});
+
+test('the Anthropic SDK uploads, lists page by page, shows and deletes files', async () => {
+  const { id: workspace } = await control.made({ name: 'Anthropic', slug: 'anthropic-files' });
+  const { token } = await control.keyIn(workspace, 'anthropic');
+  const anthropic = new Anthropic({ baseURL: `${gateway.url}/api`, apiKey: token, maxRetries: 0 });
+  const made = [];
+  for (const name of ['a.png', 'b.png', 'c.png'])
+    made.push(await anthropic.beta.files.upload({ file: await toAnthropicFile(PNG, name) }));
+  assert.deepEqual(
+    made.map(({ type, mime_type, size_bytes, filename, downloadable }) => [
+      type,
+      mime_type,
+      size_bytes,
+      filename,
+      downloadable,
+    ]),
+    ['a', 'b', 'c'].map((name) => ['file', 'image/png', PNG.length, `${name}.png`, false]),
+  );
+  const listed = [];
+  for await (const file of anthropic.beta.files.list({ limit: 2 })) listed.push(file.id);
+  assert.deepEqual(
+    listed,
+    made.map(({ id }) => id),
+  );
+  assert.equal((await anthropic.beta.files.retrieveMetadata(made[0]!.id)).filename, 'a.png');
+  assert.equal((await anthropic.beta.files.delete(made[0]!.id)).type, 'file_deleted');
+});
+
+test('the OpenRouter SDK uploads, lists, shows and deletes files', async (t) => {
+  const of = await startGateway(t, { providers: { chat: {} }, env: { GATEHOUSE_NAMESPACE: 'openrouter' } });
+  const sdk = new OpenRouter({ apiKey: INFERENCE_KEY, serverURL: of.api }) as Json;
+  const file = await sdk.files.upload({
+    requestBody: { file: new File([PDF], 'a.pdf') },
+    RequestBody: { file: new File([PDF], 'a.pdf') },
+  });
+  assert.deepEqual([file.shape, file.mimeType, file.sizeBytes], ['openrouter', 'application/pdf', PDF.length]);
+  const list = await sdk.files.list({});
+  const first = (list.result ?? list).data[0];
+  assert.equal(first.id, file.id);
+  assert.equal((await sdk.files.retrieve({ fileId: file.id })).filename, 'a.pdf');
+  assert.equal((await sdk.files.delete({ fileId: file.id })).id, file.id);
+});
+
+test('files are known by their content, and what no client can use is refused', async () => {
+  const kinds: [Uint8Array | string, string, string][] = [
+    [PNG, 'wrong.txt', 'image/png'],
+    ['{"a":1}', 'a.json', 'application/json'],
+    ['{"a":1}\n{"a":2}\n', 'a.jsonl', 'application/x-ndjson'],
+    ['a,b\n1,2\n', 'a.csv', 'text/csv'],
+    ['# Grüße, 世界\n'.repeat(20_000), 'a.md', 'text/markdown'],
+    ['plain', 'README', 'text/plain'],
+    [Buffer.from('RIFF\x24\x00\x00\x00WAVEfmt ', 'latin1'), 'a.wav', 'audio/wav'],
+  ];
+  for (const [content, name, type] of kinds) assert.equal((await upload(content, name)).body.mime_type, type, name);
+  const badEnd = Buffer.concat([Buffer.alloc(200_000, 'x'), Buffer.from([0xe4, 0xb8])]);
+  for (const content of [
+    Buffer.from([0xff, 0xfe, 0x00, 0x80]),
+    badEnd,
+    Buffer.from('MZ\x90\x00\x03', 'latin1'),
+    Buffer.from('a\0b'),
+  ]) {
+    await refused(upload(content, 'a.txt'), 400, /^file must be a PDF/);
+  }
+  await refused(upload('', 'empty.txt'), 400, /file is empty/);
+});
+
+test('names with anything that a file system reads otherwise are refused', async () => {
+  for (const name of [
+    '../a.txt',
+    'a/../b.txt',
+    '/a.txt',
+    'a//b.txt',
+    'a/',
+    './a.txt',
+    'a:b.txt',
+    'a|b',
+    'x'.repeat(256),
+  ]) {
+    const data = new FormData();
+    data.append('file', new Blob(['x']), name);
+    await refused(send('POST', '/files', { body: data }), 400, /the filename of file/);
+  }
+  assert.equal((await upload('x', 'x'.repeat(255))).status, 200);
+});
+
+test('forms without exactly one file, broken forms and other media types are refused', async () => {
+  const none = new FormData();
+  none.append('purpose', 'batch');
+  await refused(send('POST', '/files', { body: none }), 400, /file is missing/);
+  const two = form('x', 'a.txt');
+  two.append('file', new Blob(['y']), 'b.txt');
+  await refused(send('POST', '/files', { body: two }), 400, /one file/);
+  const other = new FormData();
+  other.append('document', new Blob(['x']), 'a.txt');
+  await refused(send('POST', '/files', { body: other }), 400, /unknown file document/);
+  const headers = { 'content-type': 'multipart/form-data; boundary=b' };
+  const cut = '--b\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\nsome';
+  await refused(send('POST', '/files', { headers, body: cut }), 400, /broken off or malformed/);
+  await refused(
+    send('POST', '/files', { headers: { 'content-type': 'multipart/form-data' }, body: cut }),
+    400,
+    /boundary/,
+  );
+  await refused(
+    send('POST', '/files', { headers: { 'content-type': 'application/json' }, body: '{}' }),
+    415,
+    /multipart/,
+  );
+  await refused(
+    send('POST', '/files', { body: form('x', 'a.txt', { purpose: 'other' }) }),
+    400,
+    /^purpose must be one of/,
+  );
+});
+
+test('cursors of different styles do not mix, and what only vendors have is refused by name', async () => {
+  const { id } = (await upload('x', 'a.txt')).body;
+  await refused(send('GET', `/files?cursor=${id}&after=${id}`), 400, /^cursor cannot be combined with after/);
+  await refused(send('GET', `/files?before_id=${id}`), 400, /^before_id is not supported/);
+  await refused(send('GET', '/files?order=desc'), 400, /^order must be asc/);
+  await refused(send('GET', '/files?after_id=file_x'), 400, /^after_id is not the id of a file/);
+  await refused(send('GET', '/files?provider=openai'), 400, /^provider /);
+  await refused(send('GET', '/files?limit=1001'), 400, /limit/);
+});
+
+test('a page ends where the next one begins, in every style', async () => {
+  const { id: workspace } = await control.made({ name: 'Pages', slug: 'pages-of-files' });
+  const { token: key } = await control.keyIn(workspace, 'pages');
+  const ids: string[] = [];
+  for (let count = 0; count < 5; count += 1) ids.push((await upload('x', `${count}.txt`, { key })).body.id);
+  for (const style of ['cursor', 'after', 'after_id']) {
+    const seen: string[] = [];
+    for (let start = ''; ; ) {
+      const { body } = await send('GET', `/files?limit=2${start}`, { key });
+      seen.push(...body.data.map((file: Json) => file.id));
+      if (!body.has_more) break;
+      start = `&${style}=${body.last_id}`;
+    }
+    assert.deepEqual(seen, ids);
+  }
+});
+
+test('a key reaches the files of its own workspace only, a management key those of each', async () => {
+  const { id: workspace } = await control.made({ name: 'Apart', slug: 'apart-files' });
+  const { token: other } = await control.keyIn(workspace, 'apart');
+  const { id } = (await upload('secret', 'a.txt')).body;
+  await refused(send('GET', `/files/${id}`, { key: other }), 404, /no file/);
+  await refused(send('GET', `/files?workspace_id=${workspace}`), 403, /another workspace/);
+  const theirs = (await upload('theirs', 'b.txt', { key: other })).body;
+  const seen = await send('GET', `/files/${theirs.id}?workspace_id=${workspace}`, { key: MANAGEMENT_KEY });
+  assert.equal(seen.body.filename, 'b.txt');
+  await refused(send('GET', `/files/${theirs.id}`, { key: MANAGEMENT_KEY }), 404, /no file/);
+});
+
+test('a file past the limit is 413, and one that would fill the workspace is 403', async (t) => {
+  const of = await startGateway(t, { providers: { chat: {} } });
+  const big = new Blob([Buffer.alloc(101 * 1024 * 1024, 'x')]);
+  const data = new FormData();
+  data.append('file', big, 'big.txt');
+  await refused(send('POST', '/files', { of, body: data }), 413, /larger than/);
+  const { body } = await send('GET', '/files', { of });
+  assert.deepEqual(body.data, []);
+});
+
+test('regional hosts serve no files', async (t) => {
+  const of = await startGateway(t, {
+    providers: { chat: {} },
+    yaml: { hosts: { europe: ['eu.test'], global: ['127.0.0.1'] } },
+  });
+  const http = await import('node:http');
+  const { port } = new URL(of.url);
+  const status = await new Promise((resolve, reject) => {
+    const options = {
+      port,
+      path: '/api/v1/files',
+      headers: { host: 'eu.test', authorization: `Bearer ${INFERENCE_KEY}` },
+    };
+    http.get(options, (response) => resolve(response.resume().statusCode)).on('error', reject);
+  });
+  assert.equal(status, 403);
+});
+
+test('the files of a workspace go with it', async () => {
+  const { id: workspace } = await control.made({ name: 'Ends', slug: 'ends-files' });
+  const { token: key } = await control.keyIn(workspace, 'ends');
+  await upload('x', 'a.txt', { key });
+  const { body: keys } = await control.call('GET', `/keys?workspace_id=${workspace}`);
+  for (const each of keys.data) await control.call('DELETE', `/keys/${each.hash}`);
+  assert.equal((await control.call('DELETE', `/workspaces/${workspace}`)).status, 200);
+});
