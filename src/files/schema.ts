@@ -87,17 +87,20 @@ const ends = {
 };
 
 export const FileReply = Type.Union([SvcFile, OpenaiFile]);
+const id = ($id: string) => ({ $id });
+const cursor = Type.Optional(Type.Union([Type.String(), Type.Null()]));
+
 export const FileListReply = Type.Union([
-  Type.Object({
-    _shape: shape,
-    data: Type.Array(SvcFile),
-    ...ends,
-    cursor: Type.Optional(Type.Union([Type.String(), Type.Null()])),
-    next_page: Type.Optional(Type.Union([Type.String(), Type.Null()])),
-  }),
-  Type.Object({ _shape: shape, object: Type.Literal('list'), data: Type.Array(OpenaiFile), ...ends }),
+  Type.Object({ _shape: shape, data: Type.Array(SvcFile), ...ends, cursor, next_page: cursor }, id('FileList')),
+  Type.Object(
+    { _shape: shape, object: Type.Literal('list'), data: Type.Array(OpenaiFile), ...ends },
+    id('OpenaiFileList'),
+  ),
 ]);
 export const FileDeletedReply = Type.Union([
-  Type.Object({ _shape: shape, id: Type.String(), type: Type.Literal('file_deleted') }),
-  Type.Object({ _shape: shape, id: Type.String(), object: Type.Literal('file'), deleted: Type.Literal(true) }),
+  Type.Object({ _shape: shape, id: Type.String(), type: Type.Literal('file_deleted') }, id('FileDeleted')),
+  Type.Object(
+    { _shape: shape, id: Type.String(), object: Type.Literal('file'), deleted: Type.Literal(true) },
+    id('OpenaiFileDeleted'),
+  ),
 ]);
