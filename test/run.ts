@@ -42,11 +42,21 @@ function processes(): string[][] {
   return [...alone.map((file) => [file]), ...groups];
 }
 
-/** A module that loads all of a group, named after them for the case that their process dies. */
+/**
+ * A module that loads all of a group, named after them for the case that their process dies. No test runs before every
+ * file is loaded: the runner would take the end of the first file's tests for the end of all, and close what they share.
+ */
 function entryOf(group: string[], index: number): string {
   const name = `${index + 1}: ${group[0]}${group.length > 1 ? ` to ${group.at(-1)}` : ''}`.replaceAll('/', '∕');
   const entry = path.join(entries, `${name}.mjs`);
-  const lines = group.map((file) => `import ${JSON.stringify(pathToFileURL(path.join(ROOT, file)).href)};\n`);
-  writeFileSync(entry, lines.join(''));
+  const imports = group.map((file) => `await import(${JSON.stringify(pathToFileURL(path.join(ROOT, file)).href)});`);
+  const lines = [
+    "import { before } from 'node:test';",
+    'const loaded = Promise.withResolvers();',
+    'before(() => loaded.promise);',
+    ...imports,
+    'loaded.resolve();',
+  ];
+  writeFileSync(entry, lines.join('\n'));
   return entry;
 }
