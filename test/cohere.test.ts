@@ -155,6 +155,8 @@ test('a busy service and a trial key at its end give way to the next model, a wr
     gateway.upstream.script('cohere', wholeOf({ id: 'x', message }, { status }));
     const { text } = await ask('chat', false, { models: ['test/spare'] });
     assert.equal(JSON.parse(text).choices[0].message.content, 'spare', message);
+    // The cooldown of the endpoint or its credential ends; until then the spare model would go first.
+    gateway.clock.jump(3_600_000);
   }
   gateway.upstream.script('cohere', wholeOf({ message: 'invalid request: temperature' }, { status: 400 }));
   assert.equal((await ask('chat', false, { models: ['test/spare'] })).status, 400);

@@ -33,6 +33,10 @@ const USAGE = { input: 10, output: 5 };
 const SEARCH = { id: 'call_1', name: 'search_tools', arguments: '{"query":"create invoice, list open"}' };
 const CALL = { id: 'call_2', name: 'call_tool', arguments: `{"tool":"create_invoice","arguments":${ARGUMENTS}}` };
 
+/** What providers hash of messages: all but the breakpoints of prompt caches. */
+const prompt = (messages: Json) =>
+  JSON.stringify(messages, (key, value) => (key === 'cache_control' ? undefined : value));
+
 function toolsOf(form: ServedForm): unknown[] {
   return TOOLS.map(({ name, description, parameters, deferred }) => {
     const mark = deferred ? { defer_loading: true } : {};
@@ -137,7 +141,7 @@ for (const form of SERVED_FORMS) {
       assert.equal(next.status, 200, next.text);
       const [before, after] = [first.sent[1].messages, next.sent[0].messages];
       // What the second call sent is the beginning of what the third one sends: caches of prompts hit.
-      assert.equal(JSON.stringify(after.slice(0, before.length)), JSON.stringify(before));
+      assert.equal(prompt(after.slice(0, before.length)), prompt(before));
       assert.equal(next.raw[0]!.split('Bills a customer').length, 2);
       assert.ok(next.raw[0]!.includes('Ada') && next.raw[0]!.includes('billed'));
       assert.deepEqual(namesOf(next.sent[0]), ['get_time', 'search_tools', 'call_tool']);

@@ -30,6 +30,7 @@ test('a new workspace has the defaults of the wire, and is found by id, in any c
     'is_observability_broadcast_enabled',
     'is_observability_io_logging_enabled',
     'name',
+    'prompt_caching',
     'rate_limits',
     'slug',
     'updated_at',
