@@ -1,5 +1,7 @@
 /** The error envelope (wire/common.md, "Error envelope") and how anything that is thrown becomes an answer. */
 import { GatewayError } from '../base/errors.ts';
+import type { Log } from '../base/log.ts';
+import type { ErrorContext, Operation } from './operation.ts';
 
 export interface ErrorEnvelope {
   error: {
@@ -24,6 +26,21 @@ export function encodeEnvelope(error: GatewayError, userId: string | null | unde
   if (availability) envelope.error.availability = availability;
   if (userId !== undefined) envelope.user_id = userId;
   return envelope;
+}
+
+/** The body that an operation has for its errors; undefined where it has none, or fails to make it. */
+export function ownErrorBody<C>(
+  operation: Operation<C> | undefined,
+  error: GatewayError,
+  context: ErrorContext<C>,
+  log: Log,
+): unknown {
+  try {
+    return operation?.encodeError?.(error, context);
+  } catch (failure) {
+    log.error('error encoder failed', { request_id: context.requestId, error: failure });
+    return undefined;
+  }
 }
 
 /** What the caller may know of an error: a refusal as it is, anything else as a 500 that says nothing but the id. */

@@ -10,7 +10,7 @@ import { type JsonDocument, readDocument, stringifyJson } from '../base/json.ts'
 import { announcesBody, BodyBuffer, checkBodyHeaders, slowBody, tooLarge } from './body.ts';
 import type { Connection, Core, Late } from './core.ts';
 import { allowOrigin, preflightHeaders } from './cors.ts';
-import { busy, encodeEnvelope, errorHeaders, presentableError } from './envelope.ts';
+import { busy, encodeEnvelope, errorHeaders, ownErrorBody, presentableError } from './envelope.ts';
 import type { Linger } from './linger.ts';
 import type { GatewayRequest, GatewayResponse } from './message.ts';
 import type { Exchange, FinishedExchange, Operation, UploadRule } from './operation.ts';
@@ -367,13 +367,8 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
   }
 
   #encodeError(error: GatewayError): unknown {
-    try {
-      const own = this.#operation?.encodeError?.(error, this);
-      if (own !== undefined) return own;
-    } catch (failure) {
-      this.#core.log.error('error encoder failed', { request_id: this.requestId, error: failure });
-    }
-    return encodeEnvelope(error, this.caller === undefined ? undefined : this.#core.userId(this.caller));
+    const own = ownErrorBody(this.#operation, error, this, this.#core.log);
+    return own ?? encodeEnvelope(error, this.caller === undefined ? undefined : this.#core.userId(this.caller));
   }
 
   #tellObserver(): void {
