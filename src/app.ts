@@ -83,6 +83,8 @@ export interface App {
   readonly use: Use;
   /** What this process counts, for a colleague that is asked for the figures of all. */
   report(): Promise<Exposed[]>;
+  /** `/ready` answers 503 from now on; everything else goes on. */
+  retire(): void;
   /** Lets open answers end, `limits.drainMs` at most, tells those that have not that they end here, then closes everything. */
   close(): Promise<void>;
 }
@@ -136,6 +138,9 @@ export async function createApp(options: AppOptions): Promise<App> {
       });
     },
     report: () => observability.report(),
+    retire() {
+      readiness.ready = false;
+    },
     async close() {
       readiness.ready = false;
       discovery.close();

@@ -1,6 +1,6 @@
 /**
  * The process that an operator starts: it owns the embedded database, migrates, and serves by itself or through workers
- * (GATEHOUSE_WORKERS). Signals come to it: SIGINT and SIGTERM drain and end, SIGHUP reads the configuration again.
+ * (GATEHOUSE_WORKERS). Signals come to it (`lifetime.ts`): SIGINT and SIGTERM drain and end, SIGHUP reloads the configuration.
  */
 import cluster, { type Worker } from 'node:cluster';
 import { mkdirSync, rmSync } from 'node:fs';
@@ -14,6 +14,7 @@ import { createLog, type Log } from './base/log.ts';
 import { releaseMemory } from './base/release-memory.ts';
 import { writeSecretFile } from './base/secret-file.ts';
 import { type InquiryMessage, ReportDesk, type ReportMessage } from './between-processes.ts';
+import { Lifetime } from './lifetime.ts';
 import { checkListening } from './start-checks.ts';
 import { StartError } from './start-error.ts';
 import { describeTarget, type Target } from './storage/connection.ts';
@@ -31,7 +32,7 @@ const WORKER_PATIENCE_MS = 30_000;
 export async function serveAsPrimary(): Promise<void> {
   const place = loadPlace(machineInputs()) ?? (await import('./settings.ts')).readSettings();
   const log = createLog({ stream: process.stderr, level: place.logLevel });
-  const lifetime = new Lifetime(log);
+  const lifetime = new Lifetime(log, clock, machineInputs().env);
   try {
     await holdProcess(() => start(place, log, lifetime));
   } catch (error) {
@@ -71,6 +72,7 @@ async function start(place: Place, log: Log, lifetime: Lifetime): Promise<void> 
     config.workers > 1 ? new Workers(config, target, log) : new Single(config, target, log, app.createApp);
   lifetime.onEnd(() => serving.close());
   lifetime.onReload(() => serving.reload());
+  lifetime.onRetire(() => serving.retire());
   await serving.started;
 }
 
@@ -111,6 +113,8 @@ async function mendable<T>(what: string, work: () => Promise<T>): Promise<T> {
 interface Serving {
   started: Promise<void>;
   reload(): void;
+  /** Ends the readiness alone; returns for how many milliseconds the rest goes on. */
+  retire(): number;
   close(): Promise<void>;
 }
 
@@ -143,13 +147,23 @@ class Single implements Serving {
     });
   }
 
+  retire(): number {
+    this.#app?.retire();
+    return this.#config.limits.drainDelayMs;
+  }
+
   async close(): Promise<void> {
     await this.#app?.close();
   }
 }
 
 /** What primary and workers tell each other. */
-export type WorkerMessage = { type: 'start'; target: Target } | { type: 'reload' } | { type: 'close' } | InquiryMessage;
+export type WorkerMessage =
+  | { type: 'start'; target: Target }
+  | { type: 'reload' }
+  | { type: 'retire' }
+  | { type: 'close' }
+  | InquiryMessage;
 export type PrimaryMessage = { type: 'listening'; address: string } | ReportMessage;
 
 class Workers implements Serving {
@@ -204,6 +218,11 @@ class Workers implements Serving {
     for (const worker of all()) tell(worker, { type: 'reload' });
   }
 
+  retire(): number {
+    for (const worker of all()) tell(worker, { type: 'retire' });
+    return this.#config.limits.drainDelayMs;
+  }
+
   async close(): Promise<void> {
     this.#closing = true;
     const workers = all();
@@ -227,64 +246,6 @@ function colleague(worker: Worker) {
 
 function tell(worker: Worker, message: WorkerMessage): void {
   if (worker.isConnected()) worker.send(message);
-}
-
-/** From the first moment to the last: what has to be undone at the end, and the signals that ask for it. */
-class Lifetime {
-  ending = false;
-  readonly #log: Log;
-  readonly #undo: (() => Promise<void>)[] = [];
-  #reload: () => void = () => {};
-  #started = false;
-
-  constructor(log: Log) {
-    this.#log = log;
-    process.on('SIGINT', () => void this.#end('SIGINT'));
-    process.on('SIGTERM', () => void this.#end('SIGTERM'));
-    process.on('SIGHUP', () => this.#reload());
-    // The launcher of the installed package holds the other end of this channel.
-    process.on('disconnect', () => void this.#end('the launcher is gone'));
-  }
-
-  onEnd(undo: () => Promise<void>): void {
-    this.#undo.push(undo);
-  }
-
-  onReload(reload: () => void): void {
-    this.#reload = reload;
-  }
-
-  /** Everything runs; an end that was asked for meanwhile comes now. */
-  started(): void {
-    this.#started = true;
-    if (this.ending) void this.#finish();
-  }
-
-  /** Undoes what was done, the last thing first. */
-  async unwind(): Promise<void> {
-    await holdProcess(async () => {
-      for (const undo of this.#undo.splice(0).reverse()) await undo();
-    });
-  }
-
-  async #end(reason: string): Promise<void> {
-    if (this.ending) return;
-    this.ending = true;
-    this.#log.info('stopping', { reason });
-    if (this.#started) await this.#finish();
-  }
-
-  async #finish(): Promise<void> {
-    let code = 0;
-    try {
-      await this.unwind();
-      this.#log.info('stopped');
-    } catch (error) {
-      this.#log.error('the shutdown failed', { cause: error });
-      code = 1;
-    }
-    process.exit(code);
-  }
 }
 
 /** Once, on a terminal; otherwise into a file that only the owner can read (promise 9). */

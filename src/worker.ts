@@ -35,6 +35,7 @@ export async function serveAsWorker(): Promise<void> {
   process.on('message', (message: WorkerMessage) => {
     if (message.type === 'start') start(message.target).catch(fail);
     else if (message.type === 'close') close().catch(fail);
+    else if (message.type === 'retire') app?.retire();
     else if (message.type !== 'reload') {
       colleagues
         .heard(message, async () => (await app?.report()) ?? [])

@@ -52,6 +52,10 @@ export const MEMBER_MEANINGS: Readonly<Record<string, Meaning>> = {
     headers_arrival: limit('Time from the first byte of a request to the end of its headers.', 'headersArrivalMs'),
     request_arrival: limit('Time from the first byte of a request to the end of its body.', 'requestArrivalMs'),
     idle_connection: limit('Time that an idle keep-alive connection stays open.', 'idleConnectionMs'),
+    drain_delay: limit(
+      'Time after SIGTERM in which `/ready` answers 503 and everything else is still served, before the listener closes.',
+      'drainDelayMs',
+    ),
     drain: limit('Time that open responses get to finish at shutdown.', 'drainMs'),
     keep_alive_comment: limit('Silence on a stream after which a keep-alive comment is sent.', 'keepAliveCommentMs'),
     upstream_reply_bytes: limit('Largest response of an upstream.', 'upstreamReplyBytes'),

@@ -139,6 +139,8 @@ export interface Limits {
   requestArrivalMs: number;
   /** How long a kept-alive connection may stay without a request. */
   idleConnectionMs: number;
+  /** How long everything is still served after SIGTERM, with `/ready` at 503, so that load balancers notice. */
+  drainDelayMs: number;
   /** How long open answers may take to end when the process is asked to stop. */
   drainMs: number;
   /** Silence on a stream after which a comment goes out. */

@@ -1,0 +1,104 @@
+/** From the first moment of the gateway's process to the last: what has to be undone at the end, and the signals that ask for it. */
+import type { Clock, Timer } from './base/clock.ts';
+import type { Log } from './base/log.ts';
+import { Terminal, watchNpm } from './launcher.ts';
+import { holdProcess } from './storage/hold.ts';
+
+/** A terminal that closes may send its signal a moment before it is gone. */
+const HANGUP_MS = 200;
+
+export class Lifetime {
+  ending = false;
+  readonly #log: Log;
+  readonly #clock: Clock;
+  readonly #terminal = new Terminal();
+  readonly #undo: (() => Promise<void>)[] = [];
+  #reload: () => void = () => {};
+  #retire: () => number = () => 0;
+  #started = false;
+  /** Ends the time between the end of readiness and that of the listener. */
+  #hurry: (() => void) | undefined;
+
+  constructor(log: Log, clock: Clock, environment: Readonly<Record<string, string | undefined>>) {
+    this.#log = log;
+    this.#clock = clock;
+    process.on('SIGINT', () => void this.#end('SIGINT'));
+    process.on('SIGTERM', () => void this.#end('SIGTERM', true));
+    process.on('SIGHUP', () => this.#hungUp());
+    // The launcher of the installed package holds the other end of this channel.
+    process.on('disconnect', () => void this.#end('the launcher is gone'));
+    watchNpm(environment, clock, () => void this.#end('npm is gone'));
+  }
+
+  onEnd(undo: () => Promise<void>): void {
+    this.#undo.push(undo);
+  }
+
+  onReload(reload: () => void): void {
+    this.#reload = reload;
+  }
+
+  /** @param retire makes `/ready` answer 503; returns for how many milliseconds everything else is still served */
+  onRetire(retire: () => number): void {
+    this.#retire = retire;
+  }
+
+  /** Everything runs; an end that was asked for meanwhile comes now. */
+  started(): void {
+    this.#started = true;
+    if (this.ending) void this.#finish();
+  }
+
+  /** Undoes what was done, the last thing first. */
+  async unwind(): Promise<void> {
+    await holdProcess(async () => {
+      for (const undo of this.#undo.splice(0).reverse()) await undo();
+    });
+  }
+
+  /** SIGHUP reloads; it also comes when the terminal closes, and then nobody is left to end the gateway. */
+  #hungUp(): void {
+    if (process.platform !== 'win32' && !this.#terminal.wasThere) {
+      this.#reload();
+      return;
+    }
+    this.#clock.timer(HANGUP_MS, () => {
+      if (this.#terminal.isThere) this.#reload();
+      else void this.#end('the terminal is gone');
+    });
+  }
+
+  /** @param retires load balancers are given time to notice; a further signal without it ends that time */
+  async #end(reason: string, retires = false): Promise<void> {
+    if (this.ending) {
+      if (!retires) this.#hurry?.();
+      return;
+    }
+    this.ending = true;
+    this.#log.info('stopping', { reason });
+    if (!this.#started) return;
+    const delayMs = retires ? this.#retire() : 0;
+    if (delayMs > 0) await this.#wait(delayMs);
+    await this.#finish();
+  }
+
+  async #wait(ms: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer: Timer = this.#clock.timer(ms, resolve);
+    this.#hurry = resolve;
+    await promise;
+    timer.cancel();
+  }
+
+  async #finish(): Promise<void> {
+    let code = 0;
+    try {
+      await this.unwind();
+      this.#log.info('stopped');
+    } catch (error) {
+      this.#log.error('the shutdown failed', { cause: error });
+      code = 1;
+    }
+    process.exit(code);
+  }
+}
