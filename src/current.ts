@@ -65,6 +65,8 @@ export class Current {
       }
     }
     const providers = [...config.providers, ...this.#local];
-    return buildCatalog(providers, providersFrom({ providers }), KINDS, this.#facts);
+    const { standIns: settings } = config;
+    const standIns = { settings, providers: providersFrom({ providers: settings }) };
+    return buildCatalog(providers, providersFrom({ providers }), KINDS, this.#facts, standIns);
   }
 }

@@ -25,7 +25,11 @@ const kinds: KindFacts[] = [
   },
   { id: 'chat', name: 'Chat Completions API', speaks: 'chat' },
   { id: 'messages', name: 'Messages API', speaks: 'messages' },
-  { id: 'simulated', name: 'Simulated', speaks: 'chat', transport: {}, standIn: true, models: [] },
+  {
+    ...{ id: 'simulated', name: 'Simulated', speaks: 'chat', transport: {}, models: [] },
+    standIn: true,
+    standInSwitch: 'GATEHOUSE_SIMULATED',
+  },
 ];
 
 interface Given {
@@ -469,6 +473,18 @@ test('nothing in a configuration can be changed', () => {
     for (const [name, member] of Object.entries(value)) walk(member, `${path}.${name}`);
   };
   walk(config, 'config');
+});
+
+test('a variable takes a kind that stands in for others away, and anything but on and off is refused', () => {
+  const ids = (env: Record<string, string>) => {
+    const { providers, standIns } = load({ env });
+    return [providers, standIns].map((list) => list.map(({ id }) => id));
+  };
+  assert.deepEqual(ids({}), [['simulated'], []]);
+  assert.deepEqual(ids({ OPENAI_API_KEY: 'k' }), [['openai'], ['simulated']]);
+  assert.deepEqual(ids({ OPENAI_API_KEY: 'k', GATEHOUSE_SIMULATED: 'off' }), [['openai'], []]);
+  assert.deepEqual(ids({ GATEHOUSE_SIMULATED: 'off' }), [[], []]);
+  assert.throws(() => load({ env: { GATEHOUSE_SIMULATED: 'maybe' } }), /GATEHOUSE_SIMULATED must be on or off/);
 });
 
 test('the table of variables names every variable that is read', () => {

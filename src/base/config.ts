@@ -34,7 +34,7 @@ import {
   retention,
 } from './config/section-readers.ts';
 import type { Config, KeySource, TlsSettings } from './config/settings.ts';
-import { withEnvironment } from './config/with-environment.ts';
+import { standInsOf, withEnvironment } from './config/with-environment.ts';
 import { parseYaml } from './config/yaml.ts';
 import { Secret } from './secret.ts';
 
@@ -134,6 +134,8 @@ function readYaml(inputs: Inputs, environment: Environment, problems: Problem[])
 /** Everything that the yaml file may hold, with the defaults for what it does not. */
 function readBody(field: Field | undefined, kinds: readonly KindFacts[], environment: Environment) {
   const read = field && readSections(field, kinds);
+  const providers = withEnvironment(read?.providers ?? [], kinds, environment);
+  const standIns = standInsOf(kinds, environment);
   return {
     account: read?.account ?? DEFAULT_ACCOUNT,
     hosts: read?.hosts ?? { global: [], europe: [], us: [] },
@@ -146,7 +148,8 @@ function readBody(field: Field | undefined, kinds: readonly KindFacts[], environ
     federation: read?.federation ?? [],
     rateLimits: read?.rate_limits ?? NO_RATE_LIMITS,
     retention: read?.retention ?? { generationsDays: null },
-    providers: withEnvironment(read?.providers ?? [], kinds, environment),
+    providers: providers.length > 0 ? providers : standIns,
+    standIns: providers.length > 0 ? standIns.filter(({ id }) => providers.every((one) => one.id !== id)) : [],
   };
 }
 

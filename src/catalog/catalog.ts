@@ -91,12 +91,14 @@ export interface Catalog {
  * @param settings the configured providers; @param providers the same, made by `providersFrom`
  * @param kinds decides whose bare names are whose, also where that vendor's models come from another provider
  * @param facts what is known of models; default: what comes with the package
+ * @param standIns providers whose models are not listed
  */
 export function buildCatalog(
   settings: readonly ProviderSettings[],
   providers: readonly Provider[],
   kinds: readonly ProviderKind[],
   facts: Facts = SHIPPED_FACTS,
+  standIns: StandIns = NO_STAND_INS,
 ): Catalog {
   const byId = new Map(providers.map((provider) => [provider.id, provider]));
   const index = new FactsIndex(facts);
@@ -118,6 +120,7 @@ export function buildCatalog(
     }
   }
   const models = [...listed].map(([id, entry]) => modelOf(id, entry, open));
+  const unlisted = unlistedModels(standIns, index);
   const names = new Names({ models, open, kinds, facts });
   const listedEndpoints = models.flatMap(({ endpoints }) => endpoints);
   const called = new CalledModels(listedEndpoints, settings, facts);
@@ -126,9 +129,27 @@ export function buildCatalog(
     latest: Object.freeze(names.latest),
     providers: Object.freeze([...providers]),
     unpriced: Object.freeze(unpriced),
-    find: (name: string) => names.find(name),
+    find: (name: string) => names.find(name) ?? unlisted.get(name),
     pricingOfCalled: (provider: Provider, name: string) => called.pricing(provider, name),
   });
+}
+
+/** Providers whose models are found by their ids and not listed: settings, and what `providersFrom` makes of them. */
+export interface StandIns {
+  settings: readonly ProviderSettings[];
+  providers: readonly Provider[];
+}
+
+const NO_STAND_INS: StandIns = { settings: [], providers: [] };
+
+function unlistedModels({ settings, providers }: StandIns, index: FactsIndex): Map<string, Model> {
+  const models = new Map<string, Model>();
+  settings.forEach((one, at) => {
+    for (const { endpoint, facts, name } of offeringsOf(one, providers[at]!, index)) {
+      models.set(endpoint.modelId, modelOf(endpoint.modelId, { name, facts, endpoints: [endpoint] }, []));
+    }
+  });
+  return models;
 }
 
 interface Listed {

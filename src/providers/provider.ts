@@ -79,8 +79,10 @@ export interface ProviderKind {
   transport?: Transport;
   /** Models that it brings along, for configurations that list none. */
   models?: readonly ModelSettings[];
-  /** Switches on when no other provider is configured. */
+  /** Switches on when no other provider is configured; otherwise its models are not listed and answer by name only. */
   standIn?: boolean;
+  /** Variable that is `off` where it is not to stand in at all. */
+  standInSwitch?: string;
 }
 
 /**

@@ -89,4 +89,5 @@ export const simulated: ProviderKind = {
   transport: simulatedTransport(systemClock),
   models: [model('echo', 'Simulated: Echo'), model('script', 'Simulated: Script')],
   standIn: true,
+  standInSwitch: 'GATEHOUSE_SIMULATED',
 };

@@ -95,6 +95,12 @@ export const VARIABLES: readonly Variable[] = [
     meaning: '`off` stops looking for model servers on this machine. With `DATABASE_URL` it is always off.',
   },
   {
+    name: 'GATEHOUSE_SIMULATED',
+    fallback: 'on',
+    meaning:
+      '`off` removes the simulated models. Next to configured providers they are not listed and answer by name only.',
+  },
+  {
     name: 'HTTPS_PROXY',
     fallback: '',
     meaning: 'Proxy for https upstreams. This one and the next two may be lower case.',

@@ -37,8 +37,10 @@ export interface KindFacts {
   models?: readonly ModelSettings[];
   /** Answers inside the process: has no address. */
   transport?: unknown;
-  /** Switched on when no other provider is. */
+  /** Switched on when no other provider is; otherwise its models are not listed and answer by name only. */
   standIn?: boolean;
+  /** Variable that is `off` where it is not to stand in at all. */
+  standInSwitch?: string;
   /** The usual form of conversations, and further ones. */
   speaks?: string;
   alsoSpeaks?: readonly string[];

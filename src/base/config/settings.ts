@@ -48,6 +48,8 @@ export interface Config {
   rateLimits: RateLimitSettings;
   routing: RoutingSettings;
   providers: readonly ProviderSettings[];
+  /** Providers whose models answer by name next to `providers` and are not listed. */
+  standIns: readonly ProviderSettings[];
 }
 
 /** Who may read GET /metrics: who has a management key or the token, everybody, or nobody. */

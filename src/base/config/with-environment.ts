@@ -33,10 +33,20 @@ export function withEnvironment(
     if (credentials.length > 0 || baseUrl !== undefined || variable === undefined) continue;
     environment.fail(variable, `is not set, and the provider ${id} has no api_key`);
   }
-  if (providers.length === 0) return kinds.filter((kind) => kind.standIn === true).map((kind) => bare(kind, []));
   return providers.map((provider) =>
     completeOptions(provider, kinds.find(({ id }) => id === provider.kind)!, environment),
   );
+}
+
+/** Kinds that stand in where nothing else is configured, unless their variable is off. */
+export function standInsOf(kinds: readonly KindFacts[], environment: Environment): ProviderSettings[] {
+  return kinds.filter((kind) => kind.standIn && isOn(kind.standInSwitch, environment)).map((kind) => bare(kind, []));
+}
+
+function isOn(variable: string | undefined, environment: Environment): boolean {
+  const value = variable === undefined ? undefined : environment.get(variable);
+  if (value !== undefined && value !== 'on' && value !== 'off') environment.fail(variable!, 'must be on or off');
+  return value !== 'off';
 }
 
 /** Of the first of its variables that is set. */
