@@ -28,7 +28,7 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
   /** Bytes of the body came. */
   #began = false;
   #reader: FrameReader | undefined;
-  #decoder: TurnDecoder | undefined;
+  decoder: TurnDecoder | undefined;
   #pending = '';
   /** Events of a stream that came although a whole answer was asked for. */
   #gathered: TurnEvent[] | undefined;
@@ -156,7 +156,7 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
 
   #startStream(): void {
     this.#mode = 'stream';
-    this.#decoder = this.#setup.passage.decoder(this.#setup.stamp.id);
+    this.decoder = this.#setup.passage.decoder(this.#setup.stamp.id);
     const { framing, limits } = this.#setup;
     const onEvent = (name: string, data: string) => this.#event(name, data);
     this.#reader =
@@ -294,7 +294,7 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
     } catch {
       value = undefined;
     }
-    this.#take(name, data, value, this.#decoder!.read(name, data, value));
+    this.#take(name, data, value, this.decoder!.read(name, data, value));
   }
 
   #take(name: string, data: string, value: unknown, events: readonly TurnEvent[]): void {
@@ -359,7 +359,7 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
     const stray = strayError(reader.stray);
     if (stray !== undefined) this.#event('error', stray);
     if (this.#mode !== 'stream') return;
-    const events = this.#decoder!.close();
+    const events = this.decoder!.close();
     const cut = events.find((event) => event.type === 'failure');
     // An upstream that has told its finish and then neither ends nor says more has answered; one whose connection
     // breaks has not: what was to follow (usage, a further choice) is lost.

@@ -9,6 +9,7 @@ import type { Stamp } from '../formats/conversation/format.ts';
 import { Uncarried } from '../formats/conversation/losses.ts';
 import { deliver } from '../providers/index.ts';
 import type { Charge, OpenGeneration, Attempt as SpendAttempt } from '../spend/index.ts';
+import { Grace } from './grace.ts';
 import { Holding } from './holding.ts';
 import type { InferenceParts } from './parts.ts';
 import { acceptedOf } from './record.ts';
@@ -261,10 +262,15 @@ class Ready implements Dispatched {
       model: this.candidate.endpoint.upstreamId,
       clientHeaders: this.#request.about.headers,
     };
-    const { debug } = this.#request;
+    const { debug, asked } = this.#request;
     this.attempt.start((call, receiver) => {
       const heard = debug === undefined ? receiver : debug.watch(call.body, receiver);
-      return deliver({ ...way, ...call }, heard, this.#parts);
+      const delivery = { ...way, ...call };
+      // Of several choices, one that has not begun yet does not show.
+      if (!call.stream || asked.choices > 1) return deliver(delivery, heard, this.#parts);
+      const grace = new Grace(heard, this.attempt, this.#parts.clock);
+      grace.call = deliver(delivery, grace, this.#parts);
+      return grace.call;
     });
   }
 

@@ -8,7 +8,7 @@ import type { Nano, Price } from '../base/money.ts';
 import type { Endpoint } from '../catalog/index.ts';
 import type { Finish, Usage } from '../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
-import type { Closing, FailureContext, Stamp } from '../formats/conversation/format.ts';
+import type { Closing, FailureContext, Stamp, TurnDecoder } from '../formats/conversation/format.ts';
 import type { Renewal } from '../formats/conversation/renewal.ts';
 import type { WholeBody } from '../formats/single/index.ts';
 import type { Hit } from '../guardrails/index.ts';
@@ -132,6 +132,8 @@ export interface Attempt {
   readonly paid: boolean;
   readonly usage: Usage | undefined;
   readonly finish: Finish | undefined;
+  /** Of a streamed conversation. */
+  readonly decoder?: TurnDecoder | undefined;
   /** UTF-8 bytes of everything written so far, for an estimate when no usage arrives. */
   readonly outputBytes: number;
   /** How much has been written since the upstream last told a usage. */

@@ -74,6 +74,10 @@ export class ChatDecoder implements TurnDecoder {
     return this.choices.some((choice) => choice?.finished) ? this.finish() : this.fail([], cutFailure());
   }
 
+  toldFinish(): boolean {
+    return !this.over && this.choices.length > 0 && this.choices.every((choice) => choice.finished);
+  }
+
   /** The first chunk that names the answer starts it; chunks of metadata in front of it have empty names (Azure). */
   private start(chunk: JsonObject, events: TurnEvent[]): void {
     const id = someText(chunk['id']);

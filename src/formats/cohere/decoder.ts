@@ -62,6 +62,11 @@ export class CohereDecoder implements TurnDecoder {
     }
   }
 
+  /** The event with the finish is the last one. */
+  toldFinish(): boolean {
+    return false;
+  }
+
   close(): TurnEvent[] {
     return this.over ? [] : this.fail('cut', 'the stream ended without its end marker');
   }

@@ -49,6 +49,7 @@ export function distinctDecoder(inner: TurnDecoder, ids: CallIds): TurnDecoder {
   return {
     read: (name, data, value) => renamed(inner.read(name, data, value)),
     close: () => renamed(inner.close()),
+    toldFinish: () => inner.toldFinish(),
   };
 }
 

@@ -249,6 +249,8 @@ export interface TurnDecoder {
   read(name: string, data: string, value: unknown): TurnEvent[];
   /** The connection closed cleanly: the closing events, or a `cut` failure when the end was not reached. */
   close(): TurnEvent[];
+  /** The finish of every choice has come and the end marker has not: `close` would end the answer in order. */
+  toldFinish(): boolean;
 }
 
 /** Parts of a conversation whose bytes may stand somewhere else. */

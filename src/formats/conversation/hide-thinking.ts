@@ -12,6 +12,7 @@ export function hidingDecoder(inner: TurnDecoder): TurnDecoder {
   return {
     read: (name, data, value) => hide(inner.read(name, data, value)),
     close: () => hide(inner.close()),
+    toldFinish: () => inner.toldFinish(),
   };
 }
 

@@ -102,6 +102,7 @@ function listening(inner: TurnDecoder, hear: (event: TurnEvent) => void): TurnDe
   return {
     read: (name, data, value) => heard(inner.read(name, data, value)),
     close: () => heard(inner.close()),
+    toldFinish: () => inner.toldFinish(),
   };
 }
 

@@ -93,6 +93,7 @@ export function namingDecoder(inner: TurnDecoder, own: OwnNames): TurnDecoder {
   return {
     read: (event, data, value) => name(inner.read(event, data, value)),
     close: () => name(inner.close()),
+    toldFinish: () => inner.toldFinish(),
   };
 }
 

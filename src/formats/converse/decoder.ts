@@ -72,6 +72,10 @@ export class ConverseDecoder implements TurnDecoder {
     return this.fail('cut', 'the stream ended without its end marker');
   }
 
+  toldFinish(): boolean {
+    return !this.over && this.stopped;
+  }
+
   private readMessage(): TurnEvent[] {
     // A doubled start says nothing new; one after content would splice two answers into one.
     if (this.parts > 0 || this.open.size > 0 || this.stopped) {

@@ -82,6 +82,7 @@ export class Rounds {
     return {
       read: (name, data, value) => round.take(inner.read(name, data, value)),
       close: () => round.take(inner.close()),
+      toldFinish: () => inner.toldFinish(),
     };
   }
 

@@ -62,6 +62,12 @@ export class GeminiDecoder implements TurnDecoder {
     return this.end(true);
   }
 
+  toldFinish(): boolean {
+    if (this.over) return false;
+    const answered = this.candidates.filter((candidate) => candidate !== undefined);
+    return answered.length > 0 && answered.every(({ finishReason }) => finishReason !== undefined);
+  }
+
   /** The end of a whole answer: JSON that is complete needs no finish reason to be so. */
   closeWhole(): TurnEvent[] {
     return this.end(false);

@@ -65,6 +65,10 @@ export class MessagesDecoder implements TurnDecoder {
     return this.fail('cut', 'the stream ended without its end marker');
   }
 
+  toldFinish(): boolean {
+    return !this.over && typeof this.stop['stop_reason'] === 'string';
+  }
+
   private readMessage(message: Fields): TurnEvent[] {
     // A doubled start says nothing new; one after content would splice two answers into one.
     if (this.started && (this.parts > 0 || this.open.size > 0 || this.finished)) {

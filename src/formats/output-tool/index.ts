@@ -101,6 +101,7 @@ export function outputDecoder(inner: TurnDecoder, tool: OutputTool): TurnDecoder
   return {
     read: (name, data, value) => answer.take(inner.read(name, data, value)),
     close: () => answer.take(inner.close()),
+    toldFinish: () => inner.toldFinish(),
   };
 }
 

@@ -74,6 +74,11 @@ export class ResponsesDecoder implements TurnDecoder, Numbering {
     return failure === undefined ? this.finish(response) : this.fail(failure);
   }
 
+  /** The event with the finish is the last one. */
+  toldFinish(): boolean {
+    return false;
+  }
+
   close(): TurnEvent[] {
     return this.over ? [] : this.broken('cut', 'the stream ended without its terminal event');
   }

@@ -1,0 +1,141 @@
+/** Streams whose upstream tells its finish, and then sends signs of life instead of its end marker. */
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { chatChunk, chatFinish, chatUsageChunk, messagesEvents } from '../testing/answers.ts';
+import { settle, until } from '../testing/clock.ts';
+import { type Gateway, startGateway } from '../testing/gateway.ts';
+import { readStreamed } from '../testing/told.ts';
+
+const USAGE = { input: 12, output: 7 };
+const SSE = { 'content-type': 'text/event-stream' };
+
+/** Its stream without what ends it, for each format that has finish and end apart. */
+const OPEN: Record<string, { kind: string; counted: string[]; uncounted: string[]; beat: string }> = {
+  chat: {
+    kind: 'chat',
+    counted: [chatChunk({ content: 'all of it' }), chatFinish(), chatUsageChunk(USAGE)],
+    uncounted: [chatChunk({ content: 'all of it' }), chatFinish()],
+    beat: ': ping\n\n',
+  },
+  messages: {
+    kind: 'messages',
+    counted: messagesEvents({ text: 'all of it', usage: USAGE }).filter((event) => !event.includes('message_stop')),
+    uncounted: [],
+    beat: 'event: ping\ndata: {"type":"ping"}\n\n',
+  },
+  gemini: {
+    kind: 'gemini',
+    counted: [
+      `data: ${JSON.stringify({
+        candidates: [{ content: { role: 'model', parts: [{ text: 'all of it' }] }, finishReason: 'STOP', index: 0 }],
+        usageMetadata: { promptTokenCount: 12, candidatesTokenCount: 7, totalTokenCount: 19 },
+      })}\n\n`,
+    ],
+    uncounted: [],
+    beat: ': ping\n\n',
+  },
+};
+
+interface Heard {
+  text: string;
+  over: boolean;
+  /** The client disconnects. */
+  leave(): Promise<void>;
+}
+
+/** Asks for a stream and gathers what comes of it. */
+async function heard(gateway: Gateway, route: string, body: object): Promise<Heard> {
+  const reply = await gateway.post(route, { stream: true, ...body });
+  const reader = reply.body!.getReader();
+  const result: Heard = { text: '', over: false, leave: () => reader.cancel() };
+  void (async () => {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      result.text += Buffer.from(value).toString('utf8');
+    }
+    result.over = true;
+  })();
+  return result;
+}
+
+/** Lets the upstream live on: a heartbeat for every second of `seconds`, each read before the next. */
+async function beats(gateway: Gateway, key: string, seconds: number, from: number): Promise<void> {
+  for (let second = from; second < from + seconds; second++) {
+    gateway.upstream.open(`${key} ${second}`);
+    await settle();
+    gateway.clock.jump(1_000);
+  }
+}
+
+async function world(t: TestContext, name: string, pieces: readonly string[]): Promise<Gateway> {
+  const { kind, beat } = OPEN[name]!;
+  const gateway = await startGateway(t, { providers: { [name]: { kind } } });
+  const living = Array.from({ length: 60 }, (_, at) => [{ gate: `${name} ${at}` }, beat]).flat();
+  gateway.upstream.script(name, { headers: SSE, chunks: [...pieces, ...living], end: 'stall' });
+  return gateway;
+}
+
+for (const name of Object.keys(OPEN)) {
+  for (const [route, form] of [
+    ['/chat/completions', 'chat'],
+    ['/messages', 'messages'],
+  ] as const) {
+    test(`${route} from ${name}: after finish and usage, heartbeats hold the answer two seconds, not for ever`, async (t) => {
+      const gateway = await world(t, name, OPEN[name]!.counted);
+      const model = `test/${name}`;
+      const answer = await heard(gateway, route, {
+        model,
+        max_tokens: 99,
+        messages: [{ role: 'user', content: 'hi' }],
+      });
+      await until(() => answer.text.includes('all'), 'the text');
+      await beats(gateway, name, 4, 0);
+      await until(() => answer.over, 'the end of the answer');
+      assert.equal(readStreamed(form, answer.text).text, 'all of it');
+      assert.doesNotMatch(answer.text, /"error"/);
+      assert.match(answer.text, /"cost":/);
+      const received = gateway.upstream.requests(name)[0]!;
+      await until(() => received.closedEarlyAt, 'the call is closed');
+    });
+  }
+}
+
+test('without usage the answer waits longer for it, and is then charged by estimate', async (t) => {
+  const gateway = await world(t, 'chat', OPEN['chat']!.uncounted);
+  const answer = await heard(gateway, '/chat/completions', {
+    model: 'test/chat',
+    messages: [{ role: 'user', content: 'hi' }],
+  });
+  await until(() => answer.text.includes('all'), 'the text');
+  await beats(gateway, 'chat', 10, 0);
+  assert.equal(answer.over, false);
+  await beats(gateway, 'chat', 10, 10);
+  await until(() => answer.over, 'the end of the answer');
+  assert.equal(readStreamed('chat', answer.text).text, 'all of it');
+});
+
+test('without a finish heartbeats are no end', async (t) => {
+  const gateway = await world(t, 'chat', [chatChunk({ content: 'all of it' }), chatUsageChunk(USAGE)]);
+  const answer = await heard(gateway, '/chat/completions', {
+    model: 'test/chat',
+    messages: [{ role: 'user', content: 'hi' }],
+  });
+  await until(() => answer.text.includes('all'), 'the text');
+  await beats(gateway, 'chat', 30, 0);
+  assert.equal(answer.over, false);
+  await answer.leave();
+});
+
+test('a stream of several choices waits for those that may still begin', async (t) => {
+  const gateway = await world(t, 'chat', OPEN['chat']!.counted);
+  const answer = await heard(gateway, '/chat/completions', {
+    model: 'test/chat',
+    n: 2,
+    messages: [{ role: 'user', content: 'hi' }],
+  });
+  await until(() => answer.text.includes('all'), 'the text');
+  await beats(gateway, 'chat', 30, 0);
+  assert.equal(answer.over, false);
+  await answer.leave();
+});
