@@ -2,8 +2,13 @@
 import { type Target, withClient } from '../storage/connection.ts';
 import { openBoss } from './boss.ts';
 
+/** Any number that nobody else takes advisory locks with. */
+const INSTALL_LOCK = 0x6a6f6273;
+
 export async function installJobs(target: Target): Promise<void> {
   await withClient(target, async (client) => {
+    // Of gateways that start at once, two that made the tables would meet in the catalog. Closing the connection unlocks.
+    await client.query('select pg_advisory_lock($1)', [INSTALL_LOCK]);
     const rows = (result: { rows: unknown[] } | { rows: unknown[] }[]) =>
       Array.isArray(result) ? result.flatMap((each) => each.rows) : result.rows;
     const query = async <Row>(text: string, values?: readonly unknown[]) =>
