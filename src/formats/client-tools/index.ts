@@ -67,6 +67,7 @@ export function restoringDecoder(inner: TurnDecoder, directory: Directory): Turn
   return {
     read: (name, data, value) => restored(inner.read(name, data, value)),
     close: () => restored(inner.close()),
+    toldFinish: () => inner.toldFinish(),
   };
 }
 
