@@ -46,7 +46,7 @@ import { sealedRows } from './sealed-rows.ts';
 import { Sealing, SealingError, Sweeper } from './sealing/index.ts';
 import { createFederation } from './sign-in/index.ts';
 import { createSpend, ENTERED_WITHIN_MS, followBalance } from './spend/index.ts';
-import { listenError } from './start-checks.ts';
+import { inWords, refusedAt } from './start-checks.ts';
 import { StartError } from './start-error.ts';
 import { openChanges } from './storage/changes.ts';
 import type { Target } from './storage/connection.ts';
@@ -118,9 +118,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       },
     },
     async listen() {
-      const { port } = await server.listen(config.port, config.host).catch((error: NodeJS.ErrnoException) => {
-        throw listenError(error.code ?? error.message, config);
-      });
+      const { port } = await server.listen(config.port, config.host).catch(refusedAt(config));
       readiness.ready = true;
       ownPort = port;
       if (config.outgoing.discovery) void discovery.start();
@@ -157,9 +155,7 @@ type Parts = Awaited<ReturnType<typeof openParts>>;
 
 /** What holds something: connections, timers, what is waiting to be written. */
 async function openParts({ config, target, clock, log, random = Math.random }: AppOptions, current: Current) {
-  const database = await openDatabase({ target, clock, log }).catch((error: Error) => {
-    throw new StartError(error.message, { cause: error });
-  });
+  const database = await openDatabase({ target, clock, log }).catch(inWords);
   const changes = await openChanges({ target, database, clock, log }).catch(async (error: unknown) => {
     await database.close();
     throw error instanceof UnheardError ? new StartError(error.message, { cause: error }) : error;

@@ -19,7 +19,19 @@ export async function checkListening(config: Address & Pick<Config, 'tls'>): Pro
   if (code !== undefined) throw listenError(code, config);
 }
 
-export function listenError(code: string, { host, port }: Address): StartError {
+/** For what `listen` rejects with. */
+export function refusedAt(address: Address): (error: NodeJS.ErrnoException) => never {
+  return (error) => {
+    throw listenError(error.code ?? error.message, address);
+  };
+}
+
+/** An error whose message is meant for the operator already. */
+export function inWords(error: Error): never {
+  throw new StartError(error.message, { cause: error });
+}
+
+function listenError(code: string, { host, port }: Address): StartError {
   switch (code) {
     case 'EADDRINUSE':
       return new StartError(

@@ -1,5 +1,6 @@
 /** Makes or updates the tables of pg-boss, once for all processes, after the gateway's own migrations. */
 import { type Target, withClient } from '../storage/connection.ts';
+import { lockSession } from '../storage/session-lock.ts';
 import { openBoss } from './boss.ts';
 
 /** Any number that nobody else takes advisory locks with. */
@@ -8,7 +9,7 @@ const INSTALL_LOCK = 0x6a6f6273;
 export async function installJobs(target: Target): Promise<void> {
   await withClient(target, async (client) => {
     // Of gateways that start at once, two that made the tables would meet in the catalog. Closing the connection unlocks.
-    await client.query('select pg_advisory_lock($1)', [INSTALL_LOCK]);
+    await lockSession(client, INSTALL_LOCK);
     const rows = (result: { rows: unknown[] } | { rows: unknown[] }[]) =>
       Array.isArray(result) ? result.flatMap((each) => each.rows) : result.rows;
     const query = async <Row>(text: string, values?: readonly unknown[]) =>
