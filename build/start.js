@@ -37,9 +37,21 @@ function versionOfSources() {
   return hash.digest('hex').slice(0, 32);
 }
 
+/** The start of a clone says something at once, although making the bundle takes a moment. */
+function announce() {
+  if ((process.argv[2] ?? 'serve') !== 'serve' || /^(?:warn|error)$/.test(process.env.GATEHOUSE_LOG_LEVEL ?? ''))
+    return;
+  const event = 'bundling the sources, once after each change';
+  const line = process.stderr.isTTY
+    ? `${new Date().toISOString().slice(11, 23)} info  ${event}`
+    : JSON.stringify({ time: new Date().toISOString(), level: 'info', event });
+  process.stderr.write(`${line}\n`);
+}
+
 /** Whether there is a bundle now. It appears whole or not at all, whoever else makes it meanwhile or is killed over it. */
 function make(folder) {
   if (!existsSync(path.join(ROOT, 'node_modules', 'esbuild'))) return false;
+  announce();
   const unfinished = `${folder}.${process.pid}`;
   const { status } = spawnSync(process.execPath, [BUNDLER, unfinished], {
     stdio: ['ignore', 'ignore', 'inherit'],

@@ -39,6 +39,7 @@ import {
 import { createJobs } from './jobs/index.ts';
 import { createObservability, type Exposed, type Observability } from './observability/index.ts';
 import { type OperationParts, operations, UNBUILT } from './operations.ts';
+import { pageParts, type Serving, servingOf } from './page-parts.ts';
 import { createTransport, Discovery, type LocalServer, outgoingOf } from './providers/index.ts';
 import { Limiter } from './rate-limits/index.ts';
 import { endMappings, oneWriter, syncJob } from './scim/index.ts';
@@ -76,8 +77,8 @@ export interface AppOptions {
 export interface App {
   /** On the very first start makes the first keys; `show` is called with them before they are committed. */
   bootstrap(show?: (keys: readonly FirstKey[]) => void): Promise<void>;
-  /** Starts to serve; resolves with the address, `http://127.0.0.1:8484`. */
-  listen(): Promise<string>;
+  /** Starts to serve. */
+  listen(): Promise<Serving>;
   /** Providers, models and account settings of a new configuration, from the next request on. */
   reload(config: Config): void;
   readonly use: Use;
@@ -126,7 +127,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       void parts.jobs.send(parts.sync, {}).catch(() => {});
       parts.sweeper.start();
       const host = config.host.includes(':') ? `[${config.host}]` : config.host;
-      return `${config.tls ? 'https' : 'http'}://${host}:${port}`;
+      return servingOf(`${config.tls ? 'https' : 'http'}://${host}:${port}`, current.catalog);
     },
     reload(next) {
       const before = current.settings;
@@ -333,9 +334,8 @@ function operationParts(
     },
     limits: config.limits,
     observability: { metrics: observability.metrics, spend, database, clock, catalog },
-    audit: { database },
     analytics: { database, clock, catalog, entered: () => spend.flush() },
-    readiness,
+    ...{ audit: { database }, pages: pageParts(current), readiness },
   };
 }
 

@@ -16,6 +16,7 @@ import {
   leavesEndpoint,
 } from './inference/index.ts';
 import { type ObservabilityOperationParts, observabilityOperations } from './observability/index.ts';
+import { type PageParts, pageOperations } from './pages/index.ts';
 import { type ScimParts, scimOperations } from './scim/index.ts';
 import { type SignInParts, signInOperations } from './sign-in/index.ts';
 import { spendOperations } from './spend/index.ts';
@@ -36,6 +37,7 @@ export interface OperationParts {
   observability: ObservabilityOperationParts;
   audit: AuditParts;
   analytics: AnalyticsParts;
+  pages: PageParts;
   readiness: Readiness;
 }
 
@@ -50,6 +52,7 @@ export function operations(parts: OperationParts): Operation<Caller>[] {
   };
   return [
     ...healthOperations(parts.readiness),
+    ...pageOperations<Caller>(parts.pages),
     ...keyOperations(parts.access),
     ...workspaceOperations(parts.workspaces),
     ...guardrailOperations(parts.guardrails),

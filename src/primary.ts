@@ -5,6 +5,7 @@
 import cluster, { type Worker } from 'node:cluster';
 import { mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
+import manifest from '../package.json' with { type: 'json' };
 import type { FirstKey } from './access/index.ts';
 import type { App, createApp } from './app.ts';
 import { systemClock as clock } from './base/clock.ts';
@@ -17,6 +18,7 @@ import { type InquiryMessage, ReportDesk, type ReportMessage } from './between-p
 import { Lifetime } from './lifetime.ts';
 import { checkListening } from './start-checks.ts';
 import { StartError } from './start-error.ts';
+import { type Serving as Served, showSummary } from './start-summary.ts';
 import { describeTarget, type Target } from './storage/connection.ts';
 import { hasCluster, startEmbedded } from './storage/embedded.ts';
 import { holdProcess } from './storage/hold.ts';
@@ -33,6 +35,7 @@ export async function serveAsPrimary(): Promise<void> {
   const place = loadPlace(machineInputs()) ?? (await import('./settings.ts')).readSettings();
   const log = createLog({ stream: process.stderr, level: place.logLevel });
   const lifetime = new Lifetime(log, clock, machineInputs().env);
+  log.info('starting', { version: manifest.version, data: place.dataDir });
   try {
     await holdProcess(() => start(place, log, lifetime));
   } catch (error) {
@@ -52,6 +55,9 @@ async function start(place: Place, log: Log, lifetime: Lifetime): Promise<void> 
   const lock = await mendable('', () => lockDataFolder(place.dataDir, clock));
   lifetime.onEnd(async () => lock.release());
   if (first !== undefined) await checkListening(first);
+  if (place.databaseUrl !== null) log.info('connecting to the database');
+  else if (isThere) log.info('starting the database');
+  else log.info('creating the database', { folder: path.join(place.dataDir, 'postgres') });
   const database = databaseOf(place, log, lifetime);
   // Most of a start is loading code, which leaves no moment for anything else: a server that is there starts meanwhile.
   if (isThere) await Promise.race([database.launched, database.target]);
@@ -131,10 +137,16 @@ class Single implements Serving {
   }
 
   async #start(target: Target, create: typeof createApp): Promise<void> {
-    this.#app = await create({ config: this.#config, target, clock, log: this.#log });
-    await this.#app.bootstrap((keys) => showFirstKeys(keys, this.#config, this.#log));
-    const app = this.#app;
-    this.#log.info('listening', { address: await app.listen() });
+    const app = await create({ config: this.#config, target, clock, log: this.#log });
+    this.#app = app;
+    let firstKeys: readonly FirstKey[] = [];
+    await app.bootstrap((keys) => {
+      firstKeys = keys;
+      showFirstKeys(keys, this.#config, this.#log);
+    });
+    const serving = await app.listen();
+    this.#log.info('listening', { address: serving.address });
+    summarize({ ...serving, ...shownKey(firstKeys) }, this.#config, this.#log);
     releaseMemory(clock, app.use);
   }
 
@@ -164,7 +176,7 @@ export type WorkerMessage =
   | { type: 'retire' }
   | { type: 'close' }
   | InquiryMessage;
-export type PrimaryMessage = { type: 'listening'; address: string } | ReportMessage;
+export type PrimaryMessage = { type: 'listening'; serving: Served } | ReportMessage;
 
 class Workers implements Serving {
   readonly started: Promise<void>;
@@ -173,12 +185,16 @@ class Workers implements Serving {
   readonly #log: Log;
   readonly #reports = new ReportDesk(clock);
   #closing = false;
+  /** Of the workers that have started: the one that made the first keys, or the first one. */
+  #serving: Served | undefined;
 
   constructor(config: Config, target: Target, log: Log) {
     this.#config = config;
     this.#target = target;
     this.#log = log;
-    this.started = Promise.all(Array.from({ length: config.workers }, () => this.#fork())).then(() => {});
+    this.started = Promise.all(Array.from({ length: config.workers }, () => this.#fork())).then(() => {
+      if (this.#serving !== undefined) summarize(this.#serving, config, log);
+    });
   }
 
   /** Resolves when the worker serves; rejects when it ends before. */
@@ -193,7 +209,9 @@ class Workers implements Serving {
         return;
       }
       listening = true;
-      this.#log.info('listening', { address: message.address, worker: worker.id, pid: worker.process.pid });
+      const { serving } = message;
+      if (this.#serving?.inferenceKey === undefined) this.#serving = serving;
+      this.#log.info('listening', { address: serving.address, worker: worker.id, pid: worker.process.pid });
       resolve();
     });
     worker.on('exit', (code, signal) => {
@@ -248,13 +266,26 @@ function tell(worker: Worker, message: WorkerMessage): void {
   if (worker.isConnected()) worker.send(message);
 }
 
-/** Once, on a terminal; otherwise into a file that only the owner can read (promise 9). */
+function summarize(serving: Served, config: Config, log: Log): void {
+  for (const { name, meant } of config.unknownVariables) {
+    log.warn('unknown environment variable', { name, ...(meant !== null && { did_you_mean: meant }) });
+  }
+  showSummary(serving, { config, version: manifest.version, log, out: process.stdout });
+}
+
+/** The inference key that this start has made, where it may be shown: on a terminal, as `showFirstKeys` does. */
+export function shownKey(keys: readonly FirstKey[]): { inferenceKey?: string } {
+  const key = keys.find(({ kind, generated }) => kind === 'inference' && generated);
+  return key === undefined || !process.stdout.isTTY ? {} : { inferenceKey: key.token };
+}
+
+/** Once, on a terminal; otherwise into a file that only the owner can read. */
 export function showFirstKeys(keys: readonly FirstKey[], config: Config, log: Log): void {
   const fresh = keys.filter(({ generated }) => generated);
   if (fresh.length === 0) return;
   const lines = fresh.map(({ kind, token }) => `${kind} key: ${token}`).join('\n');
   if (process.stdout.isTTY) {
-    console.log(`\nThese keys are shown once. Keep them.\n\n${lines}\n`);
+    console.log(`\nThese keys are shown once. Keep them.\n\n${lines}`);
     return;
   }
   const file = path.join(config.dataDir, 'first-keys.txt');

@@ -2,12 +2,13 @@
  * One of several serving processes (GATEHOUSE_WORKERS); the primary says when to start, reload and end. When the primary
  * dies, Node.js ends its workers at once; their journals tell the next start what was open.
  */
+import type { FirstKey } from './access/index.ts';
 import { type App, createApp } from './app.ts';
 import { systemClock as clock } from './base/clock.ts';
 import { createLog } from './base/log.ts';
 import { releaseMemory } from './base/release-memory.ts';
 import { Colleagues } from './between-processes.ts';
-import { type PrimaryMessage, showFirstKeys, type WorkerMessage } from './primary.ts';
+import { type PrimaryMessage, showFirstKeys, shownKey, type WorkerMessage } from './primary.ts';
 import { readSettings, rereadSettings } from './settings.ts';
 import { StartError } from './start-error.ts';
 import type { Target } from './storage/connection.ts';
@@ -20,8 +21,12 @@ export async function serveAsWorker(): Promise<void> {
   const colleagues = new Colleagues(tell, clock);
   const start = async (target: Target) => {
     app = await createApp({ config, target, clock, log, colleagues: () => colleagues.reports() });
-    await app.bootstrap((keys) => showFirstKeys(keys, config, log));
-    tell({ type: 'listening', address: await app.listen() });
+    let firstKeys: readonly FirstKey[] = [];
+    await app.bootstrap((keys) => {
+      firstKeys = keys;
+      showFirstKeys(keys, config, log);
+    });
+    tell({ type: 'listening', serving: { ...(await app.listen()), ...shownKey(firstKeys) } });
     releaseMemory(clock, app.use);
   };
   const close = async () => {

@@ -100,6 +100,9 @@ const EXPECTED: Record<string, Expectation | Open> = {
   ...SCIM,
   getHealth: { anybody: 200 },
   getReadiness: { anybody: 200 },
+  getStartPage: { anybody: 200 },
+  getReference: { anybody: 200 },
+  getOpenApi: { anybody: 200 },
   showConsent: { anybody: 200, path: () => '/auth?callback_url=http://localhost/' },
   // Not the form of the page: what it takes is shown in test/sign-in.test.ts.
   takeConsent: { anybody: 415, body: {} },

@@ -40,6 +40,7 @@ const LAYERS: readonly (readonly string[])[] = [
     'scim',
     'vault',
     'observability',
+    'pages',
   ],
   ['inference'],
   ['batches', 'interns'],

@@ -8,7 +8,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
-import { describeService } from '../src/openapi.ts';
+import { describeService } from '../src/service-document.ts';
 import { emptyFolder } from '../src/testing/database.ts';
 import { INFERENCE_KEY, MANAGEMENT_KEY } from '../src/testing/gateway.ts';
 import { runCommand, startGatewayProcess } from '../src/testing/gateway-process.ts';

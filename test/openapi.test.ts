@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
-import { describeService } from '../src/openapi.ts';
+import { describeService } from '../src/service-document.ts';
 
 const written = describeService();
 // biome-ignore lint/suspicious/noExplicitAny: the document is read like a client reads it, without types.

@@ -34,6 +34,7 @@ import {
   retention,
 } from './config/section-readers.ts';
 import type { Config, KeySource, TlsSettings } from './config/settings.ts';
+import { unknownVariables, variableFor } from './config/unknown-variables.ts';
 import { standInsOf, withEnvironment } from './config/with-environment.ts';
 import { parseYaml } from './config/yaml.ts';
 import { Secret } from './secret.ts';
@@ -88,6 +89,7 @@ export function loadConfig({ kinds, ...inputs }: Inputs & { kinds: readonly Kind
       management: environment.firstKey('GATEHOUSE_MANAGEMENT_KEY'),
       inference: environment.firstKey('GATEHOUSE_INFERENCE_KEY'),
     },
+    unknownVariables: unknownVariables(Object.keys(inputs.env), kinds),
     outgoing: readOutgoing(environment),
     sealing: environment.sealing(place.dataDir),
     ...readBody(yaml.field, kinds, environment),
@@ -154,7 +156,7 @@ function readBody(field: Field | undefined, kinds: readonly KindFacts[], environ
 }
 
 function readSections(field: Field, kinds: readonly KindFacts[]) {
-  return mapping(field, {
+  const sections = {
     account,
     hosts,
     trusted_proxies: distinct(network),
@@ -167,7 +169,8 @@ function readSections(field: Field, kinds: readonly KindFacts[]) {
     federation,
     rate_limits: rateLimits,
     providers: (list: Field) => readProviders(list, kinds),
-  });
+  };
+  return mapping(field, sections, [], variableFor);
 }
 
 /** Every member that the yaml file may hold, with the own members of one kind of provider. */

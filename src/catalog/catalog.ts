@@ -85,6 +85,8 @@ export interface Catalog {
   find(name: string): Model | undefined;
   /** The price of a model that this provider's upstream called by itself; undefined, or absent: unknown. */
   pricingOfCalled?(provider: Provider, upstreamName: string): Pricing | undefined;
+  /** For a name that means nothing: the id of a listed model that was probably meant. */
+  near(name: string): string | undefined;
 }
 
 /**
@@ -131,6 +133,7 @@ export function buildCatalog(
     unpriced: Object.freeze(unpriced),
     find: (name: string) => names.find(name) ?? unlisted.get(name),
     pricingOfCalled: (provider: Provider, name: string) => called.pricing(provider, name),
+    near: (name: string) => names.near(name),
   });
 }
 

@@ -4,6 +4,7 @@
  * whose provider lists none; one of these with a suffix; a vendor's bare name; any of these behind `models/`. Nothing
  * depends on how many models there are: everything that is listed stands in one map.
  */
+import { nearest } from '../base/nearest.ts';
 import type { Provider, ProviderKind } from '../providers/index.ts';
 import type { Endpoint, LatestModel, Model, RoutingVariant } from './catalog.ts';
 import type { Facts, ModelFacts } from './facts.ts';
@@ -14,6 +15,7 @@ import { costsNothing } from './pricing.ts';
 const VARIANT = /:(free|nitro|floor|exacto|online|extended|thinking)$/;
 const OPEN_NAME = /^[A-Za-z0-9~._:@+-]{1,128}\/[A-Za-z0-9~._:@+/-]{1,200}$/;
 const LONGEST_NAME = 400;
+const MOST_NEAR = 200;
 
 export interface NamedModels {
   models: readonly Model[];
@@ -27,6 +29,10 @@ export class Names {
   readonly latest: readonly LatestModel[];
   readonly #byName = new Map<string, Model>();
   readonly #free = new WeakMap<Model, Model>();
+  /** Ids of the listed models by the part behind the author. */
+  readonly #slugs = new Map<string, string>();
+  /** Clients that ask for a wrong name do so again and again. */
+  readonly #near = new Map<string, string | undefined>();
   readonly #open: readonly Provider[];
   readonly #vendors: readonly ProviderKind[];
 
@@ -35,6 +41,10 @@ export class Names {
     this.#vendors = kinds.filter(({ bareModels, author }) => bareModels !== undefined && author !== undefined);
     for (const model of models) this.#byName.set(model.id, model);
     for (const model of models) this.#enterOtherNames(model);
+    for (const { id } of models) {
+      const slug = id.slice(id.indexOf('/') + 1);
+      if (!this.#slugs.has(slug)) this.#slugs.set(slug, id);
+    }
     this.latest = this.#enterLatest(models, facts);
   }
 
@@ -43,6 +53,23 @@ export class Names {
     const found = this.#whole(name) ?? this.#withVariant(name) ?? this.#vendorsOwn(name);
     if (found !== undefined || !name.startsWith(RESOURCE)) return found;
     return this.find(name.slice(RESOURCE.length));
+  }
+
+  /** For a name that `find` does not know. */
+  near(name: string): string | undefined {
+    if (name.length > LONGEST_NAME) return undefined;
+    if (this.#near.has(name)) return this.#near.get(name);
+    if (this.#near.size >= MOST_NEAR) this.#near.clear();
+    const near = this.#nearest(name.replace(VARIANT, ''));
+    this.#near.set(name, near);
+    return near;
+  }
+
+  #nearest(name: string): string | undefined {
+    const id = name.includes('/') ? nearest(name, this.#slugs.values()) : undefined;
+    if (id !== undefined) return id;
+    const slug = nearest(name.slice(name.lastIndexOf('/') + 1), this.#slugs.keys());
+    return slug === undefined ? undefined : this.#slugs.get(slug);
   }
 
   #whole(name: string): Model | undefined {

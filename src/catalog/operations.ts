@@ -230,11 +230,17 @@ function namedIn({ params }: Pick<Exchange, 'params'>): string {
   return `${params['author']}/${params['slug']}`;
 }
 
+/** Of any key: what there is can be listed with it. */
+function meantModel(catalog: Catalog, name: string): string {
+  const near = catalog.near(name);
+  return near === undefined ? '' : `; did you mean ${near}?`;
+}
+
 /** @throws GatewayError 404 */
 function rowOf(catalog: Catalog, name: string): Row {
   const model = catalog.find(name);
   if (model === undefined || model.endpoints.length === 0)
-    throw new GatewayError('not_found', 'there is no such model');
+    throw new GatewayError('not_found', `there is no such model${meantModel(catalog, name)}`);
   const latest = model.latest
     ? catalog.latest.find(({ id, target }) => target.id === model.id && name.endsWith(id))
     : undefined;

@@ -260,10 +260,11 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
       }
     }
     const match = this.#core.router.find(path);
-    if (!match)
-      throw new GatewayError('not_found', `there is nothing at ${shownPath(path)}`, {
-        bare: this.#core.unbuilt.test(path),
-      });
+    if (!match) {
+      const bare = this.#core.unbuilt.test(path);
+      const hint = bare ? '' : this.#core.router.hint(path);
+      throw new GatewayError('not_found', `there is nothing at ${shownPath(path)}${hint}`, { bare });
+    }
     this.#matches = true;
     const { route } = match;
     const operation = route.operations.get(method === 'HEAD' ? 'GET' : method);

@@ -4,6 +4,7 @@
  * pass over them.
  */
 import { GatewayError } from '../base/errors.ts';
+import { pathHint } from './near-path.ts';
 import type { Operation } from './operation.ts';
 
 /** Where operations are served; the second for SDKs with fixed habits. */
@@ -86,6 +87,20 @@ export class Router<C> {
     if (operation) return (API_PREFIXES.find((prefix) => path.startsWith(`${prefix}/`)) ?? '') + operation.path;
     const segments = path.slice(0, LONGEST_LOGGED).split('/', MOST_LOGGED);
     return segments.map((segment) => (segment === '' || this.#words.has(segment) ? segment : '*')).join('/');
+  }
+
+  /** For a path where there is nothing: the one that was probably meant, as the end of a sentence; or ''. */
+  hint(path: string): string {
+    return pathHint(path, {
+      prefix: API_PREFIXES[0]!,
+      exact: [...this.#exact.keys()],
+      patternOf: (other) => this.#pattern(other),
+    });
+  }
+
+  #pattern(path: string): string | undefined {
+    const [operation] = this.find(path)?.route.operations.values() ?? [];
+    return operation && (operation.root ? '' : API_PREFIXES[0]) + operation.path;
   }
 
   #match(segments: string[]): Match<C> | undefined {

@@ -4,7 +4,7 @@
  */
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { ConfigError } from '../base/config.ts';
+import { type Config, ConfigError } from '../base/config.ts';
 import { socketFolderOf } from '../storage/embedded.ts';
 import { type CommandParts, UsageError } from './command.ts';
 import { examineDatabase } from './doctor/database.ts';
@@ -46,12 +46,17 @@ async function examine(
     return findings.concat(error.message.split('\n').map((problem) => fault('configuration', problem)));
   }
   findings.push(ok('configuration', `${config.file ?? 'no yaml file'}, providers: ${config.providers.length}`));
+  findings.push(...config.unknownVariables.map(unknownVariable));
   findings.push(...examineDataFolder(config.dataDir), ...examineCertificate(config, parts.clock));
   findings.push(...examineModules(config));
   const blocked = findings.some(({ level, area }) => level === 'fault' && area !== 'network');
   if (!blocked) findings.push(...(await examineInstallation({ ...parts, config })));
   if (!offline) findings.push(...(await examineProviders(config, parts.clock, parts.log)));
   return findings;
+}
+
+function unknownVariable({ name, meant }: Config['unknownVariables'][number]): Finding {
+  return note('configuration', `${name} is not a setting${meant === null ? '' : `; did you mean ${meant}?`}`);
 }
 
 async function examineInstallation(parts: CommandParts): Promise<Finding[]> {

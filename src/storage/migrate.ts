@@ -43,10 +43,13 @@ export async function migrate({ target, migrations, log }: MigrateOptions): Prom
     for (;;) {
       // Most starts have nothing to do, and learn it from one statement without a lock.
       const next = pending(ordered, await readApplied(client))[0];
-      if (!next) return done;
+      if (!next) {
+        if (done.length > 0) log.info('migrated the database', { migrations: done.length, last: done.at(-1) });
+        return done;
+      }
       const ran = await runNext(client, ordered);
       if (!ran) continue;
-      log.info('migrated the database', { migration: ran });
+      log.debug('ran a migration', { migration: ran });
       done.push(ran);
     }
   };

@@ -91,7 +91,7 @@ export async function startGateway(test: Pick<TestContext, 'after'>, options: Ga
     throw error;
   });
   await app.bootstrap();
-  const url = await app.listen();
+  const { address: url } = await app.listen();
   const checkStatuses = watchStatuses();
   let closed = false;
   const close = async () => {

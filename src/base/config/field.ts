@@ -4,8 +4,8 @@
  * (`api_key:` and nothing behind it) counts as absent.
  */
 import { type Document, isAlias, isMap, isScalar, isSeq, type LineCounter, type ParsedNode } from 'yaml';
+import { nearest } from '../nearest.ts';
 import type { Problem } from './problems.ts';
-import { nearest } from './suggest.ts';
 
 /** The file that is being read. */
 export interface Source {
@@ -86,7 +86,11 @@ export class Field {
   }
 
   /** The members of a mapping, without those that have no value. Unknown ones are problems, with a suggestion. */
-  members(known: readonly string[], required: readonly string[] = []): Map<string, Field> | undefined {
+  members(
+    known: readonly string[],
+    required: readonly string[] = [],
+    elsewhere: (name: string) => string | undefined = () => undefined,
+  ): Map<string, Field> | undefined {
     if (!isMap(this.node)) return this.fail('must be a mapping');
     const members = new Map<string, Field>();
     for (const { key, value } of this.node.items) {
@@ -96,7 +100,9 @@ export class Field {
         const meant = nearest(name, known);
         // A credential in the wrong place looks different: it has digits or dashes in it.
         const shown = /^[A-Za-z_]{1,32}$/.test(name) ? name : 'of this name';
-        const hint = meant === undefined ? `the members here are ${known.join(', ')}` : `did you mean ${meant}?`;
+        const moved = meant === undefined ? elsewhere(name) : undefined;
+        const others = moved === undefined ? `the members here are ${known.join(', ')}` : `set ${moved} instead`;
+        const hint = meant === undefined ? others : `did you mean ${meant}?`;
         this.fail(`has no member ${shown}; ${hint}`, key as ParsedNode);
       } else if (value !== null && !(isScalar(value) && value.value === null)) {
         members.set(name, new Field(this.source, value as ParsedNode, path));

@@ -1,14 +1,22 @@
 /** Readers of single values. None of them shows the value in a problem: it may be a credential in the wrong place. */
 import { type Price, parsePrice } from '../money.ts';
+import { nearest } from '../nearest.ts';
 import type { Field, Reader } from './field.ts';
-import { nearest } from './suggest.ts';
 
 type Shape = Record<string, Reader<unknown>>;
 type Values<S extends Shape> = { [K in keyof S]: S[K] extends Reader<infer T> ? T | undefined : never };
 
-/** A mapping with exactly these members; each value is undefined when absent or wrong. */
-export function mapping<S extends Shape>(field: Field, shape: S, required: readonly (keyof S & string)[] = []) {
-  const members = field.members(Object.keys(shape), required);
+/**
+ * A mapping with exactly these members; each value is undefined when absent or wrong.
+ * @param elsewhere what an unknown member is called where it belongs
+ */
+export function mapping<S extends Shape>(
+  field: Field,
+  shape: S,
+  required: readonly (keyof S & string)[] = [],
+  elsewhere?: (name: string) => string | undefined,
+) {
+  const members = field.members(Object.keys(shape), required, elsewhere);
   if (!members) return undefined;
   const values: Record<string, unknown> = {};
   for (const [name, read] of Object.entries(shape)) {

@@ -10,6 +10,13 @@ import type { ScimSettings } from './scim.ts';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 
+/** A variable of the environment that looks like a setting and is none. */
+export interface UnknownVariable {
+  name: string;
+  /** The setting that was probably meant. */
+  meant: string | null;
+}
+
 export interface Config {
   /** The yaml file that was read, as it was named; null when there is none. */
   file: string | null;
@@ -32,6 +39,7 @@ export interface Config {
   databaseUrl: Secret | null;
   /** Become the first keys on the first start, when given. */
   firstKeys: { management: Secret | null; inference: Secret | null };
+  unknownVariables: readonly UnknownVariable[];
   outgoing: OutgoingSettings;
   sealing: SealingSettings;
   account: AccountSettings;

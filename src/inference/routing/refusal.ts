@@ -7,8 +7,10 @@ import { CONTEXT_RULE, type Rule } from './rules.ts';
 /** Endpoints that a refusal lists, each with what excluded it. */
 const MOST_LISTED = 20;
 
-export function unknownModel(name: string, requested: readonly string[]): GatewayError {
-  return new GatewayError('invalid_request', `${JSON.stringify(name.slice(0, 200))} is not a known model`, {
+/** @param near the model that was probably meant */
+export function unknownModel(name: string, requested: readonly string[], near: string | undefined): GatewayError {
+  const hint = near === undefined ? '; GET /models lists them' : `; did you mean ${near}?`;
+  return new GatewayError('invalid_request', `${JSON.stringify(name.slice(0, 200))} is not a known model${hint}`, {
     path: 'model',
     availability: { code: 'model_not_found', retryable: false, requested_models: requested },
   });

@@ -80,7 +80,8 @@ export function route(request: RoutingRequest, parts: RoutingParts): Route {
   const models = names.map((name) => {
     const model = parts.catalog.find(name);
     if (model === undefined) {
-      throw unbuiltModel(name, (base) => parts.catalog.find(base) !== undefined) ?? unknownModel(name, names);
+      const unbuilt = unbuiltModel(name, (base) => parts.catalog.find(base) !== undefined);
+      throw unbuilt ?? unknownModel(name, names, nearModel(name, request, parts));
     }
     return model;
   });
@@ -100,6 +101,17 @@ export function route(request: RoutingRequest, parts: RoutingParts): Route {
     strategy: strategyOf(names, models),
     session,
   };
+}
+
+/** A model that the caller may use for this, so that a guardrail does not tell of what it hides. */
+function nearModel(name: string, request: RoutingRequest, parts: RoutingParts): string | undefined {
+  const near = parts.catalog.near(name);
+  const model = near === undefined ? undefined : parts.catalog.find(near);
+  if (model === undefined) return undefined;
+  const rules = rulesFor(request.asked, request.promptBytes, parts.policy, parts);
+  const { ownKeys } = parts;
+  const onlyOwn = ownKeys && ownKeysOnly(ownKeys);
+  return admitted(model, 0, { rules, ownKeys, onlyOwn }, request).length > 0 ? near : undefined;
 }
 
 interface Admission {

@@ -1,9 +1,17 @@
-/** The known word that a wrong one most likely meant, or undefined when none is near (edit distance 2, a third of the length). */
+const LONGEST = 64;
+
+/**
+ * The known word that a wrong one most likely meant, or undefined when none is near: the same letters with other case or
+ * separators (`maxConcurrency`), or an edit distance of 2 and at most a third of the length.
+ */
 export function nearest(wrong: string, known: Iterable<string>): string | undefined {
-  if (wrong.length > 64) return undefined;
+  if (wrong.length > LONGEST) return undefined;
   let best: string | undefined;
+  const letters = lettersOf(wrong);
   let bestDistance = Math.min(2, Math.floor(wrong.length / 3)) + 1;
   for (const word of known) {
+    if (letters !== '' && lettersOf(word) === letters) return word;
+    if (Math.abs(word.length - wrong.length) >= bestDistance) continue;
     const distance = editDistance(wrong.toLowerCase(), word.toLowerCase());
     if (distance < bestDistance) {
       best = word;
@@ -11,6 +19,10 @@ export function nearest(wrong: string, known: Iterable<string>): string | undefi
     }
   }
   return best;
+}
+
+function lettersOf(word: string): string {
+  return word.replace(/[\s_.-]/g, '').toLowerCase();
 }
 
 /** Levenshtein distance in which a swap of two neighbours counts as one. */

@@ -1,0 +1,65 @@
+/** `GET /`, `GET /docs` and `GET /openapi.json`. */
+import { Type } from 'typebox';
+import type { Exchange, Operation } from '../http/operation.ts';
+import { PAGE_HEADERS } from './html.ts';
+import { referencePage } from './reference.ts';
+import { type Standing, startPage } from './start-page.ts';
+import { StaticText } from './static-text.ts';
+
+export interface PageParts {
+  version: string;
+  /** What the configuration gives now. */
+  standing(): Standing;
+  /** The OpenAPI document as JSON text; called once. */
+  document(): string;
+}
+
+const OpenApiDocument = Type.Object(
+  { openapi: Type.String(), info: Type.Object({}), paths: Type.Object({}), components: Type.Object({}) },
+  { $id: 'OpenApiDocument' },
+);
+const TAG = 'Pages';
+const HOST = /^[\w.-]{1,253}(?::\d{1,5})?$|^\[[\da-fA-F:.]{2,45}\](?::\d{1,5})?$/;
+
+export function pageOperations<C>(parts: PageParts): Operation<C>[] {
+  const document = new StaticText(() => parts.document(), { 'Content-Type': 'application/json' });
+  const reference = new StaticText(() => referencePage(document.text), PAGE_HEADERS);
+  const common = { method: 'GET', root: true, tag: TAG, access: 'none' } as const;
+  const html = { 200: { description: 'The page', contentType: 'text/html' } };
+  const unchanged = { 304: { description: 'Unchanged since the `ETag` in `If-None-Match`' } };
+  return [
+    {
+      ...common,
+      id: 'getStartPage',
+      path: '/',
+      summary: 'The start page',
+      replies: html,
+      handle: (exchange) => answerStart(exchange, parts),
+    },
+    {
+      ...common,
+      id: 'getReference',
+      path: '/docs',
+      summary: 'The API reference, readable without any outside host',
+      replies: { ...html, ...unchanged },
+      handle: (exchange) => reference.answer(exchange),
+    },
+    {
+      ...common,
+      id: 'getOpenApi',
+      path: '/openapi.json',
+      summary: 'This document',
+      replies: { 200: { description: 'The OpenAPI document', schema: OpenApiDocument }, ...unchanged },
+      handle: (exchange) => document.answer(exchange),
+    },
+  ];
+}
+
+function answerStart<C>(exchange: Exchange<C>, { version, standing }: PageParts): void {
+  const host = exchange.host !== undefined && HOST.test(exchange.host) ? exchange.host : 'localhost';
+  const root = `${exchange.protocol}://${host}`;
+  const body = startPage({ root, version, ...standing() });
+  const length = Buffer.byteLength(body);
+  exchange.response.writeHead(200, { ...PAGE_HEADERS, 'Cache-Control': 'no-store', 'Content-Length': length });
+  exchange.response.end(body);
+}
