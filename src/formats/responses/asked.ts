@@ -1,4 +1,4 @@
-/** What the gateway itself reads of a request in the responses form. */
+/** The facts that the gateway itself needs from a request in the responses format. */
 import { addKind, askedMembers, type Contents, modelsOf, noContents } from '../conversation/asked-members.ts';
 import { fieldsOf, listOf, textOrUndefined } from '../conversation/fields.ts';
 import type { Asked } from '../conversation/format.ts';
@@ -22,7 +22,7 @@ export function asked(body: unknown): Asked {
   return result;
 }
 
-/** The ids of the calls in the history. */
+/** Ids of the calls in the history. */
 export function callIds(body: unknown): string[] {
   return listOf(fieldsOf(body)['input']).flatMap((entry) => {
     const { type, call_id: id } = fieldsOf(entry);
@@ -30,7 +30,7 @@ export function callIds(body: unknown): string[] {
   });
 }
 
-/** Pictures and documents of messages, of the results of calls, and pictures made earlier. */
+/** Counts images and documents in messages and tool results, and images generated earlier. */
 function countMedia(input: unknown): Contents {
   const media = noContents();
   for (const entry of listOf(input)) {

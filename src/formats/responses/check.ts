@@ -1,6 +1,6 @@
 /**
- * Rules of a request that its schema cannot say, and what this gateway does not do: it keeps no responses, so whatever
- * needs one that was kept is refused by name, never ignored (wire/responses.md, head).
+ * Request rules that the schema cannot express. The gateway stores no responses, so a request that depends on a stored
+ * one is refused with the field's name, never silently ignored.
  */
 import { invalidField } from '../../base/errors.ts';
 import { WIRE_ALIAS, WIRE_NAME } from '../../base/namespace.ts';
@@ -10,7 +10,7 @@ import { checkPreferences } from '../conversation/preferences.ts';
 import { asksForDeferral, checkDeferral } from '../deferred/index.ts';
 
 const NAME = /^[a-zA-Z0-9_-]{1,64}$/;
-/** Longer than most services take: such a name goes out shortened (formats/conversation/short-names.ts). */
+/** Longer than most services accept: formats/conversation/short-names.ts shortens such names on the way out. */
 const TOOL_NAME = /^[a-zA-Z0-9_-]{1,128}$/;
 const LONGEST_METADATA_KEY = 64;
 const ROLES = ['user', 'assistant', 'system', 'developer'];
@@ -56,7 +56,7 @@ function refuseState(request: Fields): void {
 }
 
 function unbuilt(path: string): Error {
-  return invalidField(path, 'asks for a feature that this gateway does not have yet');
+  return invalidField(path, 'is not supported by this gateway yet');
 }
 
 function refuseUnbuilt(request: Fields): void {
@@ -65,7 +65,7 @@ function refuseUnbuilt(request: Fields): void {
     if (enabled !== false)
       throw invalidField(
         `plugins[${index}]`,
-        `asks for the plugin ${JSON.stringify(id)}, which this gateway does not have`,
+        `the plugin ${JSON.stringify(id)} is not available on this gateway`,
       );
   });
   for (const field of ['stop_server_tools_when', 'transforms', 'preset']) {
@@ -88,14 +88,14 @@ function checkModels(request: Fields): void {
 function checkReasoning(reasoning: Fields): void {
   const effort = reasoning['effort'] ?? undefined;
   if (typeof reasoning['max_tokens'] === 'number' && effort !== undefined) {
-    throw invalidField('reasoning.max_tokens', 'must not be given together with an effort');
+    throw invalidField('reasoning.max_tokens', 'cannot be combined with reasoning.effort');
   }
   if (reasoning['enabled'] === false && effort !== undefined && effort !== 'none') {
-    throw invalidField('reasoning.enabled', 'must not be false when an effort is given');
+    throw invalidField('reasoning.enabled', 'cannot be false when reasoning.effort is set');
   }
 }
 
-/** Tools that the gateway itself would run. */
+/** Tool types that the gateway itself would have to run. */
 function isOwnTool(type: string): boolean {
   return type.startsWith(`${WIRE_NAME}:`) || type.startsWith(`${WIRE_ALIAS}:`);
 }
@@ -108,7 +108,7 @@ function checkTool(tool: Fields, path: string): void {
   }
 }
 
-/** Without the protocol the mark is the vendor's own, whose search is a tool of its own. */
+/** Without the deferral protocol, `defer_loading` belongs to the vendor and its own tool search. */
 function checkDeferredTools(request: Fields): void {
   if (!asksForDeferral(request)) return;
   const tools = listOf(request['tools']).map((value, index) => {
@@ -118,12 +118,12 @@ function checkDeferredTools(request: Fields): void {
   checkDeferral(request, tools, textOf(fieldsOf(request['tool_choice'])['name']));
 }
 
-/** Each value has one meaning; an unknown one is refused, not taken for a default (bug 40). */
+/** Every value has one meaning: an unknown one is refused, not replaced by a default. */
 function checkToolChoice(choice: unknown): void {
   if (choice === undefined || choice === null) return;
   if (typeof choice === 'string') {
     if (choice === 'none' || choice === 'auto' || choice === 'required') return;
-    throw invalidField('tool_choice', "must be 'none', 'auto', 'required' or an object that names a tool");
+    throw invalidField('tool_choice', "must be 'none', 'auto', 'required' or a tool choice object");
   }
   const { type, name, tools } = fieldsOf(choice);
   if (typeof type !== 'string' || type === '') throw invalidField('tool_choice.type', 'is missing');
@@ -146,7 +146,7 @@ function checkInput(request: Fields): void {
   listOf(input).forEach((entry, index) => void checkItem(fieldsOf(entry), `input[${index}]`));
 }
 
-/** Members that must be texts, by type of item. */
+/** Members that must be strings, by item type. */
 const REQUIRED = new Map<unknown, readonly string[]>(
   Object.entries({
     function_call: ['call_id', 'name', 'arguments'],
@@ -171,8 +171,8 @@ function checkItem(item: Fields, path: string): void {
   }
   for (const member of REQUIRED.get(type) ?? []) {
     const value = item[member];
-    if (typeof value !== 'string') throw invalidField(`${path}.${member}`, 'must be a text');
-    // A call without a name would be lost in translation, and its result with it.
+    if (typeof value !== 'string') throw invalidField(`${path}.${member}`, 'must be a string');
+    // Translation would lose a call without a name, and its result with it.
     if (value === '' && member !== 'arguments' && member !== 'input') {
       throw invalidField(`${path}.${member}`, 'must not be empty');
     }
@@ -183,7 +183,7 @@ function checkItem(item: Fields, path: string): void {
   }
 }
 
-/** Members of which a part needs one, by its type. */
+/** Members of which at least one is required, by content part type. */
 const NEEDS = new Map<unknown, readonly string[]>(
   Object.entries({
     input_text: ['text'],
@@ -221,9 +221,9 @@ function checkContent(content: unknown, path: string): void {
   });
 }
 
-/** Only addresses that an upstream may fetch, and data; never `file:` and its like (bug 73). */
+/** Only addresses that an upstream may fetch, and data URLs. Rejects schemes such as `file:`. */
 function checkAddress(address: string, path: string): void {
   if (!/^(https?:\/\/|gs:\/\/|s3:\/\/|data:)[^\s]/i.test(address.slice(0, 64))) {
-    throw invalidField(path, 'must be an http(s) address or a data: URL');
+    throw invalidField(path, 'must be an http(s), gs or s3 URL or a data: URL');
   }
 }

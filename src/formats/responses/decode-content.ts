@@ -1,4 +1,4 @@
-/** Content parts of input messages, of answers and of the results of calls (wire/responses.md) into parts. */
+/** Decodes the content parts of messages, replies and tool results in the responses format. */
 import { decodeUrl } from '../chat/content.ts';
 import type { CacheMark, Citation, FilePart, Part, Source } from '../conversation/conversation.ts';
 import {
@@ -12,12 +12,15 @@ import {
   textOrUndefined,
 } from '../conversation/fields.ts';
 
-/** Marks an opaque part that stands in a message's content, not among the items. */
+/** Marks an opaque part that belongs to a message's content rather than to the item list. */
 export const IN_CONTENT = 'in_content';
 
 const BASE = ['type', 'cache_control', 'prompt_cache_breakpoint'];
 
-/** Members that each known type gives a place; the log probabilities of past answers are of no use to anybody. */
+/**
+ * Members that decoding maps, by part type. Log probabilities of earlier replies are dropped: no format sends them
+ * back.
+ */
 const KNOWN = new Map<unknown, readonly string[]>(
   Object.entries({
     input_text: [...BASE, 'text'],
@@ -31,7 +34,7 @@ const KNOWN = new Map<unknown, readonly string[]>(
   }),
 );
 
-/** A text, or a list of parts. What has no name in the conversation is opaque and keeps every member. */
+/** Content is a string or a list of parts. Unknown parts become opaque and keep every member. */
 export function decodeContent(content: unknown): Part[] {
   if (typeof content === 'string') return content === '' ? [] : [{ type: 'text', text: content }];
   return listOf(content).map((entry) => decodePart(fieldsOf(entry)));
@@ -82,7 +85,7 @@ function decodeKnown(content: Fields): Part | undefined {
   }
 }
 
-/** The address or data of a member, or the file that is named instead. */
+/** The URL or data URL in `member`, else the file id. */
 function mediaSource(content: Fields, member: string): Source | undefined {
   const url = textOrUndefined(content[member]);
   if (url !== undefined) return decodeUrl(url);
@@ -97,14 +100,14 @@ function decodeFile(content: Fields): FilePart | undefined {
   return source && { type: 'file', source, ...(filename !== undefined && { filename }) };
 }
 
-/** `file_data` is a data URL; bare base64 is seen as well, and then the bytes say what they are. */
+/** `file_data` should be a data URL. Some clients send bare base64; its first bytes then give the media type. */
 function fileBytes(data: string): Source {
   if (/^(data:|https?:)/i.test(data)) return decodeUrl(data);
   const mediaType = data.startsWith('JVBERi') ? 'application/pdf' : 'application/octet-stream';
   return { kind: 'bytes', mediaType, data };
 }
 
-/** `cache_control`, or the other marker that means the same. */
+/** `cache_control`, or its synonym `prompt_cache_breakpoint`. */
 export function decodeCache(holder: Fields): CacheMark | undefined {
   const mark = holder['cache_control'];
   if (isFields(mark)) {
@@ -126,7 +129,9 @@ export function decodeAnnotation(value: unknown): Citation {
   return citation;
 }
 
-/** The annotation of a citation; undefined when it has no place here. `length`: characters of the text it belongs to. */
+/**
+ * The annotation for a citation; undefined if this format cannot express it. `length` is the length of the cited text.
+ */
 export function encodeAnnotation(citation: Citation, length: number): unknown {
   if (citation.native?.origin === 'responses') return citation.native.value;
   if (citation.url === undefined) return undefined;

@@ -1,18 +1,18 @@
-/** Items that the model's side of a conversation is made of, into parts: those of a whole answer and of a request's past. */
+/** Decodes items written by the model into parts, for replies and for the history in requests. */
 import { originOf } from '../chat/details.ts';
 import type { Part, ReasoningOrigin, ReasoningPart, ToolCallPart } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, listOf, restOf, textOf, textOrUndefined } from '../conversation/fields.ts';
 import { unsealBlock } from '../conversation/sealed-block.ts';
 import { decodeContent } from './decode-content.ts';
 
-/** Member of `extras.responses` of a text: what its message item says of itself (`id`, `phase`, `status`). */
+/** Key in `extras.responses` of a text part that holds the members of its message item (`id`, `phase`, `status`). */
 export const MESSAGE = 'message';
 
 const MESSAGE_ITEM = ['type', 'role', 'content'];
 const CALL_ITEM = ['type', 'call_id', 'name', 'arguments', 'input'];
 const REASONING_ITEM = ['type', 'id', 'summary', 'content', 'encrypted_content', 'signature', 'format', 'status'];
 
-/** @param origin whose reasoning it is where the item does not say so */
+/** @param origin origin of the reasoning when the item names none */
 export function decodeItem(item: Fields, origin: ReasoningOrigin): Part[] {
   switch (item['type']) {
     case undefined:
@@ -29,7 +29,7 @@ export function decodeItem(item: Fields, origin: ReasoningOrigin): Part[] {
   }
 }
 
-/** The parts of consecutive items: what is bound to a call (a signature, told under the call's id) returns to it. */
+/** Parts of consecutive items. A signature sent as a reasoning item under a call's id returns to that call. */
 export function decodeItems(items: readonly unknown[], origin: ReasoningOrigin): Part[] {
   const parts = items.flatMap((item) => decodeItem(fieldsOf(item), origin));
   const calls = new Map<string, ToolCallPart>();
@@ -39,7 +39,7 @@ export function decodeItems(items: readonly unknown[], origin: ReasoningOrigin):
     if (part.type !== 'reasoning' || part.id === undefined || part.encrypted === undefined) return true;
     const call = calls.get(part.id);
     if (call === undefined) return true;
-    // Codex and other clients of OpenAI's own fields leave `format` out. Only Gemini binds signatures to calls.
+    // Clients that know only OpenAI's fields (Codex and others) drop `format`. Only Gemini binds signatures to calls.
     const bound = part.origin === origin ? 'google-gemini-v1' : part.origin;
     call.signature = { value: part.encrypted, origin: bound };
     return false;
@@ -103,7 +103,7 @@ function decodeCall(item: Fields): ToolCallPart {
   return part;
 }
 
-/** A generated picture; the rest of its item rides along. */
+/** A generated image. The other members of its item are kept as extras. */
 export function imagePart(item: Fields): Part | undefined {
   const { result } = item;
   if (item['type'] !== 'image_generation_call' || typeof result !== 'string' || result === '') return undefined;

@@ -1,4 +1,4 @@
-/** A whole answer of an upstream that speaks the responses form (wire/responses.md, RespResult). */
+/** Decodes a complete reply from an upstream that speaks the responses format. */
 import type { Choice, ReasoningOrigin, Turn } from '../conversation/conversation.ts';
 import type { UpstreamFailure } from '../conversation/failure.ts';
 import { type Fields, fieldsOf, isFields, listOf, restOf, textOf, textOrUndefined } from '../conversation/fields.ts';
@@ -29,7 +29,7 @@ export function decodeReply(value: unknown, dialect: Dialect): { turn: Turn } | 
   if (!isFields(value)) return malformed('an answer that is not a JSON object', value);
   const failure = failureOfResponse(value);
   if (failure !== undefined) return { failure };
-  // Nobody will ask for the rest of it.
+  // The gateway never polls for the remainder.
   if (value['status'] === 'in_progress' || value['status'] === 'queued') {
     return malformed('an answer that is not finished', value);
   }
@@ -67,12 +67,12 @@ function decodeChoice(response: Fields, output: unknown[], origin: ReasoningOrig
   return choice;
 }
 
-/** Unix seconds; services write fractions, and 0 where they name none. */
+/** Unix seconds. Some services send fractions, or 0 for unknown. */
 export function timeOf(value: unknown): number | undefined {
   return typeof value === 'number' && value >= 1 && value <= Number.MAX_SAFE_INTEGER ? Math.trunc(value) : undefined;
 }
 
-/** An id for a call that came without one: the same for the same answer, distinct within and between answers. */
+/** An id for a call that came without one. Deterministic for a reply, distinct within it and between replies. */
 export function inventedCallId(responseId: unknown, count: number): string {
   const stem = textOf(responseId)
     .replace(/[^a-zA-Z0-9]/g, '')

@@ -1,4 +1,4 @@
-/** The client's request, decoded: body of `POST /responses` (checked before) to the conversation. */
+/** Decodes a checked `POST /responses` body into the conversation. */
 import type {
   Conversation,
   FunctionTool,
@@ -25,9 +25,9 @@ import {
   serviceTier,
 } from './fields.ts';
 
-/** Marks the message that stands in `instructions`. */
+/** Marks the message that came from `instructions`. */
 export const INSTRUCTIONS = 'instructions';
-/** Type of the opaque part that stands for `prompt`, a template that only its vendor has. */
+/** Type of the opaque part that holds `prompt`, a template stored at the vendor. */
 export const PROMPT = 'prompt_template';
 
 const ALL_FIELDS = [...OWN_FIELDS, ...CONVERSATION_FIELDS, 'include'];
@@ -58,7 +58,7 @@ export function decode(body: unknown): Conversation {
   return conversation;
 }
 
-/** By the protocol the mark is ours; otherwise it is the vendor's own and reaches it. */
+/** Under the deferral protocol the mark is for the gateway; otherwise it passes through to the vendor. */
 function takeMark(tool: Tool): void {
   if (tool.type !== 'function' || tool.extras?.responses?.['defer_loading'] === undefined) return;
   const { defer_loading: mark, ...others } = tool.extras.responses;
@@ -90,7 +90,7 @@ function opaque(value: Fields): Part {
   return { type: 'opaque', origin: 'responses', value };
 }
 
-/** Consecutive items of the model are one message, as are consecutive results. */
+/** Consecutive model items become one message, as do consecutive tool results. */
 function decodeInput(input: readonly unknown[]): Message[] {
   const messages: Message[] = [];
   let run: Fields[] = [];
@@ -129,7 +129,7 @@ const MODEL_ITEMS = new Set<unknown>([
   'reasoning',
 ]);
 
-/** Whether the model wrote it: its messages, thinking and calls, and what the vendor's tools gave it. */
+/** Whether the model produced the item: messages, reasoning, calls and results of vendor-run tools. */
 export function isModelItem(item: Fields): boolean {
   if (isMessage(item)) return item['role'] === 'assistant';
   const type = textOf(item['type']);
@@ -167,8 +167,8 @@ function decodeSettings(request: Fields): Settings {
 }
 
 /**
- * A custom tool is kept in chat's spelling, which that form can send as it is; other tools than functions are this
- * form's own.
+ * Custom tools are kept in chat's spelling, so the chat format can send them unchanged. Other non-function tools exist
+ * only in this format.
  */
 export function decodeTool(tool: Fields): Tool {
   const { type, ...members } = tool;
@@ -191,7 +191,7 @@ export function decodeTool(tool: Fields): Tool {
   return decoded;
 }
 
-/** Chat has the grammar in a member of its own. */
+/** Chat nests the grammar in its own member. */
 function chatFormat(format: Fields): Fields {
   if (format['type'] !== 'grammar') return format;
   const { type, ...grammar } = format;
@@ -217,7 +217,7 @@ function decodeToolChoice(value: unknown): ToolChoice | undefined {
   return { mode: 'opaque', origin: 'responses', value };
 }
 
-/** Also read by the relay, whose upstreams know effort and summary only. */
+/** The relay also uses this, because its upstreams accept only effort and summary. */
 export function decodeReasoningSettings(reasoning: Fields): ReasoningSettings | undefined {
   const settings: ReasoningSettings = {};
   const { effort, summary } = reasoning;
@@ -255,7 +255,7 @@ function decodeExtras(request: Fields): Fields | undefined {
   if (include.length > 0) extras['include'] = include;
   const text = restOf(fieldsOf(request['text']), ['format', 'verbosity']);
   if (text !== undefined) extras['text'] = text;
-  // What asks for nothing is no loss where it cannot be carried.
+  // Values that request nothing must not count as a loss when another format cannot carry them.
   for (const [key, value] of Object.entries(extras)) if (value === null) delete extras[key];
   if (extras['truncation'] === 'disabled') delete extras['truncation'];
   return Object.keys(extras).length === 0 ? undefined : extras;

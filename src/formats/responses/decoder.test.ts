@@ -21,7 +21,7 @@ function recorded(name: string): Json[] {
   return found.events.filter((event) => event.data !== '[DONE]').map((event) => JSON.parse(event.data));
 }
 
-test('a recorded stream of reasoning and a server tool: summary, encrypted thinking, items whole, text', {
+test('a recorded stream with a server tool decodes to summary, encrypted reasoning, whole items and text', {
   skip: corpusMissing,
 }, () => {
   const events = decode(recorded('thinking-with-code-execution-tool-stream'));
@@ -51,7 +51,7 @@ test('a recorded stream of reasoning and a server tool: summary, encrypted think
   assert.equal(events.at(-1)?.type, 'end');
 });
 
-test('a recorded call with reasoning before it is a call with its own id, arguments told once', {
+test('a recorded call after reasoning keeps its call id and gets its arguments once', {
   skip: corpusMissing,
 }, () => {
   const turn = collect(decode(recorded('lmstudio-tool-call')));
@@ -67,7 +67,7 @@ test('a recorded call with reasoning before it is a call with its own id, argume
   assert.equal(turn.choices[0]?.finish.unified, 'tool_calls');
 });
 
-test('a recorded answer that cites a file keeps the citation, once, for the form that it came from', {
+test('a recorded file citation is kept once, for its own format', {
   skip: corpusMissing,
 }, () => {
   const parts = collect(decode(recorded('file-search-tool-2'))).choices[0]?.parts ?? [];
@@ -79,7 +79,7 @@ test('a recorded answer that cites a file keeps the citation, once, for the form
   );
 });
 
-test('every recorded stream is told as its final output says it', { skip: corpusMissing }, () => {
+test('every recorded stream decodes to its final output', { skip: corpusMissing }, () => {
   for (const one of recordings(['responses']).filter((recording) => recording.stream && recording.status === 200)) {
     const events: Json[] = one.events.filter((event) => event.data !== '[DONE]').map((event) => JSON.parse(event.data));
     const told = decode(events);
@@ -88,7 +88,7 @@ test('every recorded stream is told as its final output says it', { skip: corpus
       assert.equal(told.at(-1)?.type, 'failure', one.id);
       continue;
     }
-    // One recording was shortened by hand: its deltas are another text than its final one.
+    // One recording was shortened by hand, so its deltas differ from its final text.
     if (one.id.includes('shell-container')) continue;
     const texts = (last.output as Json[]).flatMap((item) => (item.content ?? []).map((content: Json) => content.text));
     const calls = (last.output as Json[]).filter((item) => item.call_id && 'arguments' in item);
@@ -123,7 +123,7 @@ const piece = (index: number, delta: string) => ({
   delta,
 });
 
-test('fragments of two calls reach their own call, in any order, also empty ones', () => {
+test('argument fragments of two calls reach the right call in any order, even empty ones', () => {
   const turn = collect(
     decode([
       head,
@@ -145,7 +145,7 @@ test('fragments of two calls reach their own call, in any order, also empty ones
   );
 });
 
-test('what was never streamed stands in the final output, and a URL citation has its range', () => {
+test('items missing from the stream are read from the final output, and a URL citation has its range', () => {
   const annotation = { type: 'url_citation', url: 'https://a.example', title: 'A', start_index: 0, end_index: 2 };
   const output = [
     { type: 'message', content: [{ type: 'output_text', text: 'hi', annotations: [annotation] }] },
@@ -181,7 +181,7 @@ test('an error event, a failed response, a restart and an early end are failures
   assert.equal(kind([head, ended()]), false);
 });
 
-test('every recorded stream is told by the rules', { skip: corpusMissing }, () => {
+test('every recorded stream yields a well-formed event sequence', { skip: corpusMissing }, () => {
   for (const one of recordings(['responses']).filter((recording) => recording.stream && recording.status === 200)) {
     const values = one.events.filter((event) => event.data.startsWith('{')).map((event) => JSON.parse(event.data));
     checkTurnEvents(decode(values));

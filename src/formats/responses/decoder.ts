@@ -1,4 +1,4 @@
-/** A streamed answer of an upstream that speaks the responses form (wire/responses.md), event by event. */
+/** Decodes the event stream of an upstream that speaks the responses format. */
 
 import { decodeInBand } from '../chat/failure.ts';
 import type { Part, ReasoningOrigin, TurnEvent } from '../conversation/conversation.ts';
@@ -11,13 +11,13 @@ import { decodeFinish } from './finish.ts';
 import { ItemDecoder, type Numbering } from './item.ts';
 import { decodeUsage } from './usage.ts';
 
-/** The type of an event: its own, or the name of its frame where the data has none. Undefined for an object with neither. */
+/** The event type: the `type` member, else the frame's name. Undefined if neither is usable. */
 export function eventType(name: string, { type }: Fields): string | undefined {
   if (typeof type === 'string' && type !== '') return type;
   return name === 'error' || name.startsWith('response.') ? name : undefined;
 }
 
-/** Output items are told apart by their place in the output: their ids may change in the middle of a stream. */
+/** Identifies output items by their index, because some upstreams change an item's id in the middle of a stream. */
 export class ResponsesDecoder implements TurnDecoder, Numbering {
   calls = 0;
   private started = false;
@@ -41,7 +41,7 @@ export class ResponsesDecoder implements TurnDecoder, Numbering {
 
   read(name: string, data: string, value: unknown): TurnEvent[] {
     if (this.over || data === '' || data === '[DONE]') return [];
-    if (!isFields(value)) return this.broken('malformed', 'an event of the stream is not a JSON object');
+    if (!isFields(value)) return this.broken('malformed', 'a stream event is not a JSON object');
     const type = eventType(name, value);
     switch (type) {
       case undefined:
@@ -60,7 +60,7 @@ export class ResponsesDecoder implements TurnDecoder, Numbering {
     }
   }
 
-  /** An object that is no event of the form: an error in the words of another form, or nothing to anybody. */
+  /** An object without an event type: either an error in another format, or ignored. */
   private readUntyped(value: Fields): TurnEvent[] {
     const failure = decodeInBand('', value);
     return failure === undefined
@@ -119,7 +119,7 @@ export class ResponsesDecoder implements TurnDecoder, Numbering {
 
   private finish(response: Fields): TurnEvent[] {
     const events: TurnEvent[] = [];
-    // What was never told on its own stands in the final answer.
+    // Items that were never streamed appear only in the final response.
     listOf(response['output']).forEach((item, index) => {
       if (this.items.get(index)?.completed !== true) events.push(...this.completeItem(index, fieldsOf(item)));
     });

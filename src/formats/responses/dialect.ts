@@ -1,26 +1,26 @@
-/** Ways in which a service that speaks the responses form differs from its standard. Absent members mean the default. */
+/** How a service's responses API differs from OpenAI's. Absent members take the default. */
 import type { ReasoningOrigin } from '../conversation/conversation.ts';
 
 export interface ResponsesDialect {
-  /** Who can read the reasoning of its answers. Default `openai-responses-v1`. */
+  /** Origin of the reasoning in its replies: only this origin can read it again. Default `openai-responses-v1`. */
   origin?: ReasoningOrigin;
-  /** Smallest output cap that the service accepts; a smaller one is raised to it. Default none. */
+  /** Smallest accepted output cap; smaller ones are raised to it. Default: no minimum. */
   minOutputTokens?: number;
-  /** The field for the hashed end user. Default `user`. */
+  /** The field that carries the hashed end user. Default `user`. */
   userField?: 'user' | 'safety_identifier' | 'none';
   /**
-   * Earlier reasoning is taken back encrypted only, and with something of the same answer behind it (what is not stored
-   * cannot be looked up). Default false: plain texts are taken as well.
+   * The service accepts earlier reasoning only if it is encrypted and followed by another item of the same reply,
+   * because unstored reasoning cannot be looked up. Default false: plain text is accepted too.
    */
   encryptedReasoningOnly?: boolean;
-  /** Every id of a call beyond 64 characters is shortened. Default false, as `strictCallIds` of the chat dialect. */
+  /** Shorten every call id over 64 characters. Default false; see `strictCallIds` of the chat dialect. */
   strictCallIds?: boolean;
   /**
-   * Types of tools besides `function` that the service takes: `all`, or those among `custom`, `namespace`, `tool_search`,
+   * Tool types that the service accepts besides `function`: `all`, or some of `custom`, `namespace`, `tool_search`,
    * `additional_tools`, `local_shell` and `web_search`. Default: none, as with most services of this format. Tools that
-   * only a provider can run (`mcp`, `file_search` and the like) are passed on regardless.
+   * only a provider can run (`mcp`, `file_search` and similar) always pass through.
    */
   tools?: readonly string[] | 'all';
-  /** Request parameters that the service refuses; dropped (relay: removed) and reported. */
+  /** Request parameters that the service rejects. They are dropped (removed in a relay) and reported. */
   refuses?: readonly string[];
 }

@@ -1,4 +1,4 @@
-/** Messages of the conversation as items of a request in the responses form, one by one in order. */
+/** Encodes messages as input items of a responses request, one by one in order. */
 import { encodeUrl } from '../chat/content.ts';
 import type {
   Message,
@@ -18,15 +18,15 @@ import { encodeAnnotation, IN_CONTENT } from './decode-content.ts';
 import { MESSAGE } from './decode-item.ts';
 import { LONGEST_ID, withoutLongId } from './item-ids.ts';
 
-/** One item of the model while its parts are gathered. */
+/** A model item under construction. */
 interface Run {
   item: Fields;
-  /** What following parts must have in common with it to join. */
+  /** Following parts join the item if their key is equal. */
   key: string;
 }
 
 export class ItemEncoder {
-  /** An item holds reasoning that only stays readable when it is asked for encrypted. */
+  /** Whether an item holds encrypted reasoning: the request must then ask for encrypted reasoning again. */
   reasoned = false;
   private readonly items: Fields[] = [];
   private readonly customCalls = new Set<string>();
@@ -41,7 +41,7 @@ export class ItemEncoder {
 
   encode(messages: readonly Message[]): Fields[] {
     for (const message of messages) {
-      if (message.name !== undefined) this.report('messages[].name', 'the responses form has no names');
+      if (message.name !== undefined) this.report('messages[].name', 'the responses format has no participant names');
       if (message.role === 'assistant') this.encodeModel(message.parts);
       else this.encodeInput(message);
     }
@@ -68,7 +68,7 @@ export class ItemEncoder {
     flush();
   }
 
-  /** A text when one plain text says it all, else a list. */
+  /** A string for a single plain text, else a list of parts. */
   private shortest(parts: readonly Part[]): string | Fields[] {
     const [only, ...others] = parts;
     if (only?.type === 'text' && others.length === 0 && only.extras?.responses === undefined) return only.text;
@@ -91,7 +91,7 @@ export class ItemEncoder {
       case 'file':
         return this.encodeFile(part);
       case 'audio': {
-        if (part.source?.kind !== 'bytes') throw new Uncarried('audio', 'only sound that comes as bytes has a place');
+        if (part.source?.kind !== 'bytes') throw new Uncarried('audio', 'audio must be inline data');
         const format = part.format ?? part.source.mediaType.replace(/^audio\/(x-)?/, '');
         return [{ type: 'input_audio', input_audio: { data: part.source.data, format } }];
       }
@@ -101,24 +101,24 @@ export class ItemEncoder {
       }
       case 'opaque':
         if (part.origin === 'responses') return [part.value as Fields];
-        throw new Uncarried(`${part.origin} content`, 'only its own form can carry it');
+        throw new Uncarried(`${part.origin} content`, 'only the format it came from can carry it');
       default:
-        throw new Uncarried(part.type, 'it has no place in the content of a message');
+        throw new Uncarried(part.type, 'message content cannot hold it');
     }
   }
 
   private encodeFile(part: Extract<Part, { type: 'file' }>): Fields[] {
     const { source } = part;
-    if (part.citations === true) this.report('citations', 'the responses form cannot ask for citations of a document');
+    if (part.citations === true) this.report('citations', 'the responses format cannot request document citations');
     if (source.kind === 'text' || source.kind === 'parts') {
-      // The form takes no plain-text documents; their text is content like any other.
-      if (part.filename !== undefined) this.report('title', 'the responses form has no title of a text document');
+      // The format has no plain-text documents, so their text becomes ordinary content.
+      if (part.filename !== undefined) this.report('title', 'the responses format has no title for text documents');
       const context: Fields[] = part.context === undefined ? [] : [{ type: 'input_text', text: part.context }];
       if (source.kind === 'text') return [...context, { type: 'input_text', text: source.text }];
       return [...context, ...source.parts.flatMap((inner) => this.encodeContent(inner))];
     }
-    if (part.context !== undefined) this.report('context', 'the responses form has no context of a document');
-    // Data without a name is refused by the vendor.
+    if (part.context !== undefined) this.report('context', 'the responses format has no document context');
+    // The vendor rejects file data without a filename.
     const filename = part.filename ?? (source.kind === 'bytes' ? 'document.pdf' : undefined);
     const named = filename === undefined ? {} : { filename };
     if (source.kind === 'bytes') return [{ type: 'input_file', file_data: encodeUrl(source, 'file'), ...named }];
@@ -126,7 +126,7 @@ export class ItemEncoder {
   }
 
   private encodeResult(part: ToolResultPart): Fields {
-    if (part.isError === true) this.report('is_error', 'the responses form has no mark of a failed tool');
+    if (part.isError === true) this.report('is_error', 'the responses format cannot mark a tool result as failed');
     const custom = this.customCalls.has(part.callId);
     return {
       type: custom ? 'custom_tool_call_output' : 'function_call_output',
@@ -172,7 +172,7 @@ export class ItemEncoder {
     });
   }
 
-  /** What stands in the content of a message of the model; undefined for what is an item of its own. */
+  /** The content part for a model message; undefined for parts that are items of their own. */
   private outputContent(part: Part): Fields | undefined {
     switch (part.type) {
       case 'text': {
@@ -183,7 +183,7 @@ export class ItemEncoder {
         return { type: 'refusal', refusal: part.text };
       case 'audio': {
         if (part.transcript === undefined || part.transcript === '') return undefined;
-        this.report('audio', 'the form has no place for sound of the model: its transcript is sent');
+        this.report('audio', 'the responses format cannot hold model audio; its transcript is sent');
         return { type: 'output_text', text: part.transcript, annotations: [] };
       }
       case 'opaque':
@@ -200,24 +200,24 @@ export class ItemEncoder {
       case 'image': {
         const native = part.extras?.responses;
         if (native === undefined || part.source.kind !== 'bytes') {
-          throw new Uncarried('image', 'a message of the model holds no images');
+          throw new Uncarried('image', 'model messages cannot hold images');
         }
         return { ...native, result: part.source.data };
       }
       case 'opaque':
         if (part.origin === 'responses') return part.value as Fields;
-        this.report(`${part.origin} blocks`, 'only their origin can read them');
+        this.report(`${part.origin} blocks`, 'only the format they came from can read them');
         return undefined;
       case 'toolResult':
         return this.encodeResult(part);
       default:
-        throw new Uncarried(part.type, 'a message of the model has no place for it');
+        throw new Uncarried(part.type, 'model messages cannot hold it');
     }
   }
 
   private encodeCall(part: ToolCallPart): Fields {
     if (part.signature !== undefined)
-      this.report('reasoning', `that of ${part.signature.origin} stays with its origin`);
+      this.report('reasoning', `only its origin ${part.signature.origin} can read it`);
     const extras = part.extras?.responses && withoutLongId(part.extras.responses);
     const id = this.callId(part.id);
     if (part.custom) {
@@ -232,17 +232,17 @@ export class ItemEncoder {
     return boundedId(id, LONGEST_ID, this.target.dialect.responses?.strictCallIds === true);
   }
 
-  /** Whether the upstream can read this reasoning; what it cannot is reported. */
+  /** Whether the upstream can read this reasoning. Reports what it cannot. */
   private takes(part: ReasoningPart, parts: readonly Part[], index: number): boolean {
     if (part.origin !== this.target.origin) {
-      this.report('reasoning', `that of ${part.origin} cannot be read by this endpoint`);
+      this.report('reasoning', `this endpoint cannot read reasoning of ${part.origin}`);
       return false;
     }
     if (!this.target.dialect.responses?.encryptedReasoningOnly) return true;
     const group = parts.filter((other) => other.type === 'reasoning' && (other === part || isOneItem(other, part)));
     const followed = parts.slice(index + 1).some((other) => other.type !== 'reasoning');
     if (followed && group.some((other) => other.type === 'reasoning' && other.encrypted !== undefined)) return true;
-    this.report('reasoning', 'without its encrypted content, or without what followed it, it is refused');
+    this.report('reasoning', 'the endpoint accepts only encrypted reasoning followed by another item');
     return false;
   }
 
@@ -253,19 +253,19 @@ export class ItemEncoder {
   }
 }
 
-/** An opaque part that is an item among the others, not a part of a message's content. */
+/** Whether the opaque part is an item of its own rather than message content. */
 function isItem(part: Part): boolean {
   return part.type === 'opaque' && part.origin === 'responses' && part.extras?.responses?.[IN_CONTENT] !== true;
 }
 
-/** The text of `instructions`, where the first message is that. */
+/** The text for `instructions`, if the first message came from there. */
 export function instructionsOf(message: Message | undefined): string | undefined {
   const [only, ...others] = message?.parts ?? [];
   const marked = message?.extras?.responses?.[INSTRUCTIONS] === true;
   return marked && only?.type === 'text' && others.length === 0 ? only.text : undefined;
 }
 
-/** The stored template that a message stands for. */
+/** The stored prompt template, if the message holds one. */
 export function promptOf(message: Message): Fields | undefined {
   const [only] = message.parts;
   if (only?.type !== 'opaque' || only.origin !== 'responses') return undefined;
@@ -276,7 +276,7 @@ export function promptOf(message: Message): Fields | undefined {
 function mediaMembers(source: Source, member: string, what: string): Fields {
   if (source.kind !== 'file') return { [member]: encodeUrl(source, what) };
   if (source.origin === 'responses' || source.origin === 'chat') return { file_id: source.id };
-  throw new Uncarried(what, `the file ${source.id} lies with another provider`);
+  throw new Uncarried(what, `the file ${source.id} belongs to another provider`);
 }
 
 function annotationsOf(part: TextPart): unknown[] {
@@ -288,7 +288,10 @@ function isOneItem(a: ReasoningPart, b: ReasoningPart): boolean {
   return a.id !== undefined && a.id === b.id;
 }
 
-/** Neighbouring parts of one id are one item, until one of them has what ends an item. */
+/**
+ * Adjacent parts with one id form one item, until a part carries the member that ends it (encrypted content or a
+ * signature).
+ */
 function reasoningKey(part: ReasoningPart, parts: readonly Part[], index: number): string {
   let start = index;
   for (let before = parts[start - 1]; before?.type === 'reasoning'; before = parts[start - 1]) {

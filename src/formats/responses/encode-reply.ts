@@ -1,4 +1,4 @@
-/** A whole answer for a client of this form, and its errors. */
+/** Encodes a complete reply, and errors, for a client of the responses format. */
 import { GatewayError } from '../../base/errors.ts';
 import { messageOf } from '../chat/encode-failure.ts';
 import type { Turn } from '../conversation/conversation.ts';
@@ -7,7 +7,7 @@ import type { Closing, FailureContext, Stamp } from '../conversation/format.ts';
 import { Output } from './output.ts';
 import { endOf, responseOf } from './response.ts';
 
-/** The first choice of the turn. */
+/** Encodes the first choice of the turn; this format has no others. */
 export function encodeReply(turn: Turn, stamp: Stamp, closing: Closing): Fields {
   const choice = turn.choices[0] ?? { parts: [], finish: { unified: 'stop' as const, native: null } };
   if (choice.finish.unified === 'error') throw endedInError();
@@ -34,7 +34,7 @@ export function endedInError(): GatewayError {
   return new GatewayError('provider_unavailable', 'the provider ended its answer with an error');
 }
 
-/** The envelope of wire/common.md; this form has the type of the error at the top. */
+/** The common error envelope. This format also repeats the error type at the top level. */
 export function encodeFailure(error: GatewayError, about: FailureContext): Fields {
   const { metadata, availability } = error.details;
   const body: Fields = {
@@ -47,7 +47,7 @@ export function encodeFailure(error: GatewayError, about: FailureContext): Field
     error_type: error.type,
   };
   if (about.userId !== undefined) body['user_id'] = about.userId;
-  // Routing state is nobody's business when the fault is ours (wire/common.md, "Error envelope").
+  // A 500 is our own fault: it must not expose routing state.
   if (about.metadata !== undefined && error.status !== 500) body[about.metadata.key] = about.metadata.value;
   return body;
 }

@@ -1,6 +1,7 @@
 /**
- * The conversation as a request to a service that speaks the responses form. Items are encoded one by one in order, so
- * one more turn keeps the earlier ones byte for byte. Nothing is stored upstream either.
+ * Encodes a conversation as a request to a service that speaks the responses format. Items are encoded one by one in
+ * order, so an added turn leaves the earlier bytes unchanged and the prompt cache valid. The service is told not to
+ * store the response.
  */
 import type {
   Conversation,
@@ -18,7 +19,9 @@ import { namedProperties } from '../conversation/plain-schema.ts';
 import { ItemEncoder, instructionsOf, promptOf } from './encode-items.ts';
 import { INCLUDE_ENCRYPTED, INCLUDE_LOGPROBS, PLAIN_SETTINGS } from './fields.ts';
 
-/** Throws `Uncarried` for content or features without a place in this form; reports dropped knobs to `losses`. */
+/**
+ * Throws `Uncarried` for content or features that this format cannot express. Reports dropped parameters to `losses`.
+ */
 export function encode(conversation: Conversation, target: EncodeTarget, losses: Losses): Fields {
   const dialect = target.dialect.responses ?? {};
   refuseUncarried(conversation, dialect.refuses ?? []);
@@ -44,29 +47,29 @@ export function encode(conversation: Conversation, target: EncodeTarget, losses:
   for (const field of dialect.refuses ?? []) {
     if (!(field in body)) continue;
     delete body[field];
-    losses.drop(field, 'the upstream refuses it');
+    losses.drop(field, 'the upstream does not accept it');
   }
   return body;
 }
 
 function refuseUncarried(conversation: Conversation, refuses: readonly string[]): void {
   const { choices, modalities, audio, imageConfig, settings, output } = conversation;
-  if ((choices ?? 1) > 1) throw new Uncarried('n', 'the responses form gives one answer');
+  if ((choices ?? 1) > 1) throw new Uncarried('n', 'the responses format returns one choice');
   const modality = modalities?.find((name) => name !== 'text' && (name !== 'image' || refuses.includes('modalities')));
-  if (modality !== undefined) throw new Uncarried('modalities', `no output of kind ${modality} can be asked for`);
-  if (audio !== undefined) throw new Uncarried('audio', 'the responses form makes no sound');
+  if (modality !== undefined) throw new Uncarried('modalities', `the endpoint cannot produce ${modality} output`);
+  if (audio !== undefined) throw new Uncarried('audio', 'the responses format cannot produce audio');
   if (imageConfig !== undefined && refuses.includes('image_config')) {
-    throw new Uncarried('image_config', 'the upstream makes no images this way');
+    throw new Uncarried('image_config', 'the upstream cannot generate images in this format');
   }
   if (settings.stop !== undefined && settings.stop.length > 0) {
-    throw new Uncarried('stop', 'the responses form has no stop texts: the answer would go on behind them');
+    throw new Uncarried('stop', 'the responses format has no stop sequences');
   }
   if (output?.type === 'grammar' || output?.type === 'python') {
-    throw new Uncarried('response_format', `the responses form has no output format ${output.type}`);
+    throw new Uncarried('response_format', `the responses format has no output format ${output.type}`);
   }
 }
 
-/** The output cap to send, in the upstream's bounds; undefined when nobody gave one. */
+/** The output cap to send, within the upstream's bounds; undefined if there is no cap. */
 export function outputCap(asked: number | undefined, target: EncodeTarget): number | undefined {
   const { capOutputTokens, maxOutputTokens } = target;
   if (asked === undefined && capOutputTokens === undefined) return undefined;
@@ -93,7 +96,7 @@ function encodeTools(body: Fields, conversation: Conversation, losses: Losses): 
   const tools = (conversation.tools ?? []).map(encodeTool);
   if (webSearch !== undefined) tools.push(webSearchTool(fieldsOf(webSearch)));
   if (tools.length === 0) {
-    // Services refuse a choice among no tools; asking for none or for the default says nothing then.
+    // Services reject a tool choice without tools. `none` and `auto` are then meaningless, so dropping them is no loss.
     if (toolChoice !== undefined && toolChoice.mode !== 'none' && toolChoice.mode !== 'auto') {
       losses.drop('tool_choice', 'there are no tools to choose from');
     }
@@ -111,25 +114,25 @@ function encodeTool(tool: Tool): unknown {
     name: tool.name,
     ...(tool.description !== undefined && { description: tool.description }),
     parameters: namedProperties(tool.parameters ?? {}),
-    // Absent means strict in this form, and a schema that was not made for it is refused then.
+    // An absent `strict` means strict in this format, and schemas written for other formats would be rejected.
     strict: tool.strict ?? false,
     ...tool.extras?.responses,
   };
 }
 
-/** Chat's custom tools are this form's, with the members of one object at the top. */
+/** Chat's custom tool in this format: the members move from the nested object to the top level. */
 function customTool(tool: OpaqueTool): Fields {
   const value = fieldsOf(tool.value);
   const custom = fieldsOf(value['custom']);
   if (tool.origin !== 'chat' || value['type'] !== 'custom') {
-    throw new Uncarried('tools', `a tool of the ${tool.origin} form has no place in the responses form`);
+    throw new Uncarried('tools', `the responses format cannot express a tool of the ${tool.origin} format`);
   }
   const { format, ...members } = custom;
   const { grammar, ...kind } = fieldsOf(format);
   return { type: 'custom', ...members, ...(isFields(format) && { format: { ...kind, ...fieldsOf(grammar) } }) };
 }
 
-/** Chat's `web_search_options` as the tool that does the same. */
+/** Chat's `web_search_options` as the equivalent tool. */
 function webSearchTool(options: Fields): Fields {
   const { user_location: location, ...others } = options;
   const { approximate, ...kind } = fieldsOf(location);
@@ -162,10 +165,10 @@ function encodeToolChoice(choice: ToolChoice): unknown {
     });
     return { type: 'allowed_tools', mode, tools: named };
   }
-  throw new Uncarried('tool_choice', `a choice of the ${choice.origin} form`);
+  throw new Uncarried('tool_choice', `the responses format cannot express a choice of the ${choice.origin} format`);
 }
 
-/** `cap` is the output cap that goes out. Thinking is shown as a summary unless it was to be hidden. */
+/** `cap` is the output cap that is sent. Reasoning is requested as a summary unless it is to be hidden. */
 export function encodeReasoning(settings: ReasoningSettings | undefined, cap: number | null): Fields | undefined {
   if (settings === undefined) return undefined;
   const reasoning: Fields = {};
@@ -190,10 +193,10 @@ function encodeOutput(output: OutputFormat): Fields {
     case 'json':
       return { type: 'json_object' };
     case 'schema':
-      if (output.schema === undefined) throw new Uncarried('response_format', 'the responses form needs the schema');
+      if (output.schema === undefined) throw new Uncarried('response_format', 'the responses format requires a schema');
       return {
         type: 'json_schema',
-        // The form asks for a name; other forms have none.
+        // This format requires a name; other formats have none.
         name: output.name ?? 'answer',
         ...(output.description !== undefined && { description: output.description }),
         schema: output.schema,
@@ -204,7 +207,7 @@ function encodeOutput(output: OutputFormat): Fields {
   }
 }
 
-/** Knobs of other forms that this one lacks, by their names there. */
+/** Parameters of other formats that this one lacks, with their wire names. */
 const LACKING = [
   ['topA', 'top_a'],
   ['minP', 'min_p'],
@@ -220,7 +223,7 @@ function encodeSettings(body: Fields, conversation: Conversation, target: Encode
     if (settings[name] !== undefined && !(field in body) && name !== 'parallelToolCalls') body[field] = settings[name];
   }
   for (const [name, field] of LACKING) {
-    if (settings[name] !== undefined) losses.drop(field, 'the responses form has no such field');
+    if (settings[name] !== undefined) losses.drop(field, 'the responses format has no such field');
   }
   const tier = target.serviceTier === undefined ? settings.serviceTier : target.serviceTier;
   if (tier !== undefined && tier !== null) body['service_tier'] = tier;
@@ -231,7 +234,7 @@ function encodeSettings(body: Fields, conversation: Conversation, target: Encode
 function encodeExtras(body: Fields, conversation: Conversation, losses: Losses): void {
   for (const [format, extras] of Object.entries(conversation.extras ?? {})) {
     for (const [key, value] of Object.entries(extras)) {
-      if (format !== 'responses') losses.drop(key, 'the responses form has no such field');
+      if (format !== 'responses') losses.drop(key, 'the responses format has no such field');
       else if (!(key in body)) body[key] = value;
     }
   }

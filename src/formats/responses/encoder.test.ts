@@ -1,4 +1,7 @@
-/** Answers in the responses form by hand: every event in the vendor's order, and the same items in a whole answer. */
+/**
+ * Replies in the responses format, written by hand: every event in the vendor's order, and the same items in a complete
+ * reply.
+ */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { GatewayError } from '../../base/errors.ts';
@@ -37,10 +40,10 @@ const finish = (unified: 'stop' | 'length' | 'tool_calls' | 'content_filter' = '
 const call = (id: string, more: Partial<Part> = {}): Part =>
   ({ type: 'toolCall', id, name: 'f', arguments: '', ...more }) as Part;
 
-/** Types of the events without their common beginning, each with what tells it apart. */
+/** Event types without their common prefix, each with its distinguishing value. */
 const typesOf = (events: Json[]) => events.map(({ type }) => type.replace('response.', ''));
 
-test('a text and a refusal are parts of one message, each told from its beginning to its end', () => {
+test('a text and a refusal are parts of one message, each streamed from start to end', () => {
   const events = streamed([
     { type: 'start', created: 9 },
     start(0, { type: 'text', text: '' }),
@@ -94,7 +97,7 @@ test('a text and a refusal are parts of one message, each told from its beginnin
   assert.deepEqual([response.id, response.created_at, response.usage.total_tokens], ['resp_0a1b', 9, 12]);
 });
 
-test('thinking is told as a summary or as itself; what is signed or encrypted closes its item', () => {
+test('reasoning is sent as a summary or as text, and a signature or encrypted content closes its item', () => {
   const origin = 'openai-responses-v1' as const;
   const events = streamed([
     start(0, { type: 'reasoning', text: 'one', summary: true, id: 'rs_x', origin }),
@@ -146,7 +149,7 @@ test('thinking is told as a summary or as itself; what is signed or encrypted cl
   });
 });
 
-test('calls grow side by side, each is done as soon as it ends, and one without arguments has an empty object', () => {
+test('parallel calls stream interleaved, each is done when it ends, and missing arguments become an empty object', () => {
   const events = streamed([
     start(0, call('c1')),
     start(1, call('c2', { custom: true })),
@@ -189,7 +192,7 @@ test('calls grow side by side, each is done as soon as it ends, and one without 
   );
 });
 
-test('what another vendor bound to a call, and its blocks, travel through the client and come back as they were', () => {
+test('call signatures and blocks of another vendor survive the round trip through the client', () => {
   const parts: Part[] = [
     { type: 'opaque', origin: 'messages', value: { type: 'server_tool_use', id: 'srv', input: {} } },
     { ...call('c1', { arguments: '{}' }), signature: { value: 'sig', origin: 'google-gemini-v1' } } as Part,
@@ -206,7 +209,7 @@ test('what another vendor bound to a call, and its blocks, travel through the cl
   }
 });
 
-test('a picture is told as the vendor tells one', () => {
+test('a generated image has the vendor's events', () => {
   const source = { kind: 'bytes' as const, mediaType: 'image/webp', data: 'aGk=' };
   const events = streamed([start(0, { type: 'image', source }), stop(0), finish()]);
   assert.deepEqual(typesOf(events).slice(2, -1), [
@@ -220,7 +223,7 @@ test('a picture is told as the vendor tells one', () => {
   assert.deepEqual([item.result, item.output_format, item.status], ['aGk=', 'webp', 'completed']);
 });
 
-test('an end by the cap and one by a filter are incomplete, each with its reason', () => {
+test('replies ended by the cap or a filter are incomplete, each with its reason', () => {
   for (const [unified, reason] of [
     ['length', 'max_output_tokens'],
     ['content_filter', 'content_filter'],
@@ -232,7 +235,7 @@ test('an end by the cap and one by a filter are incomplete, each with its reason
   }
 });
 
-test('a failure ends what was begun as incomplete, leaves calls open, and has the code of the format', () => {
+test('a failure ends open texts as incomplete, leaves calls open and uses the format's error code', () => {
   const events = streamed(
     [
       start(0, { type: 'text', text: 'half' }),
@@ -265,7 +268,7 @@ test('a failure ends what was begun as incomplete, leaves calls open, and has th
   assert.deepEqual([alone.type, alone.code, alone.message, others], ['error', 'server_error', 'gone', []]);
 });
 
-test('an answer without end does not stay in memory: it is told as too large', () => {
+test('an endless reply is refused as too large instead of filling memory', () => {
   const piece = 'x'.repeat(8 * 1024 * 1024);
   const pieces = Array.from({ length: 6 }, () => delta(0, { text: piece }));
   const last = streamed([start(0, { type: 'text', text: 'half' }), ...pieces, stop(0), finish()]).at(-1);
@@ -273,7 +276,7 @@ test('an answer without end does not stay in memory: it is told as too large', (
   assert.ok(last.response.output[0].content[0].text.length < 48 * 1024 * 1024);
 });
 
-test('an answer repeats what was asked, and defaults for the rest', () => {
+test('a response repeats the request's members, with defaults for absent ones', () => {
   const body = {
     input: 'hi',
     model: 'm',
@@ -293,7 +296,7 @@ test('an answer repeats what was asked, and defaults for the rest', () => {
   assert.deepEqual(reply.reasoning, { effort: 'low', summary: null });
 });
 
-test('log probabilities stand with the text that they are of', () => {
+test('log probabilities are attached to their text', () => {
   const entry = { token: 'a', logprob: -0.1, bytes: [97], top_logprobs: [] };
   const choice = {
     parts: [{ type: 'text' as const, text: 'a' }, call('c1', { arguments: '{}' })],
@@ -311,7 +314,7 @@ test('log probabilities stand with the text that they are of', () => {
   assert.deepEqual(events.at(-1).response.output[0].content[0].logprobs, [entry]);
 });
 
-test('an answer that is complete says when it was, and one that is not does not', () => {
+test('only a completed response has a completion time', () => {
   const turn = (unified: 'stop' | 'length'): Turn => ({
     choices: [{ parts: [{ type: 'text', text: 'a' }], finish: { unified, native: null } }],
   });

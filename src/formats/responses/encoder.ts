@@ -1,4 +1,4 @@
-/** A streamed answer for a client of the responses form (wire/responses.md, "SSE events"). */
+/** Encodes a reply as an event stream for a client of the responses format. */
 import { GatewayError } from '../../base/errors.ts';
 import { stringifyJson } from '../../base/json.ts';
 import { messageOf } from '../chat/encode-failure.ts';
@@ -9,16 +9,15 @@ import { endedInError } from './encode-reply.ts';
 import { Output } from './output.ts';
 import { endOf, errorCode, isLimit, type ResponseState, responseOf } from './response.ts';
 
-/** Behind every terminal event, which says by itself whether the answer is whole. */
 /**
- * Ends every stream of this format, a failed one too: the contract asks for it, and it cannot pass for success. Clients
- * read the outcome from `response.completed`, `response.incomplete`, `response.failed` or `error` (the OpenAI SDKs, Codex
- * and the AI SDK ignore the marker or only stop reading at it).
+ * Ends every stream of this format, failed ones too: it cannot pass for success. Clients read the outcome from
+ * `response.completed`, `response.incomplete`, `response.failed` or `error` (the OpenAI SDKs, Codex and the AI SDK
+ * ignore the marker or only stop reading at it).
  */
 export const DONE = 'data: [DONE]\n\n';
 
 /**
- * The form ends with the whole answer once more, so all of it is kept; more than this, in UTF-16 units, no model writes.
+ * The stream ends with the whole reply repeated, so all of it is kept in memory. In UTF-16 units; no model writes more.
  */
 export const LARGEST_ANSWER = 32 * 1024 * 1024;
 
@@ -27,14 +26,14 @@ export function frame(type: string, members: Fields): string {
   return `event: ${type}\ndata: ${stringifyJson({ type, ...members })}\n\n`;
 }
 
-/** The first choice is told; the form has no others. */
+/** Encodes the first choice only; the format has no others. */
 export class ResponsesEncoder implements StreamEncoder {
   private readonly stamp: Stamp;
   private readonly output: Output;
   private sequence = 0;
   private text = '';
   private opened = false;
-  /** How much was told so far. */
+  /** Characters sent so far. */
   private size = 0;
   private created: number;
   private serviceTier: string | null | undefined;
@@ -91,7 +90,7 @@ export class ResponsesEncoder implements StreamEncoder {
     return this.take() + DONE;
   }
 
-  /** Where nothing was told yet, the error stands alone. */
+  /** Before anything was sent, the failure is a single `error` event. */
   failure(error: GatewayError, closing: Closing): string {
     if (!this.opened) {
       const { type, ...members } = errorEvent(error, this.sequence);
@@ -140,10 +139,10 @@ export class ResponsesEncoder implements StreamEncoder {
 }
 
 function tooLarge(): GatewayError {
-  return new GatewayError('provider_unavailable', "the provider's answer is too large for the responses form");
+  return new GatewayError('provider_unavailable', "the provider's answer is too large for the responses format");
 }
 
-/** The plain error event (wire/responses.md, ErrorEvent). */
+/** The plain `error` event. */
 export function errorEvent(error: GatewayError, sequence: number): Fields & { type: string } {
   return {
     type: 'error',

@@ -1,11 +1,14 @@
-/** Errors inside answers: of an `error` event, of a failed response. Those of error statuses are read as chat's, whose shape they have. */
+/**
+ * Errors inside a reply: an `error` event or a failed response. Error statuses have the same shape as chat's and are
+ * decoded there.
+ */
 import { decodeInBand } from '../chat/failure.ts';
 import type { FailureKind, UpstreamFailure } from '../conversation/failure.ts';
 import { type Fields, isFields, textOrUndefined } from '../conversation/fields.ts';
 
 export { decodeFailure } from '../chat/failure.ts';
 
-/** A map, not an object: an upstream may say `constructor`. */
+/** A map, because an upstream may send a code such as `constructor`. */
 const KIND_BY_CODE = new Map<unknown, FailureKind>(
   Object.entries({
     bio_policy: 'content_filter',
@@ -27,11 +30,11 @@ export function failureFromError(error: Fields): UpstreamFailure {
   const read = decodeInBand('error', { error })!;
   const code = textOrUndefined(error['code']) ?? textOrUndefined(error['type']);
   const kind = KIND_BY_CODE.get(code);
-  // Services give an overflow the code of any bad prompt.
+  // Services report a context overflow with the code of any invalid prompt, so the decoded kind wins.
   return kind === undefined || read.kind === 'context_length' ? read : { ...read, kind };
 }
 
-/** The failure that a response with status 200 reports; undefined when it reports none. */
+/** The failure reported by a response with status 200; undefined if there is none. */
 export function failureOfResponse(response: Fields): UpstreamFailure | undefined {
   const { error, status } = response;
   if (isFields(error)) return failureFromError(error);

@@ -1,9 +1,9 @@
-/** Which request fields of `POST /responses` are whose. One list for decoding and for relaying. */
+/** Who consumes each request field of `POST /responses`. Decoder and relay share these lists. */
 import type { Settings } from '../conversation/conversation.ts';
 
 /**
- * Fields for the gateway itself (`user` goes out in our own words, `store` as false). No upstream sees them.
- * `previous_response_id`, `conversation` and `background` ask for nothing where they come as far as this.
+ * Fields for the gateway itself; upstreams never see the client's values (`user` is sent hashed, `store` as false).
+ * `previous_response_id`, `conversation` and `background` pass the check only with values that request nothing.
  */
 export const OWN_FIELDS: readonly string[] = [
   'background',
@@ -26,7 +26,7 @@ export const OWN_FIELDS: readonly string[] = [
   'user',
 ];
 
-/** Knobs whose value needs no translation, wire name to name in the conversation's settings. */
+/** Parameters whose value needs no translation: wire name to setting name. */
 export const PLAIN_SETTINGS = [
   ['max_output_tokens', 'maxOutputTokens'],
   ['temperature', 'temperature'],
@@ -39,7 +39,7 @@ export const PLAIN_SETTINGS = [
   ['prompt_cache_key', 'promptCacheKey'],
 ] as const satisfies readonly (readonly [string, keyof Settings])[];
 
-/** Fields that decoding gives a place in the conversation. */
+/** Fields that decoding maps into the conversation. */
 export const CONVERSATION_FIELDS: readonly string[] = [
   ...PLAIN_SETTINGS.map(([field]) => field),
   'cache_control',
@@ -58,12 +58,12 @@ export const CONVERSATION_FIELDS: readonly string[] = [
   'tools',
 ];
 
-/** What asks for log probabilities, in `include`. */
+/** Value of `include` that requests log probabilities. */
 export const INCLUDE_LOGPROBS = 'message.output_text.logprobs';
-/** What asks for reasoning that can be sent back although nothing is stored, in `include`. */
+/** Value of `include` that requests encrypted reasoning, which can be sent back although nothing is stored. */
 export const INCLUDE_ENCRYPTED = 'reasoning.encrypted_content';
 
-/** `fast` is another name of `priority`. */
+/** `fast` and `ultrafast` are other names for `priority`. */
 export function serviceTier(tier: string): string {
   return tier === 'fast' || tier === 'ultrafast' ? 'priority' : tier;
 }

@@ -1,9 +1,9 @@
-/** How a response says that it has ended. */
+/** Maps the status of a response to a finish reason. */
 import type { Finish } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, textOrUndefined } from '../conversation/fields.ts';
 import { unifiedWord, unknownEnd } from '../conversation/finish-words.ts';
 
-/** @param calls whether the answer holds a call of a client's tool @param content whether it holds anything */
+/** @param calls whether the reply holds a client tool call @param content whether it holds anything */
 export function decodeFinish(response: Fields, calls: boolean, content: boolean): Finish {
   const status = textOrUndefined(response['status']) ?? null;
   const reason = textOrUndefined(fieldsOf(response['incomplete_details'])['reason']);

@@ -1,6 +1,6 @@
 /**
- * The responses form (wire/responses.md): what clients of `POST /responses` speak, and what OpenAI, xAI and their relatives
- * speak upstream. Both halves and the relay between them; pure functions only. No response is stored on either side.
+ * The responses format, served at `POST /responses` and spoken by OpenAI, xAI and compatible upstreams: decoders,
+ * encoders and the relay between them. Pure functions only. Responses are not stored on either side.
  */
 import type { ServedFormat, SpokenFormat } from '../conversation/format.ts';
 import { asked, callIds } from './asked.ts';

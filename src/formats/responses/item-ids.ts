@@ -1,10 +1,10 @@
-/** Ids of input items. OpenAI refuses one that is too long ("Expected a string with maximum length 64"). */
+/** Ids of input items. OpenAI rejects long ones ("Expected a string with maximum length 64"). */
 import type { Fields } from '../conversation/fields.ts';
 import { boundedId } from '../conversation/tool-ids.ts';
 
 export const LONGEST_ID = 64;
 
-/** Items that the service takes without an id. */
+/** Item types that the service accepts without an id. */
 const FREE: ReadonlySet<unknown> = new Set([
   'message',
   'function_call',
@@ -13,7 +13,7 @@ const FREE: ReadonlySet<unknown> = new Set([
   'custom_tool_call_output',
 ]);
 
-/** Members of an item or the item itself, without an id that another service made too long. */
+/** An item, or its extra members, without an id that another service made too long. */
 export function withoutLongId(members: Fields): Fields {
   if (!isLong(members['id'])) return members;
   const { id: _id, ...others } = members;
@@ -24,7 +24,7 @@ export function hasLongIds(item: Fields): boolean {
   return isLong(item['call_id']) || (isLong(item['id']) && FREE.has(item['type'] ?? 'message'));
 }
 
-/** The item with ids that the service takes; the same item when it has no others. */
+/** The item with ids short enough for the service; the same object if nothing changes. */
 export function withShortIds(item: Fields, strict: boolean): Fields {
   const { call_id: given } = item;
   const callId = typeof given === 'string' ? boundedId(given, LONGEST_ID, strict) : undefined;

@@ -1,20 +1,20 @@
-/** One output item of a streamed response: its parts as they come, and what only the finished item tells. */
+/** Decodes one output item of a streamed response: parts arrive as deltas, the rest with the finished item. */
 import { originOf } from '../chat/details.ts';
 import type { Part, PartDelta, ReasoningOrigin, TurnEvent } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, listOf, textOf, textOrUndefined } from '../conversation/fields.ts';
 import { decodeAnnotation, IN_CONTENT } from './decode-content.ts';
 import { imagePart, reasoningPart } from './decode-item.ts';
 
-/** Gives every part of the answer its number. */
+/** Numbers the parts of a reply. */
 export interface Numbering {
-  /** Whose reasoning it is where the item does not say so. */
+  /** Origin of reasoning whose item names none. */
   readonly origin: ReasoningOrigin;
   nextPart(part: Part): number;
 }
 
 interface OpenPart {
   index: number;
-  /** What was told of its text, input or arguments. */
+  /** Text, input or arguments received so far. */
   told: string;
   citations: number;
   stopped: boolean;
@@ -35,7 +35,7 @@ export class ItemDecoder {
   private readonly id: string | undefined;
   private readonly numbering: Numbering;
   private readonly item: Fields;
-  /** By place: `content 0`, `summary 1`, `arguments`. */
+  /** Keyed by position: `content 0`, `summary 1`, `arguments`. */
   private readonly parts = new Map<string, OpenPart>();
 
   constructor(item: Fields, numbering: Numbering) {
@@ -45,7 +45,7 @@ export class ItemDecoder {
     this.numbering = numbering;
   }
 
-  /** A call is told from its start; the parts of messages and reasoning have events of their own. */
+  /** A call starts here; parts of messages and reasoning start with their own events. */
   begin(): TurnEvent[] {
     if (this.type !== 'function_call' && this.type !== 'custom_tool_call') return [];
     const events: TurnEvent[] = [];
@@ -73,7 +73,7 @@ export class ItemDecoder {
     return events;
   }
 
-  /** The finished item: whatever of it was not told yet, and the ends of its parts. */
+  /** Handles the finished item: emits whatever was not streamed, then ends its parts. */
   complete(item: Fields): TurnEvent[] {
     if (this.completed) return [];
     this.completed = true;
@@ -119,7 +119,7 @@ export class ItemDecoder {
     for (const annotation of listOf(content['annotations']).slice(part.citations)) this.cite(part, annotation, events);
   }
 
-  /** Summaries and thinking as they stand; what is encrypted belongs to the last of them. */
+  /** Summaries and plain reasoning. Encrypted content and the signature belong to the last part. */
   private completeReasoning(item: Fields, events: TurnEvent[]): void {
     for (const [member, type] of [
       ['summary', 'response.reasoning_summary_text.delta'],
@@ -182,7 +182,7 @@ export class ItemDecoder {
   }
 }
 
-/** What the finished text has beyond the pieces that came; nothing when it is another text. */
+/** The finished text minus the deltas received; empty if the deltas were a different text. */
 function rest(text: string, told: string): string {
   return text.startsWith(told) ? text.slice(told.length) : '';
 }
@@ -191,7 +191,7 @@ function callPart(item: Fields): Part {
   const id = textOrUndefined(item['id']);
   return {
     type: 'toolCall',
-    // Results name the call, not the item (`fc_...`).
+    // Results refer to the call id, not to the item id (`fc_...`).
     id: textOf(item['call_id']),
     name: textOf(item['name']),
     arguments: '',

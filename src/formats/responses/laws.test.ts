@@ -1,4 +1,7 @@
-/** The three laws of a format, on generated conversations: nothing unknown is lost in relay, nothing in between, no cache. */
+/**
+ * The three laws of a format, on generated conversations: relay keeps unknown members, translation is lossless, and an
+ * added turn keeps the encoded prefix.
+ */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import fc from 'fast-check';
@@ -10,7 +13,7 @@ import { Losses } from '../conversation/losses.ts';
 import { collect, eventsOf } from '../conversation/replay.ts';
 import { responses } from './index.ts';
 
-/** What this form can hold: everything generated with these comes back. */
+/** What this format can hold: everything generated with these settings survives the round trip. */
 const ABILITIES: Abilities = {
   format: 'responses',
   instructions: ['system', 'developer'],
@@ -56,7 +59,7 @@ const STAMP: Stamp = { id: 'gen-1', model: 'acme/large', provider: 'Acme', creat
 // biome-ignore lint/suspicious/noExplicitAny: encoded bodies are read freely
 type Json = any;
 
-/** Over the wire and back: the body as text, parsed as the gateway parses a request. */
+/** Encodes to text and parses it as the gateway parses a request. */
 function sent(conversation: Conversation, losses = new Losses()): { text: string; body: Json } {
   const text = stringifyJson(responses.encode(conversation, TARGET, losses));
   return { text, body: readDocument(Buffer.from(text)).exact };
@@ -90,7 +93,7 @@ test('one more turn keeps the earlier encoding as its prefix', () => {
   );
 });
 
-test('an unknown member survives relay, with its spelling, and what is ours does not', () => {
+test('relay keeps unknown members with their spelling and removes the gateway's own', () => {
   const literals = fc.constantFrom('1.0', '9007199254740993', '1e400', '[ 1 , 2 ]', '{"a":"\\u00e9"}', '"\\/"', 'null');
   fc.assert(
     fc.property(arbitraryConversation(ABILITIES), literals, (conversation, literal) => {
@@ -114,7 +117,7 @@ test('an unknown member survives relay, with its spelling, and what is ours does
   );
 });
 
-test('a whole answer is the same after it was told to a client and read again', () => {
+test('a complete reply survives encoding and decoding', () => {
   fc.assert(
     fc.property(arbitraryTurn(ABILITIES), (turn) => {
       const reply = parseJson(stringifyJson(responses.encodeReply(turn, STAMP, {})));
@@ -126,7 +129,7 @@ test('a whole answer is the same after it was told to a client and read again', 
   );
 });
 
-test('a streamed answer is the same after it was told to a client and read again', () => {
+test('a streamed reply survives encoding and decoding', () => {
   fc.assert(
     fc.property(arbitraryTurn(ABILITIES), (turn) => {
       const encoder = responses.encoder(STAMP);
@@ -147,22 +150,22 @@ test('a streamed answer is the same after it was told to a client and read again
   );
 });
 
-/** What has two spellings in one: raw numbers and absent members. */
+/** Normalizes values with two spellings: raw numbers and absent members. */
 function plain(value: unknown): unknown {
   return JSON.parse(stringifyJson(value));
 }
 
-/** The conversation as this form says it. */
+/** The conversation as this format expresses it. */
 function expected(conversation: Conversation): Conversation {
   const { reasoning } = conversation;
   const whole: Conversation = { ...conversation, messages: joined(conversation.messages) };
-  // A summary is what this form shows of thinking.
+  // This format shows reasoning as a summary.
   if (reasoning !== undefined && reasoning.effort !== 'none') whole.reasoning = { summary: 'auto', ...reasoning };
   whole.tools = conversation.tools?.map((tool) => (tool.type === 'function' ? { strict: false, ...tool } : tool));
   return whole;
 }
 
-/** Neighbouring messages of the model, and results, are one in this form. */
+/** Adjacent model messages, and adjacent results, are one message in this format. */
 function joined(list: readonly Message[]): Message[] {
   const result: Message[] = [];
   for (const message of list) {
@@ -178,7 +181,7 @@ function answer(turn: Turn): unknown {
   const [choice] = turn.choices;
   const parts = choice?.parts.map((part) => {
     const { extras: _, ...rest } = part;
-    // Thinking without an id gets one on its way.
+    // Reasoning without an id gets one when encoded.
     return rest.type === 'reasoning' ? { ...rest, id: undefined } : rest;
   });
   const { input, cacheRead, cacheWrite5m, cacheWrite1h, output, reasoning } = turn.usage!;

@@ -1,8 +1,8 @@
-/** What a request in the responses form needs of an endpoint, in the words of the catalog's `supported_parameters`. */
+/** What a request in the responses format requires of an endpoint, in terms of the catalog's `supported_parameters`. */
 import { type Fields, fieldsOf, listOf, textOrUndefined } from '../conversation/fields.ts';
 import type { Needs } from '../conversation/format.ts';
 
-/** Request fields and the catalog's names for them. */
+/** Request fields and their names in the catalog. */
 const PARAMETERS: Readonly<Record<string, readonly string[]>> = {
   temperature: ['temperature'],
   top_p: ['top_p'],
@@ -22,7 +22,7 @@ const FORMAT_FEATURES: Readonly<Record<string, string>> = {
   json_object: 'response_format',
 };
 
-/** undefined: nothing but text. `inputs` was gathered while the media were counted. */
+/** Undefined for a plain text request. `inputs` were collected while counting media. */
 export function needsOf(request: Fields, inputs: readonly string[], everyParameter: boolean): Needs | undefined {
   const outputs = listOf(request['modalities']).flatMap((kind) =>
     kind === 'text' ? [] : (textOrUndefined(kind) ?? []),
@@ -38,7 +38,7 @@ export function needsOf(request: Fields, inputs: readonly string[], everyParamet
   return { inputs, outputs, features, parameters, ...(tools.length > 0 && { tools: names }) };
 }
 
-/** A namespace has those of its tools; a tool without a name is called by its type. */
+/** A namespace contributes the names of its tools; a tool without a name is listed by its type. */
 function namesOf(value: unknown): string[] {
   const tool = fieldsOf(value);
   if (tool['type'] === 'namespace') return listOf(tool['tools']).flatMap(namesOf);

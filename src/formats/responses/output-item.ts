@@ -1,4 +1,4 @@
-/** Output items that stand for one part: calls, pictures, and what comes whole. */
+/** Output items that hold one part: calls, images and items known as a whole. */
 import type { ImagePart, PartDelta, ToolCallPart } from '../conversation/conversation.ts';
 import { type Fields, textOrUndefined } from '../conversation/fields.ts';
 import type { Tell } from './output.ts';
@@ -10,7 +10,7 @@ export interface Place {
   tell: Tell;
 }
 
-/** A part on its way into an item. */
+/** A part being written into an item. */
 export interface OutputPart {
   readonly stopped: boolean;
   add(delta: PartDelta): void;
@@ -19,15 +19,15 @@ export interface OutputPart {
 
 export interface Item {
   readonly outputIndex: number;
-  /** The finished item, once it was told. */
+  /** The finished item, once it was sent. */
   done: Fields | undefined;
-  /** No part of it is still growing. */
+  /** Whether none of its parts is still growing. */
   readonly idle: boolean;
-  /** As it is told first. */
+  /** The item as first announced. */
   added(): Fields;
-  /** Events behind `output_item.added`. */
+  /** Sends the events that follow `output_item.added`. */
   opened(): void;
-  /** Events before `output_item.done`. */
+  /** Sends the events that precede `output_item.done`. */
   closing(): void;
   render(status: 'completed' | 'incomplete'): Fields;
 }
@@ -53,7 +53,7 @@ export class CallItem implements Item, OutputPart {
     return this.stopped;
   }
 
-  /** What was bound to the call while it was written. */
+  /** The signature that arrived while the call was streamed. */
   get signature(): ToolCallPart['signature'] {
     const bound = this.part.signature;
     return bound === undefined || this.late === '' ? undefined : { value: this.late, origin: bound.origin };
@@ -75,7 +75,7 @@ export class CallItem implements Item, OutputPart {
   }
 
   stop(): void {
-    // Arguments are always a JSON text (bug 23).
+    // Arguments are always JSON text, also when the model sent none.
     if (this.written === '' && !this.part.custom) this.add({ arguments: '{}' });
     this.stopped = true;
   }
@@ -125,7 +125,7 @@ export class CallItem implements Item, OutputPart {
   }
 }
 
-/** A generated picture. One that only has an address is told by it, since nothing here fetches. */
+/** A generated image. One given only by URL keeps the URL, since the gateway does not fetch it. */
 export class ImageItem implements Item {
   readonly outputIndex: number;
   readonly idle = true;
@@ -174,7 +174,7 @@ export class ImageItem implements Item {
   }
 }
 
-/** An item that is known entirely. */
+/** An item whose content is known from the start. */
 export class WholeItem implements Item {
   readonly outputIndex: number;
   readonly idle = true;

@@ -1,4 +1,4 @@
-/** A message item of an answer: texts, refusals, and parts of content that have no name here. */
+/** A message item of a reply: texts, refusals and unknown content parts. */
 import type { OpaquePart, Part, PartDelta, RefusalPart, TextPart } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, textOrUndefined } from '../conversation/fields.ts';
 import { encodeAnnotation, IN_CONTENT } from './decode-content.ts';
@@ -9,7 +9,7 @@ export class MessageItem implements Item {
   readonly outputIndex: number;
   done: Fields | undefined;
   private readonly place: Place;
-  /** What the upstream's own item said of itself. */
+  /** Members of the upstream's own message item. */
   private readonly about: Fields;
   private readonly contents: (MessagePart | { whole: Fields })[] = [];
 
@@ -35,7 +35,7 @@ export class MessageItem implements Item {
     return begun;
   }
 
-  /** Takes a part of content that stands in a message; false for what is an item. */
+  /** Adds a content part that belongs to a message; false for parts that are items. */
   takesContent(part: OpaquePart): boolean {
     if (part.extras?.responses?.[IN_CONTENT] !== true) return false;
     this.closing();
@@ -46,7 +46,7 @@ export class MessageItem implements Item {
     return true;
   }
 
-  /** The text that is being written takes what was told of its tokens. */
+  /** Adds log probabilities to the latest text. */
   takeLogprobs(entries: readonly unknown[]): boolean {
     const text = this.contents.findLast((content) => content instanceof MessagePart && !content.refusal);
     if (!(text instanceof MessagePart) || this.done !== undefined) return false;
@@ -121,7 +121,7 @@ class MessagePart implements OutputPart {
     this.stopped = true;
   }
 
-  /** Only now, since log probabilities may come behind the text. */
+  /** Deferred until now because log probabilities may arrive after the text. */
   close(): void {
     if (this.closed || !this.stopped) return;
     this.closed = true;

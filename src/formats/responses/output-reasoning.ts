@@ -1,4 +1,4 @@
-/** A reasoning item of an answer: summaries, thinking, and what only its origin can read. */
+/** A reasoning item of a reply: summaries, plain reasoning, and content that only its origin can read. */
 import type { PartDelta, ReasoningPart } from '../conversation/conversation.ts';
 import type { Fields } from '../conversation/fields.ts';
 import type { Item, OutputPart, Place } from './output-item.ts';
@@ -24,7 +24,7 @@ export class ReasoningItem implements Item {
     return this.texts.every((text) => text.stopped);
   }
 
-  /** Parts of one id are one item, until one of them brought what the whole item can have once only. */
+  /** Parts with one id share an item until one brings encrypted content or a signature, which an item has only once. */
   takes(part: ReasoningPart): boolean {
     const open = this.signature === '' && this.encrypted === '';
     return open && part.id !== undefined && part.id === this.first.id && part.origin === this.first.origin;
@@ -36,7 +36,7 @@ export class ReasoningItem implements Item {
     return text;
   }
 
-  /** The place of a text among those of its kind. */
+  /** The index of a text among those of its kind. */
   indexFor(summary: boolean): number {
     return this.texts.filter((text) => text.summary === summary && text.told).length;
   }
@@ -70,7 +70,7 @@ export class ReasoningItem implements Item {
 class ReasoningText implements OutputPart {
   readonly summary: boolean;
   stopped = false;
-  /** Something of it was shown: it has a place among the texts. */
+  /** Whether any of it was sent; only such texts have an index. */
   told = false;
   private readonly item: ReasoningItem;
   private where: Fields = {};

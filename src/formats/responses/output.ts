@@ -1,6 +1,6 @@
 /**
- * The output items of an answer, made part by part: the one place that decides which parts share an item. Told as events
- * while it grows (a stream), or only read at its end (a whole answer).
+ * Builds the output items of a reply part by part, and alone decides which parts share an item. A stream sends the
+ * events as items grow; a complete reply only reads the result.
  */
 import type { FinishReason, OpaquePart, Part, PartDelta, ToolCallPart } from '../conversation/conversation.ts';
 import type { Fields } from '../conversation/fields.ts';
@@ -9,7 +9,7 @@ import { CallItem, ImageItem, type Item, type OutputPart, WholeItem } from './ou
 import { MessageItem } from './output-message.ts';
 import { ReasoningItem } from './output-reasoning.ts';
 
-/** Where an event goes; the members that every event has (`type`, `sequence_number`) are the receiver's. */
+/** Receives events. The receiver adds the members that every event has (`type`, `sequence_number`). */
 export type Tell = (type: string, members: Fields) => void;
 
 export class Output {
@@ -17,12 +17,12 @@ export class Output {
   private readonly stem: string;
   private readonly items: Item[] = [];
   private readonly parts = new Map<number, OutputPart>();
-  /** Parts whose item is only known once they show something. */
+  /** Parts whose item is chosen only when they show something. */
   private readonly waiting = new Map<number, Part>();
-  /** How the answer ended; known before the last items are closed. */
+  /** How the reply ended; known before the last items close. */
   private finish: FinishReason = 'stop';
 
-  /** @param generation id of the answer, from which those of its items are made */
+  /** @param generation id of the reply, from which item ids are derived */
   constructor(generation: string, tell: Tell) {
     this.tell = tell;
     this.stem = generation.replace(/^gen-/, '').replace(/[^A-Za-z0-9]/g, '');
@@ -59,7 +59,7 @@ export class Output {
         this.startOpaque(part);
         break;
       default:
-      // Sound and video have no place in this form's answers.
+      // This format's replies have no audio or video.
     }
   }
 
@@ -85,7 +85,7 @@ export class Output {
     }
   }
 
-  /** Ends every item. Answers the whole output. */
+  /** Ends every item and returns the whole output. */
   end(finish: FinishReason): Fields[] {
     this.finish = finish;
     for (const part of this.parts.values()) if (!part.stopped) part.stop();
@@ -94,8 +94,8 @@ export class Output {
   }
 
   /**
-   * What there is when the answer breaks off: texts end where they are, as incomplete. A call stays open and is not among
-   * the output: clients run a call that has its `done` event, whatever its status (openai/codex does).
+   * The output when the reply breaks off: texts end as incomplete. An unfinished call stays open and is left out,
+   * because clients run a call once they see its `done` event, whatever its status (openai/codex does).
    */
   broken(): Fields[] {
     this.finish = 'error';
@@ -104,7 +104,7 @@ export class Output {
     return this.items.flatMap((item): Fields[] => (item.done === undefined ? [] : [item.done]));
   }
 
-  /** The part's item: the one before it where they belong together, else a new one. */
+  /** The item for the part: the previous one if they belong together, else a new one. */
   private begin(index: number, delta: PartDelta): OutputPart | undefined {
     const part = this.waiting.get(index);
     if (part === undefined || !shows(delta)) return undefined;
@@ -124,7 +124,10 @@ export class Output {
     return begun;
   }
 
-  /** This form's own items as they are; what belongs to another form sealed, for it to come back. */
+  /**
+   * Items of this format pass unchanged. Opaque blocks of other formats are sealed into a reasoning item, so that the
+   * client sends them back.
+   */
   private startOpaque(part: OpaquePart): void {
     if (part.origin === 'responses') {
       const last = this.items.at(-1);
@@ -141,7 +144,7 @@ export class Output {
     });
   }
 
-  /** What an upstream bound to a call (Gemini's thought signature): an item under the call's id. */
+  /** What an upstream bound to a call (Gemini's thought signature), as a reasoning item under the call's id. */
   private signatureItem(callId: string, value: string, origin: string): Fields {
     return { type: 'reasoning', id: callId, summary: [], encrypted_content: value, format: origin };
   }
@@ -167,7 +170,7 @@ export class Output {
     return item;
   }
 
-  /** Items whose parts have all ended are done once something else follows. */
+  /** Closes items whose parts have all ended, before another item starts. */
   private closeOpen(): void {
     for (const item of this.items) if (item.done === undefined && item.idle) this.close(item);
   }

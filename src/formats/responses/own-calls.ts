@@ -1,8 +1,11 @@
-/** Calls that are items of their own in this format: what they hold, as the arguments of a function, and back. */
+/**
+ * Converts calls that have their own item type in this format (`local_shell_call`, `tool_search_call`) to function
+ * arguments and back.
+ */
 import { parseJson, stringifyJson } from '../../base/json.ts';
 import { type Fields, fieldsOf, listOf } from '../conversation/fields.ts';
 
-/** The `action` of a `local_shell_call`. Models write the command as one text at times: a shell reads it then. */
+/** The `action` of a `local_shell_call`. Some models write the command as one string, which then runs in a shell. */
 export function shellAction(written: string): Fields {
   const { command, env, ...others } = readObject(written);
   const words = typeof command === 'string' ? ['bash', '-lc', command] : listOf(command).map(String);
@@ -16,7 +19,7 @@ export function shellArguments(action: Fields): string {
   return stringifyJson({ ...Object.fromEntries(given), ...set });
 }
 
-/** Arguments as an object; an empty one where they are none. */
+/** Arguments as an object; empty if they are not one. */
 export function readObject(written: string): Fields {
   try {
     return fieldsOf(parseJson(written));

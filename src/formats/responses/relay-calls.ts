@@ -1,13 +1,16 @@
-/** Ids of relayed calls where those of the upstream are not distinct: the items get the ids that the decoder gave. */
+/**
+ * Replaces call ids in relayed replies where the upstream's ids are not distinct, with the ids that the decoder
+ * assigned.
+ */
 import { patchMembers, scanMembers, stringifyJson } from '../../base/json.ts';
 import type { Part, TurnEvent } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, isFields, textOf } from '../conversation/fields.ts';
 
 export class RelayedCalls {
-  /** Ids that differ from the upstream's, by the place of their item in the output. */
+  /** Replaced ids, by the output index of their item. */
   private readonly renamed = new Map<unknown, string>();
 
-  /** The event of an item that begins or is done, with the id that its call has here. */
+  /** An `added` or `done` event with the call id that the client sees. */
   item(data: string, value: Fields, events: readonly TurnEvent[]): { data: string; value: Fields } {
     const item = fieldsOf(value['item']);
     if (!isCall(item)) return { data, value };
@@ -27,7 +30,7 @@ export class RelayedCalls {
     };
   }
 
-  /** The output of the terminal event; undefined where it stays. */
+  /** The output of the terminal event; undefined if unchanged. */
   output(items: readonly unknown[]): unknown[] | undefined {
     if (this.renamed.size === 0) return undefined;
     return items.map((item, index) => {
@@ -37,7 +40,7 @@ export class RelayedCalls {
   }
 }
 
-/** The output of a whole answer as JSON, its calls with the ids of `parts`; undefined where it stays. */
+/** The output of a complete reply as JSON, with the call ids of `parts`; undefined if unchanged. */
 export function outputWithIds(output: readonly unknown[], parts: readonly Part[]): string | undefined {
   const ids = parts.flatMap((part) => (part.type === 'toolCall' ? part.id : []));
   if (ids.length === 0) return undefined;

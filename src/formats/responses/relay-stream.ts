@@ -1,6 +1,6 @@
 /**
- * A relayed stream. What is written goes through as it came; only the response objects around it get our members, and the
- * terminal event is held until the cost is known. Numbering that an upstream leaves out is added.
+ * A relayed stream. Deltas pass through byte for byte; only the response objects around them get our members. The
+ * terminal event is held until the cost is known. Missing sequence numbers are added.
  */
 import type { GatewayError } from '../../base/errors.ts';
 import { type Edit, patchMembers, scanMembers, stringifyJson } from '../../base/json.ts';
@@ -13,19 +13,21 @@ import { patchResponse } from './relay.ts';
 import { RelayedCalls } from './relay-calls.ts';
 import { isLimit, type ResponseState, responseOf } from './response.ts';
 
-/** Of finished items no more is kept, in UTF-16 units: what they are kept for is a courtesy. */
+/**
+ * Limit for kept finished items, in UTF-16 units. They only complete a terminal event, so dropping them is acceptable.
+ */
 const LARGEST_KEPT = 8 * 1024 * 1024;
 
 export class ResponsesRelayStream implements RelayStream {
   private readonly stamp: Stamp;
-  /** Number of the last event that was told. */
+  /** Sequence number of the last event sent. */
   private last = -1;
   private opened = false;
   private terminal: { type: string; data: string; value: Fields } | undefined;
-  /** Events of finished items, for a terminal event that leaves the output out, or a failure. */
+  /** Finished items, for a failure or a terminal event without output. */
   private items: { value: Fields }[] = [];
   private kept = 0;
-  /** Items that are not done, by their place in the output: what of them is known when the stream breaks off. */
+  /** Unfinished items by output index, to close them when the stream breaks off. */
   private readonly calls = new RelayedCalls();
   private readonly unfinished = new Map<unknown, OpenItem>();
 
@@ -40,7 +42,7 @@ export class ResponsesRelayStream implements RelayStream {
     const type = eventType(name, value);
     switch (type) {
       case undefined:
-        // The clients of this form tell events apart by their type and end in an error without one.
+        // Clients of this format dispatch on the event type and fail on an event without one.
         return '';
       case 'response.created':
         this.opened = true;
@@ -80,7 +82,7 @@ export class ResponsesRelayStream implements RelayStream {
     return this.open() + this.forward(type, data, value) + DONE;
   }
 
-  /** Where nothing was told yet, the error stands alone. */
+  /** Before anything was sent, the failure is a single `error` event. */
   failure(error: GatewayError, closing: Closing): string {
     if (!this.opened) {
       this.last += 1;
@@ -99,7 +101,7 @@ export class ResponsesRelayStream implements RelayStream {
     return closed + end + DONE;
   }
 
-  /** Items that the break left open end where they are. */
+  /** Closes the items that were still open when the stream broke off. */
   private closeItems(): string {
     let text = '';
     for (const [index, open] of this.unfinished) {
@@ -113,7 +115,7 @@ export class ResponsesRelayStream implements RelayStream {
     return text;
   }
 
-  /** The opening events, for an upstream that left them out. */
+  /** The opening events, for an upstream that omitted them. */
   private open(): string {
     if (this.opened) return '';
     this.opened = true;
@@ -126,7 +128,10 @@ export class ResponsesRelayStream implements RelayStream {
     return text;
   }
 
-  /** An event as it came, its number mended where it does not rise. Data of several lines takes a `data:` for each. */
+  /**
+   * Forwards an event unchanged, except for a sequence number that does not increase. Multi-line data needs a `data:`
+   * per line.
+   */
   private forward(type: string, data: string, value: Fields): string {
     const number = value['sequence_number'];
     const edits: Edit[] = value['type'] === type ? [] : [{ key: 'type', json: JSON.stringify(type) }];
@@ -146,7 +151,7 @@ export class ResponsesRelayStream implements RelayStream {
     else this.items.push({ value });
   }
 
-  /** The event with our members in its response. */
+  /** The event with our members in its response object. */
   private patched(data: string, value: Fields, closing?: Closing): string {
     const members = scanMembers(data);
     const inner = members.findLast(({ key }) => key === 'response');
@@ -156,7 +161,7 @@ export class ResponsesRelayStream implements RelayStream {
     return patchMembers(data, members, [{ key: 'response', json }]);
   }
 
-  /** The terminal event with the items that were told, where it has none itself. */
+  /** The terminal event, with the streamed items as its output if it has none. */
   private withOutput(data: string, value: Fields): string {
     const response = fieldsOf(value['response']);
     const own = listOf(response['output']);
@@ -168,10 +173,10 @@ export class ResponsesRelayStream implements RelayStream {
   }
 }
 
-/** An item that was begun: what its deltas have told so far. */
+/** An unfinished item with the deltas received so far. */
 class OpenItem {
   private readonly item: Fields;
-  /** By the type of the deltas and the number of their part. */
+  /** Keyed by delta type and part index. */
   private readonly told = new Map<string, { type: string; text: string }>();
   private size = 0;
 
@@ -188,7 +193,7 @@ class OpenItem {
     else this.told.set(key, { type, text: delta });
   }
 
-  /** Undefined for what must not be told as done: clients run a call that is, whatever its status. */
+  /** Undefined for calls: clients run a call as soon as it is done, whatever its status. */
   broken(): Fields | undefined {
     const { item } = this;
     const texts = (type: string, make: (text: string) => Fields) =>

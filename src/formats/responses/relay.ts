@@ -1,6 +1,6 @@
 /**
- * An upstream of the client's own form: the original text goes through, with our few members edited in. What is not named
- * here (unknown members, items and events, number literals, white space) arrives as it was sent.
+ * Relays to an upstream of the client's own format: the original text passes through with a few members replaced.
+ * Everything not named here (unknown members, items and events, number spelling, white space) arrives as sent.
  */
 import { type Edit, type JsonDocument, patchMembers, scanMembers, stringifyJson } from '../../base/json.ts';
 import type { Turn } from '../conversation/conversation.ts';
@@ -21,13 +21,13 @@ import { encodeUsage } from './usage.ts';
 export const relay: Relay = { edits, reply, stream: (stamp) => new ResponsesRelayStream(stamp) };
 
 function edits(document: JsonDocument, target: EncodeTarget, losses?: Losses): Edit[] {
-  // Nothing that is read of it leaves ASCII, and decoding a large body would cost more than parsing it.
+  // The members read here are ASCII. Decoding a large body fully would cost more than parsing it.
   const body = document.structure;
   const dialect = target.dialect.responses ?? {};
   const changes = new Map<string, string | undefined>();
   for (const key of OWN_FIELDS) if (key in body) changes.set(key, undefined);
   changes.set('model', JSON.stringify(target.model));
-  // The vendors keep responses unless they are told not to.
+  // The vendors store responses by default.
   changes.set('store', 'false');
   const userField = dialect.userField ?? 'user';
   if (userField !== 'none') changes.set(userField, JSON.stringify(target.user));
@@ -45,12 +45,12 @@ function edits(document: JsonDocument, target: EncodeTarget, losses?: Losses): E
   for (const field of dialect.refuses ?? []) {
     if (!(field in body)) continue;
     changes.set(field, undefined);
-    losses?.drop(field, 'the upstream refuses it');
+    losses?.drop(field, 'the upstream does not accept it');
   }
   return [...changes].map(([key, json]) => ({ key, json }));
 }
 
-/** @param given what the endpoint is to be asked for instead; null for none, undefined for what the client wishes */
+/** @param given tier to send instead of the client's; null for none, undefined to keep the client's */
 function editTier(
   wish: string | undefined,
   given: string | null | undefined,
@@ -60,7 +60,7 @@ function editTier(
   if (tier !== wish) changes.set('service_tier', tier === undefined ? undefined : JSON.stringify(tier));
 }
 
-/** Our own members of `reasoning` in the vendor's words; undefined where there are none. */
+/** Our own members of `reasoning` translated for the vendor; undefined if there are none. */
 function editedReasoning(document: JsonDocument, cap: number | null): Fields | undefined {
   const asked = fieldsOf(document.structure['reasoning']);
   if (!('enabled' in asked) && !('max_tokens' in asked)) return undefined;
@@ -69,15 +69,15 @@ function editedReasoning(document: JsonDocument, cap: number | null): Fields | u
 }
 
 /**
- * The input without reasoning that this upstream would refuse: another vendor's, what travelled sealed, and, where only
- * encrypted reasoning is taken, what is not. Ids that are too long are shortened or left out. Undefined when nothing
- * changes, which is the rule.
+ * Removes reasoning that this upstream would reject: another vendor's, sealed blocks, and unencrypted reasoning where
+ * only encrypted is accepted. Shortens or drops ids that are too long. Undefined if nothing changes, which is the usual
+ * case.
  */
 function editedInput(document: JsonDocument, target: EncodeTarget): unknown[] | undefined {
   const encryptedOnly = target.dialect.responses?.encryptedReasoningOnly === true;
   const input = listOf(document.structure['input']);
   let calls: Set<unknown> | undefined;
-  /** A signature that another upstream bound to a call stands under the id of that call. */
+  /** A signature that another upstream bound to a call has that call's id. */
   const isBound = (id: unknown): boolean => {
     if (typeof id !== 'string' || id.startsWith('rs_')) return false;
     calls ??= new Set(input.map((entry) => fieldsOf(entry)['call_id']));
@@ -94,7 +94,7 @@ function editedInput(document: JsonDocument, target: EncodeTarget): unknown[] | 
     if (hasLongIds(item)) return true;
     return item['type'] === 'reasoning' && ('format' in item || 'signature' in item || isForeign(item));
   };
-  // What is looked at is ASCII, so the cheap view tells it truly.
+  // The members inspected are ASCII, so the undecoded view is exact for them.
   if (!input.some(isChanged)) return undefined;
   return listOf(document.exact['input']).flatMap((entry) => {
     if (!isChanged(entry)) return [entry];
@@ -112,7 +112,7 @@ function reply(text: string, value: unknown, turn: Turn, stamp: Stamp, closing: 
   return patchResponse(answer, response, stamp, known);
 }
 
-/** Members that every response has that has ended (wire/responses.md), beside those that repeat the request. */
+/** Members that every finished response has, apart from those that repeat the request. */
 const PROMISED: Readonly<Record<string, unknown>> = {
   status: 'completed',
   error: null,
@@ -120,7 +120,7 @@ const PROMISED: Readonly<Record<string, unknown>> = {
   output: [],
 };
 
-/** Members that repeat the request and are required. */
+/** Required members that repeat the request. */
 const REQUIRED = [
   'frequency_penalty',
   'instructions',
@@ -133,12 +133,12 @@ const REQUIRED = [
   'top_p',
 ];
 
-/** Members of the request that we replaced: the client's own are shown again. */
+/** Members that we replaced in the request: the response shows the client's values again. */
 const REPLACED = ['metadata', 'safety_identifier', 'user'];
 
 /**
- * A response with our members in it. `closing` is known for one that has ended, which is also completed by what its
- * service left out; what is there stays as it is.
+ * A response with our members in it. `closing` is set for a finished response, which is also completed with members
+ * that its service omitted; existing ones stay unchanged.
  */
 export function patchResponse(text: string, value: Fields, stamp: Stamp, closing?: Closing): string {
   const list: Edit[] = [

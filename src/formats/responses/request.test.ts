@@ -1,4 +1,4 @@
-/** Requests in the responses form by hand: what each item becomes, what it comes from, and what is refused. */
+/** Requests in the responses format, written by hand: how items decode and encode, and which requests are refused. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { GatewayError } from '../../base/errors.ts';
@@ -31,7 +31,7 @@ function encoded(conversation: Conversation, target: Partial<EncodeTarget> = {})
 const decoded = (body: Json) => responses.decode(body);
 const user = (text: string) => ({ role: 'user' as const, parts: [{ type: 'text' as const, text }] });
 
-test('neighbouring items of the model are one message, and neighbouring results another', () => {
+test('adjacent model items become one message, and adjacent results another', () => {
   const { messages: list } = decoded({
     instructions: 'Be brief.',
     input: [
@@ -79,7 +79,7 @@ test('neighbouring items of the model are one message, and neighbouring results 
   assert.deepEqual(second, { type: 'toolCall', id: 'c2', name: 'g', arguments: 'free', custom: true });
 });
 
-test('what was decoded is encoded as it was: instructions, phases, custom calls, items of the vendor', () => {
+test('decoding and encoding preserves instructions, phases, custom calls and vendor items', () => {
   const input = [
     { role: 'user', content: 'hi' },
     { type: 'web_search_call', id: 'ws_1', status: 'completed', action: { type: 'search', query: 'q' } },
@@ -107,7 +107,7 @@ test('what was decoded is encoded as it was: instructions, phases, custom calls,
   assert.deepEqual(body.input, input);
 });
 
-test('media of every kind, by data, address and file', () => {
+test('media of every kind decode from data, URL and file id', () => {
   const content = [
     { type: 'input_image', image_url: 'https://example.com/a.png', detail: 'low' },
     { type: 'input_image', image_url: 'data:image/png;base64,aGk=' },
@@ -135,7 +135,7 @@ test('media of every kind, by data, address and file', () => {
   assert.deepEqual(encoded(conversation).body.input, [{ role: 'user', content }]);
 });
 
-test('custom tools and choices among tools are what they are in chat, both ways', () => {
+test('custom tools and tool choices translate to chat and back', () => {
   const body = {
     input: 'hi',
     tools: [
@@ -161,7 +161,7 @@ test('custom tools and choices among tools are what they are in chat, both ways'
   }
 });
 
-test('structured output, verbosity, effort and summary stand where this form has them', () => {
+test('structured output, verbosity, effort and summary are encoded in this format's fields', () => {
   const format = { type: 'json_schema', name: 'n', schema: { type: 'object' }, strict: true };
   const { body } = encoded(
     decoded({ input: 'hi', text: { format, verbosity: 'low' }, reasoning: { effort: 'high', summary: 'detailed' } }),
@@ -178,14 +178,14 @@ test('structured output, verbosity, effort and summary stand where this form has
   });
 });
 
-test('log probabilities are asked for in the words of each form', () => {
+test('each format requests log probabilities with its own field', () => {
   const { body } = encoded({ messages: [user('hi')], settings: { logprobs: true, topLogprobs: 3 } });
   assert.deepEqual([body.include, body.top_logprobs], [['message.output_text.logprobs'], 3]);
   const sent = chat.encode(decoded({ input: 'hi', ...body }), TARGET, new Losses()) as Json;
   assert.deepEqual([sent.logprobs, sent.top_logprobs], [true, 3]);
 });
 
-test('knobs that this form lacks are reported, features that it lacks refuse the endpoint', () => {
+test('missing parameters are reported, missing features refuse the endpoint', () => {
   const settings = { seed: 1, topA: 0.2, minP: 0.1, repetitionPenalty: 1.1, logitBias: { '1': 1 }, prediction: {} };
   const { losses } = encoded({ messages: [user('hi')], settings });
   assert.deepEqual(losses, ['top_a', 'min_p', 'repetition_penalty', 'seed', 'logit_bias', 'prediction']);
@@ -204,7 +204,7 @@ test('knobs that this form lacks are reported, features that it lacks refuse the
   }
 });
 
-test('reasoning goes to its origin only, encrypted where nothing else is taken, and never without what followed it', () => {
+test('reasoning is sent only to its origin, encrypted where required, and never without the item that followed it', () => {
   const thought = { type: 'reasoning' as const, text: 'hm', summary: true, id: 'rs_1', origin: TARGET.origin };
   const said = { type: 'text' as const, text: 'so' };
   const of = (...parts: Json[]): Conversation => ({
@@ -225,7 +225,7 @@ test('reasoning goes to its origin only, encrypted where nothing else is taken, 
   assert.deepEqual([two.summary.length, two.encrypted_content], [2, 'e']);
 });
 
-test('a document of the messages form, web search of chat and developers are said in this form', () => {
+test('messages documents, chat web search and developer messages translate to this format', () => {
   const document = { type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: 'JVBERi0=' } };
   const asked = messages.decode({ max_tokens: 9, messages: [{ role: 'user', content: [document] }] });
   assert.deepEqual(encoded(asked).body.input[0].content, [
@@ -243,7 +243,7 @@ test('a document of the messages form, web search of chat and developers are sai
   ]);
 });
 
-test('what a stored template asks for stays with the form that knows it', () => {
+test('a stored prompt template goes only to the format that knows it', () => {
   const conversation = decoded({ prompt: { id: 'pmpt_1', variables: { a: 'b' } }, input: 'hi' });
   const { body } = encoded(conversation);
   assert.deepEqual(
@@ -253,7 +253,7 @@ test('what a stored template asks for stays with the form that knows it', () => 
   assert.throws(() => chat.encode(conversation, TARGET, new Losses()), Uncarried);
 });
 
-test('each wrong request is refused with the path of the field', () => {
+test('each invalid request is refused with the path of its field', () => {
   const item = (value: Json) => ({ input: [value] });
   const cases: [string, Json][] = [
     ['previous_response_id', { input: 'hi', previous_response_id: 'resp_1' }],
@@ -293,7 +293,7 @@ test('each wrong request is refused with the path of the field', () => {
   }
 });
 
-test('relay changes what is ours and nothing else', () => {
+test('relay changes the gateway's members and nothing else', () => {
   const text =
     '{"model":"m","input":[{"role":"user","content":"é\\u00e9"}],"seed":1.0,"provider":{},"user":"alice",' +
     '"reasoning":{"max_tokens":2000},"service_tier":"fast","max_output_tokens":4000,"stream":true}';

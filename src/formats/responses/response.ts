@@ -1,4 +1,4 @@
-/** The response object of answers and of the events around them (wire/responses.md, RespResult). */
+/** The response object of replies and of the events around them. */
 import type { GatewayError } from '../../base/errors.ts';
 import type { JsonDocument } from '../../base/json.ts';
 import { messageOf } from '../chat/encode-failure.ts';
@@ -8,7 +8,7 @@ import type { Closing, Stamp } from '../conversation/format.ts';
 import { type Renewal, renewed } from '../conversation/renewal.ts';
 import { encodeUsage } from './usage.ts';
 
-/** Members of the request that the response repeats, with what stands for those that the client left out. */
+/** Request members that the response repeats, with the defaults for absent ones. */
 export const ECHOED: Readonly<Record<string, unknown>> = {
   background: false,
   frequency_penalty: 0,
@@ -33,7 +33,7 @@ export const ECHOED: Readonly<Record<string, unknown>> = {
   user: null,
 };
 
-/** Members of ours are not repeated: a client that parses strictly knows the vendor's only. */
+/** Objects merged with their defaults, so that a client that parses strictly finds every member. */
 const OBJECTS = ['reasoning', 'text'];
 
 export function echo(document: JsonDocument): Record<string, unknown> {
@@ -47,12 +47,12 @@ export function echo(document: JsonDocument): Record<string, unknown> {
   return repeated;
 }
 
-/** The form's own ids, from the answer's. */
+/** The response id derived from the generation id. */
 export function responseId(generation: string): string {
   return `resp_${generation.replace(/^gen-/, '')}`;
 }
 
-/** A response, or an event around one. Ids of its items are part of what was answered: events refer to them. */
+/** Renews a response, or an event around one, for a cached replay. Item ids stay: events refer to them. */
 export function renew(json: string, { id, created, metadataKey }: Renewal): string {
   const time = String(created);
   const members = {
@@ -68,12 +68,12 @@ export interface ResponseState {
   output: readonly unknown[];
   created: number;
   serviceTier?: string | null;
-  /** Why it is incomplete. */
+  /** Why the response is incomplete. */
   reason?: 'max_output_tokens' | 'content_filter';
   error?: GatewayError;
 }
 
-/** `closing` is known for a response that has ended. */
+/** `closing` is set for a finished response. */
 export function responseOf(stamp: Stamp, state: ResponseState, closing?: Closing): Fields {
   const { status, error, reason } = state;
   const response: Fields = {
@@ -98,14 +98,14 @@ export function responseOf(stamp: Stamp, state: ResponseState, closing?: Closing
   return response;
 }
 
-/** How an answer that did not fail has ended. */
+/** Status of a reply that did not fail. */
 export function endOf(finish: Finish): Pick<ResponseState, 'status' | 'reason'> {
   if (finish.unified === 'length') return { status: 'incomplete', reason: 'max_output_tokens' };
   if (finish.unified === 'content_filter') return { status: 'incomplete', reason: 'content_filter' };
   return { status: 'completed' };
 }
 
-/** The form's own code of an error (wire/responses.md, behind "Response"); OpenAI's for a prompt that does not fit. */
+/** The error code of this format; a context overflow has OpenAI's code. */
 export function errorCode(error: GatewayError): string {
   switch (error.type) {
     case 'rate_limit_exceeded':
@@ -127,7 +127,7 @@ export function errorField(error: GatewayError): Fields {
 
 const LIMITS = new Set(['context_length_exceeded', 'max_tokens_exceeded', 'token_limit_exceeded', 'string_too_long']);
 
-/** A limit that was reached in the middle of an answer makes it incomplete, not failed. */
+/** A limit reached in the middle of a reply makes it incomplete, not failed. */
 export function isLimit(error: GatewayError, output: readonly unknown[]): boolean {
   return output.length > 0 && LIMITS.has(error.type);
 }

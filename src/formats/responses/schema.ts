@@ -1,6 +1,6 @@
 /**
- * The request body of `POST /responses` (wire/responses.md, ResponsesRequest): names what we act on, lets the rest pass.
- * Rules that need more than one field, and features that are not built, are in `check.ts`.
+ * The body schema of `POST /responses`. It names the fields that the gateway uses and lets all others pass. Rules
+ * across fields, and unsupported features, are in `check.ts`.
  */
 import Type, { type TSchema } from 'typebox';
 import { EFFORTS } from '../conversation/effort.ts';
@@ -8,7 +8,7 @@ import { optional, PromptCacheOptionsSchema, range, word } from '../conversation
 import { PreferencesSchema } from '../conversation/preferences.ts';
 import { DeferredToolsSchema } from '../deferred/index.ts';
 
-/** Every kind of item in one shape; `check.ts` asks for what each kind needs. */
+/** All item types in one shape; `check.ts` enforces what each type needs. */
 const Item = Type.Object(
   {
     type: optional(Type.String({ minLength: 1 })),

@@ -1,13 +1,13 @@
 /**
- * Token counts of the responses form (wire/responses.md, Usage), both ways: `input_tokens` includes both caches,
- * `output_tokens` the reasoning, and `total_tokens` is their sum.
+ * Token counts in the responses format, both ways: `input_tokens` includes both caches, `output_tokens` includes
+ * reasoning, and `total_tokens` is their sum.
  */
 import type { Usage } from '../conversation/conversation.ts';
 import { countOf, type Fields, fieldsOf, isFields, isImpossibleCount } from '../conversation/fields.ts';
 import { type Cost, costMembers } from '../conversation/format.ts';
 import { addServerToolCounts, serverToolCounts } from '../conversation/server-tool-counts.ts';
 
-/** Undefined when the record counts nothing. */
+/** Undefined if the record has no counts. */
 export function decodeUsage(value: unknown): Usage | undefined {
   if (!isFields(value) || typeof value['input_tokens'] !== 'number') return undefined;
   if (isImpossibleCount(value['input_tokens']) || isImpossibleCount(value['output_tokens'])) return undefined;
@@ -17,7 +17,7 @@ export function decodeUsage(value: unknown): Usage | undefined {
   const cacheWrite5m = countOf(details['cache_write_tokens']);
   const reasoning = countOf(fieldsOf(value['output_tokens_details'])['reasoning_tokens']);
   let output = countOf(value['output_tokens']);
-  // A service that counts reasoning beside the output says so by its total.
+  // Such a service counts reasoning outside the output, which its total reveals.
   if (reasoning > 0 && value['total_tokens'] === input + output + reasoning) output += reasoning;
   const usage: Usage = {
     input: Math.max(input - cacheRead - cacheWrite5m, 0),
@@ -32,7 +32,7 @@ export function decodeUsage(value: unknown): Usage | undefined {
   return usage;
 }
 
-/** The whole record; fields of a native record that have no name here are kept, but never an upstream's own cost. */
+/** The full usage record. Unknown fields of a native record are kept, except an upstream's own cost. */
 export function encodeUsage(usage: Usage, cost: Cost | undefined): Fields {
   const native = usage.native?.origin === 'responses' ? usage.native.value : {};
   const { cost: _cost, is_byok: _byok, cost_details: _details, ...others } = native;
@@ -59,7 +59,7 @@ export function encodeUsage(usage: Usage, cost: Cost | undefined): Fields {
   };
 }
 
-/** The cost under the names of this format. */
+/** The cost, with the member names of this format. */
 function renamedCost(cost: Cost | undefined): Fields {
   const { cost_details: details, ...members } = costMembers(cost);
   if (details === undefined) return members;
