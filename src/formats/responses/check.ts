@@ -63,10 +63,7 @@ function refuseUnbuilt(request: Fields): void {
   listOf(request['plugins']).forEach((plugin, index) => {
     const { id, enabled } = fieldsOf(plugin);
     if (enabled !== false)
-      throw invalidField(
-        `plugins[${index}]`,
-        `the plugin ${JSON.stringify(id)} is not available on this gateway`,
-      );
+      throw invalidField(`plugins[${index}]`, `the plugin ${JSON.stringify(id)} is not available on this gateway`);
   });
   for (const field of ['stop_server_tools_when', 'transforms', 'preset']) {
     const value = request[field];

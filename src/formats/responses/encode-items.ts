@@ -216,8 +216,7 @@ export class ItemEncoder {
   }
 
   private encodeCall(part: ToolCallPart): Fields {
-    if (part.signature !== undefined)
-      this.report('reasoning', `only its origin ${part.signature.origin} can read it`);
+    if (part.signature !== undefined) this.report('reasoning', `only its origin ${part.signature.origin} can read it`);
     const extras = part.extras?.responses && withoutLongId(part.extras.responses);
     const id = this.callId(part.id);
     if (part.custom) {

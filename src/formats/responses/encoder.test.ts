@@ -149,7 +149,7 @@ test('reasoning is sent as a summary or as text, and a signature or encrypted co
   });
 });
 
-test('parallel calls stream interleaved, each is done when it ends, and missing arguments become an empty object', () => {
+test('parallel calls interleave, each is done when it ends, and missing arguments become an empty object', () => {
   const events = streamed([
     start(0, call('c1')),
     start(1, call('c2', { custom: true })),
@@ -209,7 +209,7 @@ test('call signatures and blocks of another vendor survive the round trip throug
   }
 });
 
-test('a generated image has the vendor's events', () => {
+test('a generated image has the vendor’s events', () => {
   const source = { kind: 'bytes' as const, mediaType: 'image/webp', data: 'aGk=' };
   const events = streamed([start(0, { type: 'image', source }), stop(0), finish()]);
   assert.deepEqual(typesOf(events).slice(2, -1), [
@@ -235,7 +235,7 @@ test('replies ended by the cap or a filter are incomplete, each with its reason'
   }
 });
 
-test('a failure ends open texts as incomplete, leaves calls open and uses the format's error code', () => {
+test('a failure ends open texts as incomplete, leaves calls open and uses the format’s error code', () => {
   const events = streamed(
     [
       start(0, { type: 'text', text: 'half' }),
@@ -276,7 +276,7 @@ test('an endless reply is refused as too large instead of filling memory', () =>
   assert.ok(last.response.output[0].content[0].text.length < 48 * 1024 * 1024);
 });
 
-test('a response repeats the request's members, with defaults for absent ones', () => {
+test('a response repeats the request’s members, with defaults for absent ones', () => {
   const body = {
     input: 'hi',
     model: 'm',

@@ -93,7 +93,7 @@ test('one more turn keeps the earlier encoding as its prefix', () => {
   );
 });
 
-test('relay keeps unknown members with their spelling and removes the gateway's own', () => {
+test('relay keeps unknown members with their spelling and removes the gateway’s own', () => {
   const literals = fc.constantFrom('1.0', '9007199254740993', '1e400', '[ 1 , 2 ]', '{"a":"\\u00e9"}', '"\\/"', 'null');
   fc.assert(
     fc.property(arbitraryConversation(ABILITIES), literals, (conversation, literal) => {

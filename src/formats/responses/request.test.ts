@@ -161,7 +161,7 @@ test('custom tools and tool choices translate to chat and back', () => {
   }
 });
 
-test('structured output, verbosity, effort and summary are encoded in this format's fields', () => {
+test('structured output, verbosity, effort and summary are encoded in the fields of this format', () => {
   const format = { type: 'json_schema', name: 'n', schema: { type: 'object' }, strict: true };
   const { body } = encoded(
     decoded({ input: 'hi', text: { format, verbosity: 'low' }, reasoning: { effort: 'high', summary: 'detailed' } }),
@@ -204,7 +204,7 @@ test('missing parameters are reported, missing features refuse the endpoint', ()
   }
 });
 
-test('reasoning is sent only to its origin, encrypted where required, and never without the item that followed it', () => {
+test('reasoning goes only to its origin, encrypted where required, and never without the item after it', () => {
   const thought = { type: 'reasoning' as const, text: 'hm', summary: true, id: 'rs_1', origin: TARGET.origin };
   const said = { type: 'text' as const, text: 'so' };
   const of = (...parts: Json[]): Conversation => ({
@@ -293,7 +293,7 @@ test('each invalid request is refused with the path of its field', () => {
   }
 });
 
-test('relay changes the gateway's members and nothing else', () => {
+test('relay changes the members of the gateway and nothing else', () => {
   const text =
     '{"model":"m","input":[{"role":"user","content":"é\\u00e9"}],"seed":1.0,"provider":{},"user":"alice",' +
     '"reasoning":{"max_tokens":2000},"service_tier":"fast","max_output_tokens":4000,"stream":true}';
