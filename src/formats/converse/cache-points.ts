@@ -1,4 +1,4 @@
-/** Cache points of one request: blocks of their own, after the blocks that they mark. */
+/** Cache points of one request: separate blocks that follow the blocks they mark. */
 import type { BreakpointLimit } from '../conversation/cache-breakpoints.ts';
 import type { CacheMark } from '../conversation/conversation.ts';
 import type { Fields } from '../conversation/fields.ts';
@@ -16,27 +16,29 @@ export class CachePoints {
     this.losses = losses;
   }
 
-  /** The block after a part with this mark; empty without a mark, past the limit, or where the model caches nothing. */
+  /**
+   * The cache point after a marked part; empty without a mark, past the limit, or if the model does not cache there.
+   */
   after(mark: CacheMark | undefined, place: 'tools' | 'content'): Fields[] {
     if (mark === undefined) return [];
-    if (!this.takes(place)) return this.refuse('the model has no cache points there');
-    if (!this.breakpoints.take()) return this.refuse('the provider takes fewer cache breakpoints');
+    if (!this.takes(place)) return this.refuse('the model does not support cache points there');
+    if (!this.breakpoints.take()) return this.refuse('the provider accepts fewer cache breakpoints');
     return this.point(mark);
   }
 
-  /** The point at the end of the prompt that the request asks for as a whole; its caller has counted it. */
+  /** The cache point at the end of the prompt, for a request-level mark. The caller has counted it. */
   atEnd(mark: CacheMark | undefined): Fields[] {
     if (mark === undefined) return [];
-    return this.takes('content') ? this.point(mark) : this.refuse('the model has no cache points there');
+    return this.takes('content') ? this.point(mark) : this.refuse('the model does not support cache points there');
   }
 
   private point(mark: CacheMark): Fields[] {
-    // Five minutes is what a point without a time means, and only some models know another.
+    // Five minutes is the default, and only some models accept another TTL.
     const ttl = mark.ttl === '1h' ? this.longTtl() : {};
     return [{ cachePoint: { type: 'default', ...ttl } }];
   }
 
-  /** Models of other vendors than these refuse the block. One whose vendor is not known is asked. */
+  /** Models of other vendors reject the block. An unknown vendor is tried. */
   private takes(place: 'tools' | 'content'): boolean {
     if (this.vendor === 'amazon') return place === 'content';
     return this.vendor === undefined || this.vendor === 'anthropic';
@@ -44,7 +46,7 @@ export class CachePoints {
 
   private longTtl(): Fields {
     if (this.vendor !== 'amazon') return { ttl: '1h' };
-    this.report('cache_control.ttl', 'the model keeps its cache for five minutes');
+    this.report('cache_control.ttl', 'the model supports only the five minute cache');
     return {};
   }
 

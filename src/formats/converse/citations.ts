@@ -1,4 +1,4 @@
-/** Citations of the converse form. Only those of web pages have an address and so a counterpart in other forms. */
+/** Citations of the converse format. Only web citations have a URL and therefore an equivalent in other formats. */
 import type { Citation } from '../conversation/conversation.ts';
 import { fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
 

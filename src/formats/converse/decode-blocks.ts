@@ -1,13 +1,13 @@
-/** Content blocks of an answer in the converse form as parts. A block is an object with one member that says its kind. */
+/** Decodes content blocks of a reply into parts. A block is an object with one member, named after its kind. */
 import { argumentsOf } from '../conversation/call-input.ts';
 import type { Part, ReasoningPart } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
 import { decodeCitation } from './citations.ts';
 
-/** Whoever signs or encrypts its thinking behind this form. */
+/** Assumed origin of signed or encrypted reasoning in this format: Claude. */
 export const SIGNER = 'anthropic-claude-v1';
 
-/** What has no name in the conversation is opaque and keeps every member. */
+/** Unknown blocks become opaque parts that keep every member. */
 export function decodeBlock(block: Fields): Part {
   if (typeof block['text'] === 'string') return { type: 'text', text: block['text'] };
   const { citationsContent, reasoningContent, toolUse, image } = block;
@@ -29,12 +29,12 @@ export function decodeBlock(block: Fields): Part {
   return { type: 'opaque', origin: 'converse', value: block };
 }
 
-/** A call that the client has to answer, not one of a tool that the service runs itself. */
+/** A call for the client, as opposed to a tool that the service runs. */
 export function isClientCall(toolUse: Fields): boolean {
   return toolUse['type'] !== 'server_tool_use';
 }
 
-/** False for a call without a name, which nobody can make; an id that is missing is made up. */
+/** False for a call without a name, which cannot be executed. Adds a missing id. */
 export function completeCall(part: Part, index: number): boolean {
   if (part.type !== 'toolCall') return true;
   if (part.id === '') part.id = `call_${index}`;

@@ -1,4 +1,4 @@
-/** A whole answer of an upstream that speaks the converse form. */
+/** Decodes a complete reply of an upstream that speaks the converse format. */
 import type { Choice, Turn } from '../conversation/conversation.ts';
 import type { UpstreamFailure } from '../conversation/failure.ts';
 import { fieldsOf, isFields, listOf, restOf, textOrUndefined } from '../conversation/fields.ts';
@@ -9,7 +9,7 @@ import { decodeUsage } from './usage.ts';
 
 const NAMED_MEMBERS = ['additionalModelResponseFields', 'output', 'serviceTier', 'stopReason', 'usage'];
 
-/** The turn, or the failure that the upstream reports (or is) behind its status 200. */
+/** The turn, or the failure reported inside a status 200 (including a malformed body). */
 export function decodeReply(value: unknown): { turn: Turn } | { failure: UpstreamFailure } {
   if (!isFields(value)) return malformed('the answer is not a JSON object');
   const message = fieldsOf(value['output'])['message'];

@@ -1,4 +1,4 @@
-/** Answers in the converse form, streamed and whole, with expectations written by hand from the service's documentation. */
+/** Replies in the converse format, streamed and complete. Expectations follow the vendor documentation. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { TurnEvent } from '../conversation/conversation.ts';
@@ -8,7 +8,7 @@ import { converse } from './index.ts';
 // biome-ignore lint/suspicious/noExplicitAny: events are written freely
 type Json = any;
 
-/** Each event is `[type, payload]`; the stream then closes, unless it is told not to. */
+/** Each event is `[type, payload]`; the stream then closes unless stated otherwise. */
 function read(events: readonly (readonly [string, Json])[], closes = true): TurnEvent[] {
   const decoder = converse.decoder({});
   const told = events.flatMap(([name, value]) => decoder.read(name, JSON.stringify(value), value));
@@ -29,7 +29,7 @@ const failureOf = (events: readonly TurnEvent[]) => {
   return last.type === 'failure' ? last.failure : undefined;
 };
 
-test('thinking with its signature, text and a call are parts of their own, and the counts come behind the stop', () => {
+test('signed thinking, text and a call are separate parts, and the counts follow the stop', () => {
   const thought = (reasoningContent: Json) =>
     ['contentBlockDelta', { contentBlockIndex: 0, delta: { reasoningContent } }] as const;
   const events = read([
@@ -71,7 +71,7 @@ test('thinking with its signature, text and a call are parts of their own, and t
   assert.equal(events.at(-1)!.type, 'end');
 });
 
-test('the stream ends with its counts, wherever they come, and no later event says anything', () => {
+test('the stream ends with stop and counts in any order, and later events are ignored', () => {
   const after = read([START, text(0, 'x'), stop('end_turn'), METADATA, text(0, 'more')], false);
   assert.equal(after.at(-1)!.type, 'end');
   const before = read([text(0, 'x'), METADATA, stop('end_turn')], false);
@@ -83,7 +83,7 @@ test('the stream ends with its counts, wherever they come, and no later event sa
   );
 });
 
-test('a stream that closes before its stop is cut, whatever it said', () => {
+test('a stream that closes before its stop is cut, whatever it sent', () => {
   assert.equal(failureOf(read([START, text(0, 'half')]))!.kind, 'cut');
   assert.equal(failureOf(read([START, text(0, 'half'), METADATA]))!.kind, 'cut');
 });
@@ -98,7 +98,7 @@ test('a call without input has the arguments {}', () => {
   assert.deepEqual(collect(events).choices[0]!.parts, [{ type: 'toolCall', id: 't', name: 'f', arguments: '{}' }]);
 });
 
-test('encrypted thinking is one part, in pieces too', () => {
+test('encrypted thinking is one part, even in pieces', () => {
   const secret = Buffer.from('RW13S0FoZ0JFZ3kz'.repeat(2));
   const piece = (from: number, to?: number) => secret.subarray(from, to).toString('base64');
   const redacted = (redactedContent: string) =>
@@ -110,7 +110,7 @@ test('encrypted thinking is one part, in pieces too', () => {
   }
 });
 
-test('a citation stands with its text, and only one of a web page has an address', () => {
+test('a citation is attached to its text, and only a web citation has a URL', () => {
   const cite = (citation: Json) => ['contentBlockDelta', { contentBlockIndex: 0, delta: { citation } }] as const;
   const web = {
     title: 'W',
@@ -131,7 +131,7 @@ test('a citation stands with its text, and only one of a web page has an address
   ]);
 });
 
-test('blocks of tools that the service runs itself are kept whole for the service alone', () => {
+test('blocks of server-run tools are kept whole, for this service only', () => {
   const events = read([
     [
       'contentBlockStart',
@@ -163,7 +163,7 @@ test('blocks of tools that the service runs itself are kept whole for the servic
   });
 });
 
-test('an exception in the stream is a failure of its kind, and nothing follows it', () => {
+test('an exception in the stream is a failure of its kind and ends the stream', () => {
   const kinds = {
     throttlingException: ['rate_limit', 429],
     serviceUnavailableException: ['overloaded', 503],
@@ -181,7 +181,7 @@ test('an exception in the stream is a failure of its kind, and nothing follows i
   assert.equal(failureOf(read([[':exception:modelStreamErrorException', original]]))!.kind, 'overloaded');
 });
 
-test('a stream that breaks its own rules is malformed, never spliced', () => {
+test('a stream out of order is malformed, never spliced', () => {
   const call = [
     'contentBlockStart',
     { contentBlockIndex: 0, start: { toolUse: { toolUseId: 't', name: '' } } },
@@ -196,7 +196,7 @@ test('a stream that breaks its own rules is malformed, never spliced', () => {
   for (const events of wrong) assert.equal(failureOf(read(events))!.kind, 'malformed', JSON.stringify(events));
 });
 
-test('a whole answer says the same as its stream', () => {
+test('a complete reply decodes to the same turn as its stream', () => {
   const reply = {
     output: {
       message: {
@@ -227,7 +227,7 @@ test('a whole answer says the same as its stream', () => {
   assert.deepEqual(collect(eventsOf(turn)).choices, turn.choices);
 });
 
-test('stop reasons mean what they mean elsewhere', () => {
+test('stop reasons map to the unified finish', () => {
   const ends = {
     end_turn: 'stop',
     stop_sequence: 'stop',

@@ -1,7 +1,7 @@
 /**
- * A streamed answer of an upstream that speaks the converse form, event by event. `name` is the event's type, as the framing
- * of AWS event streams tells it; an exception comes under `:exception:` and its type. The stream has no end marker of its
- * own: behind `messageStop` only `metadata`, with the counts, is to come.
+ * Decodes a streamed reply event by event. `name` is the event type from the AWS event-stream framing; an exception
+ * arrives as `:exception:` plus its type. The stream has no end marker: after `messageStop`, only `metadata` with the
+ * counts follows.
  */
 import { parseInput } from '../conversation/call-input.ts';
 import type { Part, TurnEvent } from '../conversation/conversation.ts';
@@ -14,17 +14,17 @@ import { failureFromException } from './failure.ts';
 import { decodeFinish } from './finish.ts';
 import { decodeUsage } from './usage.ts';
 
-/** How the framing names the exceptions of a stream. */
+/** Prefix that the framing gives to exceptions. */
 export const EXCEPTION = ':exception:';
 
 /** A block between its first event and its stop. */
 interface OpenBlock {
-  /** Part index; -1 while nothing of it has been told. */
+  /** Part index; -1 before anything of it was emitted. */
   part: number;
   kind: 'text' | 'reasoning' | 'call' | 'gathered';
-  /** Of a call: text of the input came. */
+  /** For calls: whether input text arrived. */
   said: boolean;
-  /** Of a block that is told whole: the block so far, the texts of its input, the pieces of its encrypted thinking. */
+  /** For blocks emitted as a whole: the block so far, its input text, and the pieces of its encrypted reasoning. */
   whole: Fields;
   input: string;
   redacted: string[];
@@ -61,7 +61,7 @@ export class ConverseDecoder implements TurnDecoder {
       case 'metadata':
         return this.readMetadata(value);
       default:
-        // An event of a later version.
+        // An event type of a later API version.
         return [];
     }
   }
@@ -77,7 +77,7 @@ export class ConverseDecoder implements TurnDecoder {
   }
 
   private readMessage(): TurnEvent[] {
-    // A doubled start says nothing new; one after content would splice two answers into one.
+    // A repeated start is harmless. A start after content would splice two replies.
     if (this.parts > 0 || this.open.size > 0 || this.stopped) {
       return this.fail('malformed', 'the provider restarted its message in the middle of the stream');
     }
@@ -103,7 +103,7 @@ export class ConverseDecoder implements TurnDecoder {
       if (part.type !== 'toolCall' || !completeCall(part, this.parts)) {
         return this.fail('malformed', 'a tool call has no name');
       }
-      // Its input comes as text in the deltas.
+      // The input follows as text in the deltas.
       part.arguments = '';
       this.calls = true;
       return [...events, this.tellStart(block, part)];
@@ -167,7 +167,7 @@ export class ConverseDecoder implements TurnDecoder {
     if (block.kind === 'gathered') {
       events.push(this.tellStart(block, decodeBlock(wholeOf(block))));
     } else if (block.redacted.length > 0) {
-      // Thinking that was shown and then hidden is two parts.
+      // Plain reasoning followed by encrypted reasoning becomes two parts.
       if (block.part !== -1) events.push({ type: 'partStop', choice: 0, index: block.part });
       events.push(
         this.tellStart(block, { type: 'reasoning', text: '', encrypted: joined(block.redacted), origin: SIGNER }),
@@ -219,8 +219,8 @@ export class ConverseDecoder implements TurnDecoder {
   }
 
   private misplaced(index: unknown): TurnEvent[] | undefined {
-    if (this.stopped) return this.fail('malformed', 'content came behind the stop reason');
-    if (this.closed.has(index)) return this.fail('malformed', 'content came for a block that was stopped');
+    if (this.stopped) return this.fail('malformed', 'content followed the stop reason');
+    if (this.closed.has(index)) return this.fail('malformed', 'content arrived for a stopped block');
     return undefined;
   }
 
@@ -236,13 +236,13 @@ function tell(block: OpenBlock, delta: Delta): TurnEvent[] {
   return [{ type: 'partDelta', choice: 0, index: block.part, delta }];
 }
 
-/** The kind of a block that begins without a start. */
+/** The kind of a block that has no start event. */
 function kindOf(delta: Fields): OpenBlock['kind'] {
   if ('text' in delta || 'citation' in delta) return 'text';
   return 'reasoningContent' in delta ? 'reasoning' : 'gathered';
 }
 
-/** Adds a delta to a block that is told whole. */
+/** Adds a delta to a block that is emitted as a whole. */
 function gather(block: OpenBlock, delta: Fields): void {
   for (const [kind, piece] of Object.entries(delta)) {
     const known = fieldsOf(block.whole[kind]);
@@ -257,7 +257,7 @@ function wholeOf({ whole, input }: OpenBlock): Fields {
   return { ...whole, toolUse: { ...whole['toolUse'], input: input === '' ? {} : parseInput(input) } };
 }
 
-/** Encrypted thinking in pieces, each in base64 for itself, as one text of base64. */
+/** Joins encrypted reasoning, whose pieces are separately base64-encoded, into one base64 text. */
 function joined(pieces: readonly string[]): string {
   if (pieces.length === 1) return pieces[0]!;
   return Buffer.concat(pieces.map((piece) => Buffer.from(piece, 'base64'))).toString('base64');

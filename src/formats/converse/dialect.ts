@@ -1,5 +1,5 @@
-/** Ways in which a service that speaks the converse form differs from its standard. Absent members mean the default. */
+/** How a service's Converse API differs from the standard. Absent members take the default. */
 export interface ConverseDialect {
-  /** Cache points that the service takes; further ones are left out. Default 4. */
+  /** Most cache points that the service accepts; further ones are dropped. Default 4. */
   maxCachePoints?: number;
 }

@@ -1,10 +1,10 @@
 /**
- * Names of documents as this form takes them: letters, digits, hyphens, round and square brackets and single spaces, at
- * most 200 of them, and no name twice in a conversation, whatever its case. A name depends on nothing behind its document.
+ * Document names as this format allows them: letters, digits, hyphens, brackets, parentheses and single spaces, at most
+ * 200 characters, unique in a conversation regardless of case. A name never depends on later documents.
  */
 import { Uncarried } from '../conversation/losses.ts';
 
-/** What the service takes in one request. */
+/** Most documents per request. */
 const MOST_DOCUMENTS = 5;
 const MOST_LETTERS = 200;
 const NAMELESS = 'document';
@@ -12,7 +12,10 @@ const NAMELESS = 'document';
 export class DocumentNames {
   private readonly used = new Set<string>();
 
-  /** The name for a document with this file name; its ending is told by the block's format. Throws `Uncarried` past the most. */
+  /**
+   * A name for the document with this file name, without the extension (the block's format replaces it). Throws
+   * `Uncarried` if there are too many documents.
+   */
   take(filename: string | undefined): string {
     const stem = (filename ?? '').replace(/\.[A-Za-z0-9]{1,5}$/, '');
     const plain = stem
@@ -27,7 +30,7 @@ export class DocumentNames {
     }
     this.used.add(free.toLowerCase());
     if (this.used.size > MOST_DOCUMENTS) {
-      throw new Uncarried('file', `the converse form takes ${MOST_DOCUMENTS} documents in a request`);
+      throw new Uncarried('file', `the converse format accepts at most ${MOST_DOCUMENTS} documents per request`);
     }
     return free;
   }

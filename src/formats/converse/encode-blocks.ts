@@ -1,4 +1,4 @@
-/** Parts of a conversation as content blocks of a request in the converse form. */
+/** Encodes parts of a conversation as content blocks of a request. */
 import { inputOf } from '../conversation/call-input.ts';
 import type { Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart } from '../conversation/conversation.ts';
 import type { Fields } from '../conversation/fields.ts';
@@ -12,7 +12,7 @@ import { encodeAudio, encodeFile, encodeImage, encodeVideo } from './media.ts';
 
 const LONGEST_CALL_ID = 64;
 
-/** Of a tool. */
+/** Longest tool name. */
 export const LONGEST_NAME = 64;
 
 export class BlockEncoder {
@@ -31,7 +31,9 @@ export class BlockEncoder {
     this.losses = losses;
   }
 
-  /** The blocks of one message, cache points behind what they mark; parts that may not be sent leave none. */
+  /**
+   * The blocks of one message, with cache points after the blocks they mark. Parts that cannot be sent are left out.
+   */
   encode(parts: readonly Part[], assistant: boolean): Fields[] {
     const blocks: Fields[] = [];
     for (const part of parts) {
@@ -41,10 +43,10 @@ export class BlockEncoder {
     return blocks;
   }
 
-  /** Content that may be text only: the system prompt. */
+  /** Content that may hold only text: the system prompt. */
   encodeTexts(parts: readonly Part[]): Fields[] {
     const other = parts.find((part) => part.type !== 'text' && !isNative(part));
-    if (other !== undefined) throw new Uncarried(other.type, 'a system message holds text only');
+    if (other !== undefined) throw new Uncarried(other.type, 'system messages can hold only text');
     return this.encode(parts, false);
   }
 
@@ -61,8 +63,8 @@ export class BlockEncoder {
       case 'toolResult':
         return this.encodeResult(part);
       case 'image':
-        if (assistant) throw new Uncarried('image', 'an assistant message holds no images');
-        if (part.detail !== undefined) this.report('image_url.detail', 'the form has no place for it');
+        if (assistant) throw new Uncarried('image', 'assistant messages cannot hold images');
+        if (part.detail !== undefined) this.report('image_url.detail', 'the converse format has no such field');
         return encodeImage(part);
       case 'file':
         return encodeFile(part, this.names);
@@ -70,20 +72,20 @@ export class BlockEncoder {
         return encodeVideo(part);
       case 'audio':
         if (!assistant) return encodeAudio(part);
-        this.report('audio', 'the form has no place for earlier sound: its transcript is sent');
+        this.report('audio', 'the converse format cannot hold earlier audio; its transcript is sent');
         return this.plainText(part.transcript ?? '');
       case 'opaque':
         if (part.origin === 'converse') return part.value as Fields;
-        if (!assistant) throw new Uncarried(`${part.origin} content`, 'only that form can carry it');
-        this.report(`${part.origin} blocks`, 'only their origin can read them');
+        if (!assistant) throw new Uncarried(`${part.origin} content`, 'only the format it came from can carry it');
+        this.report(`${part.origin} blocks`, 'only the format they came from can read them');
         return undefined;
     }
   }
 
-  /** A blank text makes the service refuse the whole request, and says nothing. */
+  /** A blank text makes the service reject the whole request, so it is left out. */
   private plainText(text: string): Fields | undefined {
     if (text.trim() !== '') return { text };
-    if (text !== '') this.report('blank text', 'the provider refuses texts of white space only');
+    if (text !== '') this.report('blank text', 'the provider rejects blank texts');
     return undefined;
   }
 
@@ -93,16 +95,16 @@ export class BlockEncoder {
     const citations: unknown[] = [];
     for (const citation of part.citations) {
       if (citation.native?.origin === 'converse') citations.push(citation.native.value);
-      else this.report('citations', 'those of another provider cannot be sent back');
+      else this.report('citations', 'citations of another provider cannot be sent back');
     }
     return citations.length === 0 ? block : { citationsContent: { content: [block], citations } };
   }
 
   private encodeReasoning(part: ReasoningPart): Fields | undefined {
-    // Taken back is what was signed or encrypted there, and nothing else; a signed empty text counts (bug 43).
+    // Only signed or encrypted reasoning is accepted back. A signature on an empty text counts.
     const readable = part.origin !== 'unknown' && part.origin === this.target.origin;
     if (!readable || !(part.signature || part.encrypted)) {
-      this.report('reasoning', `that of ${part.origin} cannot be read by this endpoint`);
+      this.report('reasoning', `this endpoint cannot read reasoning of ${part.origin}`);
       return undefined;
     }
     if (part.encrypted !== undefined) {
@@ -113,7 +115,7 @@ export class BlockEncoder {
 
   private encodeCall(part: ToolCallPart): Fields {
     if (part.signature !== undefined) {
-      this.report('reasoning', `that of ${part.signature.origin} stays with its origin`);
+      this.report('reasoning', `only its origin ${part.signature.origin} can read it`);
     }
     return {
       toolUse: { toolUseId: this.ids.call(part.id), name: toolName(part.name, LONGEST_NAME), input: inputOf(part) },
@@ -131,11 +133,11 @@ export class BlockEncoder {
     };
   }
 
-  /** Only two vendors' models take it. */
+  /** Only models of Anthropic and Amazon accept a status. */
   private status(isError: boolean | undefined): Fields {
     if (isError === undefined) return {};
     if (this.vendor !== undefined && this.vendor !== 'anthropic' && this.vendor !== 'amazon') {
-      if (isError) this.report('is_error', 'the model cannot be told that a tool failed');
+      if (isError) this.report('is_error', 'the model has no status for failed tools');
       return {};
     }
     return { status: isError ? 'error' : 'success' };
@@ -152,7 +154,7 @@ function isNative(part: Part): boolean {
   return part.type === 'opaque' && part.origin === 'converse';
 }
 
-/** Inside of a tool's result no point may stand: a mark there means the result. */
+/** A tool result cannot contain a cache point, so a mark inside it applies to the whole result. */
 function markOf(part: Part): Part['cache'] {
   if (part.cache !== undefined || part.type !== 'toolResult') return part.cache;
   return part.parts.findLast((inner) => inner.cache !== undefined)?.cache;

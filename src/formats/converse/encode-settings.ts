@@ -1,4 +1,4 @@
-/** Tools, sampling, thinking and the form of the output in a request of the converse form. */
+/** Encodes tools, sampling, thinking and output format of a converse request. */
 import { stringifyJson } from '../../base/json.ts';
 import type { Conversation, OutputFormat, Settings, Tool } from '../conversation/conversation.ts';
 import { effortOf } from '../conversation/effort.ts';
@@ -20,22 +20,25 @@ import type { CachePoints } from './cache-points.ts';
 
 export interface ToolContext {
   points: CachePoints;
-  /** Of a model of Anthropic's. */
+  /** Set for Anthropic models. */
   claude: Generation | undefined;
   losses: Losses;
 }
 
-/** `toolConfig`; undefined without tools. `calls`: the history holds calls, which the service refuses without tools. */
+/**
+ * `toolConfig`; undefined without tools. `calls` are the tools called in the history: the service rejects such a
+ * history if no tools are declared.
+ */
 export function encodeTools(
   conversation: Conversation,
   calls: readonly string[],
   context: ToolContext,
 ): Fields | undefined {
   const { toolChoice } = conversation;
-  // Calls are forbidden by declaring no tools.
+  // Declaring no tools forbids calls.
   if (toolChoice?.mode === 'none') return undefined;
   const given = conversation.tools ?? [];
-  // Those that only the history names are declared for reading.
+  // Tools that appear only in the history are declared so that the service accepts it.
   const tools: readonly Tool[] = given.length > 0 ? given : calls.map((name) => ({ type: 'function', name }));
   if (tools.length === 0) return undefined;
   const choice = given.length === 0 ? undefined : encodeToolChoice(conversation);
@@ -49,7 +52,10 @@ function encodeTool(tool: Tool, { points, claude, losses }: ToolContext): Fields
   if (tool.type === 'opaque') {
     if (tool.origin === 'converse') return [fieldsOf(tool.value)];
     const kind = fieldsOf(tool.value)['type'];
-    throw new Uncarried(`tools of type ${typeof kind === 'string' ? kind : tool.origin}`, 'only that form knows them');
+    throw new Uncarried(
+      `tools of type ${typeof kind === 'string' ? kind : tool.origin}`,
+      'only the format they came from has them',
+    );
   }
   const { schema, strict } =
     claude === undefined
@@ -57,7 +63,7 @@ function encodeTool(tool: Tool, { points, claude, losses }: ToolContext): Fields
       : argumentsSchema(tool, claude, losses);
   const spec: Fields = {
     name: tool.name,
-    // The service refuses an empty one.
+    // The service rejects an empty description.
     ...(tool.description !== undefined && tool.description !== '' && { description: tool.description }),
     inputSchema: { json: schema },
     ...(strict && { strict: true }),
@@ -80,7 +86,10 @@ function encodeToolChoice({ toolChoice }: Conversation): Fields | undefined {
     case 'tool':
       return { tool: { name: toolChoice.name } };
     case 'opaque':
-      throw new Uncarried('tool_choice', `the choice of the ${toolChoice.origin} form has no counterpart`);
+      throw new Uncarried(
+        'tool_choice',
+        `the converse format cannot express a choice of the ${toolChoice.origin} format`,
+      );
     default:
       return undefined;
   }
@@ -93,12 +102,12 @@ export function encodeOutput(
 ): Fields | undefined {
   if (output === undefined || output.type === 'text') return undefined;
   if (output.type !== 'schema') {
-    throw new Uncarried('response_format', `the converse form has no output format ${output.type}`);
+    throw new Uncarried('response_format', `the converse format has no output format ${output.type}`);
   }
-  if (output.schema === undefined) throw new Uncarried('response_format', 'the converse form needs the schema');
+  if (output.schema === undefined) throw new Uncarried('response_format', 'the converse format requires a schema');
   const schema = claude === undefined ? output.schema : structuredSchema(output.schema, 'response_format', losses);
   if (schema === undefined || claude?.schemas === false) {
-    throw new Uncarried('response_format', 'the model takes no such schema for its answer');
+    throw new Uncarried('response_format', 'the model does not support this output schema');
   }
   const jsonSchema: Fields = {
     schema: stringifyJson(schema),
@@ -110,11 +119,11 @@ export function encodeOutput(
 
 export interface Inference {
   inferenceConfig: Fields;
-  /** What stands in each vendor's own members. */
+  /** Vendor-specific members. */
   additional: Fields;
 }
 
-/** `inferenceConfig`, and the members of the model's vendor for what the form itself has no name for. */
+/** `inferenceConfig`, plus the vendor's own members for settings that the format cannot express. */
 export function encodeInference(
   conversation: Conversation,
   target: EncodeTarget,
@@ -142,13 +151,13 @@ export function encodeInference(
   };
 }
 
-/** The client's cap, or the endpoint's own, never above the gateway's; undefined where nobody names one. */
+/** The client's cap, else the endpoint's, never above the gateway's; undefined if there is none. */
 function cappedTokens(wanted: number | undefined, target: EncodeTarget, losses: Losses): number | undefined {
   if (wanted === undefined && target.maxOutputTokens === null) return target.capOutputTokens;
   return encodeMaxTokens(wanted, target, losses);
 }
 
-/** The members of Anthropic's own form, which the service passes on. */
+/** Members of Anthropic's Messages API, which the service passes on. */
 function claudeThinking(
   conversation: Conversation,
   target: EncodeTarget,
@@ -163,7 +172,7 @@ function claudeThinking(
   };
 }
 
-/** An effort in the words of the vendors that know one. */
+/** The effort in the members of the vendors that support one. */
 function otherThinking(
   { reasoning }: Conversation,
   target: EncodeTarget,
@@ -184,11 +193,11 @@ function otherThinking(
   if (vendor === 'openai' && word !== 'none') return { reasoning_effort: word };
   if (vendor === 'amazon' && /nova-2/.test(target.model)) {
     if (word === 'none') return { reasoningConfig: { type: 'disabled' } };
-    // With the highest one the model takes neither a cap nor sampling.
-    if (word === 'high') losses.drop('reasoning.effort', 'high leaves no cap on the output: medium is asked for');
+    // At the highest effort the model accepts neither an output cap nor sampling.
+    if (word === 'high') losses.drop('reasoning.effort', 'high forbids an output cap; sent as medium');
     return { reasoningConfig: { type: 'enabled', maxReasoningEffort: word === 'high' ? 'medium' : word } };
   }
-  if (word !== 'none') losses.drop('reasoning', 'the model cannot be told how much to think');
+  if (word !== 'none') losses.drop('reasoning', 'the model has no reasoning effort');
   return {};
 }
 
@@ -196,17 +205,18 @@ function encodeSampling(settings: Settings, claude: boolean, free: boolean, loss
   const config: Fields = {};
   if (settings.temperature !== undefined) {
     const temperature = Math.min(Math.max(settings.temperature, 0), 1);
-    if (temperature !== settings.temperature) losses.drop('temperature', 'the provider takes 0 to 1: sent as 1');
-    if (!free && temperature !== 1) losses.drop('temperature', 'the provider fixes it when it thinks');
+    if (temperature !== settings.temperature) losses.drop('temperature', 'the provider accepts 0 to 1; clamped');
+    if (!free && temperature !== 1) losses.drop('temperature', 'it is fixed while reasoning is enabled');
     else config['temperature'] = temperature;
   }
   if (settings.topP !== undefined) {
-    if (claude && !free && settings.topP < 0.95) losses.drop('top_p', 'the provider takes 0.95 to 1 when it thinks');
+    if (claude && !free && settings.topP < 0.95)
+      losses.drop('top_p', 'the provider accepts 0.95 to 1 while reasoning is enabled');
     else config['topP'] = settings.topP;
   }
   const stop = settings.stop?.filter((text) => text.trim() !== '');
   if (stop !== undefined && stop.length !== settings.stop?.length) {
-    losses.drop('stop', 'the provider refuses stop texts of white space only');
+    losses.drop('stop', 'the provider rejects blank stop sequences');
   }
   if (stop !== undefined && stop.length > 0) config['stopSequences'] = stop;
   return config;
@@ -223,7 +233,11 @@ function encodeTopK(
   if (vendor === 'amazon') additional['inferenceConfig'] = { topK };
   else if (vendor === 'cohere') additional['k'] = topK;
   else if ((vendor === 'anthropic' && free) || vendor === 'mistral') additional['top_k'] = topK;
-  else losses.drop('top_k', vendor === 'anthropic' ? 'the provider takes none when it thinks' : 'the model takes none');
+  else
+    losses.drop(
+      'top_k',
+      vendor === 'anthropic' ? 'not accepted while reasoning is enabled' : 'the model does not accept it',
+    );
 }
 
 const UNKNOWN_KNOBS: readonly Knob[] = [
@@ -241,7 +255,7 @@ const UNKNOWN_KNOBS: readonly Knob[] = [
   'promptCacheKey',
 ];
 
-/** The service's own tiers; `auto` leaves the choice to it. */
+/** The service's own tiers; `auto` leaves the choice to the service. */
 export function encodeTier(tier: string | undefined, losses: Losses): Fields {
   switch (tier) {
     case undefined:
@@ -255,7 +269,7 @@ export function encodeTier(tier: string | undefined, losses: Losses): Fields {
     case 'standard_only':
       return { serviceTier: { type: 'default' } };
     default:
-      losses.drop('service_tier', `the converse form has no tier ${tier}`);
+      losses.drop('service_tier', `the converse format has no tier ${tier}`);
       return {};
   }
 }

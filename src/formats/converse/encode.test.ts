@@ -1,4 +1,4 @@
-/** Requests in the converse form, compared with what the service's documentation shows. */
+/** Requests in the converse format, compared with the vendor documentation. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { stringifyJson } from '../../base/json.ts';
@@ -16,7 +16,7 @@ function asked(body: Json, model = CLAUDE, more = {}) {
   return sent(converse, decodedChat(body), { model, ...more });
 }
 
-test('a plain request has its texts in blocks, its knobs in inferenceConfig and no model', () => {
+test('a plain request has text blocks, its parameters in inferenceConfig and no model', () => {
   const request = {
     messages: [
       { role: 'system', content: 'be brief' },
@@ -35,14 +35,14 @@ test('a plain request has its texts in blocks, its knobs in inferenceConfig and 
   const { body, dropped } = asked(request);
   assert.deepEqual(body, {
     ...plain,
-    // This model refuses a request with both of temperature and top_p.
+    // This model rejects temperature and top_p together.
     inferenceConfig: { maxTokens: 100, temperature: 0.5, stopSequences: ['END'] },
     additionalModelResponseFieldPaths: ['/stop_sequence'],
   });
   assert.deepEqual(dropped, ['top_p']);
 });
 
-test('the model stands in the path, percent-encoded once', () => {
+test('the model is in the path, percent-encoded once', () => {
   const path = converse.path as (model: string, stream: boolean) => string;
   assert.equal(path(CLAUDE, true), '/model/us.anthropic.claude-sonnet-4-5-20250929-v1%3A0/converse-stream');
   const arn = 'arn:aws:bedrock:eu-west-1:123456789012:inference-profile/eu.amazon.nova-pro-v1:0';
@@ -50,7 +50,7 @@ test('the model stands in the path, percent-encoded once', () => {
   assert.equal(path(arn, false), `/model/${encoded}/converse`);
 });
 
-test('results of parallel calls and the text behind them are one message of the user, and no text is empty', () => {
+test('results of parallel calls and the following text are one user message without empty texts', () => {
   const call = (id: string) => ({
     id,
     type: 'function',
@@ -77,13 +77,13 @@ test('results of parallel calls and the text behind them are one message of the 
   ]);
   assert.equal(body.messages[1].content.length, 2);
   assert.equal(text.split('"input":{"n":12345678901234567890}').length, 3);
-  // The service refuses an empty description.
+  // The service rejects an empty description.
   assert.deepEqual(body.toolConfig, {
     tools: [{ toolSpec: { name: 'c', inputSchema: { json: { type: 'object' } } } }],
   });
 });
 
-test('messages of one side that follow each other are one message, in order', () => {
+test('consecutive messages of one role are merged in order', () => {
   const { body } = asked({
     messages: [
       { role: 'user', content: 'a' },
@@ -115,7 +115,7 @@ const MARKED = {
   tools: [{ type: 'function', function: { name: 'f', parameters: {} }, cache_control: { type: 'ephemeral' } }],
 };
 
-test('a cache point follows each marked block, also a tool and the result of one', () => {
+test('a cache point follows each marked block, tools and tool results included', () => {
   const { body } = asked(MARKED);
   const point = { cachePoint: { type: 'default' } };
   assert.deepEqual(body.system, [{ text: 'big' }, { cachePoint: { type: 'default', ttl: '1h' } }]);
@@ -123,7 +123,7 @@ test('a cache point follows each marked block, also a tool and the result of one
   assert.deepEqual(body.toolConfig.tools[1], point);
 });
 
-test('no more cache points than the model takes, and none for models that have none', () => {
+test('cache points never exceed what the model accepts', () => {
   const text = (at: number) => ({ type: 'text', text: `t${at}`, cache_control: { type: 'ephemeral' } });
   const many = asked({ messages: [{ role: 'user', content: [0, 1, 2, 3, 4, 5].map(text) }] });
   assert.equal(many.text.split('cachePoint').length - 1, 4);
@@ -135,7 +135,7 @@ test('no more cache points than the model takes, and none for models that have n
   assert.ok(llama.dropped.includes('cache_control'));
 });
 
-test('images and documents are told by their bytes, and documents have names that the service takes', () => {
+test('image and document types come from their bytes, and document names are valid', () => {
   const { body } = asked({
     messages: [
       {
@@ -166,7 +166,7 @@ test('images and documents are told by their bytes, and documents have names tha
   ]);
 });
 
-test('what the form has no place for excludes the endpoint, and says what it was', () => {
+test('unsupported content excludes the endpoint and is named', () => {
   const user = (part: Json) => ({ messages: [{ role: 'user', content: [{ type: 'text', text: 'x' }, part] }] });
   const hello = { messages: [{ role: 'user', content: 'hi' }] };
   const refused: [Json, string][] = [
@@ -191,7 +191,7 @@ test('what the form has no place for excludes the endpoint, and says what it was
   }
 });
 
-test('an object in S3 goes by its address', () => {
+test('an S3 object is sent by its URI', () => {
   const { body } = asked({
     messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 's3://bucket/a.png' } }] }],
   });
@@ -200,7 +200,7 @@ test('an object in S3 goes by its address', () => {
   ]);
 });
 
-test('tool choices have their own objects, and no tools go out where none may be called', () => {
+test('each tool choice has its own object, and no tools are sent if none may be called', () => {
   const parameters = { type: 'object', properties: {}, additionalProperties: false };
   const tools = [{ type: 'function', function: { name: 'f', parameters, strict: true } }];
   const choice = (tool_choice: unknown) =>
@@ -214,7 +214,7 @@ test('tool choices have their own objects, and no tools go out where none may be
   assert.equal(choice('none').toolConfig, undefined);
 });
 
-test('where calls are forbidden, those of the history are texts', () => {
+test('if calls are forbidden, earlier calls become text', () => {
   const call = { id: 'a', type: 'function', function: { name: 'f', arguments: '{"x":1}' } };
   const { body, dropped } = asked({
     messages: [
@@ -235,7 +235,7 @@ test('where calls are forbidden, those of the history are texts', () => {
   assert.ok(dropped.includes('tool_choice'));
 });
 
-test('thinking is asked for in the words of the vendor whose model it is', () => {
+test('thinking is requested with the members of the model vendor', () => {
   const think = (model: string, reasoning: Json, more = {}) =>
     asked(
       {
@@ -265,7 +265,7 @@ test('thinking is asked for in the words of the vendor whose model it is', () =>
   assert.ok(llama.dropped.includes('reasoning'));
 });
 
-test('signed and encrypted thinking returns as it came, that of others stays away', () => {
+test('signed and encrypted thinking returns unchanged, thinking of other origins is dropped', () => {
   const redacted = Buffer.from('EmwKAhgBEgy3va3pzix'.padEnd(20, 'A')).toString('base64');
   const conversation = decodedMessages({
     messages: [
@@ -285,7 +285,7 @@ test('signed and encrypted thinking returns as it came, that of others stays awa
   const { body } = sent(converse, conversation, { model: CLAUDE });
   assert.deepEqual(body.messages[1].content, [
     { reasoningContent: { reasoningText: { text: 'hm', signature: 'c2ln' } } },
-    // Anthropic's own text is packed once; what came from this form is packed already.
+    // Anthropic's own text is wrapped once; text from this format is already wrapped.
     { reasoningContent: { redactedContent: Buffer.from('EmwKAhgBEgy3va3pzixLafPsn4aFXlsM').toString('base64') } },
     { reasoningContent: { redactedContent: redacted } },
     { text: 'so' },
@@ -295,7 +295,7 @@ test('signed and encrypted thinking returns as it came, that of others stays awa
   assert.deepEqual(other.dropped, ['reasoning']);
 });
 
-test('one call at a time, a schema, a tier and the members of the form itself have their places', () => {
+test('parallel call limit, schema, tier and native members are encoded', () => {
   const schema = { type: 'object', properties: { n: { type: 'integer' } }, additionalProperties: false };
   const { body, dropped } = asked({
     messages: [{ role: 'user', content: 'x' }],
@@ -320,14 +320,14 @@ test('one call at a time, a schema, a tier and the members of the form itself ha
   assert.deepEqual(dropped, ['seed']);
 });
 
-test('betas that a client opted into by header go to Claude, and to nobody else', () => {
+test('beta features requested by header are sent only to Claude', () => {
   const betas = ['context-1m-2025-08-07'];
   const hello = { messages: [{ role: 'user', content: 'x' }] };
   assert.deepEqual(asked(hello, CLAUDE, { betas }).body.additionalModelRequestFields, { anthropic_beta: betas });
   assert.equal(asked(hello, NOVA, { betas }).body.additionalModelRequestFields, undefined);
 });
 
-test('the output cap is the client’s, never above the endpoint’s or the gateway’s', () => {
+test('the output cap is that of the client, never above the endpoint’s or the gateway’s', () => {
   const cap = (body: Json, more: Json) =>
     asked({ messages: [{ role: 'user', content: 'x' }], ...body }, CLAUDE, more).body.inferenceConfig?.maxTokens;
   assert.equal(cap({}, { maxOutputTokens: 8192 }), 8192);
@@ -336,7 +336,7 @@ test('the output cap is the client’s, never above the endpoint’s or the gate
   assert.equal(cap({ max_tokens: 9000 }, { maxOutputTokens: null, capOutputTokens: 2000 }), 2000);
 });
 
-test('ids of calls are what the service takes, each its own', () => {
+test('call ids are valid for the service and distinct', () => {
   const call = (id: string) => ({ id, type: 'function', function: { name: 'f', arguments: 'no json' } });
   const long = 'x'.repeat(80);
   const { body } = asked({
@@ -355,7 +355,7 @@ test('ids of calls are what the service takes, each its own', () => {
     ids,
   );
   assert.deepEqual(body.messages[1].content[0].toolUse.input, { INVALID_JSON: 'no json' });
-  // Tools that only the history names are declared: the service refuses calls without.
+  // Tools that appear only in the history are declared, because the service rejects calls without tools.
   assert.equal(body.toolConfig.tools[0].toolSpec.name, 'f');
   assert.equal(stringifyJson(body.messages[2].content[1].toolResult.content), '[]');
 });

@@ -1,6 +1,6 @@
 /**
- * A conversation as the request body of an upstream that speaks the converse form; the model stands in the path. The encoding
- * depends on nothing but its arguments, and a turn more changes nothing before it: what an upstream has cached stays cached.
+ * Encodes a conversation as a Converse request body; the model is in the path. The encoding depends only on its
+ * arguments, and an added turn leaves earlier bytes unchanged, so the upstream's prompt cache stays valid.
  */
 import { type BreakpointLimit, withBreakpoints, withinLimit } from '../conversation/cache-breakpoints.ts';
 import type { Conversation, Message } from '../conversation/conversation.ts';
@@ -18,7 +18,7 @@ import { vendorOf } from './vendor.ts';
 
 const DEFAULT_CACHE_POINTS = 4;
 
-/** Members of the form that a client of any form may name as they are: they mean nothing elsewhere. */
+/** Members of this format that a client of any format may pass through: no other format uses these names. */
 const OWN_MEMBERS = [
   'additionalModelRequestFields',
   'additionalModelResponseFieldPaths',
@@ -33,19 +33,21 @@ interface Row {
   content: Fields[];
 }
 
-/** Throws `Uncarried` for content or features without a place in this form; reports dropped knobs to `losses`. */
+/**
+ * Throws `Uncarried` for content or features that this format cannot express. Reports dropped parameters to `losses`.
+ */
 export function encode(conversation: Conversation, target: EncodeTarget, losses: Losses): Fields {
   refuseUncarried(conversation);
   const vendor = vendorOf(target.model);
   const limit = target.dialect.converse?.maxCachePoints ?? DEFAULT_CACHE_POINTS;
   const forbids =
     conversation.toolChoice?.mode === 'none' && calledTools(conversation.messages, LONGEST_NAME).length > 0;
-  if (forbids) losses.drop('tool_choice', 'calls are forbidden by showing the model those of the history as text');
+  if (forbids) losses.drop('tool_choice', 'calls are forbidden by sending earlier calls as text');
   const allowed = forbids ? withoutCalls(conversation) : conversation;
-  // Other vendors' models refuse cache points, and Amazon's have none among the tools.
+  // Models of other vendors reject cache points, and Amazon's accept none among the tools.
   const caches = target.promptCaching !== undefined && (vendor === 'anthropic' || vendor === 'amazon');
   const marked = caches ? withBreakpoints(allowed, limit, vendor === 'anthropic') : allowed;
-  // The point at the end that a top-level mark asks for is one of them.
+  // A top-level mark uses one cache point, at the end of the prompt.
   const left = marked.cache === undefined ? limit : limit - 1;
   return withinLimit(left, losses, (breakpoints, counted) => encodeBody(marked, target, breakpoints, counted));
 }
@@ -69,8 +71,7 @@ function encodeBody(
   const context = { vendor, forced, prefilled, unsignedCall: continuesUnsignedCall(messages) };
   const { inferenceConfig, additional } = encodeInference(conversation, target, context, losses);
   if (conversation.settings.parallelToolCalls === false && toolConfig !== undefined) {
-    if (vendor !== 'anthropic')
-      losses.drop('parallel_tool_calls', 'the model cannot be told to make one call at a time');
+    if (vendor !== 'anthropic') losses.drop('parallel_tool_calls', 'the model cannot limit parallel calls');
     else additional['tool_choice'] = { ...claudeChoice(choice), disable_parallel_tool_use: true };
   }
   if (vendor === 'anthropic' && target.betas !== undefined) additional['anthropic_beta'] = target.betas;
@@ -84,7 +85,7 @@ function encodeBody(
     ...(toolConfig !== undefined && { toolConfig }),
     ...(outputConfig !== undefined && { outputConfig }),
     ...encodeTier(conversation.settings.serviceTier, losses),
-    // Only so does the service tell which of the stop texts it was.
+    // Without this the service does not report which stop sequence matched.
     ...(vendor === 'anthropic' &&
       inferenceConfig['stopSequences'] !== undefined && { additionalModelResponseFieldPaths: ['/stop_sequence'] }),
     ...own,
@@ -93,16 +94,19 @@ function encodeBody(
 }
 
 function refuseUncarried(conversation: Conversation): void {
-  if ((conversation.choices ?? 1) > 1) throw new Uncarried('n', 'the converse form gives one answer');
+  if ((conversation.choices ?? 1) > 1) throw new Uncarried('n', 'the converse format returns one choice');
   const modality = conversation.modalities?.find((name) => name !== 'text');
-  if (modality !== undefined) throw new Uncarried('modalities', `the converse form has no output of kind ${modality}`);
-  if (conversation.imageConfig !== undefined) throw new Uncarried('image_config', 'the converse form makes no images');
+  if (modality !== undefined) throw new Uncarried('modalities', `the converse format has no ${modality} output`);
+  if (conversation.imageConfig !== undefined)
+    throw new Uncarried('image_config', 'the converse format cannot generate images');
   if (conversation.webSearch !== undefined) {
-    throw new Uncarried('web_search_options', 'the converse form has no search of its own');
+    throw new Uncarried('web_search_options', 'the converse format has no web search');
   }
 }
 
-/** Leading system messages become the top-level prompt; the form has no place for later ones but the user's turn. */
+/**
+ * Leading system messages become the system prompt. Later ones have no position of their own and go into user turns.
+ */
 function encodeMessages(
   messages: readonly Message[],
   target: EncodeTarget,
@@ -124,32 +128,33 @@ function encodeMessages(
     const role = assistant ? 'assistant' : 'user';
     const before = rows.at(-1);
     if (isSystem && before === undefined) system.push(...content);
-    // Roles must alternate (bugs 30, 38): results and text of one user turn, or two turns of one side, are one message.
+    // Roles must alternate, so consecutive messages of one role (results and text, two turns of one side) are merged.
     else if (before?.role === role) before.content.push(...content);
     else rows.push({ role, content });
   }
-  if (named) losses.drop('messages[].name', 'the converse form has no names');
+  if (named) losses.drop('messages[].name', 'the converse format has no participant names');
   refuseUnfit(rows);
   return { system, messages: rows };
 }
 
-/** What the service would refuse, and nobody but the client can mend. */
+/** Refuses what the service would reject and only the client can correct. */
 function refuseUnfit(rows: readonly Row[]): void {
-  if (rows.length === 0) throw new Uncarried('messages', 'the converse form needs a message that is not empty');
-  if (rows[0]!.role !== 'user') throw new Uncarried('messages', 'the converse form begins with a message of the user');
+  if (rows.length === 0) throw new Uncarried('messages', 'the converse format requires a non-empty message');
+  if (rows[0]!.role !== 'user')
+    throw new Uncarried('messages', 'the first message must be a user message in the converse format');
   for (const { content } of rows) {
     const lonely = content.some((block) => 'document' in block) && !content.some((block) => 'text' in block);
-    if (lonely) throw new Uncarried('file', 'the converse form needs a text beside a document');
+    if (lonely) throw new Uncarried('file', 'the converse format requires text next to a document');
   }
 }
 
-/** A mark on a message stands behind its last block that takes one; thinking takes none. */
+/** Inserts the cache point of a message mark after its last block that accepts one; reasoning blocks do not. */
 function mark(content: Fields[], point: Fields[]): void {
   const at = content.findLastIndex((block) => !('reasoningContent' in block));
   if (at >= 0 && !('cachePoint' in content[at]!)) content.splice(at + 1, 0, ...point);
 }
 
-/** Claude shall go on with the last message, one of the assistant. */
+/** Prepares an assistant message that Claude is to continue. */
 function endPrefill(rows: Row[], generation: Generation, losses: Losses): boolean {
   const last = rows.at(-1)!;
   const at = last.content.findLastIndex((block) => !('cachePoint' in block));
@@ -161,8 +166,8 @@ function endPrefill(rows: Row[], generation: Generation, losses: Losses): boolea
 }
 
 /**
- * The request continues behind tool results whose call stands in an assistant message that does not begin with thinking
- * (it came from another model): Claude refuses to think then.
+ * Whether the request continues after tool results whose call came from another model, so that its assistant message
+ * does not start with thinking: Claude then refuses to think.
  */
 function continuesUnsignedCall(rows: readonly Row[]): boolean {
   const last = rows.at(-1);
@@ -171,7 +176,7 @@ function continuesUnsignedCall(rows: readonly Row[]): boolean {
   return first !== undefined && !('reasoningContent' in first);
 }
 
-/** The tool choice in the words of Anthropic's own form. */
+/** The tool choice in Anthropic's own spelling. */
 function claudeChoice(choice: Fields): Fields {
   if ('any' in choice) return { type: 'any' };
   return 'tool' in choice ? { type: 'tool', ...fieldsOf(choice['tool']) } : { type: 'auto' };
@@ -182,7 +187,7 @@ function ownMembers(conversation: Conversation, losses: Losses): Fields {
   for (const members of Object.values(conversation.extras ?? {})) {
     for (const [name, value] of Object.entries(members)) {
       if (OWN_MEMBERS.includes(name)) own[name] = value;
-      else losses.drop(name, 'the converse form has no place for it');
+      else losses.drop(name, 'the converse format has no such field');
     }
   }
   return own;

@@ -1,4 +1,4 @@
-/** Error answers of AWS services: name in a header, in the body, or nowhere. */
+/** Error replies of AWS services: exception name in a header, in the body, or missing. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { converse } from './index.ts';
@@ -6,7 +6,7 @@ import { converse } from './index.ts';
 const body = (message: string, more = {}) => JSON.stringify({ message, ...more });
 const head = (type: string) => ({ 'x-amzn-errortype': type });
 
-test('the name of the exception decides, wherever it stands', () => {
+test('the exception name decides, wherever it is', () => {
   const cases: [number, string, Record<string, string>, string, string | null][] = [
     [429, body('Too many requests'), head('ThrottlingException'), 'rate_limit', 'ThrottlingException'],
     [
@@ -54,7 +54,7 @@ test('the name of the exception decides, wherever it stands', () => {
   }
 });
 
-test('a validation error tells by its text whether the prompt is too long or the model is unknown', () => {
+test('the text of a validation error distinguishes a long prompt from an unknown model', () => {
   const kind = (message: string) => converse.decodeFailure(400, body(message), head('ValidationException')).kind;
   assert.equal(kind('Input is too long for requested model.'), 'context_length');
   assert.equal(
@@ -70,7 +70,7 @@ test('a validation error tells by its text whether the prompt is too long or the
   assert.equal(kind('messages: roles must alternate'), 'invalid_request');
 });
 
-test('an error behind a 200 is one, and what is no answer is malformed', () => {
+test('an error inside a 200 is a failure, and a body that is not a reply is malformed', () => {
   const error = converse.decodeReply({ message: 'no', __type: 'ThrottlingException' }, {});
   assert.ok('failure' in error && error.failure.kind === 'rate_limit');
   for (const value of [null, [], {}, { output: {} }]) {

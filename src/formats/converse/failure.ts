@@ -1,6 +1,6 @@
 /**
- * Errors of AWS services: `{"message": ...}` with the name of the exception in a header, in `__type`, or in the head of a
- * message of the event stream.
+ * Errors of AWS services: `{"message": ...}`, with the exception name in a header, in `__type`, or in the headers of an
+ * event-stream message.
  */
 import { isContextOverflow } from '../conversation/context-overflow.ts';
 import {
@@ -12,7 +12,7 @@ import {
 } from '../conversation/failure.ts';
 import { fieldsOf, textOrUndefined } from '../conversation/fields.ts';
 
-/** The exceptions of the service and of its doorkeeper, lower case, with the status that each stands for in a stream. */
+/** Exceptions of the service and of the AWS front end, lower case, with the status that each has inside a stream. */
 const NAMED = new Map<string, { kind: FailureKind; status: number }>(
   Object.entries({
     accessdenied: { kind: 'permission', status: 403 },
@@ -45,7 +45,7 @@ const NO_MODEL =
 const BAD_CREDENTIAL = /security token|signature|credential|api key|bearer token/i;
 const FILTERED = /content[ _-]?(filter|policy)|blocked by/i;
 
-/** An answer with an error status; `headers` are those that came with it, lower case. */
+/** Decodes a reply with an error status. `headers` are the response headers, lower case. */
 export function decodeFailure(
   status: number,
   body: string,
@@ -61,16 +61,16 @@ export function decodeFailure(
 }
 
 /**
- * @param type the name of the exception as a head told it (`ThrottlingException:http://...`, `throttlingException`), '' when none did
- * @param value its body, parsed; a text when it is no JSON
- * @param status of the answer; null inside a stream or behind a 200, where the type tells it
+ * @param type exception name from a header (`ThrottlingException:http://...`, `throttlingException`); '' if absent
+ * @param value its parsed body; a string if it is not JSON
+ * @param status of the response; null inside a stream or a 200, where the type determines it
  */
 export function failureFromException(type: string, value: unknown, status: number | null): UpstreamFailure {
   const body = fieldsOf(value);
   const code =
     nameOf(type) ?? nameOf(textOrUndefined(body['__type']) ?? '') ?? nameOf(textOrUndefined(body['code']) ?? '');
   const named = code === undefined ? undefined : NAMED.get(code.toLowerCase().replace(/(exception|error)$/, ''));
-  // What the model behind the service answered is more than that it did.
+  // The error of the underlying model says more than the wrapper's status.
   const original = body['originalStatusCode'];
   const own = status ?? (typeof original === 'number' ? original : (named?.status ?? 500));
   const told =
@@ -85,7 +85,7 @@ export function failureFromException(type: string, value: unknown, status: numbe
   };
 }
 
-/** `ThrottlingException` of `com.amazon.coral#ThrottlingException:http://...`; undefined for anything that is no name. */
+/** `ThrottlingException` from `com.amazon.coral#ThrottlingException:http://...`; undefined if there is no name. */
 function nameOf(type: string): string | undefined {
   const [name = ''] = type.split(':');
   const bare = name.slice(Math.max(name.lastIndexOf('#'), name.lastIndexOf('.')) + 1);
@@ -93,7 +93,7 @@ function nameOf(type: string): string | undefined {
 }
 
 function kindOf(named: FailureKind | undefined, status: number, message: string): FailureKind {
-  // The models behind the service word it in many ways, some with the status of a fault of their own.
+  // The underlying models word it differently, some with a 5xx status.
   const mayOverflow = named === undefined || named === 'invalid_request' || named === 'server';
   if (mayOverflow && isContextOverflow(status, message)) return 'context_length';
   if (named === 'server') return KIND_BY_STATUS.get(status) ?? named;

@@ -1,9 +1,9 @@
-/** Stop reasons of the converse form as the unified finish. */
+/** Maps stop reasons of the converse format to the unified finish. */
 import type { Finish, FinishReason } from '../conversation/conversation.ts';
 import { fieldsOf, textOrUndefined } from '../conversation/fields.ts';
 import { unifiedWord, unknownEnd } from '../conversation/finish-words.ts';
 
-/** A map, not an object: an upstream may say `constructor`. */
+/** A map, because an upstream may send a reason such as `constructor`. */
 const UNIFIED = new Map<unknown, FinishReason>(
   Object.entries({
     end_turn: 'stop',
@@ -19,8 +19,8 @@ const UNIFIED = new Map<unknown, FinishReason>(
 );
 
 /**
- * @param reason `stopReason` @param fields `additionalModelResponseFields`, which may name the stop text that matched
- * @param calls whether the answer holds a call of a client's tool: `tool_use` without one is a plain stop
+ * @param reason `stopReason` @param fields `additionalModelResponseFields`, which may name the matched stop sequence
+ * @param calls whether the reply holds a client tool call; `tool_use` without one is a plain stop
  * @param content whether it holds anything
  */
 export function decodeFinish(reason: unknown, fields: unknown, calls: boolean, content: boolean): Finish {

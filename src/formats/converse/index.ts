@@ -1,6 +1,6 @@
 /**
- * The converse form of Amazon Bedrock, which only upstreams are spoken to in; pure functions only. Not here: the binary
- * framing of its streams and the signing of its calls (`providers/`).
+ * The Converse format of Amazon Bedrock, for upstreams only. Pure functions. Not here: the binary event-stream framing
+ * and request signing (`providers/`).
  */
 import type { SpokenFormat } from '../conversation/format.ts';
 import { decodeReply } from './decode-reply.ts';

@@ -1,4 +1,7 @@
-/** The laws of a spoken form on generated conversations: the same in, the same out, and a turn more changes nothing before it. */
+/**
+ * The laws of a spoken format, on generated conversations: encoding is deterministic, and an added turn changes nothing
+ * before it.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -29,14 +32,14 @@ const ABILITIES: Abilities = {
   strict: true,
 };
 
-/** Of the media some stand at addresses, which the form does not take: those conversations are no candidates. */
+/** Some generated media are URLs, which this format does not accept: those conversations are skipped. */
 const WITH_MEDIA: Abilities = {
   ...ABILITIES,
   resultImages: true,
   userParts: ['text', 'text', 'text', 'image', 'file', 'audio'],
 };
 
-/** Undefined where the endpoint is no candidate. */
+/** Undefined if the endpoint cannot carry the conversation. */
 function carried(conversation: Conversation): SentRequest | undefined {
   try {
     return sent(converse, conversation, { model: 'anthropic.claude-x' });
@@ -46,7 +49,7 @@ function carried(conversation: Conversation): SentRequest | undefined {
   }
 }
 
-test('one more turn keeps the earlier encoding as its prefix, but for cache points that move past their limit', () => {
+test('an added turn keeps the earlier encoding as its prefix, except for cache points beyond the limit', () => {
   let tried = 0;
   fc.assert(
     fc.property(
@@ -63,7 +66,7 @@ test('one more turn keeps the earlier encoding as its prefix, but for cache poin
         before.messages.forEach((message: Json, index: number) => {
           const same = after.messages[index];
           assert.equal(same.role, message.role);
-          // The new turn may go on in the last message: its blocks come behind those that were there.
+          // The new turn may merge into the last message: its blocks then follow the earlier ones.
           const blocks = index === last ? same.content.slice(0, message.content.length) : same.content;
           assert.equal(
             stringifyJson(index === last && same.role === 'assistant' ? begun(blocks) : blocks),
@@ -77,20 +80,20 @@ test('one more turn keeps the earlier encoding as its prefix, but for cache poin
   assert.ok(tried > 30, `${tried} conversations were carried`);
 });
 
-/** What the provider hashes of a prompt: all but the cache points. */
+/** What the provider hashes of a prompt: everything except cache points. */
 function withoutPoints(body: Json): Json {
   if (body === undefined) return undefined;
   const isPrompt = (block: Json) => !(typeof block === 'object' && block !== null && 'cachePoint' in block);
   return JSON.parse(stringifyJson(body), (_, value) => (Array.isArray(value) ? value.filter(isPrompt) : value));
 }
 
-/** The blocks of a last message as it goes out: white space at the end of what the model shall go on with is refused. */
+/** The blocks of a last message as sent: the service rejects trailing white space in a prefill. */
 function begun(blocks: Json[]): Json[] {
   const at = blocks.findLastIndex((block) => !('cachePoint' in block));
   return blocks.map((block, index) => (index === at && 'text' in block ? { text: block.text.trimEnd() } : block));
 }
 
-test('what goes out keeps the rules of the service: turns by turns, no blank text, names of their own', () => {
+test('encoded requests obey the service: alternating roles, no blank text, unique names', () => {
   fc.assert(
     fc.property(arbitraryConversation(WITH_MEDIA), (conversation) => {
       const body = carried(conversation)?.body;

@@ -1,4 +1,4 @@
-/** Images, documents, sound and video as this form takes them: bytes, or an object in S3; it fetches no addresses. */
+/** Encodes images, documents, audio and video: inline bytes or an object in S3. The service fetches no URLs. */
 import type { AudioPart, FilePart, ImagePart, Source, VideoPart } from '../conversation/conversation.ts';
 import type { Fields } from '../conversation/fields.ts';
 import { Uncarried } from '../conversation/losses.ts';
@@ -25,7 +25,7 @@ const DOCUMENT_FORMATS = new Map([
   ['text/plain', 'txt'],
 ]);
 const ENDINGS = new Set(DOCUMENT_FORMATS.values());
-/** Texts whose own format the form does not know are documents of plain text. */
+/** Text types without a format of their own are sent as plain text. */
 const TEXT_TYPE = /^(text\/.*|application\/(json|xml|yaml|x-yaml|javascript))$/;
 
 const VIDEO_FORMATS = new Map([
@@ -42,18 +42,17 @@ const VIDEO_ENDINGS = new Set([...VIDEO_FORMATS.values(), 'mpg']);
 
 const AUDIO_FORMATS = new Set('mp3 opus wav aac flac mp4 ogg mkv mka x-aac m4a mpeg mpga pcm webm'.split(' '));
 
-/** An image block. Throws `Uncarried` for types and places that the form does not know. */
+/** An image block. Throws `Uncarried` for unsupported types and sources. */
 export function encodeImage(part: ImagePart): Fields {
   const source = withoutDataUrl(part.source);
   const type = source.kind === 'bytes' ? (sniffImage(source.data) ?? source.mediaType.toLowerCase()) : undefined;
   const format = type === undefined ? IMAGE_FORMATS.get(`image/${endingOf(source)}`) : IMAGE_FORMATS.get(type);
   const place = placeOf(source, 'image');
-  if (format === undefined)
-    throw new Uncarried('image', `the type ${type || 'of the image'} is none of PNG, JPEG, GIF and WebP`);
+  if (format === undefined) throw new Uncarried('image', 'it must be PNG, JPEG, GIF or WebP');
   return { image: { format, source: place } };
 }
 
-/** A document block; an image that came as a file becomes an image block. `texts` are those of a source in parts. */
+/** A document block, or an image block if the file is an image. */
 export function encodeFile(part: FilePart, names: DocumentNames): Fields {
   const source = withoutDataUrl(part.source);
   if (source.kind === 'bytes' && sniffImage(source.data) !== undefined) return encodeImage({ type: 'image', source });
@@ -79,7 +78,7 @@ export function encodeVideo(part: VideoPart): Fields {
         ? ending
         : undefined;
   const place = placeOf(source, 'video');
-  if (format === undefined) throw new Uncarried('video', 'the type of the video is none that the converse form knows');
+  if (format === undefined) throw new Uncarried('video', 'the converse format does not support this video type');
   return { video: { format, source: place } };
 }
 
@@ -87,7 +86,7 @@ export function encodeAudio(part: AudioPart): Fields {
   const source = part.source === undefined ? undefined : withoutDataUrl(part.source);
   const format = part.format ?? (source?.kind === 'bytes' ? source.mediaType.replace(/^audio\//, '') : undefined);
   if (source === undefined || format === undefined || !AUDIO_FORMATS.has(format)) {
-    throw new Uncarried('audio', `sound of the type ${format ?? 'unknown'} has no place in the converse form`);
+    throw new Uncarried('audio', `the converse format does not support audio of type ${format ?? 'unknown'}`);
   }
   return { audio: { format, source: placeOf(source, 'audio') } };
 }
@@ -97,7 +96,7 @@ function documentSource(source: Source): Fields {
   if (source.kind !== 'parts') return placeOf(source, 'file');
   const content = source.parts.map((part) => {
     if (part.type === 'text') return { text: part.text };
-    throw new Uncarried('file', 'a document in parts holds texts only');
+    throw new Uncarried('file', 'a document in parts can hold only text');
   });
   return { content };
 }
@@ -108,20 +107,20 @@ function documentFormat(source: Source, filename: string | undefined): string {
     if (source.data.startsWith('JVBERi')) return 'pdf';
     const type = source.mediaType.toLowerCase();
     const known = DOCUMENT_FORMATS.get(type);
-    // Plain text is what a client says that knows no better, and its ending then does.
+    // Clients send text/plain as a fallback, so the file extension is more specific.
     if (known !== undefined && known !== 'txt') return known;
     const ending = filename?.slice(filename.lastIndexOf('.') + 1).toLowerCase() ?? '';
     if (ENDINGS.has(ending)) return ending;
     if (TEXT_TYPE.test(type)) return 'txt';
   } else if (ENDINGS.has(endingOf(source))) return endingOf(source);
-  throw new Uncarried('file', 'the type of the file is none that the converse form knows');
+  throw new Uncarried('file', 'the converse format does not support this file type');
 }
 
 function placeOf(source: Source, what: string): Fields {
   if (source.kind === 'bytes') return { bytes: source.data };
   if (source.kind === 'url' && source.url.startsWith('s3://')) return { s3Location: { uri: source.url } };
-  if (source.kind === 'url') throw new Uncarried(`${what} by URL`, 'the converse form takes bytes only');
-  throw new Uncarried(what, `a source of the kind ${source.kind} has no place in the converse form`);
+  if (source.kind === 'url') throw new Uncarried(`${what} by URL`, 'the converse format requires inline bytes');
+  throw new Uncarried(what, `the converse format cannot hold a source of kind ${source.kind}`);
 }
 
 function endingOf(source: Source): string {

@@ -1,6 +1,7 @@
 /**
- * A history without calls, for a request that forbids them. The service has no tool choice `none`, and refuses a history
- * of calls without tools; with tools declared it would call. So earlier calls and their results become texts.
+ * Rewrites the history without calls, for a request that forbids them. The service has no tool choice `none` and
+ * rejects a history of calls without declared tools, but with declared tools it may call. So earlier calls and results
+ * become text.
  */
 import type { Conversation, Message, Part, ToolResultPart } from '../conversation/conversation.ts';
 
@@ -19,7 +20,7 @@ export function withoutCalls(conversation: Conversation): Conversation {
   return { ...conversation, messages };
 }
 
-/** The result's own parts behind a line that says whose they are; the mark of the whole result goes to the last. */
+/** The result's parts after a line that names the tool. A cache mark on the result moves to the last part. */
 function toldResult({ parts, isError, cache }: ToolResultPart, name: string | undefined): Part[] {
   const whose = name === undefined ? 'a tool' : `the tool ${name}`;
   const said = parts.length === 0 ? ': nothing' : '';

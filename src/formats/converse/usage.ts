@@ -1,8 +1,11 @@
-/** Token counts of the converse form: `inputTokens` excludes both caches. Thinking is counted as output and not told apart. */
+/**
+ * Token counts of the converse format: `inputTokens` excludes both caches. Reasoning is part of the output and not
+ * reported separately.
+ */
 import type { Usage } from '../conversation/conversation.ts';
 import { countOf, fieldsOf, isFields, isImpossibleCount, listOf } from '../conversation/fields.ts';
 
-/** Undefined when the record names no output: such a record says nothing. */
+/** Undefined if the record has no output count. */
 export function decodeUsage(value: unknown): Usage | undefined {
   if (!isFields(value) || typeof value['outputTokens'] !== 'number') return undefined;
   if (isImpossibleCount(value['inputTokens']) || isImpossibleCount(value['outputTokens'])) return undefined;

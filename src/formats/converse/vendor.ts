@@ -1,11 +1,11 @@
-/** Whose model it is that a request goes to: the form is one, but what stands in its open members is each vendor's own. */
+/** The vendor of a model. Converse is one format, but its open members differ by vendor. */
 
-/** Prefixes of inference profiles: where requests may be served. */
+/** Region prefixes of inference profiles. */
 const AREAS = new Set(['af', 'apac', 'au', 'ca', 'eu', 'global', 'il', 'jp', 'me', 'mx', 'sa', 'us', 'us-gov']);
 
 /**
- * The vendor in a model id (`anthropic.claude-x`), an inference profile (`us.anthropic.claude-x`) or an ARN that ends in
- * one of them; undefined for ARNs that say nothing (application profiles, provisioned throughput, imported models).
+ * The vendor in a model id (`anthropic.claude-x`), an inference profile (`us.anthropic.claude-x`) or an ARN that ends
+ * in either; undefined for ARNs without it (application profiles, provisioned throughput, imported models).
  */
 export function vendorOf(model: string): string | undefined {
   const id = model.slice(model.lastIndexOf('/') + 1);

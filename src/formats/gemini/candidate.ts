@@ -1,4 +1,4 @@
-/** One candidate of an answer: its parts, which come in pieces without borders of their own. */
+/** Decodes one candidate of a reply. The format marks no boundaries between parts, so pieces of one kind are joined. */
 import { stringifyJson } from '../../base/json.ts';
 import type { Citation, Part, PartDelta, TurnEvent } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf, textOrUndefined } from '../conversation/fields.ts';
@@ -6,7 +6,7 @@ import { Citations } from './citations.ts';
 import { Base64Joiner, mediaPart } from './media-reply.ts';
 import { setPath } from './partial-arguments.ts';
 
-/** A call whose arguments come in pieces: they can be told only when they are complete. */
+/** A call whose arguments are streamed as JSON paths: they are JSON only once the call is complete. */
 interface OpenCall {
   part: number;
   input: Fields;
@@ -21,20 +21,20 @@ export class CandidateDecoder {
   private readonly idPrefix: string;
   private readonly ids = new Set<string>();
   private parts = 0;
-  /** The part that the next piece of the same kind goes on with. */
+  /** The part that the next piece of the same kind continues. */
   private open: { kind: 'text' | 'thought' | 'audio'; part: number } | undefined;
   private sound: Base64Joiner | undefined;
   private call: OpenCall | undefined;
-  /** All text told so far. */
+  /** All text so far. */
   private text = '';
 
-  /** `idPrefix` begins the ids of calls that come without; no other answer has it. */
+  /** `idPrefix` starts the ids of calls that have none. It is unique to this reply. */
   constructor(index: number, idPrefix: string) {
     this.index = index;
     this.idPrefix = idPrefix;
   }
 
-  /** Something of it was told. */
+  /** Whether the candidate produced any part. */
   get said(): boolean {
     return this.parts > 0;
   }
@@ -50,7 +50,7 @@ export class CandidateDecoder {
     return events;
   }
 
-  /** Stops whatever is still open. */
+  /** Stops the parts that are still open. */
   close(): TurnEvent[] {
     const events: TurnEvent[] = [];
     this.closeCall(events);
@@ -65,7 +65,7 @@ export class CandidateDecoder {
     else {
       const media = mediaPart(part);
       if (media?.type === 'audio') this.readAudio(media, events);
-      // Code that the server runs, its result and its own tools: only their origin can read them, signature and all.
+      // Code run by the server, its result and the server's tools: only Gemini can read them and their signatures.
       else this.tellWhole(media ?? { type: 'opaque', origin: 'gemini', value: part }, events);
       if (media !== undefined && signature !== undefined) this.tellSignature(signature, events);
     }
@@ -87,7 +87,7 @@ export class CandidateDecoder {
     else this.tellSignature(signature, events);
   }
 
-  /** Sound comes in pieces too, and each is base64 of its own. */
+  /** Each piece of audio is base64 of its own, so the pieces are joined before decoding. */
   private readAudio(part: Extract<Part, { type: 'audio' }>, events: TurnEvent[]): void {
     const { source, ...about } = part;
     const { mediaType, data } = source as { mediaType: string; data: string };
@@ -106,7 +106,7 @@ export class CandidateDecoder {
     events.push({ type: 'partStart', choice: this.index, index: this.open.part, part });
   }
 
-  /** A signature of a text stands behind it as reasoning that shows nothing; the text may still go on. */
+  /** A text's signature follows it as an empty reasoning part, because the text may continue. */
   private tellSignature(signature: string, events: TurnEvent[]): void {
     this.tellPart({ type: 'reasoning', text: '', signature, origin: 'google-gemini-v1' }, events);
   }
@@ -125,7 +125,7 @@ export class CandidateDecoder {
     if (call['willContinue'] !== true) this.closeCall(events);
   }
 
-  /** The form may have no ids, or one for two calls; results need one that no other call has. */
+  /** Gemini may send no id, or one id for two calls, but tool results need a unique one. */
   private callId(given: string): string {
     const id = given === '' || this.ids.has(given) ? `${this.idPrefix}_${this.index}_${this.calls}` : given;
     this.ids.add(id);
@@ -151,7 +151,7 @@ export class CandidateDecoder {
     events.push({ type: 'partStop', choice: this.index, index: part });
   }
 
-  /** A part between others: text that was open is closed, so that the order is kept. */
+  /** Emits a complete part. Closes the open part first, to keep the order. */
   private tellWhole(part: Part, events: TurnEvent[]): void {
     this.closeCall(events);
     this.closeOpen(events);
@@ -176,7 +176,7 @@ export class CandidateDecoder {
   }
 }
 
-/** `logprobsResult` in the shape that the chat form gave to the conversation. */
+/** Converts `logprobsResult` to the chat format's shape, which the conversation uses. */
 function logprobsOf(result: unknown): unknown[] {
   const { chosenCandidates, topCandidates } = fieldsOf(result);
   const top = listOf(topCandidates);

@@ -1,16 +1,16 @@
-/** Sources of a candidate's text: grounding in a search, in maps or in documents, and what it recites. */
+/** Citations of a candidate: grounding in web search, maps or documents, and recited sources. */
 import type { Citation } from '../conversation/conversation.ts';
 import { countOf, type Fields, fieldsOf, listOf } from '../conversation/fields.ts';
 
-/** More are not told: a stream could go on repeating them. */
+/** Upper bound, because a stream could repeat sources endlessly. */
 const MOST_CITATIONS = 1_000;
 
 export class Citations {
   private readonly told = new Set<string>();
-  /** How many searches the service made. */
+  /** Searches that the service made. */
   searches = 0;
 
-  /** The sources that were not told yet. `text` is all text so far: ranges count its UTF-8 bytes. */
+  /** Sources not seen before. `text` is all text so far; the service's ranges count its UTF-8 bytes. */
   read(candidate: Fields, text: string): Citation[] {
     const { groundingMetadata, citationMetadata } = candidate;
     if (groundingMetadata === undefined && citationMetadata === undefined) return [];
@@ -70,7 +70,7 @@ function chunkCitation(chunk: Fields): Citation {
   return citation;
 }
 
-/** A range of UTF-8 bytes as one of characters; nothing when it lies outside the text. */
+/** Converts a range of UTF-8 bytes to one of characters; empty if it lies outside the text. */
 function rangeOf(segment: Fields, bytes: Buffer): { start?: number; end?: number } {
   const end = countOf(segment['endIndex']);
   const start = countOf(segment['startIndex']);

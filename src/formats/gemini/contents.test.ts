@@ -1,4 +1,7 @@
-/** Contents of requests as this form has them: media, results, signatures, roles. Written by hand from the service's documentation. */
+/**
+ * Request contents in the gemini format: media, results, signatures, roles. Expectations follow the vendor
+ * documentation.
+ */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { parseJson, stringifyJson } from '../../base/json.ts';
@@ -36,7 +39,7 @@ function refused(body: Record<string, unknown>, to = target()): string {
   return '';
 }
 
-test('media go as bytes of the type that they are, or as the address that the service reads', () => {
+test('media are sent as bytes with their real type, or as a URL that the service reads', () => {
   const png = 'iVBORw0KGgoAAAANSUhEUg==';
   const content = [
     { type: 'image_url', image_url: { url: `data:image/jpeg;base64,${png}` } },
@@ -70,7 +73,7 @@ test('media go as bytes of the type that they are, or as the address that the se
   }
 });
 
-test('media of a result stand inside of it for models that read them there, beside it for the others', () => {
+test('media of a result go inside it for models that support it, after it for others', () => {
   const history = messages.decode({
     max_tokens: 10,
     messages: [
@@ -99,7 +102,7 @@ test('media of a result stand inside of it for models that read them there, besi
   ]);
 });
 
-test('signatures return to their origin, byte for byte and in their place, and nowhere else', () => {
+test('signatures return byte for byte and in position, only to their origin', () => {
   const origin = 'google-gemini-v1';
   const parts: Part[] = [
     { type: 'reasoning', text: 'hm', signature: 'c2ln+/==', origin },
@@ -134,7 +137,7 @@ test('signatures return to their origin, byte for byte and in their place, and n
   assert.ok(!JSON.stringify(elsewhere).includes('Y2FsbA=='));
 });
 
-test('a call of another model carries the service’s word for it where signatures are checked, the first of a turn alone', () => {
+test('the first call of a turn from another model gets the placeholder signature where signatures are checked', () => {
   const calls = ['a', 'b'].map((id): Part => ({ type: 'toolCall', id, name: 'f', arguments: '{}' }));
   const conversation: Conversation = {
     messages: [
@@ -149,7 +152,7 @@ test('a call of another model carries the service’s word for it where signatur
   assert.deepEqual(signed('gemini-2.5-pro'), [undefined, undefined]);
 });
 
-test('later instructions are the user’s, neighbouring turns of one side join, names are reported', () => {
+test('later instructions become user messages, adjacent turns of one role merge, names are reported', () => {
   const losses = new Losses();
   const body = fromChat(
     {
@@ -172,7 +175,7 @@ test('later instructions are the user’s, neighbouring turns of one side join, 
   assert.deepEqual(losses.dropped.map(({ what }) => what).sort(), ['messages[].name', 'messages[].role']);
 });
 
-test('what the user says joins across empty answers, and never a content with results of tools', () => {
+test('user messages merge across empty replies, but never with tool results', () => {
   const call = { id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } };
   const contents = (messages: object[]) =>
     fromChat({ messages }).contents.map(({ role, parts }: Json) => [role, parts.map((part: Json) => part.text ?? '*')]);

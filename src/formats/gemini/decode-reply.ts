@@ -1,4 +1,7 @@
-/** A whole answer of `generateContent`. A streaming method that was asked without `alt=sse` answers with a list of them. */
+/**
+ * Decodes a complete reply of `generateContent`. A streaming method called without `alt=sse` returns a list of such
+ * replies.
+ */
 
 import type { Turn } from '../conversation/conversation.ts';
 import type { UpstreamFailure } from '../conversation/failure.ts';

@@ -18,7 +18,7 @@ function recorded(name: string): unknown[] {
   return found.events.map((event) => JSON.parse(event.data));
 }
 
-test('a recorded stream of thoughts and calls: signed call, arguments in pieces, ids of our own, thoughts counted', {
+test('a recorded stream with streamed arguments decodes to a signed call with a generated id and counted thoughts', {
   skip: corpusMissing,
 }, () => {
   const events = decode(recorded('stream-no-args-tool-call'));
@@ -43,7 +43,7 @@ test('a recorded stream of thoughts and calls: signed call, arguments in pieces,
   assert.equal(events.at(-1)?.type, 'end');
 });
 
-test('a recorded stream with a search: sources with their range of the text, tool prompts counted as input', {
+test('a recorded stream with a search has sources with text ranges and counts tool prompts as input', {
   skip: corpusMissing,
 }, () => {
   const turn = collect(decode(recorded('web-search-tool-stream')));
@@ -53,13 +53,13 @@ test('a recorded stream with a search: sources with their range of the text, too
   assert.equal(text.citations?.length, 9);
   const [first] = text.citations ?? [];
   assert.equal(first?.title, 'Weather information for San Francisco, CA, US');
-  // The range counts bytes on the wire: behind four degree signs it is a few characters shorter.
+  // The service counts bytes: four degree signs before the range make it four characters shorter.
   assert.match(text.text.slice(first?.start, first?.end), /^As of Tuesday afternoon, the temperature .*\.$/);
   const { input, output, reasoning } = turn.usage!;
   assert.deepEqual([input, output, reasoning], [17 + 102, 653, 412]);
 });
 
-test('a signature behind a text and the vendor’s own tools are kept', { skip: corpusMissing }, () => {
+test('signatures after a text and built-in tool parts are kept', { skip: corpusMissing }, () => {
   const parts = collect(decode(recorded('native-output-with-builtin-tools-stream'))).choices[0]?.parts ?? [];
   assert.deepEqual(
     parts.map((part) => (part.type === 'opaque' ? Object.keys(part.value as object) : part.type)),
@@ -71,7 +71,7 @@ test('a signature behind a text and the vendor’s own tools are kept', { skip: 
   assert.equal(signature?.type === 'reasoning' && signature.signature?.length, 344);
 });
 
-test('a blocked prompt is a content filter, a stream without a finish reason is cut, an error is told', () => {
+test('a blocked prompt is a content filter, a stream without a finish reason is cut, an error is reported', () => {
   const blocked = decode([{ promptFeedback: { blockReason: 'SAFETY' } }]);
   assert.deepEqual(collect(blocked).choices[0]?.finish, { unified: 'content_filter', native: 'SAFETY' });
   const text = { candidates: [{ content: { parts: [{ text: 'a' }] } }] };
@@ -82,7 +82,7 @@ test('a blocked prompt is a content filter, a stream without a finish reason is 
   assert.deepEqual(failed?.type === 'failure' && [failed.failure.kind, failed.failure.status], ['overloaded', 503]);
 });
 
-test('pieces of arguments go to their place, and no further', () => {
+test('argument pieces are written at their path and nowhere else', () => {
   const call = (functionCall: unknown) => ({ candidates: [{ content: { parts: [{ functionCall }] } }] });
   const piece = (...partialArgs: unknown[]) => call({ partialArgs, willContinue: true });
   const events = decode([
@@ -108,7 +108,7 @@ test('pieces of arguments go to their place, and no further', () => {
   assert.equal(({} as { polluted?: number }).polluted, undefined);
 });
 
-test('every recorded stream is told by the rules', { skip: corpusMissing }, () => {
+test('every recorded stream yields a well-formed event sequence', { skip: corpusMissing }, () => {
   for (const one of recordings(['generate']).filter((recording) => recording.stream && recording.status === 200)) {
     const values = one.events.filter((event) => event.data.startsWith('{')).map((event) => JSON.parse(event.data));
     checkTurnEvents(decode(values));

@@ -1,7 +1,7 @@
 /**
- * An answer of `streamGenerateContent`, event by event; a whole answer of `generateContent` is one such event. The form
- * has no end marker: a finish reason (or a blocked prompt) followed by the close of the connection is the end, so both
- * are told at the close.
+ * Decodes `streamGenerateContent` event by event; a complete `generateContent` reply is one such event. The format has
+ * no end marker: the reply ends with a finish reason (or a blocked prompt) and a closed connection, so finish and end
+ * are emitted on close.
  */
 import type { TurnEvent, Usage } from '../conversation/conversation.ts';
 import type { FailureKind } from '../conversation/failure.ts';
@@ -12,7 +12,7 @@ import { failureOf } from './failure.ts';
 import { blockedFinish, finishOf } from './finish.ts';
 import { countsOutput, decodeUsage } from './usage.ts';
 
-/** No request asks for more; a number beyond is rubbish. */
+/** No request asks for more, so a higher index is invalid. */
 const MOST_CANDIDATES = 128;
 
 export class GeminiDecoder implements TurnDecoder {
@@ -22,11 +22,13 @@ export class GeminiDecoder implements TurnDecoder {
   private readonly candidates: CandidateDecoder[] = [];
   private readonly seed: string;
   private model = '';
-  /** A count that came before there was anything to count; told at the end when no better one came. */
+  /** A usage record from before any output. Reported at the end if no better one arrives. */
   private early: Usage | undefined;
   private counted = false;
 
-  /** `seed` names this answer among all others, for ids of calls where the service gives neither those nor its own. */
+  /**
+   * `seed` is unique to this reply. It makes call ids unique if the service sends neither call ids nor a response id.
+   */
   constructor(seed = '') {
     this.seed = seed;
   }
@@ -43,7 +45,8 @@ export class GeminiDecoder implements TurnDecoder {
     for (const entry of candidates) {
       const candidate = fieldsOf(entry);
       const index = countOf(candidate['index']);
-      if (index >= MOST_CANDIDATES) return [...events, ...this.fail('malformed', null, 'a candidate has no place')];
+      if (index >= MOST_CANDIDATES)
+        return [...events, ...this.fail('malformed', null, 'a candidate index is too high')];
       this.candidates[index] ??= new CandidateDecoder(index, this.idPrefix(value));
       events.push(...this.candidates[index].read(candidate));
     }
@@ -68,7 +71,7 @@ export class GeminiDecoder implements TurnDecoder {
     return answered.length > 0 && answered.every(({ finishReason }) => finishReason !== undefined);
   }
 
-  /** The end of a whole answer: JSON that is complete needs no finish reason to be so. */
+  /** Ends a complete reply: complete JSON needs no finish reason. */
   closeWhole(): TurnEvent[] {
     return this.end(false);
   }
@@ -128,7 +131,7 @@ export class GeminiDecoder implements TurnDecoder {
     events.push({ type: 'usage', usage });
   }
 
-  /** Billed searches: each query from the third generation on, one for an answer before. */
+  /** Billed searches: one per query from the third generation on, one per reply before that. */
   private searches(): number {
     const queries = this.candidates.reduce((sum, one) => sum + one.citations.searches, 0);
     return /gemini-[12]/.test(this.model) ? Math.min(queries, 1) : queries;
@@ -139,7 +142,7 @@ export class GeminiDecoder implements TurnDecoder {
     return `call_${own || this.seed.replaceAll(/[^A-Za-z0-9_-]/g, '')}`;
   }
 
-  /** A slip of the model (a call that is no JSON, none of the tools that there are) that left nothing to show. */
+  /** A model error (malformed call, unknown tool) that left no output. */
   private failEmpty({ finishReason, finishMessage }: CandidateDecoder): TurnEvent[] {
     return this.fail('empty', 200, `the answer ended with ${finishReason}${finishMessage ? `: ${finishMessage}` : ''}`);
   }

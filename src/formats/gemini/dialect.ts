@@ -1,5 +1,5 @@
-/** Ways in which a service that speaks Gemini's form differs from the Gemini API itself. Absent members mean the default. */
+/** How a service of this format differs from the Gemini API. Absent members take the default. */
 export interface GeminiDialect {
-  /** Requests may carry labels for the bill (Vertex). Default no: they are left out and reported. */
+  /** Whether requests may carry billing labels (Vertex). Default no: labels are dropped and reported. */
   labels?: boolean;
 }

@@ -1,4 +1,4 @@
-/** `generationConfig`: sampling, the shape of the output, how much to think. */
+/** Encodes `generationConfig`: sampling, output format and thinking. */
 import type { Conversation, Effort, Settings } from '../conversation/conversation.ts';
 import { budgetOf, effortOf } from '../conversation/effort.ts';
 import { type Fields, fieldsOf, textOrUndefined } from '../conversation/fields.ts';
@@ -25,7 +25,7 @@ export function encodeGeneration(
   if (cap !== undefined) config['maxOutputTokens'] = cap;
   encodeSampling(config, settings, losses);
   if ((conversation.choices ?? 1) > MOST_CANDIDATES) {
-    throw new Uncarried('n', `the provider gives ${MOST_CANDIDATES} answers at most`);
+    throw new Uncarried('n', `the provider returns at most ${MOST_CANDIDATES} choices`);
   }
   if (conversation.choices !== undefined) config['candidateCount'] = conversation.choices;
   encodeOutput(config, conversation, family, losses);
@@ -35,7 +35,7 @@ export function encodeGeneration(
   return config;
 }
 
-/** In the endpoint's bounds; undefined when nobody gave one. */
+/** The output cap within the endpoint's bounds; undefined if there is none. */
 function outputCap(asked: number | undefined, { capOutputTokens, maxOutputTokens }: EncodeTarget): number | undefined {
   if (asked === undefined && capOutputTokens === undefined) return undefined;
   return Math.max(1, Math.min(asked ?? Infinity, capOutputTokens ?? Infinity, maxOutputTokens ?? Infinity));
@@ -61,11 +61,11 @@ const UNKNOWN_KNOBS: readonly Knob[] = [
 
 function encodeSampling(config: Fields, settings: Settings, losses: Losses): void {
   for (const [name, wire] of PLAIN) if (settings[name] !== undefined) config[wire] = settings[name];
-  // Past 32 bits the service refuses it; what is left of it is the same each time.
+  // The service accepts only 32-bit seeds. The remainder is deterministic, so equal seeds stay equal.
   if (settings.seed !== undefined) config['seed'] = settings.seed % SEEDS;
   const stop = settings.stop?.filter((text) => text !== '');
   if (stop !== undefined && stop.length > MOST_STOPS) {
-    throw new Uncarried('stop', `the provider takes ${MOST_STOPS} stop texts at most`);
+    throw new Uncarried('stop', `the provider accepts at most ${MOST_STOPS} stop sequences`);
   }
   if (stop !== undefined && stop.length > 0) config['stopSequences'] = stop;
   if (settings.logprobs === true) {
@@ -73,7 +73,7 @@ function encodeSampling(config: Fields, settings: Settings, losses: Losses): voi
     if (settings.topLogprobs !== undefined) config['logprobs'] = Math.min(settings.topLogprobs, MOST_LOGPROBS);
   }
   if (settings.parallelToolCalls === false) {
-    losses.drop('parallel_tool_calls', 'the provider calls as many functions at once as it likes');
+    losses.drop('parallel_tool_calls', 'the provider cannot limit parallel calls');
   }
   dropKnobs(settings, UNKNOWN_KNOBS, 'gemini', losses);
 }
@@ -86,10 +86,10 @@ function encodeOutput(
 ): void {
   if (output === undefined || output.type === 'text') return;
   if (output.type !== 'json' && output.type !== 'schema') {
-    throw new Uncarried('response_format', `the gemini form has no output format ${output.type}`);
+    throw new Uncarried('response_format', `the gemini format has no output format ${output.type}`);
   }
   if (!family.third && (tools?.length ?? 0) > 0 && toolChoice?.mode !== 'none') {
-    throw new Uncarried('response_format', 'this model does not mix tools with an answer in JSON');
+    throw new Uncarried('response_format', 'this model cannot combine tools with JSON output');
   }
   config['responseMimeType'] = 'application/json';
   if (output.type === 'schema' && output.schema !== undefined) {
@@ -102,8 +102,8 @@ const MODALITIES: Record<string, string> = { text: 'TEXT', image: 'IMAGE', audio
 function encodeModalities(config: Fields, { modalities, audio, imageConfig }: Conversation, losses: Losses): void {
   if (modalities !== undefined) {
     const unknown = modalities.find((kind) => MODALITIES[kind] === undefined);
-    if (unknown !== undefined) throw new Uncarried('modalities', `the gemini form has no output of kind ${unknown}`);
-    // A model that speaks says nothing in writing, although the chat form asks for both.
+    if (unknown !== undefined) throw new Uncarried('modalities', `the gemini format has no ${unknown} output`);
+    // Audio models return no text, although the chat format requests both.
     const wanted = modalities.includes('audio') ? ['audio'] : modalities;
     config['responseModalities'] = wanted.map((kind) => MODALITIES[kind]);
   }
@@ -111,7 +111,7 @@ function encodeModalities(config: Fields, { modalities, audio, imageConfig }: Co
   const voiceName = textOrUndefined(sound['voice']) ?? textOrUndefined(fieldsOf(sound['voice'])['id']);
   if (voiceName !== undefined) config['speechConfig'] = { voiceConfig: { prebuiltVoiceConfig: { voiceName } } };
   const format = textOrUndefined(sound['format']);
-  if (format !== undefined && !/^pcm/.test(format)) losses.drop('audio.format', 'the provider gives sound as PCM');
+  if (format !== undefined && !/^pcm/.test(format)) losses.drop('audio.format', 'the provider returns audio as PCM');
   if (imageConfig === undefined) return;
   const image: Fields = {};
   for (const [name, value] of Object.entries(fieldsOf(imageConfig))) {
@@ -129,7 +129,7 @@ const IMAGE_SETTINGS: Record<string, string> = {
   imageSize: 'imageSize',
 };
 
-/** Effort and budget by the one table (conversation/effort.ts), in the words and bounds of the model's family. */
+/** Maps effort or budget (conversation/effort.ts) to the parameters and bounds of the model's family. */
 function encodeThinking(
   { reasoning }: Conversation,
   cap: number | null,
@@ -139,25 +139,26 @@ function encodeThinking(
   if (reasoning === undefined) return undefined;
   const effort = effortOf(reasoning, cap);
   if (thinking.by === 'none') {
-    if (effort !== 'none' && effort !== undefined) losses.drop('reasoning', 'this model does not think');
+    if (effort !== 'none' && effort !== undefined) losses.drop('reasoning', 'this model has no reasoning');
     return undefined;
   }
   const shown = { includeThoughts: reasoning.exclude !== true && effort !== 'none' };
   if (thinking.by === 'level') {
     if (effort === undefined) return shown;
-    if (effort === 'none') losses.drop('reasoning', 'this model always thinks: as little as it can');
+    if (effort === 'none') losses.drop('reasoning', 'this model cannot disable reasoning: its minimum is used');
     return { ...shown, thinkingLevel: levelFor(effort, thinking.words) };
   }
   const budget = budgetOf(reasoning, cap);
   if (budget === undefined) return { ...shown, ...(reasoning.adaptive === true && { thinkingBudget: -1 }) };
-  if (budget === null && !thinking.mayStop) losses.drop('reasoning', 'this model always thinks: as little as it can');
+  if (budget === null && !thinking.mayStop)
+    losses.drop('reasoning', 'this model cannot disable reasoning: its minimum is used');
   if (budget === null) return { ...shown, thinkingBudget: thinking.mayStop ? 0 : thinking.least };
   return { ...shown, thinkingBudget: Math.min(Math.max(budget, thinking.least), thinking.most) };
 }
 
 const ORDER: readonly Effort[] = ['minimal', 'low', 'medium', 'high'];
 
-/** The family's word for the effort, or the next stronger one that it has; its strongest for what is beyond. */
+/** The family's word for the effort, else the next stronger one; its strongest for efforts beyond the list. */
 function levelFor(effort: Effort, words: readonly string[]): string {
   const wanted = effort === 'none' ? 0 : ORDER.indexOf(effort);
   if (wanted === -1) return words.at(-1)!;

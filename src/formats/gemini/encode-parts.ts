@@ -1,4 +1,4 @@
-/** Parts of one message as parts of this form. One instance for each request, which learns the names of the calls. */
+/** Encodes the parts of messages. One instance per request, because results need the names of earlier calls. */
 
 import { inputOf } from '../conversation/call-input.ts';
 import type { Part, ReasoningPart, ToolCallPart, ToolResultPart } from '../conversation/conversation.ts';
@@ -8,15 +8,15 @@ import { type Losses, Uncarried } from '../conversation/losses.ts';
 import type { Family } from './family.ts';
 import { encodeMedium } from './media.ts';
 
-/** The service's own word for a call whose signature nobody has, since another model made it. */
+/** The service's own placeholder for the missing signature of a call that another model made. */
 const NO_SIGNATURE = 'skip_thought_signature_validator';
 
-/** Types that may stand inside of a result, from the third generation on. */
+/** Media types that a result may contain, from the third generation on. */
 const INSIDE_RESULT = /^(image\/(png|jpeg|webp)|application\/pdf|text\/plain)$/;
 
 interface KnownCall {
   name: string;
-  /** Of all calls so far. */
+  /** Ordinal among all calls so far. */
   position: number;
 }
 
@@ -34,19 +34,19 @@ export class PartEncoder {
     this.losses = losses;
   }
 
-  /** What the user says. */
+  /** Parts of a user message. */
   encodeUser(parts: readonly Part[]): Fields[] {
     return parts.flatMap((part) => this.encodeInput(part));
   }
 
-  /** Instructions, which may be text only. */
+  /** Instructions, which may contain only text. */
   encodeTexts(parts: readonly Part[]): Fields[] {
     const other = parts.find((part) => part.type !== 'text');
-    if (other !== undefined) throw new Uncarried(other.type, 'a system message holds text only');
+    if (other !== undefined) throw new Uncarried(other.type, 'system messages can hold only text');
     return this.encodeUser(parts);
   }
 
-  /** What the model said, signatures where they were. */
+  /** Parts of a model message, with signatures in their original position. */
   encodeModel(parts: readonly Part[]): Fields[] {
     const out: Fields[] = [];
     const early: string[] = [];
@@ -55,7 +55,7 @@ export class PartEncoder {
     for (const part of parts) {
       if (part.type === 'reasoning') {
         const thought = this.encodeReasoning(part);
-        // A form that keeps reasoning apart from the content tells the signature of a text ahead of it.
+        // Formats that separate reasoning from content place a text's signature before the text.
         if (thought !== undefined && thought['thought'] === undefined && carriers === 0)
           early.push(String(thought['thoughtSignature']));
         else if (thought !== undefined) this.sign(out, thought);
@@ -73,7 +73,7 @@ export class PartEncoder {
     return out;
   }
 
-  /** A signature behind a picture is that picture's; any other stands in an empty text, as the service tells it. */
+  /** A signature after an image belongs to the image. Any other goes into an empty text, as the service sends it. */
   private sign(out: Fields[], thought: Fields): void {
     const last = out.at(-1);
     const bare = thought['thought'] === undefined;
@@ -82,7 +82,10 @@ export class PartEncoder {
     } else out.push(thought);
   }
 
-  /** Signatures that came ahead: one for each part when the numbers fit, else behind what is there. Empties the list. */
+  /**
+   * Places signatures that came before their parts: one per part if the counts match, else after the parts. Empties the
+   * list.
+   */
   private late(out: readonly Fields[], early: string[]): Fields[] {
     if (early.length === 0) return [];
     const signatures = early.splice(0);
@@ -96,7 +99,7 @@ export class PartEncoder {
     return signatures.map((thoughtSignature) => ({ text: '', thoughtSignature }));
   }
 
-  /** Results of one turn's calls, in the order of the calls: the service matches by it where it knows no ids. */
+  /** Results of one turn's calls, in call order: the service matches by order where it has no ids. */
   encodeResults(results: readonly ToolResultPart[]): Fields[] {
     const position = (result: ToolResultPart) => this.calls.get(result.callId)?.position ?? Number.POSITIVE_INFINITY;
     const sorted = results.toSorted((one, other) => {
@@ -115,7 +118,7 @@ export class PartEncoder {
         return part.text === '' ? [] : [{ text: part.text }];
       case 'image':
         if (part.detail !== undefined && part.detail !== 'auto')
-          this.report('image_url.detail', 'the form has no place for it');
+          this.report('image_url.detail', 'the gemini format has no such field');
         return [encodeMedium(part)];
       case 'file':
         return this.encodeFile(part);
@@ -124,19 +127,19 @@ export class PartEncoder {
         return [encodeMedium(part)];
       case 'opaque':
         if (part.origin === 'gemini') return [fieldsOf(part.value)];
-        throw new Uncarried(`${part.origin} content`, 'only that form can carry it');
+        throw new Uncarried(`${part.origin} content`, 'only the format it came from can carry it');
       default:
-        throw new Uncarried(part.type, 'it has no place in what the user says');
+        throw new Uncarried(part.type, 'user messages cannot hold it');
     }
   }
 
   private encodeOutput(part: Part): Fields[] {
     if (part.type === 'opaque' && part.origin !== 'gemini') {
-      this.report(`${part.origin} blocks`, 'only their origin can read them');
+      this.report(`${part.origin} blocks`, 'only the format they came from can read them');
       return [];
     }
     if (part.type === 'audio' && part.source === undefined) {
-      this.report('audio', 'the sound of another answer cannot be named: its transcript is sent');
+      this.report('audio', 'audio of an earlier reply cannot be referenced; its transcript is sent');
       return part.transcript ? [{ text: part.transcript }] : [];
     }
     return this.encodeInput(part);
@@ -144,20 +147,20 @@ export class PartEncoder {
 
   private encodeFile(part: Extract<Part, { type: 'file' }>): Fields[] {
     const { source } = part;
-    if (part.citations === true) this.report('citations', 'the form cannot ask for citations of a document');
+    if (part.citations === true) this.report('citations', 'the gemini format cannot request document citations');
     const about = [part.filename, part.context].filter((text) => text !== undefined && text !== '');
-    // Text has no file of its own here: its name and context stand before it, as any text.
+    // The format has no text documents: name and context precede the content as plain text.
     const head: Fields[] = about.map((text) => ({ text }));
     if (source.kind === 'text') return [...head, { text: source.text }];
     if (source.kind === 'parts') return [...head, ...this.encodeUser(source.parts)];
     return [...(part.context === undefined ? [] : [{ text: part.context }]), encodeMedium(part)];
   }
 
-  /** A thought with its signature, or a signature alone; nothing for what another vendor's model thought. */
+  /** A thought with its signature, or a signature alone; undefined for another vendor's reasoning. */
   private encodeReasoning(part: ReasoningPart): Fields | undefined {
     if (part.origin !== this.target.origin) {
       if (part.text !== '' || part.signature || part.encrypted) {
-        this.report('reasoning', `that of ${part.origin} cannot be read by this endpoint`);
+        this.report('reasoning', `this endpoint cannot read reasoning of ${part.origin}`);
       }
       return undefined;
     }
@@ -170,7 +173,7 @@ export class PartEncoder {
     this.calls.set(part.id, { name: part.name, position: this.made++ });
     const own = part.signature?.origin === this.target.origin ? part.signature.value : undefined;
     if (part.signature !== undefined && own === undefined) {
-      this.report('reasoning', `that of ${part.signature.origin} stays with its origin`);
+      this.report('reasoning', `only its origin ${part.signature.origin} can read it`);
     }
     const thoughtSignature = own ?? (unsigned ? NO_SIGNATURE : undefined);
     return {
@@ -179,7 +182,10 @@ export class PartEncoder {
     };
   }
 
-  /** Text is told as `output`, since the form's own numbers would lose digits of an object; media beside it. */
+  /**
+   * Text goes into `output` as a string, because the format's own numbers would lose digits of JSON objects. Media go
+   * inside the result or after it.
+   */
   private encodeResult(result: ToolResultPart): Fields[] {
     const known = this.calls.get(result.callId);
     if (known === undefined) throw new Uncarried('tool results', `no call has the id ${result.callId}`);
@@ -200,7 +206,7 @@ export class PartEncoder {
   }
 
   private reportCitations(count: number | undefined): void {
-    if (count) this.report('citations', 'the form takes none back');
+    if (count) this.report('citations', 'the gemini format does not accept citations');
   }
 
   private report(what: string, why: string): void {

@@ -1,10 +1,10 @@
-/** Function declarations, the service's own tools, and which of them the model may or must call. */
+/** Encodes function declarations, the service's own tools, and the tool choice. */
 import type { Conversation, FunctionTool, Tool, ToolChoice } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOrUndefined } from '../conversation/fields.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
 import { geminiSchema } from './json-schema.ts';
 
-/** Tools that the service runs itself, as the members of a tool object name them. */
+/** Tools that the service runs itself, by their member name in a tool object. */
 const OWN_TOOLS = new Set([
   'googleSearch',
   'googleSearchRetrieval',
@@ -31,12 +31,12 @@ export function encodeTools(conversation: Conversation, third: boolean, losses: 
   }
   if (conversation.webSearch !== undefined) {
     if (Object.keys(fieldsOf(conversation.webSearch)).length > 0) {
-      losses.drop('web_search_options', 'the provider searches without options');
+      losses.drop('web_search_options', 'the provider has no search options');
     }
     own.push({ googleSearch: {} });
   }
   if (own.length > 0 && declarations.length > 0 && !third) {
-    throw new Uncarried('tools', 'this model does not mix functions with the tools of its service');
+    throw new Uncarried('tools', 'this model cannot combine functions with built-in tools');
   }
   const encoded: EncodedTools = {};
   if (declarations.length > 0) own.push({ functionDeclarations: declarations });
@@ -56,7 +56,7 @@ function encodeFunction(tool: FunctionTool, losses: Losses): Fields {
   const declaration: Fields = { name: tool.name };
   if (tool.description !== undefined) declaration['description'] = tool.description;
   const schema = fieldsOf(tool.parameters);
-  // The service refuses an object without any member; a function without parameters says nothing of them.
+  // The service rejects an object schema without properties, so a function without parameters has no schema.
   const empty = Object.keys(fieldsOf(schema['properties'])).length === 0 && !isFields(schema['additionalProperties']);
   const composed = ['$ref', 'anyOf', 'oneOf', 'allOf'].some((word) => schema[word] !== undefined);
   if (empty && !composed) return declaration;
@@ -65,7 +65,10 @@ function encodeFunction(tool: FunctionTool, losses: Losses): Fields {
   return declaration;
 }
 
-/** A tool of the service: `{"type": "google_search", ...settings}`, or in its own spelling, `{"googleSearch": {}}`. */
+/**
+ * A tool of the service: `{"type": "google_search", ...settings}`, or the service's own spelling, `{"googleSearch":
+ * {}}`.
+ */
 function ownTool(tool: Exclude<Tool, FunctionTool>): Fields {
   const { type, ...settings } = fieldsOf(tool.value);
   const kind = textOrUndefined(type) ?? '';
@@ -73,10 +76,10 @@ function ownTool(tool: Exclude<Tool, FunctionTool>): Fields {
   if (OWN_TOOLS.has(named)) return { [named]: fieldsOf(settings[named] ?? settings) };
   const [name, ...others] = Object.keys(settings);
   if (type === undefined && name !== undefined && others.length === 0 && OWN_TOOLS.has(name)) return settings;
-  throw new Uncarried(`tools of type ${kind || tool.origin}`, 'only that form knows them');
+  throw new Uncarried(`tools of type ${kind || tool.origin}`, 'only the format they came from has them');
 }
 
-/** The table of bug 40; absent when the client left it to the model and no function is strict. */
+/** The calling mode; absent if the client left the choice to the model and no function is strict. */
 function encodeChoice({ tools, toolChoice }: Conversation): Fields | undefined {
   const strict = tools?.some((tool) => tool.type === 'function' && tool.strict === true);
   switch (toolChoice?.mode) {
@@ -95,7 +98,7 @@ function encodeChoice({ tools, toolChoice }: Conversation): Fields | undefined {
   }
 }
 
-/** `{type: 'allowed_tools'}` of the chat form, for functions. */
+/** Chat's `{type: 'allowed_tools'}`, for functions. */
 function allowedTools(choice: Extract<ToolChoice, { mode: 'opaque' }>): Fields {
   const value = fieldsOf(choice.value);
   const allowed = fieldsOf(value['allowed_tools'] ?? value);
@@ -104,7 +107,7 @@ function allowedTools(choice: Extract<ToolChoice, { mode: 'opaque' }>): Fields {
     return textOrUndefined(name) ?? textOrUndefined(fieldsOf(named)['name']);
   });
   if (value['type'] !== 'allowed_tools' || names.length === 0 || names.includes(undefined)) {
-    throw new Uncarried('tool_choice', 'only the form that it came in knows it');
+    throw new Uncarried('tool_choice', 'only the format it came from can express it');
   }
   return { mode: allowed['mode'] === 'required' ? 'ANY' : 'VALIDATED', allowedFunctionNames: names };
 }

@@ -1,7 +1,7 @@
 /**
- * A conversation as the body of `generateContent` and `streamGenerateContent`. The encoding depends on nothing but its
- * arguments, and a turn more changes nothing before it: what the service has cached stays cached. Model and streaming
- * stand in the path.
+ * Encodes a conversation as the body of `generateContent` and `streamGenerateContent`; model and streaming are in the
+ * path. The encoding depends only on its arguments, and an added turn leaves earlier bytes unchanged, so the service's
+ * prompt cache stays valid.
  */
 import type { Conversation, Message, ToolResultPart } from '../conversation/conversation.ts';
 import { type Fields, isFields } from '../conversation/fields.ts';
@@ -17,12 +17,14 @@ interface Content extends Fields {
   parts: Fields[];
 }
 
-/** Throws `Uncarried` for content or features without a place in this form; reports dropped knobs to `losses`. */
+/**
+ * Throws `Uncarried` for content or features that this format cannot express. Reports dropped parameters to `losses`.
+ */
 export function encode(conversation: Conversation, target: EncodeTarget, losses: Losses): Fields {
   const family = familyOf(target.model);
   const { system, contents } = encodeMessages(conversation.messages, new PartEncoder(target, family, losses), losses);
   if (contents.length === 0) {
-    throw new Uncarried('messages', 'the gemini form needs a message that is not empty beside the system prompt');
+    throw new Uncarried('messages', 'the gemini format requires a non-empty message besides the system prompt');
   }
   const generation = encodeGeneration(conversation, target, family, losses);
   const extras = encodeExtras(conversation, target, losses);
@@ -39,7 +41,10 @@ export function encode(conversation: Conversation, target: EncodeTarget, losses:
   };
 }
 
-/** Leading instructions are the system instruction; the form has no place for later ones, which the user says then. */
+/**
+ * Leading instructions become the system instruction. The format has no position for later ones, so they become user
+ * messages.
+ */
 function encodeMessages(
   messages: readonly Message[],
   parts: PartEncoder,
@@ -57,7 +62,7 @@ function encodeMessages(
         add(contents, 'model', parts.encodeModel(message.parts));
         break;
       case 'tool': {
-        // All results of a turn stand in one content: the service counts them against the calls.
+        // All results of a turn go into one content, because the service compares their number with the calls.
         const last = lastOfRun(messages, at);
         addResults(contents, messages.slice(at, last + 1), parts);
         at = last;
@@ -74,15 +79,15 @@ function encodeMessages(
         }
     }
   }
-  if (named) losses.drop('messages[].name', 'the gemini form has no names');
-  if (late) losses.drop('messages[].role', 'instructions behind the first message are told as the user’s');
+  if (named) losses.drop('messages[].name', 'the gemini format has no participant names');
+  if (late) losses.drop('messages[].role', 'instructions after the first message are sent as user messages');
   return { system, contents };
 }
 
 /**
- * Contents of one role in a row are one: some endpoints refuse the second ("ensure that multiturn requests alternate
- * between user and model"), and a call must follow the user's content. What the user says never follows a
- * result in one content: the service takes it for a part of the results.
+ * Merges consecutive contents of one role: some endpoints reject two in a row ("ensure that multiturn requests
+ * alternate between user and model"), and a call must follow a user content. User text is never merged with results,
+ * because the service would count it as one of them.
  */
 function add(contents: Content[], role: Content['role'], parts: Fields[]): void {
   if (parts.length === 0) return;
@@ -115,7 +120,7 @@ function addResults(contents: Content[], messages: readonly Message[], parts: Pa
   add(contents, 'user', parts.encodeUser(others));
 }
 
-/** Members of the body that a client may give as they are, in the spelling of either language. */
+/** Body members that a client may pass through, in camelCase or snake_case. */
 const BODY: Record<string, string> = {
   safetySettings: 'safetySettings',
   safety_settings: 'safetySettings',
@@ -132,7 +137,7 @@ const GENERATION: Record<string, string> = {
   audioTimestamp: 'audioTimestamp',
 };
 
-/** What the client gave for this service, beside the conversation or under `google`; the rest is lost and reported. */
+/** Members meant for this service, at the top level or under `google`. The others are dropped and reported. */
 function encodeExtras({ extras = {} }: Conversation, target: EncodeTarget, losses: Losses) {
   const body: Fields = {};
   const generation: Fields = {};
@@ -145,7 +150,7 @@ function encodeExtras({ extras = {} }: Conversation, target: EncodeTarget, losse
         Object.assign(generation, value);
       } else if (name === 'labels' && target.dialect.gemini?.labels) body['labels'] = value;
       else if ((name === 'google' || name === 'extra_body') && isFields(value)) take(value, `${prefix}${name}.`);
-      else losses.drop(prefix + name, 'the gemini form has no place for it');
+      else losses.drop(prefix + name, 'the gemini format has no such field');
     }
   };
   for (const members of Object.values(extras)) take(members, '');
@@ -157,7 +162,7 @@ function reportCache({ cache, messages, tools }: Conversation, losses: Losses): 
     cache !== undefined ||
     tools?.some((tool) => tool.type === 'function' && tool.cache !== undefined) ||
     messages.some((message) => message.cache !== undefined || message.parts.some((part) => part.cache !== undefined));
-  if (marked) losses.drop('cache_control', 'the provider caches prefixes by itself');
+  if (marked) losses.drop('cache_control', 'the provider caches prefixes automatically');
 }
 
 function serviceTier(tier: string | undefined, losses: Losses): string | undefined {

@@ -14,7 +14,7 @@ const quota = (quotaId: string) => ({
   violations: [{ quotaId }],
 });
 
-test('each error has its kind: the request’s fault, our account’s, or a passing one', () => {
+test('each error is classified as the fault of the request, of our account, or temporary', () => {
   const table: [number, string, string, unknown[], string][] = [
     [400, 'INVALID_ARGUMENT', 'Request contains an invalid argument.', [], 'invalid_request'],
     [400, 'INVALID_ARGUMENT', 'API key not valid. Please pass a valid API key.', [info('API_KEY_INVALID')], 'auth'],
@@ -42,12 +42,12 @@ test('each error has its kind: the request’s fault, our account’s, or a pass
   for (const [code, status, message, details, kind] of table) {
     const failure = decodeFailure(code, body(code, status, message, details));
     assert.deepEqual([failure.kind, failure.status, failure.code, failure.message], [kind, code, status, message]);
-    // The same inside of a stream, where its own code is all there is.
+    // Inside a stream there is no status, so the error's own code counts.
     assert.equal(failureOf(JSON.parse(body(code, status, message, details)), null).kind, kind);
   }
 });
 
-test('the wait that the service asks for is told in whole seconds, where waiting helps', () => {
+test('the requested wait is reported in whole seconds where waiting helps', () => {
   const wait = (code: number, status: string, delay: string) =>
     decodeFailure(code, body(code, status, 'x', [retry(delay)])).retryAfterSeconds;
   assert.equal(wait(429, 'RESOURCE_EXHAUSTED', '34.4s'), 35);
@@ -56,19 +56,19 @@ test('the wait that the service asks for is told in whole seconds, where waiting
   assert.equal(wait(429, 'RESOURCE_EXHAUSTED', 'soon'), undefined);
 });
 
-test('an error in a list, as streams without events have it, is read like any other', () => {
+test('an error wrapped in a list is read like any other', () => {
   const listed = `[${body(429, 'RESOURCE_EXHAUSTED', 'slow down')}]`;
   assert.deepEqual([decodeFailure(429, listed).kind, decodeFailure(429, listed).message], ['rate_limit', 'slow down']);
 });
 
-test('what the service says to its developers is not handed on', () => {
+test('debug details of the service are removed', () => {
   const debug = { '@type': 'type.googleapis.com/google.rpc.DebugInfo', detail: 'Invalid API key: AIzaSecret' };
   const failure = decodeFailure(400, body(400, 'INVALID_ARGUMENT', 'no', [debug, info('X')]));
   assert.ok(!JSON.stringify(failure).includes('AIzaSecret'));
   assert.ok(JSON.stringify(failure.raw).includes('ErrorInfo'));
 });
 
-test('any status and any body give a failure with a message', () => {
+test('any status and any body yield a failure with a message', () => {
   fc.assert(
     fc.property(fc.integer({ min: 400, max: 599 }), fc.oneof(fc.string(), fc.json()), (status, text) => {
       const failure = decodeFailure(status, text);

@@ -1,6 +1,6 @@
 /**
- * Errors of Google's services (`google.rpc.Status`): `{error: {code, message, status, details}}`, alone or as the only
- * member of a list (a streaming method without `alt=sse`).
+ * Errors of Google services (`google.rpc.Status`): `{error: {code, message, status, details}}`, alone or as the only
+ * item of a list (a streaming method without `alt=sse`).
  */
 import { isContextOverflow } from '../conversation/context-overflow.ts';
 import {
@@ -12,7 +12,7 @@ import {
 } from '../conversation/failure.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf, textOrUndefined } from '../conversation/fields.ts';
 
-/** `google.rpc.Code` by name. */
+/** `google.rpc.Code` names. */
 const KINDS: Record<string, FailureKind> = {
   INVALID_ARGUMENT: 'invalid_request',
   FAILED_PRECONDITION: 'invalid_request',
@@ -30,17 +30,17 @@ const KINDS: Record<string, FailureKind> = {
   DEADLINE_EXCEEDED: 'timeout',
 };
 
-/** Of a body that is no JSON. */
+/** Characters inspected of a body that is not JSON. */
 const LONGEST_TEXT = 4096;
 const NO_MODEL = /is not found for API version|model .*(not found|is not supported)|not supported for generateContent/i;
 const BAD_KEY = /API[_ ]key not valid|API key expired|API key not found|pass a valid API key/i;
 const NO_MONEY =
   /billing|prepayment|credits? (are|is) (depleted|exhausted)|not available in your country|location is not supported/i;
 const TOO_LARGE = /request payload size exceeds/i;
-/** A quota of a day does not come back in a minute. */
+/** A daily quota does not recover within minutes. */
 const DAILY = /PerDay/i;
 
-/** An answer with an error status; the body may be anything, HTML too. */
+/** Decodes a reply with an error status. The body may be anything, including HTML. */
 export function decodeFailure(status: number, body: string): UpstreamFailure {
   let value: unknown;
   try {
@@ -56,7 +56,7 @@ export function decodeFailure(status: number, body: string): UpstreamFailure {
   return failureOf(value, status, body);
 }
 
-/** An error object; `status` null for one inside of a 200, whose own code tells then. */
+/** Decodes an error object. `status` is null for an error inside a 200, whose own code then counts. */
 export function failureOf(value: unknown, status: number | null, body?: string): UpstreamFailure {
   const outer = fieldsOf(Array.isArray(value) ? value[0] : value);
   const error = isFields(outer['error']) ? outer['error'] : outer;
@@ -80,7 +80,7 @@ export function failureOf(value: unknown, status: number | null, body?: string):
   return failure;
 }
 
-/** Details without what the service says to its developers: it may repeat our key. */
+/** Removes debug details, which may repeat our API key. */
 function rawOf(outer: Fields, body: string | undefined): unknown {
   if ((body?.length ?? 0) > LARGEST_RAW) return body?.slice(0, LARGEST_RAW);
   const error = outer['error'];
@@ -120,7 +120,7 @@ function kindOf(word: string | undefined, status: number, { reason, daily }: Rea
   return NO_MONEY.test(message) ? 'quota' : kind;
 }
 
-/** Seconds of `RetryInfo`, rounded up: `"34.4s"`. */
+/** Seconds of `RetryInfo` (`"34.4s"`), rounded up. */
 function retryDelay(details: readonly Fields[]): number | undefined {
   for (const detail of details) {
     const [, seconds] = /^(\d+(?:\.\d+)?)s$/.exec(textOf(detail['retryDelay'])) ?? [];

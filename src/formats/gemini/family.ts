@@ -1,20 +1,23 @@
 /**
- * What a Gemini model can do, by its name: the service refuses requests with settings that the model's generation does
- * not know, and its list of models does not tell. Unknown names count as the current generation without quirks.
+ * Capabilities of Gemini models, derived from their names: the service rejects settings that the model's generation
+ * does not support, and its model list does not state them. Unknown names accept any thinking
+ * budget, and count as third generation only if they contain `latest`.
  */
 
-/** How a family is told how much to think. */
+/** How a family controls thinking. */
 export type Thinking =
-  /** `thinkingLevel`, with the words that the family knows, weakest first. */
+  /** `thinkingLevel`, with the family's levels, weakest first. */
   | { by: 'level'; words: readonly string[] }
-  /** `thinkingBudget` in tokens; `least` 0 can be switched off. */
+  /** `thinkingBudget` in tokens, from `least` to `most`. `mayStop`: 0 disables thinking. */
   | { by: 'budget'; least: number; most: number; mayStop: boolean }
-  /** It does not think: the settings are refused. */
+  /** No thinking: the service rejects the settings. */
   | { by: 'none' };
 
 export interface Family {
   thinking: Thinking;
-  /** From the third generation on: signatures of calls are checked, results hold media, tools mix with a JSON answer. */
+  /**
+   * From the third generation on: call signatures are checked, results may hold media, tools combine with JSON output.
+   */
   third: boolean;
 }
 
@@ -34,7 +37,7 @@ export function familyOf(model: string): Family {
   return { thinking: { by: 'none' }, third: false };
 }
 
-/** For models of names that say nothing (an alias, a tuned model): every budget is tried. */
+/** For names that reveal nothing (an alias, a tuned model): accepts every budget. */
 const WIDE: Thinking = { by: 'budget', least: 1, most: 24_576, mayStop: true };
 
 function wordsOf(name: string, minor: string | undefined): readonly string[] {

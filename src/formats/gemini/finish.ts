@@ -1,8 +1,8 @@
-/** Why an answer ended, in the service's words and in the conversation's. */
+/** Maps the service's finish reasons to the conversation's. */
 import type { Finish, FinishReason } from '../conversation/conversation.ts';
 import { unifiedWord, unknownEnd } from '../conversation/finish-words.ts';
 
-/** A map, not an object: an upstream may say `constructor`. */
+/** A map, because an upstream may send a reason such as `constructor`. */
 const REASONS = new Map<string, FinishReason>(
   Object.entries({
     STOP: 'stop',
@@ -28,7 +28,7 @@ const REASONS = new Map<string, FinishReason>(
   }),
 );
 
-/** A word that is not known yet ends an answer that says something like any other; an end with calls is their end. */
+/** An unknown reason counts as a normal end if the reply has content. A normal end with calls becomes `tool_calls`. */
 export function finishOf(native: string | undefined, calls: number, said: boolean): Finish {
   const word = native ?? 'STOP';
   const unified = REASONS.get(word) ?? REASONS.get(word.toUpperCase()) ?? unifiedWord(word) ?? unknownEnd(word, said);
@@ -36,7 +36,7 @@ export function finishOf(native: string | undefined, calls: number, said: boolea
   return { unified: ends ? (calls > 0 ? 'tool_calls' : 'stop') : unified, native: native ?? null };
 }
 
-/** The whole prompt was blocked: an answer that says nothing but that. */
+/** The finish of a reply whose whole prompt was blocked. */
 export function blockedFinish(reason: string | null, message: string | undefined): Finish {
   return {
     unified: 'content_filter',

@@ -1,6 +1,5 @@
 /**
- * Gemini's form (`generateContent`), which Google's services are spoken to in: the Gemini API and Vertex AI. Spoken only;
- * pure functions.
+ * The Gemini format (`generateContent`), spoken to the Gemini API and Vertex AI. Clients cannot use it. Pure functions.
  */
 import type { SpokenFormat } from '../conversation/format.ts';
 import { decodeReply } from './decode-reply.ts';

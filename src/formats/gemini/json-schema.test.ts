@@ -9,7 +9,7 @@ function converted(schema: unknown, losses = new Losses()): unknown {
   return geminiSchema(schema, 'schema', losses);
 }
 
-test('next to a reference only description and default stay', () => {
+test('only description and default stay next to a reference', () => {
   const losses = new Losses();
   const schema = {
     type: 'object',
@@ -35,7 +35,7 @@ test('next to a reference only description and default stay', () => {
   assert.match(losses.dropped[0]!.why, /minItems next to \$ref, nullable next to \$ref, type next to \$ref/);
 });
 
-test('a root that is a reference becomes its target, and keeps the definitions', () => {
+test('a root reference is replaced by its target and keeps the definitions', () => {
   const $defs = { node: NODE, alias: { $ref: '#/$defs/node' } };
   for (const $ref of ['#/$defs/node', '#/$defs/alias']) {
     const schema = { $ref, description: 'a tree', $defs };
@@ -49,7 +49,7 @@ test('a root that is a reference becomes its target, and keeps the definitions',
   });
 });
 
-test('a sum with a reference in it is the sum with its target', () => {
+test('allOf with a reference merges the target', () => {
   const $defs = { base: { type: 'object', properties: { id: { type: 'string' } }, required: ['id'] } };
   const allOf = [{ $ref: '#/$defs/base' }, { properties: { n: { type: 'integer' } }, required: ['n'] }];
   assert.deepEqual(converted({ type: 'object', properties: { x: { allOf } }, $defs }), {
@@ -61,7 +61,7 @@ test('a sum with a reference in it is the sum with its target', () => {
   });
 });
 
-test('references in a circle or to nowhere end', () => {
+test('circular and dangling references terminate', () => {
   const circle = { allOf: [{ $ref: '#/$defs/a' }, { $ref: '#/$defs/a' }], type: 'object' };
   for (const schema of [
     { $ref: '#/$defs/a', $defs: { a: { $ref: '#/$defs/b' }, b: { $ref: '#/$defs/a' } } },

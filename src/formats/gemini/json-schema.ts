@@ -1,14 +1,14 @@
 /**
- * JSON Schema as the Gemini form takes it (`parametersJsonSchema`, `responseJsonSchema`). The service reads most of the
- * language, with references and unions, but refuses a few keywords outright; what can be said otherwise is, the rest is
- * left out and reported.
+ * Converts JSON Schema for Gemini (`parametersJsonSchema`, `responseJsonSchema`). The service reads most of the
+ * language, including references and unions, but rejects some keywords. Those are rewritten where another keyword can
+ * express them; the others are dropped and reported.
  */
 import { type Fields, isFields } from '../conversation/fields.ts';
 import type { Losses } from '../conversation/losses.ts';
 
-/** Refused by the service, without effect on what is valid. */
+/** Rejected by the service, but without effect on validity. */
 const WORDLESS = new Set(['$schema', '$comment', 'examples', 'readOnly', 'writeOnly', 'deprecated', 'discriminator']);
-/** Refused or not understood, and no other keyword says the same. */
+/** Rejected or not understood, without an equivalent keyword. */
 const UNKNOWN = new Set([
   'not',
   'if',
@@ -28,28 +28,28 @@ const UNKNOWN = new Set([
   'contentEncoding',
   'contentMediaType',
 ]);
-/** Members whose values are schemas by name. */
+/** Keywords whose value maps names to schemas. */
 const MAPS = new Set(['properties', '$defs', 'definitions']);
-/** Members whose values are a schema or a list of them. */
+/** Keywords whose value is a schema or a list of schemas. */
 const NESTED = new Set(['items', 'prefixItems', 'anyOf', 'oneOf', 'allOf', 'additionalProperties']);
 
-/** Keywords that may stand next to a `$ref`, in the words of the service's refusal. */
+/** Keywords allowed next to a `$ref`, according to the service's error message. */
 const BESIDE_REF: ReadonlySet<string> = new Set(['$ref', 'description', 'default']);
-/** References that lead to a reference; more of them are a circle. */
+/** Longest chain of references; a longer one is circular. */
 const MOST_STEPS = 16;
-/** References of one schema whose targets take their place: schemas that refer to themselves have no end of them. */
+/** Most references inlined per schema, because recursive schemas would expand forever. */
 const MOST_TARGETS = 128;
 
 interface Conversion {
-  /** The whole schema, to which its references point. */
+  /** The whole schema, which its references point into. */
   root: Fields;
-  /** Keywords that were left out. */
+  /** Keywords that were dropped. */
   dropped: Set<string>;
-  /** How many more references may be replaced by their targets. */
+  /** References that may still be inlined. */
   targetsLeft: number;
 }
 
-/** The schema in the words that the service takes; equal inputs give equal outputs. `where` names it in the report. */
+/** The schema as the service accepts it. Deterministic. `where` names the schema in the report. */
 export function geminiSchema(schema: unknown, where: string, losses: Losses): unknown {
   if (!isFields(schema)) return schema;
   const dropped = new Set<string>();
@@ -58,17 +58,17 @@ export function geminiSchema(schema: unknown, where: string, losses: Losses): un
   return converted;
 }
 
-/** A root that is a reference would have to lose the definitions next to it, so the target takes its place. */
+/** Inlines the target of a root reference, because a `$ref` cannot keep the definitions next to it. */
 function withoutRootReference(root: Fields): Fields {
   const { $ref: reference, ...siblings } = root;
   if (typeof reference !== 'string') return root;
   const target = targetOf(root, reference);
   if (target === undefined) return root;
-  // The kind of the root is ours where the client names none; that of the target is the client's.
+  // The gateway adds a type to an untyped root, so the target's own type wins.
   return { ...siblings, ...target, ...only(siblings, BESIDE_REF) };
 }
 
-/** The schema that a reference within `root` leads to; undefined for one that leads elsewhere, nowhere or to itself. */
+/** The schema that a reference within `root` leads to; undefined if external, missing or circular. */
 function targetOf(root: Fields, reference: string): Fields | undefined {
   let pointer: unknown = reference;
   for (let steps = 0; steps < MOST_STEPS; steps += 1) {
@@ -84,7 +84,7 @@ function targetOf(root: Fields, reference: string): Fields | undefined {
   return undefined;
 }
 
-/** A step of a JSON pointer in the fragment of a URI. */
+/** Decodes one step of a JSON pointer in a URI fragment. */
 function unescaped(step: string): string {
   const plain = step.replaceAll('~1', '/').replaceAll('~0', '~');
   try {
@@ -115,7 +115,7 @@ function convert(schema: unknown, conversion: Conversion): unknown {
   return bareReference(merged(out, conversion), dropped);
 }
 
-/** A reference without the keywords that the service refuses next to one; what it refers to says most of them again. */
+/** Removes keywords that the service rejects next to a `$ref`. The referenced schema usually repeats them. */
 function bareReference(schema: Fields, dropped: Set<string>): Fields {
   if (typeof schema['$ref'] !== 'string') return schema;
   const others = Object.keys(schema).filter((key) => !BESIDE_REF.has(key));
@@ -125,11 +125,11 @@ function bareReference(schema: Fields, dropped: Set<string>): Fields {
 }
 
 function mapped(schemas: Fields, conversion: Conversion): Fields {
-  // Not assigned: a property may be called `__proto__`.
+  // Uses fromEntries because a property may be named `__proto__`.
   return Object.fromEntries(Object.entries(schemas).map(([name, one]) => [name, convert(one, conversion)]));
 }
 
-/** Of whole numbers an open bound is a closed one beside it. */
+/** For integers, an exclusive bound becomes an inclusive one shifted by one. */
 function bound(out: Fields, schema: Fields, key: 'exclusiveMinimum' | 'exclusiveMaximum', dropped: Set<string>): void {
   const [name, step] = key === 'exclusiveMinimum' ? ['minimum', 1] : ['maximum', -1];
   const value = schema[key];
@@ -137,7 +137,9 @@ function bound(out: Fields, schema: Fields, key: 'exclusiveMinimum' | 'exclusive
   else dropped.add(key);
 }
 
-/** `allOf` is not understood: of one schema it is that schema, of several plain objects their sum. */
+/**
+ * Replaces `allOf`, which the service does not support: a single schema is inlined, several plain objects are merged.
+ */
 function merged(schema: Fields, conversion: Conversion): Fields {
   const { root, dropped } = conversion;
   const all = schema['allOf'];
@@ -147,7 +149,7 @@ function merged(schema: Fields, conversion: Conversion): Fields {
   let sum: Fields = rest;
   for (const one of all) {
     if (!isFields(one)) continue;
-    // A reference among others says nothing that could be added up; its target does.
+    // A bare reference has no members to merge, so its target is merged instead.
     const reference = alone ? undefined : one['$ref'];
     const target = typeof reference === 'string' ? targetOf(root, reference) : undefined;
     const replaced = target !== undefined && conversion.targetsLeft-- > 0;

@@ -1,4 +1,7 @@
-/** The laws of the spoken half on generated conversations and answers: the same every time, prefixes stay, nothing is lost. */
+/**
+ * The laws of a spoken format, on generated conversations and replies: encoding is deterministic, prefixes stay,
+ * nothing is lost.
+ */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import fc from 'fast-check';
@@ -48,13 +51,13 @@ function sent(conversation: Conversation, model: string): Json | undefined {
   try {
     return gemini.encode(conversation, target, new Losses());
   } catch (error) {
-    // A document that lies with another provider, for one, refuses the endpoint.
+    // Media at another provider, for example, exclude the endpoint.
     if (error instanceof Uncarried) return undefined;
     throw error;
   }
 }
 
-test('the same conversation gives the same bytes, and one more turn keeps the earlier ones as their prefix', () => {
+test('encoding is deterministic, and an added turn keeps the earlier bytes as prefix', () => {
   let compared = 0;
   fc.assert(
     fc.property(
@@ -74,7 +77,7 @@ test('the same conversation gives the same bytes, and one more turn keeps the ea
         before.contents.forEach((content: Json, index: number) => {
           const same = after.contents[index];
           assert.equal(same.role, content.role);
-          // The new turn may go on in the last one: its parts come behind those that were there.
+          // The new turn may merge into the last content: its parts then follow the earlier ones.
           const parts = index === last ? same.parts.slice(0, content.parts.length) : same.parts;
           assert.equal(stringifyJson(parts), stringifyJson(content.parts));
         });
@@ -85,7 +88,7 @@ test('the same conversation gives the same bytes, and one more turn keeps the ea
   assert.ok(compared > 100, `only ${compared} could be compared`);
 });
 
-test('every text, call and signature of a history stands in the body, byte for byte', () => {
+test('every text, call and signature of a history is in the body, byte for byte', () => {
   fc.assert(
     fc.property(arbitraryConversation(ABILITIES), fc.constantFrom(...MODELS), (conversation, model) => {
       const body = sent(conversation, model);
@@ -104,7 +107,7 @@ function textsOf(part: Part): string[] {
     case 'text':
       return part.text === '' ? [] : [part.text];
     case 'reasoning':
-      // Without an origin it is nobody's, and stays away.
+      // A signature without an origin is not sent.
       if (part.origin !== 'google-gemini-v1') return [];
       return [part.text, part.signature ?? ''].filter((text) => text !== '');
     case 'toolCall':
@@ -122,7 +125,7 @@ function strings(value: unknown, into = new Set<string>()): Set<string> {
   return into;
 }
 
-/** Answers of the service, as its documentation has them. */
+/** Replies of the service, as its documentation shows them. */
 const piece = fc.oneof(
   fc.record({ text: fc.string({ minLength: 1, maxLength: 8 }) }),
   fc.record({ text: fc.string({ minLength: 1, maxLength: 8 }), thought: fc.constant(true) }),
@@ -134,7 +137,7 @@ const piece = fc.oneof(
   fc.record({ executableCode: fc.constant({ language: 'PYTHON', code: 'print(1)' }) }),
 );
 
-test('an answer in pieces says what the same answer says as a whole, by the rules of events', () => {
+test('a streamed reply decodes to the same turn as the complete one, with well-formed events', () => {
   fc.assert(
     fc.property(fc.array(fc.array(piece, { maxLength: 4 }), { minLength: 1, maxLength: 5 }), (chunks) => {
       const about = { responseId: 'r1', modelVersion: 'm' };

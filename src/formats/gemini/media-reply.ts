@@ -1,11 +1,11 @@
-/** Pictures, sound and files of an answer. */
+/** Images, audio and files of a reply. */
 import type { Part } from '../conversation/conversation.ts';
 import { type Fields, isFields, textOf } from '../conversation/fields.ts';
 
-/** The part that holds it; undefined for what has no name in the conversation. */
+/** The media part; undefined for parts without media. */
 export function mediaPart(part: Fields): Part | undefined {
   const { inlineData, fileData } = part;
-  // A sketch on the way to the picture is thinking that only the service can read.
+  // Drafts made on the way to an image are reasoning that only the service can read.
   if (part['thought'] === true) return undefined;
   if (isFields(inlineData)) {
     const mediaType = textOf(inlineData['mimeType']);
@@ -20,13 +20,13 @@ export function mediaPart(part: Fields): Part | undefined {
   return undefined;
 }
 
-/** The chat form's word for the kind of sound; `audio/L16;rate=24000` is plain samples. */
+/** Chat's name of the audio format; `audio/L16;rate=24000` is raw samples. */
 function formatOf(mediaType: string): string {
   if (/^audio\/(l16|pcm)/i.test(mediaType)) return 'pcm16';
   return mediaType.slice('audio/'.length).split(';')[0]!.replace(/^x-/, '');
 }
 
-/** Base64 in pieces as pieces that join to valid base64: what is over after three bytes waits for the next one. */
+/** Joins base64 pieces into valid base64: bytes beyond a multiple of three wait for the next piece. */
 export class Base64Joiner {
   private rest: Buffer = Buffer.alloc(0);
 

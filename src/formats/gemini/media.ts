@@ -1,4 +1,7 @@
-/** Images, documents, sound and films of a request as parts of this form. The bytes say what they are; a label may lie. */
+/**
+ * Encodes images, documents, audio and video of a request. The type is taken from the bytes first, because labels may
+ * be wrong.
+ */
 import type { AudioPart, FilePart, ImagePart, Source, VideoPart } from '../conversation/conversation.ts';
 import type { Fields } from '../conversation/fields.ts';
 import { Uncarried } from '../conversation/losses.ts';
@@ -33,7 +36,7 @@ const TYPE_BY_ENDING: Record<string, string> = {
 
 type Medium = ImagePart | FilePart | AudioPart | VideoPart;
 
-/** What a type is taken for where the address does not tell. */
+/** Assumed type where the URL does not reveal it. */
 const USUAL: Record<Medium['type'], string> = {
   image: 'image/jpeg',
   file: 'application/pdf',
@@ -41,9 +44,9 @@ const USUAL: Record<Medium['type'], string> = {
   video: 'video/mp4',
 };
 
-/** `inlineData` or `fileData`. Throws `Uncarried` for a source that this service cannot read. */
+/** Encodes to `inlineData` or `fileData`. Throws `Uncarried` for a source that the service cannot read. */
 export function encodeMedium(part: Medium): Fields {
-  if (part.source === undefined) throw new Uncarried(part.type, 'the form takes it as bytes or as an address');
+  if (part.source === undefined) throw new Uncarried(part.type, 'it must be inline data or a URL');
   const source = withoutDataUrl(part.source);
   switch (source.kind) {
     case 'bytes':
@@ -54,9 +57,9 @@ export function encodeMedium(part: Medium): Fields {
       if (source.origin === 'gemini' || /^(https:\/\/|gs:\/\/)/.test(source.id)) {
         return { fileData: { mimeType: typeByAddress(part, source.id), fileUri: source.id } };
       }
-      throw new Uncarried(part.type, `the file ${source.id} lies with another provider`);
+      throw new Uncarried(part.type, `the file ${source.id} belongs to another provider`);
     default:
-      throw new Uncarried(part.type, 'the form takes it as bytes or as an address');
+      throw new Uncarried(part.type, 'it must be inline data or a URL');
   }
 }
 
@@ -66,8 +69,8 @@ function typeOf(part: Medium, source: Extract<Source, { kind: 'bytes' }>): strin
   if (source.data.startsWith('JVBERi')) return 'application/pdf';
   const labelled = source.mediaType.toLowerCase();
   const type = CONCRETE.test(labelled) ? (SPELLINGS[labelled] ?? labelled) : byEnding(part);
-  if (type === undefined) throw new Uncarried(part.type, 'neither its bytes nor its label tell what it is');
-  if (!READABLE.test(type)) throw new Uncarried(part.type, `the provider does not read the type ${type}`);
+  if (type === undefined) throw new Uncarried(part.type, 'its type is unknown');
+  if (!READABLE.test(type)) throw new Uncarried(part.type, `the provider does not accept the type ${type}`);
   return type;
 }
 
@@ -81,24 +84,26 @@ const READABLE =
   /^(image|audio|video|text)\/|^application\/(pdf|json|xml|rtf|yaml|x-yaml|javascript|x-javascript|x-python|typescript|x-typescript)$/;
 
 function typeByAddress(part: Medium, address: string): string {
-  // A film of the service's own site has no ending.
+  // YouTube URLs have no file extension.
   if (/^https:\/\/(www\.)?(youtube\.com|youtu\.be)\//.test(address)) return 'video/mp4';
   const ending = /\.([A-Za-z0-9]{2,5})(?:[?#]|$)/.exec(address)?.[1]?.toLowerCase();
   return TYPE_BY_ENDING[ending ?? ''] ?? byEnding(part) ?? USUAL[part.type];
 }
 
-/** By the name that the file has, or by the word for the sound's format. */
+/** The type by file extension, or by the name of the audio format. */
 function byEnding(part: Medium): string | undefined {
   const word =
     part.type === 'audio' ? part.format : part.type === 'file' ? part.filename?.split('.').at(-1) : undefined;
   return word === undefined ? undefined : TYPE_BY_ENDING[word.toLowerCase()];
 }
 
-/** What the service reads by its address: its own files and buckets, and the films of its own site. */
+/** URLs that every model can read: Google's file services and YouTube. */
 const OWN_ADDRESS =
   /^https:\/\/(generativelanguage\.googleapis\.com|storage\.googleapis\.com|(www\.|m\.)?youtube\.com|youtu\.be)\//;
 
-/** Bytes are read by every model; addresses elsewhere only by some, and only of a type that the address tells. */
+/**
+ * Whether a URL must be replaced by its bytes. Only some models read other URLs, and only if the URL reveals the type.
+ */
 export function wantsBytes(url: string): boolean {
   return !OWN_ADDRESS.test(url);
 }

@@ -1,20 +1,22 @@
-/** Gemini's streamed arguments: values at JSON paths, texts in pieces. */
+/** Applies Gemini's streamed arguments: values at JSON paths, strings in pieces. */
 import { type Fields, isFields } from '../conversation/fields.ts';
 
 const STEP = /\.([^.[\]]+)|\[(\d+)\]|\['((?:[^'\\]|\\.)*)'\]|\["((?:[^"\\]|\\.)*)"\]/g;
 
 const LONGEST_LIST = 10_000;
-/** Deeper arguments are none; what reads them would run out of stack. */
+/** Limits nesting, because a reader of deeper arguments would overflow the stack. */
 const DEEPEST_PATH = 100;
 
-/** Puts the piece `{ jsonPath, stringValue | numberValue | boolValue | nullValue }` into `root`; a text is appended. */
+/**
+ * Writes the piece `{ jsonPath, stringValue | numberValue | boolValue | nullValue }` into `root`. Strings are appended.
+ */
 export function setPath(root: Fields, piece: Fields): void {
   const path = typeof piece['jsonPath'] === 'string' ? piece['jsonPath'] : '';
   const keys = [...path.matchAll(STEP)].map(([, name, index, single, double]) =>
     index === undefined ? (name ?? single ?? double ?? '') : Number(index),
   );
   const last = keys.pop();
-  // A list with a hole of a billion entries is a trap, not an argument.
+  // A huge index would create a huge sparse list.
   if (last === undefined || keys.length > DEEPEST_PATH) return;
   if ([...keys, last].some((key) => typeof key === 'number' && key > LONGEST_LIST)) return;
   let parent: unknown = root;
@@ -37,7 +39,7 @@ function child(parent: unknown, key: string | number): unknown {
   return isFields(parent) && Object.hasOwn(parent, key) ? parent[key] : undefined;
 }
 
-/** Own properties only, whatever the path names. */
+/** Defines an own property, also for names such as `__proto__`. */
 function put(parent: unknown, key: string | number, value: unknown): unknown {
   if (typeof parent !== 'object' || parent === null) return undefined;
   Object.defineProperty(parent, key, { value, writable: true, enumerable: true, configurable: true });

@@ -1,11 +1,11 @@
-/** Where a model of the form is asked. */
+/** Request paths of Gemini models. */
 
-/** A model's own name, of `models/gemini-...` or the bare one. */
+/** The bare model name, without `models/`. */
 export function nameOf(model: string): string {
   return model.replace(/^models\//, '');
 }
 
-/** The method that answers. The model's name may be a client's: nothing in it leaves its place. */
+/** Path of the generating method. A model name may come from a client, so it is percent-encoded. */
 export function geminiPath(model: string, stream: boolean): string {
   return `/models/${encodeURIComponent(nameOf(model))}:${stream ? 'streamGenerateContent?alt=sse' : 'generateContent'}`;
 }

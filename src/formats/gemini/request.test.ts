@@ -1,4 +1,4 @@
-/** Requests of clients as this form's bodies: tools, settings, schemas. Written by hand from the service's documentation. */
+/** Request bodies in the gemini format: tools, settings, schemas. Expectations follow the vendor documentation. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { parseJson, stringifyJson } from '../../base/json.ts';
@@ -50,7 +50,7 @@ const WEATHER = {
   },
 };
 
-test('a whole turn with instructions, a call and its result', () => {
+test('a turn with instructions, a call and its result encodes completely', () => {
   const body = fromChat({
     messages: [
       { role: 'system', content: 'Be brief.' },
@@ -87,7 +87,7 @@ test('a whole turn with instructions, a call and its result', () => {
     { functionCall: { id: 'a', name: 'weather', args: { place: 'Rome', n: 12345678901234567890 } } },
     { functionCall: { id: 'b', name: 'weather', args: { place: 'Oslo' } } },
   ]);
-  // In the order of the calls, in one content, as many as there are calls.
+  // In call order, in one content, as many as there are calls.
   assert.deepEqual(body.contents[2].parts, [
     { functionResponse: { id: 'a', name: 'weather', response: { output: 'warm' } } },
     { functionResponse: { id: 'b', name: 'weather', response: { output: '{"t":-3}' } } },
@@ -108,7 +108,7 @@ test('a whole turn with instructions, a call and its result', () => {
   assert.ok(!('model' in body) && !('stream' in body), 'both stand in the path');
 });
 
-test('arguments keep their digits, results of failed tools are told as errors, several texts stay several', () => {
+test('arguments keep their digits, failed results become errors, several texts stay separate', () => {
   const conversation: Conversation = {
     messages: [
       { role: 'user', parts: [{ type: 'text', text: 'x' }] },
@@ -138,7 +138,7 @@ test('arguments keep their digits, results of failed tools are told as errors, s
   assert.ok(text.includes('"response":{"error":["one","two"]}'), text);
 });
 
-test('every tool choice has its mode', () => {
+test('every tool choice maps to its mode', () => {
   const choose = (tool_choice: unknown) =>
     fromChat({ tools: [WEATHER], tool_choice }).toolConfig?.functionCallingConfig;
   assert.deepEqual(choose('auto'), { mode: 'AUTO' });
@@ -153,7 +153,7 @@ test('every tool choice has its mode', () => {
   assert.deepEqual(fromChat({ tools: [strict] }).toolConfig.functionCallingConfig, { mode: 'VALIDATED' });
 });
 
-test('schemas lose the keywords that the service refuses, keep what they mean where another word says it, and say so', () => {
+test('unsupported schema keywords are rewritten where possible, else dropped and reported', () => {
   const parameters = {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     type: 'object',
@@ -196,7 +196,7 @@ test('schemas lose the keywords that the service refuses, keep what they mean wh
   assert.deepEqual(none.tools[0].functionDeclarations, [{ name: 'f' }]);
 });
 
-test('thinking is told in the words and bounds of the model', () => {
+test('thinking uses the parameters and bounds of the model', () => {
   const thinking = (model: string, reasoning: unknown, more = {}) =>
     fromChat({ reasoning, max_tokens: 40_000, ...more }, target(model)).generationConfig.thinkingConfig;
   const shown = { includeThoughts: true };
@@ -221,7 +221,7 @@ test('thinking is told in the words and bounds of the model', () => {
   assert.deepEqual(lost({ reasoning: { effort: 'none' } }, target('gemini-3-pro-preview')), ['reasoning']);
 });
 
-test('sampling, JSON answers, several answers, log probabilities and tiers', () => {
+test('sampling, JSON output, several choices, log probabilities and tiers are encoded', () => {
   const losses = new Losses();
   const body = fromChat(
     {
@@ -262,7 +262,7 @@ test('sampling, JSON answers, several answers, log probabilities and tiers', () 
   });
 });
 
-test('what the form has no place for is reported or refused, by its name', () => {
+test('unsupported fields are reported or refused by name', () => {
   const knobs = { min_p: 0.1, logit_bias: { 1: 1 }, repetition_penalty: 1.1, parallel_tool_calls: false, future: 1 };
   assert.deepEqual(lost(knobs).sort(), ['future', 'logit_bias', 'min_p', 'parallel_tool_calls', 'repetition_penalty']);
   assert.equal(refused({ stop: ['1', '2', '3', '4', '5', '6'] }), 'stop');
@@ -277,7 +277,7 @@ test('what the form has no place for is reported or refused, by its name', () =>
   assert.equal(refused({ messages: orphan }), 'tool results');
 });
 
-test('the service’s own tools and settings pass as the client gave them', () => {
+test('built-in tools and settings pass unchanged', () => {
   const safety = [{ category: 'HARM_CATEGORY_HARASSMENT', threshold: 'BLOCK_NONE' }];
   const body = fromChat({
     tools: [{ googleSearch: {} }],
@@ -302,7 +302,7 @@ test('the service’s own tools and settings pass as the client gave them', () =
   assert.deepEqual(fromChat({ labels: { team: 'a' } }, cloud).labels, { team: 'a' });
 });
 
-test('pictures and speech are asked for in the form’s words', () => {
+test('image and speech output are requested with the fields of this format', () => {
   const picture = fromChat({ modalities: ['image', 'text'], image_config: { aspect_ratio: '16:9', image_size: '2K' } });
   assert.deepEqual(picture.generationConfig, {
     responseModalities: ['IMAGE', 'TEXT'],
@@ -315,7 +315,7 @@ test('pictures and speech are asked for in the form’s words', () => {
   });
 });
 
-test('a model’s name leaves its place in the path in no spelling', () => {
+test('a model name cannot escape its path segment', () => {
   const path = gemini.path as (model: string, stream: boolean) => string;
   assert.equal(path('models/gemini-2.5-pro', true), '/models/gemini-2.5-pro:streamGenerateContent?alt=sse');
   assert.equal(path('gemini-2.5-pro', false), '/models/gemini-2.5-pro:generateContent');

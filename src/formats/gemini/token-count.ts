@@ -1,12 +1,15 @@
-/** `countTokens` of the Gemini API: a whole request is counted, with its instructions and tools. */
+/** `countTokens` of the Gemini API: counts a complete request, including instructions and tools. */
 import { fieldsOf } from '../conversation/fields.ts';
 import type { TokenCount } from '../conversation/format.ts';
 import { nameOf } from './path.ts';
 
-/** What a request is long by. */
+/** Members that contribute to the length. */
 const COUNTED = ['contents', 'systemInstruction', 'tools', 'toolConfig', 'cachedContent'];
 
-/** On Vertex (`countTokens`), below a project: the members stand on their own. A tuned model is counted where it is asked. */
+/**
+ * `countTokens` on Vertex, relative to a project: the members are at the top level. A tuned model is counted at its
+ * endpoint.
+ */
 export const vertexTokenCount: TokenCount = {
   path: (model) =>
     /^endpoints\//.test(model)

@@ -1,4 +1,4 @@
-/** `usageMetadata`, read. */
+/** Decodes `usageMetadata`. */
 import type { Usage } from '../conversation/conversation.ts';
 import { countOf, type Fields, fieldsOf, isFields, isImpossibleCount, listOf } from '../conversation/fields.ts';
 
@@ -10,7 +10,7 @@ const COUNTS = [
   'thoughtsTokenCount',
 ];
 
-/** The record counts what was written, not only what was read: early events of a stream do the latter. */
+/** Whether the record counts output. Early stream events count only the input. */
 export function countsOutput(value: unknown): boolean {
   if (!isFields(value)) return false;
   return (
@@ -18,17 +18,16 @@ export function countsOutput(value: unknown): boolean {
   );
 }
 
-/** What the total has beside the counts that it names. */
+/** The part of the total that the named counts do not cover. */
 function restOfTotal(record: Fields): number {
   const named = ['promptTokenCount', 'toolUsePromptTokenCount', 'candidatesTokenCount', 'thoughtsTokenCount'];
   return countOf(record['totalTokenCount']) - named.reduce((sum, name) => sum + countOf(record[name]), 0);
 }
 
 /**
- * Prompt tokens include cached ones; what the server's own tools read is read too. Thoughts are counted beside the
- * candidates, unless the total says that they are among them; where the candidates are not counted, they are what the
- * total has beside the rest. Undefined for a record without a prompt count, or with
- * counts that no answer can have.
+ * `input` excludes cached tokens and includes what built-in tools read. Thoughts are added to the candidates unless the
+ * total shows that they are included. Missing candidate counts are derived from the total. Undefined for a record
+ * without a prompt count or with impossible counts.
  */
 export function decodeUsage(value: unknown): Usage | undefined {
   if (!isFields(value) || typeof value['promptTokenCount'] !== 'number') return undefined;
