@@ -1,6 +1,6 @@
 /**
- * What a service's dialect makes of the messages of a request, the same for translated and for relayed ones. Each
- * message depends on those before it only (but for the mark on the last one), so a longer history begins like a shorter.
+ * Adapts messages to a service's dialect, for both translated and relayed requests. Each message depends only on
+ * earlier ones (except for the mark on the last), so a longer history starts with the same bytes.
  */
 import { createHash } from 'node:crypto';
 import type { Losses } from '../conversation/losses.ts';
@@ -8,7 +8,7 @@ import { boundedId } from '../conversation/tool-ids.ts';
 import type { ChatDialect } from './dialect.ts';
 import { type JsonObject, list, object, someText } from './read.ts';
 
-/** @returns the same list when nothing in it has to change, which is the rule */
+/** @returns the same list (the usual case) when nothing changes */
 export function adaptMessages(messages: JsonObject[], dialect: ChatDialect, losses: Losses): JsonObject[] {
   const { messageFields, prefill, answersTools, documentUrl } = dialect;
   const renameId = callIdRule(messages, dialect);
@@ -31,7 +31,7 @@ export function adaptMessages(messages: JsonObject[], dialect: ChatDialect, loss
   return changed ? adapted : messages;
 }
 
-/** Services that want an answer between a tool and a user's next words take no empty one. */
+/** Services that want an assistant message between a tool and a user message reject an empty one. */
 const BRIDGE = 'OK.';
 
 const CALL_FIELDS: readonly string[] = ['id', 'type', 'function', 'custom'];
@@ -44,9 +44,10 @@ function onlyFields(
   const fields = fieldsByRole[String(message['role'])];
   if (fields === undefined) return message;
   let kept = only(message, fields);
-  // What says nothing is not missed: a client sends back `refusal: null` as it got it.
+  // Members without content are dropped silently: clients send back `refusal: null` as they received it.
   for (const [key, value] of Object.entries(message)) {
-    if (!fields.includes(key) && saysSomething(value)) losses.drop(`messages.${key}`, 'the upstream refuses it');
+    if (!fields.includes(key) && saysSomething(value))
+      losses.drop(`messages.${key}`, 'the upstream does not accept it');
   }
   const calls = list(kept['tool_calls']);
   const plain = calls.map((call) => only(object(call) ?? {}, CALL_FIELDS));
@@ -64,12 +65,12 @@ function only(value: JsonObject, fields: readonly string[]): JsonObject {
   return Object.fromEntries(keys.filter((key) => fields.includes(key)).map((key) => [key, value[key]]));
 }
 
-/** The longest call id that OpenAI takes ("Expected a string with maximum length 40"). */
+/** The longest call id that OpenAI accepts ("Expected a string with maximum length 40"). */
 const LONGEST_ID = 40;
 
 type IdRule = (id: string) => string;
 
-/** How call ids are rewritten; undefined when they stay as they are, which is the rule. */
+/** How to rewrite call ids; undefined (the usual case) when they stay unchanged. */
 function callIdRule(messages: readonly JsonObject[], dialect: ChatDialect): IdRule | undefined {
   if (dialect.nineCharacterIds) return nineCharacters;
   // Such a service translates ids itself, and its reasoning details refer to calls by id.
@@ -104,7 +105,7 @@ function withCallIds(message: JsonObject, rename: IdRule): JsonObject {
 
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
-/** An id that fits stays; of the others no two meet but by a chance of 62^-9. */
+/** Keeps an id that fits. Rewritten ids collide only with a probability of 62^-9. */
 export function nineCharacters(id: string): string {
   if (/^[A-Za-z0-9]{9}$/.test(id)) return id;
   let number = createHash('sha256').update(id).digest().readBigUInt64BE();

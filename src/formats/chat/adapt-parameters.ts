@@ -1,16 +1,16 @@
-/** What a service's dialect makes of the parameters of a request, the same for translated and for relayed ones. */
+/** Adapts request parameters to a service's dialect, for both translated and relayed requests. */
 import type { EncodeTarget } from '../conversation/format.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
 import type { ChatDialect } from './dialect.ts';
 import { type JsonObject, list, object, someText } from './read.ts';
 
-/** A request body, whatever it is kept as. */
+/** Access to a request body, independent of its representation. */
 export interface Parameters {
   has(key: string): boolean;
   read(key: string): unknown;
 }
 
-/** @returns the members to change; undefined removes one. @throws Uncarried for a feature that the service lacks */
+/** @returns the members to change; undefined removes one. @throws Uncarried for an unsupported feature */
 export function adaptParameters(
   request: Parameters,
   target: Pick<EncodeTarget, 'dialect' | 'model'>,
@@ -28,7 +28,7 @@ export function adaptParameters(
   for (const parameter of refused(dialect, target.model)) {
     if (!request.has(parameter) || changes.has(parameter)) continue;
     changes.set(parameter, undefined);
-    losses.drop(parameter, 'the upstream refuses it');
+    losses.drop(parameter, 'the upstream does not accept it');
   }
   const tier = someText(request.read('service_tier'));
   if (tier !== undefined && dialect.serviceTiers?.includes(tier) === false) {
@@ -45,7 +45,7 @@ function refused(dialect: ChatDialect, model: string): string[] {
 
 function adaptTools(request: Parameters, dialect: ChatDialect, changes: Map<string, unknown>): void {
   if (dialect.lacks?.includes('tools') && list(request.read('tools')).length > 0) {
-    if (request.read('tool_choice') !== 'none') throw new Uncarried('tools', 'the upstream takes no tools');
+    if (request.read('tool_choice') !== 'none') throw new Uncarried('tools', 'the upstream does not support tools');
     changes.set('tools', undefined);
     changes.set('tool_choice', undefined);
   }
@@ -59,7 +59,7 @@ function adaptTools(request: Parameters, dialect: ChatDialect, changes: Map<stri
 }
 
 function adaptGrammar(grammar: unknown, dialect: ChatDialect, changes: Map<string, unknown>): void {
-  if (dialect.grammar === undefined) throw new Uncarried('response_format', 'the upstream takes no grammar');
+  if (dialect.grammar === undefined) throw new Uncarried('response_format', 'the upstream does not support grammars');
   if (dialect.grammar === 'response_format') return;
   changes.set('response_format', undefined);
   changes.set(dialect.grammar, dialect.grammar === 'grammar' ? grammar : { grammar });
@@ -76,10 +76,10 @@ function adaptOutput(request: Parameters, dialect: ChatDialect, changes: Map<str
   const type = format?.['type'];
   if (type === 'grammar') adaptGrammar(format!['grammar'], dialect, changes);
   if (type === 'python' && !dialect.python) {
-    throw new Uncarried('response_format', 'the upstream has no output format python');
+    throw new Uncarried('response_format', 'the upstream does not support the type python');
   }
   if (type === 'json_schema' && dialect.lacks?.includes('json_schema')) {
-    throw new Uncarried('response_format', 'the upstream takes no schema for its answer');
+    throw new Uncarried('response_format', 'the upstream does not support JSON schemas');
   }
   if (type === 'json_object' && dialect.jsonBySchema) changes.set('response_format', ANY_OBJECT);
 }

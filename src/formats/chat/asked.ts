@@ -1,4 +1,4 @@
-/** What the gateway itself wants to know of a request: where it may go, how the answer is wanted, who asks. */
+/** Reads the facts that the gateway needs of a chat request: model and routing, output options, user. */
 import { addKind, askedMembers, type Contents, modelsOf, noContents } from '../conversation/asked-members.ts';
 import type { Asked } from '../conversation/format.ts';
 import { outputCap } from './decode.ts';
@@ -26,14 +26,14 @@ export function asked(value: unknown): Asked {
   return result;
 }
 
-/** The ids of the calls in the history. */
+/** Ids of the tool calls in the history. */
 export function callIds(value: unknown): string[] {
   return list(object(value)?.['messages']).flatMap((message) =>
     list(object(message)?.['tool_calls']).flatMap((call) => someText(object(call)?.['id']) ?? []),
   );
 }
 
-/** Every picture, and everything else that is read at a rate of its own: documents, sound, video. */
+/** Counts the media whose tokens are estimated separately: images, documents, audio, video. */
 function countMedia(messages: readonly unknown[]): Contents {
   const media = noContents();
   for (const message of messages) {

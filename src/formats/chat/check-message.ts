@@ -1,4 +1,4 @@
-/** Rules of one message of a request: what each role and each kind of content part must have. */
+/** Validates one message of a request: what each role and each kind of content part requires. */
 import { invalidField } from '../../base/errors.ts';
 import { imageUrlFault } from '../conversation/media-bytes.ts';
 import { type JsonObject, list, object, someText, text } from './read.ts';
@@ -13,7 +13,7 @@ export function checkMessage(message: JsonObject, path: string): void {
     throw invalidField(`${path}.content`, 'is missing');
   }
   if (message['configuration_update'] !== undefined && message['configuration_update'] !== null) {
-    throw invalidField(`${path}.configuration_update`, 'asks for a feature that this gateway does not have yet');
+    throw invalidField(`${path}.configuration_update`, 'requests a feature that this gateway does not support');
   }
   list(content).forEach((part, index) => void checkPart(object(part) ?? {}, `${path}.content[${index}]`));
   list(message['tool_calls']).forEach((call, index) => {
@@ -22,7 +22,7 @@ export function checkMessage(message: JsonObject, path: string): void {
       throw invalidField(`${path}.tool_calls[${index}].function`, 'is missing');
     }
     for (const kind of ['function', 'custom']) {
-      // A call without a name would be lost in translation, and its result with it.
+      // Translation would lose a call without a name, and its result with it.
       if (object(value[kind])?.['name'] === '') {
         throw invalidField(`${path}.tool_calls[${index}].${kind}.name`, 'must not be empty');
       }
@@ -30,7 +30,7 @@ export function checkMessage(message: JsonObject, path: string): void {
   });
 }
 
-/** The member that a kind of part cannot be without. */
+/** The required member of each kind of part. */
 const NEEDS = new Map(
   Object.entries({
     text: 'text',
@@ -54,7 +54,8 @@ function checkPart(part: JsonObject, path: string): void {
     const file = object(part['file']) ?? {};
     const data = someText(file['file_data']);
     if (data !== undefined) checkAddress(data, `${path}.file.file_data`);
-    else if (someText(file['file_id']) === undefined) throw invalidField(`${path}.file`, 'needs file_data or file_id');
+    else if (someText(file['file_id']) === undefined)
+      throw invalidField(`${path}.file`, 'requires file_data or file_id');
   }
 }
 
@@ -64,16 +65,18 @@ function checkImage(address: string, path: string): void {
   if (fault !== undefined) throw invalidField(path, fault);
 }
 
-/** How the base64 of JPEG, PNG, GIF and WebP begins. */
+/** The first base64 characters of JPEG, PNG, GIF and WebP. */
 const IMAGE = /^(\/9j\/|iVBORw0KGgo|R0lGOD|UklGR)/;
 
-/** Only addresses that an upstream may fetch, and data; never `file:` and its like (bug 73). */
+/**
+ * Accepts only URLs that an upstream may fetch, and data URLs; never `file:` and the like (songquanpeng/one-api#2387).
+ */
 function checkAddress(address: string, path: string): void {
   if (/^(https?:\/\/|gs:\/\/|s3:\/\/)[^\s]/i.test(address)) return;
   const data = /^data:([^;,]*)[^,]*,/i.exec(address.slice(0, 256));
-  if (data === null) throw invalidField(path, 'must be an http(s) address or a data: URL');
+  if (data === null) throw invalidField(path, 'must be an http(s) URL or a data: URL');
   if (/^[\w.+-]+\/[\w.+-]+$/.test(data[1]!)) return;
-  // A wildcard will do where the bytes tell by themselves what they are (bug 48).
+  // A wildcard is accepted when the bytes identify their type (openai/openai-agents-js#722).
   if (data[1] === 'image/*' && IMAGE.test(address.slice(data[0].length, data[0].length + 16))) return;
-  throw invalidField(path, 'has no media type that names one kind of data');
+  throw invalidField(path, 'must have a concrete media type');
 }

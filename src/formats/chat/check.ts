@@ -1,6 +1,6 @@
 /**
- * Rules of a request that a schema cannot say, and the refusal of what is not built: a feature that the client asked for
- * is never ignored in silence. Every refusal names the field.
+ * Validates what a schema cannot express and rejects unsupported features: a requested feature is never silently
+ * ignored. Every error names the field.
  */
 import { invalidField } from '../../base/errors.ts';
 import { WIRE_ALIAS, WIRE_NAME } from '../../base/namespace.ts';
@@ -10,7 +10,7 @@ import { checkMessage } from './check-message.ts';
 import { type JsonObject, list, object, someText, text } from './read.ts';
 
 const NAME = /^[a-zA-Z0-9_-]{1,64}$/;
-/** Longer than most services take: such a name goes out shortened (formats/conversation/short-names.ts). */
+/** Longer than most services accept: such names are shortened (formats/conversation/short-names.ts). */
 const TOOL_NAME = /^[a-zA-Z0-9_-]{1,128}$/;
 const LONGEST_METADATA_KEY = 64;
 
@@ -29,17 +29,17 @@ export function check(value: unknown): void {
 }
 
 function unbuilt(path: string): Error {
-  return invalidField(path, 'asks for a feature that this gateway does not have yet');
+  return invalidField(path, 'requests a feature that this gateway does not support');
 }
 
-/** Fields whose feature is not built; a value that asks for nothing passes. */
+/** Rejects members of unsupported features; empty or disabled values pass. */
 function refuseUnbuilt(body: JsonObject): void {
   list(body['plugins']).forEach((plugin, index) => {
     const { id, enabled } = object(plugin) ?? {};
     if (enabled !== false)
       throw invalidField(
         `plugins[${index}]`,
-        `asks for the plugin ${JSON.stringify(id)}, which this gateway does not have`,
+        `requests the plugin ${JSON.stringify(id)}, which this gateway does not support`,
       );
   });
   for (const field of ['stop_server_tools_when', 'transforms', 'preset']) {
@@ -65,16 +65,16 @@ function checkReasoning(body: JsonObject): void {
     throw invalidField('reasoning_effort', `must not differ from reasoning.effort ('${shorthand}' and '${effort}')`);
   }
   if (typeof reasoning['max_tokens'] === 'number' && (effort ?? shorthand) !== undefined) {
-    throw invalidField('reasoning.max_tokens', 'must not be given together with an effort');
+    throw invalidField('reasoning.max_tokens', 'cannot be combined with an effort');
   }
   if (reasoning['enabled'] === false && effort !== undefined && effort !== 'none') {
-    throw invalidField('reasoning.enabled', 'must not be false when an effort is given');
+    throw invalidField('reasoning.enabled', 'cannot be false when an effort is given');
   }
 }
 
 function checkLimits(body: JsonObject): void {
   if (typeof body['top_logprobs'] === 'number' && body['logprobs'] !== true) {
-    throw invalidField('top_logprobs', 'needs logprobs to be true');
+    throw invalidField('top_logprobs', 'requires logprobs: true');
   }
   for (const key of Object.keys(object(body['metadata']) ?? {})) {
     if (key.length > LONGEST_METADATA_KEY) {
@@ -87,14 +87,17 @@ function checkLimits(body: JsonObject): void {
   }
   const name = object(format?.['json_schema'])?.['name'];
   if (name !== undefined && !NAME.test(text(name))) {
-    throw invalidField('response_format.json_schema.name', 'must be 1 to 64 of a-z, A-Z, 0-9, _ and -');
+    throw invalidField('response_format.json_schema.name', 'must be 1 to 64 characters of a-z, A-Z, 0-9, _ and -');
   }
   if (format?.['type'] === 'grammar' && someText(format['grammar']) === undefined) {
     throw invalidField('response_format.grammar', 'is missing');
   }
 }
 
-/** Tools that the gateway itself would run: its own name or the real one as prefix, and the shorthands of web search. */
+/**
+ * Tools that a gateway would run itself: those with the gateway's own name or its alias as prefix, and the web search
+ * shorthands.
+ */
 function isServerTool(type: string): boolean {
   return (
     type.startsWith(`${WIRE_NAME}:`) ||
@@ -110,7 +113,7 @@ function checkTool(tool: JsonObject, path: string): void {
   const definition = object(tool['function']);
   if (definition === undefined) throw invalidField(`${path}.function`, 'is missing');
   if (!TOOL_NAME.test(text(definition['name']))) {
-    throw invalidField(`${path}.function.name`, 'must be 1 to 128 of a-z, A-Z, 0-9, _ and -');
+    throw invalidField(`${path}.function.name`, 'must be 1 to 128 characters of a-z, A-Z, 0-9, _ and -');
   }
 }
 
@@ -122,7 +125,7 @@ function declaredTools(body: JsonObject): DeclaredTool[] {
   });
 }
 
-/** Each value has one meaning; an unknown one is refused, not taken for a default (bug 40). */
+/** Unknown values are rejected instead of falling back to a default (agentscope-ai/agentscope-java#2221). */
 function checkToolChoice(choice: unknown): void {
   if (choice === undefined || choice === null) return;
   if (typeof choice === 'string') {

@@ -1,4 +1,4 @@
-/** One choice of a streamed answer: which parts are open, and what each delta adds to them. */
+/** Decodes one choice of a streamed answer: tracks its open parts and adds each delta to them. */
 
 import { isObjectText } from '../conversation/call-input.ts';
 import type { Citation, Part, PartDelta, ReasoningOrigin, TurnEvent } from '../conversation/conversation.ts';
@@ -13,44 +13,44 @@ import { type JsonObject, list, object, someText, text } from './read.ts';
 import { ThinkTags, type Told } from './think-tags.ts';
 
 interface Call {
-  /** The upstream's index, or null where it gives none. */
+  /** The upstream's index, or null when it sends none. */
   key: number | null;
-  /** The upstream's id, if it gave one. */
+  /** The upstream's id, if it sent one. */
   id: string | undefined;
   name: string;
   /** Index of the part; -1 until the name is known. */
   part: number;
-  /** Arguments that came before the name. */
+  /** Arguments received before the name. */
   waiting: string;
-  /** All arguments so far. */
+  /** All arguments received so far. */
   told: string;
   custom: boolean;
 }
 
 type Flow = 'text' | 'reasoning' | 'refusal' | 'audio';
 
-/** The key of the older single function call, which no index of `tool_calls` can be. */
+/** The key of the legacy single function call; no index of `tool_calls` can have it. */
 const FUNCTION_CALL = -1;
 
 export class ChoiceDecoder {
-  /** True once a finish word came. */
+  /** Whether a finish reason was received. */
   finished = false;
   private readonly index: number;
   private readonly replyId: string | undefined;
   private native: string | null = null;
   private stopReason: unknown;
   private parts = 0;
-  /** The open part of text, reasoning, refusal or sound; calls stay open beside it until the end. */
+  /** The open part of text, reasoning, refusal or audio; calls stay open alongside it until the end. */
   private flow: Flow | undefined;
   private flowPart = -1;
   private reasoningKey = '';
   private readonly calls: Call[] = [];
   private callSignatures: Map<string, { value: string; origin: ReasoningOrigin }> | undefined;
   private invented = 0;
-  /** The answer's text so far is not empty: a `message` instead of a `delta` repeats it then. */
+  /** The answer already has content: a `message` instead of a `delta` then repeats it. */
   private visible = false;
 
-  /** Thinking at the beginning of the text, as long as there may be some. */
+  /** Detects thinking at the beginning of the text, as long as it may occur. */
   private tags: ThinkTags | undefined;
 
   constructor(index: number, replyId: string | undefined, dialect: ChatDialect) {
@@ -76,12 +76,12 @@ export class ChoiceDecoder {
     }
   }
 
-  /** Stops what is open and tells the finish. `sources` are citations that stood beside the answer. */
+  /** Stops the open parts and emits the finish. `sources` are citations sent next to the answer. */
   close(sources: readonly Citation[], events: TurnEvent[]): void {
     this.endTags(events);
     if (sources.length > 0) this.cite(sources, events);
     this.stopFlow(events);
-    // A call that never got a name is none that anybody could carry out.
+    // A call that never got a name cannot be executed.
     const calls = this.calls.filter((call) => call.part !== -1);
     for (const call of calls) {
       events.push({ type: 'partStop', choice: this.index, index: call.part });
@@ -92,7 +92,7 @@ export class ChoiceDecoder {
 
   private readDelta(delta: JsonObject, events: TurnEvent[]): void {
     const content = delta['content'];
-    // The common event first: one more piece of the text and nothing else worth looking at.
+    // Fast path for the usual event: a piece of text and nothing else.
     if (this.flow === 'text' && typeof content === 'string' && content !== '' && isPlain(delta)) {
       this.add({ text: content }, events);
       return;
@@ -117,7 +117,7 @@ export class ChoiceDecoder {
     if (audio !== undefined) this.readAudio(audio, events);
     const calls = delta['tool_calls'];
     if (Array.isArray(calls)) for (const call of calls) this.readCall(object(call) ?? {}, events);
-    // Older versions of one service send the list's only call bare.
+    // Older versions of one service send a single call without the list.
     else if (object(calls) !== undefined) this.readCall(object(calls)!, events);
     const legacy = object(delta['function_call']);
     if (legacy !== undefined) this.readCall({ index: FUNCTION_CALL, function: legacy }, events);
@@ -190,7 +190,7 @@ export class ChoiceDecoder {
     this.think(plain, events);
   }
 
-  /** Encrypted reasoning that bears the id of a call of the same event is bound to that call. */
+  /** Encrypted reasoning with the id of a call in the same event belongs to that call. */
   private isCallOf(delta: JsonObject, id: string | undefined): boolean {
     return id !== undefined && list(delta['tool_calls']).some((call) => object(call)?.['id'] === id);
   }
@@ -225,7 +225,7 @@ export class ChoiceDecoder {
     const written = argumentsText(custom === body ? body['input'] : body['arguments']);
     let call = this.findCall(key, id, name);
     if (call !== undefined && isTwin(call, id, name, written)) {
-      // Word for word the same is the same call, told again.
+      // An identical repetition is the same call.
       if (name === call.name && written === call.told) return;
       call = undefined;
     }
@@ -247,7 +247,7 @@ export class ChoiceDecoder {
     }
   }
 
-  /** A new id with a name is a new call, whatever its index says (bug 35). */
+  /** A new id with a name is a new call, whatever its index (ai-dynamo/dynamo#4723). */
   private findCall(key: number | null, id: string | undefined, name: string): Call | undefined {
     if (key === null) return id === undefined ? undefined : this.calls.findLast((call) => call.id === id);
     const call = this.calls.findLast((candidate) => candidate.key === key);
@@ -310,7 +310,10 @@ export class ChoiceDecoder {
   }
 }
 
-/** A call with the id and the index of another whose arguments are whole, name and arguments of its own: one more call. */
+/**
+ * Whether this is a further call despite the same id and index: the known call is complete, and this has a name and
+ * arguments.
+ */
 function isTwin(call: Call, id: string | undefined, name: string, written: string): boolean {
   if (id === undefined || id !== call.id || name === '' || call.name === '' || written === '') return false;
   return isObjectText(call.told);

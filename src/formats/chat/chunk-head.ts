@@ -1,11 +1,11 @@
-/** The members at the head of every chunk that are the gateway's: id, object, created, model, provider. */
+/** The gateway's members at the head of every chunk: id, object, created, model, provider. */
 import { type Edit, type Member, patchMembers, scanMembers } from '../../base/json.ts';
 import type { Stamp } from '../conversation/format.ts';
 import { isTime, type JsonObject, someText } from './read.ts';
 
 const OBJECT = 'chat.completion.chunk';
 
-/** A beginning that was seen, up to the key `choices`, and what stands in its place. */
+/** A known chunk beginning, up to the key `choices`, and its replacement. */
 interface Beginning {
   text: string;
   replacement: string;
@@ -34,11 +34,11 @@ export class ChunkHead {
       { key: 'model', json: JSON.stringify(stamp.model) },
       { key: 'provider', json: JSON.stringify(stamp.provider) },
     ];
-    // A chunk has a fingerprint or none.
+    // Clients accept a fingerprint or none, but not null.
     this.editsOfNull = [...this.edits, { key: 'system_fingerprint', json: undefined }];
   }
 
-  /** The members for a chunk that is written anew. */
+  /** The head members for a rebuilt chunk. */
   members(chunk: JsonObject = {}): JsonObject {
     this.observe(chunk);
     return {
@@ -59,7 +59,7 @@ export class ChunkHead {
     this.tier ??= someText(chunk['service_tier']);
   }
 
-  /** The text with our members. Services repeat the beginning from chunk to chunk, so one comparison mostly does. */
+  /** The text with our head. Services repeat the beginning in every chunk, so usually one comparison suffices. */
   replace(chunk: JsonObject, text: string): string {
     const known = this.beginning;
     if (
@@ -77,7 +77,7 @@ export class ChunkHead {
     return this.learn(chunk, text);
   }
 
-  /** The text with our members and further edits. */
+  /** The text with our head and further edits. */
   patch(chunk: JsonObject, text: string, further: readonly Edit[]): string {
     this.observe(chunk);
     return patchMembers(text, scanMembers(text), [...this.editsFor(chunk), ...further]);
@@ -102,12 +102,12 @@ export class ChunkHead {
     const start = members[at]!.keyStart;
     const hasProvider = before.some((member) => member.key === 'provider');
     const own = edits.filter(({ key }) => key !== 'provider' || hasProvider);
-    // The beginning is patched as if it were a whole object; what `patchMembers` looks at ends with its last value.
+    // Patched as if the beginning were a complete object: `patchMembers` reads nothing after the last value.
     let replacement = patchMembers(text.slice(0, start), before, own);
     if (!hasProvider) replacement += `"provider":${JSON.stringify(this.stamp.provider)},`;
     const { id, object, created, model, provider } = chunk;
     const beginning = { text: text.slice(0, start), replacement, id, object, created, model, provider, fingerprint };
-    // Members behind the choices would be lost on a chunk that only looks alike.
+    // A `provider` after the choices would occur twice in chunks that reuse this beginning.
     if (provider === undefined || hasProvider) this.beginning = beginning;
     else return patchMembers(text, members, edits);
     return replacement + text.slice(start);

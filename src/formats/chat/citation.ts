@@ -1,4 +1,4 @@
-/** Citations of an answer: `annotations` of the message or delta (wire/chat.md, "Assistant message fields in responses"). */
+/** Citations in chat messages: `annotations` of the message or delta. */
 import type { Citation } from '../conversation/conversation.ts';
 import { type JsonObject, list, object, text } from './read.ts';
 
@@ -21,8 +21,8 @@ export function decodeCitations(annotations: unknown): Citation[] {
 }
 
 /**
- * The annotation of a citation; undefined when it has no place here (a page of a document). `offset` is where the text
- * that it belongs to starts in the message's one text, `end` where that text ends.
+ * The annotation of a citation; undefined when chat cannot express it (a page of a document). `offset` and `end` are
+ * where the cited text part starts and ends within the message's text.
  */
 export function encodeCitation(citation: Citation, offset: number, end: number): JsonObject | undefined {
   if (citation.native?.origin === 'chat') return citation.native.value as JsonObject;
@@ -40,8 +40,8 @@ export function encodeCitation(citation: Citation, offset: number, end: number):
 }
 
 /**
- * Sources that stand beside the answer instead of in it: Perplexity's and xAI's `citations` (addresses), `search_results`
- * (which have the titles), Z.AI's `web_search`. Where the message has annotations of its own, those count.
+ * Sources sent next to the answer: `citations` of Perplexity and xAI (URLs), `search_results` (with titles),
+ * `web_search` of Z.AI. If the message has annotations, only those are used.
  */
 export function sourceCitations(reply: JsonObject, annotations: unknown): Citation[] {
   if (list(annotations).length > 0) return [];

@@ -1,4 +1,4 @@
-/** Content parts of chat messages (wire/chat.md, ChatContentItems), both ways. */
+/** Content parts of chat messages, decoded and encoded. */
 import type { CacheMark, Extras, FilePart, Part, Source } from '../conversation/conversation.ts';
 import type { Losses } from '../conversation/losses.ts';
 import { Uncarried } from '../conversation/losses.ts';
@@ -16,7 +16,7 @@ const KNOWN: Record<string, ReadonlySet<string>> = {
   refusal: new Set([...BASE, 'refusal']),
 };
 
-/** A message's content: a text, a list of parts, or (seen from some services) an object, which is kept as its JSON text. */
+/** Decodes content: a text, a list of parts, or (some services) an object, which is kept as its JSON text. */
 export function decodeContent(content: unknown): Part[] {
   if (typeof content === 'string') return content === '' ? [] : [{ type: 'text', text: content }];
   if (Array.isArray(content)) return content.flatMap(decodePart);
@@ -47,7 +47,7 @@ function decodeKnown(type: string, part: JsonObject): Part | undefined {
     case 'image_url': {
       const image = object(part['image_url']) ?? { url: part['image_url'] };
       const source = decodeUrl(text(image['url']));
-      // A document is one, whichever part it stands in (bug 50).
+      // A PDF is a document, even in an image part (BerriAI/litellm#9798).
       if (isPdf(source)) return { type: 'file', source };
       const detail = someText(image['detail']);
       return { type: 'image', source, ...(detail !== undefined && { detail }) };
@@ -88,7 +88,7 @@ function isPdf(source: Source): boolean {
   return source.kind === 'bytes' && (source.mediaType === 'application/pdf' || source.data.startsWith('JVBERi'));
 }
 
-/** Splits a `data:` URL into media type, without parameters, and base64; any other URL stays one. */
+/** Splits a `data:` URL into media type (without parameters) and base64; other URLs stay URLs. */
 export function decodeUrl(url: string): Source {
   const match = /^data:([^;,]*)([^,]*),/is.exec(url);
   if (match === null) return { kind: 'url', url };
@@ -106,7 +106,7 @@ function percentDecoded(body: string): string {
   }
 }
 
-/** `cache_control`, or the other marker that means the same. */
+/** Decodes `cache_control`, or its equivalent `prompt_cache_breakpoint`. */
 export function decodeCache(holder: JsonObject): CacheMark | undefined {
   const mark = object(holder['cache_control']);
   if (mark !== undefined) {
@@ -120,14 +120,14 @@ export function encodeCache(mark: CacheMark): JsonObject {
   return { type: 'ephemeral', ...mark };
 }
 
-/** What encoding of parts depends on. */
+/** Options for encoding parts. */
 export interface ContentRules {
-  /** `cache_control` is understood; otherwise marks are left out. */
+  /** Whether the upstream accepts `cache_control`; otherwise marks are left out. */
   cacheControl: boolean;
   losses: Losses;
 }
 
-/** The shortest form of some parts: a text when one plain text says it all, else a list. */
+/** The shortest encoding of the parts: a text if one plain text suffices, otherwise a list. */
 export function encodeContent(parts: readonly Part[], rules: ContentRules): string | JsonObject[] {
   const first = parts[0];
   if (first === undefined) return '';
@@ -167,8 +167,7 @@ function encodeKnown(part: Part, rules: ContentRules): JsonObject[] {
         },
       ];
     case 'audio': {
-      if (part.source?.kind !== 'bytes')
-        throw new Uncarried('audio', 'only sound that comes as bytes has a place in chat');
+      if (part.source?.kind !== 'bytes') throw new Uncarried('audio', 'chat supports only audio given as bytes');
       const format = part.format ?? part.source.mediaType.replace(/^audio\/(x-)?/, '');
       return [{ type: 'input_audio', input_audio: { data: part.source.data, format } }];
     }
@@ -179,25 +178,25 @@ function encodeKnown(part: Part, rules: ContentRules): JsonObject[] {
     case 'file':
       return encodeFile(part, rules);
     case 'opaque':
-      if (part.origin !== 'chat') throw new Uncarried(`${part.origin} block`, 'only its own form can carry it');
+      if (part.origin !== 'chat') throw new Uncarried(`${part.origin} block`, 'only its own format can carry it');
       return [part.value as JsonObject];
     default:
-      throw new Uncarried(part.type, 'it has no place in the content of a chat message');
+      throw new Uncarried(part.type, 'chat messages do not support it as content');
   }
 }
 
 function encodeFile(part: FilePart, rules: ContentRules): JsonObject[] {
   const { source } = part;
   if (part.citations === true)
-    rules.losses.drop('citations', 'chat completions cannot ask for citations of a document');
+    rules.losses.drop('citations', 'chat completions cannot request citations of a document');
   if (source.kind === 'text' || source.kind === 'parts') {
-    // The form takes no plain-text documents as files; their text is content like any other.
-    if (part.filename !== undefined) rules.losses.drop('title', 'chat completions have no title of a text document');
+    // The format does not accept plain-text documents as files; their text is sent as content.
+    if (part.filename !== undefined) rules.losses.drop('title', 'chat completions have no title for a text document');
     const context: JsonObject[] = part.context === undefined ? [] : [{ type: 'text', text: part.context }];
     if (source.kind === 'text') return [...context, { type: 'text', text: source.text }];
     return [...context, ...source.parts.flatMap((inner) => encodePart(inner, rules))];
   }
-  if (part.context !== undefined) rules.losses.drop('context', 'chat completions have no context of a document');
+  if (part.context !== undefined) rules.losses.drop('context', 'chat completions have no context for a document');
   const filename = part.filename === undefined ? undefined : { filename: part.filename };
   if (source.kind === 'file' && source.origin === 'chat')
     return [{ type: 'file', file: { file_id: source.id, ...filename } }];
@@ -207,10 +206,10 @@ function encodeFile(part: FilePart, rules: ContentRules): JsonObject[] {
 export function encodeUrl(source: Source, what: string): string {
   if (source.kind === 'url') return source.url;
   if (source.kind === 'bytes') return `data:${source.mediaType};base64,${source.data}`;
-  throw new Uncarried(what, 'a file of another form cannot be named in a chat message');
+  throw new Uncarried(what, 'a chat message cannot reference a file of another format');
 }
 
-/** Texts of a list of parts, for places that take no list. */
+/** The joined text of a list of parts, for members that do not accept a list. */
 export function joinedText(parts: readonly Part[]): string {
   let joined = '';
   for (const part of parts) if (part.type === 'text') joined += part.text;

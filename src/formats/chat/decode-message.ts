@@ -1,4 +1,4 @@
-/** Messages of a request (wire/chat.md, five variants by `role`, and the older `function`) to messages of the conversation. */
+/** Decodes request messages (one variant per `role`, and the legacy `function`) into messages of the conversation. */
 import type { Message, Part, ToolCallPart, ToolResultPart } from '../conversation/conversation.ts';
 import { decodeCitations } from './citation.ts';
 import { decodeContent, decodeUrl } from './content.ts';
@@ -6,7 +6,7 @@ import { decodeReasoning } from './details.ts';
 import { type JsonObject, list, object, rest, someText, text } from './read.ts';
 
 export function decodeMessages(values: readonly unknown[]): Message[] {
-  // The older function calls have no ids: a call and the result behind it share one made from the call's position.
+  // Legacy function calls have no ids: a call and its result share an id made from the call's position.
   let functionCall = '';
   return values.map((value, index) => {
     const message = object(value) ?? {};
@@ -50,7 +50,7 @@ function decodeToolMessage(value: JsonObject, functionCall: string): Message {
   const result: ToolResultPart = { type: 'toolResult', callId: someText(value['tool_call_id']) ?? functionCall, parts };
   const last = parts.at(-1);
   if (last?.cache !== undefined) {
-    // A mark on the last part of a result means the whole result is to be cached (bug 44).
+    // A mark on the last part of a result covers the whole result (envoyproxy/ai-gateway#2358).
     result.cache = last.cache;
     delete last.cache;
   }
@@ -62,12 +62,12 @@ function decodeToolMessage(value: JsonObject, functionCall: string): Message {
   return message;
 }
 
-/** Reasoning, then content, refusal, images, sound and calls: the order in which the form keeps them apart. */
+/** In the format's order: reasoning, content, refusal, images, audio, calls. */
 function decodeAssistant(message: JsonObject, functionCall: string): Part[] {
   return [...decodeAssistantParts(message, () => functionCall)];
 }
 
-/** The parts of an assistant message, of a request or of a reply. `invent` gives ids to calls that came without. */
+/** The parts of an assistant message of a request or reply. `invent` makes ids for calls without one. */
 export function decodeAssistantParts(message: JsonObject, invent: () => string): Part[] {
   const calls = decodeCalls(message, invent);
   const { parts, signatures } = decodeReasoning(message, new Set(calls.map((call) => call.id)));
@@ -140,7 +140,7 @@ function decodeCalls(message: JsonObject, invent: () => string): ToolCallPart[] 
   return calls;
 }
 
-/** Some services give the arguments as an object. */
+/** Some services send the arguments as an object. */
 export function argumentsText(value: unknown): string {
   if (typeof value === 'string') return value;
   return value === undefined || value === null ? '' : JSON.stringify(value);

@@ -1,4 +1,4 @@
-/** A whole answer of an upstream, read: whatever variety of the form its service speaks. */
+/** Decodes a complete answer of an upstream, in any variant of the chat format. */
 import type { Choice, Logprobs, Turn } from '../conversation/conversation.ts';
 import type { UpstreamFailure } from '../conversation/failure.ts';
 import { sourceCitations } from './citation.ts';
@@ -48,7 +48,7 @@ export function decodeReply(value: unknown, dialect: ChatDialect = {}): { turn: 
   return { turn };
 }
 
-/** An answer that ended in an error says so inside the choice. */
+/** The error inside a choice, for an answer that ended in one. */
 export function choiceFailure(choices: readonly unknown[]): UpstreamFailure | undefined {
   for (const entry of choices) {
     const choice = object(entry) ?? {};
@@ -89,7 +89,7 @@ function withThinking(message: JsonObject): JsonObject {
   return { ...message, content: told.text, reasoning: told.reasoning };
 }
 
-/** An id for a call that came without one: the same for the same answer, distinct within and between answers. */
+/** An id for a call without one: deterministic, and distinct within and between answers. */
 export function inventedCallId(replyId: unknown, choice: number, count: number): string {
   const stem = (someText(replyId) ?? '').replace(/[^a-zA-Z0-9]/g, '').slice(-20);
   return ['call', stem, choice === 0 ? '' : choice, count].filter((piece) => piece !== '').join('_');

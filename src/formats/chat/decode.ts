@@ -1,4 +1,4 @@
-/** The client's request, decoded: body of `POST /chat/completions` (checked before) to the conversation. */
+/** Decodes the validated body of `POST /chat/completions` into a conversation. */
 import type {
   Conversation,
   FunctionTool,
@@ -51,7 +51,7 @@ function present(value: unknown): boolean {
   return value !== undefined && value !== null;
 }
 
-/** The output cap that the client gave: `max_completion_tokens` wins over its older name (bug 46). */
+/** The client's output cap; `max_completion_tokens` wins over the older `max_tokens` (envoyproxy/ai-gateway#893). */
 export function outputCap(body: JsonObject): number | undefined {
   const cap = body['max_completion_tokens'] ?? body['max_tokens'];
   return typeof cap === 'number' ? cap : undefined;
@@ -106,7 +106,7 @@ function decodeToolChoice(value: unknown): ToolChoice | undefined {
 
 const REASONING: ReadonlySet<string> = new Set(['enabled', 'effort', 'max_tokens', 'exclude', 'summary']);
 
-/** `reasoning`, its shorthand `reasoning_effort` and the older `include_reasoning` (wire/chat.md, "reasoning"). */
+/** Decodes `reasoning`, its shorthand `reasoning_effort` and the older `include_reasoning`. */
 export function decodeReasoningSettings(body: JsonObject): ReasoningSettings | undefined {
   const reasoning = object(body['reasoning']) ?? {};
   const settings: ReasoningSettings = {};

@@ -1,9 +1,9 @@
 /**
- * A streamed answer of an upstream, read event by event into turn events. It tolerates what services were seen to do:
- * content as list or object, reasoning under three names, calls that share an index, calls without ids or indexes, the
- * older function call, missing deltas, usage in any chunk, several finish words, errors inside a 200.
+ * Decodes an upstream's stream into turn events. Tolerates known service behavior: content as list or object, reasoning
+ * under three names, calls that share an index, calls without ids or indexes, the legacy function call, missing deltas,
+ * usage in any chunk, repeated finish reasons, errors with status 200.
  *
- * Finish words are held until the stream's end, because services repeat them and send content behind them.
+ * Finish reasons are held until the stream ends, because services repeat them and send content after them.
  */
 import type { Citation, TurnEvent, Usage } from '../conversation/conversation.ts';
 import type { UpstreamFailure } from '../conversation/failure.ts';
@@ -16,10 +16,10 @@ import { cutFailure, decodeInBand, malformedFailure } from './failure.ts';
 import { isTime, type JsonObject, list, object, someText } from './read.ts';
 import { decodeUsage } from './usage.ts';
 
-/** More choices than any service gives; a larger index is a mistake. */
+/** More choices than any service returns; a larger index is an error. */
 const MOST_CHOICES = 256;
 
-/** The place of a choice; 0 for one whose index cannot be one. */
+/** The index of a choice; 0 for an invalid one. */
 export function choiceIndex(index: unknown): number {
   return typeof index === 'number' && Number.isInteger(index) && index >= 0 && index < MOST_CHOICES ? index : 0;
 }
@@ -30,7 +30,7 @@ export class ChatDecoder implements TurnDecoder {
   private over = false;
   private replyId: string | undefined;
   private sources: Citation[] = [];
-  /** An object that is no chunk of the form, nor anything that services are known to send between chunks. */
+  /** An object that is neither a chunk of the format nor known to occur between chunks. */
   private unknown: JsonObject | undefined;
   private readonly dialect: ChatDialect;
 
@@ -78,7 +78,7 @@ export class ChatDecoder implements TurnDecoder {
     return !this.over && this.choices.length > 0 && this.choices.every((choice) => choice.finished);
   }
 
-  /** The first chunk that names the answer starts it; chunks of metadata in front of it have empty names (Azure). */
+  /** The first chunk that names the answer starts it; metadata chunks before it have empty names (Azure). */
   private start(chunk: JsonObject, events: TurnEvent[]): void {
     const id = someText(chunk['id']);
     const model = someText(chunk['model']);
@@ -97,13 +97,13 @@ export class ChatDecoder implements TurnDecoder {
 
   private choice(index: unknown): ChoiceDecoder {
     const at = choiceIndex(index);
-    // Choices before it are made too, so that the list has no holes.
+    // Earlier choices are created too, so that the list has no holes.
     while (this.choices.length <= at)
       this.choices.push(new ChoiceDecoder(this.choices.length, this.replyId, this.dialect));
     return this.choices[at]!;
   }
 
-  /** The end marker. Without a finish word, an unknown object in the stream said why it ended early. */
+  /** Handles the end marker. Without a finish reason, an unknown object in the stream explains the early end. */
   private finishMarked(): TurnEvent[] {
     if (this.unknown === undefined || this.choices.some((choice) => choice.finished)) return this.finish();
     return this.fail([], malformedFailure('an unknown object instead of the rest of its answer', this.unknown));
@@ -113,7 +113,7 @@ export class ChatDecoder implements TurnDecoder {
     this.over = true;
     const events: TurnEvent[] = [];
     if (!this.started) events.push({ type: 'start' });
-    // [DONE] without any choice is an answer that says nothing.
+    // [DONE] without any choice is an empty answer.
     if (this.choices.length === 0) this.choice(0);
     for (const choice of this.choices) {
       choice.close(this.sources, events);
@@ -130,7 +130,7 @@ export class ChatDecoder implements TurnDecoder {
   }
 }
 
-/** Whether an object without choices is neither named as a chunk nor a sign of life. */
+/** Whether an object without choices is neither marked as a chunk nor a keep-alive. */
 function isUnknown(chunk: JsonObject): boolean {
   const kind = someText(chunk['object']) ?? someText(chunk['type']) ?? someText(chunk['event']) ?? '';
   if (/^chat\.completion|ping|heart|keep/i.test(kind)) return false;
@@ -142,6 +142,6 @@ function readUsage(chunk: JsonObject): Usage | undefined {
   if (own !== undefined && own !== null) return decodeUsage(own);
   const groq = object(chunk['x_groq']);
   if (groq !== undefined) return decodeUsage(groq['usage']);
-  // Moonshot counts inside the choice.
+  // Moonshot reports usage inside the choice.
   return decodeUsage(object(list(chunk['choices'])[0])?.['usage']);
 }

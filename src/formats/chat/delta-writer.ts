@@ -1,4 +1,4 @@
-/** Turn events as deltas of chat chunks: the running tool index, reasoning details, offsets of citations. */
+/** Writes turn events as deltas of chat chunks: tool indexes, reasoning details, citation offsets. */
 import type { Part, PartDelta, ReasoningPart, TurnEvent } from '../conversation/conversation.ts';
 import { encodeCitation } from './citation.ts';
 import { encodeUrl } from './content.ts';
@@ -6,7 +6,7 @@ import { encodeBlock, encodeCallSignature, encodeDetails } from './details.ts';
 import { encodeAudio } from './encode-message.ts';
 import type { JsonObject } from './read.ts';
 
-/** One delta of one choice; `logprobs` stands beside it. */
+/** One delta of one choice, with its `logprobs`. */
 export interface Piece {
   choice: number;
   delta: JsonObject;
@@ -19,7 +19,7 @@ interface Call {
   name: string;
   empty: boolean;
   custom: boolean;
-  /** Free text of a custom call, until it is complete and can be written as JSON. */
+  /** Input of a custom call, collected until it is complete and can be written as JSON. */
   input: string;
 }
 
@@ -30,13 +30,13 @@ interface Thought {
   encrypted: string;
 }
 
-/** What is known of one choice. */
+/** The state of one choice. */
 interface ChoiceState {
   calls: Map<number, Call>;
   thoughts: Map<number, Thought>;
-  /** Entries of `reasoning_details` so far. */
+  /** Number of `reasoning_details` entries so far. */
   details: number;
-  /** Characters of text so far, and where each text part began. */
+  /** Characters of text so far, and the offset at which each text part began. */
   written: number;
   offsets: Map<number, number>;
 }
@@ -44,7 +44,7 @@ interface ChoiceState {
 export class DeltaWriter {
   private readonly choices: ChoiceState[] = [];
 
-  /** Appends the deltas that an event of a part or of log probabilities makes. */
+  /** Appends the deltas for a part event or log probabilities. */
   write(event: TurnEvent, pieces: Piece[]): void {
     switch (event.type) {
       case 'partStart':
@@ -113,7 +113,7 @@ export class DeltaWriter {
         pieces.push({ choice, delta: { audio: encodeAudio(part) } });
         break;
       case 'opaque': {
-        // Only entries of reasoning_details have a place in a delta.
+        // Deltas can only carry entries of reasoning_details.
         const entry = encodeBlock(part, state.details);
         if (entry === undefined) break;
         if (part.origin !== 'chat') state.details += 1;
@@ -183,7 +183,8 @@ export class DeltaWriter {
   private stop(choice: number, index: number, pieces: Piece[]): void {
     const state = this.state(choice);
     const call = state.calls.get(index);
-    // Arguments are always a JSON text: a call without any joins to {} (bug 23), a free text stands in an object.
+    // Arguments are always JSON text: {} for a call without any (BerriAI/litellm#5064), an object around the free text
+    // of a custom call.
     if (call?.empty) this.argue(choice, call, call.custom ? customArguments(call.input) : '{}', pieces);
     const thought = state.thoughts.get(index);
     if (thought !== undefined && thought.encrypted !== '') {
@@ -194,7 +195,7 @@ export class DeltaWriter {
   }
 }
 
-/** The input of a custom call (free text) where only JSON arguments have a place. */
+/** Wraps the free text of a custom call in JSON, where only JSON arguments are allowed. */
 export function customArguments(input: string): string {
   return JSON.stringify({ input });
 }

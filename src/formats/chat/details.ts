@@ -1,9 +1,10 @@
 /**
- * Reasoning in chat messages, both ways: `reasoning_details` (wire/chat.md, ReasoningDetailUnion), the plain text in
- * `reasoning` or `reasoning_content`, and the thinking parts that Mistral puts into the content.
+ * Reasoning in chat messages, decoded and encoded: `reasoning_details`, the plain text in `reasoning` or
+ * `reasoning_content`, and Mistral's thinking parts in the content.
  *
- * What goes out comes back: entries with the same index and id are one part, so a client that sends the details of an
- * answer back unchanged (whole, or collected delta by delta) rebuilds the very parts it was given (bug 41).
+ * Reasoning survives a round trip: entries with the same index and id form one part, so a client that sends the details
+ * of an answer back unchanged (whole, or collected delta by delta) reproduces the original parts
+ * (mnfst/llm-gateway#1658).
  */
 import type { OpaquePart, Part, ReasoningOrigin, ReasoningPart } from '../conversation/conversation.ts';
 import { isSpokenOnly, sealBlock, unsealBlock } from '../conversation/sealed-block.ts';
@@ -27,10 +28,10 @@ export function originOf(format: unknown): ReasoningOrigin {
 
 const KNOWN: ReadonlySet<string> = new Set(['type', 'text', 'summary', 'data', 'signature', 'format', 'id', 'index']);
 
-/** One entry, read. `kind` undefined: an entry of a type that is not reasoning (a past server tool call). */
+/** One decoded entry. `kind` is undefined for other types of entry (a past server tool call). */
 export interface Detail {
   kind: 'text' | 'summary' | 'encrypted' | undefined;
-  /** Entries with the same key are pieces of one part; '' when the entry stands for itself. */
+  /** Entries with the same key are pieces of one part; '' when the entry is a part on its own. */
   key: string;
   text: string;
   signature?: string;
@@ -61,7 +62,7 @@ export function readDetail(entry: unknown): Detail | undefined {
   return detail;
 }
 
-/** The reasoning of a whole message, in order. `signatures` are those that belong to calls, by call id. */
+/** The reasoning of a complete message, in order. `signatures` maps call ids to the signatures bound to them. */
 export function decodeReasoning(message: JsonObject, callIds: ReadonlySet<string>) {
   const parts: Part[] = [];
   const signatures = new Map<string, { value: string; origin: ReasoningOrigin }>();
@@ -84,7 +85,7 @@ export function decodeReasoning(message: JsonObject, callIds: ReadonlySet<string
       key = detail.key;
     }
   }
-  // `reasoning` repeats the details as one text; it counts where they have none.
+  // `reasoning` repeats the text of the details; it is used only when the details have no text.
   const plain = someText(message['reasoning']) ?? someText(message['reasoning_content']);
   if (!told && plain !== undefined) parts.unshift({ type: 'reasoning', text: plain, origin: 'unknown' });
   return { parts, signatures };
@@ -106,7 +107,7 @@ function addDetail(part: ReasoningPart, detail: Detail): void {
   if (detail.encrypted !== undefined) part.encrypted = (part.encrypted ?? '') + detail.encrypted;
 }
 
-/** The entries of one part; two when it has both a text and encrypted content. */
+/** The entries of one part; two when it has both text and encrypted content. */
 export function encodeDetails(part: ReasoningPart, index: number): JsonObject[] {
   const entries: JsonObject[] = [];
   const common: JsonObject = { format: part.origin, index };
@@ -125,7 +126,7 @@ export function encodeDetails(part: ReasoningPart, index: number): JsonObject[] 
   return entries;
 }
 
-/** The entry that carries what an upstream bound to a call (Gemini's thought signature). */
+/** The entry that carries a call's signature (Gemini's thought signature). */
 export function encodeCallSignature(
   callId: string,
   signature: { value: string; origin: ReasoningOrigin },
@@ -134,20 +135,20 @@ export function encodeCallSignature(
   return { type: 'reasoning.encrypted', data: signature.value, format: signature.origin, index, id: callId };
 }
 
-/** The block that an entry carries instead of reasoning: one of the form's own, or another form's, sealed. */
+/** The block in an entry that is not reasoning: one of the chat format, or a sealed block of another format. */
 export function blockOf(detail: Detail): OpaquePart | undefined {
   if (detail.kind === undefined) return { type: 'opaque', origin: 'chat', value: detail.value };
   return detail.encrypted === undefined ? undefined : unsealBlock(detail.encrypted);
 }
 
-/** The entry that carries a block; undefined for blocks that have their place elsewhere, or none. */
+/** The entry that carries a block; undefined for blocks that belong elsewhere or cannot be sent. */
 export function encodeBlock(part: OpaquePart, index: number): JsonObject | undefined {
   if (isSpokenOnly(part.origin))
     return { type: 'reasoning.encrypted', data: sealBlock(part), format: 'unknown', index };
   return part.origin === 'chat' && isDetailEntry(part.value) ? (part.value as JsonObject) : undefined;
 }
 
-/** An entry of `reasoning_details` that is no reasoning (a past server tool call), as the opaque part that keeps it. */
+/** Whether an opaque part's value is an entry of `reasoning_details` (a past server tool call). */
 export function isDetailEntry(value: unknown): boolean {
   return text(object(value)?.['type']).startsWith('reasoning.');
 }

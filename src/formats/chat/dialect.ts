@@ -1,95 +1,102 @@
-/** Ways in which a service that speaks chat completions differs from the form's standard. Absent members mean the default. */
+/** How a chat completions service deviates from the standard format. An absent member means the default. */
 import type { Effort } from '../conversation/conversation.ts';
 import type { MediumKind } from '../conversation/format.ts';
 
 export interface ChatDialect {
-  /** The name of the output cap. Default `max_tokens`, which every compatible server knows. */
+  /** The name of the output cap. Default `max_tokens`, which every compatible service accepts. */
   maxTokens?: 'max_tokens' | 'max_completion_tokens';
-  /** Smallest output cap that the service accepts; a smaller one is raised to it. Default none. */
+  /** Smallest output cap that the service accepts; smaller values are raised to it. Default: no minimum. */
   minMaxTokens?: number;
-  /** The service knows the role `developer`. Default false: it is sent as `system`. */
+  /** Accepts the role `developer`. Default false: sent as `system`. */
   developerRole?: boolean;
-  /** The service takes `stream_options.include_usage`. Default true. */
+  /** Accepts `stream_options.include_usage`. Default true. */
   streamUsage?: boolean;
   /**
-   * How thinking is asked for: OpenAI's `reasoning_effort` (default), OpenRouter's `reasoning` object, a switch
-   * `thinking: {type}` (DeepSeek, Z.AI, Kimi) or `reasoning: {enabled}` (Together) beside the effort, Qwen's `enable_thinking` and `thinking_budget`, or not at all.
+   * How thinking is requested: OpenAI's `reasoning_effort` (default), OpenRouter's `reasoning` object, a switch
+   * `thinking: {type}` (DeepSeek, Z.AI, Kimi) or `reasoning: {enabled}` (Together) next to the effort, Qwen's
+   * `enable_thinking` and `thinking_budget`, or not at all.
    */
   reasoning?: 'effort' | 'object' | 'thinking' | 'enabled' | 'enable_thinking' | 'none';
-  /** What its models make of that, by their names; the first rule that fits counts. */
+  /** Per-model deviations; the first matching rule applies. */
   reasoningRules?: readonly ReasoningRule[];
-  /** The assistant's field that takes earlier plain thinking back. Default none: it is dropped and reported. */
+  /** The assistant member that accepts earlier plain thinking. Default none: thinking is dropped and reported. */
   reasoningReplay?: 'reasoning_content' | 'reasoning';
   /**
-   * While the model thinks, turns that called tools must come back with thinking. `unasked`: the models that think unless
-   * they are told not to. Default: they need not.
+   * While the model thinks, earlier turns with tool calls must include their thinking. `unasked`: the models that think
+   * by default. Default: not required.
    */
   requiresThinking?: { unasked: RegExp };
-  /** `reasoning_details` are understood on the way in (OpenRouter). Default false. */
+  /** Accepts `reasoning_details` in requests (OpenRouter). Default false. */
   reasoningDetails?: boolean;
-  /** An answer may begin with its thinking between `<think>` and `</think>`. Default false: such a text is the answer. */
+  /**
+   * Answers may begin with thinking between `<think>` and `</think>`. Default false: such text is part of the answer.
+   */
   thinkTags?: boolean;
-  /** `cache_control` marks on parts and tools are understood. Default false: left out. */
+  /** Accepts `cache_control` on parts and tools. Default false: left out. */
   cacheControl?: boolean;
-  /** The template takes one leading system message and strict alternation (some vLLM servers): merge, never drop. */
+  /**
+   * The template accepts only one leading system message and strict alternation (some vLLM servers): merge, never drop.
+   */
   strictTemplate?: boolean;
-  /** Custom tools are known, as OpenAI has them. Default false: they go out as functions. */
+  /** Accepts custom tools as defined by OpenAI. Default false: sent as functions. */
   customTools?: boolean;
-  /** Arguments of earlier calls may be any text. Default false: what is no JSON object is put into one. */
+  /**
+   * Accepts any text as arguments of earlier calls. Default false: text that is not a JSON object is wrapped in one.
+   */
   anyArguments?: boolean;
-  /** `web_search_options` is taken by every model. Default false: a search that is merely allowed is left out. */
+  /** Every model accepts `web_search_options`. Default false: an optional search is left out. */
   webSearch?: boolean;
-  /** The field for the hashed end user. Default `user`. */
+  /** The member for the hashed end user. Default `user`. */
   userField?: 'user' | 'safety_identifier' | 'user_id' | 'none';
-  /** Request parameters that the service refuses; dropped (relay: removed) and reported. */
+  /** Request parameters that the service rejects; dropped (relay: removed) and reported. */
   refuses?: readonly string[];
   /** The same for some of its models. */
   refusesFor?: readonly { models: RegExp; parameters: readonly string[] }[];
-  /** The tiers of service that it has; others are left out. Default: whatever is asked for goes out. */
+  /** The service tiers it offers; others are dropped and reported. Default: all are sent. */
   serviceTiers?: readonly string[];
-  /** Parameters under another name, the form's own first. */
+  /** Renamed parameters, by the format's own name. */
   renames?: Readonly<Record<string, string>>;
-  /** Features that the service lacks: a request that uses one goes to another endpoint. */
+  /** Unsupported features: a request that uses one goes to another endpoint. */
   lacks?: readonly ('tools' | 'json_schema')[];
-  /** `json_object` is not known, only a schema: it is sent as the schema of any object. */
+  /** `json_object` is not supported and is sent as a schema of any object. */
   jsonBySchema?: boolean;
   /**
-   * Where a grammar for the answer stands: in the `response_format` as the client wrote it, in a member `grammar`
-   * (llama.cpp), in `structured_outputs` (vLLM). Default: the service takes none.
+   * The member for an output grammar: `response_format` as the client wrote it, `grammar` (llama.cpp), or
+   * `structured_outputs` (vLLM). Default: grammars are not supported.
    */
   grammar?: 'response_format' | 'grammar' | 'structured_outputs';
-  /** The `response_format` of the type `python` is known. Default false. */
+  /** Accepts `response_format` of the type `python`. Default false. */
   python?: boolean;
-  /** `tool_choice` is a word, never an object: a forced tool goes out as `required`, alone in the list. */
+  /** `tool_choice` must be a string: a forced tool is sent as `required` with that tool alone in the list. */
   toolChoiceWords?: boolean;
-  /** Messages: members by role that are taken, all others are refused and left out. Default: all are sent. */
+  /** Accepted message members by role; all others are left out. Default: all are sent. */
   messageFields?: Readonly<Record<string, readonly string[]>>;
-  /** Ids of tool calls must be nine letters or digits; others are rewritten, the same one always to the same. */
+  /** Call ids must be nine letters or digits; others are rewritten deterministically. */
   nineCharacterIds?: boolean;
   /**
-   * Every id of a call beyond 40 characters is shortened. Default false: ids with an embedded thought signature stay whole,
-   * because the service that put it there reads it.
+   * Shortens every call id beyond 40 characters. Default false: ids with an embedded thought signature stay whole,
+   * because the service that embedded it reads it.
    */
   strictCallIds?: boolean;
-  /** The mark on a last assistant message that is to be continued. Default none is needed, or it cannot be. */
+  /** The marker on a last assistant message that the model should continue. Default: not needed, or not supported. */
   prefill?: 'prefix' | 'partial';
-  /** A user's message must not follow a tool's: a short one of the assistant is put between. */
+  /** A user message must not follow a tool message: a short assistant message is inserted between them. */
   answersTools?: boolean;
-  /** Kinds of media that are read as data URLs only; their addresses are fetched for it. Default: none. */
+  /** Media kinds accepted only as data URLs; the gateway fetches their URLs. Default: none. */
   mediaBytes?: readonly MediumKind[];
-  /** Documents stand in parts of the type `document_url`. Default `file`. */
+  /** Documents are sent in parts of the type `document_url`. Default `file`. */
   documentUrl?: boolean;
 }
 
-/** How some models of a service are asked to think. */
+/** How some models of a service accept reasoning settings. */
 export interface ReasoningRule {
   /** Absent: all models. */
   models?: RegExp;
-  /** The word of effort that goes out instead; null: none does, which is reported. A word that is not listed stays. */
+  /** Effort words to replace; null: no effort is sent, which is reported. Words that are not listed stay. */
   words?: Partial<Record<Effort, string | null>>;
-  /** Thinking cannot be switched: no switch is sent, only the effort. */
+  /** Thinking cannot be switched off: only the effort is sent. */
   always?: boolean;
-  /** Parameters that go along when thinking is asked for. */
+  /** Parameters to add when thinking is requested. */
   also?: Readonly<Record<string, unknown>>;
   /** Parameters that hide the thinking. Default: it cannot be hidden. */
   hide?: Readonly<Record<string, unknown>>;

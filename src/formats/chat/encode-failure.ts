@@ -1,11 +1,11 @@
-/** Errors for a client of this form: the envelope of wire/common.md, and the `error` of a chunk that ends a stream. */
+/** Errors for a client of the chat format: the response envelope, and the `error` of a chunk that ends a stream. */
 import type { GatewayError } from '../../base/errors.ts';
 import type { FailureContext } from '../conversation/format.ts';
 import type { JsonObject } from './read.ts';
 
 /**
- * Clients find a prompt that does not fit by the vendor's code or words. The code has its place in the metadata, as `code`
- * is the status; clients that see the message alone find both there.
+ * Clients detect an overlong prompt by the vendor's code or wording. `code` is the HTTP status here, so the vendor's
+ * code goes in the metadata; for clients that only read the message, both are in the message.
  */
 export function messageOf({ type, message }: GatewayError): string {
   if (type !== 'context_length_exceeded' || OVERFLOW.test(message)) return message;
@@ -14,7 +14,7 @@ export function messageOf({ type, message }: GatewayError): string {
 
 const OVERFLOW = /maximum context length|context_length_exceeded/i;
 
-/** `error` of an answer or of a chunk: `{code, message, metadata: {error_type, ...}}`. */
+/** The `error` of a response or chunk: `{code, message, metadata: {error_type, ...}}`. */
 export function errorObject(error: GatewayError): JsonObject {
   const { metadata, availability } = error.details;
   return {
@@ -28,7 +28,7 @@ export function errorObject(error: GatewayError): JsonObject {
 export function encodeFailure(error: GatewayError, about: FailureContext): JsonObject {
   const body: JsonObject = { error: errorObject(error) };
   if (about.userId !== undefined) body['user_id'] = about.userId;
-  // Routing state is nobody's business when the fault is ours (wire/common.md, "Error envelope").
+  // Routing details stay private when the fault is the gateway's.
   if (about.metadata !== undefined && error.status !== 500) body[about.metadata.key] = about.metadata.value;
   return body;
 }

@@ -1,4 +1,4 @@
-/** Messages of the conversation as messages of a chat request. */
+/** Encodes the conversation's messages as messages of a chat request. */
 
 import { inputText } from '../conversation/call-input.ts';
 import type {
@@ -21,14 +21,17 @@ import { mergeStrictly } from './strict-template.ts';
 export interface MessageRules {
   dialect: ChatDialect;
   losses: Losses;
-  /** Whose signed or encrypted reasoning the upstream can read. */
+  /** The origin whose signed or encrypted reasoning the upstream can read. */
   origin: ReasoningOrigin;
 }
 
 export function encodeMessages(messages: readonly Message[], rules: MessageRules): JsonObject[] {
   const content: ContentRules = { cacheControl: rules.dialect.cacheControl === true, losses: rules.losses };
   const encoded: JsonObject[] = [];
-  /** Pictures of tool results: they follow the run of tool messages, so that calls and results stay adjacent (bug 31). */
+  /**
+   * Images from tool results. They follow the run of tool messages, so that calls and results stay adjacent
+   * (BerriAI/litellm#34462).
+   */
   let pictures: Part[] = [];
   const flush = () => {
     if (pictures.length > 0) encoded.push({ role: 'user', content: encodeContent(pictures, content) });
@@ -60,7 +63,7 @@ function encodePlain(message: Message, parts: readonly Part[], content: ContentR
   return { role, content: markedContent(parts, message, content), ...named(message), ...message.extras?.chat };
 }
 
-/** A mark on the whole message stands on its last part in this form. */
+/** The chat format has no cache mark on messages: it is moved to the last part. */
 function markedContent(
   parts: readonly Part[],
   holder: Pick<Message, 'cache'>,
@@ -83,7 +86,7 @@ function encodeResult(
   content: ContentRules,
   rules: MessageRules,
 ): JsonObject {
-  if (result.isError === true) rules.losses.drop('is_error', 'chat completions have no mark of a failed tool');
+  if (result.isError === true) rules.losses.drop('is_error', 'chat completions cannot mark a tool result as an error');
   const texts = result.parts.filter((part) => part.type === 'text');
   return {
     role: 'tool',
@@ -122,7 +125,7 @@ function encodeAssistant(message: Message, content: ContentRules, rules: Message
       case 'opaque':
         if (part.origin === 'chat' && isDetailEntry(part.value)) reasoning.push(part);
         else if (isSpokenOnly(part.origin))
-          rules.losses.drop(`${part.origin} blocks`, 'only their origin can read them');
+          rules.losses.drop(`${part.origin} blocks`, `only the ${part.origin} format can read them`);
         else written.push(part);
         break;
       default:
@@ -157,7 +160,7 @@ export function encodeAudio(part: Part & { type: 'audio' }): JsonObject {
   };
 }
 
-/** Earlier thinking, where the upstream takes it back: as details (all of it), or as plain text that is bound to nobody. */
+/** Encodes earlier thinking that the upstream accepts: all of it as details, or the unsigned part as plain text. */
 function encodeReasoningParts(
   encoded: JsonObject,
   message: Message,
@@ -184,13 +187,13 @@ function encodeReasoningParts(
   let plain = '';
   for (const part of parts) {
     if (part.type === 'opaque')
-      throw new Uncarried('reasoning_details', 'the upstream takes no past server tool calls');
+      throw new Uncarried('reasoning_details', 'the upstream does not accept past server tool calls');
     const free = part.signature === undefined && part.encrypted === undefined && part.origin === 'unknown';
     if (dialect.reasoningReplay !== undefined && free) plain += part.text;
-    else losses.drop('reasoning', 'the upstream does not take earlier reasoning of this kind back');
+    else losses.drop('reasoning', 'the upstream does not accept this kind of earlier reasoning');
   }
   if (plain !== '') encoded[dialect.reasoningReplay!] = plain;
-  if (signed.length > 0) losses.drop('reasoning', 'the upstream does not take signatures of calls');
+  if (signed.length > 0) losses.drop('reasoning', 'the upstream does not accept call signatures');
 }
 
 function encodeAnnotations(encoded: JsonObject, parts: readonly Part[]): void {

@@ -1,11 +1,11 @@
-/** How much to think, said in the upstream's way (wire/chat.md, "reasoning"). */
+/** Encodes reasoning settings as the upstream's own parameters. */
 import type { ReasoningSettings } from '../conversation/conversation.ts';
 import { budgetOf, effortOf } from '../conversation/effort.ts';
 import type { Losses } from '../conversation/losses.ts';
 import type { ChatDialect, ReasoningRule } from './dialect.ts';
 import type { JsonObject } from './read.ts';
 
-/** `cap` is the output cap that goes out, `model` the upstream's name of the model. */
+/** `cap` is the output cap that is sent, `model` the upstream's name of the model. */
 export interface ReasoningTarget {
   cap: number | null;
   model: string;
@@ -29,12 +29,12 @@ export function encodeReasoning(
   const effort = effortOf(settings, target.cap);
   if (effort !== undefined) {
     if (way === 'none') {
-      if (effort !== 'none') losses.drop('reasoning', 'the upstream cannot be told how much to think');
+      if (effort !== 'none') losses.drop('reasoning', 'the upstream has no setting for reasoning effort');
     } else if (way === 'enable_thinking') {
       body['enable_thinking'] = effort !== 'none';
       if (effort !== 'none' && settings.budgetTokens !== undefined) body['thinking_budget'] = settings.budgetTokens;
       else if (effort !== 'none' && settings.effort !== undefined) {
-        losses.drop('reasoning.effort', 'the upstream thinks or does not think');
+        losses.drop('reasoning.effort', 'the upstream can only switch thinking on or off');
       }
     } else {
       if (way === 'thinking' && !rule.always) body['thinking'] = { type: effort === 'none' ? 'disabled' : 'enabled' };
@@ -47,9 +47,9 @@ export function encodeReasoning(
   }
   if (settings.exclude === true) {
     if (rule.hide !== undefined) Object.assign(body, rule.hide);
-    else losses.drop('reasoning.exclude', 'the upstream cannot be told to hide its thinking');
+    else losses.drop('reasoning.exclude', 'the upstream cannot hide its thinking');
   }
-  if (settings.summary !== undefined) losses.drop('reasoning.summary', 'chat completions have no choice of summary');
+  if (settings.summary !== undefined) losses.drop('reasoning.summary', 'chat completions have no summary setting');
 }
 
 function sayEffort(
@@ -59,7 +59,7 @@ function sayEffort(
   losses: Losses,
 ): void {
   const word = rule.words?.[effort];
-  if (word === null) losses.drop('reasoning.effort', 'the model cannot be told how much to think');
+  if (word === null) losses.drop('reasoning.effort', 'the model has no setting for reasoning effort');
   else body['reasoning_effort'] = word ?? effort;
 }
 

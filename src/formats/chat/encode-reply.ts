@@ -1,4 +1,4 @@
-/** A whole answer for a client of this form (spec.md, "Chat completion object"). */
+/** Encodes a complete answer for a client of the chat format. */
 import type { Choice, Part, Turn } from '../conversation/conversation.ts';
 import type { Closing, Stamp } from '../conversation/format.ts';
 import { encodeCitation } from './citation.ts';
@@ -38,7 +38,7 @@ function encodeChoice(choice: Choice, index: number): JsonObject {
   };
 }
 
-/** Several text parts are one text here, joined without a letter lost or added. */
+/** Joins several text parts into one text without changing a character. */
 function encodeMessage(parts: readonly Part[]): JsonObject {
   let content = '';
   let refusal = '';

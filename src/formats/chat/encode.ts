@@ -1,6 +1,6 @@
 /**
- * The conversation as a request to a service that speaks chat completions, in the service's dialect. Messages are encoded
- * one by one in order, so one more turn keeps the earlier ones byte for byte (except for `strictTemplate`, which merges).
+ * Encodes a conversation as a chat completions request in the service's dialect. Messages are encoded one by one in
+ * order, so adding a turn leaves earlier messages byte for byte (except with `strictTemplate`, which merges them).
  */
 import { withBreakpoints } from '../conversation/cache-breakpoints.ts';
 import type { Conversation, OutputFormat, Tool, ToolChoice } from '../conversation/conversation.ts';
@@ -17,11 +17,11 @@ import { PLAIN_SETTINGS } from './fields.ts';
 import type { JsonObject } from './read.ts';
 import { withRequiredThinking } from './required-thinking.ts';
 
-/** Models behind a chat completions service whose vendor caches only what is marked, and how many marks it accepts. */
+/** Models whose vendor caches only up to explicit breakpoints, and the number of breakpoints it accepts. */
 const CACHED_BY_MARK = /^~?anthropic\//;
 const MOST_CACHE_MARKS = 4;
 
-/** More would go on writing where the client wants an end, or be refused. */
+/** Dropping a stop sequence would make the model write on; sending more would be rejected. */
 const MOST_STOPS = 4;
 
 export function encode(given: Conversation, target: EncodeTarget, losses: Losses): JsonObject {
@@ -63,7 +63,7 @@ export function encode(given: Conversation, target: EncodeTarget, losses: Losses
   return body;
 }
 
-/** The output cap to send, in the upstream's bounds; undefined when nobody gave one. */
+/** The output cap to send, within the upstream's bounds; undefined when there is none. */
 export function outputCap(asked: number | undefined, target: EncodeTarget): number | undefined {
   const { capOutputTokens, maxOutputTokens } = target;
   if (asked === undefined && capOutputTokens === undefined) return undefined;
@@ -78,9 +78,9 @@ export function streamFields(dialect: ChatDialect): JsonObject {
 function encodeTools(body: JsonObject, conversation: Conversation, dialect: ChatDialect, losses: Losses): void {
   const { tools, toolChoice, settings } = conversation;
   if (tools === undefined || tools.length === 0) {
-    // Services refuse a choice among no tools; asking for none or for the default says nothing then.
+    // Services reject a tool choice without tools; `none` and `auto` are then redundant.
     if (toolChoice !== undefined && toolChoice.mode !== 'none' && toolChoice.mode !== 'auto') {
-      losses.drop('tool_choice', 'there are no tools to choose from');
+      losses.drop('tool_choice', 'the request has no tools');
     }
     return;
   }
@@ -91,7 +91,8 @@ function encodeTools(body: JsonObject, conversation: Conversation, dialect: Chat
 
 function encodeTool(tool: Tool, dialect: ChatDialect): unknown {
   if (tool.type === 'opaque') {
-    if (tool.origin !== 'chat') throw new Uncarried('tools', `a tool of the ${tool.origin} form has no place in chat`);
+    if (tool.origin !== 'chat')
+      throw new Uncarried('tools', `chat does not support tools of the ${tool.origin} format`);
     return tool.value;
   }
   return {
@@ -110,7 +111,8 @@ function encodeTool(tool: Tool, dialect: ChatDialect): unknown {
 function encodeToolChoice(choice: ToolChoice): unknown {
   if (choice.mode === 'tool') return { type: 'function', function: { name: choice.name } };
   if (choice.mode !== 'opaque') return choice.mode;
-  if (choice.origin !== 'chat') throw new Uncarried('tool_choice', `a choice of the ${choice.origin} form`);
+  if (choice.origin !== 'chat')
+    throw new Uncarried('tool_choice', `chat does not support a choice of the ${choice.origin} format`);
   return choice.value;
 }
 
@@ -124,7 +126,7 @@ function encodeOutput(output: OutputFormat): JsonObject {
       return {
         type: 'json_schema',
         json_schema: {
-          // The form asks for a name; the other forms have none.
+          // The chat format requires a name; the other formats have none.
           name: output.name ?? 'answer',
           ...(output.description !== undefined && { description: output.description }),
           ...(output.schema !== undefined && { schema: output.schema }),
@@ -143,7 +145,7 @@ function encodeSettings(body: JsonObject, conversation: Conversation): void {
   }
   if (settings.stop !== undefined && settings.stop.length > 0) {
     if (settings.stop.length > MOST_STOPS) {
-      throw new Uncarried('stop_sequences', `chat completions take ${MOST_STOPS} stop texts at most`);
+      throw new Uncarried('stop_sequences', `chat completions accept at most ${MOST_STOPS} stop sequences`);
     }
     body['stop'] = settings.stop;
   }
@@ -160,7 +162,7 @@ function encodeExtras(body: JsonObject, conversation: Conversation, losses: Loss
     if (format === 'chat') {
       for (const [key, value] of Object.entries(extras)) if (!(key in body)) body[key] = value;
     } else {
-      for (const key of Object.keys(extras)) losses.drop(key, 'chat completions have no such field');
+      for (const key of Object.keys(extras)) losses.drop(key, 'chat completions do not support it');
     }
   }
 }

@@ -1,4 +1,4 @@
-/** A streamed answer for a client of this form: turn events to the text of its event stream (wire/chat.md, "Streaming"). */
+/** Encodes turn events as the event stream for a client of the chat format. */
 import type { GatewayError } from '../../base/errors.ts';
 import type { Finish, TurnEvent } from '../conversation/conversation.ts';
 import type { Closing, Stamp, StreamEncoder } from '../conversation/format.ts';
@@ -15,7 +15,7 @@ export class ChatEncoder implements StreamEncoder {
   private readonly writer = new DeltaWriter();
   private readonly introduced = new Set<number>();
   private readonly finishes = new Map<number, Finish>();
-  /** Every chunk up to its choices, and what follows them. */
+  /** The text of every chunk before and after its choices. */
   private head = '';
   private tail = '';
 
@@ -30,7 +30,7 @@ export class ChatEncoder implements StreamEncoder {
         this.frame(event);
         return '';
       case 'finish':
-        // Held until the closing figures are known: usage may ride on it, and an error may still follow.
+        // Held until the closing figures are known: usage may be added to it, and an error may still follow.
         this.finishes.set(event.choice, event.finish);
         return '';
       case 'safeguards':
@@ -102,5 +102,5 @@ export class ChatEncoder implements StreamEncoder {
   }
 }
 
-/** How the stream of a failed answer ends (wire/common.md, "Streaming"). */
+/** The choice in the chunk that reports a failed stream. */
 export const ERROR_CHOICE = '{"index":0,"delta":{"content":""},"finish_reason":"error","native_finish_reason":null}';

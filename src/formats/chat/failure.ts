@@ -1,4 +1,4 @@
-/** Error bodies of services that speak chat completions, in every shape that was seen, read into one vocabulary. */
+/** Reads the error bodies of chat completions services, in all known shapes, into one vocabulary. */
 import { parseJson } from '../../base/json.ts';
 import { isContextOverflow } from '../conversation/context-overflow.ts';
 import { type FailureKind, LARGEST_RAW, type UpstreamFailure, withoutAccount } from '../conversation/failure.ts';
@@ -6,13 +6,13 @@ import { type JsonObject, list, object, someText, text } from './read.ts';
 
 const LARGEST_MESSAGE = 4 * 1024;
 
-/** Reads an answer with an error status. `body` is text, perhaps not JSON. */
+/** Decodes a response with an error status. `body` is text, possibly not JSON. */
 export function decodeFailure(status: number, body: string): UpstreamFailure {
   let value: unknown;
   try {
     value = parseJson(body);
   } catch {
-    // A proxy's HTML page tells the client nothing; the status does.
+    // A proxy's HTML page means nothing to the client; the status does.
     const plain = body.trimStart().startsWith('<') ? '' : body.trim();
     const message = plain === '' ? `the upstream answered with status ${status}` : plain;
     return describe(status, { message }, bounded(body), body);
@@ -20,7 +20,7 @@ export function decodeFailure(status: number, body: string): UpstreamFailure {
   return describe(status, errorOf(value), body.length > LARGEST_RAW ? bounded(body) : value, body);
 }
 
-/** The failure that an event or an answer with status 200 reports; undefined when it reports none. */
+/** The failure reported by an event or by an answer with status 200; undefined when there is none. */
 export function decodeInBand(name: string, value: JsonObject): UpstreamFailure | undefined {
   const error = value['error'];
   const told = error !== undefined && error !== null && error !== false && error !== '';
@@ -31,8 +31,8 @@ export function decodeInBand(name: string, value: JsonObject): UpstreamFailure |
 }
 
 /**
- * Whether an object without `error` reports one all the same: `{detail}` (FastAPI), `{code, message}` (Alibaba),
- * `{error_code, error_msg}` (Baidu), `base_resp` with a status other than 0 (MiniMax). Chunks with choices do not.
+ * Whether an object without `error` still reports one: `{detail}` (FastAPI), `{code, message}` (Alibaba), `{error_code,
+ * error_msg}` (Baidu), `base_resp` with a status other than 0 (MiniMax). Never a chunk with choices.
  */
 function isBareError(value: JsonObject): boolean {
   const { choices } = value;
@@ -49,7 +49,7 @@ function isFilled(value: unknown): boolean {
   return typeof value === 'object' && value !== null && Object.keys(value).length > 0;
 }
 
-/** A code that says that something went wrong: a word, or a number that means no success. */
+/** Whether a code reports an error: a word, or a number that does not mean success. */
 function isFault(code: unknown): boolean {
   if (typeof code !== 'number' && typeof code !== 'string') return false;
   const word = String(code).toLowerCase();
@@ -62,7 +62,10 @@ interface ErrorText {
   status?: number;
 }
 
-/** Finds message, code and status in `{error: {...}}`, `{error: "..."}`, `{message}`, `{detail}`, `[{error}]` and kin (`isBareError`). */
+/**
+ * Finds message, code and status in `{error: {...}}`, `{error: "..."}`, `{message}`, `{detail}`, `[{error}]` and the
+ * shapes of `isBareError`.
+ */
 function errorOf(value: unknown): ErrorText {
   const body = object(value) ?? object(list(value)[0]) ?? {};
   const error = object(body['error']) ?? body;
@@ -72,7 +75,7 @@ function errorOf(value: unknown): ErrorText {
   );
   if (code !== undefined) found.code = String(code);
   const status = [error['status_code'], error['code'], error['status'], body['code'], body['status']]
-    // Of anything else Number may throw.
+    // Number may throw for any other type.
     .map((word) => (typeof word === 'number' || typeof word === 'string' ? Number(word) : Number.NaN))
     .find((number) => number >= 400 && number < 600);
   if (status !== undefined) found.status = status;
@@ -103,7 +106,8 @@ function describe(status: number | null, error: ErrorText, raw: unknown, written
       ? 'context_length'
       : kindOf(seen ?? 500, written.length > LARGEST_RAW ? written.slice(0, LARGEST_RAW) : written),
     status: seen,
-    message: withoutAccount(error.message).slice(0, LARGEST_MESSAGE) || 'the upstream reported an error without a text',
+    message:
+      withoutAccount(error.message).slice(0, LARGEST_MESSAGE) || 'the upstream reported an error without a message',
     raw,
   };
   if (error.code !== undefined) failure.code = error.code;
@@ -112,7 +116,7 @@ function describe(status: number | null, error: ErrorText, raw: unknown, written
   return failure;
 }
 
-/** One of several wordings, as services were seen or are documented to use them. */
+/** Joins wordings, observed or documented, into one expression. */
 function anyOf(...wordings: readonly RegExp[]): RegExp {
   return new RegExp(wordings.map(({ source }) => source).join('|'));
 }
@@ -135,10 +139,10 @@ const NO_MODEL = anyOf(
   /model_not_supported|model_decommissioned|model_not_available|model_terms_required/,
 );
 
-/** Statuses with which services say that an account is spent. */
+/** Statuses with which services report exhausted credit. */
 const PAYABLE: ReadonlySet<number> = new Set([400, 403, 412, 429]);
 
-/** Of an error that is not clearly about the request, only its own words count: the rest may describe the machinery. */
+/** Unless the error is clearly about the request, only its message and code count: the rest may describe the server. */
 function isOverflow(status: number | null, { message, code = '' }: ErrorText, written: string): boolean {
   const wholly = status === 400 || status === 413 || status === 422;
   const text = wholly ? bounded(written) : `${message.slice(0, LARGEST_MESSAGE)} ${code}`;
@@ -149,12 +153,12 @@ function kindOf(status: number, written: string): FailureKind {
   const body = written.toLowerCase();
   if (status < 500 && status !== 401 && status !== 429 && FILTERED.test(body)) return 'content_filter';
   if (status === 402 || (PAYABLE.has(status) && NO_MONEY.test(body))) return 'quota';
-  // Groq says 413 for tokens per minute.
+  // Groq answers 413 for tokens per minute.
   if (status === 429 || (status < 500 && status !== 401 && TOO_OFTEN.test(body))) return 'rate_limit';
   if (status === 401) return 'auth';
   if (status === 404) return 'not_found';
   if (status === 408 || status === 504 || status === 524) return 'timeout';
-  // A lock or an early answer of the service's own machinery: another endpoint has neither.
+  // Conflicts inside the service, which another endpoint does not have.
   if (status === 409 || status === 425) return 'server';
   if (status === 413) return 'too_large';
   if (status === 498 || status === 503 || status === 529 || (status >= 500 && OVERLOADED.test(body)))
@@ -165,7 +169,7 @@ function kindOf(status: number, written: string): FailureKind {
   return status === 403 ? 'permission' : 'invalid_request';
 }
 
-/** Seconds to wait, where only the body tells: `retryDelay` of Google, "try again in 1m2.5s" of OpenAI and Groq. */
+/** Seconds to wait when only the body gives them: `retryDelay` of Google, "try again in 1m2.5s" of OpenAI and Groq. */
 function waitOf(written: string, kind: FailureKind): number | undefined {
   if (kind !== 'rate_limit' && kind !== 'overloaded' && kind !== 'quota') return undefined;
   const named = /"(?:retryDelay|retry_after|retry_after_seconds|retryAfter)"\s*:\s*"?(\d+(?:\.\d+)?)/.exec(written);
@@ -191,7 +195,7 @@ export function cutFailure(): UpstreamFailure {
   return { kind: 'cut', status: null, message: 'the upstream ended its stream without an end marker' };
 }
 
-/** An event or answer that is not what the form says. */
+/** The failure for an event or answer that violates the format. */
 export function malformedFailure(what: string, raw: unknown): UpstreamFailure {
   const shown = someText(raw) === undefined ? raw : bounded(text(raw));
   return { kind: 'malformed', status: null, message: `the upstream sent ${what}`, raw: shown };

@@ -1,6 +1,8 @@
-/** Which request fields of `POST /chat/completions` are whose. One list for decoding and for relaying. */
+/** The request members of `POST /chat/completions` by owner. One list for decoding and relaying. */
 
-/** Fields for the gateway itself. No upstream sees them (`user` and `stream_options` go out in our own words). */
+/**
+ * Members for the gateway itself, never forwarded (`user` and `stream_options` are sent with the gateway's own values).
+ */
 export const GATEWAY_FIELDS: ReadonlySet<string> = new Set([
   'model',
   'models',
@@ -22,7 +24,7 @@ export const GATEWAY_FIELDS: ReadonlySet<string> = new Set([
   'include_reasoning',
 ]);
 
-/** Fields that decoding gives a place in the conversation. */
+/** Members that decoding maps to the conversation. */
 export const CONVERSATION_FIELDS: ReadonlySet<string> = new Set([
   'messages',
   'stream',
@@ -62,7 +64,7 @@ export const CONVERSATION_FIELDS: ReadonlySet<string> = new Set([
   'cache_control',
 ]);
 
-/** Knobs whose value needs no translation, wire name to name in the conversation's settings. */
+/** Tuning parameters that need no translation: wire name, name in the conversation's settings. */
 export const PLAIN_SETTINGS = [
   ['temperature', 'temperature'],
   ['top_p', 'topP'],
@@ -82,7 +84,7 @@ export const PLAIN_SETTINGS = [
   ['prompt_cache_key', 'promptCacheKey'],
 ] as const;
 
-/** `fast` is another name of `priority`; no endpoint is faster still, so `ultrafast` falls back to it (wire/chat.md). */
+/** `fast` is an alias of `priority`; no endpoint is faster, so `ultrafast` maps to it as well. */
 export function serviceTier(tier: string): string {
   return tier === 'fast' || tier === 'ultrafast' ? 'priority' : tier;
 }

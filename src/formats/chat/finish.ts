@@ -1,14 +1,14 @@
-/** Finish words of chat completions and of the services that speak them in their own way. */
+/** Finish reasons of chat completions and of compatible services. */
 import type { Finish } from '../conversation/conversation.ts';
 import { unifiedWord, unknownEnd } from '../conversation/finish-words.ts';
 
-/** The words that the form itself knows; `function_call` ends an answer that was asked for with the older `functions`. */
+/** The format's own words; `function_call` ends an answer to a request with the legacy `functions`. */
 const STANDARD: ReadonlySet<unknown> = new Set(['stop', 'length', 'tool_calls', 'function_call', 'content_filter']);
 
 /**
- * Unifies an upstream's word. No word or an empty one means whatever fits what came, and so does an unknown one behind
- * some content; alone it says that something went wrong. Calls end as `tool_calls` even when the word is `stop` (forced
- * calls), and never without a call (bug 27).
+ * Maps an upstream's finish reason. A missing, empty, or unknown reason after content is inferred from the content; an
+ * unknown reason alone is an error. Answers with calls end as `tool_calls` even when the word is `stop` (forced calls),
+ * and answers without a call never do (mastra-ai/mastra#14187).
  */
 export function readFinish(
   native: string | null,
@@ -18,12 +18,12 @@ export function readFinish(
   const word = unifiedWord(native) ?? unknownEnd(native, came.calls || came.content);
   const unified = word === 'stop' || word === 'tool_calls' ? (came.calls ? 'tool_calls' : 'stop') : word;
   const finish: Finish = { unified, native };
-  // vLLM names the matched stop text in `stop_reason`; a number there is a token id.
+  // vLLM puts the matched stop sequence in `stop_reason`; a number there is a token id.
   if (typeof stopReason === 'string' && stopReason !== '' && unified === 'stop') finish.stopSequence = stopReason;
   return finish;
 }
 
-/** The word that a client sees in a relayed answer: the upstream's own where it is a standard one that fits. */
+/** The word shown to a client of a relayed answer: the upstream's own where it is standard and fits. */
 export function shownFinish(finish: Finish): string {
   const { native, unified } = finish;
   const callsWithoutCalls = (native === 'tool_calls' || native === 'function_call') && unified !== 'tool_calls';

@@ -1,6 +1,6 @@
 /**
- * The chat form (wire/chat.md): what clients of `POST /chat/completions` speak, and what most services speak upstream,
- * each in a dialect of its own. Both halves and the relay between them; pure functions only.
+ * The chat format: spoken by clients of `POST /chat/completions` and, in provider dialects, by most upstreams. Contains
+ * both halves and the relay between them; pure functions only.
  */
 import type { ServedFormat, SpokenFormat } from '../conversation/format.ts';
 import { renewed } from '../conversation/renewal.ts';

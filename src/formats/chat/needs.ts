@@ -1,8 +1,8 @@
-/** What a request in the chat form needs of an endpoint, in the words of the catalog's `supported_parameters`. */
+/** What a chat request requires of an endpoint, in terms of the catalog's `supported_parameters`. */
 import type { Needs } from '../conversation/format.ts';
 import { type JsonObject, list, object, someText } from './read.ts';
 
-/** Request fields that the catalog knows by other names, or by several. */
+/** Request members that the catalog lists under other or several names. */
 const ALIASES: Readonly<Record<string, readonly string[]>> = {
   max_tokens: ['max_tokens', 'max_completion_tokens'],
   max_completion_tokens: ['max_completion_tokens', 'max_tokens'],
@@ -11,7 +11,7 @@ const ALIASES: Readonly<Record<string, readonly string[]>> = {
   reasoning_effort: ['reasoning_effort', 'reasoning'],
 };
 
-/** Fields whose support the catalog tells under their own name. */
+/** Members that the catalog lists under their own name. */
 const PARAMETERS = [
   'temperature',
   'top_p',
@@ -44,7 +44,7 @@ const FORMAT_FEATURES: Readonly<Record<string, string>> = {
   json_object: 'response_format',
 };
 
-/** undefined: nothing but text. `inputs` was gathered while the media were counted. */
+/** Returns undefined for text only. `inputs` was collected while counting media. */
 export function needsOf(body: JsonObject, inputs: readonly string[], everyParameter: boolean): Needs | undefined {
   const outputs = list(body['modalities']).filter((kind) => typeof kind === 'string' && kind !== 'text') as string[];
   const features: string[] = [];

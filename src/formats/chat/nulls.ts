@@ -1,15 +1,12 @@
-/**
- * Members that services write as null to say that there are none, where the form has them as absent only: a client that
- * checks what it gets ends the answer over one.
- */
+/** Removes null members that the format allows only as absent: strictly validating clients fail on them. */
 import { type JsonObject, list, object } from './read.ts';
 
-/** Of a message and of a delta; what may be null there (`content`, `refusal`, `reasoning`) is not among them. */
+/** Members of messages and deltas; `content`, `refusal` and `reasoning` may be null. */
 export const NEVER_NULL = ['role', 'audio', 'images', 'annotations', 'reasoning_details', 'tool_calls'] as const;
 const NEVER_NULL_IN_CALL = ['id', 'type', 'function'] as const;
 const NEVER_NULL_IN_FUNCTION = ['name', 'arguments'] as const;
 
-/** Whether a delta, or a call in it, has one. */
+/** Whether a delta, or a call in it, has such a null member. */
 export function hasNulls(delta: JsonObject): boolean {
   return isNullIn(delta, NEVER_NULL) || (Array.isArray(delta['tool_calls']) && delta['tool_calls'].some(callHasNulls));
 }
@@ -47,9 +44,12 @@ function without(value: JsonObject, keys: readonly string[]): JsonObject {
   return result;
 }
 
-/** The text of a chunk without a `usage` of null, which is how OpenAI says that it comes later; undefined where it stands elsewhere too. */
+/**
+ * The chunk text without `"usage":null` (OpenAI's hint that usage follows later); undefined if `usage` occurs twice or
+ * elsewhere.
+ */
 export function withoutNullUsage(text: string): string | undefined {
-  // In a JSON text this is a key wherever it stands: inside a string the quotes would be escaped.
+  // In JSON text this is always a key: within a string the quotes would be escaped.
   const at = text.indexOf(',"usage":null');
   if (at === -1 || text.indexOf('"usage"', text.indexOf('"usage"') + 1) !== -1) return undefined;
   return text.slice(0, at) + text.slice(at + ',"usage":null'.length);

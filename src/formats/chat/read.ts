@@ -1,4 +1,4 @@
-/** Lenient readers of JSON that somebody else wrote: what does not fit its place reads as absent, never as an exception. */
+/** Lenient readers for untrusted JSON: a value of the wrong type reads as absent and never throws. */
 import { isFields, isImpossibleCount } from '../conversation/fields.ts';
 
 export type JsonObject = Record<string, unknown>;
@@ -11,22 +11,22 @@ export function list(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** The text, or '' for anything else. */
+/** The text, or '' for any other type. */
 export function text(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** The text when it is one with content. */
+/** The text if it is not empty. */
 export function someText(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-/** A count of tokens: anything but a positive number that an answer can have is 0. */
+/** A token count; 0 for anything but a plausible positive number. */
 export function count(value: unknown): number {
   return typeof value === 'number' && value > 0 && !isImpossibleCount(value) ? Math.trunc(value) : 0;
 }
 
-/** The members that are not in `known`; undefined when there are none. */
+/** The members not in `known`; undefined when there are none. */
 export function rest(value: JsonObject, known: ReadonlySet<string>): JsonObject | undefined {
   let others: JsonObject | undefined;
   for (const key of Object.keys(value)) {
@@ -38,7 +38,7 @@ export function rest(value: JsonObject, known: ReadonlySet<string>): JsonObject 
   return others;
 }
 
-/** A moment in Unix seconds; services write 0 where they name none. */
+/** Whether the value is a time in Unix seconds; services write 0 when they give none. */
 export function isTime(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value > 0;
 }

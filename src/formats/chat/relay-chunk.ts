@@ -1,4 +1,4 @@
-/** One choice of a relayed chunk: does it keep to the form, and how it is mended where it does not. */
+/** One choice of a relayed chunk: checks it against the format and repairs it. */
 import { type Edit, patchMembers, scanMembers, stringifyJson } from '../../base/json.ts';
 import { scanElements } from '../../base/json-list.ts';
 import type { TurnEvent } from '../conversation/conversation.ts';
@@ -12,15 +12,15 @@ interface Call {
   custom: boolean;
 }
 
-/** What is known of one choice of the stream. */
+/** The state of one choice of the stream. */
 export class RelayedChoice {
   readonly index: number;
   readonly calls: Call[] = [];
-  /** A chunk with a role came, or was written. */
+  /** Whether a chunk with a role was received or written. */
   introduced = false;
-  /** The upstream numbers its calls in its own way, so every delta of a call is written anew. */
+  /** The upstream's numbering of calls is not standard, so every call delta is rewritten. */
   crooked = false;
-  /** The text may still turn out to be thinking, so what the decoder read of it is told instead. */
+  /** The text may still turn out to be thinking, so the decoded text is sent instead. */
   tagged: boolean;
   private readonly kinds = new Map<number, string>();
   private readonly callOf = new Map<number, number>();
@@ -43,7 +43,7 @@ export class RelayedChoice {
     }
   }
 
-  /** What this choice's events add, in the terms of a delta. */
+  /** What the events add to this choice, as members of a delta. */
   additions(events: readonly TurnEvent[]): { content: string; reasoning: string; calls: JsonObject[] } {
     const added = { content: '', reasoning: '', calls: [] as JsonObject[] };
     for (const event of events) {
@@ -69,10 +69,13 @@ function addArguments(calls: JsonObject[], index: number, written: string): void
   else calls.push({ index, function: { arguments: written } });
 }
 
-/** `standard`: goes on as it is; `reasoning`: only lacks `reasoning` beside a vendor's name of it; `broken`: is mended. */
+/**
+ * `standard`: forwarded as it is; `reasoning`: only lacks `reasoning` next to a vendor's name for it; `broken`:
+ * repaired.
+ */
 export type Assessment = 'standard' | 'reasoning' | 'broken';
 
-/** Whether the decoder read another text than the chunk has; asked once its events are tracked. */
+/** Whether the decoder read a different text than the chunk has; called after its events are tracked. */
 export function isRetold(choice: JsonObject, known: RelayedChoice, events: readonly TurnEvent[]): boolean {
   if (!known.tagged) return false;
   const content = text(object(choice['delta'])?.['content']);
@@ -81,10 +84,10 @@ export function isRetold(choice: JsonObject, known: RelayedChoice, events: reado
   return !same;
 }
 
-/** Judges a choice before its events are tracked. */
+/** Classifies a choice before its events are tracked. */
 export function assess(choice: JsonObject, known: RelayedChoice, events: readonly TurnEvent[]): Assessment {
   const delta = object(choice['delta']);
-  // First, because what is crooked stays so, however else the chunk is broken.
+  // First, because non-standard numbering must be recorded even if the chunk is broken in another way.
   const calls = delta?.['tool_calls'];
   if (calls !== undefined && calls !== null && !areStandard(calls, known, events)) {
     known.crooked = true;
@@ -97,7 +100,7 @@ export function assess(choice: JsonObject, known: RelayedChoice, events: readonl
   if (!known.introduced && delta['role'] !== 'assistant') return 'broken';
   if (someText(delta['reasoning']) !== undefined) return 'standard';
   if (someText(delta['reasoning_content']) !== undefined) return 'reasoning';
-  // Some services tell thinking in details alone.
+  // Some services send thinking in the details only.
   return list(delta['reasoning_details']).length > 0 ? 'broken' : 'standard';
 }
 
@@ -113,15 +116,15 @@ function areStandard(calls: unknown, known: RelayedChoice, events: readonly Turn
     const before = known.calls[index]?.name ?? fresh[index - known.calls.length];
     const body = object(call['function']) ?? object(call['custom']);
     const name = someText(body?.['name']);
-    // Some services give the arguments as an object; clients join texts.
+    // Some services send the arguments as an object; clients concatenate texts.
     const written = body?.['arguments'];
     if (written !== undefined && written !== null && typeof written !== 'string') return false;
     if (before !== undefined) {
-      // What a call is called is said once: clients that join the pieces of its arguments join these, too.
+      // The name may be sent only once: clients that concatenate argument pieces concatenate names, too.
       if (id !== undefined || name === before) return false;
     } else {
       if (id === undefined || name === undefined || someText(call['type']) === undefined) return false;
-      // Another call has the id already.
+      // False when another call already has the id.
       if (!events.some((event) => event.type === 'partStart' && event.part.type === 'toolCall' && event.part.id === id))
         return false;
       fresh.push(name);
@@ -130,7 +133,7 @@ function areStandard(calls: unknown, known: RelayedChoice, events: readonly Turn
   return true;
 }
 
-/** The choice as the form has it, with its unknown members; made of what the decoder read. */
+/** The choice in the standard format, built from the decoded events, with its unknown members. */
 export function mendChoice(choice: JsonObject, known: RelayedChoice, events: readonly TurnEvent[]): JsonObject {
   const added = known.additions(events);
   const delta: JsonObject = { ...object(choice['delta']) };
@@ -155,7 +158,7 @@ export function mendChoice(choice: JsonObject, known: RelayedChoice, events: rea
   };
 }
 
-/** The calls with the members that nobody knows (Gemini's `extra_content`), where it is plain whose they are. */
+/** The calls with their unknown members (Gemini's `extra_content`), if these can be assigned unambiguously. */
 function withUnknown(calls: readonly JsonObject[], raw: readonly unknown[]): readonly JsonObject[] {
   if (calls.length !== raw.length) return calls;
   return calls.map((call, index) => {
@@ -166,9 +169,8 @@ function withUnknown(calls: readonly JsonObject[], raw: readonly unknown[]): rea
 }
 
 /**
- * The chunk's text with `reasoning` put in front of the only `reasoning_content`; undefined where the text does not show
- * one plain place for it. In a JSON text `"reasoning_content":` is a key wherever it stands: inside a string the quotes
- * would be escaped.
+ * The chunk text with `reasoning` inserted before its only `reasoning_content`; undefined if its place is ambiguous. In
+ * JSON text, `"reasoning_content":` is always a key: within a string the quotes would be escaped.
  */
 export function withReasoning(text: string, reasoning: string): string | undefined {
   const key = '"reasoning_content":';
@@ -177,7 +179,7 @@ export function withReasoning(text: string, reasoning: string): string | undefin
   return `${text.slice(0, at)}"reasoning":${JSON.stringify(reasoning)},${text.slice(at)}`;
 }
 
-/** The text of a chunk of one choice with that choice's members edited. */
+/** The text of a single-choice chunk with members of the choice edited. */
 export function editOnlyChoice(text: string, edits: readonly Edit[]): string {
   const members = scanMembers(text);
   const choices = members.findLast((member) => member.key === 'choices');
@@ -190,7 +192,7 @@ export function editOnlyChoice(text: string, edits: readonly Edit[]): string {
   return patchMembers(text, members, [{ key: 'choices', json }]);
 }
 
-/** A chunk that closes calls which came without arguments: they are a JSON text to every client (bug 23). */
+/** A chunk that closes calls without arguments, so that clients always get JSON text (BerriAI/litellm#5064). */
 export function emptyArguments(choice: RelayedChoice): string | undefined {
   const calls: JsonObject[] = [];
   choice.calls.forEach((call, index) => {

@@ -1,4 +1,4 @@
-/** A relayed whole answer: the upstream's text with our members, and with the parts mended that break the form. */
+/** Relays a complete answer: the upstream's text with the gateway's members, repaired where it violates the format. */
 import {
   type Edit,
   type Member,
@@ -28,7 +28,7 @@ export function relayReply(text: string, value: unknown, turn: Turn, stamp: Stam
   ];
   const created = reply['created'];
   if (!isTime(created)) edits.push({ key: 'created', json: String(turn.created ?? stamp.created) });
-  // Promised to every client, if as null.
+  // Clients always get this member, null if need be.
   if (reply['system_fingerprint'] === undefined) edits.push({ key: 'system_fingerprint', json: 'null' });
   const usage = relayedUsage(closing);
   if (usage !== undefined) edits.push({ key: 'usage', json: stringifyJson(usage) });
@@ -42,7 +42,7 @@ export function relayReply(text: string, value: unknown, turn: Turn, stamp: Stam
   return spliced(text, inOrder(splices, choices, inside));
 }
 
-/** The splices around a member that none of them touches, and those inside of it. */
+/** Orders the splices: those before the member, those inside it, then those after it. */
 function inOrder(around: readonly Splice[], { valueEnd }: Member, inside: readonly Splice[]): Splice[] {
   const before = around.filter(({ start }) => start < valueEnd);
   return [...before, ...inside, ...around.slice(before.length)];
@@ -61,7 +61,7 @@ function choicesSplices(
   });
 }
 
-/** What is mended in the choice that begins at `from`. */
+/** The repairs of the choice that begins at `from`. */
 function choiceSplices(text: string, from: number, value: JsonObject, choice: Choice, position: number): Splice[] {
   const members = scanMembers(text, from);
   const shown = shownFinish(choice.finish);
@@ -90,7 +90,7 @@ function messageSplices(text: string, { valueStart }: Member, message: JsonObjec
   if (tagged || (content !== null && content !== undefined && typeof content !== 'string')) {
     edits.push({ key: 'content', json: JSON.stringify(joinedText(parts)) });
   }
-  // Clients are promised both, if as null; many services leave one out.
+  // Clients always get both members, null if need be; many services leave one out.
   for (const key of ['content', 'refusal']) if (message[key] === undefined) edits.push({ key, json: 'null' });
   const reasoning = parts.reduce((joined, part) => (part.type === 'reasoning' ? joined + part.text : joined), '');
   if (reasoning !== '' && someText(message['reasoning']) === undefined) {
@@ -113,16 +113,16 @@ function isStandardCall(value: unknown): boolean {
   );
 }
 
-/** Whether the calls have the ids that they were read with: those of the upstream may not be distinct. */
+/** Whether the decoder kept the calls' ids: it changes ids that are not distinct. */
 function haveIdsOf(calls: readonly unknown[], parts: readonly Part[]): boolean {
   const ids = parts.flatMap((part) => (part.type === 'toolCall' ? part.id : []));
   return calls.every((call, index) => object(call)?.['id'] === ids[index]);
 }
 
-/** Calls with what they lack: an id, a type, arguments that are a JSON text. */
+/** Completes calls with a missing id, type or arguments text. */
 function mendedCalls(calls: readonly unknown[], parts: readonly Part[]): JsonObject[] {
   const read = parts.filter((part) => part.type === 'toolCall');
-  // Those without a name were not read either.
+  // The decoder skipped calls without a name.
   const named = calls.filter((value) => {
     const call = object(value);
     return someText((object(call?.['function']) ?? object(call?.['custom']))?.['name']) !== undefined;

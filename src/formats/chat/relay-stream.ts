@@ -1,7 +1,7 @@
 /**
- * A relayed stream. The common chunk costs one comparison and one replacement of its beginning (id, model and the like);
- * a chunk that breaks the form is written anew from what the decoder made of it. Finish words and usage are held until
- * the closing figures are known: services repeat finish words, and an error may follow one.
+ * Relays a stream. The usual chunk costs one comparison and the replacement of its beginning (id, model and the like);
+ * a chunk that violates the format is rebuilt from the decoded events. Finish reasons and usage are held until the
+ * closing figures are known: services repeat finish reasons, and an error may follow one.
  */
 import type { GatewayError } from '../../base/errors.ts';
 import { type Edit, patchMembers, scanMembers, stringifyJson } from '../../base/json.ts';
@@ -26,7 +26,7 @@ import {
 } from './relay-chunk.ts';
 import { relayedUsage } from './usage.ts';
 
-/** Members of a chunk that are ours or known; the others of a chunk that is dropped ride on another one. */
+/** Chunk members that the gateway sets or knows; unknown members of a dropped chunk are moved to another chunk. */
 const KNOWN: ReadonlySet<string> = new Set([
   'id',
   'object',
@@ -44,7 +44,7 @@ const WITHOUT_USAGE: readonly Edit[] = [{ key: 'usage', json: undefined }];
 const NO_CHOICES: readonly Edit[] = [{ key: 'choices', json: '[]' }];
 
 interface Held {
-  /** The choice that the chunk ends; -1 for a chunk of metadata. */
+  /** The choice that the chunk finishes; -1 for a metadata chunk. */
   choice: number;
   text: string;
 }
@@ -53,11 +53,11 @@ export class ChatRelayStream implements RelayStream {
   private readonly stamp: Stamp;
   private readonly head: ChunkHead;
   private readonly choices = new Map<number, RelayedChoice>();
-  /** What the decoder says of each choice's end. */
+  /** The decoded finish of each choice. */
   private readonly finishes = new Map<number, Finish>();
-  /** Chunks from the first finish word on, in order. */
+  /** Chunks from the first finish reason on, in order. */
   private readonly held: Held[] = [];
-  /** Unknown members of the upstream's usage chunks, which are not passed on themselves. */
+  /** Unknown members of the upstream's usage chunks, which are not forwarded themselves. */
   private strange: JsonObject = {};
   private readonly thinkTags: boolean;
 
@@ -135,14 +135,14 @@ export class ChatRelayStream implements RelayStream {
     return choice;
   }
 
-  /** A chunk of our own. */
+  /** Builds a chunk of the gateway. */
   private chunk(choices: string, extra: JsonObject): string {
     const named = stringifyJson(this.head.members()).slice(0, -1);
     const more = stringifyJson(extra);
     return `${named},"choices":${choices}${more === '{}' ? '}' : `,${more.slice(1)}`}`;
   }
 
-  /** Metadata goes on (behind a finish word it waits); a usage chunk is kept for the end. */
+  /** Forwards a metadata chunk, or holds it after a finish reason; a usage chunk is kept for the end. */
   private withoutChoices(chunk: JsonObject, data: string): string {
     if (object(chunk['usage']) !== undefined) {
       this.head.observe(chunk);
@@ -161,17 +161,17 @@ export class ChatRelayStream implements RelayStream {
     return this.passed(chunk, data);
   }
 
-  /** A chunk whose head alone changes. Usage is told once, at the end. */
+  /** A chunk that only changes in its head. Usage is sent once, at the end. */
   private passed(chunk: JsonObject, data: string): string {
     const { usage } = chunk;
     const bare = usage === undefined ? data : usage === null ? withoutNullUsage(data) : undefined;
     if (bare === undefined) return frame(this.head.patch(chunk, data, WITHOUT_USAGE));
-    // Asked of the text as it came: the new one is made of pieces, which a search would have to put together.
+    // Search the original text: the replaced one is a concatenation, which a search would first have to flatten.
     const replaced = this.head.replace(chunk, bare);
     return data.includes('\n') ? frame(replaced) : `data: ${replaced}\n\n`;
   }
 
-  /** A chunk of one choice that is mended, ends the choice, or both. */
+  /** A chunk of one choice that needs repair, finishes the choice, or both. */
   private one(
     chunk: JsonObject,
     data: string,
@@ -201,7 +201,7 @@ export class ChatRelayStream implements RelayStream {
     return frame(this.head.patch(chunk, open, WITHOUT_USAGE));
   }
 
-  /** A chunk of several choices that is mended or ends some of them. */
+  /** A chunk of several choices in which some need repair or finish. */
   private several(chunk: JsonObject, entries: readonly unknown[], events: readonly TurnEvent[]): string {
     const choices = entries.map((entry) => object(entry) ?? {});
     const open = choices.map((choice) => {
@@ -244,7 +244,7 @@ function bareChoice(index: number): string {
   return `[{"index":${index},"delta":{},"finish_reason":null}]`;
 }
 
-/** One event of the stream. Line breaks can only be white space between the tokens of a JSON text. */
+/** Frames one event. In JSON text, line breaks can only be white space between tokens. */
 function frame(chunk: string): string {
   return `data: ${chunk.includes('\n') ? chunk.replaceAll(/[\r\n]+/g, ' ') : chunk}\n\n`;
 }

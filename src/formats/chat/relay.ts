@@ -1,6 +1,6 @@
 /**
- * An upstream of the client's own form: the original text goes through with our few members edited in, so unknown fields
- * and number literals survive. Only what breaks the standard form is mended, and only there.
+ * Relay for an upstream of the client's own format: the original text passes with a few members edited, so unknown
+ * members and number literals survive. Only members that violate the format are repaired.
  */
 import { type Edit, type JsonDocument, parseJson, stringifyJson } from '../../base/json.ts';
 import type { EncodeTarget, Relay } from '../conversation/format.ts';
@@ -54,7 +54,7 @@ function edits(document: JsonDocument, target: EncodeTarget, losses: Losses = ne
 
 type Changes = Map<string, string | undefined>;
 
-/** Usage is always asked for on streams; `stream_options` on anything else is an error for OpenAI. */
+/** Usage is always requested for streams; OpenAI rejects `stream_options` on other requests. */
 function editStream(document: JsonDocument, target: EncodeTarget, dialect: ChatDialect, changes: Changes): void {
   const body = document.structure;
   if ((body['stream'] === true) !== target.stream) changes.set('stream', String(target.stream));
@@ -74,7 +74,10 @@ function editCap(body: JsonObject, target: EncodeTarget, dialect: ChatDialect, c
   if (cap !== undefined && body[wanted] !== cap) changes.set(wanted, String(cap));
 }
 
-/** Our `reasoning` object becomes what the upstream understands; its own shorthand is left to the client where it is all known. */
+/**
+ * Replaces our `reasoning` object by the upstream's own parameters. The client's shorthand stays where the upstream
+ * knows all its words.
+ */
 function editReasoning(document: JsonDocument, target: EncodeTarget, changes: Changes, losses: Losses): void {
   const body = document.structure;
   const dialect = target.dialect.chat ?? {};
@@ -93,13 +96,13 @@ function editReasoning(document: JsonDocument, target: EncodeTarget, changes: Ch
   const effort = said['reasoning_effort'];
   if (effort === undefined && 'reasoning_effort' in body && !plain) changes.set('reasoning_effort', undefined);
   for (const [key, value] of Object.entries(said)) {
-    // A vendor's own member is the client's to set.
+    // A vendor's own parameter that the client set is kept.
     const ours = key === 'reasoning' || (key === 'reasoning_effort' ? body[key] !== value : !(key in body));
     if (ours) changes.set(key, stringifyJson(value));
   }
 }
 
-/** The value of a member as it is by now. */
+/** The value of a member including pending changes. */
 function current(document: JsonDocument, changes: Changes, key: string): unknown {
   const json = changes.get(key);
   if (json !== undefined) return parseJson(json);
@@ -108,7 +111,7 @@ function current(document: JsonDocument, changes: Changes, key: string): unknown
 }
 
 function editThinking(document: JsonDocument, target: EncodeTarget, changes: Changes): void {
-  // What decides is in the view that costs nothing, unless the messages were edited.
+  // The parsed structure needs no further work and holds what decides, unless the messages were edited.
   const plain = changes.has('messages') ? current(document, changes, 'messages') : document.structure['messages'];
   const read = (key: string) => current(document, changes, key);
   const complete = (messages: unknown) =>
@@ -117,7 +120,7 @@ function editThinking(document: JsonDocument, target: EncodeTarget, changes: Cha
   changes.set('messages', stringifyJson(complete(read('messages'))));
 }
 
-/** The dialect's word on what is there by now. */
+/** Applies the dialect to the parameters, including pending changes. */
 function editParameters(document: JsonDocument, target: EncodeTarget, changes: Changes, losses: Losses): void {
   const request = {
     has: (key: string) => (changes.has(key) ? changes.get(key) !== undefined : key in document.structure),
@@ -128,7 +131,7 @@ function editParameters(document: JsonDocument, target: EncodeTarget, changes: C
   }
 }
 
-/** The tools as the upstream can take them; undefined when they need no change, which is the rule. */
+/** The tools as the upstream accepts them; undefined (the usual case) when nothing changes. */
 function editedTools(document: JsonDocument, dialect: ChatDialect): readonly unknown[] | undefined {
   const marks = !dialect.cacheControl && list(document.structure['tools']).some(hasMark);
   if (!marks && !mayHoldNull(document, 'tools')) return undefined;
@@ -145,9 +148,9 @@ function withPlainSchema(tool: unknown): unknown {
   return schema === parameters ? tool : { ...others, function: { ...described, parameters: schema } };
 }
 
-/** The messages as the upstream can take them; undefined when they need no change, which is the rule. */
+/** The messages as the upstream accepts them; undefined (the usual case) when nothing changes. */
 function editedMessages(document: JsonDocument, dialect: ChatDialect, losses: Losses): readonly unknown[] | undefined {
-  // Asked of the view that costs nothing: only what stands in it decides.
+  // Decided on the parsed structure, which is already available.
   const plain = list(document.structure['messages']) as JsonObject[];
   const developer = !dialect.developerRole && plain.some((message) => object(message)?.['role'] === 'developer');
   const marks = !dialect.cacheControl && plain.some((message) => list(object(message)?.['content']).some(hasMark));
@@ -173,12 +176,12 @@ function editedMessages(document: JsonDocument, dialect: ChatDialect, losses: Lo
     const fits = !changed && !adapts && same && merged.length === messages.length;
     return fits ? undefined : adaptMessages(merged, dialect, losses);
   }
-  // What was edited may have become a message of another role, with other rules.
+  // An edit may have changed a message's role, and with it the rules that apply.
   const adapted = adapts || changed ? adaptMessages(edited as JsonObject[], dialect, losses) : edited;
   return changed || adapted !== edited ? adapted : undefined;
 }
 
-/** `cache_control` is ours; `prompt_cache_breakpoint` is a vendor's own field and stays what the client made it. */
+/** `cache_control` is ours; `prompt_cache_breakpoint` is a vendor's own member and passes unchanged. */
 function hasMark(value: unknown): boolean {
   return 'cache_control' in (object(value) ?? {});
 }
@@ -195,8 +198,8 @@ function replaysThinking(value: unknown): boolean {
 }
 
 /**
- * Thinking that we gave the client under our names goes back under the upstream's, or not at all. `reasoning_content`
- * is a vendor's own field and stays what the client made it.
+ * Renames thinking that the client got under our names to the upstream's name, or drops it. `reasoning_content` is a
+ * vendor's own member and passes unchanged.
  */
 function withReplay(message: JsonObject, dialect: ChatDialect): JsonObject {
   if (!replaysThinking(message)) return message;

@@ -1,18 +1,18 @@
 /**
- * DeepSeek, Moonshot and Z.AI refuse a history whose tool calls come without `reasoning_content` while the model thinks
+ * DeepSeek, Moonshot and Z.AI reject a history whose tool calls have no `reasoning_content` while the model thinks
  * (api-docs.deepseek.com/guides/thinking_mode, platform.moonshot.ai/docs/guide/use-kimi-k2-thinking-model,
- * docs.z.ai/guides/capabilities/thinking-mode). Turns that another model made, or whose client kept no thinking, have none:
- * they get a blank one, which says nothing and lets the model go on thinking.
+ * docs.z.ai/guides/capabilities/thinking-mode). Turns from another model, or from a client that kept no thinking, get a
+ * blank one, so that the model can go on thinking.
  */
 import type { ChatDialect } from './dialect.ts';
 import { list, object, someText } from './read.ts';
 
-/** Not empty: some of the services take an empty text for a missing one. */
+/** Not empty: some of the services treat an empty text as missing. */
 const BLANK = ' ';
 
 /**
- * @param read members of the request as it goes out
- * @returns the same list when nothing in it has to change
+ * @param read members of the request as it will be sent
+ * @returns the same list when nothing changes
  */
 export function withRequiredThinking(
   messages: readonly unknown[],
@@ -22,7 +22,7 @@ export function withRequiredThinking(
 ): readonly unknown[] {
   if (requiresThinking === undefined || !thinks(read, requiresThinking.unasked, model)) return messages;
   let changed = false;
-  // The answer behind the results belongs to the turn that called.
+  // The answer after the results belongs to the turn that made the calls.
   let called = false;
   const complete = messages.map((value) => {
     const message = object(value);

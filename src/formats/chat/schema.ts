@@ -1,6 +1,6 @@
 /**
- * The request body of `POST /chat/completions` (spec.md; wire/chat.md, "Body"): names what we act on, lets the rest pass.
- * Rules that need more than one field, and features that are not built, are in `check.ts`.
+ * The request body of `POST /chat/completions`: names the members the gateway acts on and lets the rest pass. Rules
+ * over several members and unsupported features are in `check.ts`.
  */
 import Type, { type TSchema } from 'typebox';
 import { EFFORTS } from '../conversation/effort.ts';
@@ -16,7 +16,7 @@ const CacheControl = Type.Object(
   { $id: 'CacheControl' },
 );
 
-/** One shape for all kinds of part; `check.ts` asks for what each kind needs. */
+/** One shape for all kinds of part; `check.ts` checks what each kind requires. */
 const ContentPart = Type.Object(
   {
     type: Type.String({ minLength: 1 }),

@@ -1,6 +1,7 @@
 /**
- * Messages for chat templates that take one leading system message and strict alternation behind it, and answer 400 to
- * anything else (some vLLM servers, bug 37). Neighbours merge; nothing is dropped, moved or made up.
+ * Rewrites messages for chat templates that accept only one leading system message followed by strict alternation, and
+ * answer 400 otherwise (some vLLM servers, suitenumerique/conversations#197). Neighbors are merged; nothing is dropped,
+ * moved or invented.
  */
 import { type JsonObject, list } from './read.ts';
 
@@ -9,7 +10,7 @@ export function mergeStrictly(messages: readonly JsonObject[]): JsonObject[] {
   for (const original of messages) {
     const message = { ...original };
     const leading = merged.every((before) => before['role'] === 'system');
-    // Behind the head of the conversation the template has no place for a system message but the user's turn.
+    // After the head of the conversation, the template accepts system text only in user messages.
     if (message['role'] === 'system' && !leading) message['role'] = 'user';
     const last = merged.at(-1);
     if (last !== undefined && last['role'] === message['role'] && message['role'] !== 'tool') join(last, message);

@@ -1,6 +1,6 @@
 /**
- * Thinking that stands at the beginning of the text, between `<think>` and `</think>`: what servers send that run a
- * thinking model without taking its output apart (`thinkTags` of the dialect).
+ * Splits off thinking at the beginning of the text, between `<think>` and `</think>`, as sent by servers that run a
+ * thinking model without parsing its output (`thinkTags` of the dialect).
  */
 const OPENING = '<think>';
 const CLOSING = '</think>';
@@ -18,7 +18,7 @@ export class ThinkTags {
     return this.state === 'over';
   }
 
-  /** What a piece of the content adds. Of a tag that may have begun nothing is told until it is one or is none. */
+  /** What a piece of content adds. Text that may be the start of a tag is held back until that is decided. */
   read(piece: string): Told {
     const told = { reasoning: '', text: '' };
     let rest = this.held + piece;
@@ -34,7 +34,7 @@ export class ThinkTags {
     }
     if (this.state === 'thinking') rest = this.think(rest, told);
     if (this.state === 'after') {
-      // The line breaks between the tag and the answer belong to neither.
+      // Line breaks between the tag and the answer belong to neither.
       rest = rest.replace(/^[\r\n]+/, '');
       if (rest !== '') this.state = 'over';
     }
@@ -42,7 +42,7 @@ export class ThinkTags {
     return told;
   }
 
-  /** The content is over: whatever was held back. */
+  /** The content is complete: returns what was held back. */
   end(): Told {
     const { held, state } = this;
     this.held = '';
@@ -65,7 +65,7 @@ export class ThinkTags {
   }
 }
 
-/** The same of a whole content; undefined when it does not begin with thinking. */
+/** The same for complete content; undefined when it does not begin with thinking. */
 export function splitThinking(content: string): Told | undefined {
   if (!content.trimStart().startsWith(OPENING)) return undefined;
   const tags = new ThinkTags();

@@ -1,6 +1,6 @@
 /**
- * Token counts of chat completions, both ways. In this form `prompt_tokens` includes what was read from and written to a
- * cache, `completion_tokens` includes reasoning, and `total_tokens` is their sum.
+ * Decodes and encodes token counts of chat completions. `prompt_tokens` includes cache reads and writes,
+ * `completion_tokens` includes reasoning, and `total_tokens` is their sum.
  */
 import type { Usage } from '../conversation/conversation.ts';
 import { isImpossibleCount } from '../conversation/fields.ts';
@@ -8,7 +8,7 @@ import { type Closing, type Cost, costMembers } from '../conversation/format.ts'
 import { addServerToolCounts, serverToolCounts } from '../conversation/server-tool-counts.ts';
 import { count, type JsonObject, object } from './read.ts';
 
-/** Reads any vendor's record; undefined when it counts nothing. */
+/** Reads any vendor's usage record; undefined when it has no counts. */
 export function decodeUsage(value: unknown): Usage | undefined {
   const record = object(value);
   if (record === undefined || typeof record['prompt_tokens'] !== 'number') return undefined;
@@ -25,10 +25,10 @@ export function decodeUsage(value: unknown): Usage | undefined {
   const cacheWrite = count(input['cache_write_tokens']) || count(record['cache_creation_input_tokens']);
   const cacheWrite1h = Math.min(cacheWrite, count(object(record['cache_creation'])?.['ephemeral_1h_input_tokens']));
   let completion = count(record['completion_tokens']);
-  // xAI counts reasoning beside completion_tokens; the total tells.
+  // xAI does not include reasoning in completion_tokens; the total shows it.
   if (reasoning > 0 && record['total_tokens'] === prompt + completion + reasoning) completion += reasoning;
   const usage: Usage = {
-    // A cache larger than the prompt belongs to a service that counts it beside the prompt.
+    // A cache count larger than the prompt means that the service does not include it in the prompt.
     input: cacheRead + cacheWrite > prompt ? prompt : prompt - cacheRead - cacheWrite,
     cacheRead,
     cacheWrite5m: cacheWrite - cacheWrite1h,
@@ -59,7 +59,7 @@ function addCount(usage: Usage, key: RareCount, amount: unknown): void {
   if (count(amount) > 0) usage[key] = count(amount);
 }
 
-/** The members of `usage` that this form defines (wire/chat.md, ChatUsage); the cost is left out where it is not known. */
+/** The members of `usage` in the chat format; the cost is left out when unknown. */
 export function encodeUsage(usage: Usage, cost: Cost | undefined): JsonObject {
   const cacheWrite = usage.cacheWrite5m + usage.cacheWrite1h;
   const prompt = usage.input + usage.cacheRead + cacheWrite;
@@ -84,14 +84,14 @@ export function encodeUsage(usage: Usage, cost: Cost | undefined): JsonObject {
   return record;
 }
 
-/** `usage` of an answer whose counts are known, else undefined. */
+/** `usage` of an answer whose counts are known, otherwise undefined. */
 export function closingUsage(closing: Closing): JsonObject | undefined {
   return closing.usage === undefined ? undefined : encodeUsage(closing.usage, closing.cost);
 }
 
 /**
- * The same for a relayed answer: the upstream's record with its unknown members, our counts and cost in it. An
- * upstream's own cost is never shown as ours.
+ * The same for a relayed answer: the upstream's record and its unknown members, with our counts and cost. An upstream's
+ * own cost is never passed on.
  */
 export function relayedUsage(closing: Closing): JsonObject | undefined {
   const ours = closingUsage(closing);
@@ -107,8 +107,8 @@ export function relayedUsage(closing: Closing): JsonObject | undefined {
   return merged;
 }
 
-/** Members that are records of counts, in which unknown ones stay. */
+/** Members that are records of counts, whose unknown members are kept. */
 const RECORD = /_details$|^server_tool_use$/;
 
-/** What a request costs is told by the gateway alone; the last name would not be a member here. */
+/** Only the gateway reports cost. `__proto__` could not be assigned as a member. */
 const NOT_THEIRS: ReadonlySet<string> = new Set(['cost', 'is_byok', 'cost_details', '__proto__']);

@@ -1,6 +1,6 @@
 /**
- * Generators of conversations and answers for the laws of translation (tests only). Options say what a form can
- * hold; whatever is generated must come back from that form unchanged.
+ * Generators of conversations and answers for the translation laws (tests only). The options say what a format can
+ * express; everything generated must survive a round trip through that format unchanged.
  */
 import fc, { type Arbitrary } from 'fast-check';
 import type {
@@ -25,19 +25,19 @@ import type {
 import { EFFORTS } from './effort.ts';
 
 export interface Abilities {
-  /** Whose unknown members ride in `extras`. */
+  /** The format whose unknown members are generated in `extras`. */
   format: FormatId;
   /** Roles of leading instructions. */
   instructions: readonly ('system' | 'developer')[];
-  /** Kinds of part in a user's message. */
+  /** Kinds of part in user messages. */
   userParts: readonly ('text' | 'image' | 'file' | 'audio' | 'video')[];
   /** Kinds of reasoning; `signed` has text and signature, `encrypted` has no text. */
   reasoning: readonly ('plain' | 'signed' | 'encrypted' | 'summary')[];
   origins: readonly ReasoningOrigin[];
-  /** Reasoning, text, refusal and calls stay apart by kind (true) or mix freely. */
+  /** Whether the format separates reasoning, text, refusal and calls by kind (true) or lets them mix. */
   sortedParts: boolean;
   refusals: boolean;
-  /** Tool results may hold pictures; may be marked as errors; stand several in one message. */
+  /** Whether tool results may hold images, be marked as errors, or share a message. */
   resultImages: boolean;
   resultErrors: boolean;
   groupedResults: boolean;
@@ -61,14 +61,14 @@ const word = fc.stringMatching(/^[a-z][a-z0-9_]{0,11}$/);
 const base64 = fc.uint8Array({ minLength: 1, maxLength: 12 }).map((bytes) => Buffer.from(bytes).toString('base64'));
 const argumentTexts = fc.oneof(
   fc.constantFrom('{}', '{"id":7203685477580700123,"f":1.0,"e":1e400}', '{ "spaced" : [ 1 ] }', '{"k":"\\u00e9\\n"}'),
-  // No body with such a key comes as far as a format.
+  // Bodies with such a key are rejected before they reach a format.
   fc
     .dictionary(word, fc.jsonValue({ maxDepth: 2 }), { maxKeys: 3 })
     .map((value) => JSON.stringify(value))
     .filter((text) => !text.includes('__proto__')),
 );
 
-/** An object of which any member may be absent. */
+/** An object whose members are all optional. */
 function partial<T extends object>(members: { [K in keyof T]: Arbitrary<T[K]> }): Arbitrary<Partial<T>> {
   return fc.record(members, { requiredKeys: [] }) as Arbitrary<Partial<T>>;
 }
@@ -134,7 +134,7 @@ function reasoningPart(abilities: Abilities): Arbitrary<ReasoningPart> {
   return fc.oneof(...abilities.reasoning.map((name) => kinds[name]));
 }
 
-/** Parts of one assistant message; calls get ids that are theirs alone (`turn` tells the turns apart). */
+/** Parts of one assistant message; call ids are unique across turns (`turn` numbers the turn). */
 function assistantParts(abilities: Abilities, turn: number): Arbitrary<Part[]> {
   const calls = fc.array(fc.tuple(word, argumentTexts), { maxLength: 3 }).map((list) =>
     list.map(
@@ -183,7 +183,7 @@ function results(abilities: Abilities, calls: readonly ToolCallPart[]): Arbitrar
   return fc.tuple(...calls.map(() => one)).map((list) => {
     const parts = list.map(({ texts, images, mark, failed }, index): Part => {
       const inner: Part[] = [...texts.map((written): Part => ({ type: 'text', text: written })), ...images];
-      // A mark needs something that bears it.
+      // A cache mark needs a part to carry it.
       return { type: 'toolResult', callId: calls[index]!.id, parts: inner, ...failed, ...(inner.length > 0 && mark) };
     });
     if (abilities.groupedResults) return parts.length === 0 ? [] : [{ role: 'tool', parts }];
@@ -191,7 +191,7 @@ function results(abilities: Abilities, calls: readonly ToolCallPart[]): Arbitrar
   });
 }
 
-/** One round: the user, the assistant, and the results of the assistant's calls. */
+/** One round: the user message, the assistant message and the results of its calls. */
 export function arbitraryRound(abilities: Abilities, turn: number): Arbitrary<Message[]> {
   const name = abilities.names
     ? fc.oneof(
@@ -274,7 +274,7 @@ function reasoningSettings(abilities: Abilities): Arbitrary<ReasoningSettings> {
   return fc.oneof(...abilities.reasoningSettings.map((name) => kinds[name]));
 }
 
-/** Everything around the messages. */
+/** Everything except the messages. */
 function surroundings(abilities: Abilities): Arbitrary<Partial<Conversation>> {
   const settings = partial(
     Object.fromEntries(abilities.settings.map((key) => [key, SETTINGS[key]])) as typeof SETTINGS,
@@ -317,7 +317,7 @@ function surroundings(abilities: Abilities): Arbitrary<Partial<Conversation>> {
     )
     .map(([known, withTools, ...more]) => {
       const kept: Settings = { ...known };
-      // Parallel calls are a matter of tools only.
+      // `parallelToolCalls` only applies when there are tools.
       if (!('tools' in withTools)) delete kept.parallelToolCalls;
       return Object.assign({ settings: kept }, withTools, ...more) as Partial<Conversation>;
     });
@@ -361,7 +361,7 @@ function arbitraryUsage(abilities: Abilities): Arbitrary<Usage> {
     }));
 }
 
-/** A whole answer; its finish fits its parts. */
+/** A complete answer whose finish reason matches its parts. */
 export function arbitraryTurn(abilities: Abilities): Arbitrary<Turn> {
   const choice = assistantParts({ ...abilities, cacheMarks: false }, 0).chain((parts): Arbitrary<Choice> => {
     const words: FinishReason[] = parts.some((part) => part.type === 'toolCall')

@@ -1,13 +1,13 @@
-/** What the served forms have in common of what the gateway itself reads of a request. */
+/** Request facts that all served formats read alike. */
 import { type Fields, textOrUndefined } from './fields.ts';
 import type { Asked, Needs } from './format.ts';
 import { readPreferences } from './preferences.ts';
 
-/** Everything in a request that is read at a rate of its own, and whether something is marked to be cached. */
+/** Media and cache marks in a request: the content whose token count its bytes do not give. */
 export interface Contents {
   images: number;
   documents: number;
-  /** Kinds of input, as the catalog calls them. */
+  /** Kinds of input, in the catalog's terms. */
   kinds: string[];
   marked: boolean;
 }
@@ -20,7 +20,7 @@ export function addKind({ kinds }: Contents, kind: string): void {
   if (!kinds.includes(kind)) kinds.push(kind);
 }
 
-/** What each form has under names or rules of its own. `undefined` members are left out. */
+/** Members that each format names or computes differently. `undefined` members are left out. */
 export interface OwnMembers {
   model: string | undefined;
   fallbackModels: string[];
@@ -56,7 +56,7 @@ export function askedMembers(request: Fields, own: OwnMembers): Asked {
   return result;
 }
 
-/** `model` and `models` as chat and responses have them: the first of the list stands for a model that is not named. */
+/** `model` and `models` of chat and responses; without `model`, the first of `models` replaces it. */
 export function modelsOf(model: string | undefined, models: unknown): Pick<OwnMembers, 'model' | 'fallbackModels'> {
   if (!Array.isArray(models)) return { model, fallbackModels: [] };
   const names = models.filter((name): name is string => typeof name === 'string');

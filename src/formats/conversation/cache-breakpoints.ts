@@ -1,24 +1,24 @@
 /**
- * Prompt cache breakpoints: which of a client's are kept where a provider accepts only a few, and where the gateway
- * places its own for a client that sets none. Pure.
+ * Prompt cache breakpoints: which of the client's are kept where a provider accepts only a few, and where the gateway
+ * places its own when the client sets none. Pure.
  */
 import type { PromptCachingMode } from '../../base/config.ts';
 import type { Conversation, Message, Part, Tool } from './conversation.ts';
 import { Losses } from './losses.ts';
 
-/** In which requests the gateway places breakpoints. */
+/** Which requests get breakpoints from the gateway. */
 export type PromptCaching = Exclude<PromptCachingMode, 'off'>;
 
-/** The shortest prompt that any provider caches has 1,024 tokens, and no token is shorter than a byte. */
+/** No provider caches prompts below 1,024 tokens, and a token is at least one byte. */
 export const SHORTEST_CACHED_BYTES = 1024;
 
 /**
- * Hands out the breakpoints of one request, in the order of the prompt. Of too many, the first half stays, which a
- * growing conversation keeps sharing, and the last half, which covers the longest prefix.
+ * Grants the breakpoints of one request, in prompt order. When there are too many, it keeps the first half, which stays
+ * the same as a conversation grows, and the last half, which covers the longest prefix.
  */
 export class BreakpointLimit {
   readonly #limit: number;
-  /** How many the request has; unknown while they are counted. */
+  /** Number of breakpoints in the request; undefined during the counting pass. */
   readonly #total: number | undefined;
   count = 0;
 
@@ -27,7 +27,7 @@ export class BreakpointLimit {
     this.#total = total;
   }
 
-  /** Whether the next breakpoint stays. */
+  /** Whether to keep the next breakpoint. */
   take(): boolean {
     const at = this.count;
     this.count += 1;
@@ -36,7 +36,7 @@ export class BreakpointLimit {
   }
 }
 
-/** Encodes a request; encodes it a second time when more breakpoints came out than `limit` allows. */
+/** Encodes a request, and encodes it again if it produced more breakpoints than `limit`. */
 export function withinLimit<Body>(
   limit: number,
   losses: Losses,
@@ -51,10 +51,10 @@ export function withinLimit<Body>(
 }
 
 /**
- * The conversation with breakpoints after the tools, after the system prompt and after the last two turns of the client,
- * at most `limit` of them; unchanged when the client set any itself. The second to last turn was the end of the request
- * before, whose cache entry is read there. A single question without tools gets none after its turn: nothing will read
- * that prompt again, and writing a cache costs more than not caching.
+ * Adds breakpoints after the tools, the system prompt and the last two client turns, at most `limit`; returns the
+ * conversation unchanged when the client set any. The second to last turn ended the previous request, so its cache
+ * entry is read there. A single question without tools gets no breakpoint after its turn: that prompt is never sent
+ * again, and cache writes cost more than uncached input.
  */
 export function withBreakpoints(conversation: Conversation, limit: number, onTools = true): Conversation {
   const { messages, tools } = conversation;
@@ -83,8 +83,8 @@ export function withBreakpoints(conversation: Conversation, limit: number, onToo
 }
 
 /**
- * Where the last two turns of the client end, the later one first: indexes of the messages with these roles. Empty for a
- * single question without tools.
+ * Indexes of the messages that end the last two client turns, the later one first. Empty for a single question without
+ * tools.
  */
 export function turnEnds(roles: readonly string[], hasTools: boolean): number[] {
   if (!hasTools && !roles.includes('assistant')) return [];
@@ -104,7 +104,7 @@ function isSystem(role: string): boolean {
   return role === 'system' || role === 'developer';
 }
 
-/** A tool that is shown to the model only when it searches for it cannot end a cached prefix. */
+/** A deferred tool cannot end a cached prefix: the model sees it only after a search. */
 function lastMarkable(tools: readonly Tool[] | undefined): number {
   return (tools ?? []).findLastIndex((tool) => tool.type === 'function' && tool.deferred !== true);
 }

@@ -1,12 +1,12 @@
 /**
- * Ids of calls that say which call a result belongs to. Some servers give one id to two calls of a turn, or to every call
- * (xorbitsai/inference#4237): clients get distinct ones, and a history with such ids gets them before it goes to an
- * upstream, its results matched to the calls in order.
+ * Unique call ids. Some servers reuse one id for two calls of a turn, or for every call (xorbitsai/inference#4237).
+ * Clients get distinct ids; duplicate ids in a history are made distinct before the request is sent, and results are
+ * matched to their calls in order.
  */
 import type { Conversation, Message, Part, Turn, TurnEvent } from './conversation.ts';
 import type { TurnDecoder } from './format.ts';
 
-/** The id itself, or with a number behind it that makes it another. */
+/** The id itself if free, otherwise the id with a number appended. */
 function freeId(id: string, isTaken: (id: string) => boolean): string {
   let free = id;
   for (let number = 2; isTaken(free); number++) free = `${id}_${number}`;
@@ -17,10 +17,10 @@ function freeId(id: string, isTaken: (id: string) => boolean): string {
 export class CallIds {
   readonly #earlier: () => ReadonlySet<string>;
   #before: ReadonlySet<string> | undefined;
-  /** By choice. */
+  /** Ids in use, by choice. */
   readonly #taken = new Map<number, Set<string>>();
 
-  /** `earlier`: the ids in the request's history; asked for when the answer has a call. */
+  /** `earlier` returns the ids in the request's history; called only when the answer has a call. */
   constructor(earlier: () => ReadonlySet<string>) {
     this.#earlier = earlier;
   }
@@ -53,7 +53,7 @@ export function distinctDecoder(inner: TurnDecoder, ids: CallIds): TurnDecoder {
   };
 }
 
-/** The same for a whole answer. */
+/** Makes the call ids of a complete answer distinct. */
 export function distinctTurn(turn: Turn, ids: CallIds): Turn {
   turn.choices.forEach((choice, index) => {
     choice.parts = choice.parts.map((part) => (part.type === 'toolCall' ? withId(part, ids, index) : part));
@@ -66,18 +66,21 @@ function withId<P extends Part & { type: 'toolCall' }>(part: P, ids: CallIds, ch
   return id === part.id ? part : { ...part, id };
 }
 
-/** The calls of one id in a history. */
+/** The calls in a history that share one id. */
 interface Known {
-  /** The ids that they go out under, in order. */
+  /** Their distinct ids, in order. */
   ids: string[];
-  /** The last turn that made one, and how many there were before it. */
+  /** The last turn with such a call, and the number of calls before it. */
   turn: number;
   before: number;
-  /** How many of that turn have a result. */
+  /** How many calls of that turn have a result. */
   answered: number;
 }
 
-/** The conversation with no id twice; itself where that is so already. Depends on nothing behind a call. */
+/**
+ * Returns the conversation with distinct call ids, or unchanged if they already are. An id depends only on earlier
+ * calls.
+ */
 export function withDistinctCalls(conversation: Conversation): Conversation {
   if (!hasTwins(conversation.messages)) return conversation;
   const history = new History();
@@ -132,7 +135,7 @@ class History {
     return id;
   }
 
-  /** Results belong to the calls of the last turn, in order; the last call has those that are too many. */
+  /** Results match the calls of the last turn in order; surplus results belong to its last call. */
   #result(callId: string): string {
     const known = this.#known.get(callId);
     if (known === undefined) return callId;

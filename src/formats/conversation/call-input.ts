@@ -1,14 +1,15 @@
-/** Arguments of calls where a form holds them as an object instead of as text. */
+/** Tool call arguments for formats that hold them as an object instead of text. */
 import { parseJson, stringifyJson } from '../../base/json.ts';
 import type { ToolCallPart } from './conversation.ts';
 import { isFields } from './fields.ts';
 
-/** The member in which arguments that are no JSON object travel where the form needs an object. */
+/** The member that holds arguments that are not a JSON object, where the format needs an object. */
 export const INVALID_JSON = 'INVALID_JSON';
 
 /**
- * The input object of a call. Numbers keep their digits (bug 34). Text that is no JSON object (a cut answer, a model's
- * slip) stands under `INVALID_JSON`, as Anthropic's own documentation advises; a custom tool's text under `input`.
+ * The input object of a call. Numbers keep their digits (earendil-works/pi#8943). Text that is not a JSON object
+ * (truncated or malformed output) is put under `INVALID_JSON`, as Anthropic's documentation advises; the text of a
+ * custom tool under `input`.
  */
 export function inputOf(call: ToolCallPart): unknown {
   if (call.custom) return { input: call.arguments };
@@ -17,15 +18,15 @@ export function inputOf(call: ToolCallPart): unknown {
 }
 
 /**
- * The same as a text, for services that parse it (vLLM, Ollama, Mistral and Cohere refuse a history with a broken call).
- * What is a JSON object stays as it is, to the byte.
+ * The input as text, for services that parse it (vLLM, Ollama, Mistral and Cohere reject a history with a malformed
+ * call). Text that is a JSON object is returned unchanged.
  */
 export function inputText(call: ToolCallPart): string {
   if (call.arguments === '' && !call.custom) return '{}';
   return !call.custom && isObjectText(call.arguments) ? call.arguments : stringifyJson(inputOf(call));
 }
 
-/** The object that the text of an input is, or the text under `INVALID_JSON`. */
+/** Parses the text of an input; if it is not an object, wraps it under `INVALID_JSON`. */
 export function parseInput(text: string): unknown {
   let value: unknown;
   try {
@@ -36,10 +37,10 @@ export function parseInput(text: string): unknown {
   return isFields(value) ? value : { [INVALID_JSON]: text };
 }
 
-/** The JSON text of a call's input; what the gateway wrapped because it was no object comes out as it was. */
+/** The JSON text of a call's input; unwraps text that `inputOf` or `parseInput` wrapped. */
 export function argumentsOf(input: unknown): string {
   if (input === undefined || input === null || input === '') return '{}';
-  // Some relatives of the vendors send the text itself.
+  // Some compatible services send the arguments as text.
   if (typeof input === 'string') return input;
   if (isFields(input)) {
     const wrapped = input[INVALID_JSON];

@@ -1,9 +1,10 @@
 /**
- * Prompts that do not fit the context: the wordings of upstreams, and the figures in them. Agents compact their history
- * when they see the words of their own format, so every format reads these wordings and writes its own.
+ * Detects prompts that exceed the context window by upstream error wording, and reads the token counts in it. Agents
+ * compact their history when they see their own format's wording, so every format reads all wordings and writes its
+ * own.
  */
 
-/** Alternatives of one expression; all texts are compared in lower case. */
+/** Joins expressions into one alternation; texts are compared in lower case. */
 function anyOf(...wordings: readonly RegExp[]): RegExp {
   return new RegExp(wordings.map(({ source }) => source).join('|'));
 }
@@ -25,25 +26,25 @@ const OVERFLOW = anyOf(
   /range of input length should be/,
   /(length of prompt_tokens|prompt length|input length)[^.]{0,60}(must be less|greater|longer|larger)/,
   /(prompt|input) (contains|has)[^.]{0,40}\d+ (input )?tokens?, (but|too large|which)/,
-  // Hugging Face's text generation.
+  // Hugging Face Text Generation Inference.
   /inputs?`? (tokens \+ `?max_new_tokens|must have less than \d+ tokens)/,
-  // OpenAI, for one text; names and ids are much shorter.
+  // OpenAI, for a single text; names and ids have much smaller limits.
   /string too long[^.]{0,40}\. expected a string with maximum length \d{6,}/,
   // Z.AI, Alibaba, MiniMax, Volcengine.
   /prompt ?超长|(输入|上下文|提示词?|token)[^。]{0,12}(超长|超过|超出|过长)|token limit \(1039\)/,
 );
 
-/** Limits of an account, which another prompt would not change. */
+/** Account limits, which a different prompt would not avoid. */
 const OF_ACCOUNT =
   /per[ _-]?(min|minute|day|hour|second)|\b[tr]p[md]\b|rate[ _-]?limit|quota|billing|credit|payload size/;
 
-/** Statuses with which services say something else in words like these. */
+/** Statuses that services use with similar wording for other errors. */
 const OTHER_STATUSES: ReadonlySet<number> = new Set([401, 402, 403, 404, 429]);
 
 /**
- * Whether an upstream's error says that the prompt does not fit.
- * @param status of the answer; null inside of a stream
- * @param text its message and code, or the whole body where they are hard to find
+ * Whether an upstream error reports a prompt that exceeds the context window.
+ * @param status the response status; null within a stream
+ * @param text the message and code, or the whole body where they cannot be located
  */
 export function isContextOverflow(status: number | null, text: string): boolean {
   if (status !== null && (status < 400 || OTHER_STATUSES.has(status))) return false;
@@ -51,20 +52,20 @@ export function isContextOverflow(status: number | null, text: string): boolean 
   return OVERFLOW.test(words) && !OF_ACCOUNT.test(words);
 }
 
-/** Tokens that an overflow names. */
+/** Token counts named by an overflow error. */
 export interface OverflowFigures {
   input: number;
   limit: number;
-  /** What was asked for as output, where the prompt alone would fit. */
+  /** The requested output, where the prompt alone would fit. */
   output?: number;
 }
 
 const COUNT = String.raw`(\d[\d,]*)`;
-/** Each has the groups of its `order`. */
+/** `words` captures one group per entry of `order`. */
 const FIGURES: readonly { words: RegExp; order: readonly (keyof OverflowFigures)[] }[] = [
   { words: figures(`${COUNT} tokens? > ${COUNT}`), order: ['input', 'limit'] },
   { words: figures(`context limit: ${COUNT} \\+ ${COUNT} > ${COUNT}`), order: ['input', 'output', 'limit'] },
-  // OpenAI's older models, DeepSeek, vLLM: prompt and output together.
+  // OpenAI's older models, DeepSeek, vLLM: prompt plus requested output.
   {
     words: figures(`context length is ${COUNT}.*\\(${COUNT} (?:in|of|from) .*?${COUNT} (?:in|for|of) `),
     order: ['limit', 'input', 'output'],
@@ -89,7 +90,7 @@ function figures(words: string): RegExp {
   return new RegExp(words, 'is');
 }
 
-/** The figures of an overflow's message; undefined where it names none, or such as contradict it. */
+/** The token counts in an overflow message; undefined if it names none or they do not exceed the limit. */
 export function overflowFigures(message: string): OverflowFigures | undefined {
   const text = message.slice(0, 600);
   for (const { words, order } of FIGURES) {

@@ -1,18 +1,24 @@
 /**
- * The middle of every translation: one conversation that holds what the richest wire form holds. A format decodes into
- * it and encodes from it; nothing here knows a wire name. Pure data: no clock, no network, no classes.
+ * The common model between all wire formats: one conversation that can hold everything the richest format can. Every
+ * format decodes into it and encodes from it, and it knows no wire names. Pure data: no clock, no network, no classes.
  *
- * Three rules keep it honest (decision 001):
- *  - parts are ordered and stay apart (three text blocks are three parts);
- *  - what only one vendor can read (signatures, encrypted reasoning, server tool blocks) carries its origin, is kept
- *    byte for byte and returns only there;
- *  - tool arguments are the text that came; they are parsed only where a form needs an object.
+ * Three rules (docs/decisions/001-canonical-conversation-and-relay.md):
+ *  - parts keep their order and are never merged (three text blocks are three parts);
+ *  - vendor-specific content (signatures, encrypted reasoning, server tool blocks) carries its origin, is kept byte for
+ *    byte and is sent back only to that origin;
+ *  - tool arguments stay the original text and are parsed only where a format needs an object.
  */
 
-/** The wire forms of a conversation. `chat`, `messages`, `responses` are served and spoken; the others spoken only. */
+/**
+ * Wire formats of a conversation. `chat`, `messages` and `responses` face clients and upstreams; the others upstreams
+ * only.
+ */
 export type FormatId = 'chat' | 'messages' | 'responses' | 'gemini' | 'converse' | 'cohere';
 
-/** Who can read a piece of reasoning (wire/chat.md, `format` of a reasoning detail). Plain text is `unknown`: anyone. */
+/**
+ * Which vendors can read a piece of reasoning: the `format` of a `reasoning_details` entry. Plain text is `unknown` and
+ * readable by all.
+ */
 export type ReasoningOrigin =
   | 'unknown'
   | 'anthropic-claude-v1'
@@ -24,15 +30,15 @@ export type ReasoningOrigin =
   | 'meta-responses-v1'
   | 'google-gemini-v1';
 
-/** Fields of a wire object that the conversation does not name, kept for the format that they came from. */
+/** Members of a wire object that the conversation does not model, kept for the format they came from. */
 export type Extras = Partial<Record<FormatId, Record<string, unknown>>>;
 
-/** A prompt cache breakpoint behind the part or tool that carries it. */
+/** A prompt cache breakpoint after the part or tool that carries it. */
 export interface CacheMark {
   ttl?: '5m' | '1h';
 }
 
-/** Where the bytes of an image, file, sound or video are. `data` is base64 without a `data:` prefix. */
+/** Where the bytes of an image, file, audio or video are. `data` is base64 without a `data:` prefix. */
 export type Source =
   | { kind: 'bytes'; mediaType: string; data: string }
   | { kind: 'url'; url: string }
@@ -41,14 +47,14 @@ export type Source =
   | { kind: 'file'; id: string; origin: FormatId };
 
 /**
- * A source of an answer. `url` citations exist in every form; `native` holds the vendor's own record, which is used
- * verbatim by the form it came from. A citation without `url` has no counterpart elsewhere.
+ * A source cited by an answer. Every format has `url` citations; `native` holds the vendor's own record, which its own
+ * format sends unchanged. A citation without `url` cannot be expressed in other formats.
  */
 export interface Citation {
   url?: string;
   title?: string | null;
   citedText?: string;
-  /** Character range of the answer's text that the source supports. */
+  /** Character range of the answer text that the source supports. */
   start?: number;
   end?: number;
   native?: { origin: FormatId; value: unknown };
@@ -71,7 +77,7 @@ export interface ImagePart extends PartBase {
   detail?: string;
 }
 
-/** A document: PDF, plain text, or parts. `citations` asks for (request) citations of it. */
+/** A document: PDF, plain text, or parts. In a request, `citations` asks the model to cite it. */
 export interface FilePart extends PartBase {
   type: 'file';
   source: Source;
@@ -80,7 +86,7 @@ export interface FilePart extends PartBase {
   citations?: boolean;
 }
 
-/** Sound in a request (`source`, `format` such as `wav`) or in an answer (`id`, `transcript`, `expiresAt`). */
+/** Audio in a request (`source`, `format` such as `wav`) or in an answer (`id`, `transcript`, `expiresAt`). */
 export interface AudioPart extends PartBase {
   type: 'audio';
   source?: Source;
@@ -97,8 +103,8 @@ export interface VideoPart extends PartBase {
 }
 
 /**
- * Thinking. `text` is what may be shown ('' when it is hidden), `signature` binds that text for its origin,
- * `encrypted` replaces it. `summary` tells a summary from the thinking itself.
+ * Thinking. `text` is the visible text ('' when hidden), `signature` authenticates that text to its origin, and
+ * `encrypted` replaces it. `summary` marks a summary of the thinking.
  */
 export interface ReasoningPart extends PartBase {
   type: 'reasoning';
@@ -110,15 +116,15 @@ export interface ReasoningPart extends PartBase {
   origin: ReasoningOrigin;
 }
 
-/** A call of a function of the client. `arguments` is JSON text as it came; '' until something came, never invented. */
+/** A call of a client-side function. `arguments` is JSON text exactly as received; '' when nothing was received. */
 export interface ToolCallPart extends PartBase {
   type: 'toolCall';
   id: string;
   name: string;
   arguments: string;
-  /** A custom (free text) tool: `arguments` is not JSON. */
+  /** A custom (free-text) tool: `arguments` is not JSON. */
   custom?: boolean;
-  /** A tool of the responses format whose calls are items of their own; `arguments` holds what such an item says. */
+  /** A tool of the responses format whose calls are their own item type; `arguments` holds the item's members. */
   native?: 'local_shell' | 'tool_search';
   /** Reasoning bound to this call (Gemini's thought signature). */
   signature?: { value: string; origin: ReasoningOrigin };
@@ -131,13 +137,13 @@ export interface ToolResultPart extends PartBase {
   isError?: boolean;
 }
 
-/** A refusal told as text beside the content (chat, responses). */
+/** A refusal given as text next to the content (chat, responses). */
 export interface RefusalPart extends PartBase {
   type: 'refusal';
   text: string;
 }
 
-/** A vendor's block that has no name here. Goes back to its origin, nowhere else. */
+/** A vendor's block that the conversation does not model. Sent back only to its origin. */
 export interface OpaquePart extends PartBase {
   type: 'opaque';
   origin: FormatId;
@@ -157,8 +163,8 @@ export type Part =
   | OpaquePart;
 
 /**
- * One message. Tool results stand in messages of the role `tool` (one per message where the form has it so, several in
- * one where it groups them); a form with user turns of mixed results and text splits and joins at that border.
+ * One message. Tool results are in messages of the role `tool`: one per message where the format does so, several where
+ * it groups them. Formats whose user turns mix results and text split and join here.
  */
 export interface Message {
   role: 'system' | 'developer' | 'user' | 'assistant' | 'tool';
@@ -175,13 +181,13 @@ export interface FunctionTool {
   /** JSON Schema of the arguments; absent when the client gave none. */
   parameters?: unknown;
   strict?: boolean | null;
-  /** Shown to the model only once it has searched for it (`Conversation.deferred`). */
+  /** Hidden from the model until it finds the tool by a search (`Conversation.deferred`). */
   deferred?: true;
   cache?: CacheMark;
   extras?: Extras;
 }
 
-/** A tool that only its origin knows (a vendor's server tool, a custom tool with a grammar). */
+/** A tool that only its origin understands (a vendor's server tool, a custom tool with a grammar). */
 export interface OpaqueTool {
   type: 'opaque';
   origin: FormatId;
@@ -197,14 +203,14 @@ export type ToolChoice =
 
 export type Effort = 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max';
 
-/** How much to think. `effort` and `budgetTokens` exclude each other (wire/chat.md, "reasoning"). */
+/** How much to think. `effort` and `budgetTokens` are mutually exclusive. */
 export interface ReasoningSettings {
   enabled?: boolean;
   effort?: Effort;
   budgetTokens?: number;
-  /** The model chooses its own budget (messages form, `adaptive`). */
+  /** The model chooses its own budget (`adaptive` of the messages format). */
   adaptive?: boolean;
-  /** Think, but do not show it. */
+  /** Think, but do not return the thinking. */
   exclude?: boolean;
   summary?: 'auto' | 'concise' | 'detailed';
   extras?: Extras;
@@ -217,7 +223,7 @@ export type OutputFormat =
   | { type: 'grammar'; grammar: string }
   | { type: 'python' };
 
-/** Knobs. Each may be dropped (and reported) by a form that cannot carry it. */
+/** Tuning parameters. A format that cannot carry one drops and reports it. */
 export interface Settings {
   maxOutputTokens?: number;
   temperature?: number;
@@ -244,21 +250,21 @@ export interface Conversation {
   messages: Message[];
   tools?: Tool[];
   toolChoice?: ToolChoice;
-  /** How deferred tools are found. What goes to an upstream has none (formats/deferred). */
+  /** How deferred tools are found. Absent in conversations sent to an upstream (formats/deferred). */
   deferred?: import('../deferred/index.ts').DeferredSearch;
   reasoning?: ReasoningSettings;
   output?: OutputFormat;
   settings: Settings;
-  /** How many answers; absent is one. More than one is a feature, not a knob. */
+  /** Number of answers; default 1. More than one is a required feature, not a tuning parameter. */
   choices?: number;
-  /** Wanted kinds of output beyond text, and how the sound or image should be. */
+  /** Requested kinds of output besides text, and the options for audio and images. */
   modalities?: string[];
   audio?: unknown;
   imageConfig?: unknown;
   webSearch?: unknown;
   /** An automatic cache breakpoint on the last cacheable block. */
   cache?: CacheMark;
-  /** Request fields with no name here: sent when the same format is spoken, reported as lost otherwise. */
+  /** Other request members: sent to upstreams of the same format, reported as dropped otherwise. */
   extras?: Extras;
 }
 
@@ -266,25 +272,26 @@ export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter' |
 
 export interface Finish {
   unified: FinishReason;
-  /** The upstream's own word; null when it gave none. */
+  /** The upstream's own finish reason; null when it gave none. */
   native: string | null;
-  /** The stop text that matched, when the upstream names it. */
+  /** The stop sequence that matched, when the upstream names it. */
   stopSequence?: string | null;
-  /** Why it refused (messages form, `stop_details`). */
+  /** Why the model refused (`stop_details` of the messages format). */
   refusal?: { category: string | null; explanation: string | null };
 }
 
 /**
- * Token counts whose parts add up: total = input + cacheRead + cacheWrite5m + cacheWrite1h + output. Formats that count
- * otherwise convert at their border. `reasoning` and the media counts are parts of what they name, not additions.
+ * Token counts that add up: total = input + cacheRead + cacheWrite5m + cacheWrite1h + output. Formats that count
+ * differently convert when they decode and encode. `reasoning` and the media counts are included in the input and
+ * output counts, not added to them.
  */
 export interface Usage {
-  /** Everything read that came from no cache and was written to none. */
+  /** Input tokens neither read from nor written to a cache. */
   input: number;
   cacheRead: number;
   cacheWrite5m: number;
   cacheWrite1h: number;
-  /** Everything written, reasoning included. */
+  /** All output tokens, reasoning included. */
   output: number;
   reasoning: number;
   inputAudio?: number;
@@ -294,28 +301,28 @@ export interface Usage {
   acceptedPrediction?: number;
   rejectedPrediction?: number;
   webSearches?: number;
-  /** Calls of tools that the upstream runs itself: what its model asked for, and what it ran. */
+  /** Calls of tools that the upstream runs itself: requested by the model, and executed. */
   toolCallsRequested?: number;
   toolCallsExecuted?: number;
-  /** What the vendor charges for, where it does not charge for all that it counts. */
+  /** The counts that the vendor bills, where they differ from those it reports. */
   billed?: { input: number; output: number };
   webFetches?: number;
-  /** Rerank: what a request is charged by, one query with up to 100 documents each. */
+  /** Rerank: the unit of billing, one query with up to 100 documents. */
   searchUnits?: number;
-  /** Pictures that were made, for models that charge them by the piece, and their area in begun millions of pixels. */
+  /** Generated images, for models billed per image, and their area in megapixels, rounded up. */
   outputImages?: number;
   outputMegapixels?: number;
   /**
-   * The calls that the counts are the sum of, where an answer took several: each is priced for itself. What the counts have
-   * beyond them belongs to the model that was asked. Absent: one call.
+   * The individual calls behind the totals, each priced separately, where one answer took several. Tokens in the totals
+   * that are in no call belong to the requested model. Absent: one call.
    */
   calls?: readonly UsageCall[];
-  /** The upstream's record as it came, for the form that it belongs to. */
+  /** The upstream's own record, unchanged, for its own format. */
   native?: { origin: FormatId; value: Record<string, unknown> };
 }
 
 export interface UsageCall {
-  /** As the upstream names it; absent: the model that was asked. */
+  /** The upstream's name of the model; absent: the requested model. */
   model?: string;
   usage: Usage;
 }
@@ -331,7 +338,7 @@ export interface Choice {
   logprobs?: Logprobs;
 }
 
-/** One whole answer. */
+/** One complete answer. */
 export interface Turn {
   /** The upstream's id, model and time (Unix seconds). */
   id?: string;
@@ -341,27 +348,27 @@ export interface Turn {
   fingerprint?: string | null;
   choices: Choice[];
   usage?: Usage;
-  /** What the upstream's safeguards say of the calls (spec.md, `safeguard_results`), as they came. */
+  /** The upstream's verdicts on the tool calls (`safeguard_results`), unchanged. */
   safeguards?: unknown[];
   extras?: Extras;
 }
 
-/** What a delta adds to its part; every present member is appended (`citation`, `logprobs`) or concatenated. */
+/** What a delta adds to its part: texts are concatenated, `citation` is appended. */
 export interface PartDelta {
   text?: string;
   arguments?: string;
   signature?: string;
   encrypted?: string;
   citation?: Citation;
-  /** Base64 of sound. */
+  /** Base64 of audio. */
   data?: string;
   transcript?: string;
 }
 
 /**
- * One step of a streamed answer. Per choice, part indexes rise from 0 in the order of `partStart`; parts of one choice
- * may interleave (parallel calls). `partStart` holds the part as far as it is known; an opaque part comes whole.
- * Every started part is stopped before `finish`; `end` is the upstream's end marker and the last event.
+ * One step of a streamed answer. Per choice, part indexes count up from 0 in the order of `partStart`; parts of one
+ * choice may interleave (parallel calls). `partStart` holds what is known of the part so far; an opaque part is
+ * complete. Every started part is stopped before `finish`; `end` is the upstream's end marker and the last event.
  */
 export type TurnEvent =
   | {
@@ -377,9 +384,9 @@ export type TurnEvent =
   | { type: 'partStop'; choice: number; index: number }
   | { type: 'logprobs'; choice: number; logprobs: Logprobs }
   | { type: 'finish'; choice: number; finish: Finish }
-  /** What the upstream's safeguards say of the calls; replaces what they said before. */
+  /** The upstream's verdicts on the tool calls; replaces earlier ones. */
   | { type: 'safeguards'; results: unknown[] }
-  /** Replaces every earlier count of this answer. */
+  /** Replaces all earlier counts of this answer. */
   | { type: 'usage'; usage: Usage }
   | { type: 'failure'; failure: import('./failure.ts').UpstreamFailure }
   | { type: 'end' };

@@ -1,16 +1,16 @@
 /**
- * Effort words and thinking budgets, each from the other (wire/chat.md, "reasoning"). One table for all formats, so a
- * request means the same wherever it is sent.
+ * Converts between reasoning effort and thinking budget. All formats share one table, so a request means the same on
+ * every endpoint.
  */
 import type { Effort, ReasoningSettings } from './conversation.ts';
 
 /** All effort words, weakest first. */
 export const EFFORTS: readonly Effort[] = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'];
 
-/** What `reasoning: { enabled: true }` asks for. */
+/** The effort of `reasoning: { enabled: true }`. */
 export const DEFAULT_EFFORT: Effort = 'medium';
 
-/** The share of the output cap that each effort may think. */
+/** The share of the output cap that each effort may spend on thinking. */
 const SHARE: Record<Exclude<Effort, 'none'>, number> = {
   minimal: 0.1,
   low: 0.2,
@@ -22,7 +22,7 @@ const SHARE: Record<Exclude<Effort, 'none'>, number> = {
 
 const SMALLEST_BUDGET = 1_024;
 const LARGEST_BUDGET = 128_000;
-/** Stands in for an output cap that neither the client nor the catalog gives. */
+/** Default when neither the client nor the catalog gives an output cap. */
 const USUAL_OUTPUT = 32_000;
 
 export function isEffort(word: unknown): word is Effort {
@@ -30,8 +30,8 @@ export function isEffort(word: unknown): word is Effort {
 }
 
 /**
- * Thinking budget in tokens for an effort, 1,024 to 128,000; null for `none`. `maxOutputTokens` is the cap that the
- * request goes out with. The result may reach a very small cap: a form whose budget must stay below the cap checks that.
+ * Thinking budget in tokens for an effort, 1,024 to 128,000; null for `none`. `maxOutputTokens` is the cap sent with
+ * the request. The budget can exceed a very small cap: formats that require it to be lower must check.
  */
 export function budgetFromEffort(effort: Effort, maxOutputTokens: number | null): number | null {
   if (effort === 'none') return null;
@@ -40,8 +40,8 @@ export function budgetFromEffort(effort: Effort, maxOutputTokens: number | null)
 }
 
 /**
- * The effort nearest to a budget. Answers only `low`, `medium` and `high` (and `none` for no budget at all): the words
- * that every thinking model with an effort knows.
+ * The effort nearest to a budget: `low`, `medium` or `high`, which every model with an effort setting supports, or
+ * `none` for a budget of 0 or less.
  */
 export function effortFromBudget(budgetTokens: number, maxOutputTokens: number | null): Effort {
   if (budgetTokens <= 0) return 'none';
@@ -51,8 +51,8 @@ export function effortFromBudget(budgetTokens: number, maxOutputTokens: number |
 }
 
 /**
- * The effort that the settings ask for, whichever way they say it; undefined when they leave it to the model
- * (nothing said, or an adaptive budget without an effort).
+ * The requested effort, given as a word or as a budget; undefined when the settings leave it to the model (no setting,
+ * or an adaptive budget without an effort).
  */
 export function effortOf(settings: ReasoningSettings | undefined, maxOutputTokens: number | null): Effort | undefined {
   if (settings === undefined) return undefined;
@@ -62,7 +62,7 @@ export function effortOf(settings: ReasoningSettings | undefined, maxOutputToken
   return settings.enabled === true && settings.adaptive !== true ? DEFAULT_EFFORT : undefined;
 }
 
-/** The thinking budget that the settings ask for; null for none, undefined when they leave it to the model. */
+/** The requested thinking budget; null for none, undefined when the settings leave it to the model. */
 export function budgetOf(
   settings: ReasoningSettings | undefined,
   maxOutputTokens: number | null,

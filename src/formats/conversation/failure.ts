@@ -1,14 +1,14 @@
 /**
- * What an upstream did wrong, in one vocabulary. A spoken format reads its vendor's error shape into it, `send` adds what
- * the network did, and `inference/call.ts` alone decides what follows: next endpoint, or an answer to the client.
+ * Upstream failures in one vocabulary. A spoken format maps its vendor's errors to it, `send` adds network failures,
+ * and `inference/call.ts` alone decides what follows: try the next endpoint, or answer the client.
  */
 
 /**
- *  - the request's fault, the same everywhere: `invalid_request`, `context_length`, `too_large`, `content_filter`
- *  - `not_found`: this endpoint does not know the model
- *  - our account's fault at this provider: `auth`, `permission`, `quota`
- *  - passing: `rate_limit`, `overloaded`, `server`, `timeout`
- *  - the connection: `refused` (nothing was sent), `cut` (ended without its end marker), `malformed`, `empty`
+ * - caused by the request, the same everywhere: `invalid_request`, `context_length`, `too_large`, `content_filter`
+ * - `not_found`: this endpoint does not know the model
+ * - caused by our account at this provider: `auth`, `permission`, `quota`
+ * - transient: `rate_limit`, `overloaded`, `server`, `timeout`
+ * - connection: `refused` (nothing was sent), `cut` (ended without its end marker), `malformed`, `empty`
  */
 export type FailureKind =
   | 'invalid_request'
@@ -30,23 +30,27 @@ export type FailureKind =
 
 export interface UpstreamFailure {
   kind: FailureKind;
-  /** The upstream's HTTP status, or the status its error event named; null when there was none. */
+  /** The upstream's HTTP status, or the status in its error event; null when there was none. */
   status: number | null;
-  /** The upstream's own text, or ours about the connection. Shown to clients after secrets are removed. */
+  /**
+   * The upstream's message, or the gateway's own for connection failures. Secrets are removed before clients see it.
+   */
   message: string;
   /** The vendor's machine-readable code, when it gave one. */
   code?: string | null;
-  /** `error.details` of the messages form, as it came. */
+  /** `error.details` of the messages format, unchanged. */
   details?: Record<string, unknown>;
   retryAfterSeconds?: number;
-  /** The error body as it came (parsed JSON or text), bounded to 64 KiB. */
+  /** The error body (parsed JSON or text), at most 64 KiB. */
   raw?: unknown;
 }
 
-/** Of an error body, in characters: what vendors say in more is not worth the memory. */
+/** Longest stored error body, in characters. */
 export const LARGEST_RAW = 64 * 1024;
 
-/** What a status means where the vendor's own word says nothing else; a form adds the vendor's own numbers. */
+/**
+ * The default meaning of a status, used when the vendor's code does not decide; formats add vendor-specific statuses.
+ */
 export const KIND_BY_STATUS: ReadonlyMap<number, FailureKind> = new Map<number, FailureKind>([
   [401, 'auth'],
   [402, 'quota'],
@@ -62,7 +66,10 @@ export const KIND_BY_STATUS: ReadonlyMap<number, FailureKind> = new Map<number, 
   [529, 'overloaded'],
 ]);
 
-/** A text without the names of our account at a provider, which are nobody's business (bug 60): `org-...` and its kin, and `org: <uuid>`. */
+/**
+ * Removes ids of our account at a provider (`org-...` and similar, `org: <uuid>`), which clients must not see
+ * (api7/aisix#144).
+ */
 export function withoutAccount(text: string): string {
   return text
     .replace(/\b(org|proj|user|acct)([-_])(?:(?=[A-Za-z]*\d)[A-Za-z0-9]{8,}|[A-Za-z0-9]{16,})/g, '$1$2***')

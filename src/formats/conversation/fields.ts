@@ -1,16 +1,16 @@
-/** Reading members of JSON objects whose shape nobody has promised. */
+/** Readers for members of untrusted JSON objects. */
 export type Fields = Record<string, unknown>;
 
 export function isFields(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !isRawNumber(value);
 }
 
-/** A number that a double cannot hold, as `parseJson` keeps it: the one object without a prototype that it makes. */
+/** A number too large for a double, as kept by `parseJson`: the only prototype-less objects that it makes. */
 function isRawNumber(value: object): boolean {
   return Object.getPrototypeOf(value) === null && 'rawJSON' in value;
 }
 
-/** The value as an object; an empty one when it is none. */
+/** The value as an object; an empty object for anything else. */
 export function fieldsOf(value: unknown): Fields {
   return isFields(value) ? value : {};
 }
@@ -23,15 +23,18 @@ export function textOrUndefined(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-/** No answer has more tokens. A larger count is rubbish, and somebody would pay for it. */
+/** No answer has more tokens. A larger count is invalid, and the caller would be billed for it. */
 const MOST_TOKENS = 1_000_000_000;
 
-/** A count of tokens or the like: never negative, never a fraction, whatever the upstream wrote; 0 for rubbish. */
+/** A count of tokens or the like: never negative or fractional; 0 for an invalid value. */
 export function countOf(value: unknown): number {
   return typeof value === 'number' && value > 0 && value <= MOST_TOKENS ? Math.round(value) : 0;
 }
 
-/** The value is a number that no answer can have, also one of more digits than a double: what it counts is better estimated. */
+/**
+ * Whether the value is a number that cannot be a real count, including numbers too large for a double. Estimate such a
+ * count.
+ */
 export function isImpossibleCount(value: unknown): boolean {
   if (typeof value === 'number') return value < 0 || value > MOST_TOKENS;
   return typeof value === 'object' && value !== null && isRawNumber(value);
@@ -41,7 +44,7 @@ export function listOf(value: unknown): unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** The members that are not named in `known`; undefined when there are none. */
+/** The members not listed in `known`; undefined when there are none. */
 export function restOf(value: Fields, known: readonly string[]): Fields | undefined {
   let rest: Fields | undefined;
   for (const key of Object.keys(value)) {

@@ -1,10 +1,10 @@
 /**
- * Words with which services end an answer, whatever format they speak: compatible servers mix the words of all formats and
- * write them in their own case. A format's own table comes first, where it has one.
+ * Finish reasons of all services. Compatible servers mix the words of all formats and vary their case. A format with
+ * its own table tries that first.
  */
 import type { FinishReason } from './conversation.ts';
 
-/** In lower case with underscores. A map, not an object: an upstream may say `constructor`. */
+/** Keys in lower case with underscores. A map, not an object: an upstream may send `constructor`. */
 const WORDS = new Map<string, FinishReason>(
   Object.entries({
     stop: 'stop',
@@ -46,15 +46,15 @@ const WORDS = new Map<string, FinishReason>(
   }),
 );
 
-/** The unified word for a vendor's, in whatever case and with whatever joints it is written; undefined for an unknown one. */
+/** The unified reason for a vendor's word, in any case and with any separators; undefined for an unknown word. */
 export function unifiedWord(native: string | null): FinishReason | undefined {
   if (native === null) return undefined;
   return WORDS.get(native) ?? WORDS.get(native.toLowerCase().replaceAll(/[- ]/g, '_'));
 }
 
 /**
- * What a word that nobody knows means: the end of an answer that has content, and an error of one that has none. No word
- * at all says nothing.
+ * The meaning of an unknown finish reason: `stop` if the answer has content, `error` otherwise. A missing reason is
+ * `stop`.
  */
 export function unknownEnd(native: string | null, content: boolean): 'stop' | 'error' {
   return native === null || content ? 'stop' : 'error';

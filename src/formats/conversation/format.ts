@@ -1,6 +1,7 @@
 /**
- * The contract of a format. A format is one folder with up to two halves, both pure: `ServedFormat` faces the client,
- * `SpokenFormat` faces an upstream. Where both sides are of one form, `Relay` edits the original bytes instead.
+ * The contract of a format. A format is one folder with up to two pure halves: `ServedFormat` faces the client,
+ * `SpokenFormat` faces an upstream. When client and upstream use the same format, `Relay` edits the original bytes
+ * instead of translating.
  */
 import type { TSchema } from 'typebox';
 import type { GatewayError } from '../../base/errors.ts';
@@ -14,88 +15,92 @@ import type { Renewal } from './renewal.ts';
 
 export type { ProviderPreferences } from './preferences.ts';
 
-/** What the gateway itself wants to know of a request, whatever its form. Texts are as the client sent them. */
+/**
+ * The facts of a request that the gateway itself needs, independent of its format. Texts are as the client sent them.
+ */
 export interface Asked {
   model: string | undefined;
-  /** Further models, in order, without `model`. */
+  /** Further models, in order, excluding `model`. */
   fallbackModels: string[];
-  /** True for the messages form's `fallbacks`: a refusal moves on to the next model too. */
+  /** True for `fallbacks` of the messages format: a refusal also falls back to the next model. */
   fallbackOnRefusal: boolean;
   provider: ProviderPreferences;
   stream: boolean;
-  /** Chat `stream_options.include_usage`; undefined when absent. */
+  /** `stream_options.include_usage` of the chat format; undefined when absent. */
   includeUsage?: boolean;
-  /** Chat `debug.echo_upstream_body`; means something for streams only. */
+  /** `debug.echo_upstream_body` of the chat format; applies to streams only. */
   echoUpstreamBody?: boolean;
   /** The output cap that the client gave. */
   maxOutputTokens?: number;
-  /** How many answers are asked for; 1 when absent. */
+  /** Requested number of answers; 1 when absent. */
   choices: number;
   /** End-user id, as given. */
   user?: string;
   sessionId?: string;
   metadata?: Record<string, string>;
-  /** Media in the request, inline or by address: what they count in tokens their bytes do not say. */
+  /** Media in the request, inline or by URL: their token counts cannot be derived from their bytes. */
   media: { images: number; documents: number };
-  /** Absent: nothing but text. */
+  /** Absent: text only. */
   needs?: Needs;
-  /** As given; the aliases are told apart where the request is routed. */
+  /** As given; aliases are resolved during routing. */
   serviceTier?: string;
-  /** `prompt_cache_key`: requests that have it in common share a prefix. */
+  /** `prompt_cache_key`: requests with the same key share a prefix. */
   cacheKey?: string;
-  /** The request marks what the provider should cache. */
+  /** The request sets cache breakpoints. */
   marksCache?: boolean;
-  /** Calls that the upstream may make by itself within the answer. Absent: none. */
+  /** Calls that the upstream may make on its own within the answer. Absent: none. */
   inner?: InnerCalls;
-  /** The upstream shall hold the conversation. `previousId`: our id of the answer that the request continues. */
+  /** The upstream should store the conversation. `previousId`: our id of the answer that the request continues. */
   thread?: { previousId?: string };
   /** Our id of an earlier answer whose prompt the upstream compares with this one (`diagnostics`). */
   comparedId?: string;
 }
 
-/** Calls of an upstream within one answer, each with tokens of its own that the answer's output cap does not cover. */
+/**
+ * Calls an upstream makes within one answer. Each uses tokens of its own that the answer's output cap does not cover.
+ */
 export interface InnerCalls {
-  /** The upstream summarizes a conversation of so many tokens before it answers; absent: never. */
+  /** The upstream summarizes a conversation of this many tokens before it answers; absent: never. */
   compactsFrom?: number;
-  /** Other models that the answering one may ask. */
+  /** Other models that the answering model may consult. */
   advisors: readonly { model: string; uses: number; maxOutputTokens?: number }[];
-  /** Tools of the upstream bring text into the conversation while it answers. */
+  /** Server tools add text to the conversation while the upstream answers. */
   serverTools: boolean;
 }
 
-/** What an endpoint must be able to do for a request, in the words of the catalog. */
+/** What an endpoint must support for a request, in the catalog's terms. */
 export interface Needs {
   /** Kinds of input besides text: `image`, `file`, `audio`, `video`. */
   inputs: readonly string[];
   /** Kinds of output besides text: `image`, `audio`. */
   outputs: readonly string[];
-  /** Those of `supported_parameters` that change what the answer is, so that no endpoint may ignore them. */
+  /** Those of `supported_parameters` that change the content of the answer: no endpoint may ignore them. */
   features: readonly string[];
-  /** Names of the declared tools; absent: there are none. */
+  /** Names of the declared tools; absent: none. */
   tools?: readonly string[];
-  /** Names of `supported_parameters` for everything that was sent, each with its aliases; for `require_parameters`. */
+  /** Names of `supported_parameters` for every parameter sent, each with its aliases; for `require_parameters`. */
   parameters: readonly (readonly string[])[];
 }
 
-/** What an answer carries of ours; the same for relayed and translated ones. */
+/** The gateway's own members of an answer, the same for relayed and translated answers. */
 export interface Stamp {
   /** Generation id, `gen-...`. */
   id: string;
-  /** The catalog id of the model that serves, e.g. `acme/large`. */
+  /** Catalog id of the serving model, e.g. `acme/large`. */
   model: string;
-  /** The display name of the provider that serves. */
+  /** Display name of the serving provider. */
   provider: string;
   /** Unix seconds, for upstreams that give no time. */
   created: number;
-  /** Of the prompt, estimated: for forms that tell a count before the upstream has told its own. */
+  /** Estimated prompt tokens, for formats that report a count before the upstream has. */
   promptTokens?: number;
-  /** Chat streams: a last chunk with empty choices, on the finish chunk, or not at all. */
+  /** Chat streams: usage in a last chunk with empty choices, in the finish chunk, or not at all. */
   usage: 'chunk' | 'finish' | 'none';
-  /** Members of the request that the form's answers repeat (`ServedFormat.echo`); absent for forms that repeat none. */
+  /** Request members that answers of this format repeat (`ServedFormat.echo`); absent for formats that repeat none. */
   echo?(): Record<string, unknown>;
 }
 
-/** The cost of an answer as `usage` shows it. USD. */
+/** The cost of an answer as shown in `usage`, in USD. */
 export interface Cost {
   /** null: the model has no price. */
   cost: number | null;
@@ -108,15 +113,15 @@ export interface Cost {
 }
 
 /**
- * The members of `usage` that tell the cost. Without a price there are no amounts: clients such as
- * `@openrouter/ai-sdk-provider` 3 refuse a cost that is not a number, and 0 would be wrong.
+ * The cost members of `usage`. Without a price the amounts are left out: clients such as `@openrouter/ai-sdk-provider`
+ * 3 reject a cost that is not a number, and 0 would be wrong.
  */
 export function costMembers(cost: Cost | undefined): Partial<Cost> {
   if (cost === undefined) return {};
   return cost.cost === null ? { is_byok: cost.is_byok } : cost;
 }
 
-/** The figures that close an answer. `metadata` is `svc_metadata`, when opted in, under the key `metadataKey`. */
+/** The figures that complete an answer. `metadata` is `svc_metadata`, when opted in, under the member `key`. */
 export interface Closing {
   /** Unix seconds at which the answer was complete. */
   completed?: number;
@@ -126,22 +131,24 @@ export interface Closing {
 }
 
 /**
- * Turns a streamed answer into the text of the client's event stream, framing included. Calls: `event` any number of
- * times, then exactly one of `end` (the upstream completed) and `failure` (it did not; nothing may follow).
+ * Encodes a streamed answer as the client's event stream, framing included. Call `event` any number of times, then
+ * exactly one of `end` (the upstream completed) and `failure` (it did not; nothing may follow).
  */
 export interface StreamEncoder {
   event(event: TurnEvent): string;
-  /** Everything held back for the closing figures, then the form's end marker. */
+  /** Everything held back until the closing figures are known, then the format's end marker. */
   end(closing: Closing): string;
-  /** One typed error event; no end marker behind it. `usage` so far, where the form has a place. */
+  /**
+   * One typed error event, with no end marker after it. Includes `usage` so far where the format has a member for it.
+   */
   failure(error: GatewayError, closing: Closing): string;
 }
 
-/** The same for an upstream of the client's own form: unknown fields and number literals survive. */
+/** The same for an upstream of the client's own format: unknown members and number literals survive. */
 export interface RelayStream {
   /**
    * @param name the SSE event name, '' when absent; @param data the event's text; @param value the parsed data
-   * @param events what the form's decoder made of it
+   * @param events what the format's decoder read from it
    * @returns text to forward, '' when the event is dropped or held back
    */
   event(name: string, data: string, value: unknown, events: readonly TurnEvent[]): string;
@@ -149,39 +156,44 @@ export interface RelayStream {
   failure(error: GatewayError, closing: Closing): string;
 }
 
-/** How the request goes to one endpoint. */
+/** How the request is sent to one endpoint. */
 export interface EncodeTarget {
   /** The upstream's own name of the model. */
   model: string;
   stream: boolean;
-  /** The endpoint's output limit, null when unknown. Forms that require a cap take it from here (bug 46). */
+  /**
+   * The endpoint's output limit, null when unknown. Formats with a required cap default to it
+   * (envoyproxy/ai-gateway#893).
+   */
   maxOutputTokens: number | null;
-  /** A cap that the gateway lays on the output (a budget's remainder); wins over the client's larger one. */
+  /**
+   * A cap that the gateway imposes on the output (what is left of a budget); wins over a larger one from the client.
+   */
   capOutputTokens?: number;
-  /** The tier to ask for in place of the client's wish; null: none. Absent: as the client has it. */
+  /** The tier to request instead of the client's; null: none. Absent: the client's. */
   serviceTier?: string | null;
   /**
-   * Where the gateway places cache breakpoints for a client that sets none. Absent: nowhere. Formats whose providers cache
-   * without breakpoints ignore it.
+   * Where the gateway places cache breakpoints for a client that sets none. Absent: nowhere. Formats whose providers
+   * cache without breakpoints ignore it.
    */
   promptCaching?: PromptCaching | undefined;
-  /** Whose signed or encrypted reasoning this endpoint can read. */
+  /** The origin whose signed or encrypted reasoning this endpoint can read. */
   origin: ReasoningOrigin;
   /** Keyed hash of the end user, or of the account. */
   user: string;
-  /** Beta features that the client opted into by header (`anthropic-beta`), for services that have them in the body. */
+  /** Beta features that the client enabled by header (`anthropic-beta`), for services that expect them in the body. */
   betas?: readonly string[];
   /** The upstream's own id of the answer that a thread continues. */
   previousId?: string | undefined;
-  /** That of the answer whose prompt is compared. */
+  /** The upstream's own id of the answer whose prompt is compared. */
   comparedId?: string | undefined;
-  /** For deferred tools that are searched for by expressions; linear in the text, undefined for what cannot be read. */
+  /** Compiles the search expressions of deferred tools; linear in the text, undefined for an invalid expression. */
   compileRegex?: import('../deferred/index.ts').CompileRegex;
-  /** Ways in which the upstream differs from its form's standard; each format reads its own member. */
+  /** The upstream's deviations from its format's standard; each format reads its own member. */
   dialect: Dialect;
 }
 
-/** Quirks of providers as data; a member is meaningful to the format it is named after. */
+/** Provider quirks as data; each format reads the member of its name. */
 export interface Dialect {
   chat?: import('../chat/dialect.ts').ChatDialect;
   messages?: import('../messages/dialect.ts').MessagesDialect;
@@ -191,46 +203,46 @@ export interface Dialect {
 }
 
 export interface Relay {
-  /** Edits of top-level members: model, our own fields removed, usage reporting forced, `user` hashed, quirks. */
+  /** Edits of top-level members: model, gateway members removed, usage reporting enabled, `user` hashed, quirks. */
   edits(document: JsonDocument, target: EncodeTarget, losses?: Losses): Edit[];
   /**
-   * The upstream's whole answer with our fields in it. `text` is the answer as it came, `value` its parsed form
-   * (`parseJson`), `turn` what `decodeReply` made of it.
+   * The upstream's complete answer with the gateway's members in it. `text` is the answer as received, `value` its
+   * parsed value (`parseJson`), `turn` what `decodeReply` made of it.
    */
   reply(text: string, value: unknown, turn: Turn, stamp: Stamp, closing: Closing, dialect: Dialect): string;
   stream(stamp: Stamp, dialect: Dialect): RelayStream;
-  /** A member and its value by which the form's clients ask for a faster tier, beside `service_tier`. */
+  /** A member and value by which this format's clients request a faster tier, besides `service_tier`. */
   readonly tierWord?: { readonly key: string; readonly value: string };
 }
 
 export interface ServedFormat {
   readonly id: FormatId;
-  /** Open schema of the request body: names what we act on, lets the rest pass. */
+  /** Open schema of the request body: names the members the gateway acts on, lets the rest pass. */
   readonly schema: TSchema;
-  /** Rules that a schema cannot say; throws GatewayError 400 with the path, also for features that are not built. */
+  /** Rules a schema cannot express; throws GatewayError 400 with the path, also for unsupported features. */
   check(body: unknown): void;
   asked(body: unknown): Asked;
   decode(body: unknown): Conversation;
-  /** The ids of the calls in the request's history. */
+  /** Ids of the tool calls in the request's history. */
   callIds(body: unknown): string[];
   /**
-   * Request members that no other form has a place for and that are no knobs: without them the answer would be another
-   * one. A request that has one goes to endpoints of this form only.
+   * Request members that have no counterpart in other formats and change the content of the answer. A request with one
+   * is routed to endpoints of this format only.
    */
   readonly ownFeatures?: readonly string[];
-  /** What the answers of this form repeat of their request; asked for only when such an answer is made. */
+  /** Request members that answers of this format repeat; called only when such an answer is built. */
   echo?(document: JsonDocument): Record<string, unknown>;
-  /** The JSON value of a whole answer. */
+  /** The JSON value of a complete answer. */
   encodeReply(turn: Turn, stamp: Stamp, closing: Closing): unknown;
   encoder(stamp: Stamp): StreamEncoder;
   /**
-   * One event of a stream that shows what was asked for with `debug`, framing included. Absent: the form has none.
+   * One stream event that carries the `debug` output, framing included. Absent: the format has none.
    * @param debug JSON without line breaks
    */
   debugEvent?(stamp: Stamp, debug: string): string;
-  /** The error envelope of this form (wire/common.md, wire/messages.md "Errors"). */
+  /** The error envelope of this format (docs/guides/errors.md). */
   encodeFailure(error: GatewayError, about: FailureContext): unknown;
-  /** An answer that was given before, or one event of it, as that of another request. @param json as it was written */
+  /** A stored answer, or one event of it, rewritten for another request. @param json its text as stored */
   renew(json: string, renewal: Renewal): string;
   readonly relay: Relay;
 }
@@ -243,54 +255,62 @@ export interface FailureContext {
   metadata?: { key: string; value: Record<string, unknown> };
 }
 
-/** Reads a streamed answer. One instance per upstream call. */
+/** Decodes a streamed answer. One instance per upstream call. */
 export interface TurnDecoder {
   /** One upstream event. `value` is the parsed data, undefined when the data is not JSON (a marker, or malformed). */
   read(name: string, data: string, value: unknown): TurnEvent[];
-  /** The connection closed cleanly: the closing events, or a `cut` failure when the end was not reached. */
+  /** The connection closed cleanly: returns the closing events, or a `cut` failure when the end marker is missing. */
   close(): TurnEvent[];
   /** The finish of every choice has come and the end marker has not: `close` would end the answer in order. */
   toldFinish(): boolean;
 }
 
-/** Parts of a conversation whose bytes may stand somewhere else. */
+/** Kinds of parts whose bytes may be given by URL. */
 export type MediumKind = 'image' | 'file' | 'audio' | 'video';
 
 export interface SpokenFormat {
   readonly id: FormatId;
-  /** Path below the provider's base URL, e.g. `/chat/completions`; a function where it names the model or the streaming. */
+  /**
+   * Path below the provider's base URL, e.g. `/chat/completions`; a function where it depends on the model or on
+   * streaming.
+   */
   readonly path: string | ((upstreamModel: string, stream: boolean) => string);
-  /** Throws `Uncarried` for content or features that this form has no place for. Deterministic and prefix-stable. */
+  /** Throws `Uncarried` for content or features that this format cannot express. Deterministic and prefix-stable. */
   encode(conversation: Conversation, target: EncodeTarget, losses: Losses): unknown;
   /**
-   * A whole answer, or the failure that it reports with status 200. `seed` (letters, digits, dashes; here and below) names
-   * this answer among all others, for ids where the upstream gives none.
+   * A complete answer, or the failure it reports with status 200. `seed` (letters, digits, dashes; here and below) is
+   * unique to this answer; ids are derived from it where the upstream gives none.
    */
   decodeReply(value: unknown, dialect: Dialect, seed?: string): { turn: Turn } | { failure: UpstreamFailure };
   decoder(dialect: Dialect, seed?: string): TurnDecoder;
-  /** An answer with an error status; `body` is text, perhaps not JSON; `headers` those of the answer that are kept, lower case. */
+  /**
+   * An answer with an error status. `body` is text, possibly not JSON; `headers` are those that the gateway keeps, in
+   * lower case.
+   */
   decodeFailure(status: number, body: string, headers?: Readonly<Record<string, string>>): UpstreamFailure;
   /**
-   * Whether the upstream cannot read such a medium by its http(s) address. The gateway then fetches it (checked egress)
-   * before `encode`, which gets its bytes. Absent: addresses are passed on.
+   * Whether the upstream cannot fetch this kind of media from its http(s) URL. The gateway then fetches it (checked
+   * egress) before `encode`, which gets the bytes. Absent: URLs are passed on.
    */
   wantsBytes?(kind: MediumKind, url: string, dialect: Dialect): boolean;
-  /** Types of tools besides functions that an upstream takes as clients have them (formats/client-tools). Absent: none. */
+  /**
+   * Tool types besides functions that an upstream accepts as clients write them (formats/client-tools). Absent: none.
+   */
   nativeTools?(dialect: Dialect): readonly string[] | 'all';
   /**
-   * Whether the model can search the web by `Conversation.webSearch` when the client merely allows it. Absent: it cannot.
-   * @param withFunctions there are functions as well
+   * Whether the model can search the web by `Conversation.webSearch` when the client only allows it. Absent: it cannot.
+   * @param withFunctions whether the request also has function tools
    */
   searchesWeb?(target: EncodeTarget, withFunctions: boolean): boolean;
-  /** The form's operation that counts the tokens of a request; absent: it has none. */
+  /** The format's token counting operation; absent: it has none. */
   readonly tokenCount?: TokenCount;
 }
 
 export interface TokenCount {
-  /** Below the provider's base URL. */
+  /** Path below the provider's base URL. */
   path(upstreamModel: string): string;
-  /** @param request as `encode` made it, or a client's own in this form */
+  /** @param request as `encode` made it, or the client's own request in this format */
   body(request: unknown, upstreamModel: string): unknown;
-  /** The count as the answer has it, whatever that is. */
+  /** The count from the reply, unvalidated. */
   read(reply: unknown): unknown;
 }

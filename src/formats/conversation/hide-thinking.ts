@@ -1,12 +1,12 @@
 /**
- * Thinking that a client does not want to see (wire/chat.md, `reasoning.exclude`), for services that show it all the same.
- * Signatures and encrypted thinking stay: they say nothing, and the next turn needs them.
+ * Removes thinking text when the client excludes it (`reasoning.exclude`) but the service returns it anyway. Signatures
+ * and encrypted thinking stay: they reveal nothing, and the next turn needs them.
  */
 import type { Part, Turn, TurnEvent } from './conversation.ts';
 import type { TurnDecoder } from './format.ts';
 
 export function hidingDecoder(inner: TurnDecoder): TurnDecoder {
-  /** Parts that are thinking, by choice and index. */
+  /** The parts that hold thinking, by choice and index. */
   const thinking = new Set<string>();
   const hide = (events: readonly TurnEvent[]) => events.flatMap((event) => hidden(event, thinking));
   return {
@@ -30,7 +30,7 @@ function withoutThinking(part: Part): Part {
   return part.type === 'reasoning' ? { ...part, text: '' } : part;
 }
 
-/** Of a whole answer nothing is left of thinking that nobody has signed. */
+/** Hides the thinking of a complete answer; parts that are neither signed nor encrypted are dropped. */
 export function hidingTurn(turn: Turn): Turn {
   const isKept = (part: Part) =>
     part.type !== 'reasoning' || part.signature !== undefined || part.encrypted !== undefined;

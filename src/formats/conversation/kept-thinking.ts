@@ -1,35 +1,35 @@
 /**
- * Thinking that a client cannot carry. Vendors that sign or encrypt their thinking continue a call of a tool only with it,
- * and most chat clients send back the call alone. What an answer with calls has thought is kept by the ids of its calls and
- * put back in front of them on the next turn. Pure; the memory is the caller's.
+ * Remembers thinking that a client cannot carry. Vendors that sign or encrypt thinking require it with later tool
+ * results, and most chat clients send back the call alone. The thinking of an answer with calls is stored under its
+ * call ids and put back before the calls on the next turn. Pure; the caller provides the memory.
  */
 import type { Conversation, Message, Part, ReasoningPart, ToolCallPart, Turn, TurnEvent } from './conversation.ts';
 import type { TurnDecoder } from './format.ts';
 
-/** What one answer thought before its calls. */
+/** The thinking of one answer that precedes its calls. */
 export interface KeptThinking {
   reasoning: readonly ReasoningPart[];
-  /** Signatures of calls, by their ids. */
+  /** Signatures of calls, by call id. */
   signatures: ReadonlyMap<string, NonNullable<ToolCallPart['signature']>>;
-  /** Names of the called tools, by the ids of the calls: an id that came again for another tool is another call. */
+  /** Names of the called tools, by call id: the same id with a different tool is a different call. */
   names: ReadonlyMap<string, string>;
   /** In UTF-16 units. */
   size: number;
 }
 
-/** Of one caller. */
+/** The memory of one caller. */
 export interface ThinkingMemory {
   keep(thinking: KeptThinking): void;
   recall(callId: string): KeptThinking | undefined;
 }
 
-/** Of one answer; what thinks more is not kept. */
+/** Limit per answer; larger thinking is not kept. */
 const MOST_SIZE = 256 * 1024;
 
-/** Listens to one answer: to its thinking as the upstream told it, and to its calls as the client knows them. */
+/** Observes one answer: its thinking as the upstream sent it, and its call ids as the client sees them. */
 export class ThinkingTap {
   readonly #memory: ThinkingMemory;
-  /** Of the first choice, by index. */
+  /** Of the first choice, by part index. */
   readonly #reasoning = new Map<number, ReasoningPart>();
   readonly #calls = new Map<number, ToolCallPart['signature']>();
   readonly #names = new Map<string, string>();
@@ -38,12 +38,12 @@ export class ThinkingTap {
     this.#memory = memory;
   }
 
-  /** Around the decoder of the upstream. */
+  /** Observes the upstream's decoder. */
   inner(decoder: TurnDecoder): TurnDecoder {
     return listening(decoder, (event) => this.#hear(event));
   }
 
-  /** Around what the client is shown. */
+  /** Observes the events sent to the client. */
   outer(decoder: TurnDecoder): TurnDecoder {
     return listening(decoder, (event) => {
       if (event.type === 'partStart' && event.choice === 0 && event.part.type === 'toolCall')
@@ -52,7 +52,7 @@ export class ThinkingTap {
     });
   }
 
-  /** A whole answer, as the upstream told it and as the client is shown it. */
+  /** Observes a complete answer: `told` from the upstream, `shown` to the client. */
   whole(told: Turn, shown: Turn): void {
     told.choices[0]?.parts.forEach((part, index) => void this.#start(index, part));
     for (const part of shown.choices[0]?.parts ?? []) if (part.type === 'toolCall') this.#names.set(part.id, part.name);
@@ -77,7 +77,7 @@ export class ThinkingTap {
   }
 
   #keep(): void {
-    // Gemini binds its thinking to the calls themselves; its other signatures stand behind texts that the client has.
+    // Gemini binds its thinking to the calls; its other signatures belong to texts, which clients send back.
     const reasoning = [...this.#reasoning.values()].filter(({ origin }) => origin !== 'google-gemini-v1');
     const signatures = new Map<string, NonNullable<ToolCallPart['signature']>>();
     const ids = [...this.#names.keys()];
@@ -106,7 +106,7 @@ function listening(inner: TurnDecoder, hear: (event: TurnEvent) => void): TurnDe
   };
 }
 
-/** The conversation with what is remembered of its calls, where the client sent none of it. */
+/** Restores remembered thinking where the client sent none with its calls. */
 export function withKeptThinking(conversation: Conversation, memory: ThinkingMemory): Conversation {
   let changed = false;
   const messages = conversation.messages.map((message) => {
@@ -136,7 +136,7 @@ function carriesThinking(part: Part): boolean {
   return (part.type === 'reasoning' && isBound(part)) || (part.type === 'toolCall' && part.signature !== undefined);
 }
 
-/** Signed or encrypted: its vendor knows it again. */
+/** Whether it is signed or encrypted, so that its vendor can verify it. */
 function isBound({ signature, encrypted }: ReasoningPart): boolean {
   return Boolean(signature || encrypted);
 }

@@ -1,4 +1,4 @@
-/** Settings that only tune an answer: a form without a place for one reports it and goes on. */
+/** Tuning parameters: a format that does not support one drops and reports it. */
 import type { Settings } from './conversation.ts';
 import type { Losses } from './losses.ts';
 
@@ -20,9 +20,9 @@ const WIRE_NAMES = {
 
 export type Knob = keyof typeof WIRE_NAMES;
 
-/** Reports those of `knobs` that are set. @param form its name in the report */
+/** Reports those of `knobs` that are set. @param form the format's name, for the report */
 export function dropKnobs(settings: Settings, knobs: readonly Knob[], form: string, losses: Losses): void {
   for (const knob of knobs) {
-    if (settings[knob] !== undefined) losses.drop(WIRE_NAMES[knob], `the ${form} form has no place for it`);
+    if (settings[knob] !== undefined) losses.drop(WIRE_NAMES[knob], `the ${form} format does not support it`);
   }
 }

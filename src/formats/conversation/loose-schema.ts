@@ -1,14 +1,14 @@
-/** Schemas of request members that clients leave out or set to null as they like. */
+/** Schemas of optional request members, which clients either leave out or set to null. */
 import Type, { type TSchema } from 'typebox';
 
-/** The same schema, null allowed. One schema with a list of types, so that a wrong value is told by its own rule. */
+/** The same schema with null allowed. One schema with several types, so that an error names the rule that failed. */
 export function nullable(schema: TSchema): TSchema {
   const { type, enum: values, ...others } = schema as TSchema & { type?: string; enum?: unknown[] };
   if (values !== undefined) return Type.Unsafe({ ...others, enum: [...values, null] });
   return Type.Unsafe({ ...others, type: [type, 'null'] });
 }
 
-/** One of the words. */
+/** One of the given words. */
 export function word(values: readonly string[]): TSchema {
   return Type.Unsafe({ enum: [...values] });
 }

@@ -1,10 +1,13 @@
-/** What media are, told from their bytes: a label may lie (bugs 31, 48, 50). */
+/**
+ * Detects media types from bytes: labels may be wrong (BerriAI/litellm#34462, openai/openai-agents-js#722,
+ * BerriAI/litellm#9798).
+ */
 import type { Source } from './conversation.ts';
 import { Uncarried } from './losses.ts';
 
 const DATA_URL = /^data:([^;,]*)((?:;[^;,]*)*),/i;
 
-/** The image type that the first bytes name, if they name one; `data` is base64. */
+/** The image type given by the first bytes, if recognized; `data` is base64. */
 export function sniffImage(data: string): string | undefined {
   if (data.startsWith('/9j/')) return 'image/jpeg';
   if (data.startsWith('iVBORw0KGgo')) return 'image/png';
@@ -16,16 +19,13 @@ export function sniffImage(data: string): string | undefined {
   return undefined;
 }
 
-/** Types of images whose first bytes are known. */
+/** Image types recognizable from their first bytes. */
 const KNOWN_IMAGE = /^image\/(png|jpe?g|gif|webp)$/i;
-/** In base64: shorter data does not hold the head of every format. */
+/** In base64 characters: shorter data may not hold the whole signature. */
 const SHORTEST_HEAD = 24;
 const BASE64 = /^[A-Za-z0-9+/_=\s%-]*$/;
 
-/**
- * What is wrong with the bytes of an image, as far as their beginning tells: no service can decode it. Undefined when
- * nothing is.
- */
+/** Why no service could decode the image, judged by its first bytes; undefined when they look valid. */
 export function imageFault(mediaType: string, data: string): string | undefined {
   if (!KNOWN_IMAGE.test(mediaType)) return undefined;
   const head = data.slice(0, 64);
@@ -37,14 +37,14 @@ export function imageFault(mediaType: string, data: string): string | undefined 
   return box === 'ftyp' ? undefined : 'is not the data of an image';
 }
 
-/** The same of a `data:` URL; undefined for any other address. */
+/** The same for a `data:` URL; undefined for any other URL. */
 export function imageUrlFault(url: string): string | undefined {
   const match = DATA_URL.exec(url.slice(0, 256));
   if (!match || !/;base64/i.test(match[2] ?? '')) return undefined;
   return imageFault(match[1] ?? '', url.slice(match[0].length, match[0].length + 64));
 }
 
-/** A `data:` URL taken apart; other sources as they are. */
+/** Decodes a `data:` URL; returns other sources unchanged. */
 export function withoutDataUrl(source: Source): Source {
   if (source.kind !== 'url') return source;
   const match = DATA_URL.exec(source.url.slice(0, 256));

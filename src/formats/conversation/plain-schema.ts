@@ -1,6 +1,6 @@
 /**
- * JSON Schemas with keywords that are null. Serializers write them for empty lists and maps (Go: `"required": null`), and
- * most services refuse the whole request because of one. They mean the same as no keyword at all.
+ * Removes JSON Schema keywords that are null. Serializers write them for empty lists and maps (Go: `"required": null`),
+ * and most services reject the whole request because of one. A null keyword means the same as an absent one.
  */
 import { type JsonDocument, stringifyJson } from '../../base/json.ts';
 import { type Fields, fieldsOf, isFields, listOf } from './fields.ts';
@@ -23,7 +23,7 @@ const NESTED: ReadonlySet<string> = new Set([
   'oneOf',
   'allOf',
 ]);
-/** Keywords whose value holds schemas by name. */
+/** Keywords whose value maps names to schemas. */
 const MAPS: ReadonlySet<string> = new Set([
   'properties',
   'patternProperties',
@@ -31,10 +31,10 @@ const MAPS: ReadonlySet<string> = new Set([
   '$defs',
   'definitions',
 ]);
-/** Keywords for which null is a value like any other. */
+/** Keywords for which null is a valid value. */
 const DATA: ReadonlySet<string> = new Set(['default', 'const', 'example']);
 
-/** The schema without keywords that are null; the same value when it has none. */
+/** The schema without null keywords; the same object when it has none. */
 export function withoutNullKeywords(schema: unknown): unknown {
   if (!isFields(schema)) return schema;
   let cleaned: Fields | undefined;
@@ -49,9 +49,9 @@ export function withoutNullKeywords(schema: unknown): unknown {
   return cleaned ?? schema;
 }
 
-/** The value that stands for a keyword; undefined removes it. */
+/** The replacement for a keyword's value; undefined removes the keyword. */
 function fittingValue(key: string, value: unknown): unknown {
-  // OpenAI wants an object to name its properties, even none ("object schema missing properties").
+  // OpenAI requires `properties` on an object, even empty ("object schema missing properties").
   if (value === null) return key === 'properties' ? {} : DATA.has(key) ? null : undefined;
   if (MAPS.has(key)) return isFields(value) ? withoutNullSchemas(value) : value;
   if (!NESTED.has(key)) return value;
@@ -67,13 +67,13 @@ function withoutNullSchemas(schemas: Fields): Fields {
     changed ||= fitting !== schema;
     return [name, fitting];
   });
-  // Not assigned: a property may be called `__proto__`.
+  // Not assigned by key: a property may be called `__proto__`.
   return changed ? Object.fromEntries(cleaned) : schemas;
 }
 
 /**
- * Parameters of a function as OpenAI takes them: the type `object`, with properties. Clients of other formats leave both
- * out where a function has no parameters.
+ * Function parameters as OpenAI requires them: the type `object`, with `properties`. Clients of other formats omit both
+ * for functions without parameters.
  */
 export function namedProperties(parameters: unknown): unknown {
   if (!isFields(parameters)) return parameters;
@@ -84,7 +84,9 @@ export function namedProperties(parameters: unknown): unknown {
   return { type: 'object', properties: {}, ...parameters };
 }
 
-/** The `tools` of a relayed request, whose schemas are the member `key`; undefined when none has to change, which is the rule. */
+/**
+ * The `tools` of a relayed request, with their schemas under `key`; undefined (the usual case) when nothing changes.
+ */
 export function relayedTools(document: JsonDocument, key: string): string | undefined {
   if (!mayHoldNull(document, 'tools')) return undefined;
   const tools = listOf(document.exact['tools']);
@@ -98,7 +100,7 @@ export function relayedTools(document: JsonDocument, key: string): string | unde
 
 const NULL = Buffer.from('null');
 
-/** Whether the text of a top-level member holds the word null: a search through its bytes, without a look at its values. */
+/** Whether the text of a top-level member contains the word null. Searches the bytes without parsing the value. */
 export function mayHoldNull({ bytes, members }: JsonDocument, key: string): boolean {
   const member = members.find((one) => one.key === key);
   return member !== undefined && bytes.subarray(member.valueStart, member.valueEnd).includes(NULL);

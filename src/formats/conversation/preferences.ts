@@ -1,6 +1,6 @@
 /**
- * Routing preferences of a request, the same in every form (wire/chat.md, "provider"): their schema, the rules that a
- * schema would tell badly, and their types. What they mean is `inference/routing`'s business.
+ * Routing preferences of a request (`provider`), the same in every format: schema, types, and the checks whose schema
+ * errors would be unclear. `inference/routing` implements them.
  */
 import Type, { type TSchema } from 'typebox';
 import { invalidField } from '../../base/errors.ts';
@@ -28,7 +28,7 @@ export const QUANTIZATIONS = [
 ] as const;
 
 export const PERCENTILES = ['p50', 'p75', 'p90', 'p99'] as const;
-/** A number is the median's. */
+/** A plain number applies to the median. */
 export type Cutoffs = number | Partial<Record<(typeof PERCENTILES)[number], number | null>>;
 
 export const PRICE_LIMITS = ['prompt', 'completion', 'request', 'image', 'audio'] as const;
@@ -46,7 +46,7 @@ export interface ProviderPreferences {
   quantizations?: string[] | null;
   max_price?: MaxPrice | null;
   sort?: SortMetric | { by?: SortMetric | null; partition?: (typeof PARTITIONS)[number] | null } | null;
-  /** Tokens a second. */
+  /** Tokens per second. */
   preferred_min_throughput?: Cutoffs | null;
   /** Seconds. */
   preferred_max_latency?: Cutoffs | null;
@@ -57,7 +57,7 @@ const optional = (schema: object): TSchema => Type.Optional(Type.Unsafe(schema))
 const names = () => optional({ type: ['array', 'null'], items: { type: 'string', minLength: 1 }, maxItems: 200 });
 const flag = () => optional({ type: ['boolean', 'null'] });
 
-/** Members whose value may be of several types are told apart by `checkPreferences`, each fault with its own path. */
+/** Members with several possible types are checked by `checkPreferences`, so that each error has its own path. */
 export const PreferencesSchema: TSchema = Type.Object(
   {
     order: names(),
@@ -77,7 +77,7 @@ export const PreferencesSchema: TSchema = Type.Object(
 );
 
 /**
- * @param provider the member `provider` as it came, past the schema
+ * @param provider the member `provider`, already validated against the schema
  * @throws GatewayError 400 with the path of the offending member
  */
 export function checkPreferences(provider: unknown): void {
@@ -133,7 +133,7 @@ function checkCutoffs(cutoffs: unknown, path: string): void {
   }
 }
 
-/** What the members that we follow say; others pass unread. `route` is the deprecated way to ask for a partition. */
+/** Reads the members the gateway supports and ignores others. `route` is the deprecated way to request a partition. */
 export function readPreferences(provider: unknown, route: unknown): ProviderPreferences {
   const given: ProviderPreferences = isFields(provider) ? { ...provider } : {};
   if (typeof route !== 'string') return given;

@@ -1,7 +1,7 @@
 /**
- * Encrypted thinking. The converse form packs the text that Anthropic gives (itself base64) in base64 once more. Inside,
- * `encrypted` is whatever came, byte for byte: here what came from this form goes back as it was and what came from
- * Anthropic's own is packed; `unpacked` is the way to Anthropic's own.
+ * Encrypted thinking. The converse format wraps Anthropic's text (already base64) in another layer of base64. The
+ * conversation keeps `encrypted` as received: sending it to Converse wraps text from Anthropic's API, and `unpacked`
+ * removes that layer for Anthropic's API.
  */
 const BASE64 = /^[A-Za-z0-9+/_-]{16,}={0,2}$/;
 
@@ -10,12 +10,12 @@ export function toRedactedContent(encrypted: string): string {
   return inner(encrypted) === undefined ? Buffer.from(encrypted, 'utf8').toString('base64') : encrypted;
 }
 
-/** The text that Anthropic gave, whichever form told it. */
+/** Anthropic's own text, whether it came from Anthropic's API or from Converse. */
 export function unpacked(encrypted: string): string {
   return inner(encrypted) ?? encrypted;
 }
 
-/** The packed text; undefined when there is none, since encrypted bytes that read as base64 throughout do not happen. */
+/** The wrapped text, or undefined when there is none. Encrypted bytes do not decode to pure base64 by chance. */
 function inner(encrypted: string): string | undefined {
   if (!BASE64.test(encrypted)) return undefined;
   const bytes = Buffer.from(encrypted, 'base64');

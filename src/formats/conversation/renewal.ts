@@ -1,30 +1,30 @@
 /**
- * A stored answer as the answer of another request (wire/common.md, "Response cache"): a new id and time, a usage of
- * nothing, no routing metadata. Everything else stays byte for byte.
+ * Rewrites a stored answer for another request (docs/guides/caching.md): a new id and time, zero usage, no routing
+ * metadata. Everything else stays byte for byte.
  */
 
 import { type Edit, patchMembers, scanMembers } from '../../base/json.ts';
 import { isFields } from './fields.ts';
 
-/** What makes an answer that of one request. */
+/** The values that belong to one request. */
 export interface Renewal {
   /** Generation id, `gen-...`. */
   id: string;
   /** Unix seconds. */
   created: number;
-  /** Under which answers may have told how they were routed. */
+  /** The member that may hold routing metadata. */
   metadataKey: string;
 }
 
 export interface RenewalRules {
-  /** JSON for members that are present; given what stands there. */
+  /** The new JSON of members that are present, given their old JSON. */
   members: Readonly<Record<string, (json: string) => string>>;
-  /** The member that holds the answer in events around one. */
+  /** The member that holds the answer in events that wrap it. */
   nested?: string;
   metadataKey: string;
 }
 
-/** @param json an answer or one event of it: the text of a JSON object */
+/** @param json the text of a JSON object: an answer or one event of it */
 export function renewed(json: string, rules: RenewalRules): string {
   const found = scanMembers(json);
   const edits: Edit[] = [];
@@ -39,7 +39,9 @@ export function renewed(json: string, rules: RenewalRules): string {
   return edits.length === 0 ? json : patchMembers(json, found, edits);
 }
 
-/** The same record with every count and amount at zero. A model without a price has told no cost; this answer has one. */
+/**
+ * The record with all counts and amounts at zero. Models without a price report no cost; a cached answer always does.
+ */
 function usageOfNothing(json: string): string {
   const usage: unknown = JSON.parse(json);
   if (isFields(usage) && usage['is_byok'] !== undefined) usage['cost'] ??= 0;
@@ -47,8 +49,8 @@ function usageOfNothing(json: string): string {
 }
 
 /**
- * Text of an event stream of ours with each event's data renewed. Cuts nothing: the text ends where an event does.
- * Data of several lines are put into one, which is the same to every reader.
+ * Renews the data of each event in a stream written by the gateway. The text must end at an event boundary. Multi-line
+ * data becomes one line, which every parser reads the same.
  */
 export function renewedEvents(text: string, renew: (json: string) => string): string {
   let result = '';

@@ -1,7 +1,7 @@
-/** A whole answer told as the events of a stream, and back. The two agree: `collect(eventsOf(turn))` is the turn. */
+/** Converts a complete answer to stream events and back: `collect(eventsOf(turn))` equals the turn. */
 import type { Choice, Part, PartDelta, Turn, TurnEvent } from './conversation.ts';
 
-/** The events of a stream that carries this turn, without the end marker's network part: start ... usage, end. */
+/** The events of a stream that carries this turn: start ... usage, end. */
 export function eventsOf(turn: Turn): TurnEvent[] {
   const events: TurnEvent[] = [
     {
@@ -27,7 +27,7 @@ export function eventsOf(turn: Turn): TurnEvent[] {
   return events;
 }
 
-/** Gathers a stream's events into the turn that they tell. Stops at a failure, keeping what came before it. */
+/** Collects stream events into a turn. Stops at a failure and keeps what came before it. */
 export function collect(events: Iterable<TurnEvent>): Turn {
   const turn: Turn = { choices: [] };
   for (const event of events) {

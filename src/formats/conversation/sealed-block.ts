@@ -1,19 +1,19 @@
 /**
- * A vendor's block as one text, for forms that have a place for such a text and clients that send it back unchanged: so it
- * returns to its origin on the next turn.
+ * A vendor's block as text, for formats with a text member that clients send back unchanged: on the next turn the block
+ * returns to its origin.
  */
 import { parseJson, stringifyJson } from '../../base/json.ts';
 import type { FormatId, OpaquePart } from './conversation.ts';
 import { isFields } from './fields.ts';
 
-/** No vendor's encrypted content can begin like this: it is base64. */
+/** Vendors' encrypted content cannot begin like this: it is base64. */
 const PREFIX = 'sealed-block-1:';
 
 const FORMATS: readonly FormatId[] = ['chat', 'messages', 'responses', 'gemini', 'converse', 'cohere'];
 
 /**
- * Forms that no client speaks: their blocks stand in a history only because an answer brought them, so a provider of
- * another form is asked without them.
+ * Formats that no client uses: their blocks reach a history only through an earlier answer, so they are left out when
+ * the request goes to another format.
  */
 const SPOKEN_ONLY: readonly FormatId[] = ['gemini', 'converse', 'cohere'];
 
@@ -25,7 +25,7 @@ export function sealBlock(part: OpaquePart): string {
   return PREFIX + stringifyJson({ origin: part.origin, value: part.value });
 }
 
-/** Undefined for anything that `sealBlock` did not make. */
+/** Returns undefined for anything that `sealBlock` did not write. */
 export function unsealBlock(text: string): OpaquePart | undefined {
   if (!isSealedBlock(text)) return undefined;
   let value: unknown;
@@ -39,7 +39,7 @@ export function unsealBlock(text: string): OpaquePart | undefined {
   return origin === undefined ? undefined : { type: 'opaque', origin, value: value['value'] };
 }
 
-/** Whether only this gateway can read it. */
+/** Whether the text is a sealed block, which only this gateway can read. */
 export function isSealedBlock(text: unknown): text is string {
   return typeof text === 'string' && text.startsWith(PREFIX);
 }

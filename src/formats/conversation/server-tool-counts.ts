@@ -1,4 +1,4 @@
-/** Counts of tools that an upstream runs itself, which chat and responses keep in one record of `usage`. */
+/** Counts of server-side tool calls, which chat and responses report in one record of `usage`. */
 import type { Usage } from './conversation.ts';
 import { countOf, type Fields, fieldsOf } from './fields.ts';
 
@@ -8,7 +8,7 @@ const COUNTS = [
   ['tool_calls_executed', 'toolCallsExecuted'],
 ] as const;
 
-/** Adds the counts of a record, of which several may say the same; what is zero or absent is left out. */
+/** Adds the counts of several records that may repeat each other; leaves out zero and absent counts. */
 export function addServerToolCounts(usage: Usage, ...records: unknown[]): void {
   for (const [member, name] of COUNTS) {
     for (const record of records) {
@@ -18,7 +18,7 @@ export function addServerToolCounts(usage: Usage, ...records: unknown[]): void {
   }
 }
 
-/** The record; undefined where there is nothing to count. */
+/** The record; undefined when there is nothing to report. */
 export function serverToolCounts(usage: Usage): Fields | undefined {
   const record: Fields = {};
   for (const [member, name] of COUNTS) if (usage[name] !== undefined) record[member] = usage[name];

@@ -1,7 +1,7 @@
 /**
- * Names of tools that are longer than the spoken form takes. The messages form takes 128 characters, and agents fill
- * them (a name made of plugin, server and tool); elsewhere one such name refuses the whole request. Such a tool goes
- * out under a short name, the same every time, and answers have its own again.
+ * Shortens tool names longer than the upstream format allows. The messages format allows 128 characters, and agents use
+ * them (plugin, server and tool in one name); in other formats one such name fails the whole request. Shortened names
+ * are deterministic, and answers get the original names back.
  */
 import { createHash } from 'node:crypto';
 import type { Conversation, FormatId, Message, Part, Tool, ToolChoice, Turn, TurnEvent } from './conversation.ts';
@@ -11,12 +11,12 @@ import type { TurnDecoder } from './format.ts';
 const LONGEST: { readonly [form in FormatId]?: number } = { chat: 64, responses: 64, gemini: 64, converse: 64 };
 const HASH_LENGTH = 8;
 
-/** The tools' own names, by those that they go out under. */
+/** The original tool names, by shortened name. */
 export type OwnNames = ReadonlyMap<string, string>;
 
 export interface ShortNamed {
   conversation: Conversation;
-  /** Undefined where every name fits: the conversation is the same then. */
+  /** Undefined when every name fits; the conversation is then unchanged. */
   own: OwnNames | undefined;
 }
 
@@ -41,7 +41,9 @@ export function withShortNames(conversation: Conversation, form: FormatId): Shor
   return own.size === 0 ? { conversation, own: undefined } : { conversation: renamed, own };
 }
 
-/** Whether a tool has a name that this format does not take. @param tools as clients of the chat or responses format list them */
+/**
+ * Whether a tool name is too long for this format. @param tools as listed by clients of the chat or responses format
+ */
 export function hasLongNames(tools: unknown, form: FormatId): boolean {
   const longest = LONGEST[form];
   if (longest === undefined || !Array.isArray(tools)) return false;
@@ -68,7 +70,7 @@ function shortChoice(choice: ToolChoice, short: Shorten): ToolChoice {
   return { ...choice, value: { ...value, allowed_tools: { ...allowed, tools: named } } };
 }
 
-/** In chat's spelling: the members stand in one of the name of the type. */
+/** In chat, the members are nested under the name of the type. */
 function shortNamed(value: unknown, short: Shorten): unknown {
   const type = textOf(fieldsOf(value)['type']);
   const members = fieldsOf(fieldsOf(value)[type]);
@@ -97,7 +99,7 @@ export function namingDecoder(inner: TurnDecoder, own: OwnNames): TurnDecoder {
   };
 }
 
-/** The same for a whole answer. */
+/** Restores the names in a complete answer. */
 export function namedTurn(turn: Turn, own: OwnNames): Turn {
   const choices = turn.choices.map((choice) => ({
     ...choice,

@@ -1,7 +1,7 @@
 /**
- * Ids of tool calls as forms with a narrow alphabet take them: letters, digits, `_` and `-`, and no id twice (bug 28). The
- * rewriting is one-to-one and depends on nothing behind the call, so the same history always gets the same ids and a
- * cached prefix stays one.
+ * Tool call ids for formats that allow only letters, digits, `_` and `-`, without duplicates (maximhq/bifrost#5097).
+ * The mapping is one-to-one and depends only on earlier calls, so the same history always gets the same ids and cached
+ * prefixes stay valid.
  */
 import { createHash } from 'node:crypto';
 import type { Message } from './conversation.ts';
@@ -10,25 +10,31 @@ const VALID = /^[a-zA-Z0-9_-]+$/;
 const PREFIX = 'enc_';
 const HASHED = 'call_';
 
-/** Where LiteLLM keeps a thought signature of Gemini in a call id (docs.litellm.ai/docs/providers/gemini, "Thought Signatures"). */
+/**
+ * LiteLLM's separator for a Gemini thought signature in a call id (docs.litellm.ai/docs/providers/gemini, "Thought
+ * Signatures").
+ */
 const THOUGHT_MARK = '__thought__';
 
 /**
- * A call id of at most `longest` characters. A longer id becomes a hash, always the same one, so calls and results still
- * match. Unless the service is `strict`, an id with an embedded thought signature stays whole.
+ * A call id of at most `longest` characters. Longer ids become a deterministic hash, so calls and results still match.
+ * Unless the service is `strict`, ids with an embedded thought signature are not shortened.
  */
 export function boundedId(id: string, longest: number, strict: boolean): string {
   if (id.length <= longest || (!strict && id.includes(THOUGHT_MARK))) return id;
   return `${HASHED}${createHash('sha256').update(id, 'utf8').digest('base64url')}`.slice(0, longest);
 }
 
-/** The name of a tool that a history calls, in the same alphabet; models call tools that nobody has under any name. */
+/**
+ * The name of a called tool in the same alphabet; models also call tools that were never declared, under arbitrary
+ * names.
+ */
 export function toolName(name: string, maxLength: number): string {
   if (name.length <= maxLength && VALID.test(name)) return name;
   return name.replaceAll(/[^a-zA-Z0-9_-]/g, '_').slice(0, maxLength) || '_';
 }
 
-/** The names of the tools that a history calls, each once. */
+/** The distinct names of the tools that a history calls. */
 export function calledTools(messages: readonly Message[], maxLength: number): string[] {
   const names = new Set<string>();
   for (const { parts } of messages)
@@ -36,22 +42,22 @@ export function calledTools(messages: readonly Message[], maxLength: number): st
   return [...names];
 }
 
-/** Whether a service with the narrow alphabet takes this id. */
+/** Whether the id fits the restricted alphabet. */
 export function isPlainId(id: string): boolean {
   return VALID.test(id);
 }
 
 export class ToolIds {
-  /** How many calls had the id so far. */
+  /** Number of calls with each id so far. */
   private readonly calls = new Map<string, number>();
   private readonly maxLength: number;
 
-  /** `maxLength`: what the form takes at most, 64 or more; longer ids become a hash. */
+  /** `maxLength`: the format's limit, at least 64; longer ids become a hash. */
   constructor(maxLength = Number.POSITIVE_INFINITY) {
     this.maxLength = maxLength;
   }
 
-  /** The id of the next call in the history. An id that stands for a second call gets another name. */
+  /** The id of the next call in the history. Repeated ids are made distinct. */
   call(id: string): string {
     const count = (this.calls.get(id) ?? 0) + 1;
     this.calls.set(id, count);
@@ -63,7 +69,7 @@ export class ToolIds {
     return this.encode(id, this.calls.get(id) ?? 1);
   }
 
-  /** Ids that begin like a rewritten one are rewritten too, so no two ids can meet. */
+  /** Ids that start with the prefix of rewritten ids are rewritten too, so that no two ids collide. */
   private encode(id: string, count: number): string {
     if (count === 1 && id.length <= this.maxLength && VALID.test(id) && !id.startsWith(PREFIX)) return id;
     const text = count === 1 ? id : `${id}\u0000${count}`;

@@ -1,7 +1,7 @@
-/** Counts of several calls to upstreams that make one answer. */
+/** Adds up the usage of several upstream calls that form one answer. */
 import type { Usage, UsageCall } from './conversation.ts';
 
-/** The vendor's own record of one of them says nothing about the sum, so it is left out. */
+/** The vendor's own record covers only one of the calls, so it is left out. */
 export function addUsage(first: Usage, second: Usage | undefined): Usage;
 export function addUsage(first: Usage | undefined, second: Usage): Usage;
 export function addUsage(first: Usage | undefined, second: Usage | undefined): Usage | undefined;
@@ -20,13 +20,13 @@ export function addUsage(first: Usage | undefined, second: Usage | undefined): U
   return { ...sum, billed: { input: one.input + other.input, output: one.output + other.output } };
 }
 
-/** The same for calls that each have a price by their own length. */
+/** Adds a call whose price depends on its own length, keeping both calls separate. */
 export function addCall(first: Usage | undefined, second: Usage | undefined): Usage | undefined {
   if (first === undefined || second === undefined) return first ?? second;
   return { ...addUsage(first, second), calls: [...callsOf(first), ...callsOf(second)] };
 }
 
-/** What the counts have beyond the calls is one more call of the model that was asked. */
+/** The separate calls. Tokens that no call accounts for form one more call of the requested model. */
 export function callsOf(usage: Usage): readonly UsageCall[] {
   const { calls, native: _, ...whole } = usage;
   if (calls === undefined) return [{ usage: whole }];
@@ -36,7 +36,7 @@ export function callsOf(usage: Usage): readonly UsageCall[] {
 
 const COUNTS = ['input', 'cacheRead', 'cacheWrite5m', 'cacheWrite1h', 'output', 'reasoning'] as const;
 
-/** The counts of `usage` that no call has; undefined for none. */
+/** The counts of `usage` that no call accounts for; undefined when there are none. */
 export function beyond(usage: Usage, calls: readonly UsageCall[]): Usage | undefined {
   const rest: Usage = { input: 0, cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0, output: 0, reasoning: 0 };
   let some = false;
