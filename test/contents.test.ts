@@ -204,12 +204,12 @@ test('what is too large loses its middle, its oldest messages, its end, and says
     yaml: { io_logging: { enabled: true, max_bytes: 8192 } },
   });
   small.upstream.script('chat', [answerOf('chat', true, { text: 'w'.repeat(20_000) })]);
-  const image = { type: 'image_url', image_url: { url: `data:image/png;base64,${'A'.repeat(500_000)}` } };
+  const image = { type: 'image_url', image_url: { url: `data:image/png;base64,iVBORw0KGgo${'A'.repeat(500_000)}` } };
   const messages = [{ role: 'user', content: [{ type: 'text', text: 'what is it?' }, image] }];
   const one = await ask('/chat/completions', { model: 'test/chat', messages, stream: true }, {}, small);
   const { input, output } = await contentOf(one.id, INFERENCE_KEY, small);
   assert.ok(JSON.stringify(input).length < 8192);
-  assert.match(JSON.stringify(input), /what is it\?.*base64,AAA.*\[\d+ characters are left out\]/);
+  assert.match(JSON.stringify(input), /what is it\?.*base64,iVBORw0KGgoAAA.*\[\d+ characters are left out\]/);
   assert.equal(output.truncated, true);
   assert.equal(output.completion, 'w'.repeat(8192));
 

@@ -238,8 +238,7 @@ test('38, 39 | turns of one side and empty contents are no fault', async () => {
     ],
   });
   assert.deepEqual(contents, [
-    { role: 'user', parts: [{ text: 'a' }] },
-    { role: 'user', parts: [{ text: 'b' }] },
+    { role: 'user', parts: [{ text: 'a' }, { text: 'b' }] },
     { role: 'model', parts: [{ functionCall: { id: 't', name: 'f', args: {} } }] },
     { role: 'user', parts: [{ functionResponse: { id: 't', name: 'f', response: { output: '' } } }] },
   ]);

@@ -215,7 +215,7 @@ test('a limit counts spend on own keys only where it says so, and holds it befor
   await own('a', 'own', { is_byok_only: true });
   const ask = (token: Awaited<ReturnType<typeof control.keyIn>>) =>
     token.ask({ model: 'test/m', max_tokens: 100, provider: { only: ['a'] } });
-  const counting = await control.keyIn(undefined, 'counts', { limit: 2 * COST, include_byok_in_limit: true });
+  const counting = await control.keyIn(undefined, 'counts', { limit: 1.1 * COST, include_byok_in_limit: true });
   const free = await control.keyIn(undefined, 'does not', { limit: 0.000001 });
   assert.equal((await ask(counting)).status, 200);
   // The bound of another one is more than what is left.

@@ -160,7 +160,7 @@ test('patterns see what is written in compatible or with invisible characters', 
 test('attachments that are text are read, media and ids are left alone', async () => {
   const key = await guarded({ ...builtin('email', 'redact'), ...pattern('[A-Z0-9]{4}', 'flag') });
   const encoded = (text: string) => Buffer.from(text).toString('base64');
-  const png = `data:image/png;base64,${encoded('\x89PNG\r\n\x1a\n\0\0 a@b.org')}`;
+  const png = `data:image/png;base64,${Buffer.from('\x89PNG\r\n\x1a\n\0\0 a@b.org', 'latin1').toString('base64')}`;
   const sent = sentTo(gateway, 'chat');
   const { status } = await key.post(
     '/chat/completions',

@@ -139,7 +139,7 @@ test('requests through a region that is not allowed are refused with 403 whateve
 });
 
 test('a limit is each key its own, is 402 when it does not cover a request, and is whole again the next day', async () => {
-  const rules = { limit_usd: 0.005, reset_interval: 'daily' };
+  const rules = { limit_usd: 0.003, reset_interval: 'daily' };
   const key = await guarded(rules);
   const second = await control.keyIn(undefined, 'second');
   await control.call('POST', `/guardrails/${key.guardrailId}/assignments/keys`, { key_hashes: [second.hash] });

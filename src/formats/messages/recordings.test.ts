@@ -245,11 +245,16 @@ function counts(usage: Usage | undefined): number[] {
 
 // biome-ignore lint/suspicious/noExplicitAny: recorded JSON
 function expectedCounts(usage: any): number[] {
+  // An answer that took several calls is billed for all of them but those that a model declined before any output; the
+  // counts at the top are those of the last one.
+  const iterations: (typeof usage)[] = (usage.iterations ?? []).filter((call: typeof usage) => call.output_tokens > 0);
+  const calls = iterations.length > 0 ? iterations : [usage];
+  const sum = (name: string) => calls.reduce((total, call) => total + (call[name] ?? 0), 0);
   return [
-    usage.input_tokens,
-    usage.cache_read_input_tokens ?? 0,
-    usage.cache_creation_input_tokens ?? 0,
-    usage.output_tokens,
+    sum('input_tokens'),
+    sum('cache_read_input_tokens'),
+    sum('cache_creation_input_tokens'),
+    sum('output_tokens'),
     usage.output_tokens_details?.thinking_tokens ?? 0,
   ];
 }
