@@ -224,7 +224,7 @@ test('a feature that a service lacks refuses the endpoint by its name', async ()
   assert.equal((await sent('perplexity', { tools: [TOOL], tool_choice: 'none' })).tools, undefined);
   for (const provider of ['deepseek', 'zai']) {
     const { tools, response_format } = await sent(provider, { response_format: schema });
-    assert.deepEqual([tools[0].function.parameters, response_format], [{ type: 'object' }, undefined]);
+    assert.deepEqual([tools[0].function.parameters, response_format], [{ type: 'object', properties: {} }, undefined]);
   }
   assert.deepEqual((await sent('deepseek', { response_format: { type: 'json_object' } })).response_format, {
     type: 'json_object',
