@@ -171,7 +171,7 @@ test('documents with images go to services that rank images', async () => {
   assert.deepEqual((sentTo('openrouter').json as { documents: unknown }).documents, [{ image }, 'a page', 'plain']);
   const refused = await gateway.post('/rerank', { model: 'test/voyage', query: 'q', documents: pictures });
   assert.equal(refused.status, 400);
-  assert.match(await refused.text(), /documents: the service ranks texts/);
+  assert.match(await refused.text(), /documents: the service cannot rank images/);
 });
 
 test('of a list that goes out in batches every result keeps its place in the whole list', async () => {

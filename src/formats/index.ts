@@ -1,6 +1,6 @@
 /**
- * The wire forms of a conversation: which are served, which are spoken. One folder each; the middle that they meet in is
- * `conversation/`. Not here: embeddings, rerank and images, whose public form is the only one.
+ * The wire formats of conversations, served and spoken, one folder each. All translate through `conversation/`. Not
+ * here: embeddings, rerank and images, which have a single public format.
  */
 import { chat } from './chat/index.ts';
 import { cohere } from './cohere/index.ts';
@@ -15,12 +15,12 @@ export { chat, messages, responses };
 
 const SPOKEN: Partial<Record<FormatId, SpokenFormat>> = { chat, cohere, converse, gemini, messages, responses };
 
-/** Every form that upstreams are spoken to in. */
+/** Every format that upstreams can speak. */
 export const SPOKEN_FORMS = Object.keys(SPOKEN) as readonly FormatId[];
 
-/** Throws for a form that no upstream is spoken to in; the list of provider kinds holds none. */
+/** Throws for a format that no upstream speaks; no provider kind uses one. */
 export function spokenFormat(id: FormatId): SpokenFormat {
   const format = SPOKEN[id];
-  if (format === undefined) throw new Error(`the form ${id} is not spoken`);
+  if (format === undefined) throw new Error(`no upstream speaks the format ${id}`);
   return format;
 }

@@ -22,7 +22,7 @@ test('Nova Canvas makes exactly the pixels that are asked for, at the price of i
     textToImageParams: { text: 'Earth' },
     imageGenerationConfig: { numberOfImages: 2, width: 2048, height: 2048, quality: 'premium', seed: 9 },
   });
-  await refused(await make('canvas', { size: '1000x1000' }), 400, /sides from 320 to 4096 that 16 divides/);
+  await refused(await make('canvas', { size: '1000x1000' }), 400, /sides must be 320 to 4096 and divisible by 16/);
   await refused(await make('canvas', { size: '4096x4096' }), 400, /4 megapixels/);
   await refused(await make('canvas', { background: 'transparent' }), 400, /transparent/);
   await refused(await make('canvas', { output_format: 'webp' }), 400, /webp/);
@@ -98,11 +98,11 @@ test("Stability's models on Bedrock take one reference as JSON, and say when the
   });
   await refused(await make('sd3'), 400, /Filter reason: prompt/);
   await refused(await make('sd3'), 502, /.*/);
-  await refused(await make('sd3', { n: 2 }), 400, /one image at a time/);
+  await refused(await make('sd3', { n: 2 }), 400, /one image per call/);
 });
 
 test('a model of Bedrock that no form for pictures fits is refused before anything is sent', async () => {
-  await refused(await make('wordy'), 400, /no form for pictures/);
+  await refused(await make('wordy'), 400, /image generation is not supported/);
   assert.equal(upstream.requests('wordy').length, 0);
 });
 

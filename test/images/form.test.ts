@@ -65,20 +65,16 @@ const BAD: [string, Record<string, unknown>, RegExp][] = [
   ['an unknown resolution', { resolution: '8K' }, /resolution/],
   ['a size that is none', { size: 'large' }, /size must be one of/],
   ['pixels without end', { size: '99999x99999' }, /size must be one of/],
-  [
-    'pixels of another ratio',
-    { size: '1536x1024', aspect_ratio: '1:1' },
-    /aspect_ratio is 1:1, which 1536x1024 is not/,
-  ],
-  ['pixels of another resolution', { size: '1024x1024', resolution: '4K' }, /resolution is 4K, which 1024x1024 is not/],
-  ['two resolutions', { size: '2K', resolution: '4K' }, /size is 2K and resolution is 4K/],
+  ['pixels of another ratio', { size: '1536x1024', aspect_ratio: '1:1' }, /aspect_ratio is 1:1, but size is 1536x1024/],
+  ['pixels of another resolution', { size: '1024x1024', resolution: '4K' }, /resolution is 4K, but size is 1024x1024/],
+  ['two resolutions', { size: '2K', resolution: '4K' }, /size is 2K but resolution is 4K/],
   ['transparent jpeg', { background: 'transparent', output_format: 'jpeg' }, /output_format must be png or webp/],
   ['transparent svg', { background: 'transparent', output_format: 'svg' }, /output_format must be png or webp/],
   ['too much compression', { output_compression: 101 }, /output_compression/],
   ['an unknown format', { output_format: 'bmp' }, /output_format/],
   ['an unknown quality', { quality: 'best' }, /quality/],
   ['an address as answer', { response_format: 'url' }, /response_format must be b64_json/],
-  ['a mask', { mask: 'data:image/png;base64,AAAA' }, /mask is not a member/],
+  ['a mask', { mask: 'data:image/png;base64,AAAA' }, /mask is not supported/],
   [
     'seventeen references',
     { input_references: Array(17).fill({ type: 'image_url', image_url: { url: 'https://a.example/b.png' } }) },
@@ -94,7 +90,7 @@ const BAD: [string, Record<string, unknown>, RegExp][] = [
   [
     'a reference that is no picture',
     { input_references: [{ type: 'image_url', image_url: { url: `data:image/png;base64,${btoa('<html></html>')}` } }] },
-    /input_references\[0\]\.image_url\.url holds something that is not an image/,
+    /input_references\[0\]\.image_url\.url does not contain an image/,
   ],
   ['options of no form', { provider: { options: { gpt: 5 } } }, /provider\.options\.gpt must be an object/],
 ];
@@ -108,7 +104,7 @@ for (const [name, members, problem] of BAD) {
 }
 
 const UNCARRIED: [string, string, Record<string, unknown>, RegExp][] = [
-  ['several images of a service that makes one', 'flux', { n: 2 }, /n: .*one image at a time/],
+  ['several images of a service that makes one', 'flux', { n: 2 }, /n: .*one image per call/],
   ['transparency of a service that makes none', 'xai', { background: 'transparent' }, /background/],
   ['svg of a service that draws in pixels', 'xai', { output_format: 'svg' }, /output_format/],
   ['png of a service that draws in vectors', 'recraft', { output_format: 'png' }, /output_format/],

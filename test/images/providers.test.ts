@@ -140,7 +140,7 @@ test('an address to ask at that is not the service’s own never gets the creden
     'https://bfl.ai.evil.example/x',
   ]) {
     upstream.script('flux', [json({ id: 'job-2', polling_url })]);
-    await refused(await make('flux'), 502, /not its own/);
+    await refused(await make('flux'), 502, /another host/);
   }
 });
 
@@ -232,7 +232,7 @@ test('references go to xAI, Stability and Black Forest Labs as each takes them',
   upstream.script('flux', [json({ id: 'job-4' }), json({ status: 'Error', details: { why: 'x' } })]);
   const jumping = setInterval(() => gateway.clock.jump(1_000), 20);
   const failed = await make('flux', { input_references }).finally(() => clearInterval(jumping));
-  await refused(failed, 502, /the job ended as Error/);
+  await refused(failed, 502, /the job ended with status Error/);
   const submitted = upstream.requests('flux').at(-2)!.json as Record<string, unknown>;
   assert.equal(submitted['input_image'], JPEG);
 });

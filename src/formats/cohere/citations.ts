@@ -1,18 +1,20 @@
-/** Citations of the cohere form: a range of a text and the documents or tool results that support it. */
+/** Citations of the cohere format: a text range with the documents or tool results that support it. */
 import type { Citation } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOrUndefined } from '../conversation/fields.ts';
 
-/** The one part of an answer that has no content block of its own. */
+/** Content block index, or the plan, which has no content block. */
 export type Cited = number | 'plan';
 
-/** Where the cited text stands: the index of its content block, or the plan. */
+/** The cited text: the index of its content block, or the plan. */
 export function placeOf(value: unknown): Cited {
   const { type, content_index: index } = fieldsOf(value);
   if (type === 'PLAN') return 'plan';
   return typeof index === 'number' ? index : 0;
 }
 
-/** A source with an address has a counterpart in other forms; `start` and `end` count letters of the cited text. */
+/**
+ * Only a source with a URL has an equivalent in other formats. `start` and `end` count characters of the cited text.
+ */
 export function decodeCitation(value: unknown): Citation {
   const citation: Citation = { native: { origin: 'cohere', value } };
   if (!isFields(value)) return citation;

@@ -1,4 +1,4 @@
-/** A whole answer of an upstream that speaks the cohere form. */
+/** Decodes a complete reply of an upstream that speaks the cohere format. */
 import type { Choice, Part, Turn } from '../conversation/conversation.ts';
 import type { UpstreamFailure } from '../conversation/failure.ts';
 import { type Fields, fieldsOf, isFields, listOf, restOf, textOf, textOrUndefined } from '../conversation/fields.ts';
@@ -11,12 +11,12 @@ import { decodeUsage } from './usage.ts';
 const NAMED_MEMBERS = ['finish_reason', 'id', 'logprobs', 'message', 'usage'];
 
 /**
- * The plan that goes before calls is reasoning: it says why, and is no answer. The id tells it from the thinking that other
- * models of the vendor give, so that it returns to its own place.
+ * Id of the plan before tool calls, which is decoded as reasoning. The id distinguishes it from the reasoning of other
+ * Cohere models, so that encoding returns it to its own member.
  */
 export const PLAN = 'tool_plan';
 
-/** The turn, or the failure that the upstream reports (or is) behind its status 200. */
+/** The turn, or the failure reported inside a status 200 (including a malformed body). */
 export function decodeReply(value: unknown): { turn: Turn } | { failure: UpstreamFailure } {
   if (!isFields(value)) return malformed('the answer is not a JSON object');
   const message = value['message'];
@@ -44,7 +44,7 @@ export function decodeReply(value: unknown): { turn: Turn } | { failure: Upstrea
   return { turn };
 }
 
-/** Plan, content and calls in the order in which the model made them. */
+/** Plan, content and calls, in the order in which the model produced them. */
 function decodeParts(message: Fields): Part[] {
   const parts: Part[] = [];
   const plan = textOf(message['tool_plan']);
@@ -73,7 +73,7 @@ export function decodeBlock(block: Fields): Part {
   }
 }
 
-/** A call without an id gets one that no other call of the answer has. */
+/** A call without an id gets one that is unique in the reply. */
 export function decodeCall(call: Fields, index: number): Part & { type: 'toolCall' } {
   const { name, arguments: written } = fieldsOf(call['function']);
   return {

@@ -1,4 +1,4 @@
-/** Answers in the cohere form, streamed and whole, with expectations written by hand from the service's documentation. */
+/** Replies in the cohere format, streamed and complete. Expectations follow the vendor documentation. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { TurnEvent } from '../conversation/conversation.ts';
@@ -47,7 +47,7 @@ function failureOf(events: readonly TurnEvent[]) {
   return last.type === 'failure' ? last.failure : undefined;
 }
 
-test('plan and calls are parts of their own, and the plan is never lost', () => {
+test('plan and calls are separate parts, and the plan is never lost', () => {
   const call = (index: number, id: string) =>
     message('tool-call-start', { tool_calls: { id, type: 'function', function: { name: 'f', arguments: '' } } }, index);
   const written = (index: number, piece: string) =>
@@ -89,7 +89,7 @@ const CITED = {
   content_index: 1,
 };
 
-test('thinking, text and citations keep their order, a citation that comes behind its text too', () => {
+test('thinking, text and citations keep their order, even a citation after its text', () => {
   const turn = collect(
     read([
       START,
@@ -118,7 +118,7 @@ test('thinking, text and citations keep their order, a citation that comes behin
   ]);
 });
 
-test('a whole answer says the same as its stream', () => {
+test('a complete reply decodes to the same turn as its stream', () => {
   const reply = {
     id: 'c1',
     message: {
@@ -148,7 +148,7 @@ test('a whole answer says the same as its stream', () => {
   assert.deepEqual(collect(eventsOf(answer.turn)).choices, answer.turn.choices);
 });
 
-test('a stream without message-end is cut, one that ends in an error has failed', () => {
+test('a stream without message-end is cut, and one that ends in an error fails', () => {
   assert.equal(failureOf(read([START, textStart(0), text(0, 'half')]))!.kind, 'cut');
   const failed = failureOf(read([START, textStart(0), text(0, 'half'), stop('ERROR', { error: 'it broke' })]))!;
   assert.deepEqual([failed.kind, failed.message, failed.code], ['server', 'it broke', 'ERROR']);
@@ -156,7 +156,7 @@ test('a stream without message-end is cut, one that ends in an error has failed'
   assert.equal(failureOf(read([START, { message: 'internal server error' }]))!.kind, 'server');
 });
 
-test('a stream that breaks its own rules is malformed, never spliced', () => {
+test('a stream out of order is malformed, never spliced', () => {
   const nameless = message('tool-call-start', { tool_calls: { id: 'a', function: { name: '' } } }, 0);
   const lost = message('tool-call-delta', { tool_calls: { function: { arguments: '{' } } }, 0);
   for (const events of [
@@ -169,7 +169,7 @@ test('a stream that breaks its own rules is malformed, never spliced', () => {
   }
 });
 
-test('a stream that leaves starts out, and later events, are read', () => {
+test('streams without start events and with unknown events are read', () => {
   const turn = collect(read([text(0, 'a'), { type: 'debug', prompt: 'x' }, text(0, 'b'), stop('MAX_TOKENS')]));
   assert.deepEqual(turn.choices[0], {
     parts: [{ type: 'text', text: 'ab' }],
@@ -177,7 +177,7 @@ test('a stream that leaves starts out, and later events, are read', () => {
   });
 });
 
-test('finish reasons mean what they mean elsewhere', () => {
+test('finish reasons map to the unified finish', () => {
   const ends = {
     COMPLETE: 'stop',
     STOP_SEQUENCE: 'stop',
@@ -191,7 +191,7 @@ test('finish reasons mean what they mean elsewhere', () => {
   }
 });
 
-test('usage with one of the two counts is that one', () => {
+test('usage with only one of the two counts uses that one', () => {
   const usage = (given: Json) => {
     const answer = cohere.decodeReply({ message: { content: [] }, finish_reason: 'COMPLETE', usage: given }, {});
     return 'turn' in answer ? answer.turn.usage : undefined;
@@ -203,7 +203,7 @@ test('usage with one of the two counts is that one', () => {
   assert.equal(usage({}), undefined);
 });
 
-test('every documented error has its kind', () => {
+test('every documented error is classified', () => {
   const cases: [number, Json, string][] = [
     [
       400,

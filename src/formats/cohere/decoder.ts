@@ -1,6 +1,6 @@
 /**
- * A streamed answer of an upstream that speaks the cohere form, event by event. `message-end` is its end marker; a `[DONE]`
- * may follow. Citations of a text come while it is written or behind it, so no text is closed before the next part begins.
+ * Decodes a streamed reply event by event. `message-end` is the end marker; a `[DONE]` may follow. Citations arrive
+ * during or after their text, so a text stays open until the next part begins.
  */
 import type { Part, PartDelta, TurnEvent } from '../conversation/conversation.ts';
 import type { UpstreamFailure } from '../conversation/failure.ts';
@@ -13,13 +13,13 @@ import { decodeFinish } from './finish.ts';
 import { decodeLogprobs } from './logprobs.ts';
 import { decodeUsage } from './usage.ts';
 
-/** The part being told. */
+/** A part being streamed. */
 interface OpenPart {
   index: number;
   part: Part;
   /** Content index of the block; undefined for plan and calls. */
   content: unknown;
-  /** Of a call: text of the arguments came. */
+  /** For calls: whether argument text arrived. */
   said: boolean;
 }
 
@@ -28,9 +28,9 @@ export class CohereDecoder implements TurnDecoder {
   private started = false;
   private parts = 0;
   private calls = false;
-  /** The text, thinking or plan being told. */
+  /** The text, reasoning or plan being streamed. */
   private open: OpenPart | undefined;
-  /** Calls being told, by their index: the pieces of several may alternate. */
+  /** Calls being streamed, by index: pieces of several calls may alternate. */
   private readonly openCalls = new Map<unknown, OpenPart>();
 
   read(name: string, data: string, value: unknown): TurnEvent[] {
@@ -62,7 +62,7 @@ export class CohereDecoder implements TurnDecoder {
     }
   }
 
-  /** The event with the finish is the last one. */
+  /** The event with the finish is already the last one. */
   toldFinish(): boolean {
     return false;
   }
@@ -72,7 +72,7 @@ export class CohereDecoder implements TurnDecoder {
   }
 
   private readMessage(value: Fields): TurnEvent[] {
-    // A doubled start says nothing new; one after content would splice two answers into one.
+    // A repeated start is harmless. A start after content would splice two replies.
     if (this.parts > 0) return this.fail('malformed', 'the provider restarted its message in the middle of the stream');
     if (this.started) return [];
     this.started = true;
@@ -89,7 +89,7 @@ export class CohereDecoder implements TurnDecoder {
     const kind = thinks ? 'reasoning' : 'text';
     const events: TurnEvent[] = [];
     if (this.open === undefined || this.open.content !== content || this.open.part.type !== kind) {
-      // Some streams leave the start out.
+      // Some streams omit the start event.
       events.push(...this.begin(decodeBlock({ type: thinks ? 'thinking' : 'text' }), content));
     }
     if (text !== '') events.push(this.tell({ text }));
@@ -111,7 +111,7 @@ export class CohereDecoder implements TurnDecoder {
     const first = textOf(fieldsOf(call['function'])['arguments']);
     part.arguments = '';
     this.calls = true;
-    // Services that number no calls, or all of them alike, tell them one after the other.
+    // Some services do not number calls, or number all alike, but send them one after the other.
     const events = [...this.stop(), ...this.stopCall(index)];
     const open = this.opened(part, undefined);
     this.openCalls.set(index, open);
@@ -121,7 +121,7 @@ export class CohereDecoder implements TurnDecoder {
 
   private readCall(index: unknown, call: Fields): TurnEvent[] {
     const open = this.openCalls.get(index) ?? (this.openCalls.size === 1 ? [...this.openCalls.values()][0] : undefined);
-    if (open === undefined) return this.fail('malformed', 'arguments came for no tool call');
+    if (open === undefined) return this.fail('malformed', 'arguments arrived without a tool call');
     return sayArguments(open, textOf(fieldsOf(call['function'])['arguments']));
   }
 
@@ -138,7 +138,7 @@ export class CohereDecoder implements TurnDecoder {
 
   private readCitation(value: unknown): TurnEvent[] {
     const place = placeOf(value);
-    // Only a text holds citations; one that was told to its end does no more.
+    // Only an open text accepts citations.
     if (this.open?.part.type !== 'text' || this.open.content !== place) return [];
     return [this.tell({ citation: decodeCitation(value) })];
   }
@@ -155,7 +155,7 @@ export class CohereDecoder implements TurnDecoder {
     return [...this.stop(), ...this.stopCalls(), ...events, { type: 'finish', choice: 0, finish }, { type: 'end' }];
   }
 
-  /** An event of a later version; an error object where an event should be, which has no type. */
+  /** An event type of a later API version, or an error object without a type. */
   private readOther(value: Fields, data: string): TurnEvent[] {
     const told = value['error'] ?? (value['type'] === undefined ? value['message'] : undefined);
     if (told === undefined || told === null) return [];
@@ -174,7 +174,7 @@ export class CohereDecoder implements TurnDecoder {
     return { index: this.parts++, part, content, said: false };
   }
 
-  /** Ends the part being told. Not at the end of its block: the citations of a text may come behind it. */
+  /** Ends the open part. Not called at the end of its block, because citations may follow. */
   private stop(): TurnEvent[] {
     const { open } = this;
     if (open === undefined) return [];
@@ -198,7 +198,7 @@ function sayArguments(open: OpenPart, piece: string): TurnEvent[] {
   return [{ type: 'partDelta', choice: 0, index: open.index, delta: { arguments: piece } }];
 }
 
-/** The call of an event, which may stand in a list of one. */
+/** The call of an event; some services wrap it in a list. */
 function callOf(value: unknown): Fields {
   return fieldsOf(Array.isArray(value) ? value[0] : value);
 }

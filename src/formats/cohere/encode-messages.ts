@@ -1,4 +1,4 @@
-/** Messages of a conversation as those of a request in the cohere form, and its documents, which stand beside them. */
+/** Encodes messages for a cohere request, and collects its documents, which are outside the messages. */
 
 import { inputText } from '../conversation/call-input.ts';
 import type {
@@ -18,7 +18,7 @@ const TEXT_TYPE = /^(text\/.*|application\/(json|xml|yaml|x-yaml|javascript))$/;
 
 export class MessageEncoder {
   readonly messages: Fields[] = [];
-  /** In the order in which they stand in the conversation. */
+  /** In conversation order. */
   readonly documents: Fields[] = [];
   private readonly reported = new Set<string>();
   private readonly losses: Losses;
@@ -29,7 +29,7 @@ export class MessageEncoder {
 
   encode(messages: readonly Message[]): void {
     for (const message of messages) {
-      if (message.name !== undefined) this.report('messages[].name', 'the cohere form has no names');
+      if (message.name !== undefined) this.report('messages[].name', 'the cohere format has no participant names');
       if (message.cache !== undefined) this.reportCache();
       if (message.role === 'assistant') this.assistant(message.parts);
       else if (message.role === 'system' || message.role === 'developer') this.system(message.parts);
@@ -39,13 +39,13 @@ export class MessageEncoder {
 
   private system(parts: readonly Part[]): void {
     const content = parts.flatMap((part) => {
-      if (part.type !== 'text') throw new Uncarried(part.type, 'a system message holds text only');
+      if (part.type !== 'text') throw new Uncarried(part.type, 'system messages can hold only text');
       return this.text(part.text, part);
     });
     if (content.length > 0) this.messages.push({ role: 'system', content });
   }
 
-  /** Results of tools are messages of their own; what stands between them is the user's. */
+  /** Tool results become separate messages; parts between them become user messages. */
   private user(parts: readonly Part[]): void {
     let content: Fields[] = [];
     const flush = () => {
@@ -74,9 +74,9 @@ export class MessageEncoder {
         return this.file(part);
       case 'opaque':
         if (part.origin === 'cohere') return [part.value as Fields];
-        throw new Uncarried(`${part.origin} content`, 'only that form can carry it');
+        throw new Uncarried(`${part.origin} content`, 'only the format it came from can carry it');
       default:
-        throw new Uncarried(part.type, 'the cohere form has no place for it');
+        throw new Uncarried(part.type, 'the cohere format cannot hold it');
     }
   }
 
@@ -89,7 +89,7 @@ export class MessageEncoder {
       else if (part.type === 'reasoning' && part.id === PLAN) plan += part.text;
       else content.push(...this.assistantPart(part));
     }
-    // The form has a plan only before calls: without them it is what the model thought.
+    // The format allows a plan only before calls. Without calls it is sent as thinking.
     if (plan !== '' && calls.length === 0) content.unshift({ type: 'thinking', thinking: plan });
     if (content.length === 0 && calls.length === 0) return;
     this.messages.push({
@@ -103,52 +103,51 @@ export class MessageEncoder {
   private assistantPart(part: Part): Fields[] {
     switch (part.type) {
       case 'text':
-        if (part.citations !== undefined) this.report('citations', 'those of earlier answers are not sent back');
+        if (part.citations !== undefined) this.report('citations', 'citations of earlier replies are not sent back');
         return this.text(part.text, part);
       case 'refusal':
         return this.text(part.text, part);
       case 'reasoning':
         return this.thinking(part);
       case 'audio':
-        this.report('audio', 'the form has no place for sound: its transcript is sent');
+        this.report('audio', 'the cohere format cannot hold audio; its transcript is sent');
         return this.text(part.transcript ?? '', part);
       case 'opaque':
         if (part.origin === 'cohere') return [part.value as Fields];
-        this.report(`${part.origin} blocks`, 'only their origin can read them');
+        this.report(`${part.origin} blocks`, 'only the format they came from can read them');
         return [];
       default:
-        throw new Uncarried(part.type, 'an assistant message has no place for it');
+        throw new Uncarried(part.type, 'assistant messages cannot hold it');
     }
   }
 
-  /** Plain thinking is taken back; what was signed or encrypted elsewhere is not. */
+  /** Plain reasoning can be sent back; reasoning signed or encrypted elsewhere cannot. */
   private thinking(part: ReasoningPart): Fields[] {
     if (part.origin === 'unknown' && part.text !== '' && part.encrypted === undefined) {
       return [{ type: 'thinking', thinking: part.text }];
     }
-    this.report('reasoning', `that of ${part.origin} cannot be read by this endpoint`);
+    this.report('reasoning', `this endpoint cannot read reasoning of ${part.origin}`);
     return [];
   }
 
   private call(part: ToolCallPart): Fields {
-    if (part.custom) throw new Uncarried('custom tools', 'the cohere form has functions only');
-    if (part.signature !== undefined)
-      this.report('reasoning', `that of ${part.signature.origin} stays with its origin`);
+    if (part.custom) throw new Uncarried('custom tools', 'the cohere format has only function tools');
+    if (part.signature !== undefined) this.report('reasoning', `only its origin ${part.signature.origin} can read it`);
     return { id: part.id, type: 'function', function: { name: part.name, arguments: inputText(part) } };
   }
 
   private result(part: ToolResultPart): Fields {
     this.marked(part);
-    if (part.isError === true) this.report('is_error', 'the form cannot say that a tool failed');
+    if (part.isError === true) this.report('is_error', 'the cohere format cannot mark a tool result as failed');
     const content = part.parts.flatMap((inner): Fields[] => {
       if (inner.type === 'text') return this.text(inner.text, inner);
       if (inner.type === 'file') return [{ type: 'document', document: { data: documentData(inner) } }];
-      throw new Uncarried(inner.type, 'the result of a tool holds texts and documents only');
+      throw new Uncarried(inner.type, 'tool results can hold only text and documents');
     });
     return { role: 'tool', tool_call_id: part.callId, content: content.length > 0 ? content : '' };
   }
 
-  /** A document stands beside the messages, where the model cites it; a picture that came as a file becomes one. */
+  /** Documents go next to the messages, where the model can cite them. A file that is an image is sent as an image. */
   private file(part: FilePart): Fields[] {
     this.marked(part);
     const source = withoutDataUrl(part.source);
@@ -169,7 +168,7 @@ export class MessageEncoder {
   }
 
   reportCache(): void {
-    this.report('cache_control', 'the provider caches by itself');
+    this.report('cache_control', 'the provider caches automatically');
   }
 
   private report(what: string, why: string): void {
@@ -182,11 +181,11 @@ export class MessageEncoder {
 function urlOf(given: FilePart['source']): string {
   const source = withoutDataUrl(given);
   if (source.kind === 'url') return source.url;
-  if (source.kind !== 'bytes') throw new Uncarried('image', 'an image is bytes or a URL');
+  if (source.kind !== 'bytes') throw new Uncarried('image', 'an image must be inline data or a URL');
   return `data:${sniffImage(source.data) ?? source.mediaType};base64,${source.data}`;
 }
 
-/** The members of a document, which are texts. */
+/** The members of a document; all are strings. */
 function documentData(part: FilePart): Fields {
   return {
     ...(part.filename !== undefined && { title: part.filename }),
@@ -204,9 +203,9 @@ function textOfDocument(part: FilePart): string {
   if (source.kind === 'parts') {
     const texts = source.parts.map((inner) => {
       if (inner.type === 'text') return inner.text;
-      throw new Uncarried('file', 'a document holds text only');
+      throw new Uncarried('file', 'a document can hold only text');
     });
     return texts.join('\n\n');
   }
-  throw new Uncarried('file', 'the cohere form takes documents of text only');
+  throw new Uncarried('file', 'the cohere format accepts only text documents');
 }

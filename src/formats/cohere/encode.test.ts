@@ -1,4 +1,4 @@
-/** Requests in the cohere form, compared with what the service's documentation shows. */
+/** Requests in the cohere format, compared with the vendor documentation. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -15,7 +15,7 @@ function asked(body: Json, more = {}) {
   return sent(cohere, decodedChat(body), { origin: 'unknown', ...more });
 }
 
-test('a plain request has its texts in blocks and its knobs under the names of the service', () => {
+test('a plain request has text blocks and parameters with the names of the service', () => {
   const { body, dropped } = asked({
     messages: [{ role: 'system', content: 'be brief' }, ...HI],
     max_tokens: 100,
@@ -49,7 +49,7 @@ test('a plain request has its texts in blocks and its knobs under the names of t
   assert.deepEqual(dropped, ['presence_penalty', 'logit_bias']);
 });
 
-test('calls keep every digit, results follow them one by one, and a plan returns to its own place', () => {
+test('calls keep every digit, results follow one by one, and a plan returns to its own member', () => {
   const call = (id: string) => ({
     id,
     type: 'function',
@@ -73,7 +73,7 @@ test('calls keep every digit, results follow them one by one, and a plan returns
   assert.deepEqual(body.tools, [TOOL]);
 });
 
-test('plain thinking is taken back, signed thinking of others is not', () => {
+test('plain thinking is sent back, signed thinking of other origins is not', () => {
   const conversation = decodedMessages({
     messages: [
       ...HI,
@@ -96,7 +96,7 @@ test('plain thinking is taken back, signed thinking of others is not', () => {
   assert.deepEqual(dropped, ['reasoning']);
 });
 
-test('documents of text stand beside the messages, pictures in them', () => {
+test('text documents are outside the messages, images inside', () => {
   const conversation = decodedMessages({
     messages: [
       {
@@ -127,7 +127,7 @@ test('documents of text stand beside the messages, pictures in them', () => {
   ]);
 });
 
-test('a forced tool goes alone, and strictness is of all tools or of none', () => {
+test('a forced tool is sent alone, and strictness applies to all tools or none', () => {
   const other = { type: 'function', function: { name: 'g', parameters: { type: 'object' }, strict: true } };
   const body = (more: Json) => asked({ messages: HI, tools: [TOOL, other], ...more });
   const forced = body({ tool_choice: { type: 'function', function: { name: 'g' } } }).body;
@@ -141,7 +141,7 @@ test('a forced tool goes alone, and strictness is of all tools or of none', () =
   assert.deepEqual(body({ parallel_tool_calls: false }).dropped, ['parallel_tool_calls', 'tools[].function.strict']);
 });
 
-test('formats of the output and thinking have their objects', () => {
+test('output format and thinking have their own objects', () => {
   const body = (more: Json) => asked({ messages: HI, ...more }).body;
   assert.deepEqual(body({ response_format: { type: 'json_object' } }).response_format, { type: 'json_object' });
   const schema = { type: 'object', properties: {} };
@@ -158,14 +158,14 @@ test('formats of the output and thinking have their objects', () => {
   assert.equal(body({}).thinking, undefined);
 });
 
-test('members of the form itself are passed on, others are reported', () => {
+test('native members pass through, others are reported', () => {
   const own = { safety_mode: 'NONE', citation_options: { mode: 'FAST' }, documents: [{ data: { text: 'x' } }] };
   const { body, dropped } = asked({ messages: HI, ...own, future_member: 1 });
   for (const [name, value] of Object.entries(own)) assert.deepEqual(body[name], value);
   assert.deepEqual(dropped, ['future_member']);
 });
 
-test('what the form has no place for excludes the endpoint, and says what it was', () => {
+test('unsupported content excludes the endpoint and is named', () => {
   const user = (part: Json) => ({ messages: [{ role: 'user', content: [{ type: 'text', text: 'x' }, part] }] });
   const refused: [Json, string][] = [
     [user({ type: 'file', file: { file_data: 'data:application/pdf;base64,JVBERi0=' } }), 'file'],
@@ -201,10 +201,10 @@ const ABILITIES: Abilities = {
   strict: true,
 };
 
-test('one more turn keeps the earlier encoding as its prefix, and calls keep their arguments', () => {
+test('an added turn keeps the earlier encoding as its prefix, and calls keep their arguments', () => {
   fc.assert(
     fc.property(arbitraryConversation(ABILITIES), arbitraryRound(ABILITIES, 9), (conversation, round) => {
-      // Without a word of anybody there is nothing to send.
+      // An empty conversation cannot be encoded.
       if (!conversation.messages.some(({ parts }) => parts.length > 0)) return;
       const before = sent(cohere, conversation).body;
       const after = sent(cohere, { ...conversation, messages: [...conversation.messages, ...round] }).body;

@@ -1,6 +1,6 @@
 /**
- * A conversation as the request body of an upstream that speaks the cohere form (docs.cohere.com/reference/chat). The encoding
- * depends on nothing but its arguments, and a turn more changes nothing before it.
+ * Encodes a conversation as a Cohere chat request (docs.cohere.com/reference/chat). The encoding depends only on its
+ * arguments, and an added turn leaves the earlier bytes unchanged.
  */
 import type { Conversation, FunctionTool, OutputFormat, Settings, Tool } from '../conversation/conversation.ts';
 import { budgetOf, effortOf } from '../conversation/effort.ts';
@@ -10,22 +10,23 @@ import { dropKnobs, type Knob } from '../conversation/knobs.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
 import { MessageEncoder } from './encode-messages.ts';
 
-/** Members of the form that a client of any form may name as they are: they mean nothing elsewhere. */
+/** Members of this format that a client of any format may pass through: no other format uses these names. */
 const OWN_MEMBERS = ['citation_options', 'documents', 'priority', 'safety_mode', 'strict_tools'];
 const MOST_STOPS = 5;
 
-/** Throws `Uncarried` for content or features without a place in this form; reports dropped knobs to `losses`. */
+/**
+ * Throws `Uncarried` for content or features that this format cannot express. Reports dropped parameters to `losses`.
+ */
 export function encode(conversation: Conversation, target: EncodeTarget, losses: Losses): Fields {
   refuseUncarried(conversation);
   const encoder = new MessageEncoder(losses);
   encoder.encode(conversation.messages);
-  if (encoder.messages.length === 0)
-    throw new Uncarried('messages', 'the cohere form needs a message that is not empty');
+  if (encoder.messages.length === 0) throw new Uncarried('messages', 'the cohere format requires a non-empty message');
   if (conversation.cache !== undefined) encoder.reportCache();
   const tools = encodeTools(conversation, encoder, losses);
   const responseFormat = encodeOutput(conversation.output);
   if (responseFormat !== undefined && tools['tools'] !== undefined) {
-    throw new Uncarried('response_format', 'the cohere form has no output format beside tools');
+    throw new Uncarried('response_format', 'the cohere format cannot combine an output format with tools');
   }
   const own = ownMembers(conversation, losses);
   const documents = [...listOf(own['documents']), ...encoder.documents];
@@ -47,14 +48,16 @@ export function encode(conversation: Conversation, target: EncodeTarget, losses:
 }
 
 function refuseUncarried(conversation: Conversation): void {
-  if ((conversation.choices ?? 1) > 1) throw new Uncarried('n', 'the cohere form gives one answer');
+  if ((conversation.choices ?? 1) > 1) throw new Uncarried('n', 'the cohere format returns one choice');
   const modality = conversation.modalities?.find((name) => name !== 'text');
-  if (modality !== undefined) throw new Uncarried('modalities', `the cohere form has no output of kind ${modality}`);
-  if (conversation.imageConfig !== undefined) throw new Uncarried('image_config', 'the cohere form makes no images');
-  if (conversation.webSearch !== undefined) throw new Uncarried('web_search_options', 'the cohere form has no search');
+  if (modality !== undefined) throw new Uncarried('modalities', `the cohere format has no ${modality} output`);
+  if (conversation.imageConfig !== undefined)
+    throw new Uncarried('image_config', 'the cohere format cannot generate images');
+  if (conversation.webSearch !== undefined)
+    throw new Uncarried('web_search_options', 'the cohere format has no web search');
 }
 
-/** A tool that must be called goes alone: the form can force a call, and not say of which. */
+/** The format can force a call but not choose the tool, so a forced tool is sent alone. */
 function encodeTools(conversation: Conversation, encoder: MessageEncoder, losses: Losses): Fields {
   const { toolChoice } = conversation;
   const given = conversation.tools ?? [];
@@ -62,15 +65,15 @@ function encodeTools(conversation: Conversation, encoder: MessageEncoder, losses
   const functions = given.map(functionOf);
   const forced = toolChoice?.mode === 'tool' ? functions.filter(({ name }) => name === toolChoice.name) : functions;
   if (toolChoice?.mode === 'tool' && forced.length === 0) {
-    throw new Uncarried('tool_choice', `no tool has the name ${toolChoice.name}`);
+    throw new Uncarried('tool_choice', `no tool is named ${toolChoice.name}`);
   }
   if (functions.some(({ cache }) => cache !== undefined)) encoder.reportCache();
   if (conversation.settings.parallelToolCalls === false) {
-    losses.drop('parallel_tool_calls', 'the model cannot be told to make one call at a time');
+    losses.drop('parallel_tool_calls', 'the model cannot limit parallel calls');
   }
   const strict = forced.every((tool) => tool.strict === true);
   if (!strict && forced.some((tool) => tool.strict === true)) {
-    losses.drop('tools[].function.strict', 'the form is strict for all tools or for none');
+    losses.drop('tools[].function.strict', 'the cohere format is strict for all tools or none');
   }
   return {
     tools: forced.map(encodeTool),
@@ -82,7 +85,10 @@ function encodeTools(conversation: Conversation, encoder: MessageEncoder, losses
 function functionOf(tool: Tool): FunctionTool {
   if (tool.type === 'function') return tool;
   const kind = fieldsOf(tool.value)['type'];
-  throw new Uncarried(`tools of type ${typeof kind === 'string' ? kind : tool.origin}`, 'only that form knows them');
+  throw new Uncarried(
+    `tools of type ${typeof kind === 'string' ? kind : tool.origin}`,
+    'only the format they came from has them',
+  );
 }
 
 function encodeTool(tool: FunctionTool): Fields {
@@ -104,7 +110,10 @@ function encodeToolChoice({ toolChoice }: Conversation): Fields {
     case 'none':
       return { tool_choice: 'NONE' };
     case 'opaque':
-      throw new Uncarried('tool_choice', `the choice of the ${toolChoice.origin} form has no counterpart`);
+      throw new Uncarried(
+        'tool_choice',
+        `the cohere format cannot express a choice of the ${toolChoice.origin} format`,
+      );
     default:
       return {};
   }
@@ -120,11 +129,11 @@ function encodeOutput(output: OutputFormat | undefined): Fields | undefined {
     case 'schema':
       return { type: 'json_object', ...(output.schema !== undefined && { json_schema: output.schema }) };
     default:
-      throw new Uncarried('response_format', `the cohere form has no output format ${output!.type}`);
+      throw new Uncarried('response_format', `the cohere format has no output format ${output!.type}`);
   }
 }
 
-/** Documents that are not to be cited switch citations off, when no other one is. */
+/** Turns citations off if a document opts out and no other opts in. */
 function citationOptions({ messages }: Conversation): Fields {
   const wishes = messages.flatMap(({ parts }) =>
     parts.flatMap((part) => (part.type === 'file' ? [part.citations] : [])),
@@ -142,7 +151,7 @@ function encodeThinking(conversation: Conversation, cap: number | null): Fields 
   return reasoning.enabled === true || reasoning.adaptive === true ? { type: 'enabled' } : undefined;
 }
 
-/** The client's cap, or the endpoint's own, never above the gateway's; undefined where nobody names one. */
+/** The client's cap, else the endpoint's, never above the gateway's; undefined if there is none. */
 function cappedTokens(wanted: number | undefined, target: EncodeTarget, losses: Losses): number | undefined {
   const limit = target.maxOutputTokens;
   let cap = wanted ?? limit ?? undefined;
@@ -154,7 +163,7 @@ function cappedTokens(wanted: number | undefined, target: EncodeTarget, losses: 
   return Math.min(cap ?? target.capOutputTokens, target.capOutputTokens);
 }
 
-/** Knobs with the name here and the range that the service takes. */
+/** Settings with their name here and the range that the service accepts. */
 const RANGES: readonly (readonly [keyof Settings, string, string, number, number])[] = [
   ['temperature', 'temperature', 'temperature', 0, 1],
   ['topP', 'p', 'top_p', 0.01, 0.99],
@@ -181,14 +190,14 @@ function encodeSampling(settings: Settings, losses: Losses): Fields {
     const wanted = settings[name];
     if (typeof wanted !== 'number') continue;
     const value = Math.min(Math.max(wanted, least), most);
-    if (value !== wanted) losses.drop(wire, `the provider takes ${least} to ${most}: sent as ${value}`);
+    if (value !== wanted) losses.drop(wire, `the provider accepts ${least} to ${most}; sent as ${value}`);
     body[own] = value;
   }
   if (settings.seed !== undefined) body['seed'] = settings.seed;
   if (settings.logprobs === true) body['logprobs'] = true;
   if (settings.stop !== undefined && settings.stop.length > 0) {
     if (settings.stop.length > MOST_STOPS)
-      throw new Uncarried('stop', `the cohere form takes ${MOST_STOPS} stop texts`);
+      throw new Uncarried('stop', `the cohere format accepts at most ${MOST_STOPS} stop sequences`);
     body['stop_sequences'] = settings.stop;
   }
   dropKnobs(settings, UNKNOWN_KNOBS, 'cohere', losses);
@@ -200,7 +209,7 @@ function ownMembers(conversation: Conversation, losses: Losses): Fields {
   for (const members of Object.values(conversation.extras ?? {})) {
     for (const [name, value] of Object.entries(members)) {
       if (OWN_MEMBERS.includes(name)) own[name] = value;
-      else losses.drop(name, 'the cohere form has no place for it');
+      else losses.drop(name, 'the cohere format has no such field');
     }
   }
   return own;

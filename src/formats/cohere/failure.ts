@@ -1,4 +1,4 @@
-/** Error bodies of the cohere form: `{"id", "message", "error_type"?}`. */
+/** Error bodies of the cohere format: `{"id", "message", "error_type"?}`. */
 import { isContextOverflow } from '../conversation/context-overflow.ts';
 import {
   type FailureKind,
@@ -9,7 +9,7 @@ import {
 } from '../conversation/failure.ts';
 import { fieldsOf, textOrUndefined } from '../conversation/fields.ts';
 
-/** The service's own number for what its filter blocked. */
+/** Cohere's own status code for filtered content. */
 const BLOCKED = 498;
 
 const NO_MODEL = /model .*(not found|does not exist|was removed|is not available)|finetune .* not found/i;
@@ -17,7 +17,7 @@ const BAD_KEY = /api (key|token)|unauthorized/i;
 const SPENT = /billing|payment|past the per month|monthly/i;
 const FILTERED = /content[ _-]?(filter|policy)|blocked/i;
 
-/** An answer with an error status; the body may be anything, HTML too. */
+/** Decodes a reply with an error status. The body may be anything, including HTML. */
 export function decodeFailure(status: number, body: string): UpstreamFailure {
   let value: unknown;
   try {
@@ -38,7 +38,7 @@ export function decodeFailure(status: number, body: string): UpstreamFailure {
   };
 }
 
-/** What an answer that ended in an error says of it. */
+/** The failure of a reply that ended with an error. */
 export function failureFromFinish(reason: string, error: unknown): UpstreamFailure {
   const told = textOrUndefined(error) ?? textOrUndefined(fieldsOf(error)['message']);
   const message = told || `the provider ended its answer with ${reason}`;

@@ -1,9 +1,9 @@
-/** Finish reasons of the cohere form as the unified finish. */
+/** Maps finish reasons of the cohere format to the unified finish. */
 import type { Finish, FinishReason } from '../conversation/conversation.ts';
 import { textOrUndefined } from '../conversation/fields.ts';
 import { unifiedWord, unknownEnd } from '../conversation/finish-words.ts';
 
-/** A map, not an object: an upstream may say `constructor`. */
+/** A map, because an upstream may send a reason such as `constructor`. */
 const UNIFIED = new Map<unknown, FinishReason>(
   Object.entries({
     COMPLETE: 'stop',
@@ -17,7 +17,11 @@ const UNIFIED = new Map<unknown, FinishReason>(
   }),
 );
 
-/** @param calls whether the answer holds a call: `TOOL_CALL` without one is a plain stop, `COMPLETE` with one a call @param content whether it holds anything */
+/**
+ * @param calls whether the reply holds a call: `TOOL_CALL` without one is a plain stop, `COMPLETE` with one is
+ * `tool_calls`
+ * @param content whether it holds anything
+ */
 export function decodeFinish(reason: unknown, calls: boolean, content: boolean): Finish {
   const native = textOrUndefined(reason) ?? null;
   let unified = UNIFIED.get(native) ?? unifiedWord(native) ?? unknownEnd(native, content);

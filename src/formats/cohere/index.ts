@@ -1,4 +1,4 @@
-/** The chat form of Cohere, version 2, which only upstreams are spoken to in; pure functions only. */
+/** Cohere's chat format, version 2, for upstreams only. Pure functions. */
 import type { SpokenFormat } from '../conversation/format.ts';
 import { decodeReply } from './decode-reply.ts';
 import { CohereDecoder } from './decoder.ts';

@@ -1,8 +1,10 @@
-/** Log probabilities of the cohere form: a piece of text with those of its tokens, whose own texts it does not tell. */
+/**
+ * Log probabilities of the cohere format: a piece of text with the values of its tokens, but not the tokens' own texts.
+ */
 import type { Logprobs } from '../conversation/conversation.ts';
 import { fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
 
-/** One entry a piece, with the probability of all its tokens together; undefined when there are none. */
+/** One entry per piece, with the joint log probability of its tokens; undefined if there are none. */
 export function decodeLogprobs(value: unknown): Logprobs | undefined {
   const pieces = (Array.isArray(value) ? value : [value]).filter(isFields);
   const content = pieces.flatMap((piece) => {

@@ -1,11 +1,11 @@
 /**
- * Token counts of the cohere form. It counts twice: what the model read and wrote (`tokens`, with the service's own template
- * and what came from a cache), and what is charged (`billed_units`).
+ * Token counts of the cohere format, which has two: `tokens` is what the model processed, including the service's
+ * template and cached input; `billed_units` is what is charged.
  */
 import type { Usage } from '../conversation/conversation.ts';
 import { countOf, type Fields, fieldsOf, isFields, isImpossibleCount } from '../conversation/fields.ts';
 
-/** Undefined when the record names no output: such a record says nothing. */
+/** Undefined if the record has no output count. */
 export function decodeUsage(value: unknown): Usage | undefined {
   if (!isFields(value)) return undefined;
   const billed = countsIn(value['billed_units']);

@@ -40,7 +40,7 @@ const replyOf = (value: unknown, headers: Record<string, string> = {}): Reply =>
 
 const sent = ({ call }: Course<EmbeddingAnswer>): unknown => JSON.parse(call.body.toString());
 
-test('Vertex is asked by predict, in Google’s words, and tells its tokens for each input', () => {
+test('Vertex embeds by predict, with Google’s names, and counts tokens per input', () => {
   const body = { input: ['a', 'b'], dimensions: 256, input_type: 'query' };
   const course = start(vertexEmbedding, 'google/text-embedding-005', body);
   assert.equal(course.call.path, '/publishers/google/models/text-embedding-005:predict');
@@ -63,7 +63,7 @@ test('Vertex is asked by predict, in Google’s words, and tells its tokens for 
   assert.equal(step.usage?.input, 11);
 });
 
-test('models that take one input a call are asked once for each', () => {
+test('models with one input per call are called once per input', () => {
   let course = start(bedrockEmbedding, 'amazon.titan-embed-text-v2:0', { input: ['a', 'b', 'c'], dimensions: 512 });
   const texts: unknown[] = [];
   for (let round = 1; ; round += 1) {
@@ -86,7 +86,7 @@ test('models that take one input a call are asked once for each', () => {
   ]);
 });
 
-test('Cohere on Bedrock has no model in its body, and its tokens in a header', () => {
+test('Cohere on Bedrock has no model in the body and its token count in a header', () => {
   const course = start(bedrockEmbedding, 'cohere.embed-english-v3', { input: 'a' });
   assert.deepEqual(sent(course), { texts: ['a'], input_type: 'search_document', embedding_types: ['float'] });
   const headers = { 'x-amzn-bedrock-input-token-count': '4' };
@@ -102,7 +102,7 @@ test('Cohere on Bedrock has no model in its body, and its tokens in a header', (
 
 const vector = fc.array(fc.float({ noNaN: true, noDefaultInfinity: true }), { minLength: 1, maxLength: 5 });
 
-test('the quick look at a reply finds what parsing it finds, whatever stands around the vectors', () => {
+test('scanning a reply finds the same vectors as parsing it', () => {
   fc.assert(
     fc.property(
       fc.array(vector, { minLength: 1, maxLength: 4 }),
@@ -116,7 +116,7 @@ test('the quick look at a reply finds what parsing it finds, whatever stands aro
         const text = JSON.stringify({ ...rest, data, usage: { total_tokens: 1 } }, null, space);
         const body = Buffer.from(text);
         const scanned = scanReply(body);
-        // It may decline, and then the reply is parsed; it may not be wrong.
+        // The scan may decline, which falls back to parsing, but must never be wrong.
         if (scanned === undefined) return;
         assert.deepEqual(
           scanned.vectors.map(({ start: from, end }) => JSON.parse(body.toString('utf8', from, end))),
@@ -127,7 +127,7 @@ test('the quick look at a reply finds what parsing it finds, whatever stands aro
   );
 });
 
-test('a reply that breaks off anywhere is no answer', () => {
+test('a truncated reply is a failure', () => {
   const data = [0, 1].map((index) => ({ object: 'embedding', index, embedding: [0.5, -1e-3] }));
   const whole = JSON.stringify({ object: 'list', data, model: 'm', usage: { prompt_tokens: 1, total_tokens: 1 } });
   for (let length = 0; length < whole.length; length += 1) {
@@ -136,7 +136,7 @@ test('a reply that breaks off anywhere is no answer', () => {
   }
 });
 
-test('vectors are found in the shape that the service settled on, whatever was asked of it', () => {
+test('vectors are read in whatever type the service returned', () => {
   const vectors = (adapter: EmbeddingAdapter, model: string, reply: unknown): unknown => {
     const step = start(adapter, model, { input: 'a' }).read(replyOf(reply));
     assert.ok('answer' in step, JSON.stringify(step));
@@ -148,8 +148,8 @@ test('vectors are found in the shape that the service settled on, whatever was a
   assert.deepEqual(vectors(cohereEmbedding(), 'm', { embeddings: { int8: [[-5, 6]] } }), [[-5, 6]]);
 });
 
-test('base64 that holds no float32 is an encoding of the service’s own and reaches its clients as it came', () => {
-  // 0xffffffff is not a number as float32, and three bytes are none at all.
+test('base64 that is not float32 reaches the client unchanged', () => {
+  // 0xffffffff is NaN as float32, and three bytes are too few for one.
   for (const own of ['/////w==', 'AAEC']) {
     const course = start(openaiEmbedding(), 'm', { input: 'a' });
     const step = course.read(replyOf({ data: [{ index: 0, embedding: own }] }));

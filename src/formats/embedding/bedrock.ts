@@ -1,5 +1,5 @@
 /**
- * Embeddings on Bedrock, by `invoke` in the model's own form: Titan with one input a call
+ * Embeddings on Bedrock, by `invoke` in the model's own format: Titan with one input per call
  * (docs.aws.amazon.com/bedrock/latest/userguide/model-parameters-titan-embed-text.html), Cohere as on its own service.
  */
 import { stringifyJson } from '../../base/json.ts';
@@ -42,23 +42,23 @@ function encodeTitan(input: EmbeddingInput, { dimensions }: EmbeddingRequest, mo
     return { ...imageAndText(input), ...(dimensions && { embeddingConfig: { outputEmbeddingLength: dimensions } }) };
   }
   const text = plainText(input);
-  if (text === undefined) throw new Uncarried('input', 'the model takes texts only');
+  if (text === undefined) throw new Uncarried('input', 'the model accepts only text');
   if (dimensions !== undefined && /titan-embed-(g1-)?text(-v1|-01)/.test(model)) {
-    throw new Uncarried('dimensions', 'the model has one size of vectors');
+    throw new Uncarried('dimensions', 'the model has a fixed vector size');
   }
   return { inputText: text, ...(dimensions !== undefined && { dimensions }) };
 }
 
 function imageAndText(input: EmbeddingInput): Fields {
   if (input.type === 'text') return { inputText: input.text };
-  if (input.type === 'tokens') throw new Uncarried('input', 'the model takes no token ids');
+  if (input.type === 'tokens') throw new Uncarried('input', 'the model does not accept token ids');
   const body: Fields = {};
   for (const part of input.parts) {
     const key = part.type === 'text' ? 'inputText' : 'inputImage';
-    if (key in body) throw new Uncarried('input', 'the model takes one text and one image an input');
+    if (key in body) throw new Uncarried('input', 'the model accepts one text and one image per input');
     if (part.type === 'text') body[key] = part.text;
     else if (part.type === 'image' && part.url.startsWith('data:')) body[key] = part.url.replace(/^[^,]*,/, '');
-    else throw new Uncarried('input', 'the model takes texts, and images as data URLs');
+    else throw new Uncarried('input', 'the model accepts only text and images as data URLs');
   }
   return body;
 }
@@ -72,6 +72,6 @@ function readTitan(reply: Reply): Step<Vector[]> {
     if (typeof inputTextTokenCount !== 'number') return { answer };
     return { answer, usage: inputUsage(countOf(inputTextTokenCount)) };
   } catch {
-    return { failure: malformed('something else than a vector') };
+    return { failure: malformed('a value that is not a vector') };
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Cohere's embed, version 2 (docs.cohere.com/reference/embed), and the same by `invoke` on Bedrock. A call holds 96 inputs;
- * those with images need a model of version 3 or later, and version 3 takes one image by itself.
+ * Cohere's embed, version 2 (docs.cohere.com/reference/embed), also by `invoke` on Bedrock. A call holds 96 inputs.
+ * Images need a model of version 3 or later, and version 3 accepts only one image per call.
  */
 import { stringifyJson } from '../../base/json.ts';
 import { decodeFailure } from '../chat/failure.ts';
@@ -20,7 +20,7 @@ const MAX_INPUTS = 96;
 const DEFAULT_INPUT_TYPE = 'search_document';
 
 export interface CohereAddress {
-  /** Path and body of a call; `body` has no model yet. */
+  /** Builds the path and body of a call; `body` has no model yet. */
   call(model: string, body: Fields): Outgoing;
 }
 
@@ -52,7 +52,7 @@ export function cohereEmbedding({ call }: CohereAddress = OWN_ADDRESS): Embeddin
 
 function encodeSettings({ dimensions, inputType }: EmbeddingRequest, model: string): Fields {
   if (dimensions !== undefined && /v[123]\b|-v3/.test(model)) {
-    throw new Uncarried('dimensions', 'models before version 4 have one size of vectors');
+    throw new Uncarried('dimensions', 'models before version 4 have a fixed vector size');
   }
   return {
     input_type: inputType === undefined ? DEFAULT_INPUT_TYPE : usualInputType(inputType),
@@ -62,19 +62,19 @@ function encodeSettings({ dimensions, inputType }: EmbeddingRequest, model: stri
 }
 
 function encodeParts(input: EmbeddingInput): Fields {
-  if (input.type === 'tokens') throw new Uncarried('input', 'the service takes texts, no token ids');
+  if (input.type === 'tokens') throw new Uncarried('input', 'the service does not accept token ids');
   if (input.type === 'text') return { content: [{ type: 'text', text: input.text }] };
   return {
     content: input.parts.map((part) => {
       if (part.type === 'text') return part;
-      if (part.type !== 'image') throw new Uncarried('input', 'the service takes texts and images only');
-      if (!part.url.startsWith('data:')) throw new Uncarried('input', 'the service takes images as data URLs only');
+      if (part.type !== 'image') throw new Uncarried('input', 'the service accepts only text and images');
+      if (!part.url.startsWith('data:')) throw new Uncarried('input', 'the service accepts images only as data URLs');
       return { type: 'image_url', image_url: { url: part.url } };
     }),
   };
 }
 
-/** `embeddings` is a list of vectors in answers of version 1, else an object with a list for each type. */
+/** `embeddings` is a list of vectors in version 1 replies, else an object with a list per type. */
 function readReply(reply: Reply, from: number, to: number): Step<Vector[]> {
   const read = readObject(reply);
   if ('failure' in read) return read;
@@ -85,14 +85,14 @@ function readReply(reply: Reply, from: number, to: number): Step<Vector[]> {
   try {
     vectors = list.map(numbersOf);
   } catch {
-    return { failure: malformed('something else than vectors') };
+    return { failure: malformed('values that are not vectors') };
   }
   const usage = usageOf(fieldsOf(meta), reply);
   const upstreamId = textOrUndefined(id);
   return { answer: vectors, ...(usage && { usage }), ...(upstreamId !== undefined && { upstreamId }) };
 }
 
-/** Floats as asked for; what stands in front of the service may have settled on another type. */
+/** Requested as float, but an intermediary may have chosen another type. */
 function ofOneType(embeddings: Fields): unknown {
   return embeddings['float'] ?? Object.values(embeddings).find((list) => Array.isArray(list) && Array.isArray(list[0]));
 }

@@ -15,7 +15,7 @@ import { plainText, usualInputType, wrongCount } from './openai.ts';
 import type { EmbeddingInput, EmbeddingRequest, InputPart } from './request.ts';
 import { numbersOf, type Vector } from './vectors.ts';
 
-/** Google's words for what a vector is for. Others pass in capitals, as they are written there. */
+/** Google's names for input types. Others are sent in upper case, as Google spells them. */
 const TASKS: Readonly<Record<string, string>> = {
   search_query: 'RETRIEVAL_QUERY',
   search_document: 'RETRIEVAL_DOCUMENT',
@@ -25,7 +25,7 @@ const TASKS: Readonly<Record<string, string>> = {
 
 const MAX_GEMINI_INPUTS = 100;
 const MAX_VERTEX_INPUTS = 250;
-/** Models that take one input a call. */
+/** Models that accept one input per call. */
 const ONE_AT_A_TIME = /^gemini-embedding/;
 
 export const geminiEmbedding: EmbeddingAdapter = {
@@ -80,7 +80,7 @@ function taskOf(inputType: string): string {
 }
 
 function encodeParts(input: EmbeddingInput): Fields[] {
-  if (input.type === 'tokens') throw new Uncarried('input', 'the service takes texts, no token ids');
+  if (input.type === 'tokens') throw new Uncarried('input', 'the service does not accept token ids');
   return input.type === 'text' ? [{ text: input.text }] : input.parts.map(encodePart);
 }
 
@@ -94,7 +94,7 @@ function encodePart(part: InputPart): Fields {
   if (match !== null) return { inlineData: { mimeType: match[1], data: content.slice(match[0].length) } };
   const format = part.type === 'image' ? undefined : part.format;
   if (format === undefined || /^https?:/.test(content)) {
-    throw new Uncarried('input', 'the service takes media as data URLs only');
+    throw new Uncarried('input', 'the service accepts media only as data URLs');
   }
   const mimeType = MEDIA_TYPES[format] ?? (format.includes('/') ? format : `${part.type}/${format}`);
   return { inlineData: { mimeType, data: content } };
@@ -103,7 +103,7 @@ function encodePart(part: InputPart): Fields {
 function encodeInstances({ inputs, inputType }: EmbeddingRequest): Fields[] {
   return inputs().map((input) => {
     const content = plainText(input);
-    if (content === undefined) throw new Uncarried('input', 'the service takes texts only');
+    if (content === undefined) throw new Uncarried('input', 'the service accepts only text');
     return { content, ...(inputType !== undefined && { task_type: taskOf(inputType) }) };
   });
 }
@@ -112,7 +112,7 @@ function readGemini(reply: Reply, from: number, to: number): Step<Vector[]> {
   const read = readObject(reply);
   if ('failure' in read) return read;
   const { embedding, embeddings, predictions } = read.value;
-  // `embedContent` and services in front of Vertex answer in shapes of their own.
+  // `embedContent` and gateways to Vertex have their own reply shapes.
   if (predictions !== undefined) return readVertex(reply, from, to);
   const items = embeddings === undefined && embedding !== undefined ? [embedding] : listOf(embeddings);
   const step = vectorsOf(
@@ -154,6 +154,6 @@ function vectorsOf(values: readonly unknown[], count: number): Step<Vector[]> {
   try {
     return { answer: values.map(numbersOf) };
   } catch {
-    return { failure: malformed('something else than vectors') };
+    return { failure: malformed('values that are not vectors') };
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Embeddings (wire/embeddings.md): the public form, and how families of services are asked for vectors. `openai.ts` has
- * those that speak the public form, in dialects; every other family has a file of its own.
+ * Embeddings: the public format and the adapters per family of services. `openai.ts` serves those that speak the public
+ * format, with dialects; every other family has its own file.
  */
 import { encodeFailure } from '../chat/encode-failure.ts';
 import { renewed } from '../conversation/renewal.ts';
@@ -18,12 +18,12 @@ export { type EmbeddingDialect, openaiEmbedding } from './openai.ts';
 export { EmbeddingsReply } from './reply.ts';
 export { voyageEmbedding } from './voyage.ts';
 
-/** The most that a service counts for one picture. */
+/** Most tokens that a service counts for one image. */
 const IMAGE_TOKENS = 8_192;
-/** Sound, video and documents are bounded by nothing but the context, and this stands for one that is not known. */
+/** Audio, video and documents are bounded only by the context; this replaces an unknown one. */
 const UNKNOWN_CONTEXT_TOKENS = 1_000_000;
 const BYTES_PER_TOKEN = 4;
-/** Marks of beginning and end, and prompts that a service puts in front of an input. */
+/** Start and end tokens, and prompts that a service adds to each input. */
 const OVERHEAD_TOKENS = 32;
 
 export const embedding: SingleForm<EmbeddingRequest, EmbeddingAnswer> = {
@@ -35,7 +35,7 @@ export const embedding: SingleForm<EmbeddingRequest, EmbeddingAnswer> = {
   longest: longestInput,
   most({ document, count }, { contextLength }) {
     const { images, documents } = mediaOf(document);
-    // No token is shorter than a byte, and none of a list of ids has fewer than two characters.
+    // A token has at least one byte, and a token id in a list takes at least two characters.
     const written = document.bytes.length + count * OVERHEAD_TOKENS + images * IMAGE_TOKENS;
     const promptTokens = written + documents * (contextLength ?? UNKNOWN_CONTEXT_TOKENS);
     return {

@@ -1,6 +1,6 @@
 /**
- * Embeddings at services that speak the public form, OpenAI's, each in a dialect of its own. The client's bytes go out
- * with single members edited wherever the service takes them as they are, and so does the reply come back.
+ * Embeddings at services that speak OpenAI's format, which is also the public one, each with a dialect. Request and
+ * reply bytes pass through with single members edited wherever the service allows it.
  */
 import { applyEdits, type Edit, stringifyJson } from '../../base/json.ts';
 import { decodeFailure } from '../chat/failure.ts';
@@ -18,33 +18,33 @@ import type { EmbeddingInput, EmbeddingRequest, InputPart } from './request.ts';
 import { scanReply } from './scan-reply.ts';
 import { numbersOf, type Vector } from './vectors.ts';
 
-/** Ways in which a service differs. Absent members mean OpenAI's own. */
+/** How a service differs from OpenAI. Absent members take the default. */
 export interface EmbeddingDialect {
   /** Default `/embeddings`. */
   path?: string;
-  /** The most inputs of one call. Default: the service says so itself. */
+  /** Most inputs per call. Default: unlimited, the service itself refuses more. */
   maxInputs?: number;
-  /** Default true. False: the service takes texts only. */
+  /** Default true. False: the service accepts only text. */
   takesTokens?: boolean;
-  /** Default true. False: `encoding_format` is not sent, and the vectors come as numbers. */
+  /** Default true. False: `encoding_format` is not sent, and vectors arrive as numbers. */
   takesEncoding?: boolean;
-  /** What the service calls `encoding_format`, when it takes it. */
+  /** The service's name for `encoding_format`. */
   encodingMember?: string;
-  /** What the service calls `dimensions`; null when it has none. */
+  /** The service's name for `dimensions`; null if it has none. */
   dimensionsMember?: string | null;
-  /** What the service calls `input_type`; absent when it has none, and then it is not sent. */
+  /** The service's name for `input_type`; absent if it has none, and then it is not sent. */
   inputTypeMember?: string;
-  /** Its own words for the usual ones. Others pass as they are. */
+  /** The service's values for the usual input types. Others pass unchanged. */
   inputTypes?: Readonly<Record<string, string>>;
-  /** Default true: the hashed end user goes along. */
+  /** Default true: the hashed end user is sent. */
   takesUser?: boolean;
-  /** Inputs of several parts: as in the public form, as Jina has them, or (absent) not at all. */
+  /** Multi-part inputs: as in the public format, as Jina expects them, or (absent) unsupported. */
   parts?: 'public' | 'jina';
-  /** Base64 holds int8, not float32; the vectors are scaled to [-1, 1]. */
+  /** Base64 holds int8, not float32; vectors are scaled to [-1, 1]. */
   int8?: boolean;
 }
 
-/** Words of other services for the two sides of a search. */
+/** Other services' names for the two sides of a search. */
 const USUAL_TYPES: Readonly<Record<string, string>> = {
   query: 'search_query',
   document: 'search_document',
@@ -103,15 +103,15 @@ function firstInput({ document }: EmbeddingRequest): unknown {
 function checkInputs(request: EmbeddingRequest, dialect: EmbeddingDialect): void {
   const first = firstInput(request);
   if (dialect.takesTokens === false && (typeof first === 'number' || Array.isArray(first))) {
-    throw new Uncarried('input', 'the service takes texts, no token ids');
+    throw new Uncarried('input', 'the service does not accept token ids');
   }
   if (isFields(first) && dialect.parts === undefined) {
     const plain = request.inputs().every((input) => input.type !== 'parts' || plainText(input) !== undefined);
-    throw new Uncarried('input', plain ? 'the service takes texts, no parts' : 'the service takes no media');
+    throw new Uncarried('input', plain ? 'the service does not accept parts' : 'the service does not accept media');
   }
 }
 
-/** The text of an input without media; undefined when it has some, or token ids. */
+/** The text of an input without media; undefined for media or token ids. */
 export function plainText(input: EmbeddingInput): string | undefined {
   if (input.type === 'text') return input.text;
   if (input.type === 'tokens' || input.parts.some((part) => part.type !== 'text')) return undefined;
@@ -132,13 +132,13 @@ function encodeInput(input: EmbeddingInput, dialect: EmbeddingDialect): unknown 
   };
 }
 
-/** `{text}` or `{image}`, the latter an address or bare base64; one of them an input. */
+/** `{text}` or `{image}` per input; `image` is a URL or bare base64. */
 function encodeJina(parts: readonly InputPart[]): Fields {
   const [part] = parts;
-  if (parts.length > 1 || part === undefined) throw new Uncarried('input', 'the service takes one part an input');
+  if (parts.length > 1 || part === undefined) throw new Uncarried('input', 'the service accepts one part per input');
   if (part.type === 'text') return { text: part.text };
   if (part.type === 'image') return { image: part.url.replace(/^data:[^,]*;base64,/, '') };
-  throw new Uncarried('input', 'the service takes texts and images only');
+  throw new Uncarried('input', 'the service accepts only text and images');
 }
 
 function edits(request: EmbeddingRequest, target: SingleTarget, dialect: EmbeddingDialect): Edit[] {
@@ -152,12 +152,12 @@ function edits(request: EmbeddingRequest, target: SingleTarget, dialect: Embeddi
     changes.push({ key, json: undefined });
     if (to && value !== undefined) changes.push({ key: to, json: JSON.stringify(value) });
   };
-  // Numbers are what every service gives unasked, and some refuse the word for it.
+  // Numbers are the default everywhere, and some services reject the parameter.
   const asks = request.encoding === 'base64' && dialect.takesEncoding !== false;
   rename('encoding_format', asks ? (dialect.encodingMember ?? 'encoding_format') : null, request.encoding);
   const dimensionsMember = dialect.dimensionsMember === undefined ? 'dimensions' : dialect.dimensionsMember;
   if (dimensions !== undefined && dimensionsMember === null) {
-    throw new Uncarried('dimensions', 'the service has one size of vectors');
+    throw new Uncarried('dimensions', 'the service has a fixed vector size');
   }
   rename('dimensions', dimensionsMember, dimensions);
   if (inputType !== undefined) {
@@ -203,7 +203,7 @@ function readSlowly(reply: Reply, count: number, { int8 }: EmbeddingDialect): St
   try {
     vectors = ordered.map(({ embedding }) => vectorOf(embedding, int8 === true));
   } catch {
-    return { failure: malformed('something else than vectors') };
+    return { failure: malformed('values that are not vectors') };
   }
   return told(read.value['usage'], read.value['id'], { vectors });
 }
@@ -216,7 +216,7 @@ function vectorOf(embedding: unknown, int8: boolean): Vector {
   return Array.from(new Int8Array(bytes.buffer, bytes.byteOffset, bytes.length), (value) => Math.max(value / 127, -1));
 }
 
-/** The items by the index that they tell, one for each input; undefined when there is not just that. */
+/** The items sorted by their index, exactly one per input; undefined otherwise. */
 export function inOrder<Item extends { index: number | undefined }>(
   items: readonly Item[],
   count: number,
@@ -232,7 +232,7 @@ export function inOrder<Item extends { index: number | undefined }>(
 }
 
 export function wrongCount(got: number, wanted: number): UpstreamFailure {
-  return malformed(`${got} vectors for ${wanted} ${wanted === 1 ? 'input' : 'inputs'}, or not one for each`);
+  return malformed(`${got} vectors for ${wanted} ${wanted === 1 ? 'input' : 'inputs'}, or not exactly one per input`);
 }
 
 function told(usage: unknown, id: unknown, answer: EmbeddingAnswer): Step<EmbeddingAnswer> {
@@ -245,7 +245,7 @@ function told(usage: unknown, id: unknown, answer: EmbeddingAnswer): Step<Embedd
   };
 }
 
-/** `prompt_tokens`, or `total_tokens` where that is all; undefined when nothing is told. */
+/** `prompt_tokens`, else `total_tokens`; undefined if neither is reported. */
 export function usageOf(value: unknown): Usage | undefined {
   const usage = fieldsOf(value);
   const tokens = countOf(usage['prompt_tokens']) || countOf(usage['total_tokens']);

@@ -1,4 +1,4 @@
-/** The answer of `POST /embeddings` (wire/embeddings.md, "CreateEmbeddingsResponseBody"), from vectors or from the upstream's own bytes. */
+/** Encodes the reply of `POST /embeddings`, from vectors or from the upstream's own bytes. */
 import Type from 'typebox';
 import { stringifyJson } from '../../base/json.ts';
 import type { Usage } from '../conversation/conversation.ts';
@@ -7,10 +7,10 @@ import type { EmbeddingRequest, Encoding } from './request.ts';
 import type { ScannedReply } from './scan-reply.ts';
 import { type Vector, vectorJson } from './vectors.ts';
 
-/** One vector for each input, in the order of the inputs. */
+/** One vector per input, in input order. */
 export interface EmbeddingAnswer {
   vectors: readonly Vector[];
-  /** The reply that the vectors stand in, when it can be the client's answer but for a few members. */
+  /** The upstream reply, if it can be returned with only a few members replaced. */
   relay?: { body: Buffer; members: ScannedReply['members']; encoding: Encoding };
 }
 
@@ -47,7 +47,7 @@ function ownMembers(stamp: Stamp, { usage, cost, metadata }: Closing): Map<strin
   return own;
 }
 
-/** Details only where there is more than one kind of input (wire/embeddings.md). */
+/** Details are present only for more than one kind of input. */
 function usageView(usage: Usage): Record<string, unknown> {
   const { input, inputImage = 0, inputAudio = 0 } = usage;
   const total = input + usage.cacheRead + usage.cacheWrite5m + usage.cacheWrite1h;
@@ -66,7 +66,7 @@ function usageView(usage: Usage): Record<string, unknown> {
   };
 }
 
-/** The reply's bytes, not copied, with our members in place of its own, and those that it lacks at its end. */
+/** The reply's bytes, without copying, with our members replaced in place or appended. */
 function patched(body: Buffer, members: ScannedReply['members'], own: Map<string, string>): Buffer[] {
   const pieces: Buffer[] = [];
   let from = 0;
@@ -88,7 +88,7 @@ function patched(body: Buffer, members: ScannedReply['members'], own: Map<string
 
 const Count = Type.Integer({ minimum: 0 });
 
-/** For the OpenAPI document. Open: an upstream's further fields pass. */
+/** For the OpenAPI document. Open, because further upstream members pass through. */
 export const EmbeddingsReply = Type.Object(
   {
     id: Type.String({ description: '`gen-...`' }),
@@ -99,7 +99,7 @@ export const EmbeddingsReply = Type.Object(
         object: Type.Literal('embedding'),
         index: Count,
         embedding: Type.Union([Type.Array(Type.Number()), Type.String()], {
-          description: 'Numbers, or base64 of little-endian float32 as asked for',
+          description: 'Numbers, or base64 of little-endian float32, according to encoding_format',
         }),
       }),
     ),

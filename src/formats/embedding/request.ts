@@ -1,11 +1,11 @@
-/** The request body of `POST /embeddings` (wire/embeddings.md): its schema, its rules, and what adapters read of it. */
+/** The request body of `POST /embeddings`: schema, rules, and the view that adapters read. */
 import Type, { type TSchema } from 'typebox';
 import { invalidField } from '../../base/errors.ts';
 import type { JsonDocument } from '../../base/json.ts';
 import { type Fields, isFields, listOf, textOf, textOrUndefined } from '../conversation/fields.ts';
 import { checkCommon, commonMembers } from '../single/body.ts';
 
-/** More inputs than any service takes in one call; longer lists are a caller's mistake. */
+/** More inputs than any service accepts per call; longer lists are a client error. */
 export const MAX_INPUTS = 2048;
 
 export type Encoding = 'float' | 'base64';
@@ -19,13 +19,13 @@ export type InputPart =
   | { type: 'text'; text: string }
   /** `url` may be a data URL. */
   | { type: 'image'; url: string }
-  /** Base64 or an address. */
+  /** Base64 or a URL. */
   | { type: 'audio' | 'video' | 'file'; data: string; format?: string };
 
 export interface EmbeddingRequest {
-  /** The public form, for services that speak it. */
+  /** The original body, for services that speak the public format. */
   document: JsonDocument;
-  /** How many vectors are asked for. */
+  /** Number of requested vectors. */
   count: number;
   inputs(): readonly EmbeddingInput[];
   encoding: Encoding;
@@ -38,7 +38,7 @@ export const schema: TSchema = Type.Object(
     ...commonMembers,
     input: Type.Unsafe({
       type: ['string', 'array'],
-      description: 'A text, a list of texts, token ids, lists of token ids, or items of the form {content: [parts]}',
+      description: 'A string, a list of strings, token ids, lists of token ids, or objects {content: [parts]}',
     }),
     dimensions: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
     encoding_format: Type.Optional(Type.Enum(['float', 'base64'])),
@@ -47,7 +47,7 @@ export const schema: TSchema = Type.Object(
   { $id: 'EmbeddingsRequest' },
 );
 
-/** The members that hold a part's content, by its type (wire/embeddings.md, "Input"). */
+/** The members that hold a part's content, by part type. */
 const PART_MEMBERS: Record<string, readonly [string, string]> = {
   image_url: ['image_url', 'url'],
   input_audio: ['input_audio', 'data'],
@@ -72,7 +72,7 @@ export function check(document: JsonDocument): void {
     if (kindOf(item) !== first || first === 'other') {
       throw invalidField(
         path,
-        'must be of one kind with the others: texts, lists of token ids, or objects with content',
+        'must have the same type as the other items: strings, lists of token ids, or objects with content',
       );
     }
     if (first === 'list') checkTokens(item as unknown[], path);
@@ -161,7 +161,7 @@ function decodePart(part: Fields): InputPart {
   return { type: kind, data: textOf(content['data']), ...(format !== undefined && { format }) };
 }
 
-/** Pictures in the request, and everything else that is read at a rate of its own. */
+/** Counts images, and other media, which have their own rate. */
 export function mediaOf(document: JsonDocument): { images: number; documents: number } {
   const media = { images: 0, documents: 0 };
   for (const item of listOf(document.structure['input'])) {
@@ -175,7 +175,7 @@ export function mediaOf(document: JsonDocument): { images: number; documents: nu
   return media;
 }
 
-/** Token ids in the request; undefined when it has texts. */
+/** Number of token ids; undefined if the input is text. */
 export function tokensGiven(document: JsonDocument): number | undefined {
   const items = listOf(document.structure['input']);
   if (typeof items[0] === 'number') return items.length;
@@ -183,7 +183,7 @@ export function tokensGiven(document: JsonDocument): number | undefined {
   return items.reduce<number>((sum, item) => sum + (item as unknown[]).length, 0);
 }
 
-/** Of the longest input, in bytes of its text; a token id counts as one, since it is one token at least. */
+/** Length of the longest input in UTF-16 units or token ids, each of which is at least one token or byte. */
 export function longestInput(document: JsonDocument): number {
   const input = document.structure['input'];
   if (!Array.isArray(input) || typeof input[0] === 'number') return sizeOf(input);

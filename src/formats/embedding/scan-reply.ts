@@ -1,7 +1,6 @@
 /**
- * A quick look at a reply in the public form: where its vectors are, without reading a number of them. Vectors are flat
- * lists or base64, so the end of one is found by the machine's own search for a byte. Anything that is not as expected
- * yields undefined, and the reply is then parsed in full.
+ * Locates the vectors of a reply in the public format without parsing their numbers. Vectors are flat lists or base64,
+ * so a native byte search finds their end. Anything unexpected yields undefined, and the reply is then parsed in full.
  */
 import type { Encoding } from './request.ts';
 
@@ -14,11 +13,11 @@ export interface ScannedVector {
 }
 
 export interface ScannedReply {
-  /** Top-level members: their value's first and one-past-last byte. */
+  /** Top-level members: first and one-past-last byte of their value. */
   members: Map<string, { start: number; end: number }>;
-  /** In the order of the reply. */
+  /** In reply order. */
   vectors: ScannedVector[];
-  /** Every item says what it is and which one it is, in order. */
+  /** Whether every item has its type and a consecutive index. */
   complete: boolean;
 }
 
@@ -72,8 +71,8 @@ class Scanner {
   }
 
   /**
-   * Lists of numbers hold `null`, `NaN` and `Infinity` where a model broke down. None of the expected keys has one of
-   * their letters, so one search of each over all vectors tells.
+   * Lists of numbers contain `null`, `NaN` or `Infinity` if the model failed. None of the expected keys contains `u`,
+   * `N` or `I`, so one search for each over all vectors detects them.
    */
   #checkNumbers({ start, end }: { start: number; end: number }, vectors: readonly ScannedVector[]): void {
     if (vectors[0]?.encoding !== 'float') return;
@@ -81,7 +80,7 @@ class Scanner {
     if (data.includes(0x75) || data.includes(0x4e) || data.includes(0x49)) throw new Unexpected();
   }
 
-  /** One item of `data`; false when it does not say that it is the embedding of just this place. */
+  /** Reads one item of `data`; false unless it declares itself the embedding at this index. */
   #item(vectors: ScannedVector[]): boolean {
     let index: number | undefined;
     let told = false;
@@ -109,7 +108,7 @@ class Scanner {
     const opening = this.#body[start];
     if (opening !== OPEN_LIST && opening !== QUOTE) throw new Unexpected();
     const close = this.#body.indexOf(opening === QUOTE ? QUOTE : CLOSE_LIST, start + 1);
-    // An empty vector is none, and one with a list inside is something else.
+    // Rejects empty vectors and nested lists.
     if (close <= start + 1) throw new Unexpected();
     const last = this.#body[close - 1]!;
     if (opening === QUOTE ? last === BACKSLASH : last === CLOSE_LIST || this.#body[start + 1] === OPEN_LIST) {
@@ -150,7 +149,7 @@ class Scanner {
     }
   }
 
-  /** Past a comma, or past the end: then true. */
+  /** Skips a comma or the end; true at the end. */
   #separator(end: number): boolean {
     const byte = this.#next();
     if (byte !== COMMA && byte !== end) throw new Unexpected();

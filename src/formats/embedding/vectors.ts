@@ -1,15 +1,15 @@
 /**
- * Vectors in the shapes in which services send and clients want them: lists of numbers, or base64 of little-endian
- * float32. The text of a vector that needs no change is kept as it came.
+ * Converts vectors between the encodings of services and clients: lists of numbers, or base64 of little-endian float32.
+ * A vector already in the wanted encoding keeps its text.
  */
 import type { Encoding } from './request.ts';
 
-/** `json`: the vector as JSON text, a list of numbers or a string of base64. */
+/** `json`: the vector as JSON text, a list of numbers or a base64 string. */
 export type Vector = { encoding: Encoding; json: Buffer | string } | number[];
 
 /**
- * The vector as JSON text in the encoding that is wanted. Base64 that holds no float32 is a service's own encoding, which
- * only its clients can read: it stays as it came. Throws for other text that is no vector.
+ * The vector as JSON text in the wanted encoding. Base64 that is not float32 is the service's own encoding and stays
+ * unchanged. Throws for text that is not a vector.
  */
 export function vectorJson(vector: Vector, wanted: Encoding): Buffer | string {
   if (Array.isArray(vector)) return wanted === 'base64' ? base64Json(vector) : JSON.stringify(vector);
@@ -20,7 +20,7 @@ export function vectorJson(vector: Vector, wanted: Encoding): Buffer | string {
   return floats === undefined ? vector.json : JSON.stringify(floats);
 }
 
-/** The list, if it is one of finite numbers; throws otherwise. */
+/** The value as a list of finite numbers. Throws otherwise. */
 export function numbersOf(value: unknown): number[] {
   if (!Array.isArray(value) || value.length === 0 || !value.every((number) => Number.isFinite(number))) {
     throw new TypeError('not a vector');
@@ -36,7 +36,7 @@ function base64Json(numbers: readonly number[]): string {
   return `"${bytes.toString('base64')}"`;
 }
 
-/** Undefined when it holds something else than finite float32. */
+/** Undefined if the bytes are not finite float32 values. */
 function floatsOf(base64: string): number[] | undefined {
   const bytes = Buffer.from(base64, 'base64');
   if (bytes.length === 0 || bytes.length % 4 !== 0) return undefined;
@@ -45,7 +45,7 @@ function floatsOf(base64: string): number[] | undefined {
   return numbers.every(Number.isFinite) ? numbers : undefined;
 }
 
-/** The double with the fewest digits that is this float32, so that no digits are shown which the vector does not have. */
+/** The shortest decimal that rounds to this float32, so that no digits beyond its precision appear. */
 function shortest(float: number): number {
   for (let digits = 6; digits < 9; digits += 1) {
     const candidate = Number(float.toPrecision(digits));

@@ -1,4 +1,7 @@
-/** Voyage (docs.voyageai.com/reference): texts in a dialect of the public form, and parts with images at a path of their own. */
+/**
+ * Voyage (docs.voyageai.com/reference): texts in a dialect of the public format, and parts with images at a separate
+ * path.
+ */
 import { stringifyJson } from '../../base/json.ts';
 import { Uncarried } from '../conversation/losses.ts';
 import type { EmbeddingAdapter } from './index.ts';
@@ -24,7 +27,7 @@ export const voyageEmbedding: EmbeddingAdapter = {
     const inputs = request.inputs();
     if (inputs[0]?.type !== 'parts') return texts.start(request, target);
     const { dimensions, inputType } = request;
-    if (dimensions !== undefined) throw new Uncarried('dimensions', 'the service has one size of multimodal vectors');
+    if (dimensions !== undefined) throw new Uncarried('dimensions', 'multimodal vectors have a fixed size');
     const word = inputType === undefined ? undefined : (INPUT_TYPES[usualInputType(inputType)] ?? inputType);
     const body = {
       model: target.model,
@@ -40,11 +43,11 @@ export const voyageEmbedding: EmbeddingAdapter = {
 };
 
 function encodeInput(input: EmbeddingInput): unknown {
-  if (input.type !== 'parts') throw new Uncarried('input', 'the service takes inputs of one kind');
+  if (input.type !== 'parts') throw new Uncarried('input', 'all inputs must have the same type');
   return {
     content: input.parts.map((part) => {
       if (part.type === 'text') return part;
-      if (part.type !== 'image') throw new Uncarried('input', 'the service takes texts and images only');
+      if (part.type !== 'image') throw new Uncarried('input', 'the service accepts only text and images');
       return part.url.startsWith('data:')
         ? { type: 'image_base64', image_base64: part.url }
         : { type: 'image_url', image_url: part.url };

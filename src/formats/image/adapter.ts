@@ -1,4 +1,4 @@
-/** What adapters of image services have in common: what a service can do, and what it makes of a request. */
+/** Shared by image adapters: what a service supports, and fitting a request to it. */
 import type { Usage } from '../conversation/conversation.ts';
 import { fieldsOf } from '../conversation/fields.ts';
 import { Uncarried } from '../conversation/losses.ts';
@@ -8,24 +8,24 @@ import { empty, type ImageAnswer, type MadeImage, made } from './reply.ts';
 import type { ImageRequest, OutputFormat, Quality } from './request.ts';
 import { nearestRatio, nearestTier, type Size, squareOf, type Tier } from './size.ts';
 
-/** What one model of a service takes; what is absent it does not. Shown by `GET /images/models`. */
+/** What a model supports; absent means unsupported. Shown by `GET /images/models`. */
 export interface ImageAbilities {
-  /** The most images of one call. */
+  /** Most images per call. */
   n: number;
   ratios?: readonly string[];
   tiers?: readonly Tier[];
-  /** Explicit pixels are taken. */
+  /** Whether explicit pixels are accepted. */
   pixels?: boolean;
   qualities?: readonly Quality[];
-  /** Formats that can be asked for. Absent: the service chooses. */
+  /** Formats that can be requested. Absent: the service chooses. */
   formats?: readonly OutputFormat[];
   transparent?: boolean;
   compression?: boolean;
   seed?: boolean;
-  /** The most reference images. */
+  /** Most reference images. */
   references?: number;
   streams?: boolean;
-  /** Members of `provider.options.<slug>` that go to the service as they are. */
+  /** Members of `provider.options.<slug>` that pass through unchanged. */
   passthrough?: readonly string[];
 }
 
@@ -34,24 +34,25 @@ export interface ImageAdapter extends Adapter<ImageRequest, ImageAnswer> {
 }
 
 /**
- * The request as the service takes it: ratio and tier clamped, knobs that it lacks left out, `n` (an upper bound) cut down.
- * @throws Uncarried for what may be neither clamped nor left out
+ * Fits the request to the service: clamps ratio and tier, drops unsupported parameters, and reduces `n`, which is an
+ * upper bound.
+ * @throws Uncarried for what can be neither clamped nor dropped
  */
 export function fitted(request: ImageRequest, abilities: ImageAbilities): ImageRequest {
   const { n, size, quality, background, format, compression, seed, references, ...rest } = request;
-  if (n > 1 && abilities.n === 1) throw new Uncarried('n', 'the service makes one image at a time');
+  if (n > 1 && abilities.n === 1) throw new Uncarried('n', 'the service generates one image per call');
   if (references.length > (abilities.references ?? 0)) {
     const most = abilities.references ?? 0;
     throw new Uncarried(
       'input_references',
-      most === 0 ? 'the model takes no reference images' : `the model takes ${most} reference images at most`,
+      most === 0 ? 'the model does not accept reference images' : `the model accepts at most ${most} reference images`,
     );
   }
   if (background === 'transparent' && !abilities.transparent) {
-    throw new Uncarried('background', 'the service makes no transparent images');
+    throw new Uncarried('background', 'the service cannot generate transparent images');
   }
   if (format !== undefined && !abilities.formats?.includes(format)) {
-    throw new Uncarried('output_format', `the service does not make ${format} on request`);
+    throw new Uncarried('output_format', `the service cannot be asked for ${format}`);
   }
   return {
     ...rest,
@@ -66,7 +67,7 @@ export function fitted(request: ImageRequest, abilities: ImageAbilities): ImageR
   };
 }
 
-/** The size and quality that the service is asked for, for what it charges; of pixels that it refuses, the client's. */
+/** Size and quality as sent to the service, for pricing. Explicit pixels that it would refuse stay the client's. */
 export function charged(
   { size, quality }: ImageRequest,
   abilities: ImageAbilities,
@@ -82,7 +83,7 @@ function fittedSize({ pixels, ratio, tier }: Size, { pixels: free, ratios, tiers
     if (free) return { pixels };
     const named = ratios?.includes('1:1') ? squareOf(pixels, tiers ?? []) : undefined;
     if (named !== undefined) return named;
-    throw new Uncarried('size', `the service does not make exactly ${pixels.width}x${pixels.height}`);
+    throw new Uncarried('size', `the service cannot generate exactly ${pixels.width}x${pixels.height}`);
   }
   return {
     ...(ratio !== undefined && ratios && { ratio: nearestRatio(ratio, ratios) }),
@@ -92,7 +93,7 @@ function fittedSize({ pixels, ratio, tier }: Size, { pixels: free, ratios, tiers
 
 const ORDER: readonly Quality[] = ['low', 'medium', 'high', 'xhigh', 'max'];
 
-/** The same word, or the best below it. */
+/** The same quality, else the best one below it. */
 function fittedQuality(quality: Quality, offered: readonly Quality[]): Quality {
   const below = ORDER.slice(0, ORDER.indexOf(quality) + 1).toReversed();
   return below.find((each) => offered.includes(each)) ?? offered[0]!;
@@ -102,7 +103,7 @@ function compresses(format: OutputFormat | undefined): boolean {
   return format === 'jpeg' || format === 'webp';
 }
 
-/** What the client addresses to this provider. @throws Uncarried for a member that the service has no place for */
+/** The options addressed to this provider. @throws Uncarried for an option that the service does not support */
 export function passedThrough(
   { options }: ImageRequest,
   { providerId }: SingleTarget,
@@ -111,17 +112,17 @@ export function passedThrough(
   const given = fieldsOf(options[providerId]);
   const unknown = Object.keys(given).find((name) => !passthrough.includes(name));
   if (unknown !== undefined) {
-    throw new Uncarried(`provider.options.${providerId}.${unknown}`, 'is not passed on to this service');
+    throw new Uncarried(`provider.options.${providerId}.${unknown}`, 'this option is not supported for the service');
   }
   return given;
 }
 
-/** Of images that are charged by the piece or by their area. */
+/** Usage of images charged per image or by area. */
 export function piecesUsage(images: readonly MadeImage[]): Usage {
   return { ...inputUsage(0), ...piecesOf(images) };
 }
 
-/** A megapixel is one of 1024 x 1024, begun ones count; an image whose size cannot be read counts as one. */
+/** Megapixels of 1024 x 1024, rounded up per image. An image of unreadable size counts as one. */
 export function piecesOf(images: readonly MadeImage[]): { outputImages: number; outputMegapixels: number } {
   let megapixels = 0;
   for (const { data } of images) {
@@ -131,7 +132,7 @@ export function piecesOf(images: readonly MadeImage[]): { outputImages: number; 
   return { outputImages: images.length, outputMegapixels: megapixels };
 }
 
-/** The images of an answer, of which some may stand at an address that is fetched first. */
+/** The images of a reply. Images given by URL are fetched first. */
 export function answered(
   items: readonly ({ data: string; mediaType?: unknown } | { url: string })[],
   about: { usage?: (images: readonly MadeImage[]) => Usage; created?: number; upstreamId?: string } = {},
@@ -151,7 +152,7 @@ export function answered(
   }
   return {
     fetch: urls,
-    // An image that nobody has seen counts as one megapixel.
+    // An image that was not fetched counts as one megapixel.
     usage: usageOf(items.map((item) => ('url' in item ? { data: '' } : { data: item.data }))),
     ...(about.upstreamId !== undefined && { upstreamId: about.upstreamId }),
     withMedia: (media) =>
@@ -165,13 +166,13 @@ export function answered(
   };
 }
 
-/** Unix seconds; undefined for what is none. */
+/** Unix seconds; empty for anything else. */
 export function timeOf(value: unknown): { created?: number } {
   const known = typeof value === 'number' && Number.isInteger(value) && value > 0 && value < 1e11;
   return known ? { created: value } : {};
 }
 
-/** Bytes or an address of a picture, from the names that services give them. */
+/** The bytes or URL of an image, under the member names that services use. */
 export function itemOf(value: unknown): { data: string; mediaType?: unknown } | { url: string } | undefined {
   const { b64_json, url, media_type, mime_type, content_type } = fieldsOf(value);
   const type = media_type ?? mime_type ?? content_type;

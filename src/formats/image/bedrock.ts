@@ -1,7 +1,8 @@
 /**
- * Images of Amazon Bedrock (`InvokeModel`): Nova Canvas (docs.aws.amazon.com/nova/latest/userguide/image-gen-req-resp-structure.html),
- * Titan Image Generator and Stability's models (docs.aws.amazon.com/bedrock/latest/userguide/model-parameters.html). Each
- * answers with a list of base64 and tells no tokens: they are charged by the piece.
+ * Images on Amazon Bedrock (`InvokeModel`): Nova Canvas
+ * (docs.aws.amazon.com/nova/latest/userguide/image-gen-req-resp-structure.html), Titan Image Generator and Stability's
+ * models (docs.aws.amazon.com/bedrock/latest/userguide/model-parameters.html). All return a list of base64 and no token
+ * counts: they are charged per image.
  */
 import { stringifyJson } from '../../base/json.ts';
 import { type Fields, listOf, textOf } from '../conversation/fields.ts';
@@ -28,7 +29,7 @@ function familyOf(model: string): Family {
 const AMAZON: ImageAbilities = {
   n: 5,
   pixels: true,
-  // `standard` and `premium`.
+  // Sent as `standard` and `premium`.
   qualities: ['medium', 'high'],
   formats: ['png'],
   seed: true,
@@ -43,7 +44,7 @@ const NOVA: ImageAbilities = {
 };
 const NOVA_BOUNDS: Bounds = { step: 16, shortest: 320, longest: 4096, mostPixels: 2048 * 2048, steepest: 4 };
 
-/** What Titan makes, by ratio, the largest first. */
+/** Titan's sizes by ratio, largest first. */
 const TITAN_SIZES: Readonly<Record<string, readonly Pixels[]>> = {
   '1:1': sizes('1024x1024 768x768 512x512'),
   '2:3': sizes('768x1152 384x576'),
@@ -92,7 +93,7 @@ export const bedrockImages: ImageAdapter = {
   abilities,
   start(request, target) {
     const family = familyOf(target.model);
-    if (family === undefined) throw new Uncarried('model', 'the service has no form for pictures of this model');
+    if (family === undefined) throw new Uncarried('model', 'image generation is not supported for this model');
     const able = abilities(target.model);
     const wanted = fitted(request, able);
     const options = passedThrough(request, target, able);
@@ -108,7 +109,7 @@ export const bedrockImages: ImageAdapter = {
   decodeFailure,
 };
 
-/** @throws Uncarried for explicit pixels that the model does not make */
+/** @throws Uncarried for explicit pixels that the model cannot generate */
 function pixelsOf(size: Size, family: 'nova' | 'titan'): Pixels | undefined {
   const { pixels, ratio, tier } = size;
   if (pixels === undefined && ratio === undefined && tier === undefined) return undefined;
@@ -117,7 +118,7 @@ function pixelsOf(size: Size, family: 'nova' | 'titan'): Pixels | undefined {
     if (isWithin(pixels, NOVA_BOUNDS)) return pixels;
     throw new Uncarried(
       'size',
-      'the model makes sides from 320 to 4096 that 16 divides, from 1:4 to 4:1, 4 megapixels at most',
+      'sides must be 320 to 4096 and divisible by 16, ratio 1:4 to 4:1, at most 4 megapixels',
     );
   }
   if (pixels === undefined) {
@@ -128,10 +129,13 @@ function pixelsOf(size: Size, family: 'nova' | 'titan'): Pixels | undefined {
   }
   const all = Object.values(TITAN_SIZES).flat();
   if (all.some(({ width, height }) => width === pixels.width && height === pixels.height)) return pixels;
-  throw new Uncarried('size', `the model makes ${all.map(({ width, height }) => `${width}x${height}`).join(', ')}`);
+  throw new Uncarried(
+    'size',
+    `the model generates only ${all.map(({ width, height }) => `${width}x${height}`).join(', ')}`,
+  );
 }
 
-/** References make it a variation of them. */
+/** With references, requests a variation of them. */
 function amazonBody(
   { prompt, n, quality, seed, references }: ImageRequest,
   { cfgScale, similarityStrength, style, negativeText }: Fields,
@@ -157,7 +161,7 @@ function amazonBody(
   return { taskType: 'IMAGE_VARIATION', imageVariationParams, imageGenerationConfig };
 }
 
-/** How much a reference counts when the client does not say (0 copies it, 1 ignores it). */
+/** Default strength of a reference (0 copies it, 1 ignores it). */
 const USUAL_STRENGTH = 0.7;
 
 function stabilityBody(
@@ -171,14 +175,14 @@ function stabilityBody(
     ...options,
     prompt,
     ...(/\.sd3/.test(model) && { mode: reference ? 'image-to-image' : 'text-to-image' }),
-    // A reference brings its own ratio.
+    // A reference determines the ratio.
     ...(reference ? { image: reference.data } : size.ratio && { aspect_ratio: size.ratio }),
     output_format: format ?? 'png',
     ...(seed !== undefined && { seed }),
   };
 }
 
-/** What its moderation left; `error` says why others are missing. */
+/** Reads the images that passed moderation; `error` explains missing ones. */
 function readAmazon(reply: Reply): Step<ImageAnswer> {
   const object = readFields(reply);
   if ('failure' in object) return object;
@@ -193,7 +197,7 @@ function readStability(reply: Reply): Step<ImageAnswer> {
   const reason = listOf(object.value['finish_reasons'])
     .map(textOf)
     .find((text) => text !== '');
-  // A filtered answer may still hold a picture: a blurred one.
+  // A filtered reply may still contain an image, but a blurred one.
   if (reason === undefined) return answered(itemsOf(object.value));
   return {
     failure: /filter/i.test(reason) ? filtered(reason) : { kind: 'server', status: 502, message: reason },

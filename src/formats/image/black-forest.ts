@@ -1,4 +1,4 @@
-/** Images of Black Forest Labs (docs.bfl.ai): FLUX. A job is handed in, then asked for until it is ready. */
+/** Images of Black Forest Labs (docs.bfl.ai): FLUX. A job is submitted and then polled until it is ready. */
 import { stringifyJson } from '../../base/json.ts';
 import { decodeFailure } from '../chat/failure.ts';
 import { fieldsOf, textOf } from '../conversation/fields.ts';
@@ -13,7 +13,7 @@ const FIRST_LOOK_MS = 500;
 const NEXT_LOOK_MS = 1_000;
 const RATIOS = ['1:1', '2:3', '3:2', '3:4', '4:3', '4:5', '5:4', '9:16', '16:9', '9:21', '21:9'];
 
-/** FLUX.2 and FLUX 1 take pixels; Kontext and Ultra a ratio. */
+/** FLUX.2 and FLUX 1 accept pixels; Kontext and Ultra accept a ratio. */
 function abilities(model: string): ImageAbilities {
   const common: ImageAbilities = {
     n: 1,
@@ -56,7 +56,7 @@ export const blackForestImages: ImageAdapter = {
 function sizeMembers(size: Size, model: string, free: boolean): Record<string, unknown> {
   if (!free) return size.ratio === undefined ? {} : { aspect_ratio: size.ratio };
   if (size.pixels === undefined && size.ratio === undefined && size.tier === undefined) return {};
-  // The older models make sides of 1,440 pixels at most.
+  // The older models generate sides of at most 1,440 pixels.
   return { ...pixelsFor(size, /^flux-2/.test(model) ? 16 : 32, '1K') };
 }
 
@@ -68,7 +68,7 @@ function accepted(reply: Reply, target: SingleTarget): Step<ImageAnswer> {
   if (id === '' && told === '') return { failure: malformed('a job without an id') };
   const fallback = `/get_result?id=${encodeURIComponent(id)}`;
   const url = told === '' ? undefined : serviceUrl(told, target.baseUrl, 'bfl.ai');
-  if (told !== '' && url === undefined) return { failure: malformed('an address to ask at that is not its own') };
+  if (told !== '' && url === undefined) return { failure: malformed('a polling URL of another host') };
   const look: Course<ImageAnswer> = {
     call: { method: 'GET', path: fallback, body: '', ...(url !== undefined && { url }) },
     read: (result) => looked(result, look),
@@ -98,7 +98,7 @@ function looked(reply: Reply, again: Course<ImageAnswer>): Step<ImageAnswer> {
         failure: {
           kind: 'server',
           status: 500,
-          message: `the job ended as ${textOf(status).slice(0, 100) || 'unknown'}`,
+          message: `the job ended with status ${textOf(status).slice(0, 100) || 'unknown'}`,
           ...(details !== undefined && { raw: details }),
         },
       };

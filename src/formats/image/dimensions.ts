@@ -1,10 +1,10 @@
-/** Width and height that a PNG, JPEG, WebP or GIF tells of itself. */
+/** Reads width and height from the header of a PNG, JPEG, WebP or GIF. */
 import type { Pixels } from './size.ts';
 
-/** A JPEG's size stands behind its metadata, which may be long. */
+/** A JPEG's size follows its metadata, which may be long. */
 const LOOKED_AT = 256 * 1024;
 
-/** @param data base64; undefined for other kinds of pictures and damaged ones */
+/** @param data base64; undefined for other image types and damaged ones */
 export function dimensionsOf(data: string): Pixels | undefined {
   const bytes = Buffer.from(data.slice(0, LOOKED_AT), 'base64');
   if (bytes.length < 30) return undefined;
@@ -29,7 +29,7 @@ function webp(bytes: Buffer): Pixels | undefined {
   }
 }
 
-/** The frame header, found by going from marker to marker. */
+/** Finds the frame header by walking the markers. */
 function jpeg(bytes: Buffer): Pixels | undefined {
   let at = 2;
   while (at + 9 < bytes.length && bytes[at] === 0xff) {

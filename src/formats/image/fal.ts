@@ -1,6 +1,6 @@
 /**
- * Images of models at fal (docs.fal.ai, queue): a job is handed in, asked after, then fetched. Each model there has members
- * of its own; what most image models share is sent, and the rest is `provider.options.fal`.
+ * Images of models at fal (docs.fal.ai, queue): a job is submitted, polled, then fetched. Each model has its own
+ * members; those that most image models share are sent, and others come from `provider.options.fal`.
  */
 import { stringifyJson } from '../../base/json.ts';
 import { decodeFailure } from '../chat/failure.ts';
@@ -16,9 +16,9 @@ import { pixelsFor, RATIOS } from './size.ts';
 const FIRST_LOOK_MS = 500;
 const NEXT_LOOK_MS = 1_000;
 
-/** Models that take pixels (`image_size`) where others take a ratio. */
+/** Models that accept pixels (`image_size`) instead of a ratio. */
 const BY_PIXELS = /flux(?!.*(?:kontext|ultra))|sdxl|stable-diffusion|qwen|seedream|hidream|recraft|ideogram|z-image/;
-/** Several references stand in `image_urls`; the older edits take one in `image_url`. */
+/** Several references go into `image_urls`; the older edit models accept one in `image_url`. */
 const EDITS_MANY = /(?:edit|multi)(?:\/|$)/;
 const EDITS_ONE = /image-to-image|kontext|redux|img2img/;
 
@@ -77,7 +77,7 @@ function accepted(reply: Reply, target: SingleTarget): Step<ImageAnswer> {
     serviceUrl(textOf(url), target.baseUrl, 'fal.run'),
   );
   if (status === undefined || response === undefined) {
-    return { failure: malformed('a job whose address is not its own') };
+    return { failure: malformed('a job URL of another host') };
   }
   const fetch: Course<ImageAnswer> = { call: { method: 'GET', path: '', url: response, body: '' }, read: finished };
   const look: Course<ImageAnswer> = {
@@ -92,7 +92,7 @@ function accepted(reply: Reply, target: SingleTarget): Step<ImageAnswer> {
         case 'IN_PROGRESS':
           return { next: look, afterMs: NEXT_LOOK_MS, accepted: true };
         default:
-          return { failure: malformed('a job in a state that nobody knows') };
+          return { failure: malformed('a job in an unknown state') };
       }
     },
   };
@@ -106,7 +106,7 @@ function finished(reply: Reply): Step<ImageAnswer> {
   const { images, image, has_nsfw_concepts } = object.value;
   const made = isFields(image) ? [image] : listOf(images);
   const filters = listOf(has_nsfw_concepts);
-  // What the checker found is replaced by a black picture.
+  // The safety checker replaces an image by a black one.
   const shown = made.filter((_, index) => filters[index] !== true).map(fieldsOf);
   if (made.length > 0 && shown.length === 0) return { failure: filtered('every image was filtered by the service') };
   return answered(shown.flatMap((item) => itemOf(item) ?? []));

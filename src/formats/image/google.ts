@@ -1,6 +1,6 @@
 /**
- * Images of Google: Imagen (`predict`, ai.google.dev/gemini-api/docs/imagen) and the Gemini models that draw
- * (`generateContent`, ai.google.dev/gemini-api/docs/image-generation). Vertex has both below the name of the publisher.
+ * Images of Google: Imagen (`predict`, ai.google.dev/gemini-api/docs/imagen) and Gemini image models
+ * (`generateContent`, ai.google.dev/gemini-api/docs/image-generation). Vertex has both under the publisher's name.
  */
 import { stringifyJson } from '../../base/json.ts';
 import { type Fields, fieldsOf, listOf, textOf } from '../conversation/fields.ts';
@@ -91,7 +91,7 @@ function readPredictions(reply: Reply): Step<ImageAnswer> {
   const items = predictions.flatMap(({ bytesBase64Encoded, mimeType }) =>
     textOf(bytesBase64Encoded) === '' ? [] : [{ data: textOf(bytesBase64Encoded), mediaType: mimeType }],
   );
-  // Blocked images are not charged, the others come all the same.
+  // Blocked images are not charged; the others are still returned.
   const reason = predictions.map(({ raiFilteredReason }) => textOf(raiFilteredReason)).find((text) => text !== '');
   if (items.length === 0 && reason !== undefined) return { failure: filtered(reason) };
   return answered(items);

@@ -1,4 +1,4 @@
-/** Images (spec.md, "POST /images"; wire/images.md): the public form, and how services are asked for pictures. */
+/** Images: the public format and the adapters of image services. */
 import { encodeFailure } from '../chat/encode-failure.ts';
 import { askedOf } from '../single/body.ts';
 import { inputUsage, type SingleForm } from '../single/index.ts';
@@ -19,12 +19,12 @@ export { ImageReply } from './reply.ts';
 export { stabilityImages } from './stability.ts';
 export { xaiImages } from './xai.ts';
 
-/** The most that a service counts for one reference. */
+/** Most tokens that a service counts for one reference. */
 const REFERENCE_TOKENS = 8_192;
-/** What the dearest models write for a million pixels at their best quality, with thoughts and sketches beside it. */
+/** Tokens of the most expensive models per megapixel at their best quality, plus reasoning and drafts. */
 const TOKENS_PER_MEGAPIXEL = 6_500;
 const BESIDE_TOKENS = 8_192;
-/** Of an ordinary image, for what nobody reported. */
+/** An ordinary image, for services that report no usage. */
 const USUAL_TOKENS = 1_300;
 const BYTES_PER_TOKEN = 4;
 
@@ -58,7 +58,7 @@ export const image: SingleForm<ImageRequest, ImageAnswer> = {
         n * Math.ceil((mostMegapixels({ ...size, tier: size.tier ?? '1K' }) * 1e6) / (1.2 * 1024 * 1024)),
     };
   },
-  /** What price lists tell apart. */
+  /** Keys that image price lists distinguish. */
   priceWords(request, adapter, model) {
     const { size, quality } = charged(request, (adapter as ImageAdapter).abilities(model));
     const { pixels, tier } = size;

@@ -1,4 +1,4 @@
-/** Bodies of the type `multipart/form-data`, for services that take files that way. */
+/** Encodes `multipart/form-data` bodies for services that take file uploads. */
 import { createHash } from 'node:crypto';
 
 export interface FilePart {
@@ -8,7 +8,7 @@ export interface FilePart {
   bytes: Buffer;
 }
 
-/** Fields first, then files, as uploads usually are. Deterministic: the border is made of what it must not occur in. */
+/** Fields first, then files, as uploads usually are. Deterministic: the boundary is a hash of the content. */
 export function encodeMultipart(
   fields: Readonly<Record<string, string>>,
   files: readonly FilePart[],
@@ -34,7 +34,7 @@ export function encodeMultipart(
   return { contentType: `multipart/form-data; boundary=${boundary}`, body: Buffer.concat(chunks) };
 }
 
-/** A name cannot end its own quotes or its line. */
+/** Escapes characters that would end the quotes or the line. */
 function quoted(text: string): string {
   return text.replace(/["\r\n]/g, (found) => encodeURIComponent(found));
 }

@@ -1,4 +1,6 @@
-/** Images of OpenAI (platform.openai.com/docs/api-reference/images): generations, edits with references, and streams. */
+/**
+ * Images of OpenAI (platform.openai.com/docs/api-reference/images): generations, edits with references, and streams.
+ */
 import { parseJson, stringifyJson } from '../../base/json.ts';
 import { decodeFailure, decodeInBand } from '../chat/failure.ts';
 import type { Usage } from '../conversation/conversation.ts';
@@ -31,7 +33,7 @@ import { type Bounds, isWithin, type Pixels, pixelsFor, type Size, within } from
 
 const LEGACY_SIZES = ['1024x1024', '1536x1024', '1024x1536'];
 const GPT_OPTIONS = ['moderation', 'input_fidelity', 'complexity', 'svg'];
-/** Sketches on the way to one image, where the client wants to see them. */
+/** Partial images requested per image when the client streams. */
 const PARTIAL_IMAGES = 2;
 
 const GPT: ImageAbilities = {
@@ -47,7 +49,10 @@ const GPT: ImageAbilities = {
   passthrough: GPT_OPTIONS,
 };
 
-/** Sizes are free from gpt-image-2 on, which alone makes nothing transparent, and the better qualities from 2.5 on. */
+/**
+ * From gpt-image-2 on sizes are free; only gpt-image-2 itself cannot generate transparency; the higher qualities start
+ * with 2.5.
+ */
 function abilities(model: string): ImageAbilities {
   if (/^dall-e-2/.test(model)) return { n: 10, ratios: ['1:1'], tiers: ['512', '1K'], references: 1 };
   if (/^dall-e-3/.test(model)) return { n: 1, ratios: ['1:1', '7:4', '4:7'], pixels: true, passthrough: ['style'] };
@@ -88,18 +93,18 @@ function isFree(model: string): boolean {
   return /^gpt-image-[2-9]/.test(model);
 }
 
-/** OpenAI itself, which knows its models by their names. */
+/** OpenAI itself, which identifies models by name. */
 export const openaiImages: ImageAdapter = imagesOf((model) => model);
 
 /**
- * OpenAI's models at services where the name is the operator's: it says what it is when the model's name stands in it
- * (`prod-gpt-image-1.5`), and is taken for one of the first gpt-image models when not.
+ * OpenAI's models at services where the operator chooses the deployment name. The model is recognized if the name
+ * contains it (`prod-gpt-image-1.5`); otherwise a first-generation gpt-image model is assumed.
  */
 export const deployedImages: ImageAdapter = imagesOf(
   (deployment) => /(?:dall-e-|gpt-image-)\S*/.exec(deployment)?.[0] ?? 'gpt-image-1',
 );
 
-/** @param modelOf the model behind an upstream name */
+/** @param modelOf maps an upstream name to its model */
 function imagesOf(modelOf: (name: string) => string): ImageAdapter {
   return {
     abilities: (name) => abilities(modelOf(name)),
@@ -123,7 +128,7 @@ function start(request: ImageRequest, target: SingleTarget, model: string): Cour
     ...(wanted.format && { output_format: wanted.format }),
     ...(wanted.compression !== undefined && { output_compression: wanted.compression }),
     ...(streams && { stream: true, partial_images: PARTIAL_IMAGES }),
-    // The newer models answer with bytes anyway and refuse the member (bug 96).
+    // Newer models always return bytes and reject this member.
     ...(/^dall-e/.test(model) && { response_format: 'b64_json' }),
     user: target.user,
   };
@@ -148,7 +153,7 @@ function call({ references }: ImageRequest, members: Fields): Pick<Course<ImageA
   return { call: { path: '/images/edits', contentType, body } };
 }
 
-/** @throws Uncarried for explicit pixels that the model does not make */
+/** @throws Uncarried for explicit pixels that the model cannot generate */
 function sizeMember(size: Size, model: string): { size?: string } {
   const { pixels } = size;
   const text = ({ width, height }: Pixels) => `${width}x${height}`;
@@ -170,7 +175,7 @@ function sizeMember(size: Size, model: string): { size?: string } {
 
 function oneOf(size: string, sizes: readonly string[]): string {
   if (sizes.includes(size)) return size;
-  throw new Uncarried('size', `the model makes ${sizes.join(', ')}, not ${size}`);
+  throw new Uncarried('size', `the model generates ${sizes.join(', ')}, not ${size}`);
 }
 
 /** From gpt-image-2 on. */
@@ -178,7 +183,7 @@ const BOUNDS: Bounds = { step: 16, shortest: 16, longest: 3840, mostPixels: 3840
 
 function checked(pixels: Pixels): Pixels {
   if (isWithin(pixels, BOUNDS)) return pixels;
-  throw new Uncarried('size', 'the model makes sides that 16 divides, from 1:3 to 3:1, up to 3840x2160');
+  throw new Uncarried('size', 'sides must be divisible by 16, ratio 1:3 to 3:1, at most 3840x2160');
 }
 
 function read(reply: Reply): Step<ImageAnswer> {
@@ -192,7 +197,7 @@ function read(reply: Reply): Step<ImageAnswer> {
   });
 }
 
-/** Tokens where they are told, pieces in any case: the price list says which of them are charged. */
+/** Tokens if reported, and image counts in any case: the price list decides which of them are charged. */
 export function usageOf(value: Fields, images: readonly MadeImage[]): Usage {
   const usage = { ...inputUsage(0), ...piecesOf(images) };
   for (const told of [value['usage'], value['svg_usage']]) {
@@ -207,13 +212,13 @@ export function usageOf(value: Fields, images: readonly MadeImage[]): Usage {
     usage.reasoning += countOf(told['reasoning_tokens']);
     if (told === value['svg_usage']) continue;
     usage.inputImage = countOf(inputDetails['image_tokens']);
-    // What these models write is images, unless they say otherwise.
+    // Output counts as image tokens unless the details say otherwise.
     usage.outputImage = isFields(told['output_tokens_details']) ? countOf(outputDetails['image_tokens']) : output;
   }
   return usage;
 }
 
-/** The events of one image: sketches, then the image with its usage. */
+/** Reads the events of one image: partial images, then the image with its usage. */
 class ImageEvents implements EventCourse<ImageAnswer> {
   read(name: string, data: string): EventStep<ImageAnswer> {
     let value: Fields;

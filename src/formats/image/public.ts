@@ -1,4 +1,4 @@
-/** Images of a service that has this very form (`POST /images`): another gateway. */
+/** Images of a service that speaks this public format (`POST /images`): another gateway. */
 import { stringifyJson } from '../../base/json.ts';
 import { decodeFailure } from '../chat/failure.ts';
 import { decodeUsage } from '../chat/usage.ts';
@@ -18,7 +18,7 @@ import {
 import { dataUrl, QUALITIES, type Quality } from './request.ts';
 import { RATIOS, TIER_NAMES } from './size.ts';
 
-/** What it cannot carry it says itself. */
+/** Supports everything here: that gateway itself refuses what it cannot carry. */
 const EVERYTHING: ImageAbilities = {
   n: 10,
   ratios: RATIOS,

@@ -1,4 +1,4 @@
-/** Answers that services really gave, read by their adapters; the figures are taken from the recordings by hand. */
+/** Recorded replies of services, read by their adapters. The expected values were taken from the recordings by hand. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { corpusMissing, recordings } from '../../testing/corpus.ts';
@@ -30,7 +30,7 @@ const OPENAI = ['image-gen-metrics', 'image-gen-metrics-2', 'image-gen-metrics-3
 
 for (const name of OPENAI) {
   const body = recording(`openai/images-${name}.json`);
-  test(`OpenAI: ${name} names one picture, which is fetched`, { skip: corpusMissing }, () => {
+  test(`OpenAI: ${name} has one image URL, which is fetched`, { skip: corpusMissing }, () => {
     const step = read(openaiImages, 'dall-e-2', body!);
     assert.ok('fetch' in step);
     assert.equal(step.fetch.length, 1);
@@ -44,7 +44,7 @@ for (const name of OPENAI) {
 
 for (const name of ['image-gen-metrics', 'image-edit-functionality-with-remote-urls-rejects-edits-with-a-url-hav']) {
   const body = recording(`openai/images-err400-${name}.json`);
-  test(`OpenAI: the error ${name} is the request's fault`, { skip: corpusMissing }, () => {
+  test(`OpenAI: the error ${name} is an invalid request`, { skip: corpusMissing }, () => {
     const failure = openaiImages.decodeFailure(400, body!.toString());
     assert.equal(failure.kind, 'invalid_request');
     assert.match(failure.message, /Unknown parameter: 'quality'|Invalid image data/);
@@ -52,19 +52,19 @@ for (const name of ['image-gen-metrics', 'image-edit-functionality-with-remote-u
 }
 
 const FILTERED = recording('vertex/images-failure-generate-images-base64-some-filtered.json');
-test('Imagen: the two pictures that were not filtered are the answer', { skip: corpusMissing }, () => {
+test('Imagen: the two images that passed the filter are returned', { skip: corpusMissing }, () => {
   const step = read(googleImages, 'imagen-4.0-generate-001', FILTERED!);
   assert.ok('answer' in step);
   assert.deepEqual(
     step.answer.images.map(({ mediaType }) => mediaType),
     ['image/png', 'image/png'],
   );
-  // 1,024 pixels each way, as its head says.
+  // 1,024 pixels per side, according to the image header.
   assert.deepEqual([step.usage?.outputImages, step.usage?.outputMegapixels], [2, 2]);
 });
 
 const ELSEWHERE = recording('vertex/images-failure-generate-images-gcs-some-filtered.json');
-test('Imagen: pictures in somebody’s bucket are no answer', { skip: corpusMissing }, () => {
+test('Imagen: images in a bucket are a failure', { skip: corpusMissing }, () => {
   const step = read(googleImages, 'imagen-4.0-generate-001', ELSEWHERE!);
   assert.ok('failure' in step);
 });

@@ -1,11 +1,11 @@
-/** Images of Recraft (recraft.ai/docs/api-reference): raster models, and vector models that write SVG. */
+/** Images of Recraft (recraft.ai/docs/api-reference): raster models, and vector models that generate SVG. */
 import { stringifyJson } from '../../base/json.ts';
 import { decodeFailure } from '../chat/failure.ts';
 import { listOf } from '../conversation/fields.ts';
 import { readObject } from '../single/json-reply.ts';
 import { answered, fitted, type ImageAbilities, type ImageAdapter, itemOf, passedThrough } from './adapter.ts';
 
-/** Its own words for some of the ratios. */
+/** Recraft's spelling of some ratios. */
 const RATIO_WORDS: Record<string, string> = { '7:5': '14:10', '5:7': '10:14' };
 
 function abilities(model: string): ImageAbilities {

@@ -1,4 +1,4 @@
-/** The answer of `POST /images` (spec.md, "Image response"; wire/images.md), whole and as events. */
+/** Encodes the reply of `POST /images`, complete and as events. */
 import Type from 'typebox';
 import type { GatewayError } from '../../base/errors.ts';
 import { stringifyJson } from '../../base/json.ts';
@@ -7,7 +7,7 @@ import { encodeUsage } from '../chat/usage.ts';
 import type { UpstreamFailure } from '../conversation/failure.ts';
 import type { Closing, Stamp } from '../conversation/format.ts';
 
-/** `data` is base64; of an SVG it is that of the UTF-8 text. */
+/** `data` is base64; for an SVG, of its UTF-8 text. */
 export interface MadeImage {
   data: string;
   mediaType?: string;
@@ -15,7 +15,7 @@ export interface MadeImage {
 
 export interface ImageAnswer {
   images: readonly MadeImage[];
-  /** Unix seconds; absent: ours. */
+  /** Unix seconds; absent: the gateway's time. */
   created?: number;
 }
 
@@ -32,12 +32,12 @@ function usageOf(closing: Closing): { usage?: unknown } {
   return closing.usage === undefined ? {} : { usage: encodeUsage(closing.usage, closing.cost) };
 }
 
-/** A picture on its way. */
+/** The event of a partial image. */
 export function partialEvent(data: string, index: number): string {
   return event({ type: 'image_generation.partial_image', b64_json: data, partial_image_index: index });
 }
 
-/** What closes a stream: one event for each image, the last with the figures, and the end marker. */
+/** Ends a stream: one event per image, the last with usage and cost, then the end marker. */
 export function completedEvents({ images, created }: ImageAnswer, stamp: Stamp, closing: Closing): string {
   const texts = images.map(({ data, mediaType }, index) =>
     event({
@@ -65,7 +65,7 @@ function event(value: unknown): string {
   return `data: ${stringifyJson(value)}\n\n`;
 }
 
-/** An image with the type that its bytes name; what they do not name is what was told. */
+/** An image with the type found in its bytes, else the reported type. */
 export function made(data: string, told?: unknown): MadeImage {
   const mediaType =
     sniffMediaType(Buffer.from(data.slice(0, 700), 'base64')) ??
@@ -73,12 +73,12 @@ export function made(data: string, told?: unknown): MadeImage {
   return { data, ...(mediaType !== undefined && { mediaType }) };
 }
 
-/** A good status without a picture is none (bug 96), and no picture is charged. */
+/** A good status without an image is a failure, and nothing is charged. */
 export function empty(): UpstreamFailure {
   return { kind: 'empty', status: 502, message: 'the upstream answered without an image' };
 }
 
-/** Services charge nothing for what they filter. */
+/** Services do not charge for filtered images. */
 export function filtered(message: string): UpstreamFailure {
   return { kind: 'content_filter', status: 400, message };
 }
@@ -91,7 +91,7 @@ export const ImageReply = Type.Object(
     created: Type.Integer({ description: 'Unix seconds' }),
     data: Type.Array(
       Type.Object({
-        b64_json: Type.String({ description: 'The bytes of the image; of svg those of its UTF-8 text' }),
+        b64_json: Type.String({ description: 'Base64 bytes of the image; for SVG, of its UTF-8 text' }),
         media_type: Type.Optional(Type.String()),
       }),
     ),

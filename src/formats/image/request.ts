@@ -1,4 +1,4 @@
-/** The request body of `POST /images` (spec.md; wire/images.md): its schema, its rules, and what adapters read of it. */
+/** The request body of `POST /images`: schema, rules, and the view that adapters read. */
 import Type, { type TSchema } from 'typebox';
 import { invalidField } from '../../base/errors.ts';
 import type { JsonDocument } from '../../base/json.ts';
@@ -12,7 +12,7 @@ export type OutputFormat = (typeof FORMATS)[number];
 export const QUALITIES = ['auto', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
 export type Quality = Exclude<(typeof QUALITIES)[number], 'auto'>;
 
-/** A reference image. Its bytes are fetched before an adapter sees it. */
+/** A reference image. Its bytes are fetched before adapters run. */
 export interface Reference {
   mediaType: string;
   /** Base64. */
@@ -29,9 +29,9 @@ export interface ImageRequest {
   compression?: number;
   seed?: number;
   references: readonly Reference[];
-  /** How many the client gave, also before they are fetched. */
+  /** Number of references in the request, including those not fetched yet. */
   referenceCount: number;
-  /** `provider.options`: free members by provider slug; only the serving one gets its own. */
+  /** `provider.options`: free members by provider slug; only the serving provider gets its own. */
   options: Readonly<Record<string, unknown>>;
 }
 
@@ -42,12 +42,12 @@ const MOST_REFERENCES = 16;
 export const schema: TSchema = Type.Object(
   {
     ...commonMembers,
-    model: optional(Type.String({ minLength: 1, description: "Without it the workspace's default is asked" })),
+    model: optional(Type.String({ minLength: 1, description: "Default: the workspace's default image model" })),
     prompt: Type.String({ minLength: 1 }),
-    n: optional(Type.Integer({ minimum: 1, maximum: 10, description: 'The most images; an answer may have fewer' })),
+    n: optional(Type.Integer({ minimum: 1, maximum: 10, description: 'Upper bound; a reply may have fewer' })),
     aspect_ratio: optional(Type.Enum([...RATIOS, 'auto'])),
     resolution: optional(Type.Enum([...TIER_NAMES])),
-    size: optional(Type.String({ description: 'A resolution, or <width>x<height>, which wins' })),
+    size: optional(Type.String({ description: 'A resolution, or <width>x<height>, which takes precedence' })),
     quality: optional(Type.Enum([...QUALITIES])),
     background: optional(Type.Enum(['auto', 'transparent', 'opaque'])),
     output_format: optional(Type.Enum([...FORMATS])),
@@ -57,17 +57,17 @@ export const schema: TSchema = Type.Object(
       Type.Array(
         Type.Object({
           type: Type.Literal('image_url'),
-          image_url: Type.Object({ url: Type.String({ description: 'A data URL, or an http(s) address' }) }),
+          image_url: Type.Object({ url: Type.String({ description: 'A data URL or an http(s) URL' }) }),
         }),
         { maxItems: MOST_REFERENCES },
       ),
     ),
-    stream: optional(Type.Boolean({ description: 'Partial images as events, where the provider streams' })),
+    stream: optional(Type.Boolean({ description: 'Send partial images as events if the provider streams' })),
   },
   { $id: 'ImageRequest' },
 );
 
-/** What the schema cannot say. */
+/** Rules that the schema cannot express. */
 export function check(document: JsonDocument): void {
   checkCommon(document);
   const word = (name: string) => textOrUndefined(document.member(name));
@@ -77,12 +77,12 @@ export function check(document: JsonDocument): void {
     throw invalidField('background', `cannot be transparent in ${format}: output_format must be png or webp`);
   }
   if (word('response_format') === 'url') {
-    throw invalidField('response_format', 'must be b64_json: images are not kept, so there is no address of them');
+    throw invalidField('response_format', 'must be b64_json: images are not stored, so they have no URL');
   }
   for (const name of ['mask', 'image']) {
     const value = document.structure[name];
     if (value !== undefined && value !== null) {
-      throw invalidField(name, 'is not a member of this form; reference images stand in input_references');
+      throw invalidField(name, 'is not supported; send reference images in input_references');
     }
   }
   references(document).forEach((url, index) => {
@@ -102,27 +102,30 @@ function checkSize(size: string | undefined, resolution: string | undefined, rat
   const tier = tierOf(size);
   if (tier !== undefined) {
     if (resolution !== undefined && resolution !== tier) {
-      throw invalidField('size', `is ${tier} and resolution is ${resolution}: they must agree`);
+      throw invalidField('size', `is ${tier} but resolution is ${resolution}: they must match`);
     }
     return;
   }
   const pixels = pixelsOf(size);
   if (pixels === undefined) {
-    throw invalidField('size', `must be one of ${TIER_NAMES.join(', ')}, or <width>x<height> from 16 to 16384 each`);
+    throw invalidField(
+      'size',
+      `must be one of ${TIER_NAMES.join(', ')}, or <width>x<height> with sides of 16 to 16384`,
+    );
   }
   if (ratio !== undefined && ratio !== 'auto' && !isOfRatio(pixels, ratio)) {
-    throw invalidField('aspect_ratio', `is ${ratio}, which ${size} is not: size has the explicit pixels`);
+    throw invalidField('aspect_ratio', `is ${ratio}, but size is ${size}: they must match`);
   }
   if (resolution !== undefined && !isOfTier(pixels, resolution as Tier)) {
-    throw invalidField('resolution', `is ${resolution}, which ${size} is not: size has the explicit pixels`);
+    throw invalidField('resolution', `is ${resolution}, but size is ${size}: they must match`);
   }
 }
 
 function checkReference(url: string, path: string): void {
   if (/^https?:\/\/[^\s]/i.test(url)) return;
   const data = dataOf(url);
-  if (data === undefined) throw invalidField(path, 'must be a base64 data URL or an http(s) address');
-  if (typeOf(data) === undefined) throw invalidField(path, 'holds something that is not an image');
+  if (data === undefined) throw invalidField(path, 'must be a base64 data URL or an http(s) URL');
+  if (typeOf(data) === undefined) throw invalidField(path, 'does not contain an image');
 }
 
 function pathOf(index: number): string {
@@ -142,13 +145,13 @@ function dataOf(url: string): string | undefined {
   return data !== undefined && /^[A-Za-z0-9+/]{8,}={0,2}$/.test(data) ? data : undefined;
 }
 
-/** The bytes tell the type; the label of a data URL may lie (bug 48). */
+/** The type from the bytes, because the label of a data URL may be wrong. */
 function typeOf(data: string): string | undefined {
   const type = sniffMediaType(Buffer.from(data.slice(0, 700), 'base64'));
   return type?.startsWith('image/') ? type : undefined;
 }
 
-/** The addresses to fetch, with the fields that hold them. */
+/** URLs to fetch, with their field paths. */
 export function remoteReferences(document: JsonDocument): Map<string, string> {
   const remote = new Map<string, string>();
   references(document).forEach((url, index) => {
@@ -161,7 +164,7 @@ export function imagesIn(document: JsonDocument): number {
   return listOf(document.structure['input_references']).length;
 }
 
-/** @param fetched the references that stand elsewhere, by address; one that is not there is left out */
+/** @param fetched references given by URL; missing ones are left out */
 export function decode(document: JsonDocument, fetched: ReadonlyMap<string, Reference> = new Map()): ImageRequest {
   const word = (name: string) => {
     const text = textOrUndefined(document.member(name));

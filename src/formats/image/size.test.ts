@@ -5,7 +5,7 @@ import { dimensionsOf } from './dimensions.ts';
 import { encodeMultipart } from './multipart.ts';
 import { isOfRatio, isOfTier, nearestRatio, nearestTier, pixelsFor, pixelsOf, RATIOS, TIER_NAMES } from './size.ts';
 
-test('pixels that a ratio and a tier are turned into are of that ratio and that tier', () => {
+test('pixels computed from a ratio and a tier match both', () => {
   for (const ratio of RATIOS) {
     for (const tier of TIER_NAMES) {
       const pixels = pixelsFor({ ratio, tier }, 16);
@@ -17,7 +17,7 @@ test('pixels that a ratio and a tier are turned into are of that ratio and that 
   }
 });
 
-test('sizes that services call by a ratio are of it, and others are not', () => {
+test('the sizes of services match their ratio, and others do not', () => {
   assert.ok(isOfRatio({ width: 1344, height: 768 }, '16:9'));
   assert.ok(isOfRatio({ width: 1536, height: 1024 }, '3:2'));
   assert.ok(!isOfRatio({ width: 1536, height: 1024 }, '4:3'));
@@ -26,7 +26,7 @@ test('sizes that services call by a ratio are of it, and others are not', () => 
   assert.ok(!isOfTier({ width: 512, height: 512 }, '2K'));
 });
 
-test('what is clamped goes to the nearest that is offered, and stays when it is offered', () => {
+test('clamping picks the nearest offered value and keeps offered ones', () => {
   assert.equal(nearestRatio('21:9', ['1:1', '16:9', '9:16']), '16:9');
   assert.equal(nearestRatio('9:20', ['1:1', '16:9', '9:16']), '9:16');
   assert.equal(nearestTier('4K', ['512', '1K', '2K']), '2K');
@@ -40,7 +40,7 @@ test('only two numbers of sensible size are pixels', () => {
   }
 });
 
-test('a form upload is read back as it was, whatever stands in it', async () => {
+test('a form upload survives parsing, whatever it contains', async () => {
   const text = fc.string({ unit: 'binary' }).map((value) => value.replace(/\r\n?|\n/g, ' '));
   await fc.assert(
     fc.asyncProperty(
@@ -62,7 +62,7 @@ test('a form upload is read back as it was, whatever stands in it', async () => 
   );
 });
 
-test('the size of a picture is read from each kind, and none from what is damaged', () => {
+test('image sizes are read from every type, and not from damaged data', () => {
   const png = Buffer.concat([Buffer.from('89504e470d0a1a0a0000000d4948445200000500000002d0', 'hex'), Buffer.alloc(20)]);
   const jpeg = Buffer.concat([
     Buffer.from('ffd8ffe00004aaaaffc0001108', 'hex'),

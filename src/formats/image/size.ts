@@ -1,6 +1,6 @@
 /**
- * Sizes of pictures (spec.md, "POST /images"): a ratio, a tier of resolution, or explicit pixels, which win. Services take
- * a subset each; ratio and tier are clamped to it, explicit pixels are kept or the service is not asked.
+ * Image sizes: a ratio, a resolution tier, or explicit pixels, which take precedence. Each service supports a subset:
+ * ratio and tier are clamped to it, while explicit pixels are kept or exclude the service.
  */
 
 export const RATIOS = [
@@ -25,7 +25,7 @@ export const RATIOS = [
   ...['8:1', '9:16', '16:9', '9:19.5', '19.5:9', '9:20', '20:9', '9:21', '21:9'],
 ] as const;
 
-/** Side of a square of the tier, in pixels. */
+/** Side of a square image of the tier, in pixels. */
 const TIERS = { '512': 512, '768': 768, '1K': 1024, '1.5K': 1536, '2K': 2048, '4K': 4096 } as const;
 export type Tier = keyof typeof TIERS;
 export const TIER_NAMES = Object.keys(TIERS) as Tier[];
@@ -35,7 +35,7 @@ export interface Pixels {
   height: number;
 }
 
-/** What a request says of the size; nothing is the service's own choice. */
+/** The requested size; absent members leave the choice to the service. */
 export interface Size {
   pixels?: Pixels;
   ratio?: string;
@@ -46,7 +46,7 @@ export function tierOf(text: string): Tier | undefined {
   return TIER_NAMES.find((tier) => tier.toLowerCase() === text.toLowerCase());
 }
 
-/** `1024x768`, from 16 to 16384 each way. */
+/** `1024x768`, each side 16 to 16384. */
 export function pixelsOf(text: string): Pixels | undefined {
   const match = /^(\d{2,5})x(\d{2,5})$/i.exec(text);
   if (!match) return undefined;
@@ -60,39 +60,39 @@ function quotient(ratio: string): number {
   return width / height;
 }
 
-/** Services round to their own steps, so that 1344x768 is their 16:9. */
+/** Services round to their own steps: 1344x768 counts as 16:9. */
 const RATIO_SLACK = 0.035;
 
 export function isOfRatio({ width, height }: Pixels, ratio: string): boolean {
   return Math.abs(Math.log(width / height / quotient(ratio))) <= RATIO_SLACK;
 }
 
-/** A tier names the short side, the long side or the area, depending on whom one asks. */
+/** Services define a tier by the short side, the long side or the area, so any of them matches. */
 export function isOfTier({ width, height }: Pixels, tier: Tier): boolean {
   const side = TIERS[tier];
   const slack = 2 ** 0.25;
   return Math.min(width, height) / slack <= side && side <= Math.max(width, height) * slack;
 }
 
-/** The ratio of `offered` that comes closest. */
+/** The closest ratio of `offered`. */
 export function nearestRatio(ratio: string, offered: readonly string[]): string {
   const distance = (other: string) => Math.abs(Math.log(quotient(other) / quotient(ratio)));
   return offered.reduce((best, other) => (distance(other) < distance(best) ? other : best));
 }
 
-/** The tier of `offered` that comes closest, the smaller of two. */
+/** The closest tier of `offered`; the smaller one on a tie. */
 export function nearestTier(tier: Tier, offered: readonly Tier[]): Tier {
   const distance = (other: Tier) => Math.abs(Math.log2(TIERS[other] / TIERS[tier]));
   return offered.reduce((best, other) => (distance(other) < distance(best) ? other : best));
 }
 
-/** Ratio and tier of explicit pixels, for services that take no pixels: only a square of a tier is theirs exactly. */
+/** Ratio and tier of explicit pixels, for services without pixel sizes. Only the square of a tier is exact. */
 export function squareOf({ width, height }: Pixels, tiers: readonly Tier[]): Size | undefined {
   const tier = width === height ? tiers.find((each) => TIERS[each] === width) : undefined;
   return tier === undefined ? undefined : { ratio: '1:1', tier };
 }
 
-/** Pixels of a size, in steps of `step`, of about the area that the tier names. */
+/** Pixels in steps of `step` with about the area of the tier. */
 export function pixelsFor({ pixels, ratio, tier }: Size, step: number, usual: Tier = '1K'): Pixels {
   if (pixels !== undefined) return pixels;
   const side = TIERS[tier ?? usual];
@@ -101,21 +101,21 @@ export function pixelsFor({ pixels, ratio, tier }: Size, step: number, usual: Ti
   return { width: snap(side * root), height: snap(side / root) };
 }
 
-/** An upper bound of the area, in millions of pixels, for what may be charged. */
+/** Upper bound of the area in megapixels, for the reservation. */
 export function mostMegapixels({ pixels, tier }: Size): number {
   if (pixels !== undefined) return (pixels.width * pixels.height) / 1e6;
   const side = TIERS[tier ?? '2K'] * 1.05;
   return (side * side) / 1e6;
 }
 
-/** Which pixels a model makes that takes them freely. */
+/** The pixel sizes that a model with free sizes can generate. */
 export interface Bounds {
-  /** Divides both sides. */
+  /** Must divide both sides. */
   step: number;
   shortest: number;
   longest: number;
   mostPixels: number;
-  /** Of the longer side to the shorter one. */
+  /** Greatest ratio of the longer side to the shorter one. */
   steepest: number;
 }
 
@@ -128,7 +128,7 @@ export function isWithin(
   return stepped && short >= shortest && long <= longest && width * height <= mostPixels && long / short <= steepest;
 }
 
-/** The nearest size of the same ratio inside the bounds; the ratio must not be steeper than they are. */
+/** The nearest size of the same ratio within the bounds; the ratio must not exceed `steepest`. */
 export function within({ width, height }: Pixels, { step, shortest, longest, mostPixels }: Bounds): Pixels {
   const shrunk = Math.min(1, longest / Math.max(width, height), Math.sqrt(mostPixels / (width * height)));
   const grown = Math.max(1, shortest / Math.min(width, height));

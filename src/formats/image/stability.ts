@@ -1,4 +1,7 @@
-/** Images of Stability AI (platform.stability.ai/docs/api-reference, v2beta): one form upload, one image as JSON. */
+/**
+ * Images of Stability AI (platform.stability.ai/docs/api-reference, v2beta): a form upload, with one image returned as
+ * JSON.
+ */
 import { decodeFailure } from '../chat/failure.ts';
 import { textOf } from '../conversation/fields.ts';
 import { Uncarried } from '../conversation/losses.ts';
@@ -7,7 +10,7 @@ import { answered, fitted, type ImageAbilities, type ImageAdapter, passedThrough
 import { encodeMultipart } from './multipart.ts';
 import { filtered } from './reply.ts';
 
-/** How much a reference counts when the client does not say (0 copies it, 1 ignores it). */
+/** Default strength of a reference (0 copies it, 1 ignores it). */
 const USUAL_STRENGTH = 0.7;
 
 function serviceOf(model: string): 'core' | 'ultra' | 'sd3' {
@@ -35,7 +38,8 @@ export const stabilityImages: ImageAdapter = {
     const { prompt, size, format, seed, references } = fitted(request, able);
     const options = passedThrough(request, target, able);
     for (const [name, value] of Object.entries(options)) {
-      if (typeof value === 'object') throw new Uncarried(`provider.options.${target.providerId}.${name}`, 'is no text');
+      if (typeof value === 'object')
+        throw new Uncarried(`provider.options.${target.providerId}.${name}`, 'must not be an object');
     }
     const fields: Record<string, string> = Object.fromEntries(
       Object.entries({
@@ -47,7 +51,7 @@ export const stabilityImages: ImageAdapter = {
           model: target.model,
           mode: references.length > 0 ? 'image-to-image' : 'text-to-image',
         }),
-        // A reference brings its own ratio.
+        // A reference determines the ratio.
         ...(size.ratio && !(service === 'sd3' && references.length > 0) && { aspect_ratio: size.ratio }),
         ...(seed !== undefined && { seed }),
       }).map(([name, value]) => [name, String(value)]),

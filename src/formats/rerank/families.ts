@@ -1,6 +1,6 @@
 /**
- * How services are asked to rank. All take a query and a list of documents and answer with positions and scores; they
- * differ in names, in what a document may be and in what they count, so one adapter with a dialect has them all.
+ * Adapter for rerank services. All take a query and documents and return indexes with scores. They differ in names, in
+ * document types and in usage units, so one adapter with dialects covers them.
  */
 import { stringifyJson } from '../../base/json.ts';
 import { decodeFailure } from '../chat/failure.ts';
@@ -15,21 +15,21 @@ import { type RerankResult, readResults } from './reply.ts';
 import type { RerankDocument, RerankRequest } from './request.ts';
 
 export interface RerankDialect {
-  /** A function where it names the model. Default `/rerank`. */
+  /** A function if the path contains the model. Default `/rerank`. */
   path?: string | ((model: string) => string);
-  /** Default true: `model` stands in the body. */
+  /** Default true: the body contains `model`. */
   namesModel?: boolean;
-  /** What the service calls `top_n`. */
+  /** The service's name for `top_n`. */
   topMember?: 'top_n' | 'top_k';
-  /** Members that go along with every request. */
+  /** Members sent with every request. */
   constants?: Fields | ((model: string) => Fields);
-  /** The most documents of one call. Scores of one query can be compared over calls. */
+  /** Most documents per call. Scores of one query are comparable across calls. */
   maxDocuments?: number;
-  /** How a document with an image is written; absent: the service ranks texts only. */
+  /** How documents with images are encoded; absent: the service ranks only text. */
   images?: 'jina' | 'public';
 }
 
-/** A search unit is one query with up to this many documents (Cohere's way to charge). */
+/** Cohere's billing unit: one query with up to this many documents. */
 const UNIT_DOCUMENTS = 100;
 
 export function rerankAdapter(dialect: RerankDialect = {}): RerankAdapter {
@@ -70,13 +70,14 @@ function encode(request: RerankRequest, documents: unknown[], target: SingleTarg
 
 function encodeDocument({ text, image }: RerankDocument, { images }: RerankDialect): unknown {
   if (image === undefined) return text;
-  if (images === undefined) throw new Uncarried('documents', 'the service ranks texts, no images');
+  if (images === undefined) throw new Uncarried('documents', 'the service cannot rank images');
   if (images === 'public') return { ...(text !== undefined && { text }), image };
-  if (text !== undefined) throw new Uncarried('documents', 'the service takes a text or an image a document, not both');
+  if (text !== undefined)
+    throw new Uncarried('documents', 'the service accepts a text or an image per document, not both');
   return { image: image.replace(/^data:[^,]*;base64,/, '') };
 }
 
-/** What the reply says it is and counts: search units (Cohere), tokens (the others), or both. */
+/** Id and usage of the reply: search units (Cohere), tokens (others), or both. */
 function figures(value: Fields): { usage?: Usage; upstreamId?: string } {
   const upstreamId = textOrUndefined(value['id']);
   const meta = fieldsOf(value['meta']);

@@ -1,4 +1,4 @@
-/** Rerank (spec.md, "POST /rerank"; wire/rerank.md): the public form, and how services are asked to rank. */
+/** Rerank: the public format and the adapter for rerank services. */
 import { encodeFailure } from '../chat/encode-failure.ts';
 import { askedOf } from '../single/body.ts';
 import { type Adapter, inputUsage, type SingleForm } from '../single/index.ts';
@@ -11,11 +11,14 @@ export type RerankAdapter = Adapter<RerankRequest, RerankAnswer>;
 export { type RerankDialect, rerankAdapter } from './families.ts';
 export { RerankReply } from './reply.ts';
 
-/** The most that a service counts for one picture. */
+/** Most tokens that a service counts for one image. */
 const IMAGE_TOKENS = 8_192;
 const BYTES_PER_TOKEN = 4;
 const OVERHEAD_TOKENS = 32;
-/** Long documents are cut into pieces that are charged as documents: of 500 tokens less the query's, of 4,096 at most. */
+/**
+ * Services split long documents and charge each piece as a document: pieces of 500 tokens minus the query, documents of
+ * at most 4,096 tokens.
+ */
 const PIECE_TOKENS = 250;
 const LONGEST_DOCUMENT_TOKENS = 4_096;
 
@@ -35,7 +38,7 @@ export const rerank: SingleForm<RerankRequest, RerankAnswer> = {
       pieces += Math.max(1, Math.ceil(tokens / PIECE_TOKENS));
     }
     return {
-      // The query is read anew with every document.
+      // Each document is read together with the query.
       promptTokens:
         request.document.bytes.length + request.count * (queryBytes + OVERHEAD_TOKENS) + images * IMAGE_TOKENS,
       requests: unitsFor(pieces),

@@ -1,4 +1,4 @@
-/** The answer of `POST /rerank` (spec.md "Rerank response"; wire/rerank.md), and how upstream results become one. */
+/** Encodes the reply of `POST /rerank`, and reads the results of upstreams. */
 import Type from 'typebox';
 import { stringifyJson } from '../../base/json.ts';
 import type { Usage } from '../conversation/conversation.ts';
@@ -9,7 +9,7 @@ import { malformed } from '../single/json-reply.ts';
 import type { RerankRequest } from './request.ts';
 
 export interface RerankResult {
-  /** Of the client's list of documents. */
+  /** Index into the client's list of documents. */
   index: number;
   score: number;
 }
@@ -42,8 +42,8 @@ function usageView({ input, searchUnits }: Usage): Record<string, unknown> {
 }
 
 /**
- * The results of an upstream for the documents from `from` to `to` of the client's list: `[{index, relevance_score}]`,
- * the score under any name that is in use. An index that is out of range or stands twice is no ranking.
+ * The upstream's results for documents `from` to `to` of the client's list: `[{index, relevance_score}]`, with any of
+ * the usual names for the score. An index that is out of range or repeated is malformed.
  */
 export function readResults(value: unknown, from: number, to: number): Step<RerankResult[]> {
   const seen = new Set<number>();
@@ -52,7 +52,7 @@ export function readResults(value: unknown, from: number, to: number): Step<Rera
     const { index, relevance_score, relevanceScore, score } = fieldsOf(item);
     const told = relevance_score ?? relevanceScore ?? score;
     if (!Number.isInteger(index) || (index as number) < 0 || (index as number) >= to - from) {
-      return { failure: malformed('a result for a document that it was not given') };
+      return { failure: malformed('a result for an unknown document') };
     }
     if (seen.has(index as number)) return { failure: malformed('two results for one document') };
     if (typeof told !== 'number' || !Number.isFinite(told)) return { failure: malformed('a result without a score') };

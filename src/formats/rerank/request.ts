@@ -1,4 +1,4 @@
-/** The request body of `POST /rerank` (spec.md; wire/rerank.md): its schema, its rules, and what adapters read of it. */
+/** The request body of `POST /rerank`: schema, rules, and the view that adapters read. */
 import Type, { type TSchema } from 'typebox';
 import { invalidField } from '../../base/errors.ts';
 import type { JsonDocument } from '../../base/json.ts';
@@ -8,7 +8,7 @@ import { checkCommon, commonMembers } from '../single/body.ts';
 /** More documents than any service ranks at once. */
 export const MAX_DOCUMENTS = 10_000;
 
-/** At least one of the two. `image` is an address or a data URL. */
+/** Has at least one of the two. `image` is a URL or a data URL. */
 export interface RerankDocument {
   text?: string;
   image?: string;
@@ -18,9 +18,9 @@ export interface RerankRequest {
   document: JsonDocument;
   query: string;
   documents(): readonly RerankDocument[];
-  /** How many documents there are. */
+  /** Number of documents. */
   count: number;
-  /** How many results are wanted, never more than there are documents. */
+  /** Number of requested results, at most `count`. */
   topN: number;
 }
 
@@ -28,7 +28,7 @@ export const schema: TSchema = Type.Object(
   {
     ...commonMembers,
     query: Type.String(),
-    documents: Type.Array(Type.Unsafe({ type: ['string', 'object'], description: 'A text, or {text, image}' }), {
+    documents: Type.Array(Type.Unsafe({ type: ['string', 'object'], description: 'A string, or {text, image}' }), {
       minItems: 1,
       maxItems: MAX_DOCUMENTS,
     }),
@@ -83,7 +83,7 @@ export function imagesIn(document: JsonDocument): number {
     .length;
 }
 
-/** The query with the longest document, in bytes. */
+/** Length of the query plus the longest document, in UTF-16 units. */
 export function longestPair(document: JsonDocument): number {
   const query = textOf(document.structure['query']).length;
   const documents = listOf(document.structure['documents']);

@@ -1,18 +1,18 @@
-/** One request that goes out as several, because the service takes no more items in one. */
+/** Splits a request into several calls, because the service limits the items per call. */
 import type { Course, Outgoing, Reply, Step } from './index.ts';
 
 export interface Batching<Part> {
   /** Items in the request. */
   count: number;
-  /** The most that one call may carry. */
+  /** Most items per call. */
   size: number;
-  /** The call for the items from `from` to `to`, the latter not included. */
+  /** The call for items `from` (inclusive) to `to` (exclusive). */
   call(from: number, to: number): Outgoing;
-  /** What its reply holds: the result of exactly these items, in their order. */
+  /** Reads the results of exactly these items, in order. */
   read(reply: Reply, from: number, to: number): Step<Part[]>;
 }
 
-/** Asks for one batch after the other; the answer holds the parts of all items, in order. */
+/** Calls one batch after the other. The answer holds the results of all items, in order. */
 export function inBatches<Part>(batching: Batching<Part>): Course<Part[]> {
   return batchFrom(batching, 0, []);
 }
@@ -32,7 +32,7 @@ function batchFrom<Part>(batching: Batching<Part>, from: number, earlier: readon
   };
 }
 
-/** The same course with another kind of answer. */
+/** The same course with its answer mapped. */
 export function mapCourse<From, To>(course: Course<From>, map: (answer: From) => To): Course<To> {
   const { call, share } = course;
   return {

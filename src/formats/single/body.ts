@@ -1,4 +1,4 @@
-/** What the bodies of all operations with one public form have in common: where to, for whom, under which name. */
+/** Request members shared by all single-format operations: model, provider preferences, end user and tracing. */
 import Type, { type TSchema } from 'typebox';
 import { invalidField } from '../../base/errors.ts';
 import type { JsonDocument } from '../../base/json.ts';
@@ -6,7 +6,7 @@ import { textOrUndefined } from '../conversation/fields.ts';
 import type { Asked } from '../conversation/format.ts';
 import { checkPreferences, PreferencesSchema, readPreferences } from '../conversation/preferences.ts';
 
-/** Members that stay with the gateway; `user` goes out hashed, if at all. */
+/** Members that only the gateway reads. `user` is sent hashed, if at all. */
 export const GATEWAY_MEMBERS = ['provider', 'session_id', 'trace', 'user'] as const;
 
 export const commonMembers: Record<string, TSchema> = {

@@ -1,4 +1,4 @@
-/** Reading replies that should be JSON objects. */
+/** Reads replies that should be JSON objects. */
 import { parseJson } from '../../base/json.ts';
 import { decodeInBand } from '../chat/failure.ts';
 import type { UpstreamFailure } from '../conversation/failure.ts';
@@ -7,7 +7,7 @@ import type { Reply } from './index.ts';
 
 const LARGEST_RAW = 1024;
 
-/** The reply as an object, or the failure that it is or reports in spite of its status. */
+/** The reply as an object, or the failure it reports despite its status. */
 export function readObject(reply: Reply): { value: Fields } | { failure: UpstreamFailure } {
   const read = readFields(reply);
   if ('failure' in read) return read;
@@ -15,16 +15,16 @@ export function readObject(reply: Reply): { value: Fields } | { failure: Upstrea
   return told === undefined ? read : { failure: told };
 }
 
-/** The reply as an object, for services where a member called `error` is no failure of the whole. */
+/** The reply as an object, for services whose `error` member does not mean failure. */
 export function readFields({ body }: Reply): { value: Fields } | { failure: UpstreamFailure } {
   const text = body.toString('utf8');
   let value: unknown;
   try {
     value = parseJson(text);
   } catch {
-    return { failure: malformed('something that is not JSON', text) };
+    return { failure: malformed('a body that is not JSON', text) };
   }
-  return isFields(value) ? { value } : { failure: malformed('JSON that is no object', text) };
+  return isFields(value) ? { value } : { failure: malformed('JSON that is not an object', text) };
 }
 
 export function malformed(what: string, raw?: string): UpstreamFailure {

@@ -4,7 +4,7 @@ import { serviceUrl } from './service-url.ts';
 
 const BASE = 'https://api.bfl.ai/v1';
 
-test('addresses of the service’s own origin and domain are taken', () => {
+test('URLs of the service’s own origin and domain are accepted', () => {
   for (const url of ['https://api.bfl.ai/v1/get_result?id=1', 'https://api.eu2.bfl.ai/v1/get_result?id=1']) {
     assert.equal(serviceUrl(url, BASE, 'bfl.ai'), url);
   }
@@ -29,6 +29,6 @@ for (const url of [
   });
 }
 
-test('a base URL of the operator’s own trusts no other host', () => {
+test('a custom base URL trusts no other host', () => {
   assert.equal(serviceUrl('https://api.bfl.ai/x', 'https://proxy.internal/v1', 'bfl.ai'), undefined);
 });

@@ -1,8 +1,8 @@
-/** Addresses that a service hands out to be asked with our credential: only its own may be. */
+/** Checks URLs that a service returns before they are called with our credential. */
 
 /**
- * The address, when it is of the very origin of the configured base URL, or when both are https hosts of one domain of the
- * service; undefined otherwise. Whatever a hostile or broken answer names beyond that never sees a credential.
+ * The URL if its origin is that of the configured base URL, or if both are https hosts of the service's domain;
+ * undefined otherwise. This keeps the credential from any other host that a hostile or broken reply names.
  */
 export function serviceUrl(text: string, baseUrl: string, domain: string): string | undefined {
   const [url, base] = [URL.parse(text), URL.parse(baseUrl)];
