@@ -163,7 +163,7 @@ test('71 | headers of a redirect stay here, and nobody follows it', async () => 
   gateway.clock.jump(11 * 60_000);
 });
 
-test('28, 29 | calls without ids, or with one id for two, come out as different calls in one answer and over turns', async () => {
+test('28 | calls without ids, or with one id for two, come out as different calls in one answer and over turns', async () => {
   const calls = [{ functionCall: { name: 'f', args: {} } }, { functionCall: { name: 'f', args: {} } }];
   const same = calls.map(({ functionCall }) => ({ functionCall: { ...functionCall, id: 'x' } }));
   for (const served of FORMS) {
