@@ -93,10 +93,10 @@ test('the gateway answers other requests while the model works', async () => {
 
 test('what the model cannot take is refused in words', async () => {
   const cases: [unknown, number, RegExp][] = [
-    ['', 400, /no empty text/],
+    ['', 400, /does not accept empty texts/],
     ['x'.repeat(10_000), 400, /longer than 8192 characters/],
     ['x y '.repeat(2040), 400, /context length/],
-    [[1, 2], 400, /no token ids/],
+    [[1, 2], 400, /does not accept token ids/],
   ];
   for (const [input, status, message] of cases) {
     const response = await gateway.post('/embeddings', { model: 'local/use-lite', input });

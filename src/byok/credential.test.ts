@@ -79,10 +79,10 @@ test('a key of a resource of Azure goes to that resource', () => {
 
 test('a place that is none is refused by its name, and leads nowhere', () => {
   const wrong: [string, string | Json, RegExp][] = [
-    ['vertex', serviceAccount({ project_id: '../x' }), /^key names a project that is none/],
-    ['vertex', serviceAccount({ region: 'evil.example/' }), /^key names a location that is none/],
-    ['bedrock', { ...AWS, region: 'evil.example#' }, /^key names a region that is none/],
-    ['bedrock', { apiKey: 'x', region: 'eu' }, /^key names a region that is none/],
+    ['vertex', serviceAccount({ project_id: '../x' }), /^key has an invalid project: /],
+    ['vertex', serviceAccount({ region: 'evil.example/' }), /^key has an invalid location: /],
+    ['bedrock', { ...AWS, region: 'evil.example#' }, /^key has an invalid region: /],
+    ['bedrock', { apiKey: 'x', region: 'eu' }, /^key has an invalid region: /],
     ['azure', { api_key: 'x' }, /^key .* endpoint/],
     ...[
       'http://own.openai.azure.com',
@@ -102,7 +102,7 @@ test('a place that is none is refused by its name, and leads nowhere', () => {
     [
       'azure',
       { api_key: 'x', endpoint: 'https://a.openai.azure.com', api_version: '&x=1' },
-      /^key names a api_version/,
+      /^key has an invalid api_version: /,
     ],
   ];
   for (const [id, document, message] of wrong) {

@@ -3,8 +3,8 @@ import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
 
 /**
- * Alibaba Cloud Model Studio, international address; accounts of other regions set their own `base_url`. Thinking is
- * switched and bounded by parameters of its own, an answer is continued from a `partial` message
+ * Alibaba Cloud Model Studio, international endpoint; accounts of other regions set their own `base_url`. Thinking has
+ * parameters of its own, and a prefill is sent as a `partial` message
  * (alibabacloud.com/help/en/model-studio/deep-thinking and .../partial-mode).
  */
 export const alibaba: ProviderKind = {

@@ -1,7 +1,7 @@
 import { messages } from './messages.ts';
 import type { ProviderKind } from './provider.ts';
 
-/** Anthropic: the messages form's own service. */
+/** Anthropic, the vendor of the messages format. */
 export const anthropic: ProviderKind = {
   ...messages,
   id: 'anthropic',
@@ -12,6 +12,6 @@ export const anthropic: ProviderKind = {
   bareModels: /^claude-/,
   origin: 'anthropic-claude-v1',
   dialect: { messages: { threads: true, webSearch: true } },
-  // Its list comes in pages.
+  // The model list is paginated.
   path: ({ operation, path: usual }) => (operation === 'models' ? `${usual}?limit=1000` : usual),
 };

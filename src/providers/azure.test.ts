@@ -17,7 +17,7 @@ function urlOf(provider: ReturnType<typeof azureOf>, form: FormatId = 'chat', pa
 
 const RESOURCE = 'https://res.openai.azure.com';
 
-test('a resource is asked at its v1 API, with a dated version at its deployments', () => {
+test('a resource is called at its v1 API, or with a dated version at its deployments', () => {
   const at = (base_url: string, api_version?: string) =>
     urlOf(azureOf({ base_url, api_key: 'k', ...(api_version && { api_version }) }));
   assert.equal(at(RESOURCE), `${RESOURCE}/openai/v1/chat/completions`);
@@ -33,7 +33,7 @@ test('a resource is asked at its v1 API, with a dated version at its deployments
   assert.equal(at(foundry), `${foundry}/chat/completions?api-version=2024-05-01-preview`);
 });
 
-test('a newer form names its model in the body', () => {
+test('the responses format names its model in the body', () => {
   const provider = azureOf({ base_url: RESOURCE, api_key: 'k', api_version: '2025-03-01-preview' });
   assert.equal(
     urlOf(provider, 'responses', '/responses'),
@@ -41,14 +41,14 @@ test('a newer form names its model in the body', () => {
   );
 });
 
-test('a key has the header of Azure, a token of Entra ID that of tokens', () => {
+test('a key uses the header of Azure, an Entra ID token is a bearer token', () => {
   const { headers } = azureOf({ base_url: RESOURCE, api_key: 'k' }).kind;
   assert.deepEqual(headers('0123abcd'), { 'api-key': '0123abcd' });
   assert.deepEqual(headers('eyJ0eXAi.eyJhdWQi.sig-_1'), { authorization: 'Bearer eyJ0eXAi.eyJhdWQi.sig-_1' });
   assert.deepEqual(headers(null), {});
 });
 
-test('the environment switches it on, and must name the resource', () => {
+test('environment variables enable the provider and must name the resource', () => {
   const env = {
     AZURE_OPENAI_API_KEY: 'k',
     AZURE_OPENAI_ENDPOINT: `${RESOURCE}/`,

@@ -5,16 +5,17 @@ import type { Delivery } from './deliver.ts';
 import type { ProviderKind } from './provider.ts';
 import { openaiResponses } from './responses.ts';
 
-/** Of addresses that want a version, when none is configured: the newest one that is no preview. */
+/** API version for URLs that require one, if none is configured: the newest that is not a preview. */
 const DATED_VERSION = '2024-10-21';
-/** The first that has gpt-image, edits and streams included. */
+/** The first version with gpt-image, including edits and streams. */
 const IMAGE_VERSION = '2025-04-01-preview';
 const FOUNDRY_VERSION = '2024-05-01-preview';
 
 /**
- * OpenAI's models on Azure (learn.microsoft.com/azure/ai-foundry/openai/api-version-lifecycle). The address is a resource,
- * asked at its v1 API or, with a dated `api_version`, at its deployments; a model's upstream name is its deployment's.
- * Addresses that name the v1 API, one deployment, or a Foundry resource's `/models` are taken as they are.
+ * OpenAI's models on Azure (learn.microsoft.com/azure/ai-foundry/openai/api-version-lifecycle). The endpoint is a
+ * resource, called through its v1 API or, with a dated `api_version`, its deployments; a model's upstream name is its
+ * deployment's. Endpoints that already name the v1 API, one deployment, or a Foundry resource's `/models` are used
+ * unchanged.
  */
 export const azure: ProviderKind = {
   id: 'azure',
@@ -47,7 +48,7 @@ export const azure: ProviderKind = {
   path,
   headers: (credential) => {
     if (credential === null) return {};
-    // A token of Entra ID goes where tokens go, a resource's key has a header of its own.
+    // Entra ID tokens are bearer tokens; a resource's key has its own header.
     return TOKEN.test(credential) ? bearer(credential) : { 'api-key': credential };
   },
   origin: 'azure-openai-responses-v1',
@@ -71,7 +72,7 @@ function path({ provider, model, form, operation, path: usual }: Delivery): stri
   const { baseUrl, options } = provider;
   const version = options['api_version'];
   const dated = version !== undefined && /^\d/.test(version);
-  // Pictures are a preview of the v1 API.
+  // Images are a preview feature of the v1 API.
   const preview = version ?? (form === 'image' ? 'preview' : 'v1');
   const inV1 = preview === 'v1' ? '' : query(preview);
   if (/\/v1$/.test(baseUrl)) return usual + inV1;
@@ -81,7 +82,7 @@ function path({ provider, model, form, operation, path: usual }: Delivery): stri
   }
   const root = /\/openai$/.test(baseUrl) ? '' : '/openai';
   if (!dated) return `${root}/v1${usual}${inV1}`;
-  // The newer forms name their model in the body, and have no deployment in their path; nor has the list of all models.
+  // Responses name the model in the body and have no deployment in the path, nor does the model list.
   const elsewhere = form === 'responses' || operation === 'models';
   return `${root}${elsewhere ? '' : `/deployments/${encodeURIComponent(model)}`}${usual}${query(version)}`;
 }

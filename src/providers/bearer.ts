@@ -1,4 +1,4 @@
-/** The usual signature: the credential as a bearer token. Without one the header is left out, as local servers want it. */
+/** Bearer authentication. Without a credential there is no header, because local servers need none. */
 export function bearer(credential: string | null): Record<string, string> {
   return credential === null ? {} : { authorization: `Bearer ${credential}` };
 }

@@ -1,4 +1,4 @@
-/** Keys that AWS's own tools find: from files and a program of the test's, never from the network. */
+/** AWS keys from files and a program of the test, never from the network. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,10 +13,12 @@ const program = path.join(folder, 'keys.mjs');
 const given = { ...process.env };
 
 const HOUR_MS = 3_600_000;
-/** Long after the platform's time, which the vendor's library looks at: what it would still keep is not kept. */
+/**
+ * Far after real time, because the vendor's library uses the real clock: keys that it caches would count as expired.
+ */
 const BEGIN_MS = 4_000_000_000_000;
 
-// Each run of the program gives other keys, which hold for an hour of the test's clock.
+// Each run of the program returns other keys, valid for an hour of the test clock.
 writeFileSync(
   program,
   `import { appendFileSync, readFileSync } from 'node:fs';
@@ -47,7 +49,7 @@ after(() => {
 
 const runs = () => readFileSync(started, 'utf8').length;
 
-test('keys of the usual file are found, and those of the environment before them', async () => {
+test('keys of the environment take precedence over those of the credentials file', async () => {
   const clock = new TestClock(BEGIN_MS);
   const fromFile = await chainKeeper(undefined).token(clock);
   assert.equal(fromFile.accessKeyId, 'AKIDFILE');
@@ -57,7 +59,7 @@ test('keys of the usual file are found, and those of the environment before them
   delete process.env['AWS_SECRET_ACCESS_KEY'];
 });
 
-test('keys that run out are fetched once for many calls, and anew before their end', async () => {
+test('expiring keys are fetched once for many calls, and again before they expire', async () => {
   const clock = new TestClock(BEGIN_MS);
   const keeper = chainKeeper('work');
   const first = await Promise.all([keeper.token(clock), keeper.token(clock), keeper.token(clock)]);
@@ -69,7 +71,7 @@ test('keys that run out are fetched once for many calls, and anew before their e
   assert.equal(runs(), 2);
 });
 
-test('keys that the service refused are fetched anew', async () => {
+test('keys that the service refused are fetched again', async () => {
   const clock = new TestClock(BEGIN_MS);
   const keeper = chainKeeper('work');
   const { accessKeyId } = await keeper.token(clock);
@@ -77,7 +79,7 @@ test('keys that the service refused are fetched anew', async () => {
   assert.notEqual((await keeper.token(clock)).accessKeyId, accessKeyId);
 });
 
-test('where there are no keys the call fails', async () => {
+test('without keys the call fails', async () => {
   writeFileSync(path.join(folder, 'credentials'), '');
   await assert.rejects(async () => chainKeeper('absent').token(new TestClock(BEGIN_MS)));
 });

@@ -1,6 +1,6 @@
 /**
- * Where the keys that sign come from: a document that the configuration gives, or the chain that AWS's own tools search
- * (environment, profiles, single sign-on, the roles of containers and machines).
+ * AWS keys for signing: a document from the configuration, or the standard AWS credential chain (environment, profiles,
+ * single sign-on, roles of containers and machines).
  */
 import { fieldsOf, textOrUndefined } from '../formats/conversation/fields.ts';
 import { SignInError, TokenKeeper } from './sign.ts';
@@ -11,7 +11,7 @@ export interface AwsKeys {
   sessionToken?: string;
 }
 
-/** A credential that is the keys themselves, as JSON, and not a bearer token. */
+/** Whether a credential holds the keys as JSON rather than a bearer token. */
 export function isKeyDocument(credential: string): boolean {
   return credential.startsWith('{');
 }
@@ -22,7 +22,7 @@ export function readKeyDocument(credential: string): AwsKeys {
   try {
     document = fieldsOf(JSON.parse(credential));
   } catch {
-    // Told below: nothing of the text may stand in a message.
+    // Reported below: the message must not contain any of the text.
   }
   const named = (long: string, short: string) => textOrUndefined(document[long]) ?? textOrUndefined(document[short]);
   const accessKeyId = named('accessKeyId', 'access_key_id');
@@ -36,8 +36,8 @@ export function readKeyDocument(credential: string): AwsKeys {
 }
 
 /**
- * Keeps what the chain found until shortly before it runs out. Nothing is loaded or asked before the first call. The chain
- * itself is made anew each time: the vendor's library would keep keys, and files, by a clock and a judgement of its own.
+ * Caches the chain's keys until shortly before they expire. Nothing is loaded or requested before the first call. The
+ * chain is created per fetch, because the vendor's library would otherwise cache keys and files by its own clock.
  */
 export function chainKeeper(profile: string | undefined): TokenKeeper<AwsKeys> {
   return new TokenKeeper(async () => {

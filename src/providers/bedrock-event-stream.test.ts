@@ -1,4 +1,4 @@
-/** The binary framing of AWS event streams, against bytes that the tests write themselves. */
+/** The binary framing of AWS event streams, tested with bytes that the tests encode themselves. */
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import fc from 'fast-check';
@@ -17,7 +17,7 @@ const event = (type: string, payload: string) =>
 const exception = (type: string, message: string) =>
   awsMessage({ ':exception-type': type, ':message-type': 'exception' }, Buffer.from(JSON.stringify({ message })));
 
-/** What a reader tells of the pieces. */
+/** What a reader emits for the pieces. */
 function told(framing: Framing, pieces: readonly Buffer[], limitBytes = 1024 * 1024): [string, string][] {
   const events: [string, string][] = [];
   const reader = framing((name, data) => events.push([name, data]), limitBytes);
@@ -40,7 +40,7 @@ const EVENTS = [
   [':exception:throttlingException', '{"message":"wait"}'],
 ];
 
-test('events and exceptions are told with their types, cut at every position', () => {
+test('events and exceptions are emitted with their types, cut at every position', () => {
   assert.deepEqual(told(converseFraming, [STREAM]), EVENTS);
   for (let at = 1; at < STREAM.length; at++) {
     assert.deepEqual(told(converseFraming, [STREAM.subarray(0, at), STREAM.subarray(at)]), EVENTS, `cut at ${at}`);
@@ -49,7 +49,7 @@ test('events and exceptions are told with their types, cut at every position', (
   assert.deepEqual(told(converseFraming, bytes), EVENTS);
 });
 
-test('any cutting of any stream tells the same events', () => {
+test('the events do not depend on how the stream is cut', () => {
   const payloads = fc.array(fc.string({ unit: 'grapheme', maxLength: 2000 }), { maxLength: 12 });
   fc.assert(
     fc.property(payloads, fc.array(fc.nat(), { maxLength: 20 }), (texts, cuts) => {
@@ -65,7 +65,7 @@ test('any cutting of any stream tells the same events', () => {
   );
 });
 
-test('every recorded stream, cut at every position, tells what it holds', { skip: corpusMissing }, () => {
+test('every recorded stream, cut at every position, emits its events', { skip: corpusMissing }, () => {
   const streams = recordings(['converse', 'converse-stream', 'invoke-stream'], /^bedrock$/).filter((one) =>
     one.headers['content-type']?.includes('eventstream'),
   );
@@ -77,7 +77,7 @@ test('every recorded stream, cut at every position, tells what it holds', { skip
     ]);
     const borders = [0, ...awsBorders(bytes)];
     assert.deepEqual(told(converseFraming, [bytes]), expected, id);
-    // A border leaves nothing behind in the reader, so a cut is tried among the messages around it.
+    // The reader holds no state at a message boundary, so cuts are tried only within neighbouring messages.
     for (let at = 1, message = 0; at < bytes.length; at++) {
       while (borders[message + 1]! <= at) message += 1;
       const [from, to] = [borders[Math.max(0, message - 1)]!, borders[Math.min(borders.length - 1, message + 2)]!];
@@ -87,7 +87,7 @@ test('every recorded stream, cut at every position, tells what it holds', { skip
   }
 });
 
-test('a stream that ends in the middle of a message tells what came before it', () => {
+test('a stream that ends within a message emits the events before it', () => {
   const first = event('a', '{}').length;
   const stream = Buffer.concat([event('a', '{}'), event('b', '{}')]);
   for (let at = first; at < stream.length; at++) {
@@ -95,7 +95,7 @@ test('a stream that ends in the middle of a message tells what came before it', 
   }
 });
 
-test('one damaged bit anywhere in a message is noticed, and nothing of the message is told', () => {
+test('a damaged bit anywhere in a message is detected, and the message is not emitted', () => {
   const whole = event('contentBlockDelta', '{"delta":{"text":"x"}}');
   for (let bit = 0; bit < whole.length * 8; bit++) {
     const damaged = Buffer.from(whole);
@@ -107,14 +107,14 @@ test('one damaged bit anywhere in a message is noticed, and nothing of the messa
   }
 });
 
-test('a message past the limit is refused by its first bytes, before it is gathered', () => {
+test('a message over the limit is refused by its first bytes, before it is buffered', () => {
   const huge = event('a', JSON.stringify('x'.repeat(400_000)));
   const reader = converseFraming(() => assert.fail('told'), 1024);
   assert.throws(() => reader.push(huge.subarray(0, 12)), /larger than 1024 bytes/);
   assert.equal(told(converseFraming, [huge], 500_000).length, 1);
 });
 
-test('nothing is told after stop, not even of the chunk being read', () => {
+test('nothing is emitted after stop, not even from the current chunk', () => {
   const events: string[] = [];
   const reader = converseFraming((name) => {
     events.push(name);
@@ -125,7 +125,7 @@ test('nothing is told after stop, not even of the chunk being read', () => {
   assert.deepEqual(events, ['messageStart']);
 });
 
-test('an invoked stream tells the events of the model’s own form, and exceptions as its error events', () => {
+test('an invoke stream emits events of the model’s own format, and exceptions as error events', () => {
   const inner = '{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"é🌤"}}';
   const chunk = (text: string) =>
     event('chunk', JSON.stringify({ bytes: Buffer.from(text).toString('base64'), p: 'abc' }));
@@ -140,7 +140,7 @@ test('an invoked stream tells the events of the model’s own form, and exceptio
   }
 });
 
-test('an error in the headers of a message is an exception too', () => {
+test('an error in message headers is an exception too', () => {
   const error = awsMessage(
     { ':message-type': 'error', ':error-code': 'InternalFailure', ':error-message': 'broken' },
     Buffer.alloc(0),

@@ -1,7 +1,7 @@
 /**
- * The binary framing of AWS event streams (`application/vnd.amazon.eventstream`): messages with a length, headers and two
- * checksums. The vendor's codec reads whole messages; here they are put together from chunks that are cut anywhere, and
- * told as the events that the formats read.
+ * The binary framing of AWS event streams (`application/vnd.amazon.eventstream`): messages with lengths, headers and
+ * two checksums. The vendor's codec reads whole messages; this file assembles them from arbitrary chunks and emits the
+ * events that the formats read.
  */
 
 import { crc32 } from 'node:zlib';
@@ -11,19 +11,22 @@ import type { EventHandler, UnfinishedEvent } from '../http/sse.ts';
 import { EventTooLargeError } from '../http/sse.ts';
 import type { FrameReader, Framing } from './framing.ts';
 
-/** Lengths of the whole message and of its headers, and the checksum of both. */
+/** Message length, header length, and the checksum of both. */
 const PRELUDE_BYTES = 12;
-/** The prelude, and the checksum at the end. */
+/** The prelude plus the trailing checksum. */
 const SMALLEST_MESSAGE_BYTES = 16;
-/** What stands around the payload of a message, at most. */
+/** Most bytes of a message besides its payload. */
 const ENVELOPE_BYTES = 128 * 1024;
-/** A carry buffer above this size is given back after the message that needed it. */
+/** A larger carry buffer is released after the message that needed it. */
 const CARRY_KEPT_BYTES = 64 * 1024;
 
 let codec: EventStreamCodec | undefined;
 let loading: Promise<void> | undefined;
 
-/** Loads the codec, which few installations need. Undefined when it is there. To be waited for before a framing is made. */
+/**
+ * Loads the codec on demand, since few installations need it. Undefined once loaded. Await it before creating a
+ * framing.
+ */
 export function eventStreamReady(): Promise<void> | undefined {
   if (codec !== undefined) return undefined;
   loading ??= import('@smithy/eventstream-codec').then((library) => {
@@ -35,15 +38,15 @@ export function eventStreamReady(): Promise<void> | undefined {
   return loading;
 }
 
-/** Streams of the converse form: an event's name is its type, its text the payload. */
+/** Streams of the converse format: an event's name is its type, its text the payload. */
 export const converseFraming: Framing = (onEvent, limitBytes) =>
   new MessageReader(limitBytes, ({ kind, type, payload }) =>
     onEvent(kind === 'event' ? type : EXCEPTION + type, payload.toString('utf8')),
   );
 
 /**
- * Streams of `invoke-with-response-stream`: each message carries an event of the model's own form in base64. An exception of
- * the service becomes the error event of the messages form.
+ * Streams of `invoke-with-response-stream`: each message carries an event of the model's own format in base64. A
+ * service exception becomes the error event of the messages format.
  */
 export const invokeFraming: Framing = (onEvent, limitBytes) =>
   new MessageReader(limitBytes, (message) => {
@@ -94,7 +97,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Puts messages together. A message that is whole in its chunk is read in place. */
+/** Assembles messages. A message contained in one chunk is read in place. */
 class MessageReader implements FrameReader {
   readonly stray = '';
   readonly #onMessage: (message: Message) => void;
@@ -102,7 +105,7 @@ class MessageReader implements FrameReader {
   #stopped = false;
   #carry: Buffer | undefined;
   #carried = 0;
-  /** Length of the message in the carry, once its prelude is there. */
+  /** Length of the message in the carry buffer, once its prelude is complete. */
   #awaited: number | undefined;
 
   constructor(limitBytes: number, onMessage: (message: Message) => void) {
@@ -131,7 +134,7 @@ class MessageReader implements FrameReader {
     }
   }
 
-  /** A message that is not whole says nothing: there is no telling what its checksum would have said. */
+  /** An incomplete message is discarded, because its checksum cannot be verified. */
   end(): UnfinishedEvent | null {
     this.stop();
     return null;
@@ -143,7 +146,7 @@ class MessageReader implements FrameReader {
     this.#carried = 0;
   }
 
-  /** Takes what the carried message lacks; returns how many bytes of the chunk that were. */
+  /** Fills the carried message; returns how many bytes of the chunk it took. */
   #complete(chunk: Buffer, at: number): number {
     const wanted = (this.#awaited ?? PRELUDE_BYTES) - this.#carried;
     const taken = Math.min(wanted, chunk.length - at);
@@ -162,7 +165,7 @@ class MessageReader implements FrameReader {
     return taken;
   }
 
-  /** The length that a prelude names. A damaged one is noticed before anything is waited for that never comes. */
+  /** The length in a prelude. Verifies its checksum first, so that a damaged length never causes a wait. */
   #lengthAt(buffer: Buffer, at: number): number {
     if (crc32(buffer.subarray(at, at + 8)) !== buffer.readUInt32BE(at + 8)) throw damaged();
     const length = buffer.readUInt32BE(at);
@@ -171,7 +174,7 @@ class MessageReader implements FrameReader {
     return length;
   }
 
-  /** Appends to the carry, which doubles when it is full: copying stays linear even for one byte at a time. */
+  /** Appends to the carry buffer, which doubles when full: copying stays linear even byte by byte. */
   #keep(chunk: Buffer, start: number, end: number): void {
     const needed = this.#carried + end - start;
     if (this.#carry === undefined || this.#carry.length < needed) {
@@ -207,8 +210,8 @@ function decode(bytes: Buffer): Message {
     case 'exception':
       return { kind: 'exception', type: text(':exception-type'), payload };
     default: {
-      // An error outside of the service's model has its text in the headers.
-      const message = text(':error-message') || 'the stream told an error without a message';
+      // An error outside the service's model has its text in the headers.
+      const message = text(':error-message') || 'the stream reported an error without a message';
       return { kind: 'exception', type: text(':error-code'), payload: Buffer.from(JSON.stringify({ message })) };
     }
   }

@@ -1,4 +1,4 @@
-/** Keys that AWS's tools find through servers: web identity, containers and machines, all of this test. */
+/** AWS keys from servers: web identity, containers and machines, all simulated by this test. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -42,7 +42,7 @@ const keysOf = (name: string, hours = 1) => ({
   Expiration: endsAt(hours),
 });
 
-test('a web identity is exchanged for keys, with the token that stands in its file now', async () => {
+test('a web identity is exchanged for keys with the current token in its file', async () => {
   const file = path.join(folder, 'token');
   writeFileSync(file, 'first-identity');
   Object.assign(process.env, {
@@ -73,7 +73,7 @@ test('a web identity is exchanged for keys, with the token that stands in its fi
   assert.equal(new URLSearchParams(server.asked[1]!.body).get('WebIdentityToken'), 'second-identity');
 });
 
-test('the keys of a container are fetched with its token, once for many, and anew five minutes before their end', async () => {
+test('container keys are fetched once for many calls, and again five minutes before they expire', async () => {
   Object.assign(process.env, {
     AWS_CONTAINER_CREDENTIALS_FULL_URI: `${server.url}/keys`,
     AWS_CONTAINER_AUTHORIZATION_TOKEN: 'container-token',
@@ -99,7 +99,7 @@ test('the keys of a container are fetched with its token, once for many, and ane
   assert.equal(server.asked.length, 2);
 });
 
-test('a machine is asked for the keys of its role by the second version of its service, with a token', async () => {
+test('the keys of a machine role come from version 2 of the metadata service, with a token', async () => {
   process.env['AWS_EC2_METADATA_SERVICE_ENDPOINT'] = server.url;
   answer = ({ method, path: asked }) => {
     if (method === 'PUT') return asked === '/latest/api/token' ? 'metadata-token' : 404;
@@ -115,7 +115,7 @@ test('a machine is asked for the keys of its role by the second version of its s
   );
 });
 
-test('a server of keys that fails is told to those who wait, and asked again by the next call', async () => {
+test('a failing key server fails the waiting calls, and the next call tries again', async () => {
   process.env['AWS_CONTAINER_CREDENTIALS_FULL_URI'] = `${server.url}/keys`;
   answer = () => 500;
   const clock = new TestClock(BEGIN_MS);

@@ -1,4 +1,4 @@
-/** Signatures of AWS, against the examples that AWS publishes and a reckoning of the tests' own. */
+/** AWS signatures, compared with AWS's published examples and with an implementation in the test. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -21,7 +21,7 @@ function request(url: string, body = '', headers: Record<string, string> = {}, m
   return { url, body, headers, timeouts: TIMEOUTS, ...(method && { method }) };
 }
 
-test('the examples of the signature’s documentation come out as published', async () => {
+test('the documented signature examples are reproduced', async () => {
   // docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html
   const keys = { accessKeyId: 'AKIAIOSFODNN7EXAMPLE', secretAccessKey: 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY' };
   const scope = { region: 'us-east-1', service: 's3', clock: clockAt('2013-05-24T00:00:00Z') };
@@ -38,7 +38,7 @@ test('the examples of the signature’s documentation come out as published', as
   }
 });
 
-test('every call is signed over its method, path, headers and body, as an upstream reckons it', async () => {
+test('every call is signed over method, path, headers and body, as an upstream computes it', async () => {
   const models = fc.constantFrom(
     'us.anthropic.claude-sonnet-4-5-20250929-v1:0',
     'arn:aws:bedrock:eu-west-1:123456789012:inference-profile/eu.amazon.nova-pro-v1:0',
@@ -89,7 +89,7 @@ function provider(options: Record<string, string>, baseUrl: string): Provider {
   };
 }
 
-test('a bearer key signs nothing, a document signs with its keys, in the region of the option or the address', async () => {
+test('a bearer key adds no signature, a key document signs for the region of the option or the URL', async () => {
   const clock = clockAt('2026-03-01T10:00:00Z');
   const document = JSON.stringify(KEYS);
   const regionOf = async (options: Record<string, string>, baseUrl: string) => {
@@ -107,7 +107,7 @@ test('a bearer key signs nothing, a document signs with its keys, in the region 
   assert.equal(bedrock.headers(document)['authorization'], undefined);
 });
 
-test('a document without keys is a credential that fails, and is not shown', () => {
+test('a document without keys is an invalid credential and is not shown', () => {
   const signer = awsSigner(provider({ region: 'us-east-1' }, 'http://127.0.0.1:1'));
   const clock = clockAt('2026-03-01T10:00:00Z');
   for (const credential of ['{"accessKeyId":"AKIDEXAMPLE"}', '{secret-of-mine']) {
@@ -119,7 +119,7 @@ test('a document without keys is a credential that fails, and is not shown', () 
   }
 });
 
-test('the address is the region’s own', () => {
+test('the base URL follows the region', () => {
   const address = bedrock.baseUrl as (options: Record<string, string>) => string;
   assert.equal(address({ region: 'eu-central-1' }), 'https://bedrock-runtime.eu-central-1.amazonaws.com');
   assert.equal(address({ region: 'cn-north-1' }), 'https://bedrock-runtime.cn-north-1.amazonaws.com.cn');

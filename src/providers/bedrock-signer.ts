@@ -1,4 +1,4 @@
-/** Signatures of AWS, version 4, by the vendor's own library, which is loaded with the first call that needs one. */
+/** AWS signatures, version 4, by the vendor's own library, which is loaded on the first call that needs it. */
 import { createHash, createHmac } from 'node:crypto';
 import type { SignatureV4 } from '@smithy/signature-v4';
 import type { Clock } from '../base/clock.ts';
@@ -8,11 +8,11 @@ import type { Provider } from './provider.ts';
 import type { UpstreamRequest } from './send.ts';
 import type { Signature, Signer } from './sign.ts';
 
-/** The name under which the service's calls are signed. */
+/** The service name for signatures. */
 const SERVICE = 'bedrock';
 const USUAL_REGION = 'us-east-1';
 
-/** Bearer tokens go as they are; keys sign; without a credential the chain of AWS's own tools is asked for keys. */
+/** Bearer tokens are sent unchanged, AWS keys sign, and without a credential the AWS credential chain provides keys. */
 export function awsSigner({ options, baseUrl }: Provider): Signer {
   const region = options['region'] ?? regionIn(baseUrl) ?? USUAL_REGION;
   const chain = chainKeeper(options['profile']);
@@ -29,7 +29,7 @@ export function awsSigner({ options, baseUrl }: Provider): Signer {
   };
 }
 
-/** A bearer token needs nothing, but the answer's framing must be readable by the time that it comes. */
+/** Bearer tokens need no signature, but the event-stream codec must be loaded before the reply arrives. */
 export function nothing(ready: Promise<void> | undefined): Signature | Promise<Signature> {
   return ready === undefined ? {} : ready.then(() => ({}));
 }
@@ -51,8 +51,9 @@ export interface Scope {
 }
 
 /**
- * The headers that sign a request: its method, path, body and every header that it already has. The path must stand in the
- * URL as it will be sent, percent-encoded once; what is signed is encoded once more, as AWS does for every service but S3.
+ * The headers that sign a request over its method, path, body and existing headers. The URL's path must be
+ * percent-encoded once, as it will be sent; the signature encodes it again, as AWS requires for every service except
+ * S3.
  */
 export async function signatureOf(request: UpstreamRequest, keys: AwsKeys, scope: Scope): Promise<Signature> {
   const url = new URL(request.url);
@@ -80,7 +81,7 @@ async function newSigner(credentials: AwsKeys, { region, service }: Scope): Prom
   return new library.SignatureV4({ credentials, region, service, sha256: Sha256 });
 }
 
-/** The platform's own hash: the vendor's is plain JavaScript, and a body may hold pictures. */
+/** Node's hash, because the vendor's is plain JavaScript and bodies may contain images. */
 class Sha256 {
   readonly #hash;
 
@@ -105,7 +106,7 @@ class Sha256 {
   }
 }
 
-/** The region that an address of the service names. */
+/** The region in a Bedrock URL. */
 function regionIn(baseUrl: string): string | undefined {
   return /^https?:\/\/(?:[\w-]+\.)?bedrock-runtime(?:-fips)?\.([a-z]{2}(?:-[a-z]+)+-\d)\./.exec(baseUrl)?.[1];
 }

@@ -10,9 +10,9 @@ import type { Delivery } from './deliver.ts';
 import type { ProviderKind } from './provider.ts';
 
 /**
- * Amazon Bedrock (docs.aws.amazon.com/bedrock/latest/APIReference): every model in the converse form, and Claude in its own
- * for clients that speak it. Calls carry a Bedrock API key, or are signed with AWS keys: those of the configuration as a JSON
- * document, or what the chain of AWS's own tools finds.
+ * Amazon Bedrock (docs.aws.amazon.com/bedrock/latest/APIReference): every model in the converse format, and Claude also
+ * in its own for clients that use it. Calls carry a Bedrock API key or are signed with AWS keys, either from the
+ * configuration as a JSON document or from the AWS credential chain.
  */
 export const bedrock: ProviderKind = {
   ...converse,
@@ -21,7 +21,7 @@ export const bedrock: ProviderKind = {
   speaksFor: (model) => (vendorOf(model) === 'anthropic' ? ['converse', 'messages'] : ['converse']),
   baseUrl: ({ region = 'us-east-1' }) =>
     `https://bedrock-runtime.${region}.amazonaws.com${region.startsWith('cn-') ? '.cn' : ''}`,
-  // Keys that AWS's tools find are no reason to spend money here: only this variable switches the provider on.
+  // Only this variable enables the provider: AWS credentials on the machine do not mean that it may spend money.
   alsoEnvironment: ['AWS_BEARER_TOKEN_BEDROCK'],
   author: 'bedrock',
   options: {

@@ -1,7 +1,7 @@
 import { blackForestImages } from '../formats/image/index.ts';
 import type { ProviderKind } from './provider.ts';
 
-/** Black Forest Labs: FLUX (docs.bfl.ai). Pictures only. */
+/** Black Forest Labs: FLUX (docs.bfl.ai). Images only. */
 export const blackForest: ProviderKind = {
   id: 'black-forest-labs',
   name: 'Black Forest Labs',

@@ -2,8 +2,8 @@ import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
 
 /**
- * Answers 400 to these parameters (inference-docs.cerebras.ai/resources/openai), to members of messages that it does not
- * know, and to efforts other than the usual three of OpenAI's open models.
+ * Cerebras rejects these parameters with 400 (inference-docs.cerebras.ai/resources/openai), as well as unknown message
+ * members and efforts other than the three of OpenAI's open models.
  */
 export const cerebras: ProviderKind = {
   ...chat,

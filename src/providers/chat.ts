@@ -4,7 +4,7 @@ import { rerankAdapter } from '../formats/rerank/index.ts';
 import { bearer } from './bearer.ts';
 import type { ProviderKind } from './provider.ts';
 
-/** A service that speaks chat completions, without quirks. The kinds that differ from it in data only start from it. */
+/** A chat completions service without quirks. Kinds that differ from it only in data extend it. */
 export const chat: ProviderKind = {
   id: 'chat',
   name: 'Chat Completions API',
@@ -14,7 +14,7 @@ export const chat: ProviderKind = {
   dialect: {},
 };
 
-/** The kind by that name: a server of unknown make, which may have vectors and ranking at the usual paths too. */
+/** The kind of this name: an unknown server, which may also have embeddings and rerank at the usual paths. */
 export const anyChat: ProviderKind = {
   ...chat,
   dialect: { chat: { grammar: 'response_format', python: true } },

@@ -3,7 +3,7 @@ import { rerankAdapter } from '../formats/rerank/index.ts';
 import { bearer } from './bearer.ts';
 import type { ProviderKind } from './provider.ts';
 
-/** Cohere, in its own forms: citations, tool plans and thinking have no place in its compatible one. */
+/** Cohere in its own format, because its OpenAI-compatible API lacks citations, tool plans and thinking. */
 export const cohere: ProviderKind = {
   id: 'cohere',
   name: 'Cohere',

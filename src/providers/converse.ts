@@ -6,7 +6,7 @@ import { converseFraming, eventStreamReady } from './bedrock-event-stream.ts';
 import { nothing } from './bedrock-signer.ts';
 import type { ProviderKind } from './provider.ts';
 
-/** By `invoke`, which takes the body of the model's own vendor. */
+/** By `invoke`, whose body follows the model's vendor. */
 const invokedRerank = rerankAdapter({
   path: (model) => `/model/${encodeURIComponent(model)}/invoke`,
   namesModel: false,
@@ -14,7 +14,7 @@ const invokedRerank = rerankAdapter({
   constants: (model) => (/\bcohere\./.test(model) ? { api_version: 2 } : {}),
 });
 
-/** Any service that speaks the converse form and takes bearer tokens: a gateway of one's own in front of Bedrock. */
+/** Any converse service with bearer tokens: a gateway in front of Bedrock. */
 export const converse: ProviderKind = {
   id: 'converse',
   name: 'Converse API',
@@ -29,7 +29,7 @@ export const converse: ProviderKind = {
   rerank: invokedRerank,
 };
 
-/** Claude signs its thinking, behind this form as anywhere; what other models think is plain text that none takes back. */
+/** Claude signs its thinking in this format too. Other models' thinking is plain text, which none accepts back. */
 export function originFor(model: string): ProviderKind['origin'] {
   const vendor = vendorOf(model);
   return vendor === undefined || vendor === 'anthropic' ? 'anthropic-claude-v1' : 'unknown';

@@ -2,7 +2,7 @@ import { openaiEmbedding } from '../formats/embedding/index.ts';
 import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
 
-/** Open models behind the chat form (deepinfra.com/docs/openai_api); some of them tell their thinking in the text. */
+/** Open models with a chat API (deepinfra.com/docs/openai_api). Some of them write their thinking into the text. */
 export const deepinfra: ProviderKind = {
   ...chat,
   id: 'deepinfra',

@@ -3,9 +3,9 @@ import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
 
 /**
- * Thinking is switched by `thinking`, its effort is one of three words, and while it thinks an earlier turn that called
- * tools must come back with its thinking, or the answer is 400 (api-docs.deepseek.com/guides/thinking_mode). Of answer
- * formats it has text and JSON.
+ * `thinking` switches thinking, whose effort has three levels. While thinking is on, an earlier turn that called tools
+ * must be sent back with its thinking, or the reply is 400 (api-docs.deepseek.com/guides/thinking_mode). Output formats
+ * are text and JSON only.
  */
 export const deepseek: ProviderKind = {
   ...chat,
@@ -24,7 +24,7 @@ export const deepseek: ProviderKind = {
       lacks: ['json_schema'],
     },
   },
-  // Filling gaps stands in a beta of its own (api-docs.deepseek.com/guides/fim_completion).
+  // Fill-in-the-middle is a beta at another URL (api-docs.deepseek.com/guides/fim_completion).
   completion: completionAdapter({
     able: ['suffix', 'echo'],
     url: (baseUrl) => `${baseUrl.replace(/\/(?:v1|beta)$/, '')}/beta/completions`,

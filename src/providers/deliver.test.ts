@@ -59,7 +59,7 @@ function setUp(kind: Partial<ProviderKind> = {}, signer?: Signer) {
 
 const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-test('a kind without a signer is sent at once, with the headers of the kind and those that it forwards', () => {
+test('a call without a signer is sent at once, with the headers of its kind and forwarded ones', () => {
   const { sent, start } = setUp({ forwards: ['x-wanted'] });
   start();
   assert.deepEqual(sent.requests, [
@@ -72,20 +72,20 @@ test('a kind without a signer is sent at once, with the headers of the kind and 
   ]);
 });
 
-test('a kind has its own path for a model and a way of answering', () => {
+test('a kind can choose the path by model and streaming', () => {
   const { sent, start } = setUp({ path: ({ model, stream, form }) => `/${form}/${model}${stream ? ':stream' : ''}` });
   start();
   assert.equal(sent.requests[0]?.url, 'http://upstream.test/v1/chat/m:stream');
 });
 
-test('a signature that is at hand costs no turn of the event loop and may look at the whole request', () => {
+test('a synchronous signature costs no event loop turn and sees the whole request', () => {
   const { sent, start } = setUp({}, { sign: ({ request }) => ({ 'x-signed': `${request.url} ${request.body}` }) });
   start();
   assert.equal(sent.requests[0]?.headers['x-signed'], 'http://upstream.test/v1/chat/completions {}');
   assert.equal(sent.requests[0]?.headers['authorization'], 'Bearer k');
 });
 
-test('a call that waits for its signature is paused and resumed like any other', async () => {
+test('a call that waits for its signature can be paused and resumed', async () => {
   const signing = Promise.withResolvers<Record<string, string>>();
   const { sent, start } = setUp({}, { sign: () => signing.promise });
   const call = start();
@@ -99,7 +99,7 @@ test('a call that waits for its signature is paused and resumed like any other',
   assert.deepEqual(sent.calls, ['pause', 'resume', 'abort']);
 });
 
-test('a call that is aborted before it is signed is never sent', async () => {
+test('a call aborted before it is signed is never sent', async () => {
   const signing = Promise.withResolvers<Record<string, string>>();
   const { sent, start, clock } = setUp({}, { sign: () => signing.promise });
   start().abort();
@@ -109,7 +109,7 @@ test('a call that is aborted before it is signed is never sent', async () => {
   assert.deepEqual(sent, { requests: [], calls: [], failures: [] });
 });
 
-test('a sign-in that fails is told by its own failure, any other fault as a credential that was refused', async () => {
+test('a failed sign-in reports its own failure, any other error a refused credential', async () => {
   const failure: UpstreamFailure = { kind: 'permission', status: 403, message: 'no' };
   const faults: [unknown, UpstreamFailure['kind']][] = [
     [new SignInError(failure), 'permission'],
@@ -128,7 +128,7 @@ test('a sign-in that fails is told by its own failure, any other fault as a cred
   }
 });
 
-test('a sign-in that does not come to an end is a timeout, and what comes of it later is not sent', async () => {
+test('a hanging sign-in times out, and its late result is not sent', async () => {
   const signing = Promise.withResolvers<Record<string, string>>();
   const { sent, start, clock } = setUp({}, { sign: () => signing.promise });
   start();
@@ -139,7 +139,7 @@ test('a sign-in that does not come to an end is a timeout, and what comes of it 
   assert.equal(sent.requests.length, 0);
 });
 
-test('many who wait for a token fetch it once, and one that holds is given without waiting', async () => {
+test('concurrent calls share one token fetch, and a valid token needs no wait', async () => {
   const { keeper, fetches, clock } = keeperOf();
   const waiting = Array.from({ length: 20 }, () => keeper.token(clock));
   assert.equal(fetches.length, 1);
@@ -148,7 +148,7 @@ test('many who wait for a token fetch it once, and one that holds is given witho
   assert.equal(keeper.token(clock), 'one');
 });
 
-test('a token is renewed ahead of its end while calls go on with the old one; a failed renewal is not repeated at once', async () => {
+test('a token is renewed early while calls use the old one, and a failed renewal is not repeated at once', async () => {
   const { keeper, fetches, clock } = keeperOf();
   const first = keeper.token(clock);
   fetches[0]!.resolve({ value: 'one', expiresAt: clock.now() + 3_600_000 });
@@ -168,7 +168,7 @@ test('a token is renewed ahead of its end while calls go on with the old one; a 
   assert.equal(keeper.token(clock), 'two');
 });
 
-test('a fetch that does not come to an end is replaced, and what comes of it later counts no more', async () => {
+test('a hanging fetch is replaced, and its late result is ignored', async () => {
   const { keeper, fetches, clock } = keeperOf();
   const lost = keeper.token(clock);
   clock.advance(30_000);
@@ -181,7 +181,7 @@ test('a fetch that does not come to an end is replaced, and what comes of it lat
   assert.equal(keeper.token(clock), 'second');
 });
 
-test('a failed fetch is told to those who wait, the next call tries again; a refused token is not used twice', async () => {
+test('a failed fetch fails only the waiting calls, and a refused token is not used twice', async () => {
   const { keeper, fetches, clock } = keeperOf();
   const waiting = [keeper.token(clock), keeper.token(clock)];
   fetches[0]!.reject(new Error('down'));

@@ -1,6 +1,6 @@
 /**
- * One call to a provider: its address, its headers, its signature, then the transport. What a kind says about these is
- * put together here and nowhere else, so that every operation that calls upstreams does it alike.
+ * One call to a provider: URL, headers, signature, then the transport. This is the only file that combines what a kind
+ * defines for these, so all operations call upstreams alike.
  */
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
@@ -14,23 +14,23 @@ import { type Signature, SignInError } from './sign.ts';
 export interface Delivery {
   provider: Provider;
   credential: string | null;
-  /** The form of the body. */
+  /** The format of the body. */
   form: FormatId | SingleFormId;
-  /** As the provider knows it. */
+  /** The upstream's name of the model. */
   model: string;
   stream: boolean;
-  /** Where the form has the call, below the base URL; the kind may have it elsewhere. */
+  /** The format's path below the base URL; the kind may override it. */
   path: string;
   body: Buffer | string;
-  /** Set: not the usual operation of the form. A kind that has its operations elsewhere finds this one too. */
+  /** Set for an operation other than the format's main one, so that the kind can choose its path. */
   operation?: 'countTokens' | 'models';
   /** Default POST. */
   method?: 'GET';
-  /** Of the body; default JSON. */
+  /** Content type of the body; default JSON. */
   contentType?: string;
-  /** Instead of base URL and path, for calls that the service itself told the address of; the caller has checked whose it is. */
+  /** Replaces base URL and path, for a URL from the service itself; the caller has checked its host. */
   url?: string;
-  /** Headers of the client's request, lower case; only those that the kind forwards go along. */
+  /** Headers of the client's request, lower case. Only those that the kind forwards are sent. */
   clientHeaders?: Readonly<Record<string, string | string[] | undefined>>;
 }
 
@@ -41,8 +41,8 @@ export interface DeliveryParts {
 }
 
 /**
- * Sends the call. Never calls the receiver before it has returned. A provider that signs may have to wait for its token:
- * until then nothing is sent, and a sign-in that fails is the receiver's `failed`, with `sent` false.
+ * Sends the call. Never calls the receiver before returning. A signing provider may have to wait for its token: nothing
+ * is sent until then, and a failed sign-in calls the receiver's `failed` with `sent` false.
  */
 export function deliver(delivery: Delivery, receiver: UpstreamReceiver, parts: DeliveryParts): UpstreamCall {
   const { provider, credential, body, method, contentType } = delivery;
@@ -74,7 +74,7 @@ export function deliver(delivery: Delivery, receiver: UpstreamReceiver, parts: D
   return new SignedCall(request, signature, transport, receiver, parts);
 }
 
-/** A picture comes after a silence that would be a fault anywhere else: only the whole call is bounded. */
+/** Images take long without sending a byte, so only the total time is limited. */
 function patient(timeouts: Timeouts): Timeouts {
   return { ...timeouts, firstByte: timeouts.total, idle: timeouts.total };
 }
@@ -83,7 +83,7 @@ function signed(request: UpstreamRequest, signature: Signature): UpstreamRequest
   return { ...request, headers: { ...request.headers, ...signature } };
 }
 
-/** A call that waits for its signature. The time that this takes counts against the time to connect. */
+/** A call that waits for its signature. The wait counts against the connect timeout. */
 class SignedCall implements UpstreamCall {
   #call: UpstreamCall | undefined;
   #paused = false;
@@ -103,7 +103,7 @@ class SignedCall implements UpstreamCall {
     };
     const { connect } = request.timeouts;
     const timer = clock.timer(connect, () =>
-      fail({ kind: 'timeout', status: null, message: `the sign-in at the provider took longer than ${connect} ms` }),
+      fail({ kind: 'timeout', status: null, message: `signing in at the provider took longer than ${connect} ms` }),
     );
     signature
       .then(

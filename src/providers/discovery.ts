@@ -1,10 +1,10 @@
 /**
- * Model servers of this machine are providers as long as they answer: found by asking their usual ports on the loopback
- * address, at the start and again and again, apart from every request. A server counts by what it says of itself, not by
- * its port, so that whatever else listens there is left alone.
+ * Local model servers become providers while they respond. They are found by probing their usual ports on the loopback
+ * address, at the start and periodically, outside of requests. A server is identified by its reply, not by its port, so
+ * other software on that port is ignored.
  *
- * What runs here costs nothing and sends nothing anywhere: price zero, and a data policy to match. Models that a local
- * server only passes on to a service (Ollama's cloud) are neither, so they have no price and the unknown policy.
+ * Local models are free and send no data anywhere: price zero, with a matching data policy. Models that a local server
+ * only forwards to a cloud service (Ollama's cloud) have no price and the unknown policy.
  */
 import type { Clock, Timer } from '../base/clock.ts';
 import { type ModelSettings, type ProviderSettings, UNKNOWN_DATA_POLICY } from '../base/config.ts';
@@ -18,7 +18,7 @@ import type { ProviderKind } from './provider.ts';
 import type { Transport } from './send.ts';
 import { vllm } from './vllm.ts';
 
-/** A server that may run here. */
+/** A server that may run on this machine. */
 export interface LocalServer {
   kind: 'ollama' | 'lmstudio' | 'vllm' | 'llamacpp';
   port: number;
@@ -36,16 +36,16 @@ export interface DiscoveryOptions {
   clock: Clock;
   log: Log;
   servers?: readonly LocalServer[];
-  /** The providers of the configuration as it is now; a server that is among them is not found again. */
+  /** Providers of the current configuration; their servers are not discovered again. */
   configured(): readonly ProviderSettings[];
-  /** Where the gateway itself listens. */
+  /** The gateway's own port. */
   ownPort(): number;
-  /** Called with all that are there, whenever that changes. */
+  /** Called with all found servers whenever they change. */
   changed(found: readonly ProviderSettings[]): void;
 }
 
 const INTERVAL_MS = 30_000;
-/** A busy server may miss one question. */
+/** Tolerates one missed probe, because a server may be busy. */
 const MOST_MISSES = 2;
 const MOST_MODELS = 500;
 const LARGEST_ANSWER = 4 * 1024 * 1024;
@@ -57,7 +57,7 @@ const MODEL_SLUG = /^[A-Za-z0-9~._:@+/-]{1,200}$/;
 interface Software {
   kind: ProviderKind;
   path: string;
-  /** The models of an answer; undefined when it is not this software's. */
+  /** The models in a reply; undefined if the reply is not from this software. */
   read(answer: unknown): LocalModel[] | undefined;
 }
 
@@ -65,7 +65,7 @@ interface LocalModel {
   name: string;
   contextLength?: number;
   images?: boolean;
-  /** It runs elsewhere. */
+  /** Whether it runs elsewhere. */
   remote?: boolean;
 }
 
@@ -81,7 +81,7 @@ export class Discovery {
     this.#options = options;
   }
 
-  /** Looks once, and from then on regularly; resolves when it has looked. Never rejects. */
+  /** Probes now and then periodically; resolves after the first probe. Never rejects. */
   async start(): Promise<void> {
     if (this.#closed) return;
     try {
@@ -128,7 +128,7 @@ export class Discovery {
     changed(all);
   }
 
-  /** The JSON that an address answers; `gone` where nobody or somebody else answers, `silent` where it takes too long. */
+  /** The JSON reply of a URL; `gone` if there is no suitable reply, `silent` on a timeout. */
   #ask(url: string): Promise<unknown | 'gone' | 'silent'> {
     return new Promise((resolve) => {
       const chunks: Buffer[] = [];
@@ -167,7 +167,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** The port of an address of this machine; undefined for any other. */
+/** The port of a URL on this machine; undefined for any other. */
 function localPort(baseUrl: string | undefined): number | undefined {
   const url = baseUrl === undefined ? null : URL.parse(baseUrl);
   if (url === null || !/^(localhost|127\.\d+\.\d+\.\d+|\[::1\]|0\.0\.0\.0)$/.test(url.hostname)) return undefined;
@@ -201,7 +201,7 @@ const ZERO = parsePrice('0')!;
 const LOCAL_DATA_POLICY = Object.freeze({ zdr: true, trains: false, publishes: false, retainsForSafety: false });
 
 function modelOf(kind: ProviderKind, { name, contextLength, images, remote }: LocalModel): ModelSettings[] {
-  // vLLM names a model by its path when nobody gives it another name.
+  // vLLM names a model by its path if it has no other name.
   const slug = name.replace(/^\/+/, '');
   if (!MODEL_SLUG.test(slug)) return [];
   return [
@@ -230,7 +230,7 @@ function entries(answer: unknown, key: string): Json[] | undefined {
   return list.filter((entry): entry is Json => typeof entry === 'object' && entry !== null);
 }
 
-/** The list of the chat form, of a server that names itself in it; an empty one could be anybody's. */
+/** The model list of the chat format, if the server names itself in it. An empty list identifies nobody. */
 function owned(answer: unknown, owner: string): Json[] | undefined {
   const models = entries(answer, 'data');
   return models?.some(({ owned_by }) => owned_by === owner) ? models : undefined;

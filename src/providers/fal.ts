@@ -1,7 +1,7 @@
 import { falImages } from '../formats/image/index.ts';
 import type { ProviderKind } from './provider.ts';
 
-/** fal: image models of many makers behind one queue (docs.fal.ai). Pictures only. */
+/** fal: image models of many vendors behind one queue (docs.fal.ai). Images only. */
 export const fal: ProviderKind = {
   id: 'fal',
   name: 'fal',

@@ -5,7 +5,7 @@ import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
 
 /**
- * Thinking comes as `reasoning_content` and is taken back under that name; of some models it stands in the text
+ * Thinking arrives as `reasoning_content` and is sent back under that name; some models write it into the text
  * (docs.fireworks.ai/guides/reasoning). Model names are paths: `accounts/fireworks/models/...`.
  */
 export const fireworks: ProviderKind = {

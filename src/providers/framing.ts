@@ -1,20 +1,20 @@
-/** How a streamed answer is cut into events. Server-sent events unless the kind of provider has another framing. */
+/** How a streamed reply is split into events. Server-sent events, unless the provider kind defines another framing. */
 import type { EventHandler, UnfinishedEvent } from '../http/sse.ts';
 
-/** What `EventReader` (http/sse.ts) is, and what a reader of another framing must be: it reads chunks that are cut anywhere. */
+/** Implemented by `EventReader` (http/sse.ts) and by readers of other framings. Chunks may be cut anywhere. */
 export interface FrameReader {
   /**
-   * Tells every event that this chunk completes: a name, '' where there is none, and its text. Keeps no reference to the
-   * chunk. Throws for damaged framing and for an event past the limit; the message is shown to clients.
+   * Emits every event that this chunk completes: its name ('' if none) and its text. Keeps no reference to the chunk.
+   * Throws for damaged framing and for an event over the limit; the error message is shown to clients.
    */
   push(chunk: Buffer): void;
-  /** The bytes are over: the event that was not ended but can be read all the same, else null. */
+  /** End of the bytes: returns an unterminated event that is still readable, else null. */
   end(): UnfinishedEvent | null;
-  /** No further event is told. May be called by the handler. */
+  /** Stops emitting events. The handler may call it. */
   stop(): void;
-  /** Text outside of all events that may tell an error; '' for framings that have no outside. */
+  /** Text outside of events that may describe an error; '' for framings without such text. */
   readonly stray: string;
 }
 
-/** Makes the reader of one answer. `limitBytes` is the most that one event may hold. */
+/** Creates the reader of one reply. `limitBytes` limits a single event. */
 export type Framing = (onEvent: EventHandler, limitBytes: number) => FrameReader;

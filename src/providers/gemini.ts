@@ -2,7 +2,7 @@ import { geminiEmbedding } from '../formats/embedding/index.ts';
 import { googleImages } from '../formats/image/index.ts';
 import type { ProviderKind } from './provider.ts';
 
-/** Any service that speaks Gemini's form, without quirks. The key never stands in the address, where logs would show it. */
+/** Any service that speaks the Gemini format, without quirks. The key is never in the URL, where logs would show it. */
 export const gemini: ProviderKind = {
   id: 'gemini',
   name: 'Gemini API',

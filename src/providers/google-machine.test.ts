@@ -1,4 +1,4 @@
-/** What a machine of Google is, and what an identity of elsewhere is exchanged for: servers of this test, no key file. */
+/** Google machine identities and workload identity exchange, with servers of this test and no key file. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -19,7 +19,7 @@ const server = await startRecordingServer((request) => answer(request));
 
 beforeEach(() => {
   for (const name of ['GOOGLE_APPLICATION_CREDENTIALS', 'GOOGLE_CLOUD_PROJECT']) delete process.env[name];
-  // Nobody's own sign-in is found in this folder.
+  // This folder holds no user's sign-in.
   Object.assign(process.env, {
     HOME: folder,
     CLOUDSDK_CONFIG: folder,
@@ -48,7 +48,7 @@ function call(clock: TestClock, credential: string | null = null): UnsignedCall 
   return { request: {} as UnsignedCall['request'], credential, clock };
 }
 
-test('a machine of Google is signed in as what it is, once for many calls, and anew when its token has ended', async () => {
+test('a Google machine signs in once for many calls, and again when the token expires', async () => {
   let run = 0;
   answer = ({ path: asked }) => {
     if (!asked.startsWith('/computeMetadata/v1/instance/service-accounts/default/token')) return 404;
@@ -66,12 +66,12 @@ test('a machine of Google is signed in as what it is, once for many calls, and a
   assert.deepEqual(await machine.sign(call(clock)), { authorization: 'Bearer machine-2' });
 });
 
-test('what the machine is goes to addresses of Google only', async () => {
+test('the machine identity is sent to Google hosts only', async () => {
   assert.deepEqual(await signer({}, 'https://vertex.example.com/v1').sign(call(new TestClock(BEGIN_MS))), {});
   assert.equal(server.asked.length, 0);
 });
 
-test('an identity of elsewhere is exchanged for a token, with the proof that stands in its file now', async () => {
+test('a workload identity is exchanged for a token with the current proof in its file', async () => {
   const proof = path.join(folder, 'proof');
   writeFileSync(proof, 'first-proof');
   const document = JSON.stringify({
@@ -105,7 +105,7 @@ test('an identity of elsewhere is exchanged for a token, with the proof that sta
   assert.equal(new URLSearchParams(server.asked.at(-1)!.body).get('subject_token'), 'second-proof');
 });
 
-test('a server of tokens that fails is an outage of the provider, which says nothing of what was sent', async () => {
+test('a failing token server is a provider outage whose message quotes nothing that was sent', async () => {
   answer = () => 503;
   const failed = await Promise.resolve(signer().sign(call(new TestClock(BEGIN_MS)))).then(
     () => undefined,

@@ -1,6 +1,6 @@
 /**
- * Signing in at Google for calls of Vertex AI: an access token for a service account, or for what the machine itself is
- * (application default credentials), through Google's own library. The library is loaded with the first call.
+ * Google sign-in for Vertex AI: access tokens for a service account or for the machine's identity (application default
+ * credentials), through Google's own library, which is loaded on the first call.
  */
 import type { Clock } from '../base/clock.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
@@ -9,35 +9,35 @@ import type { Provider } from './provider.ts';
 import { type Signer, SignInError, type Token, TokenKeeper } from './sign.ts';
 
 const SCOPE = 'https://www.googleapis.com/auth/cloud-platform';
-/** Where Google's library asks for tokens; `sign_in_url` replaces these hosts. */
+/** Hosts from which Google's library requests tokens; `sign_in_url` replaces them. */
 const SIGN_IN_HOSTS = /^https:\/\/(oauth2|sts|iamcredentials)\.googleapis\.com(?=\/)/;
-/** Of one request to the sign-in service. */
+/** Limit for one request to the sign-in service. */
 const SIGN_IN_TIMEOUT_MS = 10_000;
-/** What a token lasts when its server does not say. */
+/** Lifetime of a token whose server reports none. */
 const USUAL_LIFE_MS = 3_600_000;
 
 interface Account {
-  /** The content of a key file; null: `keyFile`, or what the machine is. */
+  /** The content of a key file; null: use `keyFile` or the machine's identity. */
   document: string | null;
   keyFile: string | undefined;
   signInUrl: string | undefined;
   project: string | undefined;
 }
 
-/** Credentials whose tokens are kept. */
+/** Most credentials with cached tokens. */
 const MOST_KEEPERS = 1_000;
 
-/** Bearer tokens, one keeper for each credential. */
+/** Bearer tokens, with one keeper per credential. */
 export function googleSigner(provider: Provider): Signer {
   const keepers = new Map<string | null, TokenKeeper>();
   const { key_file: keyFile, sign_in_url: signInUrl, project } = provider.options;
-  // What the machine is goes to Google alone: another address has to be given its credential.
+  // The machine's identity is only used for Google: any other host needs an explicit credential.
   const nobody = keyFile === undefined && !isGoogle(provider.baseUrl);
   const keeperOf = (document: string | null): TokenKeeper => {
     let keeper = keepers.get(document);
     if (keeper === undefined) {
       keeper = new TokenKeeper((clock) => fetchToken({ document, keyFile, signInUrl, project }, clock));
-      // Keys that customers bring come and go; who is dropped signs in anew.
+      // Customers' credentials come and go; an evicted one signs in again.
       if (keepers.size >= MOST_KEEPERS) keepers.delete(keepers.keys().next().value!);
       keepers.set(document, keeper);
     }
@@ -62,7 +62,7 @@ async function fetchToken({ document, keyFile, signInUrl, project }: Account, cl
   const transporter = new gaxios.Gaxios({ timeout: SIGN_IN_TIMEOUT_MS });
   transporter.interceptors.request.add({
     resolved: async (options) => {
-      // A failure is for the router to answer with the next endpoint, not to be waited for.
+      // Retries are the router's decision: it tries the next endpoint instead of waiting.
       options.retryConfig = { retry: 0, noResponseRetries: 0 };
       if (signInUrl !== undefined) options.url = new URL(options.url.href.replace(SIGN_IN_HOSTS, signInUrl));
       return options;
@@ -72,11 +72,11 @@ async function fetchToken({ document, keyFile, signInUrl, project }: Account, cl
   try {
     const auth = new GoogleAuth({
       scopes: [SCOPE],
-      // Known already, so that no server has to be asked for it.
+      // Set explicitly, so that the library need not look it up.
       ...(project !== undefined && { projectId: project }),
       clientOptions: {
         transporter,
-        // The exchange of an identity of elsewhere is the one call that the library makes past the transporter.
+        // Workload identity exchange is the only request that bypasses the transporter.
         ...(signInUrl !== undefined && { token_url: `${signInUrl}/v1/token` }),
       },
       ...(document !== null && { credentials: JSON.parse(document) }),
@@ -84,7 +84,7 @@ async function fetchToken({ document, keyFile, signInUrl, project }: Account, cl
     });
     const client = await auth.getClient();
     const { token } = await client.getAccessToken();
-    if (!token) throw new Error('the sign-in gave no token');
+    if (!token) throw new Error('the sign-in returned no token');
     const until = client.credentials.expiry_date;
     return { value: token, expiresAt: until ? Math.max(until, startedAt) : startedAt + USUAL_LIFE_MS };
   } catch (cause) {
@@ -92,7 +92,7 @@ async function fetchToken({ document, keyFile, signInUrl, project }: Account, cl
   }
 }
 
-/** The library's errors quote what was sent; nothing of that is told. */
+/** The library's errors quote the request, so none of their text is used. */
 function failureOf(cause: unknown): UpstreamFailure {
   const { status, response, code } = cause as { status?: unknown; response?: { status?: unknown }; code?: unknown };
   const answered = [response?.status, status].find((one) => typeof one === 'number') as number | undefined;

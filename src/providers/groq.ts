@@ -4,9 +4,9 @@ import type { ProviderKind } from './provider.ts';
 const OPEN = { minimal: 'low', xhigh: 'high', max: 'high' };
 
 /**
- * Answers 400 to these parameters (console.groq.com/docs/openai), to members of messages that it does not know, and to
- * efforts that a model does not have (console.groq.com/docs/reasoning). Qwen's thinking stands in the text unless asked
- * for apart.
+ * Groq rejects these parameters with 400 (console.groq.com/docs/openai), as well as unknown message members and
+ * unsupported efforts (console.groq.com/docs/reasoning). Qwen's thinking is part of the text unless requested
+ * separately.
  */
 export const groq: ProviderKind = {
   ...chat,

@@ -1,7 +1,7 @@
 import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
 
-/** Hugging Face's router in front of many services; its model names have a slash of their own. */
+/** Hugging Face's router to many services; its model names contain a slash. */
 export const huggingface: ProviderKind = {
   ...chat,
   id: 'huggingface',

@@ -8,7 +8,7 @@ function providersOf(providers: unknown, env: Record<string, string> = {}) {
   return providersFrom(config);
 }
 
-test('kinds have ids and variables of their own', () => {
+test('kinds have distinct ids and variables', () => {
   const ids = KINDS.map(({ id }) => id);
   const variables = KINDS.flatMap(({ environment, alsoEnvironment = [] }) =>
     [environment ?? [], alsoEnvironment].flat(),
@@ -17,10 +17,10 @@ test('kinds have ids and variables of their own', () => {
   for (const list of [ids, variables, authors]) assert.equal(new Set(list).size, list.length);
 });
 
-/** Any service that speaks the form, wherever it is. */
+/** Kinds that stand for any service of a format. */
 const BARE = new Set(['chat', 'converse', 'gemini', 'messages', 'responses']);
 
-test('every kind has an address, answers inside the process, or is a bare form', () => {
+test('every kind has a base URL, runs in the process, or is a bare format', () => {
   for (const { id, speaks, baseUrl, transport } of KINDS) {
     if (BARE.has(id)) assert.deepEqual([speaks, baseUrl], [id, undefined]);
     else if (transport === undefined) {
@@ -30,7 +30,7 @@ test('every kind has an address, answers inside the process, or is a bare form',
   }
 });
 
-test('no two vendors claim one bare name', () => {
+test('no two vendors claim the same bare model name', () => {
   const names = [
     'gpt-4o',
     'o3',
@@ -45,7 +45,7 @@ test('no two vendors claim one bare name', () => {
   for (const name of names) assert.equal(KINDS.filter(({ bareModels }) => bareModels?.test(name)).length, 1, name);
 });
 
-test('each form carries its credential in its own header and nothing else', () => {
+test('each format sends its credential in its own header and nothing else', () => {
   const [openai, anthropic] = ['openai', 'anthropic'].map((id) => KINDS.find((kind) => kind.id === id)!);
   assert.deepEqual(openai!.headers('sk-1'), { authorization: 'Bearer sk-1' });
   assert.deepEqual(openai!.headers(null), {});
@@ -59,7 +59,7 @@ test("no provider sees the client's credentials", () => {
   }
 });
 
-test('a configured provider is its kind with what the configuration says', () => {
+test('a configured provider combines its kind with the configuration', () => {
   const models = [{ id: 'a/b' }];
   const [first, second] = providersOf([
     {
@@ -81,7 +81,7 @@ test('a configured provider is its kind with what the configuration says', () =>
   assert.equal(second!.name, 'Groq');
 });
 
-test('a client is asked for in its own form where the provider serves it, else in the usual one first', () => {
+test('the format of the client comes first if supported, else the usual one', () => {
   const chat = KINDS.find(({ id }) => id === 'chat')!;
   const both: ProviderKind = { ...chat, alsoSpeaks: ['responses'] };
   assert.deepEqual(formsFor(chat, 'm', 'responses'), ['chat']);
@@ -92,7 +92,7 @@ test('a client is asked for in its own form where the provider serves it, else i
   assert.deepEqual(formsFor(byModel, 'claude', 'chat', ['responses', 'chat']), ['chat', 'responses']);
 });
 
-test('the forms of a server are those that the configuration names', () => {
+test('the configuration overrides the formats of a server', () => {
   const base = { kind: 'vllm', base_url: 'http://gpu.example/v1' };
   const [several, plain] = providersOf([
     { ...base, id: 'a', speaks: ['messages', 'chat'] },

@@ -1,6 +1,6 @@
 /**
- * Upstream services. A kind of provider is code, one small file each, and stands in the list below; a provider is one
- * configured instance of a kind. Not here: which models they offer (`catalog/`), and what their bodies mean (`formats/`).
+ * Upstream services. A provider kind is code, one small file each, listed below; a provider is one configured instance
+ * of a kind. Not here: which models they offer (`catalog/`), and what their bodies mean (`formats/`).
  */
 import type { Config, ProviderSettings } from '../base/config.ts';
 import type { FormatId } from '../formats/conversation/conversation.ts';
@@ -55,7 +55,7 @@ export type { Transport, UpstreamCall, UpstreamReceiver, UpstreamRequest } from 
 export { createTransport } from './send.ts';
 export type { Signature, Signer, UnsignedCall } from './sign.ts';
 
-/** Every kind, in the order in which the environment switches them on. `loadConfig` takes this list. */
+/** Every kind, in the order in which environment variables enable them. `loadConfig` takes this list. */
 export const KINDS: readonly ProviderKind[] = [
   openai,
   anthropic,
@@ -99,14 +99,14 @@ export const KINDS: readonly ProviderKind[] = [
 
 const BY_ID = new Map(KINDS.map((kind) => [kind.id, kind]));
 
-/** The configured providers, in the order of the configuration. A reload makes new ones; nothing is kept in them. */
+/** The configured providers, in configuration order. A reload creates new ones, so they must hold no state. */
 export function providersFrom(config: Pick<Config, 'providers'>): readonly Provider[] {
   return config.providers.map(providerFrom);
 }
 
 function providerFrom(settings: ProviderSettings): Provider {
   const kind = BY_ID.get(settings.kind);
-  if (!kind) throw new Error(`unknown kind of provider: ${settings.kind}`);
+  if (!kind) throw new Error(`unknown provider kind: ${settings.kind}`);
   const provider: Provider = {
     id: settings.id,
     name: settings.name,
@@ -126,7 +126,7 @@ function revealed(headers: NonNullable<ProviderSettings['headers']>): Readonly<R
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, value.reveal()]));
 }
 
-/** The kind with what belongs to one server rather than to its software: its formats and what its yaml says of quirks. */
+/** The kind with the settings of one server: its formats, and quirks set in the configuration. */
 function configured(kind: ProviderKind, settings: ProviderSettings): ProviderKind {
   const { speaks, strictTemplate, thinkTags, streamOptions, functionToolsOnly } = settings;
   const [first, ...others] = (speaks ?? []) as readonly FormatId[];

@@ -3,7 +3,7 @@ import { rerankAdapter } from '../formats/rerank/index.ts';
 import { bearer } from './bearer.ts';
 import type { ProviderKind } from './provider.ts';
 
-/** Jina: vectors and ranking of texts and images, no conversations (api.jina.ai/redoc). */
+/** Jina: embeddings and rerank of texts and images, no conversations (api.jina.ai/redoc). */
 export const jina: ProviderKind = {
   id: 'jina',
   name: 'Jina AI',

@@ -4,7 +4,7 @@ import { rerankAdapter } from '../formats/rerank/index.ts';
 import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
 
-/** A llama.cpp server on this machine. Of tool choices it knows the three words (tools/server/README.md). */
+/** A llama.cpp server on this machine. It supports only the three tool choice words (tools/server/README.md). */
 export const llamacpp: ProviderKind = {
   ...chat,
   id: 'llamacpp',

@@ -3,8 +3,8 @@ import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
 
 /**
- * An LM Studio server on this machine. It answers 400 to a tool choice that is an object and to an answer format of
- * `json_object` (lmstudio-ai/lmstudio-bug-tracker 670, 189).
+ * An LM Studio server on this machine. It rejects tool choice objects and the output format `json_object` with 400
+ * (lmstudio-ai/lmstudio-bug-tracker 670, 189).
  */
 export const lmstudio: ProviderKind = {
   ...chat,

@@ -1,6 +1,6 @@
 /**
- * Vectors and ranking by a small model in this process, without any account: Universal Sentence Encoder Lite for English,
- * from optional packages that bring its weights along (`local/embedder.ts`). Ranking compares the query's vector with each
+ * Embeddings and rerank by a small in-process model, without any account: Universal Sentence Encoder Lite for English,
+ * from optional packages that contain its weights (`local/embedder.ts`). Rerank compares the query's vector with each
  * document's.
  */
 import type { ModelSettings } from '../base/config.ts';
@@ -12,7 +12,7 @@ import { type Embedded, EmbeddingThread, isInstalled } from './local/thread.ts';
 import type { ProviderKind } from './provider.ts';
 import type { Transport, UpstreamReceiver, UpstreamRequest } from './send.ts';
 
-/** Texts in one job of the thread, so that long lists of one caller do not hold up the others for long. */
+/** Texts per job of the thread, so that one long list does not delay others. */
 const MAX_TEXTS = 32;
 const MODEL = 'use-lite';
 const JSON_HEADERS = { 'content-type': 'application/json' };
@@ -72,10 +72,10 @@ function begin(
 function problemOf(model: string, texts: readonly string[]) {
   if (model !== MODEL) return { status: 404, code: 'model_not_found', message: `there is no local model ${model}` };
   if (texts.some((text) => text.trim() === '')) {
-    return { status: 400, code: 'invalid_request', message: 'the local model takes no empty text' };
+    return { status: 400, code: 'invalid_request', message: 'the local model does not accept empty texts' };
   }
   if (texts.some((text) => text.length > MAX_TEXT_LENGTH)) {
-    const message = `a text is longer than ${MAX_TEXT_LENGTH} characters, past the context length`;
+    const message = `a text exceeds the context length: it is longer than ${MAX_TEXT_LENGTH} characters`;
     return { status: 400, code: 'context_length_exceeded', message };
   }
   return undefined;

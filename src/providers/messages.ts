@@ -1,11 +1,11 @@
 import type { ProviderKind } from './provider.ts';
 
-/** The version of the form that the `messages` format speaks; the form is refused without it. */
+/** The API version that the `messages` format speaks; required by the service. */
 const VERSION = '2023-06-01';
 
 /**
- * Any service that speaks the messages form. Beta features are opted into by a header, which the client may set: without
- * it the bodies that need one are refused.
+ * Any service that speaks the messages format. Clients enable beta features by a header, which is forwarded, because
+ * bodies that use one are rejected without it.
  */
 export const messages: ProviderKind = {
   id: 'messages',

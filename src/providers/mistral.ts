@@ -4,9 +4,9 @@ import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
 
 /**
- * Answers 422 to every parameter and every member of a message that it does not list (docs.mistral.ai/api), `stream_options`
- * and the newer name of the output cap among them; usage comes with every stream unasked. Ids of calls are nine letters or
- * digits, and a user may not speak right behind a tool ("Unexpected role 'user' after role 'tool'").
+ * Mistral rejects parameters and message members that it does not document with 422 (docs.mistral.ai/api), including
+ * `stream_options` and the newer name of the output cap; streams always report usage. Call ids have nine letters or
+ * digits, and a user message may not directly follow a tool ("Unexpected role 'user' after role 'tool'").
  */
 export const mistral: ProviderKind = {
   ...chat,
@@ -38,7 +38,7 @@ export const mistral: ProviderKind = {
         'web_search_options',
         'store',
       ],
-      // It thinks or it does not; the older models have no such parameter.
+      // Thinking is on or off; the older models lack the parameter.
       reasoningRules: [
         {
           models: /^(open-|magistral|ministral|codestral|devstral|pixtral)/,

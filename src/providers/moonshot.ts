@@ -2,8 +2,8 @@ import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
 
 /**
- * Moonshot: Kimi. Its thinking models want the thinking of earlier turns back, under the name that they gave it. Most
- * are switched by `thinking`; K3 always thinks and takes an effort (platform.moonshot.ai/docs/guide).
+ * Moonshot: Kimi. Its thinking models require the thinking of earlier turns under its original name. Most are switched
+ * by `thinking`; K3 always thinks and accepts an effort (platform.moonshot.ai/docs/guide).
  */
 export const moonshot: ProviderKind = {
   ...chat,

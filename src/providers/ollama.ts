@@ -4,7 +4,7 @@ import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
 
 /**
- * An Ollama server on this machine; it needs no credential. Of efforts it knows three words and none
+ * An Ollama server on this machine, without a credential. It supports three efforts and `none`
  * (docs.ollama.com/api/openai-compatibility).
  */
 export const ollama: ProviderKind = {

@@ -6,7 +6,10 @@ import { bearer } from './bearer.ts';
 import type { ProviderKind } from './provider.ts';
 import { openaiResponses } from './responses.ts';
 
-/** Models that always think take no parameters of sampling, not even their defaults (platform.openai.com/docs/guides/reasoning). */
+/**
+ * Models that always think reject sampling parameters, even with default values
+ * (platform.openai.com/docs/guides/reasoning).
+ */
 const THINKING = /^(o\d|gpt-5(-mini|-nano|-pro|-codex)?(-\d{4}|$))/;
 const SAMPLING = [
   'temperature',
@@ -18,7 +21,7 @@ const SAMPLING = [
   'logit_bias',
 ];
 
-/** Which efforts a model knows; those that do not think refuse the parameter. */
+/** Supported efforts by model; models without thinking reject the parameter. */
 const RULES: readonly ReasoningRule[] = [
   { models: /^o\d/, words: { none: 'low', minimal: 'low', xhigh: 'high', max: 'high' } },
   {
@@ -31,8 +34,9 @@ const RULES: readonly ReasoningRule[] = [
 ];
 
 /**
- * OpenAI: chat completions, and responses for the clients of that form. Its reasoning models refuse `max_tokens` and want `developer` for `system`; every other
- * model takes both newer names. `user` is deprecated in favour of `safety_identifier`, which is made for a hashed id.
+ * OpenAI: chat completions, and responses for clients of that format. Its reasoning models reject `max_tokens` and
+ * require `developer` instead of `system`; other models accept both newer names. `user` is deprecated in favour of
+ * `safety_identifier`, which is meant for a hashed id.
  */
 export const openai: ProviderKind = {
   id: 'openai',

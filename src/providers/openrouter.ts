@@ -5,7 +5,7 @@ import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
 
 /**
- * OpenRouter: the chat form with a `reasoning` object, signed thinking in `reasoning_details`, and cache marks
+ * OpenRouter: the chat format with a `reasoning` object, signed thinking in `reasoning_details`, and cache marks
  * (openrouter.ai/docs/use-cases/reasoning-tokens).
  */
 export const openrouter: ProviderKind = {

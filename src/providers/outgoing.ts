@@ -1,9 +1,9 @@
-/** The settings of connections to the outside as `createTransport` takes them. */
+/** Outbound connection settings for `createTransport`. */
 import type { Config } from '../base/config.ts';
 import { redact } from '../base/log.ts';
 import type { TransportOptions } from './send.ts';
 
-/** What a proxy's address holds of a password is kept out of the log from here on. */
+/** Also registers proxy passwords for redaction in logs. */
 export function outgoingOf({
   outgoing: { proxy, extraCa },
 }: Pick<Config, 'outgoing'>): Pick<TransportOptions, 'proxy' | 'extraCa'> {

@@ -1,7 +1,7 @@
 /**
- * How a customer's own credential reaches a provider. The credentials of some clouds belong to a place: a project, a region,
- * a resource. What such a credential says of it goes before what the provider is configured with, as elsewhere the credential
- * would be refused. A configured `base_url` stays: whoever set it wants these calls there.
+ * How a customer's BYOK credential reaches a provider. Some cloud credentials belong to a project, a region or a
+ * resource. Those values override the configured options, because the credential would be refused elsewhere. A
+ * configured `base_url` stays: the operator wants these calls there.
  */
 import type { Provider, ProviderKind } from './provider.ts';
 
@@ -10,11 +10,11 @@ export interface OwnWay {
   credential: string;
 }
 
-/** Of one provider; whoever is dropped is worked out anew. */
+/** Most cached targets per provider; an evicted one is computed again. */
 const MOST_WAYS = 1_000;
 const WAYS = new WeakMap<Provider, Map<string, OwnWay>>();
 
-/** @param value a customer's credential, as it was stored */
+/** @param value the customer's credential, as stored */
 export function ownWay(provider: Provider, value: string): OwnWay {
   if (provider.kind.ownCredential === undefined) return { provider, credential: value };
   let ways = WAYS.get(provider);
@@ -32,14 +32,14 @@ export function ownWay(provider: Provider, value: string): OwnWay {
 }
 
 /**
- * What is wrong with what a credential says of its place, in words for the customer; undefined: nothing. Nothing of the
- * credential stands in them.
+ * Describes an invalid option in a credential, such as its region; undefined if there is none. The text must not
+ * contain any of the credential.
  */
 export function placeProblem(kind: ProviderKind, value: string): string | undefined {
   const { options = {} } = kind.ownCredential?.(value) ?? {};
   for (const [name, said] of Object.entries(options)) {
     const facts = kind.options?.[name];
-    if (facts !== undefined && !facts.form.test(said)) return `names a ${name} that is none: it must be ${facts.said}`;
+    if (facts !== undefined && !facts.form.test(said)) return `has an invalid ${name}: it must be ${facts.said}`;
   }
   return undefined;
 }
@@ -51,7 +51,7 @@ export function addressOf({ id, baseUrl }: ProviderKind, options: Readonly<Recor
 function wayOf(provider: Provider, value: string): OwnWay {
   const { kind } = provider;
   const { credential, options: said } = kind.ownCredential!(value);
-  // It becomes part of an address: what is not of the form counts as not said.
+  // The value becomes part of a URL, so an invalid one is ignored.
   const given = Object.entries(said).filter(([name, text]) => kind.options?.[name]?.form.test(text));
   if (given.every(([name, text]) => provider.options[name] === text)) return { provider, credential };
   const options = { ...provider.options, ...Object.fromEntries(given) };

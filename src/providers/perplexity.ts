@@ -3,9 +3,9 @@ import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
 
 /**
- * Answers from the web. It answers 400 unless user and assistant alternate behind the system messages
- * (perplexityai/api-discussion 265), calls no functions, and tells the thinking of its reasoning models in the text
- * (docs.perplexity.ai/api-reference/chat-completions-post).
+ * Perplexity replies from web searches. It rejects conversations with 400 unless user and assistant alternate after the
+ * system messages (perplexityai/api-discussion 265), has no tool calls, and its reasoning models write their thinking
+ * into the text (docs.perplexity.ai/api-reference/chat-completions-post).
  */
 export const perplexity: ProviderKind = {
   ...chat,

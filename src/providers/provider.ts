@@ -1,6 +1,6 @@
 /**
- * A provider: where to send, how to sign, which form it speaks, its quirks. `ProviderKind` is code (one small file each,
- * listed in `index.ts`); `Provider` is one configured instance of a kind, as `gatehouse.yaml` or the environment made it.
+ * A provider: where to send, how to sign, which format it speaks, its quirks. `ProviderKind` is code (one small file
+ * each, listed in `index.ts`); `Provider` is a configured instance of a kind, from `gatehouse.yaml` or the environment.
  */
 import type { ModelSettings, OptionFacts } from '../base/config.ts';
 import type { CompletionAdapter } from '../formats/completion/index.ts';
@@ -21,73 +21,76 @@ export interface ProviderKind {
   id: string;
   /** Display name, `provider` on the wire. */
   name: string;
-  /** The form in which it is asked for clients of other forms. Absent: it serves no conversations. */
+  /** Format for clients of other formats. Absent: it serves no conversations. */
   speaks?: FormatId;
-  /** Further forms that it serves below the same address: clients of one of them are relayed in it. */
+  /** Further formats at the same base URL; clients of one of them are relayed. */
   alsoSpeaks?: readonly FormatId[];
-  /** Where the forms depend on the model: those of this one, the one for clients of other forms first. Wins over both. */
+  /** Formats that depend on the model, the one for clients of other formats first. Overrides both members above. */
   speaksFor?(upstreamModel: string): readonly FormatId[];
-  /** Absent for kinds that have no public address (a bare format); a function where it depends on the options. */
+  /** Absent for kinds without a public URL (a bare format); a function if the URL depends on the options. */
   baseUrl?: string | ((options: Readonly<Record<string, string>>) => string);
-  /** Usual environment variable of the credential; `<NAME>_FILE` is read too. Set: the provider switches on by itself. */
+  /**
+   * Environment variable of the credential; `<NAME>_FILE` is read too. If set, the provider is enabled without
+   * configuration.
+   */
   environment?: string;
-  /** Further variables of it, for services whose own tools read several. */
+  /** Alternative variables, for services whose own tools read several. */
   alsoEnvironment?: readonly string[];
-  /** What an instance must know beside address and credential (a project, a region): members of its own in the yaml. */
+  /** Settings of an instance besides base URL and credential (a project, a region), each a member in the yaml. */
   options?: Readonly<Record<string, OptionFacts>>;
-  /** The credential is a JSON document, such as a key file, rather than a header's text. */
+  /** The credential is a JSON document, such as a key file, rather than a header value. */
   credentialDocument?: boolean;
   /**
-   * A customer's own credential, as it was stored: what calls carry of it, and what it says of the options, such as the
-   * project that a key file belongs to. Absent: it is what calls carry.
+   * Splits a stored BYOK credential into what calls carry and the options it implies, such as the project of a key
+   * file. Absent: calls carry the whole credential.
    */
   ownCredential?(value: string): { credential: string; options: Readonly<Record<string, string>> };
-  /** Author prefix of the models that it offers when it switches on by itself, e.g. `openai`. */
+  /** Author prefix of its models if enabled by the environment, e.g. `openai`. */
   author?: string;
-  /** Bare model names that belong to it (`gpt-4o`), for clients that change nothing but the base URL. */
+  /** Bare model names that belong to it (`gpt-4o`), for clients that change only the base URL. */
   bareModels?: RegExp;
-  /** Path below the base URL, where it is not the one that the form has. Whatever of the model goes in is percent-encoded. */
+  /** Path below the base URL, if it differs from the format's. Model names in it are percent-encoded. */
   path?(delivery: Delivery): string | undefined;
-  /** Headers that carry the credential and the form's own constants. Built from nothing: no client header gets here. */
+  /** Headers with the credential and the format's constants. Built from scratch, so no client header leaks in. */
   headers(credential: string | null): Record<string, string>;
-  /** Made once for each configured provider: what signs its calls, for kinds that headers alone do not do for. */
+  /** Signs calls, for kinds that need more than static headers. Created once per configured provider. */
   signer?(provider: Provider): Signer;
-  /** How the streams of a form are cut into events, where that is not as server-sent events. */
+  /** Framing of a format's streams, if not server-sent events. */
   framing?(form: FormatId | SingleFormId): Framing | undefined;
-  /** Reads an answer with an error status, where the service's errors are not those of the forms that it speaks. */
+  /** Decodes a reply with an error status, if its errors differ from those of the formats it speaks. */
   decodeFailure?(status: number, body: string, headers?: Readonly<Record<string, string>>): UpstreamFailure;
-  /** Request headers of the client that the provider may see, lower case (e.g. `anthropic-beta`). Default none. */
+  /** Client request headers that the provider receives, lower case (e.g. `anthropic-beta`). Default none. */
   forwards?: readonly string[];
   origin: ReasoningOrigin;
-  /** Where the origin depends on the model. Wins over `origin`. */
+  /** Origin by model. Overrides `origin`. */
   originFor?(upstreamModel: string): ReasoningOrigin;
   dialect: Dialect;
   /**
-   * It has the operation that counts tokens: that of its form (`SpokenFormat.tokenCount`), or one of its own for the models
-   * that this answers for, in the form in which they are counted.
+   * Set if it can count tokens: with its format's operation (`SpokenFormat.tokenCount`), or with its own for the models
+   * that this returns an operation for, in the format used for counting.
    */
   countsTokens?: true | ((upstreamModel: string) => { form: FormatId; counting: TokenCount } | undefined);
-  /** How it is asked for vectors; absent: it has none. */
+  /** Embeddings adapter; absent if unsupported. */
   embedding?: EmbeddingAdapter;
-  /** How it is asked to rank documents; absent: it does not. */
+  /** Rerank adapter; absent if unsupported. */
   rerank?: RerankAdapter;
-  /** How it is asked to complete a text; absent: it holds conversations only. */
+  /** Text completion adapter; absent if it serves only conversations. */
   completion?: CompletionAdapter;
-  /** How it is asked for pictures. */
+  /** Image adapter. */
   image?: ImageAdapter;
-  /** In-process providers (`simulated`) answer here instead of over the network. */
+  /** Transport of in-process providers (`simulated`), instead of the network. */
   transport?: Transport;
-  /** Models that it brings along, for configurations that list none. */
+  /** Built-in models, for configurations that list none. */
   models?: readonly ModelSettings[];
-  /** Switches on when no other provider is configured; otherwise its models are not listed and answer by name only. */
+  /** Enabled if no other provider is configured; otherwise its models are unlisted and available by name only. */
   standIn?: boolean;
-  /** Variable that is `off` where it is not to stand in at all. */
+  /** Variable that disables the stand-in if set to `off`. */
   standInSwitch?: string;
 }
 
 /**
- * The forms in which one model of a provider may be asked, best first: the client's own where the provider serves it,
- * then the usual one, then the others. The configuration's word (`modelForms`) wins over the kind's.
+ * Formats for one model of a provider, best first: the client's own if supported, then the usual one, then others. The
+ * configuration (`modelForms`) overrides the kind.
  */
 export function formsFor(
   kind: ProviderKind,
@@ -116,14 +119,14 @@ export interface Provider {
   name: string;
   kind: ProviderKind;
   baseUrl: string;
-  /** By the names of the kind's `options`. */
+  /** Values by the names of the kind's `options`. */
   options: Readonly<Record<string, string>>;
-  /** Several are spread over and cooled one by one. Empty: calls carry no credential. */
+  /** Calls are spread over several; each has its own cooldown. Empty: calls carry no credential. */
   credentials: readonly string[];
-  /** Further headers of every call, as configured; names in lower case. */
+  /** Additional configured headers of every call; names in lower case. */
   headers?: Readonly<Record<string, string>>;
   timeouts: Timeouts;
   maxConcurrency: number;
-  /** Absent: the headers of the kind are all that a call needs. */
+  /** Absent: the kind's headers are sufficient. */
   signer?: Signer;
 }

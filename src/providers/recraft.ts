@@ -2,7 +2,7 @@ import { recraftImages } from '../formats/image/index.ts';
 import { bearer } from './bearer.ts';
 import type { ProviderKind } from './provider.ts';
 
-/** Recraft: raster and vector pictures (recraft.ai/docs/api-reference). */
+/** Recraft: raster and vector images (recraft.ai/docs/api-reference). */
 export const recraft: ProviderKind = {
   id: 'recraft',
   name: 'Recraft',

@@ -2,7 +2,7 @@ import type { Dialect } from '../formats/conversation/format.ts';
 import { bearer } from './bearer.ts';
 import type { ProviderKind } from './provider.ts';
 
-/** Any service that speaks the responses form, without quirks. Nothing is asked to be stored there. */
+/** Any service that speaks the responses format, without quirks. It is asked not to store anything. */
 export const responses: ProviderKind = {
   id: 'responses',
   name: 'Responses API',
@@ -13,8 +13,8 @@ export const responses: ProviderKind = {
 };
 
 /**
- * What OpenAI and those who serve its form as it does have in common: what is not stored there cannot be looked up, so
- * reasoning is taken back encrypted only, and parameters that are not theirs are refused.
+ * Dialect of OpenAI and of services with the same implementation: unstored reasoning cannot be looked up, so only
+ * encrypted reasoning is accepted back, and foreign parameters are rejected.
  */
 export const openaiResponses: NonNullable<Dialect['responses']> = {
   minOutputTokens: 16,

@@ -1,16 +1,16 @@
 /**
- * How a provider's calls are signed when headers of its kind alone do not do: with a token that is fetched and runs out,
- * or over the body.
+ * Signs a provider's calls if static headers are not enough: with a token that is fetched and expires, or over the
+ * body.
  */
 import type { Clock } from '../base/clock.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { UpstreamRequest } from './send.ts';
 
-/** Headers that go along beside those of the kind, and over them. */
+/** Headers added to those of the kind; they take precedence. */
 export type Signature = Record<string, string>;
 
 export interface UnsignedCall {
-  /** As it will go out, with the headers of the kind. */
+  /** The request as it will be sent, with the kind's headers. */
   request: UpstreamRequest;
   credential: string | null;
   clock: Clock;
@@ -18,15 +18,15 @@ export interface UnsignedCall {
 
 export interface Signer {
   /**
-   * Answers at once where it can (a token at hand, a hash of the body): a promise is only for what must be waited for.
-   * Throws or rejects with `SignInError`; anything else is logged and told as a credential that was refused.
+   * Returns synchronously if possible (cached token, body hash); a promise only if it must wait. Throws or rejects with
+   * `SignInError`; any other error is logged and reported as a refused credential.
    */
   sign(call: UnsignedCall): Signature | Promise<Signature>;
-  /** The upstream did not take what was signed with this credential: whatever is kept of it is fetched anew. */
+  /** The upstream refused this credential's signature: cached tokens are dropped. */
   refused?(credential: string | null): void;
 }
 
-/** No signature could be had. The failure decides, as an upstream's own would, what follows. */
+/** No signature is available. Its failure is handled like an upstream's own. */
 export class SignInError extends Error {
   readonly failure: UpstreamFailure;
 
@@ -39,20 +39,20 @@ export class SignInError extends Error {
 
 export interface Token<Value = string> {
   value: Value;
-  /** `clock.now()` when it runs out. */
+  /** Expiry as `clock.now()`. */
   expiresAt: number;
 }
 
-/** A token is renewed this long before it runs out: a call that begins with it should end with it. */
+/** Tokens are renewed this early, so that a call that starts with one also ends with it. */
 const RENEW_AHEAD_MS = 5 * 60_000;
-/** Between two renewals of a token that still holds, whether they fail or bring one that ends as early. */
+/** Minimum time between renewals of a valid token, whether they fail or return one that expires as early. */
 const RETRY_MS = 10_000;
-/** A fetch that takes longer has been forgotten by its service: the next call begins another. */
+/** After this time a fetch counts as lost, and the next call starts another. */
 const PATIENCE_MS = 30_000;
 
 /**
- * Keeps one token. Many may wait for it, one fetches it; near its end it is renewed while calls go on with the old one;
- * a failure is told to those who wait and to nobody after them.
+ * Caches one token. Concurrent calls share one fetch. Near expiry the token is renewed in the background while calls
+ * use the old one. A failure reaches only the calls that were waiting.
  */
 export class TokenKeeper<Value = string> {
   readonly #obtain: (clock: Clock) => Promise<Token<Value>>;
@@ -71,13 +71,13 @@ export class TokenKeeper<Value = string> {
     if (token === undefined || now >= token.expiresAt) return this.#renew(clock);
     if (now >= token.expiresAt - RENEW_AHEAD_MS && now >= this.#notBefore) {
       this.#notBefore = now + RETRY_MS;
-      // Nobody waits for it: calls go on with the old one, whatever becomes of it.
+      // Not awaited: calls use the old token, even if the renewal fails.
       this.#renew(clock).catch(() => {});
     }
     return token.value;
   }
 
-  /** The upstream has refused it: the next call fetches another one. */
+  /** The upstream refused it: the next call fetches a new one. */
   forget(): void {
     this.#token = undefined;
   }

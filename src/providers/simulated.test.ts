@@ -12,7 +12,7 @@ interface Exchange {
   chunks: Buffer[];
   ended: boolean;
   failure?: UpstreamFailure;
-  /** Whole text so far. */
+  /** The whole text so far. */
   text(): string;
   /** The data of every event so far. */
   events(): string[];
@@ -21,7 +21,7 @@ interface Exchange {
 function setup() {
   const clock = new TestClock();
   const transport = simulatedTransport(clock);
-  /** Sends a body; `onData` runs inside the receiver, as a consumer's own code does. */
+  /** Sends a body; `onData` runs inside the receiver, like a consumer's own code. */
   const send = (body: unknown, onData?: (exchange: Exchange) => void): Exchange => {
     const exchange: Exchange = {
       call: { pause() {}, resume() {}, abort() {} },
@@ -69,7 +69,7 @@ function textOf(events: string[]): string {
     .join('');
 }
 
-test('echo answers with the text of the last user message and counts a token for every four bytes', async () => {
+test('echo replies with the last user message and counts a token per four bytes', async () => {
   const { send, done, clock } = setup();
   const messages = [
     { role: 'system', content: 'be kind' },
@@ -112,7 +112,7 @@ test('the same request gets the same bytes', async () => {
   assert.equal(first.text(), second.text());
 });
 
-test('a stream is the chat form: role, content, finish, usage when asked for, end marker', async () => {
+test('a stream is in the chat format: role, content, finish, usage on request, end marker', async () => {
   const { send, done } = setup();
   const wanted = {
     text: 'Hallo 🌍!',
@@ -152,7 +152,7 @@ test('a stream is the chat form: role, content, finish, usage when asked for, en
   assert.equal(chunks.at(-1).usage.completion_tokens_details.reasoning_tokens, 1);
 });
 
-test('no usage is sent unless it is asked for, and none at all when the script says so', async () => {
+test('usage is sent only on request, and never if the script disables it', async () => {
   const { send, done } = setup();
   const unasked = send(script({ text: 'a' }, { stream: true }));
   const without = send(script({ text: 'a', usage: null }, { stream: true, stream_options: { include_usage: true } }));
@@ -205,7 +205,7 @@ test('a text that just fits ends with stop', async () => {
   assert.equal(JSON.parse(exchange.text()).choices[0].finish_reason, 'stop');
 });
 
-test('n gives as many answers, and bills each', async () => {
+test('n returns as many choices and bills each', async () => {
   const { send, done } = setup();
   const whole = send(script({ text: '1234' }, { n: 3 }));
   const stream = send(script({ text: '1234' }, { n: 3, stream: true }));
@@ -227,7 +227,7 @@ test('n gives as many answers, and bills each', async () => {
   );
 });
 
-test('a scripted error is the answer, with its status, headers and body', async () => {
+test('a scripted error is returned with its status, headers and body', async () => {
   const { send, done } = setup();
   const limited = send(
     script({ error: { status: 429, headers: { 'retry-after': '7' }, body: { error: { message: 'slow' } } } }),
@@ -241,7 +241,7 @@ test('a scripted error is the answer, with its status, headers and body', async 
   assert.equal(broken.text(), '<html>');
 });
 
-test('a stream can fail in each way in its middle', async () => {
+test('a stream can fail midway in each way', async () => {
   const { send, done } = setup();
   const long = { text: 'abcdefghij', chunk_size: 1 };
   const cut = send(script({ ...long, cut_after: 4 }, { stream: true }));
@@ -260,7 +260,7 @@ test('a stream can fail in each way in its middle', async () => {
   assert.equal(malformed.events().at(-1), '[DONE]');
 });
 
-test('a whole answer can fail in its middle too', async () => {
+test('a complete reply can fail midway too', async () => {
   const { send, done } = setup();
   const cut = send(script({ text: 'abc', cut_after: 0 }));
   const ended = send(script({ text: 'abc', end_after: 0 }));
@@ -270,7 +270,7 @@ test('a whole answer can fail in its middle too', async () => {
   for (const { text } of [cut, ended, malformed]) assert.throws(() => JSON.parse(text()), SyntaxError);
 });
 
-test('delays pass on the clock alone', async () => {
+test('delays follow the clock', async () => {
   const { clock, send, done } = setup();
   const exchange = send(
     script({ text: 'ab', chunk_size: 1, delay_ms: { headers: 1000, chunks: 100 } }, { stream: true }),
@@ -295,7 +295,7 @@ test('delays pass on the clock alone', async () => {
   assert.equal(clock.timers, 0);
 });
 
-test('a stall ends with the idle timeout, silence before the first byte with that one, everything with the total', async () => {
+test('a stall ends by the idle timeout, silence by the first byte timeout, everything by the total', async () => {
   const { clock, send, done } = setup();
   const stalled = send(script({ text: 'abc', stall_after: 2 }, { stream: true }));
   const silent = send(script({ text: 'abc', stall_after: 0 }, { stream: true }));
@@ -323,7 +323,7 @@ test('a stall ends with the idle timeout, silence before the first byte with tha
   assert.equal(clock.timers, 0);
 });
 
-test('nothing comes during a pause, nothing is lost by it', async () => {
+test('a pause stops delivery and loses nothing', async () => {
   const { send, done } = setup();
   const text = Array.from({ length: 200 }, (_, index) => String.fromCharCode(97 + (index % 26))).join('');
   let pauses = 0;
@@ -348,7 +348,7 @@ test('nothing comes during a pause, nothing is lost by it', async () => {
   assert.equal(textOf(exchange.events()), text);
 });
 
-test('a pause before the head holds the body back, and one at the end holds the end back', async () => {
+test('a pause before the head delays the body, and a pause at the end delays the end', async () => {
   const { send, done } = setup();
   const exchange = send(script({ text: 'ab' }));
   exchange.call.pause();
@@ -364,7 +364,7 @@ test('a pause before the head holds the body back, and one at the end holds the 
   await done(last);
 });
 
-test('after an abort nothing comes and no timer is left, whenever it happens', async () => {
+test('after an abort nothing arrives and no timer remains', async () => {
   for (const at of [0, 1, 2, 5]) {
     const { clock, send } = setup();
     const body = script({ text: 'abcdefgh', chunk_size: 1, delay_ms: { headers: 10, chunks: 10 } }, { stream: true });
@@ -385,7 +385,7 @@ test('after an abort nothing comes and no timer is left, whenever it happens', a
   }
 });
 
-test('closing the transport ends what is open', async () => {
+test('closing the transport ends open calls', async () => {
   const { clock, transport, send } = setup();
   const exchange = send(script({ text: 'a', stall_after: 0 }, { stream: true }));
   await until(() => exchange.status, 'the head');
@@ -393,7 +393,7 @@ test('closing the transport ends what is open', async () => {
   assert.equal(clock.timers, 0);
 });
 
-test('a long stream is made as it is read: a pause holds no more than what was delivered', async () => {
+test('a long stream is generated on demand, so a pause holds no undelivered data', async () => {
   const { send } = setup();
   const exchange = send(
     script({ text: 'x'.repeat(1000), repeat: 100_000, chunk_size: 1000 }, { stream: true }),
@@ -427,7 +427,7 @@ const REFUSED: [what: string, body: unknown, status: number, message: RegExp][] 
 ];
 
 for (const [what, body, status, message] of REFUSED) {
-  test(`${what} is refused with an error of the chat form`, async () => {
+  test(`${what} is refused with an error in the chat format`, async () => {
     const { send, done } = setup();
     const exchange = send(body);
     await done(exchange);

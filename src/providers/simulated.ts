@@ -1,14 +1,14 @@
 /**
- * The provider that needs no account: two models that answer inside this process with the real bytes of the chat form,
- * so that everything downstream runs as it does with a real upstream.
+ * The provider without an account: two in-process models that reply with real bytes of the chat format, so that
+ * everything downstream runs as with a real upstream.
  *
- * - `simulated/echo` answers with the text of the last user message.
- * - `simulated/script` does what the JSON in the last user message says (`simulated/script.ts`): texts, tool calls,
- *   thinking, token counts, errors, delays, cuts, stalls.
+ * - `simulated/echo` replies with the text of the last user message.
+ * - `simulated/script` follows the JSON in the last user message (`simulated/script.ts`): texts, tool calls, thinking,
+ *   token counts, errors, delays, cuts, stalls.
  *
- * Both count a token for every four bytes of UTF-8 and honour the output cap, `n` and `stream_options`. Their prices are
- * made up, so that costs and budgets can be seen to work: 1 USD a million prompt tokens (0.1 from a cache, 1.25 into
- * it) and 2 USD a million completion tokens.
+ * Both count a token per four bytes of UTF-8 and honour the output cap, `n` and `stream_options`. Their prices are made
+ * up, to make costs and budgets visible: 1 USD per million prompt tokens (0.1 from a cache, 1.25 into it) and 2 USD per
+ * million completion tokens.
  */
 import { type Clock, systemClock } from '../base/clock.ts';
 import type { ModelSettings } from '../base/config.ts';
@@ -17,7 +17,7 @@ import type { ProviderKind } from './provider.ts';
 import type { Transport } from './send.ts';
 import { SIMULATED_LIMITS, SimulatedCall } from './simulated/call.ts';
 
-/** Every call lives on the given clock: its delays and its timeouts. */
+/** Delays and timeouts of every call use the given clock. */
 export function simulatedTransport(clock: Clock): Transport {
   const open = new Set<SimulatedCall>();
   return {

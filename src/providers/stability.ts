@@ -2,7 +2,10 @@ import { stabilityImages } from '../formats/image/index.ts';
 import { bearer } from './bearer.ts';
 import type { ProviderKind } from './provider.ts';
 
-/** Stability AI: Stable Image and Stable Diffusion (platform.stability.ai/docs/api-reference). Without this `accept` it answers with bytes. */
+/**
+ * Stability AI: Stable Image and Stable Diffusion (platform.stability.ai/docs/api-reference). Without this `accept`
+ * header it returns raw bytes.
+ */
 export const stability: ProviderKind = {
   id: 'stability',
   name: 'Stability AI',

@@ -3,7 +3,10 @@ import { rerankAdapter } from '../formats/rerank/index.ts';
 import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
 
-/** Hybrid models think or do not by `reasoning.enabled`, the open ones of OpenAI by effort (docs.together.ai/docs/reasoning-overview). */
+/**
+ * `reasoning.enabled` switches the thinking of hybrid models; OpenAI's open models use an effort
+ * (docs.together.ai/docs/reasoning-overview).
+ */
 export const together: ProviderKind = {
   ...chat,
   id: 'together',

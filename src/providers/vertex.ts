@@ -8,7 +8,7 @@ import { googleSigner } from './google-sign-in.ts';
 import type { ProviderKind } from './provider.ts';
 
 const CLAUDE = /^(anthropic\/)?claude-/;
-/** `publisher/model`, and neither of the two publishers that have a form of their own nor a tuned model's endpoint. */
+/** `publisher/model`, except for the two publishers with their own format and for endpoints of tuned models. */
 const OPEN = /^(?!google\/gemini|anthropic\/|endpoints\/)[a-z0-9-]+\/./;
 
 function familyOf(model: string): 'claude' | 'open' | 'gemini' {
@@ -27,8 +27,8 @@ const FORMS: Record<ReturnType<typeof familyOf>, readonly FormatId[]> = {
 const LOCATION = /^[a-z0-9-]{1,40}$/;
 
 /**
- * Google's Vertex AI, which offers Gemini by `generateContent`, Claude by `rawPredict` in Anthropic's form, and the models
- * of other publishers (`meta/llama-...`) by chat completions. Calls carry an access token (`google-sign-in.ts`).
+ * Google's Vertex AI: Gemini by `generateContent`, Claude by `rawPredict` in Anthropic's format, and models of other
+ * publishers (`meta/llama-...`) by chat completions. Calls carry an access token (`google-sign-in.ts`).
  */
 export const vertex: ProviderKind = {
   id: 'vertex',
@@ -68,7 +68,7 @@ export const vertex: ProviderKind = {
     sign_in_url: {
       form: /^https?:\/\/[^\s/?#]+$/,
       said: 'an http or https URL without a path',
-      meaning: 'Where tokens are asked for instead of Google.',
+      meaning: 'Token server to use instead of Google.',
     },
   },
   headers: () => ({}),
@@ -105,7 +105,7 @@ function path({ provider, model, stream, form, operation, path: usual }: Deliver
   const name = encodeURIComponent(model.replace(/^(google|anthropic)\//, ''));
   switch (form) {
     case 'gemini':
-      // A tuned model is asked at the endpoint that it is deployed to.
+      // A tuned model is called at the endpoint where it is deployed.
       if (TUNED.test(model)) return `${parent}/${model}${geminiPath('', stream).slice('/models/'.length)}`;
       return `${parent}/publishers/google${geminiPath(model.replace(/^google\//, ''), stream)}`;
     case 'messages':

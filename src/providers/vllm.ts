@@ -5,9 +5,9 @@ import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
 
 /**
- * A vLLM server. Some of the templates that it runs take one system message and strict alternation: such a provider is
- * marked with `strict_template: true`, others get the messages as they are. Without a reasoning parser the thinking
- * stands in the text.
+ * A vLLM server. Some chat templates require a single system message and strict alternation: set `strict_template:
+ * true` for them; other servers receive the messages unchanged. Without a reasoning parser the thinking is part of the
+ * text.
  */
 export const vllm: ProviderKind = {
   ...chat,
@@ -17,7 +17,7 @@ export const vllm: ProviderKind = {
   author: 'vllm',
   dialect: { chat: { grammar: 'structured_outputs', reasoningReplay: 'reasoning', thinkTags: true } },
   completion: completionAdapter({ able: ['prompts', 'tokens', 'echo'] }),
-  // Some of its versions write base64 of doubles.
+  // Some versions return base64 of doubles.
   embedding: openaiEmbedding({ takesEncoding: false }),
   rerank: rerankAdapter(),
 };

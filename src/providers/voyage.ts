@@ -3,7 +3,7 @@ import { rerankAdapter } from '../formats/rerank/index.ts';
 import { bearer } from './bearer.ts';
 import type { ProviderKind } from './provider.ts';
 
-/** Voyage: vectors and ranking, no conversations (docs.voyageai.com/reference). */
+/** Voyage: embeddings and rerank, no conversations (docs.voyageai.com/reference). */
 export const voyage: ProviderKind = {
   id: 'voyage',
   name: 'Voyage AI',

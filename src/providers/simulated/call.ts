@@ -6,15 +6,15 @@ import { answer, type ChatRequest, lastUserText, parseRequest, promptTokensOf } 
 import { type Envelope, errorBody, type Frame, frames, wholeBody } from './frames.ts';
 import { parseScript, type Script } from './script.ts';
 
-/** What the simulated models accept and write at most, by their upstream names. */
+/** Context and output limits of the simulated models, by upstream name. */
 export const SIMULATED_LIMITS: Readonly<Record<string, { contextTokens: number; outputTokens: number }>> = {
   echo: { contextTokens: 1_000_000, outputTokens: 100_000 },
   script: { contextTokens: 100_000_000, outputTokens: 50_000_000 },
 };
 
-/** Largest answer that is made in one piece; longer ones must be streamed. */
+/** Largest unstreamed reply. */
 const WHOLE_BYTES = 64 * 1024 * 1024;
-/** How a whole body arrives, so that pause and cuts have somewhere to happen. */
+/** Chunk size of whole bodies, so that pauses and cuts can happen in between. */
 const BODY_CHUNK_BYTES = 64 * 1024;
 
 interface Reply {
@@ -24,7 +24,7 @@ interface Reply {
   delayMs: { headers: number; chunks: number };
 }
 
-/** One exchange with a simulated model, with the same life as one over the network, timeouts included. */
+/** One exchange with a simulated model, with the lifecycle of a network exchange, including timeouts. */
 export class SimulatedCall implements UpstreamCall {
   readonly #clock: Clock;
   readonly #request: UpstreamRequest;
@@ -35,10 +35,10 @@ export class SimulatedCall implements UpstreamCall {
   #turn: NodeJS.Immediate | undefined;
   #headSent = false;
   #bodySent = false;
-  /** Waited so far for the first byte of the body. */
+  /** Time spent so far waiting for the first body byte. */
   #waitedMs = 0;
   #paused = false;
-  /** A delivery came due during the pause. */
+  /** Whether a delivery became due during the pause. */
   #held = false;
   #over = false;
 
@@ -99,7 +99,7 @@ export class SimulatedCall implements UpstreamCall {
     }
   }
 
-  /** Runs after a delay, or fails when the caller's patience ends before it. */
+  /** Runs after a delay, or fails if a timeout comes first. */
   #after(delayMs: number, run: () => void): void {
     const { firstByte, idle } = this.#request.timeouts;
     const patienceMs = this.#bodySent ? idle : firstByte - this.#waitedMs;
@@ -116,7 +116,10 @@ export class SimulatedCall implements UpstreamCall {
     });
   }
 
-  /** In a turn of its own, as bytes from a socket come, so that the caller can pause and abort in between. */
+  /**
+   * Runs in a separate turn of the event loop, like bytes from a socket, so that the caller can pause and abort in
+   * between.
+   */
   #soon(run: () => void): void {
     this.#turn = setImmediate(() => {
       this.#turn = undefined;
@@ -178,7 +181,7 @@ function scripted(request: ChatRequest, script: Script, outputTokens: number, en
   return { ...json(200, ''), frames: withFaults(body, script), delayMs };
 }
 
-/** A whole body has no events to count: the script's faults come in the middle of it. */
+/** A whole body has no events to count, so the script's faults occur in its middle. */
 function* withFaults(body: Buffer, script: Script): Generator<Frame> {
   if (script.malformed_after !== undefined) {
     yield { bytes: '<html>this is not JSON</html>' };

@@ -1,15 +1,15 @@
-/** Answers as the bytes of the chat form: one JSON body, or the events of a stream, made one at a time. */
+/** Replies as bytes of the chat format: one JSON body, or stream events generated one at a time. */
 import type { Answer, ChatRequest } from './answer.ts';
 import type { Script } from './script.ts';
 
-/** What every body and event of one answer begins with. */
+/** Common members of the body and of every event. */
 export interface Envelope {
   id: string;
   created: number;
   model: string;
 }
 
-/** What follows next in a stream: bytes to send, or the way in which it breaks. */
+/** The next step of a stream: bytes, or a fault. */
 export type Frame = { bytes: string | Buffer } | { fault: 'cut' | 'end' | 'stall' };
 
 const DEFAULT_CHUNK_SIZE = 16;
@@ -36,7 +36,7 @@ export function wholeBody(envelope: Envelope, request: ChatRequest, answer: Answ
   });
 }
 
-/** The events of a stream with the script's faults in their places. */
+/** Stream events, with the script's faults inserted. */
 export function* frames(envelope: Envelope, request: ChatRequest, answer: Answer, script: Script): Generator<Frame> {
   let count = 0;
   for (const bytes of events(envelope, request, answer, script.chunk_size ?? DEFAULT_CHUNK_SIZE)) {
@@ -59,7 +59,7 @@ export function errorBody(message: string, type: string, code: string | number |
 
 function* events(envelope: Envelope, request: ChatRequest, answer: Answer, chunkSize: number): Generator<string> {
   const base = { ...envelope, object: 'chat.completion.chunk', system_fingerprint: null };
-  // With usage asked for, every chunk has the member, and only the last one has a value in it.
+  // If usage was requested, every chunk has the member, but only the last has a value.
   const usage = request.includeUsage ? { usage: null } : {};
   for (let index = 0; index < request.choices; index++) {
     const chunk = (delta: unknown, finish: string | null = null) =>
@@ -95,7 +95,7 @@ function wholeText({ text, repeat, rest }: Answer): string {
   return text.repeat(repeat) + rest;
 }
 
-/** The text in pieces of so many UTF-16 units, never between the halves of one character. */
+/** Splits the text into pieces of `size` UTF-16 units, never within a surrogate pair. */
 function* pieces(text: string, size: number): Generator<string> {
   for (let start = 0; start < text.length; ) {
     let end = Math.min(start + size, text.length);

@@ -1,19 +1,19 @@
-/** What `simulated/script` is told to do: the JSON text of the last user message. Every member may be left out. */
+/** The script for `simulated/script`: the JSON text of the last user message. All members are optional. */
 import { type Static, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { closed } from '../../http/contract.ts';
 
 const count = Type.Integer({ minimum: 0, maximum: 1_000_000_000 });
 const delayMs = Type.Integer({ minimum: 0, maximum: 3_600_000 });
-/** After how many stream events it happens (0: before the first). Without streaming: before the end of the body. */
+/** Number of stream events before it happens (0: before the first). Without streaming: before the end of the body. */
 const after = Type.Integer({ minimum: 0, maximum: 1_000_000_000 });
 
 const schema = Type.Object(
   {
-    /** The answer's text, `repeat` times. */
+    /** Text of the reply, repeated `repeat` times. */
     text: Type.Optional(Type.String()),
     repeat: Type.Optional(Type.Integer({ minimum: 1, maximum: 100_000_000 })),
-    /** Characters in each streamed event; default 16. */
+    /** Characters per streamed event; default 16. */
     chunk_size: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
     /** Thinking, before the text. */
     reasoning: Type.Optional(Type.String()),
@@ -24,7 +24,7 @@ const schema = Type.Object(
           {
             id: Type.Optional(Type.String()),
             name: Type.String({ minLength: 1 }),
-            /** Text goes out as it is; anything else as its JSON. */
+            /** A string is sent unchanged; anything else as JSON. */
             arguments: Type.Optional(Type.Unknown()),
           },
           closed,
@@ -32,9 +32,9 @@ const schema = Type.Object(
         { maxItems: 128 },
       ),
     ),
-    /** Instead of the one that follows from the content. */
+    /** Overrides the finish reason derived from the content. */
     finish_reason: Type.Optional(Type.String()),
-    /** Counts instead of the counted ones; null: no usage is reported. */
+    /** Overrides the counts; null: no usage is reported. */
     usage: Type.Optional(
       Type.Union([
         Type.Null(),
@@ -50,7 +50,7 @@ const schema = Type.Object(
         ),
       ]),
     ),
-    /** An error answer instead of everything else. `body` goes out as it is; default is OpenAI's envelope. */
+    /** Replies with an error only. `body` is sent unchanged; default is OpenAI's envelope. */
     error: Type.Optional(
       Type.Object(
         {
@@ -65,13 +65,13 @@ const schema = Type.Object(
     ),
     /** An error event in the stream, which ends it. */
     error_event: Type.Optional(Type.Object({ after, body: Type.Optional(Type.Unknown()) }, closed)),
-    /** An event that is not JSON; the stream goes on behind it. */
+    /** An event that is not JSON; the stream continues after it. */
     malformed_after: Type.Optional(after),
     /** The connection breaks. */
     cut_after: Type.Optional(after),
-    /** The connection closes in good order, but before its end marker. */
+    /** The connection closes cleanly, but before the end marker. */
     end_after: Type.Optional(after),
-    /** Nothing more comes, ever. */
+    /** Nothing more is sent. */
     stall_after: Type.Optional(after),
     delay_ms: Type.Optional(
       Type.Object(
@@ -92,7 +92,7 @@ export type Script = Static<typeof schema>;
 
 const validator = Compile(schema);
 
-/** The script in a text, or what is wrong with it. */
+/** The parsed script, or a description of the problem. */
 export function parseScript(text: string): Script | string {
   let value: unknown;
   try {
@@ -104,5 +104,5 @@ export function parseScript(text: string): Script | string {
   const error = validator.Errors(value).find(({ keyword }) => keyword !== 'boolean')!;
   const place = error.instancePath.slice(1).replaceAll('/', '.') || 'it';
   const names = error.keyword === 'additionalProperties' ? `: ${error.params.additionalProperties.join(', ')}` : '';
-  return `the script is wrong: ${place} ${error.message}${names}`;
+  return `the script is invalid: ${place} ${error.message}${names}`;
 }
