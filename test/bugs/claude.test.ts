@@ -130,7 +130,7 @@ test('a begun answer ends without white space and goes on without thinking, wher
   for (const provider of ['sonnet46', 'opus', 'bedrock']) {
     const { status, json } = await ask(gateway, 'chat', `test/${provider}`, { messages });
     assert.equal(status, 400);
-    assert.match(json.error.message, /messages: this model goes on in no message of the assistant/);
+    assert.match(json.error.message, /messages: this model cannot continue an assistant message/);
   }
   // Another model of the list may well go on.
   gateway.upstream.script('sonnet', answerOf('messages', false, { text: 'yes' }));

@@ -1,11 +1,11 @@
-/** Which tool the model must call, and the web search that it may use, for an upstream with functions only. */
+/** The tool choice and the optional web search, for an upstream that only knows functions. */
 import type { Conversation, ToolChoice } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
 import type { EncodeTarget, SpokenFormat } from '../conversation/format.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
 import type { Directory } from './directory.ts';
 
-/** @throws Uncarried where only the web search could satisfy the choice */
+/** @throws Uncarried if only the web search could satisfy the choice */
 export function chosen(choice: ToolChoice | undefined, directory: Directory): ToolChoice | undefined {
   if (choice?.mode === 'required' && directory.tools.length === 0 && directory.webSearch !== undefined) {
     throw new Uncarried(
@@ -27,7 +27,7 @@ export function chosen(choice: ToolChoice | undefined, directory: Directory): To
   if (choice.origin !== 'responses' || directory.takes(type)) return choice;
   if (type === 'local_shell' || type === 'tool_search')
     return { mode: 'tool', name: directory.chosenName(type, undefined) };
-  throw new Uncarried(`tool_choice of type ${type}`, 'the upstream cannot be made to call it');
+  throw new Uncarried(`tool_choice of type ${type}`, 'the upstream does not support it');
 }
 
 function renamed(choice: ToolChoice, value: Fields, directory: Directory): ToolChoice {
@@ -37,7 +37,7 @@ function renamed(choice: ToolChoice, value: Fields, directory: Directory): ToolC
   return { mode: 'opaque', origin: 'chat', value: { ...value, custom: { ...custom, name } } };
 }
 
-/** The list by the names upstream. */
+/** The allowed tools by their upstream names. */
 function allowed(choice: ToolChoice, value: Fields, directory: Directory): ToolChoice {
   const { mode, tools } = fieldsOf(value['allowed_tools']);
   const named = listOf(tools).map((entry) => {
@@ -52,7 +52,7 @@ function allowed(choice: ToolChoice, value: Fields, directory: Directory): ToolC
   return { ...choice, value: { ...value, allowed_tools: { mode, tools: named } } };
 }
 
-/** A web search that the model may use: the provider's own, or none, which is reported. */
+/** The provider's web search if it has one; otherwise the search is dropped and reported. */
 export function searching(
   directory: Directory,
   spoken: SpokenFormat,
@@ -62,7 +62,7 @@ export function searching(
   if (directory.webSearch === undefined) return {};
   const { type, user_location: location, search_context_size: size } = directory.webSearch;
   if (spoken.searchesWeb?.(target, directory.tools.length > 0) !== true) {
-    losses.drop(textOf(type), 'the provider has no web search beside the tools of the client');
+    losses.drop(textOf(type), 'the provider has no web search together with client tools');
     return {};
   }
   const { type: kind, ...approximate } = fieldsOf(location);

@@ -1,14 +1,14 @@
-/** The client's tools by the names that they have upstream, and what each is for the client. */
+/** Maps between the client's tools and their upstream names. */
 import { createHash } from 'node:crypto';
 import type { Conversation, FunctionTool, OpaqueTool, Tool, ToolCallPart } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
 import { decodeTool } from '../responses/decode.ts';
 import { INPUT, LOCAL_SHELL, TOOL_SEARCH } from './shapes.ts';
 
-/** Types of tools besides `function` that an upstream takes as they are. */
+/** Tool types besides `function` that an upstream accepts unchanged. */
 export type NativeTools = readonly string[] | 'all';
 
-/** A tool as the client has it. */
+/** A tool as the client declared it. */
 export interface ClientTool {
   name: string;
   namespace?: string;
@@ -18,7 +18,10 @@ export interface ClientTool {
 const WEB_SEARCH = /^web_search(?:_preview)?(?:_\d[\d_]*)?$/;
 const HASH_LENGTH = 8;
 
-/** Types of tools and items that are functions and their calls where an upstream does not know them. */
+/**
+ * Tool and item types that are converted to functions and calls, with the type that makes an upstream accept them
+ * unchanged.
+ */
 const CONCERNED: Readonly<Record<string, string>> = {
   namespace: 'namespace',
   custom: 'custom',
@@ -34,19 +37,19 @@ const CONCERNED: Readonly<Record<string, string>> = {
 };
 
 export class Directory {
-  /** What goes upstream. */
+  /** The tools to send upstream. */
   readonly tools: Tool[] = [];
-  /** Options of a web search that the client offers to the model; the upstream may have one of its own. */
+  /** The client's web search options; the upstream may have its own search. */
   webSearch: Fields | undefined;
   readonly #native: readonly string[];
   readonly #byUpstreamName = new Map<string, ClientTool>();
   readonly #upstreamNames = new Map<string, string>();
-  /** Tools by their names alone; undefined where two namespaces share one. */
+  /** Tools by name without namespace; undefined where several namespaces share the name. */
   readonly #byBareName = new Map<string, ClientTool | undefined>();
-  /** Namespaces whose description stands with their first tool. */
+  /** Namespaces whose description was added to their first tool. */
   readonly #described = new Set<string>();
 
-  /** @param native a list; an upstream that takes all types needs no directory */
+  /** @param native a list; an upstream that accepts all types needs no directory */
   constructor({ tools = [], messages }: Conversation, native: readonly string[]) {
     this.#native = native;
     for (const tool of tools) this.#add(tool);
@@ -59,7 +62,7 @@ export class Directory {
     }
   }
 
-  /** Whether one of these tools or items is nothing that the upstream takes as it is. */
+  /** Whether one of these tools or items is not accepted by the upstream unchanged. */
   static concerns(list: unknown, native: readonly string[]): boolean {
     return listOf(list).some((entry) => {
       const { type, namespace } = fieldsOf(entry);
@@ -77,17 +80,17 @@ export class Directory {
     return this.#native.includes(type);
   }
 
-  /** The tool behind a name in an answer. Models leave a namespace out at times: a bare name counts where it is unique. */
+  /** The tool for a name in an answer. Models sometimes omit the namespace: a bare name is accepted if it is unique. */
   find(upstreamName: string): ClientTool | undefined {
     return this.#byUpstreamName.get(upstreamName) ?? this.#byBareName.get(upstreamName);
   }
 
-  /** The name of a tool upstream, also of one that a history calls and the request has no more. */
+  /** The upstream name of a tool, including one that only the history calls. */
   upstreamName(name: string, namespace: string | undefined): string {
     return this.#upstreamNames.get(keyOf(name, namespace)) ?? joined(name, namespace);
   }
 
-  /** The name upstream of a tool that the client names, with its namespace or without. */
+  /** The upstream name of a tool chosen by the client, with or without namespace. */
   chosenName(name: string, namespace: string | undefined): string {
     const known = this.#upstreamNames.get(keyOf(name, namespace));
     if (known !== undefined) return known;
@@ -116,7 +119,7 @@ export class Directory {
     else if (kind === 'web_search') this.webSearch = value;
     else if (type === 'namespace') this.#namespace(value);
     else if (type === 'local_shell') this.#own(LOCAL_SHELL, { name: type, kind: type });
-    // A search that the provider runs hides tools until they are needed: without it, all of them are shown.
+    // Provider-run search hides tools until needed; without it, all are sent.
     else if (type === 'tool_search' && value['execution'] === 'client') {
       const { description, parameters } = value;
       const own: FunctionTool = { ...TOOL_SEARCH };
@@ -177,7 +180,7 @@ export class Directory {
     return [own, `About all tools of ${namespace.name}: ${namespace.description}`].filter(Boolean).join('\n\n');
   }
 
-  /** Undefined for a tool that is known already. */
+  /** Returns undefined for a known tool. */
   #enter(tool: ClientTool): string | undefined {
     const key = keyOf(tool.name, tool.namespace);
     if (this.#upstreamNames.has(key)) return undefined;
@@ -204,14 +207,14 @@ function keyOf(name: string, namespace: string | undefined): string {
   return namespace === undefined ? name : `${namespace}\u0000${name}`;
 }
 
-/** As MCP clients name the tools of their servers: `mcp__server__tool`. */
+/** Follows the naming of MCP clients: `mcp__server__tool`. */
 function joined(name: string, namespace: string | undefined): string {
   if (namespace === undefined || namespace === '') return name;
   const whole = namespace.endsWith('__') ? namespace + name : `${namespace}__${name}`;
   return whole.replaceAll(/[^a-zA-Z0-9_-]/g, '_');
 }
 
-/** The mark asks for a search that this upstream does not have. */
+/** Removes the mark for a search that this upstream does not have. */
 function withoutDeferral(tool: FunctionTool): FunctionTool {
   const own = tool.extras?.responses;
   if (own?.['defer_loading'] === undefined) return tool;

@@ -1,20 +1,20 @@
 /**
- * Reads the free text of a custom tool out of the arguments of the function that stands for it, `{"input": "..."}`, while
- * they arrive. What is not written so is kept and read at the end.
+ * Extracts the free text of a custom tool from its function's arguments, `{"input": "..."}`, while they stream.
+ * Arguments in any other shape are held and read at the end.
  */
 import { freeTextOf, INPUT_MEMBER } from './shapes.ts';
 
 const HEAD = new RegExp(`^\\s*\\{\\s*"${INPUT_MEMBER}"\\s*:\\s*"`);
-/** What may still become the head, in characters without white space. */
+/** The head without white space; a prefix of it may still become the head. */
 const HEAD_SIGNS = `{"${INPUT_MEMBER}":"`;
 const ESCAPES: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' };
 
 export class FreeText {
-  /** What came and is not read yet. */
+  /** Received but not yet read. */
   #left = '';
   #state: 'head' | 'text' | 'over' | 'other' = 'head';
 
-  /** The text that this piece adds. */
+  /** The text added by this piece. */
   add(piece: string): string {
     if (this.#state === 'over') return '';
     this.#left += piece;
@@ -22,7 +22,7 @@ export class FreeText {
     return this.#state === 'text' ? this.#readText() : '';
   }
 
-  /** What is left at the end of the call. */
+  /** The remaining text at the end of the call. */
   end(): string {
     if (this.#state === 'text' || this.#state === 'over') return '';
     const text = freeTextOf(this.#left);
@@ -39,7 +39,7 @@ export class FreeText {
     } else if (!HEAD_SIGNS.startsWith(this.#left.slice(0, 64).replaceAll(/\s/g, ''))) this.#state = 'other';
   }
 
-  /** Up to the closing quote or what of an escape is still to come. */
+  /** Reads up to the closing quote or an incomplete escape. */
   #readText(): string {
     const left = this.#left;
     let text = '';

@@ -1,4 +1,4 @@
-/** Calls and results of the client's tools in a history, as those of functions. */
+/** Rewrites calls and results of client tools in a history as those of functions. */
 import { stringifyJson } from '../../base/json.ts';
 import type { Message, OpaquePart, Part, ToolCallPart, ToolResultPart } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, listOf, textOf, textOrUndefined } from '../conversation/fields.ts';
@@ -9,7 +9,7 @@ import { INPUT_MEMBER } from './shapes.ts';
 
 export function withFunctionCalls(messages: readonly Message[], directory: Directory): Message[] {
   const rewritten: Message[] = [];
-  /** Results of local shells name the item of their call. */
+  /** Local shell results reference the item id of their call, not its call id. */
   const callIds = new Map<string, string>();
   let joining = false;
   for (const message of messages) {
@@ -18,7 +18,7 @@ export function withFunctionCalls(messages: readonly Message[], directory: Direc
     const becomesResult = message.role === 'user' && parts[0]?.type === 'toolResult';
     const last = rewritten.at(-1);
     if (last?.role === 'tool' && (becomesResult || (joining && message.role === 'tool'))) {
-      // Results of one turn stand in one message, as decoding leaves those of functions.
+      // Results of one turn share a message, as decoding does for functions.
       rewritten[rewritten.length - 1] = { ...last, parts: [...last.parts, ...parts] };
       joining = true;
     } else if (becomesResult) {
@@ -39,7 +39,7 @@ function rewrite(part: Part, directory: Directory, callIds: Map<string, string>)
   return item(part, fieldsOf(part.value), directory, callIds);
 }
 
-/** A call under the name of its function; free text as the member of an object. */
+/** A call under its function name; free text becomes the member of an object. */
 function functionCall(part: ToolCallPart, directory: Directory): ToolCallPart {
   const own = part.extras?.responses;
   const namespace = textOrUndefined(own?.['namespace']);
@@ -49,7 +49,7 @@ function functionCall(part: ToolCallPart, directory: Directory): ToolCallPart {
   const { namespace: _namespace, ...others } = own ?? {};
   const { custom, extras, ...call } = part;
   if (!becomes) return { ...part, name, extras: { ...extras, responses: others } };
-  // The id of the item says what kind of item it is.
+  // An item's id encodes its type, so it is dropped when the type changes.
   const { id: _id, ...unnamed } = others;
   const kept = { ...extras, responses: unnamed };
   return { ...call, name, arguments: stringifyJson({ [INPUT_MEMBER]: part.arguments }), extras: kept };
@@ -66,7 +66,7 @@ function item(part: OpaquePart, value: Fields, directory: Directory, callIds: Ma
       return directory.takes('local_shell') ? [part] : [result(value, decodeContent(value['output']), callIds)];
     case 'tool_search_call':
       if (directory.takes('tool_search')) return [part];
-      // The provider ran it: its tools are among the others.
+      // The provider ran this search: the found tools are already in the request.
       if (textOf(value['call_id']) === '') return [];
       return [call('tool_search', value, argumentsText(value['arguments']))];
     case 'tool_search_output':
@@ -95,7 +95,7 @@ function result({ id, call_id: callId }: Fields, parts: Part[], callIds: Map<str
   return { type: 'toolResult', callId: callIds.get(named) ?? named, parts };
 }
 
-/** What the search found, by the names under which the model can call it. */
+/** The tools found, by the names under which the model can call them. */
 function foundText({ tools }: Fields, directory: Directory): string {
   const found = listOf(tools).flatMap((entry) => {
     const tool = fieldsOf(entry);

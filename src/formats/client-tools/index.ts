@@ -1,8 +1,8 @@
 /**
- * Tools that the client runs and that an upstream knows only as functions: tools in a namespace, custom tools (free text,
- * perhaps bound to a grammar), the local shell and the client's own tool search of the responses format. They go upstream
- * as functions, and calls of them reach the client in its own shape. Not a format: it works between the conversation and
- * the spoken format, the same for all of them.
+ * Client-side tools for upstreams that only know functions: tools in a namespace, custom tools (free text, optionally
+ * with a grammar), and the local shell and client-run tool search of the responses format. They are sent upstream as
+ * functions, and their calls are restored to the client's own shape. Not a format: it works between the conversation
+ * and any spoken format.
  */
 import type { Conversation, Part, Turn, TurnEvent } from '../conversation/conversation.ts';
 import type { EncodeTarget, SpokenFormat, TurnDecoder } from '../conversation/format.ts';
@@ -14,7 +14,7 @@ import { CallRestorer } from './restore.ts';
 
 export interface AsFunctions {
   conversation: Conversation;
-  /** Where calls in the answer come from; undefined where answers need no change. */
+  /** Maps calls in the answer to the client's tools; undefined when answers need no change. */
   directory: Directory | undefined;
 }
 
@@ -44,7 +44,7 @@ export function withFunctions(
   };
 }
 
-/** Whether a request in the responses format has tools or calls that this upstream knows as functions only. */
+/** Whether a responses request has tools or calls that this upstream only knows as functions. */
 export function needsFunctions(tools: unknown, input: unknown, native: NativeTools): boolean {
   if (native === 'all') return false;
   return Directory.concerns(tools, native) || Directory.concerns(input, native);
@@ -71,7 +71,7 @@ export function restoringDecoder(inner: TurnDecoder, directory: Directory): Turn
   };
 }
 
-/** The same for a whole answer. */
+/** The same for a complete answer. */
 export function restoredTurn(turn: Turn, directory: Directory): Turn {
   const restorer = new CallRestorer(directory);
   const choices = turn.choices.map((choice) => ({ ...choice, parts: choice.parts.map((part) => restorer.part(part)) }));

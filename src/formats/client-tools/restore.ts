@@ -1,4 +1,4 @@
-/** Calls of functions in an answer, as calls of the client's tools that they stand for. */
+/** Restores function calls in an answer to calls of the client's tools. */
 import type { Part, ToolCallPart, TurnEvent } from '../conversation/conversation.ts';
 import type { ClientTool, Directory } from './directory.ts';
 import { FreeText } from './free-text.ts';
@@ -25,7 +25,7 @@ export class CallRestorer {
     return changed ?? events;
   }
 
-  /** A part of a whole answer. */
+  /** A part of a complete answer. */
   part(part: Part): Part {
     if (part.type !== 'toolCall' || part.custom === true) return part;
     const tool = this.#directory.find(part.name);
@@ -77,7 +77,7 @@ function keyOf({ choice, index }: { choice: number; index: number }): string {
 function restoredCall(part: ToolCallPart, { name, namespace, kind }: ClientTool): ToolCallPart {
   const { extras, ...call } = part;
   const { id, ...others } = extras?.responses ?? {};
-  // The id of an item begins with its kind, so a call that becomes another kind of item gets a new one.
+  // An item's id starts with its type, so a call that changes type gets a new one.
   const own = {
     ...others,
     ...(id !== undefined && (kind === 'function' || part.custom === true) && { id }),

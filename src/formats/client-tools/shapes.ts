@@ -1,9 +1,9 @@
-/** The functions that stand for other tools of the responses format. */
+/** Functions that replace other tool types of the responses format. */
 import { parseJson } from '../../base/json.ts';
 import type { FunctionTool } from '../conversation/conversation.ts';
 import { type Fields, isFields, textOf } from '../conversation/fields.ts';
 
-/** The one member in which the free text of a custom tool travels. */
+/** The member that holds the free text of a custom tool. */
 export const INPUT_MEMBER = 'input';
 
 export const INPUT: Fields = {
@@ -13,7 +13,7 @@ export const INPUT: Fields = {
   additionalProperties: false,
 };
 
-/** platform.openai.com/docs/guides/tools-local-shell: the members of a call's `action`. */
+/** The members of a call's `action` (platform.openai.com/docs/guides/tools-local-shell). */
 export const LOCAL_SHELL: FunctionTool = {
   type: 'function',
   name: 'local_shell',
@@ -44,7 +44,7 @@ export const TOOL_SEARCH: FunctionTool = {
   },
 };
 
-/** The free text in the arguments of a function that stands for a custom tool, whatever a model made of its one member. */
+/** The free text in the arguments of a custom tool's function, whatever shape the model gave them. */
 export function freeTextOf(written: string): string {
   let value: unknown;
   try {

@@ -1,4 +1,7 @@
-/** How services are asked to complete a text: one adapter with a dialect, and Mistral, which answers in the chat form. */
+/**
+ * Adapters for services with a text completion operation: one with dialects, and Mistral, which answers in the chat
+ * format.
+ */
 import { parseJson, stringifyJson } from '../../base/json.ts';
 import { decodeFailure, decodeInBand } from '../chat/failure.ts';
 import { GATEWAY_FIELDS } from '../chat/fields.ts';
@@ -18,20 +21,20 @@ import {
 import { DEFAULT_MAX_TOKENS } from './schema.ts';
 
 export interface CompletionDialect {
-  /** What of the operation the service has; absent: nothing of it is known, and everything goes out. */
+  /** Supported abilities; absent: unknown, and everything is sent. */
   able?: readonly CompletionAbility[];
-  /** The models that have the operation. Default: all. */
+  /** The models that support the operation. Default: all. */
   models?: RegExp;
   path?: string;
-  /** The whole address, where it does not stand below the base URL. */
+  /** The complete URL, if it is not below the base URL. */
   url?(baseUrl: string): string;
   /** Default `user`. */
   userField?: 'user' | 'none';
-  /** The service takes `stream_options.include_usage`. Default true. */
+  /** Accepts `stream_options.include_usage`. Default true. */
   streamUsage?: boolean;
-  /** Parameters under another name. */
+  /** Renamed parameters. */
   renames?: Readonly<Record<string, string>>;
-  /** The answer has the shape of the chat form. */
+  /** The answer is in the chat format. */
   chatReply?: true;
 }
 
@@ -54,9 +57,10 @@ export function completionAdapter(dialect: CompletionDialect = {}): CompletionAd
   };
 }
 
-/** @throws Uncarried with the field that the service has no place for */
+/** @throws Uncarried with the name of the unsupported member */
 function refuseUnable(request: CompletionRequest, { model }: SingleTarget, { able, models }: CompletionDialect): void {
-  if (models !== undefined && !models.test(model)) throw new Uncarried('prompt', 'the model holds conversations only');
+  if (models !== undefined && !models.test(model))
+    throw new Uncarried('prompt', 'the model supports only conversations');
   if (able === undefined) return;
   const wants = [
     ['suffix', 'suffix', request.suffix !== ''],
@@ -66,7 +70,7 @@ function refuseUnable(request: CompletionRequest, { model }: SingleTarget, { abl
     ['best_of', 'best_of', request.bestOf > 1],
   ] as const;
   for (const [ability, field, wanted] of wants) {
-    if (wanted && !able.includes(ability)) throw new Uncarried(field, 'the service cannot do this');
+    if (wanted && !able.includes(ability)) throw new Uncarried(field, 'the service does not support it');
   }
 }
 
@@ -102,7 +106,7 @@ function figuresOf(value: Fields): Pick<EventStep<unknown>, 'usage' | 'upstreamI
   return { ...(usage && { usage }), ...(upstreamId !== undefined && { upstreamId }) };
 }
 
-/** Relays chunk by chunk; complete with the marker, which alone tells an end from a cut. */
+/** Relays chunk by chunk. Only the end marker distinguishes a complete stream from a cut one. */
 class CompletionEvents implements EventCourse<CompletionAnswer> {
   readonly #target: SingleTarget;
   readonly #stream: CompletionStream | undefined;
@@ -120,7 +124,7 @@ class CompletionEvents implements EventCourse<CompletionAnswer> {
     } catch {
       return { failure: malformed('an event that is not JSON', data) };
     }
-    if (!isFields(value)) return { failure: malformed('an event that is no object', data) };
+    if (!isFields(value)) return { failure: malformed('an event that is not an object', data) };
     const failure = decodeInBand(name, value);
     if (failure !== undefined) return { failure };
     const choices = fieldsOf(value)['choices'];

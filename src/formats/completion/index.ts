@@ -1,7 +1,7 @@
 /**
- * The form of text completions that came before conversations (`POST /completions`; platform.openai.com/docs/api-reference/
- * completions): a prompt in, its continuation out. It is a front of the chat form: the prompt becomes one user message,
- * and answers, events and errors of the chat form are put back into the older shape. Pure.
+ * The legacy text completion format (`POST /completions`; platform.openai.com/docs/api-reference/completions):
+ * continues a prompt. Implemented on top of chat: the prompt becomes one user message, and answers, events and errors
+ * of the chat format are converted back. Pure.
  */
 import Type from 'typebox';
 import { invalidField } from '../../base/errors.ts';
@@ -12,22 +12,22 @@ export { type CompletionDialect, completionAdapter } from './adapter.ts';
 export { type CompletionAdapter, completion, needsNative, prefersNative } from './native.ts';
 export { schema as completionSchema } from './schema.ts';
 
-/** How the answers of the chat form become those of a completion. */
+/** How chat answers become completions. */
 export interface CompletionShape {
-  /** Stands in front of every answer, when the client wants it back. */
+  /** Prefix of every answer when the client requests the prompt back, otherwise ''. */
   echo: string;
 }
 
 /**
- * The request in the chat form.
- * @throws GatewayError 400 for what a conversation cannot do: several prompts, token ids, text behind the gap
+ * The request in the chat format.
+ * @throws GatewayError 400 for what a conversation cannot express: several prompts, token ids, a suffix
  */
 export function chatRequestOf(body: Fields): { body: Fields; shape: CompletionShape } {
   const prompt = promptOf(body['prompt']);
   const { prompt: _p, suffix, echo, best_of, logprobs, ...others } = body;
-  if (textOf(suffix) !== '') throw invalidField('suffix', 'cannot be given: no provider of this model fills gaps');
+  if (textOf(suffix) !== '') throw invalidField('suffix', 'is not supported by any provider of this model');
   if (typeof best_of === 'number' && best_of > 1) {
-    throw invalidField('best_of', 'must be 1: no provider of this model can choose among answers');
+    throw invalidField('best_of', 'must be 1: no provider of this model supports more');
   }
   const capped = typeof others['max_tokens'] === 'number' || typeof others['max_completion_tokens'] === 'number';
   return {
@@ -47,11 +47,11 @@ function promptOf(prompt: unknown): string {
   if (items.length === 1 && typeof items[0] === 'string') return items[0];
   if (items.length === 0) throw invalidField('prompt', 'must not be empty');
   if (typeof items[0] === 'string')
-    throw invalidField('prompt', 'must hold one text for this model; send one request for each');
-  throw invalidField('prompt', 'must be a text: token ids mean something else to every model');
+    throw invalidField('prompt', 'must be a single string for this model: send one request per prompt');
+  throw invalidField('prompt', 'must be a string: no provider of this model accepts token ids');
 }
 
-/** A whole answer of the chat form as a completion; an error keeps its envelope, which both share. */
+/** Converts a complete chat answer; errors keep their envelope, which both formats share. */
 export function completionOf(reply: Fields, { echo }: CompletionShape): Fields {
   if (!('choices' in reply)) return reply;
   return {
@@ -65,18 +65,18 @@ export function completionOf(reply: Fields, { echo }: CompletionShape): Fields {
   };
 }
 
-/** Puts the events of one chat stream into the older shape. */
+/** Converts the events of one chat stream. */
 export class CompletionStream {
   readonly #echo: string;
   readonly #begun = new Set<unknown>();
-  /** Characters written so far, by choice: where the next token's text begins. */
+  /** Characters written so far, by choice: the offset of the next token. */
   readonly #offsets = new Map<unknown, number>();
 
   constructor({ echo }: CompletionShape) {
     this.#echo = echo;
   }
 
-  /** @param text whole events as the chat form writes them, comments among them */
+  /** @param text complete events of the chat format, possibly with comments */
   rewrite(text: string): string {
     return text
       .split('\n\n')
@@ -89,7 +89,7 @@ export class CompletionStream {
     if (!event.startsWith('data: {')) return event;
     const chunk = JSON.parse(event.slice('data: '.length)) as Fields;
     const choices = listOf(chunk['choices']).map((value) => this.#choice(fieldsOf(value)));
-    // Roles, thinking and calls have no place here; a chunk of nothing else says nothing.
+    // Roles, thinking and calls have no counterpart here; a chunk with nothing else is dropped.
     const empty =
       choices.length > 0 && choices.every(({ text, finish_reason }) => text === '' && finish_reason === null);
     if (empty && !('usage' in chunk && chunk['usage'] !== null) && !('error' in chunk)) return undefined;
@@ -108,7 +108,7 @@ export class CompletionStream {
   }
 }
 
-/** @param offset of the answer's first character in the text that was written so far, the echo included */
+/** @param offset the position of `text` in the whole text, including the echo */
 function choiceOf(choice: Fields, text: string, offset: number): Fields {
   const finish = choice['finish_reason'] ?? null;
   return {

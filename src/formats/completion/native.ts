@@ -1,7 +1,7 @@
 /**
- * Text completions as services that still have the operation answer them: for what no conversation can say (text behind a
- * gap, several prompts, token ids, the best of several answers, probabilities of the prompt). Bodies and answers are
- * relayed; only our own members are replaced.
+ * Text completions at services that still offer the operation, for what a conversation cannot express (suffix, several
+ * prompts, token ids, best-of, log probabilities of the prompt). Bodies and answers are relayed; only the gateway's own
+ * members are replaced.
  */
 import { invalidField } from '../../base/errors.ts';
 import { type JsonDocument, patchMembers, scanMembers, stringifyJson } from '../../base/json.ts';
@@ -19,24 +19,24 @@ const PROMPT_OVERHEAD_TOKENS = 16;
 export interface CompletionRequest {
   document: JsonDocument;
   prompts: number;
-  /** Texts of the prompt; those of token ids are ''. */
+  /** The prompt texts; '' for token ids. */
   texts: readonly string[];
   suffix: string;
   echo: boolean;
   bestOf: number;
   tokenIds: boolean;
-  /** Answers that are written, seen or not. */
+  /** Number of answers generated, including those that best-of discards. */
   written: number;
   maxTokens: number;
 }
 
-/** JSON of the whole answer in the older shape; of a stream the text that closes it needs nothing of it. */
+/** JSON of the complete answer in the completion format. Unused for streams. */
 export interface CompletionAnswer {
   json: string;
 }
 
 export interface CompletionAdapter extends Adapter<CompletionRequest, CompletionAnswer> {
-  /** What of the operation the service has; absent: unknown. */
+  /** Supported abilities; absent: unknown. */
   readonly able?: readonly CompletionAbility[] | undefined;
   /** The same service with or without `stream_options.include_usage`. */
   withStreamUsage(streamUsage: boolean): CompletionAdapter;
@@ -44,14 +44,14 @@ export interface CompletionAdapter extends Adapter<CompletionRequest, Completion
 
 export type CompletionAbility = 'suffix' | 'prompts' | 'tokens' | 'echo' | 'best_of';
 
-/** Whether the request asks for something that a conversation has no place for. */
+/** Whether the request has members that a conversation cannot express. */
 export function needsNative(body: Fields): boolean {
   const { prompt, suffix, best_of } = body;
   if (textOf(suffix) !== '' || (typeof best_of === 'number' && best_of > 1)) return true;
   return Array.isArray(prompt) && prompt.length > 0 && !(prompt.length === 1 && typeof prompt[0] === 'string');
 }
 
-/** Whether a conversation could say it, less well: without the probabilities of the prompt. */
+/** Whether a conversation could serve the request only partly: without log probabilities of the prompt. */
 export function prefersNative({ echo, logprobs }: Fields): boolean {
   return echo === true && typeof logprobs === 'number';
 }
@@ -63,11 +63,11 @@ function check(document: JsonDocument): void {
   const kinds = new Set(listOf(prompt).map(kind));
   const inner = listOf(prompt).flatMap((item) => (Array.isArray(item) ? item : []));
   if (typeof prompt !== 'string' && (kinds.size !== 1 || kinds.has('other') || !inner.every(Number.isInteger))) {
-    throw invalidField('prompt', 'must be a text, a list of texts, or token ids');
+    throw invalidField('prompt', 'must be a string, a list of strings, or token ids');
   }
   if (typeof best === 'number') {
     if (best < (typeof n === 'number' ? n : 1)) throw invalidField('best_of', 'must not be less than n');
-    if (best > 1 && stream === true) throw invalidField('best_of', 'cannot be streamed: the best is known at the end');
+    if (best > 1 && stream === true) throw invalidField('best_of', 'cannot be combined with stream');
   }
 }
 
@@ -90,7 +90,7 @@ function decode(document: JsonDocument): CompletionRequest {
   };
 }
 
-/** The members that say whose answer it is. */
+/** Replaces the gateway's own members. */
 function own(json: string, stamp: Stamp, more: { key: string; json: string | undefined }[]): string {
   return patchMembers(json, scanMembers(json), [
     { key: 'id', json: JSON.stringify(stamp.id) },
@@ -108,7 +108,7 @@ function figures({ usage, cost, metadata }: Closing): { key: string; json: strin
   ];
 }
 
-/** One chunk of a stream, without the figures, which come at the end. */
+/** One stream chunk without usage, which follows at the end. */
 export function chunkEvent(json: string, stamp: Stamp): string {
   return `data: ${own(json, stamp, [{ key: 'usage', json: undefined }])}\n\n`;
 }

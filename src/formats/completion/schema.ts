@@ -2,7 +2,7 @@
 import Type, { type TSchema } from 'typebox';
 import { chat } from '../chat/index.ts';
 
-/** What a client gets that names no cap. */
+/** Default output cap. */
 export const DEFAULT_MAX_TOKENS = 16;
 
 type Properties = Record<string, TSchema>;
@@ -16,7 +16,7 @@ const {
 export const schema: TSchema = Type.Object(
   {
     ...shared,
-    prompt: Type.Unsafe({ type: ['string', 'array'], description: 'A text, a list of texts, or token ids' }),
+    prompt: Type.Unsafe({ type: ['string', 'array'], description: 'A string, a list of strings, or token ids' }),
     suffix: Type.Optional(Type.Unsafe({ type: ['string', 'null'] })),
     echo: Type.Optional(Type.Unsafe({ type: ['boolean', 'null'] })),
     best_of: Type.Optional(Type.Unsafe({ type: ['integer', 'null'], minimum: 1, maximum: 20 })),

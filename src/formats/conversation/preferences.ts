@@ -70,7 +70,7 @@ export const PreferencesSchema: TSchema = Type.Object(
     quantizations: optional({ type: ['array', 'null'], items: { enum: [...QUANTIZATIONS] } }),
     max_price: optional({ type: ['object', 'null'], description: 'USD: prompt and completion per million tokens' }),
     sort: optional({ type: ['string', 'object', 'null'], description: 'A metric, or {by, partition}' }),
-    preferred_min_throughput: optional({ type: ['number', 'object', 'null'], description: 'Tokens a second' }),
+    preferred_min_throughput: optional({ type: ['number', 'object', 'null'], description: 'Tokens per second' }),
     preferred_max_latency: optional({ type: ['number', 'object', 'null'], description: 'Seconds' }),
   },
   { $id: 'ProviderPreferences' },

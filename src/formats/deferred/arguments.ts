@@ -1,13 +1,13 @@
 /**
- * Whether a call's arguments fit the tool's JSON Schema. The schema is the client's and the arguments are the model's, so
- * the work is bounded: what cannot be told within the bound counts as fitting. Regular expressions are not tried.
+ * Checks call arguments against the tool's JSON Schema. Both are untrusted (client and model), so the work is bounded:
+ * anything undecided within the bound passes. Regular expressions are not evaluated.
  */
 import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
 
 const MOST_STEPS = 50_000;
 const DEEPEST = 100;
 
-/** @returns what does not fit, beginning with its path; undefined when all does */
+/** @returns the first violation, starting with its path; undefined when the value is valid */
 export function misfit(value: unknown, schema: unknown): string | undefined {
   return new Fit(schema).look(value, schema, '', 0);
 }
@@ -37,7 +37,7 @@ class Fit {
     );
   }
 
-  /** Addresses within the schema; anything else says nothing. */
+  /** Resolves references within the schema; external ones allow any value. */
   #resolve(reference: string): unknown {
     if (!reference.startsWith('#')) return true;
     let at: unknown = this.#root;
@@ -129,7 +129,7 @@ function numberProblem(value: number, schema: Fields, path: string): string | un
 function lengthProblem(value: string, schema: Fields, path: string): string | undefined {
   const { minLength: least, maxLength: most } = schema;
   if (typeof least !== 'number' && typeof most !== 'number') return undefined;
-  // Characters, not UTF-16 units.
+  // Length in characters, not UTF-16 units.
   const length = [...value].length;
   if (typeof least === 'number' && length < least) return told(path, `must have ${least} characters or more`);
   if (typeof most === 'number' && length > most) return told(path, `must have ${most} characters or fewer`);

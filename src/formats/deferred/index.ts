@@ -1,6 +1,6 @@
 /**
- * Deferred tools (wire/chat.md, "deferred_tools"): tools that a model sees only once it has searched for them, with any
- * model, in every served form. Not a format: it stands between the conversation and the form that is spoken.
+ * Deferred tools (docs/guides/deferred-tools.md): the model sees these tools only after searching for them, with any
+ * model and in every served format. Not a format: it works between the conversation and the spoken format.
  */
 export { Portable } from './portable.ts';
 export {

@@ -1,7 +1,7 @@
 /**
- * A conversation with deferred tools as any model can have it: their definitions are left out, a tool that searches for
- * them and one that calls them by name are put in. The list of tools never changes, so what an upstream has cached of the
- * prompt stays cached; a definition is told once, where it was found.
+ * Rewrites a conversation with deferred tools for any model: their definitions are replaced by a search tool and a tool
+ * that calls them by name. The tool list never changes, so the upstream's prompt cache stays valid; each definition is
+ * sent once, with the search result that first contains it.
  */
 import { scanMembers, stringifyJson } from '../../base/json.ts';
 import type {
@@ -24,12 +24,12 @@ export class Portable {
   readonly #deferred: ReadonlyMap<string, FunctionTool>;
   readonly #index: WordIndex;
   readonly #compile: CompileRegex;
-  /** Those whose definition the model has been told. */
+  /** Tools whose definition the model already has. */
   readonly #shown = new Set<string>();
-  /** What goes upstream; grows with the steps that are answered. */
+  /** The conversation to send; grows with each completed step. */
   conversation: Conversation;
 
-  /** @throws GatewayError 400 when the history names a deferred tool that the request no longer has */
+  /** @throws GatewayError 400 when the history names a deferred tool that is missing from the request */
   constructor(conversation: Conversation, search: DeferredSearch, compile: CompileRegex) {
     const tools = conversation.tools ?? [];
     const deferred = tools.filter((tool): tool is FunctionTool => tool.type === 'function' && tool.deferred === true);
@@ -50,7 +50,7 @@ export class Portable {
     return this.#search.type === 'custom' ? [call] : [searchTool(this.#search.type, this.#deferred.size), call];
   }
 
-  /** The model's search or call, run; `call` where it is one for the client to run. */
+  /** Runs the model's search or call. Returns `call` when the client must run it. */
   run(held: ToolCallPart): { step: Step } | { call: ToolCallPart } {
     if (held.name === SEARCH_TOOL) return { step: this.#finish(this.#searched(held)) };
     const wrapped = unwrap(held.arguments);
@@ -84,7 +84,7 @@ export class Portable {
     return { ...step, result: this.#resultOf(step) };
   }
 
-  /** What the model is told; depends on nothing but the request and the steps before. */
+  /** The result for the model; depends only on the request and earlier steps. */
   #resultOf({ tool, found, arguments: text }: PastStep): string {
     if (tool === SEARCH_TOOL) {
       return found === undefined
@@ -94,7 +94,7 @@ export class Portable {
     const wrapped = unwrap(text);
     const called = this.#deferred.get(wrapped.tool);
     if (called === undefined) {
-      return stringifyJson({ error: `no tool to be called this way has the name ${JSON.stringify(wrapped.tool)}` });
+      return stringifyJson({ error: `no deferred tool has the name ${JSON.stringify(wrapped.tool)}` });
     }
     return stringifyJson({ error: this.#problem(wrapped, called), tools: this.#told([called.name]) });
   }
@@ -105,7 +105,7 @@ export class Portable {
     return tool.parameters === undefined ? undefined : misfit(value, tool.parameters);
   }
 
-  /** A definition that was told before is in the conversation already. */
+  /** Definitions already in the conversation are not repeated. */
   #told(names: readonly string[]): unknown[] {
     return names.map((name) => {
       const tool = this.#deferred.get(name);
@@ -121,13 +121,13 @@ export class Portable {
     });
   }
 
-  /** What the model said last, and what it was told; the next call goes out with it. */
+  /** Adds the model's last message and the results; the next call includes both. */
   proceed(parts: Part[], steps: readonly Step[]): void {
     const { messages } = this.conversation;
     this.conversation = { ...this.conversation, messages: [...messages, { role: 'assistant', parts }, answers(steps)] };
   }
 
-  // A history as the client has it, with the steps between its turns.
+  // Rebuilds the history: the client's messages with the steps between its turns.
 
   #messages(messages: readonly Message[]): Message[] {
     const searches = new Set<string>();
@@ -172,7 +172,7 @@ export class Portable {
     return { ...part, name: CALL_TOOL, arguments: wrap(part.name, part.arguments) };
   }
 
-  /** Behind the result of the client's own search: the definitions of the tools that it names. */
+  /** Appends the definitions of the tools named by the client's own search result. */
   #found(message: Message, searches: ReadonlySet<string>): Message {
     const parts = message.parts.map((part) => {
       if (part.type !== 'toolResult' || !searches.has(part.callId) || part.isError === true) return part;
@@ -245,12 +245,12 @@ interface Wrapped {
   arguments: string;
 }
 
-/** The members as they were written, so that no digit of the arguments is lost. */
+/** Reads members as text, so that arguments keep every digit. */
 function unwrap(text: string): Wrapped {
   const value = parsed(text);
   if (!isFields(value)) return { tool: '', arguments: '' };
   const given = value['arguments'];
-  // Some models write the object as a text within the text.
+  // Some models encode the object as a string.
   if (typeof given === 'string') return { tool: textOf(value['tool']), arguments: given };
   const member = scanMembers(text).findLast(({ key }) => key === 'arguments');
   const written = member === undefined ? '{}' : text.slice(member.valueStart, member.valueEnd);

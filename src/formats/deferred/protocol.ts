@@ -1,13 +1,13 @@
 /**
- * `deferred_tools` of a request (wire/chat.md, "deferred_tools"), the same in all served forms: tools marked with
- * `defer_loading` are shown to the model only once it has searched for them.
+ * The request member `deferred_tools`, the same in all served formats: tools marked with `defer_loading` are shown to
+ * the model only after it has searched for them.
  */
 import { Type } from 'typebox';
 import { GatewayError, invalidField } from '../../base/errors.ts';
 import { type Fields, isFields, textOf } from '../conversation/fields.ts';
 import { optional, word } from '../conversation/loose-schema.ts';
 
-/** Names that the service's own two tools have upstream. */
+/** Upstream names of the gateway's own two tools. */
 export const SEARCH_TOOL = 'search_tools';
 export const CALL_TOOL = 'call_tool';
 
@@ -22,7 +22,7 @@ export const DeferredToolsSchema = Type.Object(
     search: Type.Object({
       type: word(['bm25', 'regex', 'custom']),
       max_results: optional(
-        Type.Integer({ minimum: 1, maximum: MOST_RESULTS, description: `${DEFAULT_RESULTS} when it is absent` }),
+        Type.Integer({ minimum: 1, maximum: MOST_RESULTS, description: `Default ${DEFAULT_RESULTS}` }),
       ),
       tool_id: optional(Type.String({ description: "With `custom`: the client's tool that runs the search" })),
       result_key: optional(
@@ -32,19 +32,19 @@ export const DeferredToolsSchema = Type.Object(
   },
   {
     $id: 'DeferredTools',
-    description: 'Tools with `defer_loading` are shown to the model once it has searched for them',
+    description: 'Tools with `defer_loading` are shown to the model only after it has searched for them',
   },
 );
 
 export type DeferredSearch =
   | { type: 'bm25' | 'regex'; maxResults: number }
-  /** The client runs it: a tool of its own, whose result lists names of deferred tools under a key. */
+  /** The client runs the search: a tool of its own, whose result lists names of deferred tools under `resultKey`. */
   | { type: 'custom'; tool: string; resultKey: string; maxResults: number };
 
-/** One of the request's tools, as far as the protocol looks at it. */
+/** What the protocol needs to know of a declared tool. */
 export interface DeclaredTool {
   path: string;
-  /** Undefined for tools that have no function's name. */
+  /** Undefined for tools without a function name. */
   name: string | undefined;
   deferred: boolean;
 }
@@ -54,12 +54,12 @@ export function asksForDeferral(body: Fields): boolean {
   return body['deferred_tools'] !== undefined && body['deferred_tools'] !== null;
 }
 
-/** @throws GatewayError 400 with the path of what is wrong */
+/** @throws GatewayError 400 with the path of the offending member */
 export function checkDeferral(body: Fields, tools: readonly DeclaredTool[], chosen: string | undefined): void {
   if (!asksForDeferral(body)) {
     const marked = tools.find(({ deferred }) => deferred);
     if (marked === undefined) return;
-    throw invalidField(`${marked.path}.defer_loading`, 'needs deferred_tools, which says how the tool is found');
+    throw invalidField(`${marked.path}.defer_loading`, 'requires deferred_tools');
   }
   const given = body['deferred_tools'];
   if (!isFields(given)) throw invalidField('deferred_tools', 'must be an object');
@@ -67,10 +67,10 @@ export function checkDeferral(body: Fields, tools: readonly DeclaredTool[], chos
   only(given, 'profile', 'portable');
   only(given, 'validation', 'runtime');
   checkSearch(given['search'], tools);
-  if (!tools.some(({ deferred }) => deferred)) throw invalidField('tools', 'none is marked with defer_loading');
+  if (!tools.some(({ deferred }) => deferred)) throw invalidField('tools', 'must contain a tool with defer_loading');
   checkNames(tools);
   if (chosen !== undefined && tools.some(({ name, deferred }) => deferred && name === chosen)) {
-    throw invalidField('tool_choice', `names ${chosen}, whose loading is deferred: the model does not know it yet`);
+    throw invalidField('tool_choice', `must not name ${chosen}: the model does not see a deferred tool yet`);
   }
 }
 
@@ -96,7 +96,7 @@ function checkSearch(search: unknown, tools: readonly DeclaredTool[]): void {
   if (textOf(key) === '') throw invalidField(`${path}.result_key`, 'must name the member that lists the tools');
   const own = tools.find(({ name }) => name !== undefined && name === id);
   if (own === undefined || own.deferred) {
-    throw invalidField(`${path}.tool_id`, 'must be the name of a tool of the request that is not deferred');
+    throw invalidField(`${path}.tool_id`, 'must name a tool of the request that is not deferred');
   }
 }
 
@@ -104,18 +104,18 @@ function checkNames(tools: readonly DeclaredTool[]): void {
   const seen = new Set<string>();
   for (const { name, path, deferred } of tools) {
     if (name === undefined) {
-      if (deferred) throw invalidField(`${path}.defer_loading`, 'can be deferred for functions only');
+      if (deferred) throw invalidField(`${path}.defer_loading`, 'is supported for functions only');
       continue;
     }
     if (name === SEARCH_TOOL || name === CALL_TOOL) {
-      throw invalidField(path, `has the name ${name}, which deferred_tools needs for itself`);
+      throw invalidField(path, `must not have the name ${name}, which deferred_tools reserves`);
     }
-    if (seen.has(name)) throw invalidField(path, `has the name ${name}, which another tool has too`);
+    if (seen.has(name)) throw invalidField(path, `must not have the name ${name}, which another tool has`);
     seen.add(name);
   }
 }
 
-/** Of a checked request; undefined when it defers nothing. */
+/** Reads a checked request; undefined when it defers nothing. */
 export function readDeferral(body: Fields): DeferredSearch | undefined {
   if (!asksForDeferral(body)) return undefined;
   const { search } = body['deferred_tools'] as { search: Fields };
@@ -124,7 +124,7 @@ export function readDeferral(body: Fields): DeferredSearch | undefined {
   return { type: 'custom', tool: textOf(search['tool_id']), resultKey: textOf(search['result_key']), maxResults };
 }
 
-/** The history names a tool that the request no longer has. */
+/** The error for a history that names a tool missing from the request. */
 export function changedCatalogue(name: string): GatewayError {
   return new GatewayError(
     'invalid_request',

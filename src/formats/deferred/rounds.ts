@@ -1,6 +1,6 @@
 /**
- * The calls to an upstream that one answer takes when its model searches for tools: what each brings is shown to the
- * client as one answer, and what the model asked of the service is done in between.
+ * Runs the upstream calls of one answer whose model searches for tools: the client sees all rounds as one answer, and
+ * the gateway runs the searches between them.
  */
 
 import type {
@@ -20,15 +20,15 @@ import type { Portable } from './portable.ts';
 import { CALL_TOOL, SEARCH_TOOL } from './protocol.ts';
 import { partsOf, type Step } from './trace.ts';
 
-/** Calls to the upstream that one answer may take; a budget reserves for all of them. */
+/** Maximum number of upstream calls per answer; budgets reserve for all of them. */
 export const MOST_ROUNDS = 6;
-/** Arguments of one call to the service, in characters. */
+/** Limit for the arguments of one search or deferred call, in characters. */
 const LONGEST_ARGUMENTS = 4 * 1024 * 1024;
 
 export class Rounds {
   readonly #portable: Portable;
   readonly #served: FormatId;
-  /** Output tokens that are left, for all rounds together; undefined: nobody has set a limit. */
+  /** Output tokens left for all remaining rounds; undefined without a cap. */
   #leftTokens: number | undefined;
   #round = 0;
   #started = false;
@@ -36,7 +36,7 @@ export class Rounds {
   #steps = 0;
   #earlier: Usage | undefined;
   #again = false;
-  /** Events of the rounds that were answered whole. */
+  /** Events of completed rounds of a non-streamed answer. */
   readonly #gathered: TurnEvent[] = [];
 
   constructor(portable: Portable, served: FormatId, leftTokens: number | undefined) {
@@ -45,7 +45,7 @@ export class Rounds {
     this.#leftTokens = leftTokens;
   }
 
-  /** What goes upstream now. */
+  /** The conversation to send next. */
   get conversation(): Conversation {
     return this.#portable.conversation;
   }
@@ -55,12 +55,12 @@ export class Rounds {
     return this.#leftTokens;
   }
 
-  /** Of the call that goes out next, from 0. */
+  /** Number of the next round, from 0. */
   get number(): number {
     return this.#round;
   }
 
-  /** A whole answer as the next round: of the last one what all of them said together. */
+  /** Adds a complete answer as the next round; returns the combined answer of all rounds so far. */
   whole(turn: Turn): { turn: Turn } | { failure: UpstreamFailure } {
     const events = this.begin().take(eventsOf(turn));
     const failed = events.find((event) => event.type === 'failure');
@@ -69,14 +69,14 @@ export class Rounds {
     return { turn: collect(this.#gathered) };
   }
 
-  /** True once when the round that has ended wants another. */
+  /** True once if the round that ended needs another one. */
   takeAgain(): boolean {
     const again = this.#again;
     this.#again = false;
     return again;
   }
 
-  /** The events of one round as those of the whole answer. */
+  /** Maps the events of one round to those of the combined answer. */
   decoder(inner: TurnDecoder): TurnDecoder {
     const round = this.begin();
     return {
@@ -110,7 +110,7 @@ export class Rounds {
   ): 'rounds' | 'tokens' | undefined {
     if (this.#round >= MOST_ROUNDS) return 'rounds';
     if (this.#leftTokens !== undefined) {
-      // No token is shorter than a byte.
+      // Bytes bound the tokens: a token is at least one byte.
       this.#leftTokens -= usage?.output ?? written;
       if (this.#leftTokens < 1) return 'tokens';
     }
@@ -122,7 +122,7 @@ export class Rounds {
 }
 
 interface Answer {
-  /** True the first time. */
+  /** Returns true the first time. */
   start(): boolean;
   place(): number;
   show(step: Step): Part[];
@@ -138,9 +138,9 @@ interface Answer {
 class Round {
   readonly #portable: Portable;
   readonly #answer: Answer;
-  /** Everything that came, for the next call. */
+  /** All events of the round, for the next call. */
   readonly #events: TurnEvent[] = [];
-  /** Where parts of the round stand in the answer. */
+  /** Part indexes of the round, mapped to those of the answer. */
   readonly #places = new Map<number, number>();
   readonly #held = new Map<number, ToolCallPart>();
   #finish: Extract<TurnEvent, { type: 'finish' }> | undefined;
@@ -214,7 +214,7 @@ class Round {
 
   #end(shown: TurnEvent[]): void {
     const { unified, native } = this.#finish?.finish ?? { unified: 'stop' as const, native: null };
-    // Arguments that were cut off are nobody's call.
+    // Truncated arguments are not run.
     const complete = unified !== 'length' && unified !== 'content_filter';
     const done = complete ? [...this.#held.values()].map((held) => this.#portable.run(held)) : [];
     const steps = done.flatMap((one) => ('step' in one ? one.step : []));
@@ -249,11 +249,11 @@ class Round {
 function tooLong(): TurnEvent {
   return {
     type: 'failure',
-    failure: { kind: 'malformed', status: null, message: 'the arguments of a call are too long' },
+    failure: { kind: 'malformed', status: null, message: 'the arguments of a tool call are too long' },
   };
 }
 
 function endless(): TurnEvent {
-  const message = `the model went on searching for tools after ${MOST_ROUNDS} rounds`;
+  const message = `the model was still searching for tools after ${MOST_ROUNDS} rounds`;
   return { type: 'failure', failure: { kind: 'malformed', status: null, message } };
 }

@@ -1,16 +1,16 @@
-/** The search among deferred tools: by words (BM25) or by a regular expression. */
+/** Searches deferred tools by words (BM25) or by a regular expression. */
 
 import type { FunctionTool } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf } from '../conversation/fields.ts';
 
-/** Whether a text matches; undefined for an expression that cannot be read. Linear in the text, whatever the expression. */
+/** Tests whether a text matches; undefined for an invalid expression. Linear in the text for every expression. */
 export type CompileRegex = (pattern: string) => ((text: string) => boolean) | undefined;
 
-/** Saturation of a word's count and weight of a text's length, as the literature has them. */
+/** The usual BM25 parameters: term frequency saturation and length normalization. */
 const K1 = 1.2;
 const B = 0.75;
 const LONGEST_QUERY = 1_000;
-/** Members of a schema that are read for their names. */
+/** Schema members whose names are indexed. */
 const MOST_PROPERTIES = 200;
 
 interface Indexed {
@@ -18,7 +18,7 @@ interface Indexed {
   length: number;
 }
 
-/** Finds tools by words of their names, descriptions and parameters; the better ones first, ties as they were declared. */
+/** Finds tools by words of their names, descriptions and parameters. Best match first, ties in declaration order. */
 export class WordIndex {
   readonly #tools: readonly FunctionTool[];
   #texts: Indexed[] | undefined;
@@ -51,7 +51,7 @@ export class WordIndex {
   }
 }
 
-/** Undefined for an expression that cannot be read. */
+/** Returns undefined for an invalid expression. */
 export function searchByRegex(
   tools: readonly FunctionTool[],
   pattern: string,

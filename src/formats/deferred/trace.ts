@@ -1,7 +1,7 @@
 /**
- * What the service did between two turns of the client's, as each served form shows it: chat in `reasoning_details`
- * (`reasoning.server_tool_call`), messages as the blocks of its own tool search, responses as an item. Clients send it
- * back unchanged, and the conversation is put together again from it.
+ * The gateway's searches between two client turns, as each served format shows them: chat in `reasoning_details`
+ * (`reasoning.server_tool_call`), messages as blocks of its tool search, responses as an item. Clients send them back
+ * unchanged, and the conversation is rebuilt from them.
  */
 import { parseJson, stringifyJson } from '../../base/json.ts';
 import { WIRE_ALIAS, WIRE_NAME } from '../../base/namespace.ts';
@@ -14,20 +14,20 @@ export interface Step {
   tool: typeof SEARCH_TOOL | typeof CALL_TOOL;
   /** JSON text, as the model wrote it. */
   arguments: string;
-  /** What was found; absent for a call that was turned down, and for a search that nobody could run. */
+  /** Names of the tools found; absent for a rejected call or an invalid search. */
   found?: readonly string[];
-  /** What the model was told. */
+  /** The result sent to the model. */
   result: string;
 }
 
-/** A step as read from a history; what it told the model is worked out again. */
+/** A step read from a history; its result is computed again. */
 export type PastStep = Omit<Step, 'result'>;
 
 const MESSAGES_ID = 'srvtoolu_';
 const MESSAGES_SEARCH = 'tool_search_tool_bm25';
 const ITEM_NAMES = [`${WIRE_NAME}:tool_search`, `${WIRE_ALIAS}:tool_search`];
 
-/** The parts that show a step to clients of the form. `index` counts the steps of the answer. */
+/** The parts that show a step to clients of the format. `index` counts the steps of the answer. */
 export function partsOf(step: Step, form: FormatId, index: number): OpaquePart[] {
   const part = (value: Fields): OpaquePart => ({ type: 'opaque', origin: form, value });
   switch (form) {
@@ -66,7 +66,7 @@ function resultBlock({ id, found, result }: Step): Fields {
   return { type: 'tool_search_tool_result', tool_use_id: `${MESSAGES_ID}${id}`, content };
 }
 
-/** The item has a place for the query only; what more is needed stands beside it. */
+/** The item's own members hold only the query; the rest is in additional members. */
 function itemOf({ id, tool, arguments: text, found }: Step): Fields {
   return {
     type: `${WIRE_NAME}:tool_search`,
@@ -78,18 +78,18 @@ function itemOf({ id, tool, arguments: text, found }: Step): Fields {
   };
 }
 
-/** A model's arguments that are no object are kept under a name of their own, so that the block is one. */
+/** Arguments that are not a JSON object are wrapped, so that the block's input is one. */
 function inputOf(text: string): Fields {
   try {
     const value = parseJson(text);
     if (isFields(value)) return value;
   } catch {
-    // Told below.
+    // Handled after the try block.
   }
   return { unread: text };
 }
 
-/** The steps in an assistant's message, at the index of the part that ends each; `taken` are all of their parts. */
+/** The steps in an assistant message, by the index of the part that ends each; `taken` holds all their parts. */
 export function stepsIn(parts: readonly Part[]): { steps: Map<number, PastStep>; taken: ReadonlySet<number> } {
   const steps = new Map<number, PastStep>();
   const taken = new Set<number>();

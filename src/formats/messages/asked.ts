@@ -1,4 +1,4 @@
-/** What the gateway itself reads of a request in the messages form. */
+/** Reads the facts that the gateway needs of a messages request. */
 import { addKind, askedMembers, type Contents, noContents } from '../conversation/asked-members.ts';
 import { type Fields, fieldsOf, listOf, textOrUndefined } from '../conversation/fields.ts';
 import type { Asked } from '../conversation/format.ts';
@@ -31,7 +31,7 @@ export function asked(body: unknown): Asked {
   return result;
 }
 
-/** The ids of the calls in the history. */
+/** Ids of the tool calls in the history. */
 export function callIds(body: unknown): string[] {
   return listOf(fieldsOf(body)['messages']).flatMap((message) =>
     listOf(fieldsOf(message)['content']).flatMap((entry) => {
@@ -41,7 +41,7 @@ export function callIds(body: unknown): string[] {
   );
 }
 
-/** Pictures and documents, also inside tool results and documents. */
+/** Counts images and documents, including those inside tool results and documents. */
 function countMedia(request: Fields): Contents {
   const media = noContents();
   for (const message of listOf(request['messages'])) countIn(fieldsOf(message)['content'], media);
@@ -58,7 +58,7 @@ function countIn(content: unknown, media: Contents): void {
       addKind(media, 'image');
     } else if (block['type'] === 'document' || block['type'] === 'container_upload') {
       media.documents += 1;
-      // A document of plain text is text.
+      // A plain-text document counts as text.
       if (!isTextSource(fieldsOf(block['source'])['type'])) addKind(media, 'file');
     }
     countIn(block['content'], media);

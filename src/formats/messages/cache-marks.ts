@@ -14,13 +14,13 @@ export class CacheMarks {
     this.losses = losses;
   }
 
-  /** `{ cache_control }` for a part that carries a breakpoint, `{}` when it has none or the limit drops it. */
+  /** `{ cache_control }` for a part with a breakpoint; `{}` when it has none or the limit drops it. */
   member(mark: CacheMark | undefined): { cache_control?: Fields } {
     if (mark === undefined || !this.take()) return {};
     return { cache_control: { type: 'ephemeral', ...mark } };
   }
 
-  /** A vendor's block or tool as it is; its own breakpoint counts, and is removed when the limit drops it. */
+  /** A vendor's block or tool, unchanged; its breakpoint counts and is removed when the limit drops it. */
   native(value: unknown): unknown {
     if (typeof value !== 'object' || value === null || !('cache_control' in value)) return value;
     const { cache_control: mark, ...rest } = value;
@@ -29,7 +29,7 @@ export class CacheMarks {
 
   private take(): boolean {
     if (this.breakpoints.take()) return true;
-    if (!this.reported) this.losses.drop('cache_control', 'the provider takes fewer cache breakpoints');
+    if (!this.reported) this.losses.drop('cache_control', 'the provider accepts fewer cache breakpoints');
     this.reported = true;
     return false;
   }

@@ -1,6 +1,6 @@
 /**
- * Rules of a request that its schema cannot say, and features that the gateway does not have yet: they are refused by
- * name, never ignored (wire/messages.md, "Request").
+ * Validates what a schema cannot express and rejects unsupported features: they are named in the error, never silently
+ * ignored.
  */
 import { invalidField } from '../../base/errors.ts';
 import { WIRE_ALIAS, WIRE_NAME } from '../../base/namespace.ts';
@@ -10,7 +10,7 @@ import { checkPreferences } from '../conversation/preferences.ts';
 import { asksForDeferral, checkDeferral } from '../deferred/index.ts';
 import { checkThread, threadOf } from './thread.ts';
 
-/** Block types that may stand in a request: those of wire/messages.md and those that vendors' answers are known to hold. */
+/** Block types accepted in a request, including those that vendors return in answers. */
 const BLOCK_TYPES = new Set([
   'compaction',
   'container_upload',
@@ -30,7 +30,7 @@ const BLOCK_TYPES = new Set([
   'tool_use',
 ]);
 
-/** Members that must be texts, for the block types that are read here. */
+/** Members that must be strings, for the block types that the gateway reads. */
 const REQUIRED_TEXTS: Record<string, readonly string[]> = {
   text: ['text'],
   thinking: ['thinking', 'signature'],
@@ -40,7 +40,7 @@ const REQUIRED_TEXTS: Record<string, readonly string[]> = {
   search_result: ['source', 'title'],
 };
 
-/** The kinds of source that an image and a document may have, with the members that must be texts. */
+/** The source types of images and documents, with the members that must be strings. */
 const SOURCES: Record<string, Record<string, readonly string[]>> = {
   image: { base64: ['media_type', 'data'], url: ['url'], file: ['file_id'] },
   document: { base64: ['media_type', 'data'], text: ['data'], url: ['url'], file: ['file_id'], content: [] },
@@ -48,10 +48,10 @@ const SOURCES: Record<string, Record<string, readonly string[]>> = {
 
 const IMAGE_TYPES = ['image/jpeg', 'image/png', 'image/gif', 'image/webp'];
 
-/** Results of server tools: every vendor tool has a type of its own, all with this ending. */
+/** Results of server tools: each tool has its own type with this suffix. */
 const RESULT_TYPE = /^[a-z0-9_]+_tool_result$/;
 
-/** Tools that the gateway runs itself; none is built. */
+/** Prefixes of tools that a gateway would run itself; none is supported. */
 const OWN_TOOLS = [`${WIRE_NAME}:`, `${WIRE_ALIAS}:`];
 
 const ROLES = ['user', 'assistant', 'system'];
@@ -87,7 +87,7 @@ export function check(body: unknown): void {
   if (fieldsOf(first)['role'] === 'assistant') {
     throw invalidField(
       `messages[${messages.indexOf(first)}].role`,
-      'must be user: a conversation begins with the user',
+      'must be user: a conversation begins with a user message',
     );
   }
 }
@@ -110,7 +110,8 @@ function checkTools(request: Fields): void {
   listOf(request['tools']).forEach((tool, index) => {
     const { type, name, input_schema: schema } = fieldsOf(tool);
     if (type !== undefined && type !== null && type !== 'custom') return;
-    if (typeof name !== 'string' || name === '') throw invalidField(`tools[${index}].name`, 'must be a text');
+    if (typeof name !== 'string' || name === '')
+      throw invalidField(`tools[${index}].name`, 'must be a non-empty string');
     if (!isFields(schema)) throw invalidField(`tools[${index}].input_schema`, 'must be a JSON Schema object');
   });
   const choice = fieldsOf(request['tool_choice']);
@@ -123,7 +124,7 @@ function checkTools(request: Fields): void {
   }
 }
 
-/** Without the protocol the mark is the vendor's own, whose search is a tool of its own. */
+/** Without `deferred_tools`, `defer_loading` belongs to the vendor, whose search is a tool of its own. */
 function checkDeferredTools(request: Fields): void {
   if (!asksForDeferral(request)) return;
   const tools = listOf(request['tools']).map((value, index) => {
@@ -136,13 +137,13 @@ function checkDeferredTools(request: Fields): void {
 
 function checkBlocks(content: unknown, path: string): void {
   if (typeof content === 'string') return;
-  if (!Array.isArray(content)) throw invalidField(path, 'must be a text or a list of content blocks');
+  if (!Array.isArray(content)) throw invalidField(path, 'must be a string or a list of content blocks');
   content.forEach((block, index) => {
     const at = `${path}[${index}]`;
     if (!isFields(block)) throw invalidField(at, 'must be a content block');
     const type = block['type'];
     if (typeof type !== 'string' || !(BLOCK_TYPES.has(type) || RESULT_TYPE.test(type))) {
-      throw invalidField(`${at}.type`, `names no known content block: ${JSON.stringify(type) ?? 'it is missing'}`);
+      throw invalidField(`${at}.type`, `must be a known content block type, not ${JSON.stringify(type) ?? 'missing'}`);
     }
     for (const member of REQUIRED_TEXTS[type] ?? []) requireText(block, member, at);
     if (type === 'tool_use') checkInput(block['input'], `${at}.input`);
@@ -163,9 +164,9 @@ function checkSource(block: string, source: unknown, path: string): void {
   const required = Object.hasOwn(kinds, kind) ? kinds[kind] : undefined;
   if (required === undefined) throw invalidField(`${path}.type`, `must be one of ${Object.keys(kinds).join(', ')}`);
   for (const member of required) requireText(source, member, path);
-  // Only addresses that an upstream may fetch, and data; never `file:` and its like (bug 73).
+  // Only URLs that an upstream may fetch, and data URLs; never `file:` and the like (songquanpeng/one-api#2387).
   if (source['type'] === 'url' && !/^((https?|gs|s3):\/\/[^\s]|data:)/i.test(textOf(source['url']))) {
-    throw invalidField(`${path}.url`, 'must be an http(s) address or a data: URL');
+    throw invalidField(`${path}.url`, 'must be an http(s) URL or a data: URL');
   }
   const type = source['media_type'];
   if (block === 'image' && source['type'] === 'base64' && !IMAGE_TYPES.includes(textOf(type))) {
@@ -182,10 +183,10 @@ function checkSource(block: string, source: unknown, path: string): void {
 }
 
 function requireText(object: Fields, member: string, path: string): void {
-  if (typeof object[member] !== 'string') throw invalidField(`${path}.${member}`, 'must be a text');
+  if (typeof object[member] !== 'string') throw invalidField(`${path}.${member}`, 'must be a string');
 }
 
-/** Anything but nothing and an empty list. */
+/** Whether the value requests anything: it is neither absent nor empty. */
 function asksFor(value: unknown): boolean {
   return value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0);
 }
@@ -195,5 +196,5 @@ function isList(value: unknown): boolean {
 }
 
 function notBuilt(path: string, what: string): Error {
-  return invalidField(path, `asks for ${what}, which this gateway does not support yet`);
+  return invalidField(path, `requests ${what}, which this gateway does not support`);
 }

@@ -1,4 +1,4 @@
-/** Citations of text blocks. Only those of web results have a URL and so a counterpart in other forms. */
+/** Citations of text blocks. Only web search results have a URL, and therefore a counterpart in other formats. */
 import type { Citation } from '../conversation/conversation.ts';
 import { type Fields, isFields, listOf } from '../conversation/fields.ts';
 
@@ -14,13 +14,15 @@ export function decodeCitation(value: unknown): Citation {
   return citation;
 }
 
-/** Undefined when there are none, so that a text without citations stays one. */
+/** Returns undefined for an empty list, so that plain text stays plain. */
 export function decodeCitations(value: unknown): Citation[] | undefined {
   const list = listOf(value);
   return list.length === 0 ? undefined : list.map(decodeCitation);
 }
 
-/** For the client: its own record as it came, a URL citation as a web result, nothing for what has no counterpart. */
+/**
+ * For the client: the vendor's own record unchanged, a URL citation as a web search result, undefined for any other.
+ */
 export function encodeCitation(citation: Citation): unknown {
   if (citation.native?.origin === 'messages') return citation.native.value;
   if (citation.url === undefined) return undefined;

@@ -1,4 +1,4 @@
-/** Token counts of one record of the messages form: of a whole answer, or of one call in it. */
+/** Token counts of one usage record: of a complete answer, or of one call in it. */
 import type { Usage } from '../conversation/conversation.ts';
 import { countOf, type Fields, fieldsOf } from '../conversation/fields.ts';
 
@@ -6,7 +6,7 @@ export function countsOf(value: Fields): Usage {
   const written = fieldsOf(value['cache_creation']);
   const cacheWrite1h = countOf(written['ephemeral_1h_input_tokens']);
   const split = cacheWrite1h + countOf(written['ephemeral_5m_input_tokens']);
-  // A stream repeats only the sum at its end; the split of its start holds for the hour, the rest is five minutes.
+  // At its end a stream repeats only the sum; the hour part is known from the start, and the rest is five minutes.
   const cacheWrite = Math.max(countOf(value['cache_creation_input_tokens']), split);
   return {
     input: countOf(value['input_tokens']),

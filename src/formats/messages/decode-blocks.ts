@@ -1,4 +1,4 @@
-/** Content blocks into parts: the same reading for requests, whole answers and the starts of streamed blocks. */
+/** Decodes content blocks of requests, complete answers and streamed block starts. */
 import { argumentsOf } from '../conversation/call-input.ts';
 import type {
   CacheMark,
@@ -19,12 +19,12 @@ import { decodeCitations } from './citations.ts';
 import { type Sealed, unseal } from './sealed.ts';
 
 /**
- * Who wrote the blocks: a `client` replays thinking of anyone, and without a signature it is plain text; of a `vendor` all
- * thinking is its own, also where the signature is still to come.
+ * The author of the blocks. A `client` replays thinking of any vendor, and thinking without a signature is plain text.
+ * For a `vendor`, all thinking is its own, even before its signature is received.
  */
 export type Author = 'client' | 'vendor';
 
-/** Blocks of one message or answer. A sealed signature of a call returns to its call. */
+/** The blocks of one message or answer. A sealed call signature is attached to its call. */
 export function decodeBlocks(content: unknown, author: Author = 'client'): Part[] {
   if (typeof content === 'string') return [{ type: 'text', text: content }];
   const parts: Part[] = [];
@@ -43,7 +43,7 @@ export function decodeBlocks(content: unknown, author: Author = 'client'): Part[
   return parts;
 }
 
-/** One block. What has no name in the conversation is opaque and keeps every member. */
+/** One block. A block that the conversation does not model becomes opaque and keeps every member. */
 export function decodeBlock(block: Fields, author: Author = 'client'): Part {
   switch (block['type']) {
     case 'text':
@@ -82,8 +82,8 @@ export function decodeBlock(block: Fields, author: Author = 'client'): Part {
 }
 
 /**
- * A call of an answer that can be made: an upstream that gives no ids gets one that no other call of the answer has.
- * False for a call without a name, which nobody can make.
+ * Completes a call of an answer with a unique id if the upstream gave none. Returns false for a call without a name,
+ * which cannot be executed.
  */
 export function completeCall(part: Part, answerId: string, index: number): boolean {
   if (part.type !== 'toolCall') return true;
@@ -132,7 +132,7 @@ function decodeDocument(block: Fields): Part {
   });
 }
 
-/** A search result is a document in several texts; its source stands in `extras` so that it becomes the same again. */
+/** A search result is a document of several texts; `extras` keeps its source, so that it can be encoded again. */
 function decodeSearchResult(block: Fields): FilePart {
   const citations = fieldsOf(block['citations'])['enabled'];
   const part = withBase<FilePart>(block, ['citations', 'content', 'title'], {
@@ -167,7 +167,7 @@ function callSeal(block: unknown): Sealed | undefined {
   return unseal(textOf(block['data']));
 }
 
-/** Adds the cache mark and the members without a name here. */
+/** Adds the cache mark and the unmodeled members. */
 function withBase<P extends Part>(block: Fields, known: readonly string[], part: P): P {
   const cache = decodeCache(block['cache_control']);
   if (cache !== undefined) part.cache = cache;

@@ -1,4 +1,4 @@
-/** A whole answer of an upstream that speaks the messages form (wire/messages.md, MessagesResult). */
+/** Decodes a complete answer of an upstream that speaks the messages format. */
 import type { Choice, Turn } from '../conversation/conversation.ts';
 import type { UpstreamFailure } from '../conversation/failure.ts';
 import { fieldsOf, isFields, restOf, textOrUndefined } from '../conversation/fields.ts';
@@ -20,7 +20,7 @@ const NAMED_MEMBERS = [
   'usage',
 ];
 
-/** The turn, or the failure that the upstream reports (or is) behind its status 200. */
+/** The turn, or the failure that a response with status 200 reports or amounts to. */
 export function decodeReply(value: unknown): { turn: Turn } | { failure: UpstreamFailure } {
   if (!isFields(value)) return malformed('the answer is not a JSON object');
   if (value['type'] === 'error' || (value['error'] !== undefined && value['content'] === undefined)) {

@@ -1,4 +1,4 @@
-/** A client's request in the messages form as a conversation (wire/messages.md, MessagesRequest). */
+/** Decodes a client's request in the messages format. */
 import type {
   Conversation,
   Message,
@@ -14,7 +14,7 @@ import { readDeferral } from '../deferred/index.ts';
 import { decodeBlocks, decodeCache } from './decode-blocks.ts';
 import { wantedTier } from './tier.ts';
 
-/** Request members that are the gateway's own: no upstream gets them. The relay removes the same ones. */
+/** The gateway's own request members, never forwarded. The relay removes the same ones. */
 export const OWN_MEMBERS: readonly string[] = [
   'deferred_tools',
   'fallbacks',
@@ -89,8 +89,8 @@ function decodeMessages(request: Fields): Message[] {
 }
 
 /**
- * A user turn of mixed tool results and content: the results first, whose place is right behind their calls in every form,
- * then the rest, each in its order.
+ * Splits a user turn of tool results and content: first the results, which must directly follow their calls in every
+ * format, then the rest, both in order.
  */
 function splitUserTurn(parts: Part[]): Message[] {
   const results = parts.filter((part) => part.type === 'toolResult');
@@ -116,7 +116,10 @@ function decodeTool(tool: Fields): Tool {
   return decoded;
 }
 
-/** By the protocol the mark is ours; otherwise it is the vendor's own and reaches it. */
+/**
+ * With `deferred_tools`, `defer_loading` is the gateway's own mark; otherwise it belongs to the vendor and is
+ * forwarded.
+ */
 function takeMark(tool: Tool): void {
   if (tool.type !== 'function' || tool.extras?.messages?.['defer_loading'] === undefined) return;
   const { defer_loading: mark, ...others } = tool.extras.messages;
@@ -152,7 +155,7 @@ function decodeSettings(request: Fields): Settings {
   return settings;
 }
 
-/** Thinking, effort, structured output, and the members that only this form knows. */
+/** Decodes thinking, effort, structured output and members that only this format has. */
 function decodeOutput(request: Fields, conversation: Conversation): void {
   const config = fieldsOf(request['output_config']);
   const thinking = fieldsOf(request['thinking']);

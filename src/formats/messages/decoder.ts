@@ -1,4 +1,4 @@
-/** A streamed answer of an upstream that speaks the messages form (wire/messages.md, "SSE"), event by event. */
+/** Decodes the stream of an upstream that speaks the messages format, event by event. */
 import { argumentsOf, parseInput } from '../conversation/call-input.ts';
 import type { Part, TurnEvent } from '../conversation/conversation.ts';
 import type { UpstreamFailure } from '../conversation/failure.ts';
@@ -10,9 +10,9 @@ import { failureFromError } from './failure.ts';
 import { decodeFinish } from './finish.ts';
 import { decodeUsage, mergeUsage } from './usage.ts';
 
-/** A block between its start and its stop. Blocks that only their vendor can read are gathered and told whole. */
+/** A block between its start and its stop. Vendor-specific blocks are collected and emitted complete. */
 interface OpenBlock {
-  /** Part index; -1 for a gathered block, which gets its index at its stop. */
+  /** Part index; -1 for a collected block, which gets its index at its stop. */
   part: number;
   block: Fields;
   gathered: boolean;
@@ -51,7 +51,7 @@ export class MessagesDecoder implements TurnDecoder {
         this.over = true;
         return [{ type: 'failure', failure: failureFromError(value, null) }];
       default:
-        // A ping or an event of a later version; an error without a type still is one.
+        // A ping or an event of a later version; an event with `error` is an error whatever its type.
         if (value['error'] === undefined || value['error'] === null) return [];
         this.over = true;
         return [{ type: 'failure', failure: failureFromError(value, null) }];
@@ -60,7 +60,7 @@ export class MessagesDecoder implements TurnDecoder {
 
   close(): TurnEvent[] {
     if (this.over) return [];
-    // The stop reason is the last thing that says something; its end marker may be missing.
+    // Nothing meaningful follows the stop reason; only the end marker may be missing.
     if (typeof this.stop['stop_reason'] === 'string') return this.finish([{ type: 'end' }]);
     return this.fail('cut', 'the stream ended without its end marker');
   }
@@ -70,7 +70,7 @@ export class MessagesDecoder implements TurnDecoder {
   }
 
   private readMessage(message: Fields): TurnEvent[] {
-    // A doubled start says nothing new; one after content would splice two answers into one.
+    // A repeated start adds nothing; a start after content would merge two answers into one.
     if (this.started && (this.parts > 0 || this.open.size > 0 || this.finished)) {
       return this.fail('malformed', 'the provider restarted its message in the middle of the stream');
     }
@@ -86,20 +86,20 @@ export class MessagesDecoder implements TurnDecoder {
         serviceTier: textOrUndefined(fieldsOf(message['usage'])['service_tier']),
       },
     ];
-    // A continuation of a run on the server arrives whole inside its start.
+    // A resumed server-side turn arrives complete in its start.
     for (const part of decodeBlocks(message['content'], 'vendor')) {
       if (!completeCall(part, this.id, this.parts)) return this.fail('malformed', 'a tool call has no name');
       this.tellPart(part, events);
     }
     if (typeof message['stop_reason'] === 'string') this.stop = message;
-    // Behind the parts that it counts.
+    // Usage follows the parts that it counts.
     events.push(...safeguardsOf(message), ...usage);
     return events;
   }
 
   private readStart(index: unknown, block: Fields): TurnEvent[] {
-    if (this.finished) return this.fail('malformed', 'content came behind the stop reason');
-    if (this.open.has(index)) return this.fail('malformed', 'a content block was started twice');
+    if (this.finished) return this.fail('malformed', 'the stream has content after the stop reason');
+    if (this.open.has(index)) return this.fail('malformed', 'the stream started a content block twice');
     const part = decodeBlock(block, 'vendor');
     if (part.type === 'opaque') {
       this.open.set(index, { part: -1, block: { ...block }, gathered: true, input: '' });
@@ -109,7 +109,7 @@ export class MessagesDecoder implements TurnDecoder {
     this.open.set(index, { part: this.parts, block, gathered: false, input: '' });
     if (part.type === 'toolCall') {
       this.calls = true;
-      // The input of a start is a placeholder until the block's stop says that no text of it came.
+      // The input in the start is a placeholder, used at the block's stop if no input text was received.
       part.arguments = '';
     }
     return [{ type: 'partStart', choice: 0, index: this.parts++, part }];
@@ -117,7 +117,8 @@ export class MessagesDecoder implements TurnDecoder {
 
   private readDelta(index: unknown, delta: Fields): TurnEvent[] {
     const open = this.open.get(index);
-    if (open === undefined) return this.fail('malformed', 'a delta came for a content block that is not open');
+    if (open === undefined)
+      return this.fail('malformed', 'the stream has a delta for a content block that is not open');
     if (open.gathered) {
       gather(open, delta);
       return [];
@@ -183,7 +184,7 @@ export class MessagesDecoder implements TurnDecoder {
     events.push({ type: 'partStop', choice: 0, index: this.parts++ });
   }
 
-  /** Stops what is still open and tells the finish, once. */
+  /** Stops the open blocks and emits the finish, once. */
   private closeAnswer(): TurnEvent[] {
     if (this.finished) return [];
     this.finished = true;
@@ -216,7 +217,7 @@ function tell(open: OpenBlock, delta: Delta): TurnEvent[] {
   return [{ type: 'partDelta', choice: 0, index: open.part, delta }];
 }
 
-/** Adds a delta to a block that is told whole: texts are concatenated, lists grow, the input is read at the stop. */
+/** Adds a delta to a collected block: strings are concatenated, lists appended, the input is parsed at the stop. */
 function gather(open: OpenBlock, delta: Fields): void {
   const { block } = open;
   if (delta['type'] === 'input_json_delta') open.input += textOf(delta['partial_json']);

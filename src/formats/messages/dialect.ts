@@ -1,27 +1,27 @@
-/** Ways in which a service that speaks the messages form differs from its standard. Absent members mean the default. */
+/** How a service that speaks the messages format deviates from its standard. An absent member means the default. */
 export interface MessagesDialect {
-  /** Cache breakpoints that the service takes; further ones are left out. Default 4. */
+  /** Cache breakpoints that the service accepts; further ones are left out. Default 4. */
   maxCacheMarks?: number;
   /**
-   * How an effort is asked for: as a thinking budget, which every thinking model of this form knows (default), or as
-   * `thinking: adaptive` with `output_config.effort`, for models that take no budget.
+   * How effort is requested: as a thinking budget, which most thinking models of this format accept (default), or as
+   * `thinking: adaptive` with `output_config.effort`, for models without budgets.
    */
   thinking?: 'budget' | 'adaptive';
-  /** Request parameters that the service refuses; dropped (relay: removed) and reported. */
+  /** Request parameters that the service rejects; dropped (relay: removed) and reported. */
   refuses?: readonly string[];
-  /** The service holds conversations between requests (`thread`). Default false: such requests are refused. */
+  /** Stores conversations between requests (`thread`). Default false: such requests are rejected. */
   threads?: boolean;
-  /** Thinking without a signature is taken back (servers that sign nothing). Default false: it is left out. */
+  /** Accepts thinking without a signature (servers that do not sign). Default false: it is left out. */
   unsignedThinking?: boolean;
-  /** The service searches the web itself (`web_search_20250305`). Default false. */
+  /** Offers server-side web search (`web_search_20250305`). Default false. */
   webSearch?: boolean;
-  /** The form at a cloud provider, where the model stands in the path of the call. */
+  /** The format at a cloud provider, where the model is in the path. */
   hosted?: {
     /** `anthropic_version` of the body. */
     version: string;
-    /** The path says whether the answer is streamed too, and the body must not. Default false. */
+    /** Streaming is selected by the path and must not be in the body. Default false. */
     streamInPath?: boolean;
-    /** Betas stand in the body (`anthropic_beta`) instead of in a header. Default false. */
+    /** Betas are in the body (`anthropic_beta`) instead of a header. Default false. */
     betasInBody?: boolean;
   };
 }

@@ -1,4 +1,4 @@
-/** Parts of a conversation as content blocks of a request to an upstream of this form. */
+/** Encodes parts of a conversation as content blocks of a request. */
 import { inputOf } from '../conversation/call-input.ts';
 import type { Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart } from '../conversation/conversation.ts';
 import type { Fields } from '../conversation/fields.ts';
@@ -9,7 +9,7 @@ import { ToolIds, toolName } from '../conversation/tool-ids.ts';
 import type { CacheMarks } from './cache-marks.ts';
 import { encodeFile, encodeImageSource } from './media.ts';
 
-/** Of a tool. */
+/** The longest tool name, in characters. */
 export const LONGEST_NAME = 128;
 
 export class BlockEncoder {
@@ -25,7 +25,7 @@ export class BlockEncoder {
     this.losses = losses;
   }
 
-  /** The blocks of one message; parts that the form must not get (empty texts, foreign reasoning) leave none. */
+  /** The blocks of one message; parts that must not be sent (blank text, other vendors' reasoning) yield none. */
   encode(parts: readonly Part[], assistant: boolean): Fields[] {
     const blocks: Fields[] = [];
     for (const part of parts) {
@@ -35,10 +35,10 @@ export class BlockEncoder {
     return blocks;
   }
 
-  /** Content that may be text only: the system prompt. */
+  /** Encodes content that must be text: the system prompt. */
   encodeTexts(parts: readonly Part[]): Fields[] {
     const other = parts.find((part) => part.type !== 'text');
-    if (other !== undefined) throw new Uncarried(other.type, 'a system message holds text only');
+    if (other !== undefined) throw new Uncarried(other.type, 'a system message can only contain text');
     return this.encode(parts, false);
   }
 
@@ -57,8 +57,8 @@ export class BlockEncoder {
       case 'toolResult':
         return this.encodeResult(part);
       case 'image':
-        if (assistant) throw new Uncarried('image', 'an assistant message holds no images');
-        if (part.detail !== undefined) this.report('image_url.detail', 'the form has no place for it');
+        if (assistant) throw new Uncarried('image', 'an assistant message cannot contain images');
+        if (part.detail !== undefined) this.report('image_url.detail', 'the messages format does not support it');
         return { type: 'image', source: encodeImageSource(part), ...this.base(part) };
       case 'file': {
         if (part.extras?.messages?.['type'] === 'search_result') return this.encodeSearchResult(part);
@@ -67,17 +67,17 @@ export class BlockEncoder {
       }
       case 'opaque':
         if (part.origin === 'messages') return this.marks.native(part.value) as Fields;
-        if (!assistant) throw new Uncarried(`${part.origin} content`, 'only that form can carry it');
-        this.report(`${part.origin} blocks`, 'only their origin can read them');
+        if (!assistant) throw new Uncarried(`${part.origin} content`, 'only its own format can carry it');
+        this.report(`${part.origin} blocks`, `only the ${part.origin} format can read them`);
         return undefined;
       case 'audio':
         if (assistant && part.transcript !== undefined && part.transcript !== '') {
-          this.report('audio', 'the form has no place for sound: its transcript is sent');
+          this.report('audio', 'the messages format does not support audio: its transcript is sent');
           return { type: 'text', text: part.transcript };
         }
-        throw new Uncarried('audio', 'the form has no place for sound');
+        throw new Uncarried('audio', 'the messages format does not support it');
       case 'video':
-        throw new Uncarried('video', 'the form has no place for it');
+        throw new Uncarried('video', 'the messages format does not support it');
     }
   }
 
@@ -86,25 +86,26 @@ export class BlockEncoder {
     const citations: unknown[] = [];
     for (const citation of part.citations ?? []) {
       if (citation.native?.origin === 'messages') citations.push(citation.native.value);
-      else this.report('citations', 'those of another provider cannot be sent back');
+      else this.report('citations', 'citations of another provider cannot be sent back');
     }
     return { type: 'text', text: part.text, ...(citations.length > 0 && { citations }), ...this.base(part) };
   }
 
-  /** A text of nothing but white space makes the vendor refuse the whole request (bug 39), and says nothing. */
+  /** The vendor rejects a request with a text of white space only (NousResearch/hermes-agent#11929). */
   private isBlank(text: string): boolean {
     if (text.trim() !== '') return false;
-    if (text !== '') this.report('blank text', 'the provider refuses texts of white space only');
+    if (text !== '') this.report('blank text', 'the provider does not accept texts of white space only');
     return true;
   }
 
   private encodeReasoning(part: ReasoningPart): Fields | undefined {
     const { origin } = this.target;
-    // This vendor takes back what it signed or encrypted and nothing else; a signed empty text counts (bug 43).
+    // This vendor accepts only thinking that it signed or encrypted, including signed empty thinking
+    // (BerriAI/litellm#41362).
     const readable =
       part.origin === origin && (origin !== 'anthropic-claude-v1' || Boolean(part.signature || part.encrypted));
     if (!readable) {
-      this.report('reasoning', `that of ${part.origin} cannot be read by this endpoint`);
+      this.report('reasoning', `reasoning of ${part.origin} cannot be read by this endpoint`);
       return undefined;
     }
     if (part.encrypted !== undefined) return { type: 'redacted_thinking', data: unpacked(part.encrypted) };
@@ -113,7 +114,7 @@ export class BlockEncoder {
 
   private encodeCall(part: ToolCallPart): Fields {
     if (part.signature !== undefined)
-      this.report('reasoning', `that of ${part.signature.origin} stays with its origin`);
+      this.report('reasoning', `reasoning of ${part.signature.origin} is only sent to its origin`);
     return {
       type: 'tool_use',
       id: this.ids.call(part.id),
@@ -143,7 +144,7 @@ export class BlockEncoder {
     };
   }
 
-  /** Members without a name in the conversation, and the cache mark. */
+  /** Members that the conversation does not model, and the cache mark. */
   private base(part: Part): Fields {
     return { ...part.extras?.messages, ...this.marks.member(part.cache) };
   }

@@ -1,4 +1,4 @@
-/** A whole answer for a client of the messages form (wire/messages.md, MessagesResult). */
+/** Encodes a complete answer for a client of the messages format. */
 import { GatewayError } from '../../base/errors.ts';
 import { inputOf } from '../conversation/call-input.ts';
 import type { Part, ReasoningPart, TextPart, ToolCallPart, Turn } from '../conversation/conversation.ts';
@@ -10,7 +10,7 @@ import { encodeFinish } from './finish.ts';
 import { seal, sealOf } from './sealed.ts';
 import { encodeUsage } from './usage.ts';
 
-/** The first choice of the turn; images and sound have no place in this form. */
+/** Encodes the first choice; this format cannot express images and audio. */
 export function encodeReply(turn: Turn, stamp: Stamp, closing: Closing): Fields {
   const choice = turn.choices[0] ?? { parts: [], finish: { unified: 'stop' as const, native: null } };
   if (choice.finish.unified === 'error') {
@@ -40,7 +40,7 @@ export function answerOf(parts: readonly Part[]): { calls: boolean; refused: boo
   };
 }
 
-/** The blocks that show a part: none for what has no place, two for a call that carries a signature. */
+/** The blocks of a part: none if it cannot be expressed, two for a call with a signature. */
 export function encodeBlocks(part: Part): Fields[] {
   switch (part.type) {
     case 'text':
@@ -68,21 +68,21 @@ export function textBlock(part: TextPart): Fields {
   return { type: 'text', text: part.text, citations };
 }
 
-/** The start of a call's block, its input not yet known. */
+/** The start of a call's block, before its input is known. */
 export function callBlock(part: ToolCallPart): Fields {
   const native = part.extras?.messages ?? {};
   return { type: 'tool_use', id: part.id, name: part.name, input: {}, caller: { type: 'direct' }, ...native };
 }
 
-/** A signature bound to a call has no place in the call's block: a redacted block beside it carries it to the client. */
+/** Call blocks have no signature member, so a separate redacted block carries it to the client. */
 export function callSignature(part: ToolCallPart, signature: string | undefined): Fields | undefined {
   if (part.signature === undefined || signature === undefined || signature === '') return undefined;
   return { type: 'redacted_thinking', data: seal({ origin: part.signature.origin, signature, callId: part.id }) };
 }
 
 /**
- * Thinking that may be shown is a thinking block, what is only encrypted a redacted one. This form's own signatures stand
- * as they are, those of others sealed; a thinking block always has a signature, if an empty one.
+ * Visible thinking becomes a thinking block, encrypted thinking a redacted one. Signatures of this format's vendor are
+ * unchanged, those of other vendors sealed. A thinking block always has a signature, possibly empty.
  */
 export function reasoningBlocks(part: ReasoningPart): Fields[] {
   const sealed = sealOf(part);

@@ -1,4 +1,4 @@
-/** Thinking, tools and sampling of a request to an upstream of this form. */
+/** Encodes thinking, tools and sampling of a request to an upstream of this format. */
 import type { Conversation, Effort, FunctionTool, Settings, Tool } from '../conversation/conversation.ts';
 import { budgetOf, DEFAULT_EFFORT, effortOf } from '../conversation/effort.ts';
 import { type Fields, fieldsOf, listOf } from '../conversation/fields.ts';
@@ -10,11 +10,14 @@ import { type Generation, generationOf } from './generation.ts';
 import { objectSchema } from './object-schema.ts';
 import { structuredSchema } from './structured-schema.ts';
 
-/** What every model of this form can write: the last resort where neither the client nor the catalog names a cap. */
+/**
+ * Every model of this format supports this many output tokens: the default when neither the client nor the catalog
+ * gives a cap.
+ */
 export const SMALLEST_OUTPUT_LIMIT = 4096;
 export const SMALLEST_BUDGET = 1024;
 
-/** What a cloud provider wants in the body; `betas` are those that the client put there itself. */
+/** The body members that a cloud provider requires; `betas` are those that the client put in the body. */
 export function hostedMembers(target: EncodeTarget, betas?: unknown): Fields {
   const { hosted } = target.dialect.messages ?? {};
   if (hosted === undefined) return {};
@@ -22,7 +25,7 @@ export function hostedMembers(target: EncodeTarget, betas?: unknown): Fields {
   return { anthropic_version: hosted.version, ...(wanted.length > 0 && { anthropic_beta: wanted }) };
 }
 
-/** The required cap: the client's, never above the endpoint's own or the gateway's (bug 46). */
+/** The required cap: the client's, limited by the endpoint's and the gateway's (envoyproxy/ai-gateway#893). */
 export function encodeMaxTokens(wanted: number | undefined, target: EncodeTarget, losses: Losses): number {
   const limit = target.maxOutputTokens;
   let cap = wanted ?? limit ?? SMALLEST_OUTPUT_LIMIT;
@@ -46,7 +49,7 @@ export function encodeTools(
       const kind = fieldsOf(tool.value)['type'];
       throw new Uncarried(
         `tools of type ${typeof kind === 'string' ? kind : tool.origin}`,
-        'only that form knows them',
+        'only its own format supports them',
       );
     }
     const { schema, strict } = argumentsSchema(tool, generation, losses);
@@ -61,7 +64,7 @@ export function encodeTools(
   });
 }
 
-/** The schema of a tool's arguments, and whether the model is held to it. A function without parameters takes none. */
+/** The schema of a tool's arguments, and whether the model must follow it. Default: an object without members. */
 export function argumentsSchema(
   tool: FunctionTool,
   generation: Generation,
@@ -75,11 +78,11 @@ export function argumentsSchema(
     ? structuredSchema(tool.parameters === undefined ? none : schema, where, losses)
     : undefined;
   if (held !== undefined) return { schema: held, strict: true };
-  losses.drop(`${where}.strict`, 'the provider cannot hold the model to this schema');
+  losses.drop(`${where}.strict`, 'the provider cannot enforce this schema');
   return { schema, strict: false };
 }
 
-/** The table of bug 40. Without tools there is nothing to choose from. */
+/** Encodes the tool choice; omitted when there are no tools (agentscope-ai/agentscope-java#2221). */
 export function encodeToolChoice(conversation: Conversation): Fields | undefined {
   if (conversation.tools === undefined || conversation.tools.length === 0) return undefined;
   const { toolChoice, settings } = conversation;
@@ -98,17 +101,20 @@ export function encodeToolChoice(conversation: Conversation): Fields | undefined
       return { type: 'tool', name: toolChoice.name, ...single };
     case 'opaque':
       if (toolChoice.origin === 'messages') return fieldsOf(toolChoice.value);
-      throw new Uncarried('tool_choice', `the choice of the ${toolChoice.origin} form has no counterpart`);
+      throw new Uncarried(
+        'tool_choice',
+        `the messages format does not support a choice of the ${toolChoice.origin} format`,
+      );
   }
 }
 
-/** What stands around the answer and keeps a model of this vendor from thinking. */
+/** Conditions under which this vendor's models refuse to think. */
 export interface Surroundings {
   /** The tool choice forces a call. */
   forced: boolean;
-  /** The answer goes on in a message of the assistant. */
+  /** The answer continues an assistant message. */
   prefilled: boolean;
-  /** It goes on behind a call that is not its own. */
+  /** The answer follows a call by another model. */
   unsignedCall: boolean;
 }
 
@@ -128,16 +134,16 @@ export function encodeThinking(
   const { thinking: kind, xhigh } = generationOf(target.model);
   const asked = effortOf(reasoning, maxTokens);
   if (asked === 'none' && kind === 'always') {
-    losses.drop('reasoning', 'the model cannot be kept from thinking: it is asked for little, and shows none of it');
+    losses.drop('reasoning', 'the model cannot stop thinking: its effort is lowered and its thinking hidden');
     return { thinking: { type: 'adaptive', display: 'omitted', ...native }, config: { ...config, effort: 'low' } };
   }
   if (asked === 'none') return { thinking: { type: 'disabled', ...native }, config };
-  // A model that knows budgets only is told one also where the client leaves it to the model.
+  // A budget-only model also gets a budget where the client leaves it to the model.
   const effort = kind === 'budget' && reasoning.adaptive ? (asked ?? DEFAULT_EFFORT) : asked;
   const takesEffort = kind === 'adaptive' || kind === 'always';
   const wanted = takesEffort || target.dialect.messages?.thinking === 'adaptive';
   const adaptive = kind !== 'budget' && (reasoning.adaptive === true || (wanted && effort !== undefined));
-  // Models that take no budget show nothing of their thinking unless they are asked to.
+  // Models without budgets hide their thinking unless asked to show it.
   const shown = takesEffort ? { display: 'summarized' } : {};
   const display = reasoning.exclude ? { display: 'omitted' } : shown;
   const budget = adaptive ? undefined : budgetOf({ ...reasoning, ...(effort && { effort }) }, maxTokens);
@@ -157,13 +163,13 @@ export function encodeThinking(
   return { thinking: { type: 'enabled', budget_tokens: tokens, ...display, ...native }, config };
 }
 
-/** Why the vendor would refuse to think here; the request goes out without thinking instead. */
+/** Why the vendor would reject thinking here; the request is then sent without it. */
 function obstacleTo(maxTokens: number, adaptive: boolean, context: Surroundings): string | undefined {
   if (context.forced) return 'the provider does not think when a tool call is forced';
-  if (context.prefilled) return 'the provider does not think in a message that is begun';
-  if (context.unsignedCall) return 'the provider continues a tool call only behind its own thinking';
+  if (context.prefilled) return 'the provider does not think when it continues an assistant message';
+  if (context.unsignedCall) return 'the provider does not think after a tool call of another model';
   if (!adaptive && maxTokens <= SMALLEST_BUDGET)
-    return `a thinking budget does not fit below ${maxTokens} output tokens`;
+    return `the smallest thinking budget does not fit into ${maxTokens} output tokens`;
   return undefined;
 }
 
@@ -172,27 +178,27 @@ function wordFor(effort: Effort, xhigh: boolean): Effort {
   return effort === 'minimal' ? 'low' : effort;
 }
 
-/** Sampling and the other knobs; those without a place are reported. */
+/** Encodes sampling and other tuning parameters; unsupported ones are reported. */
 export function encodeSampling(given: Settings, thinks: boolean, generation: Generation, losses: Losses): Fields {
   const settings = samplingFor(generation, given, losses);
   const body: Fields = {};
   if (settings.temperature !== undefined) {
     const temperature = Math.min(Math.max(settings.temperature, 0), 1);
-    if (temperature !== settings.temperature) losses.drop('temperature', 'the provider takes 0 to 1: sent as 1');
-    if (thinks && temperature !== 1) losses.drop('temperature', 'the provider fixes it when it thinks');
+    if (temperature !== settings.temperature) losses.drop('temperature', 'the provider accepts 0 to 1: sent as 1');
+    if (thinks && temperature !== 1) losses.drop('temperature', 'the provider does not accept it with thinking');
     else body['temperature'] = temperature;
   }
   if (settings.topP !== undefined) {
-    if (thinks && settings.topP < 0.95) losses.drop('top_p', 'the provider takes 0.95 to 1 when it thinks');
+    if (thinks && settings.topP < 0.95) losses.drop('top_p', 'the provider accepts 0.95 to 1 with thinking');
     else body['top_p'] = settings.topP;
   }
   if (settings.topK !== undefined) {
-    if (thinks) losses.drop('top_k', 'the provider takes none when it thinks');
+    if (thinks) losses.drop('top_k', 'the provider does not accept it with thinking');
     else body['top_k'] = settings.topK;
   }
   const stop = settings.stop?.filter((text) => text.trim() !== '');
   if (stop !== undefined && stop.length !== settings.stop?.length) {
-    losses.drop('stop', 'the provider refuses stop texts of white space only');
+    losses.drop('stop', 'the provider does not accept stop sequences of white space only');
   }
   if (stop !== undefined && stop.length > 0) body['stop_sequences'] = stop;
   const tier = tierOf(settings.serviceTier, losses);
@@ -201,34 +207,35 @@ export function encodeSampling(given: Settings, thinks: boolean, generation: Gen
   return body;
 }
 
-/** The settings without those of sampling that a model of this generation refuses, each reported. */
+/** Removes and reports the sampling settings that a model of this generation rejects. */
 export function samplingFor({ sampling }: Generation, settings: Settings, losses: Losses): Settings {
   if (sampling === 'free') return settings;
   const { temperature, topP, topK, ...rest } = settings;
   if (sampling === 'none') {
     for (const [name, value] of Object.entries({ temperature, top_p: topP, top_k: topK })) {
-      if (value !== undefined) losses.drop(name, 'the model samples as it sees fit');
+      if (value !== undefined) losses.drop(name, 'the model has no sampling settings');
     }
     return rest;
   }
   if (temperature === undefined || topP === undefined) return settings;
-  losses.drop('top_p', 'the model takes either that or a temperature');
+  losses.drop('top_p', 'the model accepts either top_p or temperature');
   return { ...rest, temperature, ...(topK !== undefined && { topK }) };
 }
 
 /**
- * The text that a model of this generation shall go on with. White space at its end is refused and would only be said
- * again. Throws `Uncarried` where the model goes on in none.
+ * The text that the model should continue. Trailing white space is removed, because the vendor rejects it. Throws
+ * `Uncarried` if this generation cannot continue an assistant message.
  */
 export function begunText(text: string, { prefill }: Generation, losses: Losses): string {
   if (!prefill) {
     throw new Uncarried(
       'messages',
-      'this model goes on in no message of the assistant: the last one must be the user’s',
+      'this model cannot continue an assistant message: the last message must be a user message',
     );
   }
   const begun = text.trimEnd();
-  if (begun !== text) losses.drop('messages', 'the provider refuses white space at the end of the last one');
+  if (begun !== text)
+    losses.drop('messages', 'the provider does not accept white space at the end of the last message');
   return begun;
 }
 
@@ -259,7 +266,7 @@ function tierOf(tier: string | undefined, losses: Losses): string | undefined {
     case 'priority':
       return 'auto';
     default:
-      losses.drop('service_tier', `the messages form has no tier ${tier}`);
+      losses.drop('service_tier', `the messages format has no tier ${tier}`);
       return undefined;
   }
 }

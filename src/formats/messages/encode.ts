@@ -1,6 +1,6 @@
 /**
- * A conversation as the request body of an upstream that speaks the messages form. The encoding depends on nothing but
- * its arguments, and a turn more changes nothing before it: what an upstream has cached stays cached.
+ * Encodes a conversation as a request body of the messages format. The encoding depends only on its arguments, and a
+ * further turn changes nothing before it, so cached prefixes stay valid.
  */
 import { type BreakpointLimit, withBreakpoints, withinLimit } from '../conversation/cache-breakpoints.ts';
 import type { Conversation, Message, Tool } from '../conversation/conversation.ts';
@@ -23,7 +23,7 @@ import { type Generation, generationOf } from './generation.ts';
 import { structuredSchema } from './structured-schema.ts';
 import { upstreamIds } from './thread.ts';
 
-/** Cache breakpoints that the provider accepts in one request. */
+/** Cache breakpoints that the provider accepts per request. */
 export const DEFAULT_CACHE_MARKS = 4;
 
 interface Row extends Fields {
@@ -31,12 +31,14 @@ interface Row extends Fields {
   content: Fields[];
 }
 
-/** Throws `Uncarried` for content or features without a place in this form; reports dropped knobs to `losses`. */
+/**
+ * Throws `Uncarried` for content or features that this format cannot express; reports dropped parameters to `losses`.
+ */
 export function encode(conversation: Conversation, target: EncodeTarget, losses: Losses): Fields {
   refuseUncarried(conversation, target);
   const limit = target.dialect.messages?.maxCacheMarks ?? DEFAULT_CACHE_MARKS;
   const marked = target.promptCaching === undefined ? conversation : withBreakpoints(conversation, limit);
-  // The top-level `cache_control` uses one of the breakpoints.
+  // The top-level `cache_control` counts as one of the breakpoints.
   const left = marked.cache === undefined ? limit : limit - 1;
   return withinLimit(left, losses, (breakpoints, counted) => encodeBody(marked, target, breakpoints, counted));
 }
@@ -56,7 +58,7 @@ function encodeBody(
     losses,
   });
   if (!messages.some(({ role }) => role !== 'system')) {
-    throw new Uncarried('messages', 'the messages form needs a message that is not empty beside the system prompt');
+    throw new Uncarried('messages', 'the messages format requires a non-empty message besides the system prompt');
   }
   const prefilled = endPrefill(messages, generation, losses);
   const maxTokens = encodeMaxTokens(settings.maxOutputTokens, target, losses);
@@ -91,18 +93,18 @@ function encodeBody(
   for (const name of target.dialect.messages?.refuses ?? []) {
     if (!(name in body)) continue;
     delete body[name];
-    losses.drop(name, 'the provider refuses it');
+    losses.drop(name, 'the provider does not accept it');
   }
   for (const [origin, members] of Object.entries(conversation.extras ?? {})) {
     if (origin === 'messages') continue;
-    for (const name of Object.keys(members)) losses.drop(name, 'the messages form has no place for it');
+    for (const name of Object.keys(members)) losses.drop(name, 'the messages format does not support it');
   }
   return body;
 }
 
 /**
- * The tools of the client. The vendor refuses a history of calls without any: those it names are declared then, for
- * reading only (the tool choice is `none`).
+ * The client's tools. The vendor rejects a history with calls if no tools are declared, so the called tools are then
+ * declared by name, and the tool choice is `none`.
  */
 function declaredTools(conversation: Conversation, losses: Losses): readonly Tool[] | undefined {
   const { tools = [], messages } = conversation;
@@ -117,10 +119,10 @@ function searchTool({ webSearch, tools }: Conversation, losses: Losses): Tool | 
   if (webSearch === undefined) return undefined;
   const { user_location: location, search_context_size: size } = fieldsOf(webSearch);
   if (tools?.some((tool) => tool.type === 'function' && tool.name === SEARCH_NAME)) {
-    losses.drop('web_search', 'a tool of the client has its name');
+    losses.drop('web_search', 'a tool of the client has the same name');
     return undefined;
   }
-  if (size !== undefined) losses.drop('search_context_size', 'the provider chooses how much it reads');
+  if (size !== undefined) losses.drop('search_context_size', 'the provider has no setting for it');
   const place = fieldsOf(fieldsOf(location)['approximate']);
   const value = {
     type: 'web_search_20250305',
@@ -133,12 +135,13 @@ function searchTool({ webSearch, tools }: Conversation, losses: Losses): Tool | 
 const SEARCH_NAME = 'web_search';
 
 function refuseUncarried(conversation: Conversation, { dialect }: EncodeTarget): void {
-  if ((conversation.choices ?? 1) > 1) throw new Uncarried('n', 'the messages form gives one answer');
+  if ((conversation.choices ?? 1) > 1) throw new Uncarried('n', 'the messages format returns one answer');
   const modality = conversation.modalities?.find((name) => name !== 'text');
-  if (modality !== undefined) throw new Uncarried('modalities', `the messages form has no output of kind ${modality}`);
-  if (conversation.imageConfig !== undefined) throw new Uncarried('image_config', 'the messages form makes no images');
+  if (modality !== undefined) throw new Uncarried('modalities', `the messages format has no ${modality} output`);
+  if (conversation.imageConfig !== undefined)
+    throw new Uncarried('image_config', 'the messages format has no image output');
   if (conversation.webSearch !== undefined && dialect.messages?.webSearch !== true) {
-    throw new Uncarried('web_search_options', 'the provider searches the web by a tool of its own, or not at all');
+    throw new Uncarried('web_search_options', 'the provider does not support web search by parameter');
   }
 }
 
@@ -146,20 +149,23 @@ function encodeOutput(conversation: Conversation, generation: Generation, losses
   const { output } = conversation;
   if (output === undefined || output.type === 'text') return undefined;
   if (output.type !== 'schema') {
-    throw new Uncarried('response_format', `the messages form has no output format ${output.type}`);
+    throw new Uncarried('response_format', `the messages format does not support the type ${output.type}`);
   }
-  if (output.schema === undefined) throw new Uncarried('response_format', 'the messages form needs the schema');
-  if (!generation.schemas) throw new Uncarried('response_format', 'this model takes no schema for its answer');
+  if (output.schema === undefined) throw new Uncarried('response_format', 'the messages format requires a schema');
+  if (!generation.schemas) throw new Uncarried('response_format', 'this model does not support JSON schemas');
   const schema = structuredSchema(output.schema, 'response_format', losses);
   if (schema === undefined) {
-    throw new Uncarried('response_format', 'the provider takes no schema of any members, of any values or of itself');
+    throw new Uncarried(
+      'response_format',
+      'the provider does not support schemas with arbitrary members, arbitrary values or recursion',
+    );
   }
   return { type: 'json_schema', schema };
 }
 
 /**
- * Leading system messages become the top-level prompt. Later ones stay where they are, with the role that the model
- * takes there: a text of the user's turn where it takes no other.
+ * Leading system messages become the top-level prompt. Later ones keep their place, as system messages if the model
+ * accepts them there, otherwise as text of the user turn.
  */
 function encodeMessages(
   messages: readonly Message[],
@@ -182,15 +188,16 @@ function encodeMessages(
     const late = own === 'system' && rows.length > 0;
     const role = late && !(before?.role === 'user' && generation.lateSystem) ? 'user' : own;
     if (role === 'system' && rows.length === 0 && extras === undefined) system.push(...content);
-    // Roles must alternate (bugs 30, 38): results and text of one user turn, or two turns of one side, are one message.
+    // Roles must alternate (mlflow/mlflow#24296, etkecc/baibot#13): adjacent turns of one role, and results and text of
+    // one user turn, form one message.
     else if (before?.role === role && extras === undefined) before.content.push(...content);
     else rows.push({ role, content, ...extras });
   }
-  if (named) losses.drop('messages[].name', 'the messages form has no names');
+  if (named) losses.drop('messages[].name', 'the messages format does not support names');
   return { system, messages: rows };
 }
 
-/** A mark on a message stands on its last block that takes one; thinking takes none. */
+/** Moves a message's cache mark to its last block that accepts one; thinking does not. */
 function markLast(content: Fields[], mark: Fields): void {
   const at = content.findLastIndex((block) => block['type'] !== 'thinking' && block['type'] !== 'redacted_thinking');
   if (at >= 0) content[at] = { ...content[at], ...mark };
@@ -202,8 +209,8 @@ function roleOf(message: Message): Row['role'] {
 }
 
 /**
- * The last message is one of the assistant that the model shall go on with. Blocks of the vendor's own in it are no
- * beginning of the client's: such a turn goes on anyway.
+ * Whether the last message is an assistant message for the model to continue. If it contains the vendor's own blocks,
+ * the client did not write it as a prefill: the vendor resumes such a turn anyway.
  */
 function endPrefill(rows: Row[], generation: Generation, losses: Losses): boolean {
   const last = rows.at(-1);
@@ -218,8 +225,8 @@ function endPrefill(rows: Row[], generation: Generation, losses: Losses): boolea
 const OWN_WORDS = new Set<unknown>(['text', 'thinking', 'redacted_thinking']);
 
 /**
- * The request continues behind tool results whose call stands in an assistant message that does not begin with thinking
- * (it came from another model): the vendor refuses to think then.
+ * Whether the request ends with tool results whose call is in an assistant message without leading thinking (from
+ * another model): the vendor then refuses to think.
  */
 function continuesUnsignedCall(rows: readonly Row[]): boolean {
   const last = rows.at(-1);

@@ -1,4 +1,4 @@
-/** One part of a streamed answer on its way to a messages client: its block or blocks, and what is held of it. */
+/** Encodes one part of a streamed answer as one or more blocks, and holds its deltas until they can be sent. */
 import { stringifyJson } from '../../base/json.ts';
 import type { Part, PartDelta } from '../conversation/conversation.ts';
 import { type Fields, isFields, textOf } from '../conversation/fields.ts';
@@ -6,7 +6,7 @@ import { encodeCitation } from './citations.ts';
 import { callBlock, callSignature, encodeBlocks } from './encode-reply.ts';
 import { sealOf } from './sealed.ts';
 
-/** Blocks whose input comes in deltas. */
+/** Blocks whose input is sent in deltas. */
 const STREAMED_INPUT = ['tool_use', 'server_tool_use', 'mcp_tool_use'];
 
 /** One server-sent event. */
@@ -19,9 +19,9 @@ export class StreamedPart {
   readonly part: Part;
   stopped = false;
   private readonly held: PartDelta[] = [];
-  /** The block has been started on the wire. */
+  /** Whether the block was started on the wire. */
   private opened = false;
-  /** Number of the block while it is open. */
+  /** Index of the block while it is open. */
   private block = 0;
   private blocks = 0;
   private signature = '';
@@ -32,7 +32,7 @@ export class StreamedPart {
     this.part = part;
   }
 
-  /** Keeps a delta until the part's turn has come; neighbouring pieces of one text become one. */
+  /** Holds a delta until the part is the current one; adjacent pieces of the same text are merged. */
   hold(delta: PartDelta): void {
     const last = this.held.at(-1);
     for (const key of ['text', 'arguments'] as const) {
@@ -46,14 +46,14 @@ export class StreamedPart {
     this.held.push(delta);
   }
 
-  /** How many blocks were started since the last question. */
+  /** Number of blocks started since the last call. */
   takeBlocks(): number {
     const blocks = this.blocks;
     this.blocks = 0;
     return blocks;
   }
 
-  /** The part's turn has come: what its start knows, then what was held. `next` is the number of the next block. */
+  /** Makes the part the current one: sends its start, then what was held. `next` is the index of the next block. */
   begin(next: number): string {
     const { part } = this;
     let text = '';
@@ -84,7 +84,7 @@ export class StreamedPart {
     return text;
   }
 
-  /** A delta of the live part. */
+  /** Writes a delta of the current part. */
   write(delta: PartDelta, next: number): string {
     switch (this.part.type) {
       case 'text':
@@ -107,7 +107,7 @@ export class StreamedPart {
     }
   }
 
-  /** The end of the part's block, and the blocks that could be told only now. */
+  /** Ends the part's block and adds the blocks that are only known now. */
   close(next: number): string {
     const { part } = this;
     if (part.type === 'reasoning') return this.closeReasoning(next);
@@ -120,7 +120,7 @@ export class StreamedPart {
 
   private writeText(text: string, next: number): string {
     if (text === '') return '';
-    // An empty block helps nobody and may not be sent back, so the start waits for something to show.
+    // An empty text block has no use and is rejected when sent back, so the start waits for text.
     const start = this.opened ? '' : this.start({ type: 'text', text: '', citations: [] }, next);
     return start + this.delta({ type: 'text_delta', text });
   }
@@ -156,7 +156,7 @@ export class StreamedPart {
     return text;
   }
 
-  /** A block that is known entirely, told as the vendor tells it: what streams there comes in a delta here. */
+  /** A complete block, written as the vendor streams it: members that the vendor streams are sent in a delta. */
   private whole(block: Fields, next: number): string {
     const { input, content } = block;
     if (STREAMED_INPUT.includes(textOf(block['type'])) && isFields(input) && Object.keys(input).length > 0) {

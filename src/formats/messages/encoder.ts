@@ -1,4 +1,4 @@
-/** A streamed answer for a client of the messages form (wire/messages.md, "SSE"). */
+/** Encodes a streamed answer for a client of the messages format. */
 import type { GatewayError } from '../../base/errors.ts';
 import type { Finish, TurnEvent, Usage } from '../conversation/conversation.ts';
 import type { Fields } from '../conversation/fields.ts';
@@ -9,8 +9,8 @@ import { encodeFinish } from './finish.ts';
 import { encodeUsage } from './usage.ts';
 
 /**
- * Blocks come strictly one after the other: of parts that interleave, the first is told as it comes and the later ones
- * are held until it is closed (bug 22). Only the first choice is told.
+ * Blocks must be strictly sequential: of interleaved parts, the first is streamed and the later ones are held until it
+ * is closed (praxis-proxy/ai#266). Only the first choice is sent.
  */
 export class MessagesEncoder implements StreamEncoder {
   private readonly stamp: Stamp;
@@ -21,7 +21,7 @@ export class MessagesEncoder implements StreamEncoder {
   private safeguards: unknown[] | undefined;
   private calls = false;
   private refused = false;
-  /** Parts not closed on the wire, in order; the first is the live one. */
+  /** Parts not yet closed on the wire, in order; the first is the one being streamed. */
   private readonly waiting: StreamedPart[] = [];
   private nextBlock = 0;
 
@@ -32,7 +32,7 @@ export class MessagesEncoder implements StreamEncoder {
   event(event: TurnEvent): string {
     switch (event.type) {
       case 'start':
-        // The counts that most upstreams send next belong into the opening event.
+        // Wait for the usage that most upstreams send next: it belongs in the opening event.
         this.serviceTier = event.serviceTier;
         return '';
       case 'usage':
@@ -92,14 +92,14 @@ export class MessagesEncoder implements StreamEncoder {
   }
 
   failure(error: GatewayError, closing: Closing): string {
-    // Where nothing was told yet, the error stands alone.
+    // If nothing was sent yet, the error is the only event.
     const begun = this.started || this.waiting.length > 0;
     return (begun ? this.rest(true) : '') + errorEvent(error, closing);
   }
 
   /**
-   * Everything that was held, its blocks closed. Of a stream that failed an unfinished call stays open, and what follows
-   * it untold: a client may run a call as soon as its block is closed.
+   * Sends everything held and closes its blocks. If the stream failed, an unfinished call stays open and later parts
+   * are not sent: a client may run a call as soon as its block is closed.
    */
   private rest(failed = false): string {
     let text = this.open();
@@ -129,7 +129,7 @@ export class MessagesEncoder implements StreamEncoder {
     });
   }
 
-  /** Clients show the prompt's count at once; most upstreams tell theirs at the end, where the exact one replaces this. */
+  /** Clients show the prompt tokens at once. Most upstreams report theirs at the end, which replaces this estimate. */
   private openingUsage(): Fields {
     const usage = encodeUsage(this.usage, this.serviceTier);
     const estimated = this.usage === undefined ? this.stamp.promptTokens : undefined;
@@ -140,7 +140,7 @@ export class MessagesEncoder implements StreamEncoder {
     return this.waiting.find((part) => part.index === index);
   }
 
-  /** Tells the live part as far as it is known. */
+  /** Sends what is known of the current part. */
   private begin(): string {
     const part = this.waiting[0];
     if (part === undefined) return '';
@@ -148,7 +148,7 @@ export class MessagesEncoder implements StreamEncoder {
     return this.told(part.begin(this.nextBlock), part);
   }
 
-  /** Closes the live part and goes on with the held ones, as far as they have come. */
+  /** Closes the current part and continues with the held ones as far as they have been received. */
   private advance(): string {
     let text = '';
     for (let part = this.waiting[0]; part?.stopped; part = this.waiting[0]) {

@@ -1,11 +1,11 @@
-/** Errors: those of upstreams into the one vocabulary, ours into the form's envelope (wire/messages.md, "Errors"). */
+/** Errors: decodes those of upstreams, encodes the gateway's own in this format's envelope. */
 import type { GatewayError } from '../../base/errors.ts';
 import { isContextOverflow, overflowFigures } from '../conversation/context-overflow.ts';
 import { type FailureKind, LARGEST_RAW, type UpstreamFailure, withoutAccount } from '../conversation/failure.ts';
 import { type Fields, fieldsOf, isFields, textOrUndefined } from '../conversation/fields.ts';
 import type { FailureContext } from '../conversation/format.ts';
 
-/** The form's error types with the kinds they name and the status that each stands for inside a stream. */
+/** The format's error types, with their kind and the status each stands for within a stream. */
 const NAMED: Record<string, { kind: FailureKind; status: number }> = {
   invalid_request_error: { kind: 'invalid_request', status: 400 },
   authentication_error: { kind: 'auth', status: 401 },
@@ -35,14 +35,14 @@ const BY_STATUS: Record<number, FailureKind> = {
   529: 'overloaded',
 };
 
-/** Of a body that is no JSON. */
+/** Limit for bodies that are not JSON, in characters. */
 const LONGEST_TEXT = 4096;
 const TOO_LONG = /prompt is too long/i;
 const ASKS_FOR_LESS = /^input length and `max_tokens` exceed context limit/;
 const NO_CREDIT = /credit balance|spend(ing)? limit|billing/i;
 const FILTERED = /content[ _-]?(filter|policy)|content filtering/i;
 
-/** An answer with an error status; the body may be anything, HTML too. */
+/** Decodes a response with an error status; the body may be anything, including HTML. */
 export function decodeFailure(status: number, body: string): UpstreamFailure {
   let value: unknown;
   try {
@@ -59,8 +59,8 @@ export function decodeFailure(status: number, body: string): UpstreamFailure {
 }
 
 /**
- * An error object of this form, of an error response (`status`) or of an `error` event and an error behind a 200
- * (`status` null: the type then tells it).
+ * Decodes an error object of this format. `status` is null for an `error` event or an error with status 200, where the
+ * type decides.
  */
 export function failureFromError(value: unknown, status: number | null, body?: string): UpstreamFailure {
   const outer = fieldsOf(value);
@@ -72,7 +72,7 @@ export function failureFromError(value: unknown, status: number | null, body?: s
   const text = body ?? JSON.stringify(value);
   const details = isFields(error['details']) && text.length <= LARGEST_RAW ? error['details'] : undefined;
   return {
-    // What is wrong with a thread is the request's fault, whatever the status.
+    // Thread errors are caused by the request, whatever the status.
     kind: String(details?.['error_code']).startsWith('thread_') ? 'invalid_request' : kindOf(type, own, message),
     ...(details && { details }),
     status: own,
@@ -84,8 +84,8 @@ export function failureFromError(value: unknown, status: number | null, body?: s
 
 function kindOf(type: string | undefined, status: number, message: string): FailureKind {
   const named = NAMED[type ?? '']?.kind;
-  // An invalid request is also what this vendor calls an empty account and a blocked answer, and an `api_error` what
-  // compatible servers call anything: other statuses say more.
+  // This vendor also reports exhausted credit and blocked answers as `invalid_request_error`, and compatible servers
+  // use `api_error` for anything, so other statuses are more precise.
   const vague = named === 'invalid_request' || (named === 'server' && status < 500);
   const mayOverflow = named === undefined || vague || named === 'server';
   if (mayOverflow && isContextOverflow(status, message)) return 'context_length';
@@ -111,8 +111,8 @@ const TYPE_BY_STATUS: Record<number, string> = {
 };
 
 /**
- * The vendor's own words for a prompt that does not fit, which clients match to compact their history or to ask for less
- * output, and behind them those of the upstream.
+ * The vendor's own wording for an overlong prompt, followed by the upstream's. Clients match it to compact their
+ * history or to request less output.
  */
 function overflowMessage(message: string): string {
   const { input, output, limit } = overflowFigures(message) ?? {};

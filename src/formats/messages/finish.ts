@@ -1,9 +1,9 @@
-/** Stop reasons (wire/messages.md, MsgStopReason) and the unified finish, each from the other. */
+/** Converts between stop reasons of the messages format and the unified finish. */
 import type { Finish, FinishReason } from '../conversation/conversation.ts';
 import { type Fields, isFields, textOrUndefined } from '../conversation/fields.ts';
 import { unifiedWord, unknownEnd } from '../conversation/finish-words.ts';
 
-/** A map, not an object: an upstream may say `constructor`. */
+/** A map, not an object: an upstream may send `constructor`. */
 const UNIFIED = new Map<unknown, FinishReason>(
   Object.entries({
     end_turn: 'stop',
@@ -27,9 +27,9 @@ const STOP_REASON: Record<FinishReason, string> = {
 
 /**
  * @param source an object with `stop_reason`, `stop_sequence` and `stop_details`
- * @param calls whether the answer holds a call of a client's tool; `tool_use` without one is a plain stop, and `end_turn`
- *   with one, which some compatible servers say, a call
- * @param content whether it holds anything
+ * @param calls whether the answer calls a client tool: `tool_use` without a call becomes a plain stop, and `end_turn`
+ * with one (sent by some compatible servers) becomes a call
+ * @param content whether the answer has any content
  */
 export function decodeFinish(source: Fields, calls: boolean, content: boolean): Finish {
   const native = textOrUndefined(source['stop_reason']) ?? null;
@@ -50,8 +50,8 @@ export function decodeFinish(source: Fields, calls: boolean, content: boolean): 
 }
 
 /**
- * The three stop members. A stop text is named only where the upstream named it; a refusal told as text ends as a
- * refusal; calls end as `tool_use` also for upstreams that call that a plain stop.
+ * The three stop members. A stop sequence is named only if the upstream named it; a refusal sent as text ends as
+ * `refusal`; answers with calls end as `tool_use` even if the upstream reported a plain stop.
  */
 export function encodeFinish(finish: Finish, answer: { calls: boolean; refused: boolean }): Fields {
   const reason = stopReason(finish, answer);
@@ -65,11 +65,11 @@ export function encodeFinish(finish: Finish, answer: { calls: boolean; refused: 
   };
 }
 
-/** The stop reason of a relayed answer: the upstream's own, except where it promises calls that are not there, or none that are. */
+/** The stop reason of a relayed answer: the upstream's own, unless it contradicts the presence or absence of calls. */
 export function relayedReason({ unified, native }: Finish): string | null {
   if (native === 'tool_use' && unified === 'stop') return 'end_turn';
   if (native === 'end_turn' && unified === 'tool_calls') return 'tool_use';
-  // A word of another format, or in capitals; words that nobody knows may be newer ones of this format.
+  // A word of another format, or in capitals; unknown words may be newer ones of this format.
   return UNIFIED.has(native) || unifiedWord(native) === undefined ? native : STOP_REASON[unified];
 }
 
@@ -78,7 +78,7 @@ function stopReason(finish: Finish, answer: { calls: boolean; refused: boolean }
   if (typeof finish.stopSequence === 'string' && unified === 'stop') return 'stop_sequence';
   if (unified === 'tool_calls' && !answer.calls) return 'end_turn';
   if (unified === 'stop' && answer.refused) return 'refusal';
-  // A word of this form stays, except that `stop_sequence` without its text would be a guess.
+  // A word of this format is kept, except `stop_sequence` without its text, which would be a guess.
   if (native !== null && native !== 'stop_sequence' && UNIFIED.get(native) === unified) return native;
   return unified === 'stop' && answer.calls ? 'tool_use' : STOP_REASON[unified];
 }

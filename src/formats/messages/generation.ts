@@ -1,27 +1,30 @@
 /**
- * What the vendor's own models take, by their generation: each one refuses some of what the one before took, and the whole
- * request because of it (platform.claude.com: "Migration guide", "Adaptive thinking", "Structured outputs",
- * "Mid-conversation system messages"). Nothing is known of models under other names: they are asked as they always were.
+ * What the vendor's own models accept, by generation: each rejects some of what the previous one accepted, failing the
+ * whole request (platform.claude.com: "Migration guide", "Adaptive thinking", "Structured outputs", "Mid-conversation
+ * system messages"). Models with other names get the permissive defaults of `UNKNOWN`.
  */
 
-/** The version in `claude-opus-4-7`, `anthropic.claude-sonnet-4-5-20250929-v1:0`, `claude-3-5-haiku@20241022`; no part of a date. */
+/**
+ * The version in `claude-opus-4-7`, `anthropic.claude-sonnet-4-5-20250929-v1:0`, `claude-3-5-haiku@20241022`; never
+ * part of a date.
+ */
 const VERSION = /claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)/;
 
 export interface Generation {
-  /** Takes a schema for its answer and for the arguments of its calls. */
+  /** Accepts schemas for answers and for call arguments. */
   schemas: boolean;
   /**
-   * How it is asked to think: by a budget, as much as it sees fit (`adaptive`, with an effort), or by either. `always`: by
-   * an effort, and nobody can ask it not to.
+   * How thinking is requested: by a budget, `adaptive` with an effort, or either. `always`: by an effort, and thinking
+   * cannot be disabled.
    */
   thinking: 'budget' | 'either' | 'adaptive' | 'always';
-  /** Knows the effort `xhigh`, which came behind `max`. */
+  /** Accepts the effort `xhigh`, which was introduced after `max`. */
   xhigh: boolean;
-  /** How it may be told to sample: by both of temperature and `top_p`, by one of them, or by nothing. */
+  /** Accepted sampling settings: both temperature and `top_p`, one of them, or none. */
   sampling: 'free' | 'one' | 'none';
-  /** Goes on in a message of the assistant that the client has begun. */
+  /** Continues an assistant message that the client began. */
   prefill: boolean;
-  /** Takes a system message behind a turn of the user. */
+  /** Accepts a system message after a user turn. */
   lateSystem: boolean;
 }
 
@@ -34,7 +37,7 @@ const UNKNOWN: Generation = {
   lateSystem: false,
 };
 
-/** Lines that always think. */
+/** Model lines that always think. */
 const ALWAYS = /claude-(?:fable|mythos)-/;
 
 export function generationOf(model: string): Generation {
@@ -44,7 +47,7 @@ export function generationOf(model: string): Generation {
     return always ? { ...UNKNOWN, thinking: 'always', sampling: 'none', prefill: false } : UNKNOWN;
   }
   const version = Number(match[1]) * 100 + Number(match[2] ?? 0);
-  // Of the fourth generation the largest line came to each of these first, and the other lines with the fifth.
+  // In the fourth generation only Opus got each of these; the other lines follow with the fifth.
   const from = (minor: number) => version >= 500 || (version >= 400 + minor && model.includes('opus'));
   return {
     schemas: version >= 401,

@@ -1,6 +1,6 @@
 /**
- * The messages form (wire/messages.md): what clients of POST /messages speak and what Anthropic and its relatives speak
- * upstream. Both halves and the relay between them; pure functions only.
+ * The messages format: spoken by clients of `POST /messages` and, upstream, by Anthropic and compatible services.
+ * Contains both halves and the relay between them; pure functions only.
  */
 import type { ServedFormat, SpokenFormat } from '../conversation/format.ts';
 import { renewed } from '../conversation/renewal.ts';
@@ -18,7 +18,7 @@ import { schema } from './schema.ts';
 import { tokenCount } from './token-count.ts';
 
 export type { MessagesDialect } from './dialect.ts';
-/** Claude's own members, which the converse form passes on. */
+/** Parts of the encoding that the converse format shares, because it passes Claude's parameters through. */
 export {
   argumentsSchema,
   begunText,
@@ -50,7 +50,7 @@ export const messages: ServedFormat & SpokenFormat = {
   decodeReply: (value) => decodeReply(value),
   decoder: () => new MessagesDecoder(),
   decodeFailure,
-  // Cloud providers take bytes only (platform.claude.com, "Vision").
+  // Cloud providers accept bytes only (platform.claude.com, "Vision").
   wantsBytes: (_kind, _url, dialect) => dialect.messages?.hosted !== undefined,
   tokenCount,
   searchesWeb: ({ dialect }) => dialect.messages?.webSearch === true,

@@ -1,19 +1,18 @@
 /**
- * Calls that an upstream of the messages form makes by itself within an answer: compactions (`context_management`,
- * `compaction`) and advisors (platform.claude.com, "Compaction", "Advisor tool"). What they read and wrote comes back in
- * `usage.iterations`.
+ * Calls that a messages upstream makes within an answer: compactions (`context_management`, `compaction`) and advisors
+ * (platform.claude.com, "Compaction", "Advisor tool"). Their tokens are reported in `usage.iterations`.
  */
 import { countOf, type Fields, fieldsOf, listOf, textOrUndefined } from '../conversation/fields.ts';
 import type { InnerCalls } from '../conversation/format.ts';
 
-/** Where an edit names no trigger. */
+/** Default when an edit names no trigger. */
 const COMPACTS_FROM = 150_000;
-/** Without `max_uses`: after so many rounds of server tools the service pauses the turn. */
+/** Default without `max_uses`: the service pauses the turn after this many server tool rounds. */
 const MOST_USES = 10;
-/** Tools that the client runs, though they have a type. */
+/** Client-side tools that have a type. */
 const CLIENT_TOOL = /^(?:custom$|function$|bash_|text_editor_|computer_|memory_)/;
 
-/** Undefined for none, which is the rule. */
+/** Undefined (the usual case) when there are none. */
 export function innerCallsOf(request: Fields): InnerCalls | undefined {
   const compactsFrom = compactionOf(request);
   const advisors: { model: string; uses: number; maxOutputTokens?: number }[] = [];
@@ -32,7 +31,7 @@ export function innerCallsOf(request: Fields): InnerCalls | undefined {
 }
 
 function compactionOf(request: Fields): number | undefined {
-  // Asked for by name, whatever the size.
+  // Requested explicitly, so it applies at any size.
   if ((request['compaction'] ?? null) !== null) return 0;
   for (const entry of listOf(fieldsOf(request['context_management'])['edits'])) {
     const { type, trigger } = fieldsOf(entry);

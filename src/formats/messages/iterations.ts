@@ -1,21 +1,21 @@
 /**
- * `usage.iterations`: the calls of which one answer consists. An upstream summarizes the conversation (`compaction`), asks
- * another model (`advisor_message`), or hands a declined request to another model (`fallback_message`). Each call is billed
- * at its own model's price, except for those that were declined before any output (platform.claude.com, "Compaction",
- * "Advisor tool", "Refusals and fallback"; also litellm#27060, pydantic-ai#5065).
+ * `usage.iterations`: the calls that form one answer. An upstream summarizes the conversation (`compaction`), asks
+ * another model (`advisor_message`), or hands a declined request to another model (`fallback_message`). Each call is
+ * billed at its own model's price, except those declined before any output (platform.claude.com, "Compaction", "Advisor
+ * tool", "Refusals and fallback"; also BerriAI/litellm#27060, pydantic/pydantic-ai#5065).
  */
 import type { Usage, UsageCall } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, isFields, textOrUndefined } from '../conversation/fields.ts';
 import { beyond } from '../conversation/usage.ts';
 import { countsOf } from './counts.ts';
 
-/** Calls of the model that answers; the record's own counts are their sum. */
+/** Calls of the answering model; the record's own counts are their sum. */
 const ANSWERING: readonly unknown[] = ['message', 'fallback_message'];
-/** More are not looked at. */
+/** Further calls are ignored. */
 const MOST_CALLS = 1_000;
 
 /**
- * The calls that are billed. Undefined where the iterations say no more than the record does.
+ * The billed calls. Undefined if the iterations add nothing to the record.
  * @param own the counts of the record itself
  */
 export function billedCalls(iterations: readonly unknown[], own: Usage): UsageCall[] | undefined {
@@ -28,14 +28,14 @@ export function billedCalls(iterations: readonly unknown[], own: Usage): UsageCa
   const answering = calls.filter((_, index) => ANSWERING.includes(billed[index]!['type']));
   spreadReasoning(answering, own);
   const rest = beyond(own, answering);
-  // An answer that ends with its compaction may repeat the counts of that in the record.
+  // An answer that ends with its compaction may repeat those counts in the record.
   const repeated =
     answering.length === 0 && calls.length === 1 && beyond(calls[0]!.usage, [{ usage: own }]) === undefined;
   if (rest !== undefined && !(repeated && beyond(own, calls) === undefined)) calls.push({ usage: rest });
   return calls;
 }
 
-/** A model turned the request down before it wrote anything. */
+/** Whether a model declined the request before writing anything. */
 function isDeclined(record: Fields): boolean {
   return ANSWERING.includes(record['type']) && countsOf(record).output === 0;
 }
@@ -45,7 +45,7 @@ function callOf(record: Fields): UsageCall {
   return { ...(model !== undefined && { model }), usage: countsOf(record) };
 }
 
-/** Iterations may name only the sum of what they wrote to caches; the record then has the split. */
+/** Iterations may report only the sum of their cache writes; the record has the split. */
 function splitCacheWrites(records: readonly Fields[], calls: readonly UsageCall[], own: Usage): void {
   let hours = own.cacheWrite1h - calls.reduce((sum, { usage }) => sum + usage.cacheWrite1h, 0);
   for (const [index, { usage }] of calls.entries()) {
@@ -58,7 +58,7 @@ function splitCacheWrites(records: readonly Fields[], calls: readonly UsageCall[
   }
 }
 
-/** Iterations rarely name their thinking; the record has that of all its answering calls. */
+/** Iterations rarely report thinking; the record has the total of all answering calls. */
 function spreadReasoning(calls: readonly UsageCall[], own: Usage): void {
   let left = own.reasoning - calls.reduce((sum, { usage }) => sum + usage.reasoning, 0);
   for (const { usage } of calls) {

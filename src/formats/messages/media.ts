@@ -1,4 +1,7 @@
-/** Images and documents as this form takes them (bugs 31, 48, 50). The bytes say what they are; a label may lie. */
+/**
+ * Images and documents for this format. Types are detected from bytes, because labels may be wrong
+ * (BerriAI/litellm#34462, openai/openai-agents-js#722, BerriAI/litellm#9798).
+ */
 import type { FilePart, ImagePart, Source } from '../conversation/conversation.ts';
 import type { Fields } from '../conversation/fields.ts';
 import { Uncarried } from '../conversation/losses.ts';
@@ -7,7 +10,7 @@ import { sniffImage, withoutDataUrl } from '../conversation/media-bytes.ts';
 const IMAGE_TYPES = ['image/jpeg', 'image/png', 'image/gif', 'image/webp'];
 const TEXT_TYPE = /^(text\/.*|application\/(json|xml|yaml|x-yaml|javascript))$/;
 
-/** The `source` of an image block. Throws `Uncarried` for a type that the form does not know. */
+/** The `source` of an image block. Throws `Uncarried` for a type that the format does not support. */
 export function encodeImageSource(part: ImagePart): Fields {
   const source = withoutDataUrl(part.source);
   switch (source.kind) {
@@ -18,11 +21,11 @@ export function encodeImageSource(part: ImagePart): Fields {
     case 'file':
       return fileSource(source, 'image');
     default:
-      throw new Uncarried('image', 'an image is bytes, a URL or a file');
+      throw new Uncarried('image', 'an image must be bytes, a URL or a file');
   }
 }
 
-/** A document block without its cache mark; an image that came as a file becomes an image block. */
+/** A document block without its cache mark; an image given as a file becomes an image block. */
 export function encodeFile(part: FilePart, parts: (source: Extract<Source, { kind: 'parts' }>) => unknown[]): Fields {
   const source = withoutDataUrl(part.source);
   if (source.kind === 'bytes' && sniffImage(source.data) !== undefined) {
@@ -52,18 +55,21 @@ function documentSource(source: Exclude<Source, { kind: 'parts' }>): Fields {
       if (TEXT_TYPE.test(source.mediaType)) {
         return { type: 'text', media_type: 'text/plain', data: Buffer.from(source.data, 'base64').toString('utf8') };
       }
-      throw new Uncarried('file', `the type ${source.mediaType || 'of the file'} is none of PDF, text and image`);
+      throw new Uncarried('file', `the type ${source.mediaType || 'of the file'} is not PDF, text or an image`);
     }
   }
 }
 
 function fileSource(source: Extract<Source, { kind: 'file' }>, what: string): Fields {
   if (source.origin === 'messages') return { type: 'file', file_id: source.id };
-  throw new Uncarried(what, `the file ${source.id} lies with another provider`);
+  throw new Uncarried(what, `the file ${source.id} is stored at another provider`);
 }
 
 function imageTypeOf(source: Extract<Source, { kind: 'bytes' }>): string {
   const type = sniffImage(source.data) ?? source.mediaType.toLowerCase();
   if (IMAGE_TYPES.includes(type)) return type;
-  throw new Uncarried('image', `the type ${type === '' ? 'of the image' : type} is none of ${IMAGE_TYPES.join(', ')}`);
+  throw new Uncarried(
+    'image',
+    `the type ${type === '' ? 'of the image' : type} is not one of ${IMAGE_TYPES.join(', ')}`,
+  );
 }

@@ -1,8 +1,8 @@
-/** What a request in the messages form needs of an endpoint, in the words of the catalog's `supported_parameters`. */
+/** What a messages request requires of an endpoint, in terms of the catalog's `supported_parameters`. */
 import { type Fields, fieldsOf, listOf, textOrUndefined } from '../conversation/fields.ts';
 import type { Needs } from '../conversation/format.ts';
 
-/** Request fields and the catalog's names for them. */
+/** Request members and their names in the catalog. */
 const PARAMETERS: Readonly<Record<string, readonly string[]>> = {
   temperature: ['temperature'],
   top_p: ['top_p'],
@@ -13,7 +13,7 @@ const PARAMETERS: Readonly<Record<string, readonly string[]>> = {
   tool_choice: ['tool_choice'],
 };
 
-/** undefined: nothing but text. `inputs` was gathered while the media were counted. */
+/** Returns undefined for text only. `inputs` was collected while counting media. */
 export function needsOf(request: Fields, inputs: readonly string[], everyParameter: boolean): Needs | undefined {
   const features: string[] = [];
   if (listOf(request['tools']).length > 0) features.push('tools');

@@ -1,23 +1,26 @@
 /**
- * The arguments of a tool as the vendor takes them: of the type `object`, and no `anyOf`, `oneOf` or `allOf` at the top of
- * the schema, because of which it refuses the whole request ("input_schema does not support oneOf, allOf, or anyOf at
- * the top level"). Below the top all of them stand.
+ * Tool argument schemas as the vendor accepts them: of the type `object`, without `anyOf`, `oneOf` or `allOf` at the
+ * top level, which fail the whole request ("input_schema does not support oneOf, allOf, or anyOf at the top level").
+ * Below the top level they are allowed.
  */
 import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
 import type { Losses } from '../conversation/losses.ts';
 
 const UNIONS = ['allOf', 'anyOf', 'oneOf'] as const;
-/** Unions within unions; a schema that refers to itself has no end of them. */
+/** Nesting limit for unions; a self-referencing schema would never end. */
 const MOST_LEVELS = 8;
 
-/** The schema as one object with the members of all alternatives; equal inputs give equal outputs. */
+/** Merges all alternatives into one object schema; deterministic. */
 export function objectSchema(parameters: unknown, where: string, losses: Losses): unknown {
   const schema = fieldsOf(parameters);
   const type = schema['type'];
   const isUnion = UNIONS.some((key) => Array.isArray(schema[key]));
   if (!isUnion && type !== undefined && !Array.isArray(type)) return parameters;
   if (!isUnion) return { ...withProperties(schema), type: 'object' };
-  losses.drop(where, 'the provider takes no alternatives at the top of a schema: their members are told as one object');
+  losses.drop(
+    where,
+    'the provider does not support alternatives at the top of a schema: they are merged into one object',
+  );
   return { ...merged(schema, schema, 0), type: 'object' };
 }
 
@@ -55,7 +58,7 @@ function merged(schema: Fields, root: Fields, level: number): Fields {
   };
 }
 
-/** An alternative, read where it refers to, with its own alternatives merged. */
+/** An alternative with its reference resolved and its own alternatives merged. */
 function resolved(variant: unknown, root: Fields, level: number): Fields {
   const schema = fieldsOf(variant);
   const [, group, name] = /^#\/(\$defs|definitions)\/(.+)$/.exec(textOf(schema['$ref'])) ?? [];
@@ -63,7 +66,7 @@ function resolved(variant: unknown, root: Fields, level: number): Fields {
   return isFields(target) ? merged(target, root, level + 1) : {};
 }
 
-/** A member that two alternatives have is what either of them says. */
+/** The schema of a member that two alternatives define: either definition is valid. */
 function either(known: unknown, other: unknown): unknown {
   if (known === undefined || JSON.stringify(known) === JSON.stringify(other)) return other;
   const before = isFields(known) && Object.keys(known).length === 1 ? listOf(known['anyOf']) : [];

@@ -1,6 +1,6 @@
 /**
- * Members that this form promises in every answer (wire/messages.md, "yes" in the column of required ones) and that
- * services which speak it leave out, older ones most. A relayed answer gets those it lacks; what is there stays as it is.
+ * Members that are required in every answer of this format but that compatible services, especially older versions,
+ * leave out. A relayed answer gets the missing ones; present members stay unchanged.
  */
 import { type Edit, patchMembers, scanMembers } from '../../base/json.ts';
 import { scanElements } from '../../base/json-list.ts';
@@ -8,7 +8,7 @@ import type { Usage } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, isImpossibleCount } from '../conversation/fields.ts';
 import { encodeUsage } from './usage.ts';
 
-/** JSON texts of what stands for an absent member. */
+/** JSON texts of the defaults for absent members. */
 type Promised = Readonly<Record<string, string>>;
 
 export const DELTA: Promised = { stop_reason: 'null', stop_sequence: 'null', stop_details: 'null', container: 'null' };
@@ -16,14 +16,14 @@ export const DELTA: Promised = { stop_reason: 'null', stop_sequence: 'null', sto
 export const MESSAGE: Promised = { type: '"message"', role: '"assistant"', content: '[]', ...DELTA };
 
 const BLOCKS: Readonly<Record<string, Promised>> = {
-  // An empty list, although null may stand there: some clients take only a list.
+  // An empty list although null is allowed: some clients accept only a list.
   text: { text: '""', citations: '[]' },
   thinking: { thinking: '""', signature: '""' },
-  // Not `caller`: a block's identity is the upstream's to tell, and it would have to be sent back to a service that may not know it.
+  // Not `caller`: only the upstream knows it, and a service that does not would get it back in the history.
   tool_use: { input: '{}' },
 };
 
-/** A block of a kind that has no name here may be a call as well: what the upstream says of its end stands then. */
+/** Whether the block's type is unknown. It may be a call as well, so the upstream's stop reason is then kept. */
 export function isStrange(value: unknown): boolean {
   const type = String(fieldsOf(value)['type']);
   return !(type in BLOCKS) && type !== 'redacted_thinking';
@@ -35,7 +35,9 @@ export function missing(value: Fields, promised: Promised): Edit[] {
   return edits;
 }
 
-/** The text of a block with what it lacks, of a call with its id here; the same text when that is nothing. */
+/**
+ * The text of a block with missing members added, and a call's id replaced by ours; unchanged if nothing is missing.
+ */
 export function completeBlock(text: string, value: unknown, callId: string | undefined): string {
   const block = fieldsOf(value);
   const edits = missing(block, BLOCKS[String(block['type'])] ?? {});
@@ -49,7 +51,7 @@ function isCall({ type }: Fields): boolean {
   return type === 'tool_use';
 }
 
-/** The text of a whole answer's content, each block completed; `callIds` are those of its calls in order. */
+/** The text of an answer's content with each block completed; `callIds` are the ids of its calls in order. */
 export function completeContent(text: string, values: readonly unknown[], callIds: readonly string[] = []): string {
   let calls = 0;
   const idOf = (value: unknown) => (isCall(fieldsOf(value)) ? callIds[calls++] : undefined);
@@ -62,19 +64,19 @@ export function completeContent(text: string, values: readonly unknown[], callId
   return result + text.slice(from);
 }
 
-/** Never null. */
+/** These counts are never null. */
 const COUNTS = ['input_tokens', 'output_tokens'];
 const DETAILS = ['cache_creation_input_tokens', 'cache_read_input_tokens', 'output_tokens_details', 'server_tool_use'];
-/** Those that only a whole answer and an opening event have. */
+/** Members that only complete answers and opening events have. */
 const OPENING = ['cache_creation', 'inference_geo', 'service_tier'];
 
-/** What a record of counts lacks: taken from what is known, null where nothing is. */
+/** Adds missing counts: from `usage` where known, otherwise null. */
 export function missingCounts(value: Fields, usage: Usage | undefined, opening: boolean): Edit[] {
   const known: Fields = encodeUsage(usage);
   if (!usage?.reasoning) known['output_tokens_details'] = null;
   if (usage?.webSearches === undefined && usage?.webFetches === undefined) known['server_tool_use'] = null;
   const edits: Edit[] = [];
-  // A count of nothing says nothing where more is known: services that count a prompt at the start end with zeros.
+  // A zero is ignored where more is known: services that count the prompt at the start send zeros at the end.
   const stands = (key: string): boolean => value[key] !== 0 || !known[key];
   for (const key of COUNTS) {
     const count = value[key];

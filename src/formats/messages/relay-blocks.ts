@@ -1,12 +1,14 @@
-/** The blocks of a relayed stream: SDKs take their numbers for places in a list, and leave out what is said of others. */
+/**
+ * Renumbers the blocks of a relayed stream: SDKs use block indexes as list positions and drop deltas of unknown ones.
+ */
 import { patchMembers, scanMembers } from '../../base/json.ts';
 
 export class RelayedBlocks {
   private next = 0;
-  /** Our numbers of the open blocks, by those of the upstream, which may begin at 1, leave gaps or repeat one. */
+  /** Our indexes of the open blocks, by the upstream's, which may start at 1, have gaps or repeat. */
   private readonly open = new Map<unknown, number>();
 
-  /** The event that opens a block, with the number that the block has here. */
+  /** The event that opens a block, with our index. */
   start(data: string, index: unknown): string {
     this.open.set(index, this.next);
     return numbered(data, index, this.next++);
@@ -22,7 +24,7 @@ export class RelayedBlocks {
     return numbered(data, index, own);
   }
 
-  /** The events that close what the upstream left open. */
+  /** The events that close the blocks that the upstream left open. */
   close(): string[] {
     const left = [...this.open.values()];
     this.open.clear();

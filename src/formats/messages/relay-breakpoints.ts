@@ -1,16 +1,16 @@
-/** Cache breakpoints of the gateway's own in a relayed body. All other bytes stay as the client sent them. */
+/** Adds the gateway's cache breakpoints to a relayed body. All other bytes stay as the client sent them. */
 import { type Edit, type JsonDocument, patchMembers, type Splice, scanMembers, spliced } from '../../base/json.ts';
 import { scanElements } from '../../base/json-list.ts';
 import { turnEnds } from '../conversation/cache-breakpoints.ts';
 import { fieldsOf, listOf, textOf } from '../conversation/fields.ts';
 
 const MARK = '{"type":"ephemeral"}';
-/** A member name; inside a string its quotes would be escaped. */
+/** A member name: within a string its quotes would be escaped. */
 const MARKED = '"cache_control"';
 
 /**
- * Edits that place breakpoints as `withBreakpoints` does, at most `limit`; none when the client set any itself.
- * @param messages the text of `messages` where another edit replaces it
+ * Edits that place breakpoints like `withBreakpoints`, at most `limit`; none when the client set any.
+ * @param messages the text of `messages` if another edit replaces it
  */
 export function breakpointEdits(document: JsonDocument, messages: string | undefined, limit: number): Edit[] {
   if (document.bytes.includes(MARKED)) return [];
@@ -64,7 +64,7 @@ function textOfMember({ bytes, members }: JsonDocument, key: string): string | u
   return member && bytes.toString('utf8', member.valueStart, member.valueEnd);
 }
 
-/** A message with a breakpoint on its last block that takes one; undefined when none does. */
+/** The message with a breakpoint on its last block that accepts one; undefined if there is none. */
 function markContent(message: string): string | undefined {
   const members = scanMembers(message);
   const content = members.findLast(({ key }) => key === 'content');
@@ -72,7 +72,7 @@ function markContent(message: string): string | undefined {
   return marked && patchMembers(message, members, [{ key: 'content', json: marked }]);
 }
 
-/** A text or a list of blocks, as JSON, as a list of blocks with a breakpoint; undefined when no block takes one. */
+/** Converts a text or list of blocks (JSON) to blocks with a breakpoint; undefined if no block accepts one. */
 function markTexts(json: string | undefined): string | undefined {
   if (json === undefined) return undefined;
   const value: unknown = JSON.parse(json);
@@ -85,7 +85,7 @@ function markTexts(json: string | undefined): string | undefined {
   return span && spliced(json, [{ ...span, text: markObject(json.slice(span.start, span.end)) }]);
 }
 
-/** The vendor refuses a breakpoint on thinking and on blank text. */
+/** The vendor rejects breakpoints on thinking and on blank text. */
 function takesMark(block: unknown): boolean {
   const { type, text } = fieldsOf(block);
   if (type === 'thinking' || type === 'redacted_thinking') return false;

@@ -1,6 +1,6 @@
 /**
- * An upstream of the client's own form: the original text goes through, with our few members edited in. What is not
- * named here (unknown members and events, number literals, white space) arrives as it was sent.
+ * Relay for an upstream of the client's own format: the original text passes with a few members edited. Everything else
+ * (unknown members and events, number literals, white space) arrives as it was sent.
  */
 import type { GatewayError } from '../../base/errors.ts';
 import { type Edit, type JsonDocument, parseJson, patchMembers, scanMembers, stringifyJson } from '../../base/json.ts';
@@ -31,9 +31,10 @@ import { encodeUsage, mergeUsage } from './usage.ts';
 
 export const relay: Relay = { edits, reply, stream: (stamp) => new MessagesRelayStream(stamp), tierWord: FAST };
 
-/** Edits of the client's body. The output cap is added where it is missing, and lowered where the gateway caps it. */
+/** Edits of the client's body. Adds a missing output cap, and lowers it where the gateway imposes one. */
 function edits(document: JsonDocument, target: EncodeTarget): Edit[] {
-  // Nothing that is read of it leaves ASCII, and decoding a large body would cost more than parsing it.
+  // Only ASCII members are read here, so the undecoded structure suffices; decoding a large body would cost more than
+  // parsing it.
   const body = document.structure;
   const { hosted } = target.dialect.messages ?? {};
   const list: Edit[] = hosted ? hostedEdits(document, target) : [{ key: 'model', json: JSON.stringify(target.model) }];
@@ -69,7 +70,7 @@ function edits(document: JsonDocument, target: EncodeTarget): Edit[] {
   return list;
 }
 
-/** The form at a cloud provider: the model goes into the path, version and betas into the body. */
+/** Edits for cloud providers: the model goes into the path, version and betas into the body. */
 function hostedEdits(document: JsonDocument, target: EncodeTarget): Edit[] {
   const list: Edit[] = [{ key: 'model', json: undefined }];
   for (const [key, value] of Object.entries(hostedMembers(target, document.structure['anthropic_beta'])))
@@ -78,9 +79,9 @@ function hostedEdits(document: JsonDocument, target: EncodeTarget): Edit[] {
 }
 
 /**
- * The messages without thinking that this upstream would refuse: what other vendors signed (it travels sealed through the
- * client), and unsigned thinking unless the upstream takes it. Call ids that other services made up are rewritten to the
- * letters that this form takes. Undefined when nothing changes, which is the rule.
+ * The messages without thinking that this upstream would reject: reasoning of other vendors (which travels sealed
+ * through the client), and unsigned thinking unless the upstream accepts it. Call ids from other services are rewritten
+ * to the allowed characters. Undefined (the usual case) when nothing changes.
  */
 function editedMessages(document: JsonDocument, unsigned: boolean): string | undefined {
   const isForeign = (block: Fields): boolean => {
@@ -90,7 +91,7 @@ function editedMessages(document: JsonDocument, unsigned: boolean): string | und
   };
   let foreign = false;
   let strangeIds = false;
-  // What is looked at is ASCII, so the cheap view tells it truly.
+  // Only ASCII values are inspected, so the undecoded structure suffices.
   for (const message of listOf(document.structure['messages'])) {
     for (const entry of listOf(fieldsOf(message)['content'])) {
       const block = fieldsOf(entry);
@@ -122,7 +123,7 @@ function withPlainId(block: unknown, ids: ToolIds): unknown {
   return { ...fieldsOf(block), tool_use_id: ids.result(answered) };
 }
 
-/** A budget must stay below the cap; where not even the smallest does, there is no thinking. */
+/** A budget must be lower than the cap; if even the smallest is not, thinking is disabled. */
 function fittingThinking(thinking: Fields, cap: number): Fields {
   return cap > SMALLEST_BUDGET ? { ...thinking, budget_tokens: cap - 1 } : { type: 'disabled' };
 }
@@ -170,21 +171,21 @@ function metadataEdits(closing: Closing): Edit[] {
 
 const COST_MEMBERS = ['cost', 'is_byok', 'cost_details'] as const;
 
-/** The upstream's record with the cost, and with the counts that it left out. `opening` as in `missingCounts`. */
+/** The upstream's usage record with our cost and the counts that it lacks. `opening` as in `missingCounts`. */
 function patchUsage(text: string, value: unknown, closing: Closing, usage: Turn['usage'], opening: boolean): string {
   if (!isFields(value)) return stringifyJson({ ...encodeUsage(usage), ...costMembers(closing.cost) });
   const list = missingCounts(value, usage, opening);
   const cost = costMembers(closing.cost);
   for (const key of COST_MEMBERS) {
-    // An upstream's own cost is never shown as ours.
+    // An upstream's own cost is never passed on.
     if (cost[key] !== undefined || value[key] !== undefined) list.push({ key, json: JSON.stringify(cost[key]) });
   }
   return patchMembers(text, scanMembers(text), list);
 }
 
 /**
- * A relayed stream. The content goes through as it came; the closing events are held until the cost is known.
- * A doubled `message_start` is told once; a start, an end of a block or an end that the upstream left out is added.
+ * Relays a stream. Content passes unchanged; the closing events are held until the cost is known. A repeated
+ * `message_start` is sent once; a missing start, block stop or end is added.
  */
 class MessagesRelayStream implements RelayStream {
   private readonly stamp: Stamp;
@@ -194,9 +195,9 @@ class MessagesRelayStream implements RelayStream {
   private stop: string | undefined;
   private usage: Usage | undefined;
   private finish: Finish | undefined;
-  /** A block came that nobody here knows. */
+  /** Whether a block of an unknown type was received. */
   private strange = false;
-  /** The finish of the turn, for an upstream that names it only in its start. */
+  /** The start's stop reason, for upstreams that send it only there. */
   private startReason: Fields = {};
 
   constructor(stamp: Stamp) {
@@ -259,7 +260,7 @@ class MessagesRelayStream implements RelayStream {
     }
   }
 
-  /** The start of a message that came without one: SDKs end in an error at whatever comes in its place. */
+  /** Starts the message when the upstream did not: SDKs fail on any other first event. */
   private opening(): string {
     return this.started ? '' : this.openMessage(NO_START, {});
   }
@@ -298,14 +299,14 @@ class MessagesRelayStream implements RelayStream {
   }
 }
 
-/** A piece that is null: nothing to add, and SDKs would add the word. */
+/** Whether a piece is null: it adds nothing, and SDKs would append the word "null". */
 function addsNull({ partial_json: json, text, thinking }: Fields): boolean {
   return json === null || text === null || thinking === null;
 }
 
 const NO_START = '{"type":"message_start","message":{}}';
 
-/** The event that opens a block, the block completed. */
+/** The event that opens a block, with missing members added. */
 function openBlock(data: string, block: unknown, events: readonly TurnEvent[]): string {
   const text = isFields(block) ? inside(data, 'content_block') : undefined;
   if (text === undefined) return data;
@@ -314,13 +315,13 @@ function openBlock(data: string, block: unknown, events: readonly TurnEvent[]): 
   return json === text ? data : patchMembers(data, scanMembers(data), [{ key: 'content_block', json }]);
 }
 
-/** The text of one member. */
+/** The JSON text of one member. */
 function inside(text: string, key: string): string | undefined {
   const member = scanMembers(text).findLast((one) => one.key === key);
   return member === undefined ? undefined : text.slice(member.valueStart, member.valueEnd);
 }
 
-/** Two closing deltas as one: what the later one names wins. */
+/** Merges two closing deltas; members of the later one win. */
 function mergeDeltas(first: Fields, second: Fields): { text: string; value: Fields } {
   const value = {
     ...first,
@@ -332,7 +333,7 @@ function mergeDeltas(first: Fields, second: Fields): { text: string; value: Fiel
   return { text, value: fieldsOf(parseJson(text)) };
 }
 
-/** An event as it came. Data of several lines takes a `data:` for each. */
+/** An event unchanged. Each line of multi-line data gets its own `data:`. */
 function forward(name: string, data: string): string {
   const lines = data.includes('\n') ? data.replaceAll('\n', '\ndata: ') : data;
   return `event: ${name}\ndata: ${lines}\n\n`;

@@ -1,7 +1,7 @@
 /**
- * The request body of POST /messages (wire/messages.md, MessagesRequest): an open schema. It names what the gateway
- * acts on; members of a later version pass. What a content block must hold, and rules between members, stand in
- * `check.ts`, whose errors name the block instead of a union of all of them.
+ * The request body of `POST /messages`: an open schema that names what the gateway acts on; members of later versions
+ * pass. Content blocks and rules across members are checked in `check.ts`, whose errors name the block instead of a
+ * union of all.
  */
 import Type, { type TSchema } from 'typebox';
 import { PreferencesSchema } from '../conversation/preferences.ts';
@@ -92,7 +92,7 @@ export const schema = Type.Object(
       Nullable(
         Type.Array(Type.Object({ model: Type.String({ minLength: 1 }) }, { additionalProperties: false }), {
           maxItems: 3,
-          description: 'Models that are asked in order if the first one fails or refuses',
+          description: 'Models to try in order if the first one fails or refuses',
         }),
       ),
     ),

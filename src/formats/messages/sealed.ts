@@ -1,15 +1,14 @@
 /**
- * What only another vendor can read, carried through a messages client. The form has two opaque places, the signature of
- * a thinking block and the data of a redacted one, which its clients send back unchanged. What another vendor signed or
- * encrypted, and its blocks without a name here, travel there together with the name of their origin, so that they can
- * return to that origin on the next turn.
+ * Carries content that only another vendor can read through a messages client. Clients return two opaque members
+ * unchanged: the signature of a thinking block and the data of a redacted one. Other vendors' signatures, encrypted
+ * reasoning and unknown blocks are stored there with their origin, so that the next turn can send them back to it.
  */
 import { parseJson } from '../../base/json.ts';
 import type { ReasoningOrigin, ReasoningPart } from '../conversation/conversation.ts';
 import { type Fields, isFields } from '../conversation/fields.ts';
 import { isSealedBlock } from '../conversation/sealed-block.ts';
 
-/** No signature of this form's own vendor can begin like this: they are base64. */
+/** Signatures of this format's own vendor cannot begin like this: they are base64. */
 const PREFIX = 'sealed-reasoning-1:';
 
 const ORIGINS: readonly ReasoningOrigin[] = [
@@ -30,24 +29,24 @@ export interface Sealed {
   encrypted?: string;
   id?: string;
   summary?: boolean;
-  /** The signature belongs to the call with this id, not to a reasoning part. */
+  /** The id of the call that the signature belongs to, when it does not belong to a reasoning part. */
   callId?: string;
 }
 
-/** One text that holds the members; base64 values stand in it as they are. */
+/** Serializes the members as one text; base64 values are not encoded again. */
 export function seal(sealed: Sealed): string {
   const { origin, signature, encrypted, id, summary, callId } = sealed;
   return PREFIX + JSON.stringify({ origin, id, callId, summary, signature, encrypted });
 }
 
-/** What a reasoning part of another origin needs back, or undefined when its text says everything. */
+/** The sealed text of a reasoning part of another origin; undefined when its text is all there is. */
 export function sealOf(part: ReasoningPart): string | undefined {
   if (part.origin === 'anthropic-claude-v1') return undefined;
   if (part.origin === 'unknown' && !part.signature && !part.encrypted && !part.id && !part.summary) return undefined;
   return seal(part);
 }
 
-/** Undefined for anything that `seal` did not make; such a text is a signature of this form's own vendor. */
+/** Returns undefined for anything not made by `seal`: a signature of this format's own vendor. */
 export function unseal(text: string): Sealed | undefined {
   const value = text.startsWith(PREFIX) ? parseObject(text.slice(PREFIX.length)) : undefined;
   if (value === undefined) return undefined;
@@ -62,7 +61,7 @@ export function unseal(text: string): Sealed | undefined {
   return sealed;
 }
 
-/** Whether `seal` or `sealBlock` made it, so that only this gateway can read it. */
+/** Whether `seal` or `sealBlock` made the text, so that only this gateway can read it. */
 export function isSealed(text: unknown): boolean {
   return isSealedBlock(text) || (typeof text === 'string' && text.startsWith(PREFIX));
 }

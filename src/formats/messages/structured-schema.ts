@@ -1,14 +1,14 @@
 /**
- * JSON Schema as the vendor takes it where it holds a model to it: for the answer and for the arguments of strict tools
- * (platform.claude.com, "Structured outputs", "JSON Schema limitations"). Objects are closed and have properties; a
- * limit that no grammar can keep refuses the whole request, so it goes to the model as a part of the description, as
- * in the vendor's own SDKs.
+ * Converts JSON Schema to the subset that the vendor enforces for answers and strict tool arguments
+ * (platform.claude.com, "Structured outputs", "JSON Schema limitations"). Objects are closed and declare properties. A
+ * constraint that the grammar cannot enforce fails the whole request, so it is moved to the description, as the
+ * vendor's SDKs do.
  */
 import { stringifyJson } from '../../base/json.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
 import type { Losses } from '../conversation/losses.ts';
 
-/** Say nothing of what is valid. */
+/** Keywords without effect on validation. */
 const WORDLESS = new Set(
   ['$schema', '$id', '$comment', 'examples', 'deprecated', 'readOnly', 'writeOnly', 'discriminator'], //
 );
@@ -18,12 +18,12 @@ const FORMATS = new Set(
 );
 const DEFINITIONS = ['$defs', 'definitions'];
 
-/** What the vendor's language cannot say at all: objects with members of any name, values of any kind, recursion. */
+/** Thrown for what the subset cannot express: objects with arbitrary members, arbitrary values, recursion. */
 class Unsayable extends Error {}
 
 /**
- * The schema in that language; equal inputs give equal outputs. What an answer must keep only as far as the model heeds
- * its description is reported under the name `where`. Undefined where an answer could not be what the client asked for.
+ * The schema in that subset; deterministic. Constraints that are only described to the model are reported under
+ * `where`. Undefined if the subset cannot express the schema.
  */
 export function structuredSchema(schema: unknown, where: string, losses: Losses): Fields | undefined {
   const told = new Set<string>();
@@ -34,7 +34,7 @@ export function structuredSchema(schema: unknown, where: string, losses: Losses)
     const converted = { ...convert(schema, definitions, told) };
     for (const key of DEFINITIONS) if (isFields(schema[key])) converted[key] = mapped(schema[key], definitions, told);
     if (told.size > 0) {
-      losses.drop(where, `${[...told].sort().join(', ')} in a schema: the provider takes them as a description only`);
+      losses.drop(where, `${[...told].sort().join(', ')} in a schema: the provider accepts them as a description only`);
     }
     return converted;
   } catch (error) {
@@ -43,7 +43,7 @@ export function structuredSchema(schema: unknown, where: string, losses: Losses)
   }
 }
 
-/** Schemas that others refer to, by the reference. */
+/** The schemas that a `$ref` can name, by reference. */
 type Definitions = ReadonlyMap<string, unknown>;
 
 function definitionsOf(schema: Fields): Definitions {
@@ -90,7 +90,7 @@ function convert(schema: unknown, definitions: Definitions, told: Set<string>): 
   };
   const union = take('anyOf') ?? take('oneOf') ?? only(take('allOf'));
   if (union !== undefined) {
-    // Beside members of its own a union would have to be multiplied out.
+    // A union with members of its own would have to be expanded into every combination.
     if (!Array.isArray(union) || union.length === 0 || 'properties' in left || 'items' in left) throw new Unsayable();
     delete left['type'];
     out['anyOf'] = union.map((one) => convert(one, definitions, told));
@@ -107,13 +107,13 @@ function convert(schema: unknown, definitions: Definitions, told: Set<string>): 
   return out;
 }
 
-/** Of one schema `allOf` is that schema; closed objects have no common member. */
+/** `allOf` of one schema equals that schema; several closed objects have no common member. */
 function only(all: unknown): unknown {
   if (all === undefined) return undefined;
   return listOf(all).length === 1 ? all : [];
 }
 
-/** A schema that is no union: a type, or values by themselves. `take` removes what was said from `left`. */
+/** A schema without a union: a type, or enumerated values. `take` removes handled keywords from `left`. */
 function plain(left: Fields, take: (key: string) => unknown, definitions: Definitions, told: Set<string>): Fields {
   const out: Fields = {};
   const [type, values, value] = [take('type'), take('enum'), take('const')];
@@ -135,7 +135,7 @@ function plain(left: Fields, take: (key: string) => unknown, definitions: Defini
   return out;
 }
 
-/** An object of the members that it names; an answer without any others fits a schema that allows some, too. */
+/** An object closed to its declared members: such answers are also valid where the schema allows others. */
 function closed(take: (key: string) => unknown, definitions: Definitions, told: Set<string>): Fields {
   const [properties, required, others] = [take('properties'), take('required'), take('additionalProperties')];
   const named = isFields(properties) ? properties : {};
@@ -149,7 +149,7 @@ function closed(take: (key: string) => unknown, definitions: Definitions, told: 
 }
 
 function mapped(schemas: Fields, definitions: Definitions, told: Set<string>): Fields {
-  // Not assigned: a property may be called `__proto__`.
+  // Not assigned by key: a property may be called `__proto__`.
   return Object.fromEntries(Object.entries(schemas).map(([name, one]) => [name, convert(one, definitions, told)]));
 }
 

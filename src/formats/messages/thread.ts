@@ -1,6 +1,6 @@
 /**
- * Message threads (platform.claude.com, beta `message-threads`): the service holds the conversation under the id of its
- * answer, and the next request brings only what is new. Pure.
+ * Message threads (platform.claude.com, beta `message-threads`): the service stores the conversation under the id of
+ * its answer, and the next request sends only the new messages. Pure.
  */
 import { invalidField } from '../../base/errors.ts';
 import { type Fields, fieldsOf, isFields, textOrUndefined } from '../conversation/fields.ts';
@@ -8,7 +8,7 @@ import type { Asked, EncodeTarget } from '../conversation/format.ts';
 
 const THREAD = 'thread';
 
-/** Throws GatewayError 400 for a thread that is neither begun nor continued. */
+/** Throws GatewayError 400 for an invalid thread. */
 export function checkThread(request: Fields): void {
   const thread = request[THREAD];
   if (thread === undefined || thread === null) return;
@@ -20,7 +20,7 @@ export function checkThread(request: Fields): void {
   }
 }
 
-/** undefined for a request without a thread. */
+/** Returns undefined for a request without a thread. */
 export function threadOf(request: Fields): Asked['thread'] {
   const thread = request[THREAD];
   if (!isFields(thread)) return undefined;
@@ -28,13 +28,13 @@ export function threadOf(request: Fields): Asked['thread'] {
   return thread['type'] === 'continue' && previousId !== undefined ? { previousId } : {};
 }
 
-/** Our id of the answer that `diagnostics` compares with; undefined where it names none. */
+/** Our id of the answer that `diagnostics` compares with; undefined if it names none. */
 export function comparedIdOf(request: Fields): string | undefined {
   const { diagnostics } = request;
   return isFields(diagnostics) ? textOrUndefined(diagnostics['previous_message_id']) : undefined;
 }
 
-/** The members that name earlier answers, with the upstream's own ids in them. `member` yields those of the request. */
+/** The members that reference earlier answers, with the upstream's ids. `member` returns a member of the request. */
 export function upstreamIds(
   { previousId, comparedId }: Pick<EncodeTarget, 'previousId' | 'comparedId'>,
   member: (name: string) => unknown,

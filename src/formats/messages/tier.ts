@@ -1,7 +1,7 @@
-/** The service tier that a request of this form asks for, in either of its words for it. */
+/** The service tier requested by `service_tier` or `speed`. */
 import { type Fields, textOrUndefined } from '../conversation/fields.ts';
 
-/** The tier `fast` in the form's own word (wire/messages.md). */
+/** How this format requests the tier `fast`. */
 export const FAST = { key: 'speed', value: 'fast' } as const;
 
 /** Values of `service_tier` that leave the choice to the service. */

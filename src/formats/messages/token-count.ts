@@ -1,11 +1,14 @@
-/** `POST /messages/count_tokens`: counts what a request says, and takes no member that only generating needs. */
+/** `POST /messages/count_tokens` counts a request's input and rejects members that only apply to generation. */
 import { stringifyJson } from '../../base/json.ts';
 import { fieldsOf } from '../conversation/fields.ts';
 import type { TokenCount } from '../conversation/format.ts';
 
 const COUNTED = ['messages', 'system', 'tools', 'tool_choice', 'thinking', 'mcp_servers', 'context_management'];
 
-/** On Vertex (docs.cloud.google.com/vertex-ai, "Count tokens for Claude models"), below a project: the model is in the body. */
+/**
+ * Vertex (docs.cloud.google.com/vertex-ai, "Count tokens for Claude models"): the path is below a project, the model in
+ * the body.
+ */
 export const vertexTokenCount: TokenCount = {
   path: () => '/publishers/anthropic/models/count-tokens:rawPredict',
   body: (request, model) => ({
@@ -16,8 +19,8 @@ export const vertexTokenCount: TokenCount = {
 };
 
 /**
- * On Bedrock (`CountTokens`): a whole body of `InvokeModel` in base64, which is none without a limit of the answer. Only the
- * model itself is known there, not the profile that spreads its calls over regions.
+ * Bedrock (`CountTokens`): a complete `InvokeModel` body in base64, including the required output cap. Accepts only the
+ * model id itself, not a cross-region inference profile.
  */
 export const bedrockTokenCount: TokenCount = {
   path: (model) => `/model/${encodeURIComponent(model.replace(/^[a-z-]+\.(?=anthropic\.)/, ''))}/count-tokens`,

@@ -1,7 +1,7 @@
 /**
- * Token counts of the messages form (wire/messages.md, MsgUsage). `input_tokens` excludes both caches; thinking is a part
- * of `output_tokens`. The record's own counts leave out what compactions and advisors read and wrote, so the usage is the
- * sum of the calls in `iterations`; clients of this form are shown the record's own counts.
+ * Token counts of the messages format. `input_tokens` excludes both caches; thinking is part of `output_tokens`. The
+ * record's own counts exclude compactions and advisors, so our usage is the sum of the calls in `iterations`; clients
+ * of this format see the record's own counts.
  */
 import type { Usage } from '../conversation/conversation.ts';
 import { countOf, type Fields, fieldsOf, isFields, isImpossibleCount } from '../conversation/fields.ts';
@@ -9,7 +9,7 @@ import { addServerToolCounts, serverToolCounts } from '../conversation/server-to
 import { countsOf } from './counts.ts';
 import { billedCalls } from './iterations.ts';
 
-/** Undefined when the record names no output: such a record says nothing yet. */
+/** Undefined when the record has no output count: it is not meaningful yet. */
 export function decodeUsage(value: unknown): Usage | undefined {
   const own = ownUsage(value);
   if (own === undefined) return undefined;
@@ -32,7 +32,7 @@ export function decodeUsage(value: unknown): Usage | undefined {
 
 const COUNTS = ['input', 'cacheRead', 'cacheWrite5m', 'cacheWrite1h', 'output', 'reasoning'] as const;
 
-/** The counts that the record itself names. */
+/** The record's own counts. */
 function ownUsage(value: unknown): Usage | undefined {
   if (!isFields(value) || typeof value['output_tokens'] !== 'number') return undefined;
   if (isImpossibleCount(value['input_tokens']) || isImpossibleCount(value['output_tokens'])) return undefined;
@@ -42,8 +42,8 @@ function ownUsage(value: unknown): Usage | undefined {
 const READ = ['input_tokens', 'cache_creation_input_tokens', 'cache_read_input_tokens', 'cache_creation'];
 
 /**
- * A later record of a stream laid over the earlier one: what it names (not null) replaces what was known. A prompt of
- * nothing replaces none: services that count it at the start fill the end with zeros.
+ * Merges a later record of a stream into the earlier one: its non-null members win. A zero prompt count does not
+ * replace a known one: services that count the prompt at the start send zeros at the end.
  */
 export function mergeUsage(earlier: Fields, later: unknown): Fields {
   const named = fieldsOf(later);
@@ -61,7 +61,7 @@ function isUnread(record: Fields): boolean {
 
 const NO_USAGE: Usage = { input: 0, cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0, output: 0, reasoning: 0 };
 
-/** The whole record with every required key; fields of a native record that have no name here are kept. */
+/** The complete record with every required member; unknown members of the native record are kept. */
 export function encodeUsage(usage: Usage = NO_USAGE, serviceTier?: string | null): Fields {
   const native = usage.native?.origin === 'messages' ? usage.native.value : {};
   const shown = (usage.calls && ownUsage(native)) ?? usage;

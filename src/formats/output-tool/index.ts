@@ -1,7 +1,7 @@
 /**
- * A format of the output where the upstream has none for it (or none beside tools): the answer is the argument of a tool
- * that the model must call, and reaches the client as the text that it asked for. Not a format: it stands between the
- * conversation and the form that is spoken.
+ * Structured output for upstreams without it (or without it alongside tools): the model must call a tool whose
+ * arguments are the answer, and the client gets them as text. Not a format: it works between the conversation and the
+ * spoken format.
  */
 import { scanMembers } from '../../base/json.ts';
 import type { Conversation, FunctionTool, Message, Turn, TurnEvent } from '../conversation/conversation.ts';
@@ -10,30 +10,30 @@ import { type Fields, fieldsOf, isFields, textOf } from '../conversation/fields.
 import type { TurnDecoder } from '../conversation/format.ts';
 import { collect, eventsOf } from '../conversation/replay.ts';
 
-/** The member that holds an answer whose schema is not that of an object. */
+/** The member that holds an answer whose schema is not an object. */
 const WRAPPER = 'answer';
 const ANY_OBJECT: Fields = { type: 'object', properties: {}, additionalProperties: true };
 
 export interface OutputTool {
-  /** What goes upstream. */
+  /** The conversation to send. */
   conversation: Conversation;
   name: string;
-  /** The answer is a member of the arguments, not all of them. */
+  /** The answer is one member of the arguments, not all of them. */
   wrapped: boolean;
 }
 
-/** Undefined where no tool could stand for the output: there is no format, or one that is no JSON. */
+/** Returns undefined if no tool can replace the output format: there is none, or it is not JSON. */
 export function withOutputTool(conversation: Conversation): OutputTool | undefined {
   const { output, toolChoice, tools = [] } = conversation;
   if (output?.type !== 'json' && output?.type !== 'schema') return undefined;
   const { output: _, ...plain } = conversation;
-  // A call is wanted, not an answer.
+  // The client wants a call, not an answer.
   if (toolChoice?.mode === 'required' || toolChoice?.mode === 'tool')
     return { conversation: plain, name: '', wrapped: false };
   if (toolChoice?.mode === 'opaque') return undefined;
   const given = output.type === 'schema' ? output.schema : undefined;
   const wrapped = isFields(given) && given['type'] !== 'object';
-  // Addresses within the schema would not be right any more.
+  // Wrapping would invalidate references within the schema.
   if (wrapped && JSON.stringify(given).includes('"$ref"')) return undefined;
   const name = freeName(output.type === 'schema' ? output.name : undefined, tools.map(nameOf));
   const tool: FunctionTool = {
@@ -46,7 +46,7 @@ export function withOutputTool(conversation: Conversation): OutputTool | undefin
     ...(output.type === 'schema' && output.strict === true && { strict: true }),
   };
   const others = toolChoice?.mode !== 'none' && tools.length > 0;
-  // Services that think refuse to be forced meanwhile: such a model is told instead.
+  // Services reject a forced call while thinking, so such a model is instructed instead.
   const thinks = ![undefined, 'none'].includes(effortOf(conversation.reasoning, null)) || asksToThink(conversation);
   const settings = others ? plain.settings : { ...plain.settings, parallelToolCalls: false };
   return {
@@ -72,7 +72,7 @@ function asksToThink({ reasoning }: Conversation): boolean {
   return enabled === true || adaptive === true || (budgetTokens ?? 0) > 0;
 }
 
-/** In front of everything else, where it stays the same from turn to turn. */
+/** Placed first, where it stays the same across turns. */
 function instructed(messages: readonly Message[], name: string): Message[] {
   const text = `When you answer the user, do so by one call of the tool ${name}, without any other text.`;
   const first = messages[0];
@@ -94,7 +94,7 @@ function wrapperOf(schema: unknown): Fields {
   return { type: 'object', properties: { [WRAPPER]: schema }, required: [WRAPPER], additionalProperties: false };
 }
 
-/** Reads answers in which the tool may have been called. @param tool of `withOutputTool` */
+/** Decodes answers that may call the output tool. @param tool from `withOutputTool` */
 export function outputDecoder(inner: TurnDecoder, tool: OutputTool): TurnDecoder {
   if (tool.name === '') return inner;
   const answer = new OutputEvents(tool);
@@ -105,7 +105,7 @@ export function outputDecoder(inner: TurnDecoder, tool: OutputTool): TurnDecoder
   };
 }
 
-/** The same for a whole answer. */
+/** The same for a complete answer. */
 export function outputTurn(turn: Turn, tool: OutputTool): Turn {
   if (tool.name === '') return turn;
   const { choices } = collect(new OutputEvents(tool).take(eventsOf(turn)));
@@ -113,12 +113,12 @@ export function outputTurn(turn: Turn, tool: OutputTool): Turn {
 }
 
 interface ChoiceState {
-  /** Where parts of the upstream stand in the answer. */
+  /** Part indexes of the upstream, mapped to those of the answer. */
   places: Map<number, number>;
   next: number;
-  /** Events of texts before it is known whether they are the answer. */
+  /** Text events held until it is known whether they are the answer. */
   held: TurnEvent[];
-  /** Parts that are the answer. */
+  /** Parts that hold the answer. */
   answers: Map<number, { text: string }>;
   calls: number;
   answered: boolean;
@@ -177,12 +177,12 @@ class OutputEvents {
     if (part.type !== 'toolCall') {
       this.#place(event, state, shown);
     } else if (part.name !== this.#tool.name) {
-      // What it says before it calls is for the client.
+      // Text before a call is meant for the client.
       this.#release(state, shown);
       state.calls += 1;
       this.#place(event, state, shown);
     } else {
-      // What it says beside the answer would spoil it.
+      // Other text would corrupt the structured answer.
       state.held = [];
       state.answered = true;
       state.answers.set(index, { text: part.arguments });
@@ -237,7 +237,7 @@ class OutputEvents {
   }
 }
 
-/** As it was written; what was cut off stays as far as it came. */
+/** Extracts the answer's original text; a truncated one is kept as far as it was received. */
 function unwrap(text: string): string {
   const member = scanMembers(text).find(({ key }) => key === WRAPPER);
   return member === undefined ? text : text.slice(member.valueStart, member.valueEnd);
