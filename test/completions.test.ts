@@ -124,7 +124,7 @@ test('what a conversation cannot do is refused with its field', async () => {
   const cases: [Record<string, unknown>, RegExp][] = [
     [{}, /prompt/],
     [{ prompt: [] }, /prompt/],
-    [{ model: 'test/claude', prompt: ['a', 'b'] }, /prompt must hold one text/],
+    [{ model: 'test/claude', prompt: ['a', 'b'] }, /prompt must be a single string/],
     [{ model: 'test/claude', prompt: [1, 2] }, /token ids/],
     [{ model: 'test/claude', prompt: 'a', suffix: 'b' }, /suffix/],
     [{ model: 'test/claude', prompt: 'a', best_of: 2 }, /best_of/],
