@@ -1,5 +1,5 @@
 /**
- * Prices of models that an upstream calls by itself within an answer (an advisor, a fallback), by the names that it reports.
+ * Prices of models that an upstream itself calls within a reply (an advisor, a fallback), by the names that it reports.
  */
 import type { Pricing, ProviderSettings } from '../base/config.ts';
 import type { Provider } from '../providers/index.ts';
@@ -11,7 +11,7 @@ export class CalledModels {
   readonly #endpoints: readonly Endpoint[];
   readonly #settings: ReadonlyMap<string, ProviderSettings>;
   readonly #facts: Facts;
-  /** By provider and name; answers with such calls are rare, and their models few. */
+  /** Cached by provider and name. Replies with such calls are rare and involve few models. */
   readonly #known = new Map<string, Pricing | undefined>();
 
   constructor(endpoints: readonly Endpoint[], settings: readonly ProviderSettings[], facts: Facts) {
@@ -20,7 +20,7 @@ export class CalledModels {
     this.#facts = facts;
   }
 
-  /** Undefined where it is not known. */
+  /** Undefined if unknown. */
   pricing(provider: Provider, name: string): Pricing | undefined {
     const key = `${provider.id} ${name}`;
     if (this.#known.has(key)) return this.#known.get(key);
@@ -29,7 +29,7 @@ export class CalledModels {
     return pricing;
   }
 
-  /** Of the provider itself if it is listed there or the facts know it, else of another provider. */
+  /** The provider's own price, listed or shipped, else that of another provider. */
   #find(provider: Provider, name: string): Pricing | undefined {
     const named = this.#endpoints.filter((endpoint) => endpoint.pricing !== null && isNamed(endpoint, name));
     const own = named.find((endpoint) => endpoint.provider.id === provider.id);
@@ -52,7 +52,7 @@ export class CalledModels {
 
 const MOST_KNOWN = 1_000;
 
-/** Whether an upstream's name of a model is that of the endpoint. */
+/** Whether an upstream's model name refers to the endpoint's model. */
 export function isNamed({ upstreamId, modelId }: Pick<Endpoint, 'upstreamId' | 'modelId'>, name: string): boolean {
   if (upstreamId === name) return true;
   const wanted = plainName(name);
@@ -60,7 +60,7 @@ export function isNamed({ upstreamId, modelId }: Pick<Endpoint, 'upstreamId' | '
 }
 
 /**
- * A name without what clouds and versions add to it: `us.anthropic.claude-opus-4-8-20260115-v1:0`,
+ * The name without the additions of clouds and versions: `us.anthropic.claude-opus-4-8-20260115-v1:0`,
  * `claude-opus-4-8@20260115` and `anthropic/claude-opus-4.8` are one model.
  */
 function plainName(name: string): string {

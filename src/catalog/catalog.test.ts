@@ -25,7 +25,7 @@ function chat(id: string, models: unknown[]) {
   return { id, name: id.toUpperCase(), kind: 'chat', base_url: `http://${id}.example/v1`, api_key: 'k', models };
 }
 
-test('a listed model is found by its id alone and keeps what was said of it', () => {
+test('a listed model is found only by its id and keeps its settings', () => {
   const catalog = catalogOf({}, [
     chat('acme', [
       {
@@ -51,7 +51,7 @@ test('a listed model is found by its id alone and keeps what was said of it', ()
   assert.equal(catalog.find('__proto__'), undefined);
 });
 
-test('several providers of one model are endpoints of it, in the order of the configuration', () => {
+test('several providers of a model become its endpoints, in configuration order', () => {
   const catalog = catalogOf({}, [
     chat('a', [{ id: 'm/x' }, { id: 'm/y' }]),
     chat('b', [{ id: 'm/x', name: 'Model X', upstream_id: 'other' }]),
@@ -71,7 +71,7 @@ test('several providers of one model are endpoints of it, in the order of the co
   );
 });
 
-test('a provider that its variable switched on serves any model of its author; of an unknown one only the name is known', () => {
+test('an environment-enabled provider serves any model of its author, unknown ones by name only', () => {
   const catalog = catalogOf({ OPENAI_API_KEY: 'k' });
   const endpoint = catalog.find('openai/gpt-of-tomorrow')!.endpoints[0]!;
   assert.equal(endpoint.upstreamId, 'gpt-of-tomorrow');
@@ -87,7 +87,7 @@ test('a provider that its variable switched on serves any model of its author; o
   assert.ok(catalog.models.every(({ facts }) => facts?.offers.some(({ provider }) => provider === 'openai')));
 });
 
-test('names that have slashes of their own reach a router whole', () => {
+test('names with several slashes reach a router unchanged', () => {
   const catalog = catalogOf({ OPENROUTER_API_KEY: 'k', HF_TOKEN: 'h' });
   assert.equal(catalog.find('openrouter/anthropic/claude-opus-5')!.endpoints[0]!.upstreamId, 'anthropic/claude-opus-5');
   assert.equal(
@@ -96,7 +96,7 @@ test('names that have slashes of their own reach a router whole', () => {
   );
 });
 
-test("a suffix that asks for a way of routing is told apart and not sent upstream as part of the model's name", () => {
+test('a routing suffix is recognized and not sent upstream as part of the model name', () => {
   const catalog = catalogOf({ OPENAI_API_KEY: 'k' }, [
     chat('a', [{ id: 'm/x', pricing: { prompt: '1', completion: '1' } }, { id: 'm/x:thinking' }]),
     chat('b', [{ id: 'm/x', pricing: { prompt: '0', completion: '0' } }, { id: 'm/y:free' }]),
@@ -126,7 +126,7 @@ test("a suffix that asks for a way of routing is told apart and not sent upstrea
   assert.equal(catalog.find('openai/ft:gpt-4o:org::abc')!.endpoints[0]!.upstreamId, 'ft:gpt-4o:org::abc');
 });
 
-test("a vendor's bare names reach its models, whoever offers them", () => {
+test('bare names of a vendor reach its models at any provider', () => {
   const open = catalogOf({ OPENAI_API_KEY: 'k', ANTHROPIC_API_KEY: 'a' });
   for (const name of ['gpt-4o', 'gpt-5.2-mini', 'o3', 'o4-mini', 'chatgpt-4o-latest', 'ft:gpt-4o:org::abc']) {
     assert.equal(open.find(name)!.endpoints[0]!.upstreamId, name);
@@ -138,7 +138,7 @@ test("a vendor's bare names reach its models, whoever offers them", () => {
   assert.equal(listed.find('gpt-4o-mini'), undefined);
 });
 
-test('a listed offering and an open one are endpoints of one model', () => {
+test('a listed and an open-ended offering become endpoints of one model', () => {
   const catalog = catalogOf({ OPENAI_API_KEY: 'k' }, [chat('mirror', [{ id: 'openai/gpt-4o' }])]);
   assert.deepEqual(
     catalog.find('openai/gpt-4o')!.endpoints.map(({ id }) => id),
@@ -146,7 +146,7 @@ test('a listed offering and an open one are endpoints of one model', () => {
   );
 });
 
-test('behind a base_url the price of the catalog holds where the yaml says so, or where it is the usual address', () => {
+test('with a base_url, catalog prices apply only if configured or if it is the usual URL', () => {
   const id = 'anthropic/claude-haiku-4.5';
   const provider = (name: string, more: object) => ({
     id: name,
@@ -182,7 +182,7 @@ test('behind a base_url the price of the catalog holds where the yaml says so, o
   assert.ok(whole!.models > 1);
 });
 
-test('a listed model of a known id inherits what the yaml does not say; its price only from the very service', () => {
+test('a listed model inherits missing settings from the facts, but its price only from the same service', () => {
   const stated = { id: 'anthropic/claude-haiku-4.5', context_length: 5, supported_parameters: ['seed'] };
   const catalog = catalogOf({}, [
     { id: 'public', kind: 'anthropic', api_key: 'k', models: [stated] },
@@ -221,7 +221,7 @@ test('a listed model of a known id inherits what the yaml does not say; its pric
   assert.equal(catalog.find('anthropic/claude-nobody')!.facts, undefined);
 });
 
-test('a dated name asks the vendor for that version, and others for the model', () => {
+test('a dated name requests that version from the vendor and the plain model from others', () => {
   const catalog = catalogOf({ OPENAI_API_KEY: 'k', OPENROUTER_API_KEY: 'k' });
   for (const name of ['gpt-5.4-2026-03-05', 'openai/gpt-5.4-2026-03-05']) {
     const model = catalog.find(name)!;
@@ -242,7 +242,7 @@ test('a dated name asks the vendor for that version, and others for the model', 
   assert.deepEqual([unlisted.endpoints.length, unlisted.endpoints[0]!.pricing], [1, null]);
 });
 
-test('the newest of a family is the newest that is offered', () => {
+test('the latest of a family is the newest that is offered', () => {
   const row = (id: string) => ({ id, pricing: { prompt: '1', completion: '1' } });
   const old = catalogOf({}, [chat('a', [row('anthropic/claude-opus-4.5'), row('anthropic/claude-opus-4.8')])]);
   const latest = old.find('~anthropic/claude-opus-latest')!;
@@ -256,7 +256,7 @@ test('the newest of a family is the newest that is offered', () => {
   );
 });
 
-test('without any provider the simulated models answer', () => {
+test('without any provider the simulated models are served', () => {
   const catalog = catalogOf({});
   assert.deepEqual(
     catalog.models.map(({ id }) => id).filter((id) => id.startsWith('simulated/')),
@@ -264,7 +264,7 @@ test('without any provider the simulated models answer', () => {
   );
 });
 
-test('nothing in a catalog can be changed', () => {
+test('a catalog cannot be modified', () => {
   const catalog = catalogOf({ OPENAI_API_KEY: 'k' }, [
     chat('a', [{ id: 'm/x', pricing: { prompt: '1', completion: '1' } }]),
   ]);

@@ -1,7 +1,7 @@
 /**
- * What can be asked for: models, and for each the endpoints (one provider's offering) that serve it. Built from the
- * configuration and the facts about models (`facts.ts`) as a whole, frozen, and replaced as a whole on a reload, so that a
- * request sees one or the other.
+ * The available models and their endpoints (one endpoint is one provider's offering). Built as a whole from the
+ * configuration and the model facts (`facts.ts`), frozen, and replaced as a whole on reload, so a request sees either
+ * the old or the new one.
  */
 import type { DataPolicy, Pricing, ProviderSettings } from '../base/config.ts';
 import type { FormatId } from '../formats/conversation/conversation.ts';
@@ -13,36 +13,36 @@ import { FactsIndex, offeringsOf, withoutPrice } from './offerings.ts';
 import { SHIPPED_FACTS } from './snapshot/index.ts';
 
 export interface Endpoint {
-  /** `<provider id>:<model id>`; stays the same over reloads, so that statistics and cooling can be kept by it. */
+  /** `<provider id>:<model id>`; stable across reloads, because statistics and cooldowns are keyed by it. */
   id: string;
   provider: Provider;
   modelId: string;
-  /** The upstream's own name of the model. */
+  /** The upstream's name of the model. */
   upstreamId: string;
-  /** The forms in which it is asked, where they are not those of its provider. */
+  /** Formats of this endpoint, if they differ from its provider's. */
   speaks?: readonly FormatId[];
   contextLength: number | null;
   maxCompletionTokens: number | null;
-  /** null: unknown, which is not free. */
+  /** Null: unknown, which does not mean free. */
   pricing: Pricing | null;
-  /** null: unknown. */
+  /** Null: unknown. */
   inputModalities: readonly string[] | null;
   outputModalities: readonly string[] | null;
-  /** null: unknown. */
+  /** Null: unknown. */
   supportedParameters: readonly string[] | null;
-  /** Which of the lists above hold only what is known to be there: what is missing in them may be there too. */
+  /** Which of the lists above may be incomplete: something missing from them may still be supported. */
   partial?: { parameters: boolean; inputs: boolean };
   dataPolicy: DataPolicy;
   region: string | null;
   quantization: string | null;
-  /** The service tier that this offering is of; absent: the provider's default one. */
+  /** Service tier of this offering; absent: the provider's default tier. */
   tier?: EndpointTier;
 }
 
 export interface EndpointTier {
   /** As in `service_tier`: `priority`, `flex`, `scale`, `ultrafast`. */
   name: string;
-  /** What an answer costs that the upstream says it gave in its default tier all the same. */
+  /** Pricing of a reply that the upstream served in its default tier anyway. */
   defaultPricing: Pricing | null;
 }
 
@@ -50,20 +50,20 @@ export interface Model {
   /** `author/slug`. */
   id: string;
   name: string;
-  /** In the order of the configuration. Empty only for `author/slug:free` of a model that nobody offers for nothing. */
+  /** In configuration order. Empty only for `author/slug:free` of a model without a free endpoint. */
   endpoints: readonly Endpoint[];
-  /** The suffix that `find` was asked with and that is a way of routing (`author/slug:nitro`); the id is without it. */
+  /** The routing suffix of the requested name (`author/slug:nitro`); the id does not contain it. */
   variant?: RoutingVariant;
-  /** `find` was asked for the newest of a family (`~author/family-latest`), and this is it. */
+  /** Set if the requested name was the newest of a family (`~author/family-latest`). */
   latest?: true;
-  /** What is known of it apart from the configuration; absent: nothing. */
+  /** Facts beyond the configuration; absent if there are none. */
   facts?: ModelFacts;
 }
 
 /** `nitro`: by throughput; `floor`: by price; `exacto`: by the validity of tool calls (`inference/routing`). */
 export type RoutingVariant = 'nitro' | 'floor' | 'exacto';
 
-/** `~author/family-latest` and the model that it stands for now. */
+/** `~author/family-latest` and its current model. */
 export interface LatestModel {
   id: string;
   family: string;
@@ -71,28 +71,26 @@ export interface LatestModel {
 }
 
 export interface Catalog {
-  /** Every model that is listed: those of the yaml first, then those that the facts know of switched-on providers. */
+  /** All listed models: those of the yaml first, then those that the facts know of environment-enabled providers. */
   readonly models: readonly Model[];
   readonly latest: readonly LatestModel[];
-  /** The configured providers, in their order. */
+  /** The configured providers, in configuration order. */
   readonly providers: readonly Provider[];
-  /** Providers whose models lost the catalog's prices to a `base_url`, and how many. */
+  /** Providers whose models lost the catalog's prices because of a `base_url`, with the number of models. */
   readonly unpriced: readonly { provider: string; models: number }[];
-  /**
-   * The model that a name means (`names.ts`); takes as long with ten models as with ten thousand. The id of what comes
-   * back is the full one, without a suffix that asks for a way of routing.
-   */
+  /** Resolves a model name (`names.ts`) in constant time. The result has the full id, without a routing suffix. */
   find(name: string): Model | undefined;
-  /** The price of a model that this provider's upstream called by itself; undefined, or absent: unknown. */
+  /** The price of a model that this provider's upstream called itself; undefined or absent: unknown. */
   pricingOfCalled?(provider: Provider, upstreamName: string): Pricing | undefined;
-  /** For a name that means nothing: the id of a listed model that was probably meant. */
+  /** The id of the most similar listed model, for a name that `find` does not resolve. */
   near(name: string): string | undefined;
 }
 
 /**
- * @param settings the configured providers; @param providers the same, made by `providersFrom`
- * @param kinds decides whose bare names are whose, also where that vendor's models come from another provider
- * @param facts what is known of models; default: what comes with the package
+ * @param settings the configured providers
+ * @param providers the same, created by `providersFrom`
+ * @param kinds define which vendor owns a bare name, even if the vendor's models come from another provider
+ * @param facts model facts; default: those shipped with the package
  * @param standIns providers whose models are not listed
  */
 export function buildCatalog(
@@ -109,7 +107,7 @@ export function buildCatalog(
   const unpriced: { provider: string; models: number }[] = [];
   for (const one of settings) {
     const provider = byId.get(one.id);
-    if (!provider) throw new Error(`the provider ${one.id} was not made`);
+    if (!provider) throw new Error(`the provider ${one.id} is missing`);
     if (one.openEnded) open.push(provider);
     const offerings = offeringsOf(one, provider, index);
     const lost = withoutPrice(offerings, one);
@@ -137,7 +135,7 @@ export function buildCatalog(
   });
 }
 
-/** Providers whose models are found by their ids and not listed: settings, and what `providersFrom` makes of them. */
+/** Stand-in providers, whose models are found by id but not listed: their settings and providers. */
 export interface StandIns {
   settings: readonly ProviderSettings[];
   providers: readonly Provider[];
@@ -161,7 +159,7 @@ interface Listed {
   endpoints: Endpoint[];
 }
 
-/** Providers that take any name of their author offer it too, unless they have listed it. */
+/** Providers that accept any model of their author also offer it, unless they list it themselves. */
 function modelOf(id: string, { name, facts, endpoints }: Listed, open: readonly Provider[]): Model {
   const others = openEndpoints(open, id).filter((one) => endpoints.every(({ provider }) => provider !== one.provider));
   return Object.freeze({

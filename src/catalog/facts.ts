@@ -1,7 +1,7 @@
 /**
- * What is known of models apart from any configuration: a file of rows, each with its source and its date. One comes with
- * the package (`snapshot/`), a newer one may stand in the data folder (`refresh/`). What a row does not know is null; a
- * price stands there only if its source stated it.
+ * Facts about models independent of any configuration: a file of rows, each with source and date. One is shipped with
+ * the package (`snapshot/`); a newer one may be in the data folder (`refresh/`). Unknown values are null; a price is
+ * present only if its source states it.
  */
 import { type Static, Type } from 'typebox';
 import { OVERRIDE_PRICE_NAMES, PRICE_NAMES, type PriceOverride, type Prices, type Pricing } from '../base/config.ts';
@@ -20,13 +20,13 @@ const Id = Type.String({ pattern: '^[A-Za-z0-9._-]{1,128}/[A-Za-z0-9._:@+/-]{1,2
 const prices = (names: Readonly<Record<string, string>>) =>
   Object.fromEntries(Object.keys(names).map((name) => [name, Type.Optional(Price)]));
 
-/** By the names of the wire (wire/models.md, PublicPricing), in USD. */
+/** Prices by their wire names (`pricing` of a model), in USD. */
 const PricingFactsSchema = Type.Object(
   {
     ...prices(PRICE_NAMES),
     prompt: Price,
     completion: Price,
-    /** What one picture of the answer costs, for all or for a quality or size of it, as `gatehouse.yaml` states it. */
+    /** Price per output image, in general or by quality or size, as in `gatehouse.yaml`. */
     output_images: Type.Optional(
       Type.Array(
         Type.Object(
@@ -78,10 +78,10 @@ export const ModelFactsSchema = Type.Object(
     context_length: nullable(Tokens),
     max_completion_tokens: nullable(Tokens),
     input_modalities: nullable(Words),
-    /** The source says nothing of what is not among them. */
+    /** The source may not list all inputs. */
     inputs_partial: Type.Optional(Type.Literal(true)),
     output_modalities: nullable(Words),
-    /** Those that a source names; it may leave others out, so one that is missing is not known. */
+    /** Parameters that a source names. The list may be incomplete, so a missing one is unknown. */
     supported_parameters: nullable(Words),
     tokenizer: nullable(Text(32)),
     reasoning: nullable(Type.Object({ mandatory: Type.Boolean(), supported_efforts: nullable(Words) }, closed)),
@@ -99,26 +99,26 @@ export const FactsFileSchema = Type.Object(
     version: Type.Literal(1),
     date: Day,
     source: Text(),
-    /** Rows of one family stand together, the newest first. */
+    /** Rows of one family are adjacent, newest first. */
     models: Type.Array(ModelFactsSchema, { maxItems: 20_000 }),
-    /** What providers said they have when they were last asked, by the provider's id. */
+    /** Models that providers listed at the last refresh, by provider id. */
     listed: Type.Optional(Type.Record(Type.String(), Type.Array(Name, { maxItems: 5_000 }))),
   },
   closed,
 );
 
 /**
- * One model. `aliases` are other names of it; `dated` are its vendor's names of this very version, which a vendor keeps
- * when the plain name moves on, so they are sent as they are.
+ * One model. `aliases` are other names for it. `dated` are the vendor's names of this exact version, which stay valid
+ * when the plain name moves on, so they are sent upstream unchanged.
  */
 export type ModelFacts = Static<typeof ModelFactsSchema>;
-/** One kind of provider's offering of a model, at its public address. */
+/** A provider kind's offering of a model, at its public base URL. */
 export type Offer = Static<typeof OfferSchema>;
 export type FactsFile = Static<typeof FactsFileSchema>;
 
 /** The facts as `buildCatalog` takes them. */
 export interface Facts {
-  /** Of the file, `YYYY-MM-DD`. */
+  /** Date of the file, `YYYY-MM-DD`. */
   date: string;
   models: readonly ModelFacts[];
   listed: Readonly<Record<string, readonly string[]>>;
@@ -128,7 +128,7 @@ export function factsFrom({ date, models, listed = {} }: FactsFile): Facts {
   return Object.freeze({ date, models, listed });
 }
 
-/** @throws RangeError for a text that is no price */
+/** @throws RangeError for an invalid price */
 export function pricingFrom(facts: NonNullable<Offer['pricing']>): Pricing {
   const { overrides, prompt, completion, output_images, ...rest } = facts;
   return Object.freeze({

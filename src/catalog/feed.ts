@@ -1,9 +1,9 @@
-/** The models as an RSS 2.0 feed (wire/models.md, `use_rss`), the newest first. Pure. */
+/** The models as an RSS 2.0 feed (`use_rss`), newest first. Pure. */
 import type { Row } from './query.ts';
 
 const MOST_ITEMS = 100;
 
-/** @param origin of the request, `https://host`, for the links */
+/** @param origin `https://host` of the request, for the links */
 export function feedOf(rows: readonly Row[], origin: string): string {
   const items = rows.slice(0, MOST_ITEMS).map(({ id, model }) => {
     const created = model.facts?.created;

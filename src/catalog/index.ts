@@ -1,5 +1,5 @@
 /**
- * The catalog: models, the endpoints that serve them, and what they cost. In memory, made from the configuration. Not
+ * The catalog: models, the endpoints that serve them, and their prices. In memory, built from the configuration. Not
  * here: how to reach a provider (`providers/`), and which endpoint a request gets (`inference/routing`).
  */
 

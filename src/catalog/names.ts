@@ -1,8 +1,8 @@
 /**
- * Which model a name means (wire/chat.md, "Model strings"). In this order: a listed id; a canonical slug, alias, dated
- * name or the name at a provider that has it, with or without its author; `~author/family-latest`; a name of an author
- * whose provider lists none; one of these with a suffix; a vendor's bare name; any of these behind `models/`. Nothing
- * depends on how many models there are: everything that is listed stands in one map.
+ * Resolves model names, in this order: a listed id; a canonical slug, alias, dated name or a provider's own name of a
+ * listed model, with or without its author; `~author/family-latest`; a name of an author whose provider lists no
+ * models; one of these with a suffix; a vendor's bare name; any of these after `models/`. All listed names are in one
+ * map, so the time does not depend on the number of models.
  */
 import { nearest } from '../base/nearest.ts';
 import type { Provider, ProviderKind } from '../providers/index.ts';
@@ -11,7 +11,7 @@ import type { Facts, ModelFacts } from './facts.ts';
 import { nakedEndpoint, prefixed, RESOURCE } from './offerings.ts';
 import { costsNothing } from './pricing.ts';
 
-/** Suffixes that ask for a way of routing or a kind of endpoint; never part of an upstream's name. */
+/** Suffixes that select routing or a kind of endpoint; never part of an upstream's name. */
 const VARIANT = /:(free|nitro|floor|exacto|online|extended|thinking)$/;
 const OPEN_NAME = /^[A-Za-z0-9~._:@+-]{1,128}\/[A-Za-z0-9~._:@+/-]{1,200}$/;
 const LONGEST_NAME = 400;
@@ -19,7 +19,7 @@ const MOST_NEAR = 200;
 
 export interface NamedModels {
   models: readonly Model[];
-  /** Providers that take any name of their author. */
+  /** Providers that accept any model of their author. */
   open: readonly Provider[];
   kinds: readonly ProviderKind[];
   facts: Facts;
@@ -29,9 +29,9 @@ export class Names {
   readonly latest: readonly LatestModel[];
   readonly #byName = new Map<string, Model>();
   readonly #free = new WeakMap<Model, Model>();
-  /** Ids of the listed models by the part behind the author. */
+  /** Ids of listed models by the part after the author. */
   readonly #slugs = new Map<string, string>();
-  /** Clients that ask for a wrong name do so again and again. */
+  /** Cached, because a client with a wrong name repeats it. */
   readonly #near = new Map<string, string | undefined>();
   readonly #open: readonly Provider[];
   readonly #vendors: readonly ProviderKind[];
@@ -55,7 +55,7 @@ export class Names {
     return this.find(name.slice(RESOURCE.length));
   }
 
-  /** For a name that `find` does not know. */
+  /** For a name that `find` does not resolve. */
   near(name: string): string | undefined {
     if (name.length > LONGEST_NAME) return undefined;
     if (this.#near.has(name)) return this.#near.get(name);
@@ -76,7 +76,7 @@ export class Names {
     return this.#byName.get(name) ?? this.#openModel(name);
   }
 
-  /** One suffix is taken off; what is left must be whole, so that several need an entry of their own. */
+  /** Removes one suffix; the rest must resolve without one, so names with several suffixes need their own entry. */
   #withVariant(name: string): Model | undefined {
     const variant = VARIANT.exec(name)?.[1];
     if (variant === undefined) return undefined;
@@ -84,7 +84,7 @@ export class Names {
     const model = this.#whole(base) ?? this.#vendorsOwn(base);
     if (model === undefined) return undefined;
     if (variant === 'free') return this.#freeOf(model);
-    // `extended` and `thinking` are models of their own where they exist, and `online` wants a search.
+    // `extended` and `thinking` are separate models where they exist, and `online` would require a search.
     return isRouting(variant) ? Object.freeze({ ...model, variant }) : undefined;
   }
 
@@ -112,7 +112,7 @@ export class Names {
     return endpoints.length === 0 ? undefined : Object.freeze({ id, name: id, endpoints: Object.freeze(endpoints) });
   }
 
-  /** What stands already stays: ids come first, and of two models with one name the first. */
+  /** Existing entries win: ids come first, and of two models with one name the first is used. */
   #enterOtherNames(model: Model): void {
     const { facts } = model;
     if (facts === undefined) return;
@@ -131,7 +131,7 @@ export class Names {
     }
   }
 
-  /** Rows of one family stand in the facts with the newest first, so the first one that is offered is it. */
+  /** The facts list a family newest first, so the first offered row is the latest. */
   #enterLatest(models: readonly Model[], facts: Facts): LatestModel[] {
     const offered = new Map(models.map((model) => [model.id, model]));
     const latest = new Map<string, LatestModel>();
@@ -148,7 +148,9 @@ export class Names {
   }
 }
 
-/** Offerings of providers that list no models, by the author of the name. A suffix of ours is no part of such a name. */
+/**
+ * Endpoints of providers without a model list, by the author of the name. Our own suffixes are not part of such a name.
+ */
 export function openEndpoints(open: readonly Provider[], id: string): Endpoint[] {
   if (VARIANT.test(id)) return [];
   const slash = id.indexOf('/');
@@ -158,7 +160,7 @@ export function openEndpoints(open: readonly Provider[], id: string): Endpoint[]
     .map((provider) => nakedEndpoint(provider, id, id.slice(slash + 1)));
 }
 
-/** The model with its vendor asked for this version of it by name, unless the yaml says by what name it is asked. */
+/** The model with its vendor's endpoints requesting exactly this version, unless the yaml sets the upstream name. */
 function pinned(model: Model, name: string, { id, offers }: ModelFacts): Model {
   const author = id.slice(0, id.indexOf('/'));
   const endpoints = model.endpoints.map((endpoint) => {

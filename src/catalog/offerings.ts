@@ -1,7 +1,7 @@
 /**
- * From settings and facts to endpoints. A model that the yaml lists keeps what the yaml says; of what it does not say, the
- * facts of the model hold everywhere, and those of the offer (its price, its name there) at the public address of that
- * kind of provider only: behind another address another price may hold.
+ * Builds endpoints from settings and facts. Values in the yaml take precedence. Missing ones come from the model's
+ * facts, while those of an offer (its price and upstream name) apply only at the public base URL of that provider kind:
+ * another URL may have other prices.
  */
 import type { ModelSettings, ProviderSettings, ServiceTierSettings } from '../base/config.ts';
 import { UNKNOWN_DATA_POLICY } from '../base/config.ts';
@@ -10,10 +10,10 @@ import { addressOf, type Provider } from '../providers/index.ts';
 import type { Endpoint } from './catalog.ts';
 import { type Facts, type ModelFacts, type Offer, pricingFrom } from './facts.ts';
 
-/** As Google's own clients and lists write names. */
+/** Prefix of model names in Google's clients and lists. */
 export const RESOURCE = 'models/';
 
-/** The rows by every name of theirs that has an author in front. */
+/** Indexes the fact rows by all their names with an author. */
 export class FactsIndex {
   readonly facts: Facts;
   readonly #byName = new Map<string, ModelFacts>();
@@ -38,7 +38,7 @@ export function prefixed(author: string, names: readonly string[]): string[] {
   return names.map((name) => (name.includes('/') ? name : `${author}/${name}`));
 }
 
-/** One provider's endpoints with the ids and facts of their models, in the order in which they are listed. */
+/** A provider's endpoints with the ids and facts of their models, in list order. */
 export function offeringsOf(settings: ProviderSettings, provider: Provider, index: FactsIndex): Offering[] {
   const offered = settings.models.flatMap((model) => {
     const listed = listedOffering(model, settings, provider, index);
@@ -50,7 +50,7 @@ export function offeringsOf(settings: ProviderSettings, provider: Provider, inde
   return settings.openEnded ? [...offered, ...openOfferings(settings, provider, index)] : offered;
 }
 
-/** Of a provider that lists nothing in the yaml: what the facts say that it offers, then what it said itself. */
+/** For a provider without models in the yaml: the models that the facts know, then those that it listed itself. */
 function openOfferings(settings: ProviderSettings, provider: Provider, index: FactsIndex): Offering[] {
   const offerings = new Map<string, Offering>();
   for (const facts of index.facts.models) {
@@ -63,7 +63,7 @@ function openOfferings(settings: ProviderSettings, provider: Provider, index: Fa
     const id = idOf(name, provider);
     if (id === null) continue;
     const facts = index.of(id);
-    // Another name of what is there already, a dated one mostly, is found by the facts.
+    // The facts already map other names of an offered model, mostly dated ones.
     if (offerings.has(facts?.id ?? id)) continue;
     const endpoint = facts === null ? nakedEndpoint(provider, id, name) : knownEndpoint(facts, provider, name);
     offerings.set(endpoint.modelId, { facts, name: null, endpoint });
@@ -73,7 +73,7 @@ function openOfferings(settings: ProviderSettings, provider: Provider, index: Fa
 
 export interface Offering {
   facts: ModelFacts | null;
-  /** As the yaml has it. */
+  /** Name from the yaml. */
   name: string | null;
   endpoint: Endpoint;
 }
@@ -112,7 +112,7 @@ function listedOffering(
   return { facts, name, endpoint };
 }
 
-/** The same model at the same place, faster or cheaper at another price. */
+/** The same endpoint in a service tier: faster or cheaper, at another price. */
 function inTier(endpoint: Endpoint, { name, pricing }: ServiceTierSettings): Endpoint {
   return Object.freeze({
     ...endpoint,
@@ -131,7 +131,7 @@ function endpointFrom(facts: ModelFacts, offer: Offer, settings: ProviderSetting
   });
 }
 
-/** What holds of the model wherever it is offered. */
+/** An endpoint with the facts that hold at every provider. */
 function knownEndpoint(facts: ModelFacts, provider: Provider, upstreamId: string): Endpoint {
   return Object.freeze({
     ...nakedEndpoint(provider, facts.id, upstreamId),
@@ -144,7 +144,7 @@ function knownEndpoint(facts: ModelFacts, provider: Provider, upstreamId: string
   });
 }
 
-/** Nothing is known of it but its name. */
+/** An endpoint of which only the name is known. */
 export function nakedEndpoint(provider: Provider, id: string, upstreamId: string): Endpoint {
   return Object.freeze({
     id: `${provider.id}:${id}`,
@@ -175,7 +175,7 @@ function keepsPrices({ catalogPrices, baseUrl }: ProviderSettings, provider: Pro
   return catalogPrices ?? (baseUrl === undefined || baseUrl === addressOf(provider.kind, provider.options));
 }
 
-/** Models that have no price only because `base_url` leads elsewhere and `catalog_prices` does not say what holds there. */
+/** Number of models that have no price only because of a custom `base_url` without `catalog_prices`. */
 export function withoutPrice(offerings: readonly Offering[], settings: ProviderSettings): number {
   if (settings.baseUrl === undefined || settings.catalogPrices !== undefined) return 0;
   return offerings.filter(
@@ -184,8 +184,8 @@ export function withoutPrice(offerings: readonly Offering[], settings: ProviderS
 }
 
 /**
- * The id of a model that a provider lists: its own name where that has an author already (routers), else its author's. A
- * router's names for the newest of a family are none.
+ * The id of a model that a provider lists: its own name if it contains an author (routers), else prefixed with the
+ * provider's author. A router's aliases for the newest of a family are skipped.
  */
 function idOf(name: string, provider: Provider): string | null {
   if (name.startsWith('~')) return null;

@@ -164,7 +164,7 @@ async function listed(query: string): Promise<string[]> {
   return body.data.map(({ id }: { id: string }) => id);
 }
 
-test('models that write text are listed with what is known of them, and the newest of a family under its own name', async () => {
+test('text models are listed with their facts, and the newest of a family also under its alias', async () => {
   const { status, body } = await get('/models', schema.ModelListSchema);
   assert.equal(status, 200);
   const [large, bare, two, latest] = body.data;
@@ -257,12 +257,12 @@ const FILTERS: [string, string[]][] = [
 ];
 
 for (const [query, expected] of FILTERS) {
-  test(`GET /models?${query} lists exactly the models that match`, async () => {
+  test(`GET /models?${query} lists exactly the matching models`, async () => {
     assert.deepEqual(await listed(query), expected);
   });
 }
 
-test('pages follow each other by their links until all models were seen, with the filters kept', async () => {
+test('page links lead through all models and keep the filters', async () => {
   const seen: string[] = [];
   let next: string | null = '/models?output_modalities=all&limit=2&model_authors=acme';
   while (next !== null) {
@@ -275,7 +275,7 @@ test('pages follow each other by their links until all models were seen, with th
   assert.deepEqual(seen, ['acme/large', 'acme/embed', 'acme/bare']);
 });
 
-test('a filter or an order that does not exist or has a wrong value is refused by name, not ignored', async () => {
+test('an unknown or invalid filter or order is refused by name, not ignored', async () => {
   const queries = [
     'category=gardening',
     'distillable=maybe',
@@ -299,7 +299,7 @@ test('a filter or an order that does not exist or has a wrong value is refused b
   }
 });
 
-test('the count is that of the list, and the list for the user leaves out what the user may not use', async () => {
+test('the count matches the list, and the user list omits forbidden models', async () => {
   assert.deepEqual((await get('/models/count', schema.ModelsCountSchema)).body, { data: { count: 4 } });
   assert.deepEqual((await get('/models/count?output_modalities=all')).body, { data: { count: 5 } });
   const { body } = await get('/models/user?limit=1', schema.ModelListSchema);
@@ -311,7 +311,7 @@ test('the count is that of the list, and the list for the user leaves out what t
   assert.equal((await get('/embeddings/models', schema.ModelListSchema)).body.data[0].id, 'acme/embed');
 });
 
-test('the endpoints of a model are those of every provider, with what each says and what was measured', async () => {
+test('the endpoints of a model cover every provider, with facts and statistics', async () => {
   const { body } = await get('/models/acme/large/endpoints', schema.ModelEndpointsSchema);
   const [first, second] = body.data.endpoints;
   assert.equal(body.data.endpoints.length, 2);
@@ -335,10 +335,10 @@ test('the endpoints of a model are those of every provider, with what each says 
   assert.deepEqual([second.latency_last_30m, second.throughput_last_30m, second.uptime_last_1d], [null, null, null]);
   const zdr = await get('/endpoints/zdr', schema.EndpointListSchema, { authorization: 'anywhere' });
   assert.deepEqual(zdr.body.data, [first]);
-  assert.deepEqual((await get('/endpoints/zdr')).body.data, [], 'what is set for the caller leaves it none of them');
+  assert.deepEqual((await get('/endpoints/zdr')).body.data, [], 'the policy of the caller permits none of them');
 });
 
-test('one model is found by id, slug, alias and in one segment; an unknown one is 404', async () => {
+test('one model is found by id, slug, alias and in one segment, and an unknown one is 404', async () => {
   for (const path of ['/model/acme/large', '/model/acme/large:nitro']) {
     assert.equal((await get(path, schema.ModelResponseSchema)).body.data.id, 'acme/large');
   }
@@ -357,7 +357,7 @@ test('one model is found by id, slug, alias and in one segment; an unknown one i
   for (const path of unknown) assert.equal((await get(path)).status, 404, path);
 });
 
-test('the configured providers are listed without anything that is not known of them', async () => {
+test('configured providers are listed with null for unknown facts', async () => {
   const { body } = await get('/providers', schema.ProviderListSchema);
   assert.deepEqual(
     body.data.map(({ name, slug }: { name: string; slug: string }) => [name, slug]),
@@ -369,14 +369,14 @@ test('the configured providers are listed without anything that is not known of 
   assert.equal(body.data[0].privacy_policy_url, null);
 });
 
-test('the feed has the newest first and cannot be broken by what a model or a host is called', async () => {
+test('the feed is newest first and escapes model and host names', async () => {
   const { text } = await get('/models?use_rss=true');
   assert.match(text, /^<\?xml/);
   assert.ok(text.indexOf('made/two') < text.indexOf('acme/large'));
   assert.ok(text.includes('<pubDate>Wed, 18 Nov 2026'));
 });
 
-test('the errors of an Anthropic client have the shape that it reads', async () => {
+test('errors for Anthropic clients have the Anthropic format', async () => {
   const headers = { 'anthropic-version': '2023-06-01' };
   const { status, body } = await get('/models/none', undefined, headers);
   assert.equal(status, 404);
@@ -385,7 +385,7 @@ test('the errors of an Anthropic client have the shape that it reads', async () 
   assert.equal((await get('/models?after_id=x', undefined, headers)).body.error.type, 'invalid_request_error');
 });
 
-test('the text of a price is read back as the same price', () => {
+test('the text of a price parses to the same price', () => {
   fc.assert(
     fc.property(fc.bigInt({ min: 0n, max: 10n ** 24n }), (price) => {
       const text = textFromPrice(price);

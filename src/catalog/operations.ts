@@ -1,4 +1,4 @@
-/** The operations that show the catalog (wire/models.md). A client that sends `anthropic-version` gets its vendor's shapes. */
+/** Operations that show the catalog. Clients that send `anthropic-version` receive Anthropic's response shapes. */
 import type { IncomingHttpHeaders } from 'node:http';
 import { Type } from 'typebox';
 import { GatewayError } from '../base/errors.ts';
@@ -33,16 +33,16 @@ import type { EndpointStatistics } from './statistics/index.ts';
 import { viewEndpoint, viewEndpoints, viewProviders } from './view.ts';
 
 export interface CatalogOperationParts<C> {
-  /** The current one: a reload replaces it. */
+  /** The current catalog, which a reload replaces. */
   catalog(): Catalog;
-  /** Absent: nothing is measured. */
+  /** Absent: no statistics. */
   statistics?(): EndpointStatistics | undefined;
   /**
-   * Whether what is set for the caller leaves the endpoint to it, or to its requests for zero data retention; absent:
-   * always. For GET /models/user and /endpoints/zdr.
+   * Whether the caller's policy permits the endpoint, or permits it for requests with zero data retention; absent:
+   * always. Used by GET /models/user and /endpoints/zdr.
    */
   permits?(caller: C, endpoint: Endpoint, zdr: boolean): boolean;
-  /** Tokens by model that the caller's organization has used in the last days, today included; absent: not known. */
+  /** Tokens per model that the caller's organization used in the last days, including today; absent: unknown. */
   popularity?(caller: C, days: number): Promise<ReadonlyMap<string, number>>;
 }
 
@@ -57,7 +57,7 @@ export function catalogOperations<C>(parts: CatalogOperationParts<C>): Operation
       id: 'listZdrEndpoints',
       method: 'GET',
       path: '/endpoints/zdr',
-      summary: 'Endpoints that keep nothing of a request, and that are left for the caller',
+      summary: 'List endpoints with zero data retention that the caller may use',
       tag: TAG,
       access: 'any',
       replies: ok('The endpoints', schema.EndpointListSchema),
@@ -76,7 +76,7 @@ export function catalogOperations<C>(parts: CatalogOperationParts<C>): Operation
       id: 'listProviders',
       method: 'GET',
       path: '/providers',
-      summary: 'The configured providers',
+      summary: 'List the configured providers',
       tag: TAG,
       access: 'any',
       replies: ok('The providers', schema.ProviderListSchema),
@@ -92,7 +92,7 @@ function listOperations<C>(parts: CatalogOperationParts<C>): Operation<C>[] {
       id: 'countModels',
       method: 'GET',
       path: '/models/count',
-      summary: 'How many models are offered by name',
+      summary: 'Count the listed models',
       tag: TAG,
       access: 'any',
       query: CountQuerySchema,
@@ -106,7 +106,7 @@ function listOperations<C>(parts: CatalogOperationParts<C>): Operation<C>[] {
       id: 'listUserModels',
       method: 'GET',
       path: '/models/user',
-      summary: "Models that the key's and the account's settings leave",
+      summary: 'List the models that the key and account settings permit',
       tag: TAG,
       access: 'any',
       query: UserModelsQuerySchema,
@@ -121,7 +121,7 @@ function listOperations<C>(parts: CatalogOperationParts<C>): Operation<C>[] {
       id: 'listEmbeddingModels',
       method: 'GET',
       path: '/embeddings/models',
-      summary: 'Models that write embeddings',
+      summary: 'List embedding models',
       tag: TAG,
       access: 'any',
       query: PageQuerySchema,
@@ -140,13 +140,14 @@ function listModels<C>(parts: CatalogOperationParts<C>): Operation<C> {
     id: 'listModels',
     method: 'GET',
     path: '/models',
-    summary: 'Models that are offered by name',
+    summary: 'List the available models',
     tag: TAG,
     access: 'any',
     query: ListModelsQuerySchema,
     replies: {
       200: {
-        description: 'One page; the list of Anthropic for requests with `anthropic-version`; a feed with `use_rss`',
+        description:
+          'One page; in the Anthropic format for requests with `anthropic-version`; an RSS feed with `use_rss`',
         schema: Type.Union([schema.ModelListSchema, AnthropicModelListSchema]),
         texts: ['application/rss+xml'],
       },
@@ -181,7 +182,7 @@ function modelOperations<C>(parts: CatalogOperationParts<C>): Operation<C>[] {
       id: 'getModel',
       method: 'GET',
       path: '/model/{author}/{slug}',
-      summary: 'One model',
+      summary: 'Get one model',
       tag: TAG,
       access: 'any',
       params: schema.ModelParamsSchema,
@@ -192,13 +193,13 @@ function modelOperations<C>(parts: CatalogOperationParts<C>): Operation<C>[] {
       id: 'retrieveModel',
       method: 'GET',
       path: '/models/{model}',
-      summary: "One model as the vendors' SDKs ask for it: the whole name in one segment",
+      summary: 'Get one model by its whole name in one path segment, for vendor SDKs',
       tag: TAG,
       access: 'any',
       params: Type.Object({ model: Type.String() }),
       replies: {
         200: {
-          description: 'The model; in the shape of Anthropic for requests with `anthropic-version`',
+          description: 'The model; in the Anthropic format for requests with `anthropic-version`',
           schema: Type.Union([OpenAiModelSchema, AnthropicModelSchema]),
         },
       },
@@ -213,7 +214,7 @@ function modelOperations<C>(parts: CatalogOperationParts<C>): Operation<C>[] {
       id: 'listEndpoints',
       method: 'GET',
       path: '/models/{author}/{slug}/endpoints',
-      summary: 'One model and the endpoints that serve it',
+      summary: 'Get one model and the endpoints that serve it',
       tag: TAG,
       access: 'any',
       params: schema.ModelParamsSchema,
@@ -230,7 +231,7 @@ function namedIn({ params }: Pick<Exchange, 'params'>): string {
   return `${params['author']}/${params['slug']}`;
 }
 
-/** Of any key: what there is can be listed with it. */
+/** Safe for any key, because every key can list all models. */
 function meantModel(catalog: Catalog, name: string): string {
   const near = catalog.near(name);
   return near === undefined ? '' : `; did you mean ${near}?`;
@@ -247,7 +248,7 @@ function rowOf(catalog: Catalog, name: string): Row {
   return { id: latest?.id ?? model.id, model, latest: latest ?? null };
 }
 
-/** The models with the endpoints that are left for the caller, without those that have none. */
+/** The models with only the endpoints that the caller may use, without models that have none. */
 function permitted<C>(parts: CatalogOperationParts<C>, caller: C): Pick<Catalog, 'models' | 'latest'> {
   const catalog = parts.catalog();
   const { permits } = parts;

@@ -1,6 +1,6 @@
 /**
- * The catalog as the vendors' own SDKs read it: Anthropic's list and model (for a request with `anthropic-version`), and
- * the single model of OpenAI's. Pure.
+ * The catalog in the formats of vendor SDKs: Anthropic's list and model (for requests with `anthropic-version`), and
+ * OpenAI's single model. Pure.
  */
 import { Type } from 'typebox';
 import { invalidField } from '../base/errors.ts';
@@ -15,7 +15,7 @@ export const AnthropicModelSchema = Type.Object(
     type: Type.Literal('model'),
     id: Type.String(),
     display_name: Type.String(),
-    created_at: Type.String({ description: 'The epoch when the day is not known' }),
+    created_at: Type.String({ description: 'The epoch if unknown' }),
     capabilities: Type.Null(),
     deprecated_at: Type.Null(),
     lifecycle: Type.Literal('active'),
@@ -41,7 +41,7 @@ export const OpenAiModelSchema = Type.Object(
   {
     ...ModelSchema.properties,
     object: Type.Literal('model'),
-    owned_by: Type.String({ description: 'What stands before the slash of the id' }),
+    owned_by: Type.String({ description: 'The part of the id before the slash' }),
   },
   { $id: 'OpenAiModel' },
 );
@@ -67,14 +67,14 @@ export function viewForAnthropic(id: string, model: Model) {
 }
 
 /**
- * A page behind `after_id` or before `before_id`; the order is the list's own.
+ * A page after `after_id` or before `before_id`, in list order.
  *
  * @throws GatewayError 400 for an id that is not listed, and for both at once
  */
 export function pageForAnthropic(rows: readonly Row[], query: ListModelsQuery) {
   const { after_id, before_id, lifecycle, limit = ANTHROPIC_PAGE_SIZE } = query;
   if (after_id !== undefined && before_id !== undefined)
-    throw invalidField('before_id', 'cannot stand beside after_id');
+    throw invalidField('before_id', 'cannot be combined with after_id');
   const active = lifecycle === undefined || lifecycle.length === 0 || lifecycle.includes('active');
   const all = active ? rows : [];
   const backwards = before_id !== undefined;

@@ -10,7 +10,7 @@ function usage(counts: Partial<Usage>): Usage {
   return { input: 0, cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0, output: 0, reasoning: 0, ...counts };
 }
 
-/** USD per million tokens, as price lists have it. */
+/** USD per million tokens, as in price lists. */
 function perMillion(prices: { prompt: string; completion: string } & Record<string, string>): Pricing {
   const entries = Object.entries(prices).map(([name, price]) => [name, parsePrice(price) / 1_000_000n]);
   return Object.fromEntries(entries) as Pricing;
@@ -28,7 +28,7 @@ test('cache creation is billed once, at its own price', () => {
   });
 });
 
-test('thinking is part of the completion, unless it has a price of its own', () => {
+test('thinking costs as much as the completion unless it has its own price', () => {
   const thought = usage({ input: 26, output: 1000, reasoning: 700 });
   const pricing = perMillion({ prompt: '0', completion: '10' });
   assert.equal(priceOf(thought, pricing).totalNano, 10_000_000n);
@@ -36,7 +36,7 @@ test('thinking is part of the completion, unless it has a price of its own', () 
   assert.equal(priceOf(thought, apart).totalNano, 300n * 10_000n + 700n * 2_000n);
 });
 
-test('caches without a price cost what the prompt costs; the long write costs what the short one does', () => {
+test('cache classes without a price cost as much as the prompt, and long writes as much as short ones', () => {
   const cached = usage({ cacheRead: 10, cacheWrite5m: 20, cacheWrite1h: 30 });
   assert.equal(priceOf(cached, perMillion({ prompt: '1', completion: '0' })).totalNano, 60_000n);
   const write = perMillion({ prompt: '1', completion: '0', inputCacheWrite: '2' });
@@ -45,7 +45,7 @@ test('caches without a price cost what the prompt costs; the long write costs wh
   assert.equal(priceOf(cached, long).totalNano, 10_000n + 40_000n + 120_000n);
 });
 
-test('fees are charged per request, image and search, beside the tokens', () => {
+test('fees per request, image and search are added to the token cost', () => {
   const pricing = {
     ...CLAUDE,
     request: parsePrice('0.01'),
@@ -56,7 +56,7 @@ test('fees are charged per request, image and search, beside the tokens', () => 
   assert.deepEqual(bill, { promptNano: 3_000n, completionNano: 0n, feesNano: 29_000_000n, totalNano: 29_003_000n });
 });
 
-test('sound and images of the prompt and the answer have their prices, and never more tokens than there are', () => {
+test('audio and images have their own prices and never more tokens than the total', () => {
   const pricing = perMillion({
     prompt: '1',
     completion: '2',
@@ -72,7 +72,7 @@ test('sound and images of the prompt and the answer have their prices, and never
   assert.equal(priceOf(wild, pricing).totalNano, 100_000n);
 });
 
-test('a prompt beyond the mark has the prices of its length, caches counted; at the mark it has not', () => {
+test('prompts above a threshold, cached tokens included, have the override prices, and prompts at it do not', () => {
   const long: Pricing = {
     ...perMillion({ prompt: '1', completion: '2' }),
     overrides: [
@@ -127,7 +127,7 @@ const usages: fc.Arbitrary<Usage> = fc.record({
   webSearches: fc.integer({ min: 0, max: 50 }),
 });
 
-test('every token is in exactly one class', () => {
+test('every token is in exactly one price class', () => {
   fc.assert(
     fc.property(usages, (any) => {
       const sum = (parts: Record<string, number>) => Object.values(parts).reduce((a, b) => a + b, 0);
@@ -139,13 +139,13 @@ test('every token is in exactly one class', () => {
   );
 });
 
-test('the parts of a bill add up to its total, none is negative, and the total is off by less than half a nano-dollar', () => {
+test('parts of a bill are not negative, sum to the total, and the rounding error is below half a nano-dollar', () => {
   fc.assert(
     fc.property(usages, pricings, (any, pricing) => {
       const bill = priceOf(any, pricing);
       assert.equal(bill.promptNano + bill.completionNano + bill.feesNano, bill.totalNano);
       for (const part of Object.values(bill)) assert.ok(part >= 0n);
-      // The same sum by another road: every price times a billion is an exact number of nano-dollars.
+      // Computes the sum differently: every price times a billion is an exact number of nano-dollars.
       const billion = Object.fromEntries(
         Object.entries(pricing).map(([name, value]) => [name, (value as bigint) * 10n ** 9n]),
       );
@@ -156,7 +156,7 @@ test('the parts of a bill add up to its total, none is negative, and the total i
   );
 });
 
-test('where every class costs the same, a bill is that price times the tokens', () => {
+test('if every class costs the same, a bill is that price times the tokens', () => {
   fc.assert(
     fc.property(usages, price, (any, each) => {
       const tokens = any.input + any.cacheRead + any.cacheWrite5m + any.cacheWrite1h + any.output;
@@ -166,7 +166,7 @@ test('where every class costs the same, a bill is that price times the tokens', 
   );
 });
 
-test('no token costs more than the ceiling says', () => {
+test('no token costs more than the ceiling', () => {
   fc.assert(
     fc.property(usages, pricings, pricings, count, (any, pricing, other, minPromptTokens) => {
       const tiered: Pricing = {
@@ -193,7 +193,7 @@ const PICTURES: Pricing = {
 };
 const NOTHING = { input: 0, cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0, output: 0, reasoning: 0 };
 
-test('a picture costs what the variant says that names most of its quality and size', () => {
+test('an image has the price of its most specific matching variant', () => {
   const cost = (...words: string[]) => priceOf({ ...NOTHING, outputImages: 3 }, PICTURES, 0, words).totalNano;
   assert.equal(cost('auto'), 120_000_000n);
   assert.equal(cost('high', '1K'), 240_000_000n);
@@ -201,7 +201,7 @@ test('a picture costs what the variant says that names most of its quality and s
   assert.equal(cost('1536x1024', 'low'), 120_000_000n);
 });
 
-test('a picture that no variant fits costs the dearest, and never more than the ceiling', () => {
+test('an image without a matching variant has the highest price, within the ceiling', () => {
   const [, , dear] = PICTURES.outputImages!;
   const narrow = { ...PICTURES, outputImages: [{ ...dear!, variant: ['low'] }, dear!] };
   assert.equal(priceOf({ ...NOTHING, outputImages: 1 }, narrow, 0, ['medium']).totalNano, 120_000_000n);
@@ -209,7 +209,7 @@ test('a picture that no variant fits costs the dearest, and never more than the 
   assert.equal(ceilingOf(PICTURES).outputMegapixel, 0n);
 });
 
-test('a picture that is charged by its area costs each begun million of pixels', () => {
+test('an image charged by area costs each started megapixel', () => {
   const byArea: Pricing = { ...PICTURES, outputImages: [{ per: 'megapixel', price: parsePrice('0.03'), variant: [] }] };
   assert.equal(priceOf({ ...NOTHING, outputImages: 2, outputMegapixels: 5 }, byArea).totalNano, 150_000_000n);
 });

@@ -1,7 +1,7 @@
 /**
- * From counts to money. Every token belongs to exactly one class of price (an input token is fresh, or read from a cache,
- * or written to one; an output token is thinking, sound, image or text), sums are exact integers of 10^-18 USD, and the
- * total is rounded once.
+ * Computes costs from token counts. Every token belongs to exactly one price class (input: fresh, cache read or cache
+ * write; output: reasoning, audio, image or text). Sums are exact integers of 10^-18 USD, and the total is rounded
+ * once.
  */
 import type { ImagePrice, Prices, Pricing } from '../base/config.ts';
 import { type Nano, nanoFromPrice, type Price } from '../base/money.ts';
@@ -12,19 +12,20 @@ import { callsOf } from '../formats/conversation/usage.ts';
 export interface Bill {
   promptNano: Nano;
   completionNano: Nano;
-  /** What is charged per request, image and search. */
+  /** Charges per request, image and search. */
   feesNano: Nano;
   totalNano: Nano;
 }
 
 /**
- * What a usage costs. A class without a price of its own is charged as what it is a part of: cache reads and writes, sound
- * and images of the prompt as prompt; thinking, sound and images of the answer as completion; the long-lived cache write
- * as the short one.
+ * The cost of a usage. A class without its own price has that of its side: cache reads and writes, input audio and
+ * input images cost as much as the prompt; reasoning, output audio and output images as much as the completion; long
+ * cache writes as much as short ones.
  *
- * @param inputImages images in the prompt, for models that charge them by the piece
- * @param words quality and size of the pictures that were asked for, where their price depends on it
- * @param pricingOf of another model that the upstream called in this answer; undefined: unknown, so `pricing` holds
+ * @param inputImages images in the prompt, for models that charge per image
+ * @param words quality and size of the requested images, for prices that depend on them
+ * @param pricingOf pricing of another model that the upstream called in this reply; undefined: unknown, so `pricing`
+ * applies
  */
 export function priceOf(
   usage: Usage,
@@ -36,7 +37,7 @@ export function priceOf(
   const exact = exactPriceOf(chargedFor(usage), pricesFor(usage, pricing), inputImages);
   if (usage.calls !== undefined) Object.assign(exact, exactPriceOfCalls(usage, pricing, pricingOf));
   exact.completion += picturesPriceOf(usage, pricing.outputImages, words);
-  // Rounding the running sums, not the parts, keeps parts and total equal without rounding twice.
+  // Rounding running sums instead of parts keeps parts and total consistent without rounding twice.
   const promptNano = nanoFromPrice(exact.prompt);
   const answeredNano = nanoFromPrice(exact.prompt + exact.completion);
   const totalNano = nanoFromPrice(exact.prompt + exact.completion + exact.fees);
@@ -52,7 +53,7 @@ export type PricingOf = (model: string) => Pricing | undefined;
 
 const unknownPricing: PricingOf = () => undefined;
 
-/** Fees are those of the whole answer. */
+/** Fees apply to the whole reply, not per call. */
 function exactPriceOfCalls(usage: Usage, pricing: Pricing, pricingOf: PricingOf) {
   const sum = { prompt: 0n, completion: 0n };
   for (const call of callsOf(usage)) {
@@ -64,15 +65,15 @@ function exactPriceOfCalls(usage: Usage, pricing: Pricing, pricingOf: PricingOf)
   return sum;
 }
 
-/** The dearest that one token of each side can be, whatever its class and the prompt's length; for upper bounds. */
+/** The highest price of one token of each side, for any class and prompt length; used for upper bounds. */
 export interface Ceiling {
   prompt: Price;
   completion: Price;
   request: Price;
-  /** Each image of the prompt, on top of its tokens. */
+  /** Per image of the prompt, in addition to its tokens. */
   image: Price;
   webSearch: Price;
-  /** Each picture of the answer, on top of its tokens, and each begun million of its pixels. */
+  /** Per output image, in addition to its tokens, and per started megapixel. */
   outputImage: Price;
   outputMegapixel: Price;
 }
@@ -99,14 +100,14 @@ function dearestOf(prices: readonly ImagePrice[] | undefined, per: ImagePrice['p
   return (prices ?? []).reduce((most, each) => (each.per === per && each.price > most ? each.price : most), 0n);
 }
 
-/** False where the price is not known. */
+/** False if the price is unknown. */
 export function costsNothing(pricing: Pricing | null): boolean {
   return pricing !== null && Object.values(ceilingOf(pricing)).every((price) => price === 0n);
 }
 
 /**
- * Pictures of the answer, for models that charge them by the piece or by their area. Of the prices whose variant fits the
- * request, the one that says most about it holds; when none fits, the dearest does, since the bound covers no more.
+ * Cost of output images charged per image or by area. The most specific variant that matches the request applies. If
+ * none matches, the highest price does, because the reservation assumes no more.
  */
 function picturesPriceOf(usage: Usage, prices: readonly ImagePrice[] | undefined, words: readonly string[]): bigint {
   if (prices === undefined || prices.length === 0) return 0n;
@@ -120,9 +121,9 @@ function isBetter(one: ImagePrice, other: ImagePrice, byVariant: boolean): boole
   return byVariant ? one.variant.length > other.variant.length : one.price > other.price;
 }
 
-/** How many tokens fall into each class; the classes of a side add up to the side. Exported for tests. */
+/** Token counts per class; the classes of a side sum to the side. Exported for tests. */
 export function classesOf(usage: Usage) {
-  // Counts of media are parts of a side that upstreams report loosely; they never take more than is there.
+  // Upstreams report media counts loosely, so they are limited to what is there.
   const audio = part(usage.inputAudio, usage.input);
   const image = part(usage.inputImage, usage.input - audio);
   const reasoning = part(usage.reasoning, usage.output);
@@ -146,7 +147,7 @@ export function classesOf(usage: Usage) {
   };
 }
 
-/** The counts that are charged: the vendor's own word for it, where it has one, has no classes but the two sides. */
+/** The counts to charge. A vendor's own billed counts replace the others; they have no classes within a side. */
 function chargedFor(usage: Usage): Usage {
   if (usage.billed === undefined) return usage;
   return { ...usage, ...usage.billed, cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0, reasoning: 0 };
@@ -156,7 +157,7 @@ function part(count: number | undefined, whole: number): number {
   return Math.min(count ?? 0, whole);
 }
 
-/** Every override that the prompt's length reaches replaces what it names; the one with the highest mark goes last. */
+/** Every override whose threshold the prompt exceeds replaces the prices that it names; the highest threshold wins. */
 function pricesFor(usage: Usage, pricing: Pricing): Prices & Pick<Pricing, 'prompt' | 'completion'> {
   if (pricing.overrides === undefined) return pricing;
   const promptTokens = usage.input + usage.cacheRead + usage.cacheWrite5m + usage.cacheWrite1h;

@@ -1,6 +1,6 @@
 /**
- * What the lists of models can be asked for: filters, order, pages. A filter that the catalog has no data for matches no
- * model; an order without data leaves the models as they are.
+ * Filters, sorting and paging of model lists. A filter without data in the catalog matches no model; a sort order
+ * without data keeps the list's order.
  */
 import { type Static, Type } from 'typebox';
 import type { Price } from '../base/money.ts';
@@ -25,13 +25,13 @@ const list = (description: string) => Type.Optional(Type.String({ maxLength: 1_0
 const number = (description: string, limits: { maximum?: number } = {}) =>
   Type.Optional(Type.Number({ minimum: 0, ...limits, description }));
 const days = (description: string) => Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000, description }));
-const NO_DATA = 'There is no data for it, so that no model matches';
+const NO_DATA = 'No data available; matches no model';
 
 const OFFSET = Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }));
 const LIMIT = Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, description: 'Default 500' }));
-const OUTPUT = list('Comma-separated; models that write one of them, or `all`. Default `text`');
+const OUTPUT = list('Comma-separated; models with one of these outputs, or `all`. Default `text`');
 
-/** `latency-low-to-high` and the like; benchmarks are not known, so that the order of the list stands. */
+/** `latency-low-to-high` and similar. Benchmark data is not available, so those orders leave the list unchanged. */
 const SORTS = [
   'most-popular',
   'top-weekly',
@@ -47,7 +47,7 @@ const SORTS = [
   'design-arena-elo-high-to-low',
 ] as const;
 
-/** Orders by what was used, and over how many days that is counted. */
+/** Orders by usage, with the number of days that count. */
 export const POPULARITY_DAYS: Readonly<Partial<Record<string, number>>> = { 'most-popular': 365, 'top-weekly': 7 };
 
 const CATEGORIES = [
@@ -65,7 +65,7 @@ const CATEGORIES = [
   'academia',
 ] as const;
 
-/** Filters of the public service that nothing here is known for: what is not known is in no range. */
+/** Filters of the public API without data here; an unknown value is in no range. */
 const INDICES = [
   'min_intelligence_index',
   'max_intelligence_index',
@@ -82,35 +82,35 @@ export const ListModelsQuerySchema = Type.Object(
     q: list('Part of the id or the name'),
     sort: Type.Optional(Type.Enum([...SORTS])),
     output_modalities: OUTPUT,
-    input_modalities: list('Comma-separated; models that read all of them'),
-    supported_parameters: list('Comma-separated; models that take all of them'),
-    context: Type.Optional(Type.Integer({ minimum: 1, description: 'The context is at least so many tokens' })),
-    min_price: number('USD a million tokens of the prompt; models without a known price never match'),
-    max_price: number('USD a million tokens of the prompt'),
-    min_output_price: number('USD a million tokens of the answer'),
-    max_output_price: number('USD a million tokens of the answer'),
-    arch: list('Comma-separated; kinds of tokenizer'),
-    model_authors: list('Comma-separated; what stands before the slash of the id'),
-    providers: list('Comma-separated; slugs or names of providers, one of which offers the model'),
-    zdr: Type.Optional(Type.Literal('true', { description: 'Models with an endpoint that keeps nothing' })),
+    input_modalities: list('Comma-separated; models that accept all of these inputs'),
+    supported_parameters: list('Comma-separated; models that support all of them'),
+    context: Type.Optional(Type.Integer({ minimum: 1, description: 'Minimum context length in tokens' })),
+    min_price: number('USD per million prompt tokens; models without a known price never match'),
+    max_price: number('USD per million prompt tokens'),
+    min_output_price: number('USD per million completion tokens'),
+    max_output_price: number('USD per million completion tokens'),
+    arch: list('Comma-separated; tokenizers'),
+    model_authors: list('Comma-separated; authors (the part of the id before the slash)'),
+    providers: list('Comma-separated; slugs or names of providers, at least one of which offers the model'),
+    zdr: Type.Optional(Type.Literal('true', { description: 'Models with an endpoint that has zero data retention' })),
     region: Type.Optional(Type.Union([Type.Literal('eu'), Type.Literal('us')])),
-    min_age_days: days('Days since the release; models without a known day never match'),
+    min_age_days: days('Days since the release; models without a known date never match'),
     max_age_days: days('Days since the release'),
-    min_tool_success_rate: number('Of the tool calls of the last day', { maximum: 1 }),
-    max_tool_success_rate: number('Of the tool calls of the last day', { maximum: 1 }),
-    use_rss: Type.Optional(Type.Boolean({ description: 'The answer is an RSS feed, the newest first' })),
+    min_tool_success_rate: number('Share of valid tool calls in the last day', { maximum: 1 }),
+    max_tool_success_rate: number('Share of valid tool calls in the last day', { maximum: 1 }),
+    use_rss: Type.Optional(Type.Boolean({ description: 'Return an RSS feed, newest first' })),
     use_rss_chat_links: Type.Optional(
-      Type.Boolean({ description: 'Taken and without effect: there are no chat pages' }),
+      Type.Boolean({ description: 'Accepted without effect: there are no chat pages' }),
     ),
     category: Type.Optional(Type.Enum([...CATEGORIES], { description: NO_DATA })),
     distillable: Type.Optional(Type.Enum(['true', 'false'], { description: NO_DATA })),
     ...Object.fromEntries(INDICES.map((name) => [name, Type.Optional(Type.Number({ description: NO_DATA }))])),
-    after_id: list('With `anthropic-version`: models behind this one'),
+    after_id: list('With `anthropic-version`: models after this one'),
     before_id: list('With `anthropic-version`: models before this one'),
     lifecycle: Type.Optional(
       Type.Array(Type.String(), { description: 'With `anthropic-version`: every model is `active`' }),
     ),
-    beta: Type.Optional(Type.Boolean({ description: 'Sent by SDKs, without effect' })),
+    beta: Type.Optional(Type.Boolean({ description: 'Sent by SDKs; no effect' })),
   },
   closed,
 );
@@ -123,16 +123,16 @@ export const CountQuerySchema = Type.Object({ output_modalities: OUTPUT }, close
 
 export type ListModelsQuery = Static<typeof ListModelsQuerySchema>;
 
-/** What filters look at beside the models themselves. */
+/** What filters need besides the models themselves. */
 export interface QueryContext {
   /** Wall time in ms. */
   now: number;
   statistics: EndpointStatistics | undefined;
-  /** What was used of each model, for an order by popularity. */
+  /** Usage per model, for sorting by popularity. */
   popularity?: ReadonlyMap<string, number> | undefined;
 }
 
-/** A row of the list: a model, or a name for the newest of a family. */
+/** A row of the list: a model, or the alias for the newest of a family. */
 export interface Row {
   id: string;
   model: Model;
@@ -143,7 +143,7 @@ export function viewRow({ model, latest }: Row): ModelView {
   return latest === null ? viewModel(model) : viewLatest(latest);
 }
 
-/** Filters that no model matches. */
+/** Filters that match no model. */
 const UNKNOWN = ['category', 'distillable', ...INDICES];
 
 export function select(
@@ -164,7 +164,7 @@ export function select(
   );
 }
 
-/** One page of the rows (wire/models.md, ModelsListResponse). `path` is the operation's own. */
+/** One page of the rows. `path` is the operation's own. */
 export function page(rows: readonly Row[], query: ListModelsQuery, path: string): ModelListView {
   const { offset = 0, limit = PAGE_SIZE } = query;
   const shown = rows.slice(offset, offset + limit);
@@ -267,7 +267,7 @@ function callTests(query: ListModelsQuery, { statistics }: QueryContext): Test[]
   });
 }
 
-/** What is not known is in no range. */
+/** An unknown value is in no range. */
 function within(least: number | undefined, most: number | undefined, of: (model: Model) => number | null): Test[] {
   if (least === undefined && most === undefined) return [];
   return [
@@ -282,7 +282,7 @@ function perMillion(price: Price | undefined): number | null {
   return price === undefined ? null : Number(price) / 1e12;
 }
 
-/** Stable; what is not known stands at the end whichever way is up. */
+/** Stable sort. Unknown values are last in either direction. */
 function sorted(rows: Row[], sort: ListModelsQuery['sort'], { statistics, popularity }: QueryContext): Row[] {
   if (sort === undefined) return rows;
   const best = (of: (endpoint: Endpoint) => number | null | undefined, pick: (...numbers: number[]) => number) => {

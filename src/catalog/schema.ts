@@ -1,32 +1,32 @@
-/** Wire schemas of the catalog (wire/models.md; spec, "Model and its endpoints"). */
+/** Wire schemas of the catalog. */
 import { type Static, Type } from 'typebox';
 import { nullable } from '../http/contract.ts';
 
 const price = (description: string) => Type.Optional(Type.String({ description }));
 
-/** Prices are decimal texts in USD. */
+/** Prices are decimal strings in USD. */
 const PricingSchema = Type.Object(
   {
-    prompt: Type.String({ description: 'Per token; "-1" when the price is not known' }),
-    completion: Type.String({ description: 'Per token; "-1" when the price is not known' }),
+    prompt: Type.String({ description: 'Per token; "-1" if unknown' }),
+    completion: Type.String({ description: 'Per token; "-1" if unknown' }),
     request: price('Per request'),
-    image: price('Per image of the prompt'),
-    image_token: price('Per token of an image of the prompt'),
-    image_output: price('Per token of an image of the answer'),
-    audio: price('Per token of sound in the prompt'),
-    audio_output: price('Per token of sound in the answer'),
+    image: price('Per input image'),
+    image_token: price('Per input image token'),
+    image_output: price('Per output image token'),
+    audio: price('Per input audio token'),
+    audio_output: price('Per output audio token'),
     input_cache_read: price('Per token read from a cache'),
     input_cache_write: price('Per token written to a cache for 5 minutes'),
     input_cache_write_1h: price('Per token written to a cache for an hour'),
-    internal_reasoning: price('Per token of thinking, where it has a price of its own'),
+    internal_reasoning: price('Per reasoning token, if priced separately'),
     web_search: price('Per search'),
     overrides: Type.Optional(
       Type.Array(
         Type.Object({
-          min_prompt_tokens: Type.Integer({ description: 'Holds for prompts of more tokens than this' }),
+          min_prompt_tokens: Type.Integer({ description: 'Applies to prompts with more tokens than this' }),
           prompt: price('Per token'),
           completion: price('Per token'),
-          audio: price('Per token of sound in the prompt'),
+          audio: price('Per input audio token'),
           input_cache_read: price('Per token read from a cache'),
           input_cache_write: price('Per token written to a cache for 5 minutes'),
           input_cache_write_1h: price('Per token written to a cache for an hour'),
@@ -39,9 +39,9 @@ const PricingSchema = Type.Object(
 
 const ArchitectureSchema = Type.Object(
   {
-    input_modalities: Type.Array(Type.String(), { description: 'Empty when they are not known' }),
-    output_modalities: Type.Array(Type.String(), { description: 'Empty when they are not known' }),
-    modality: nullable(Type.String({ description: 'e.g. `text+image->text`; null when it is not known' })),
+    input_modalities: Type.Array(Type.String(), { description: 'Empty if unknown' }),
+    output_modalities: Type.Array(Type.String(), { description: 'Empty if unknown' }),
+    modality: nullable(Type.String({ description: 'e.g. `text+image->text`; null if unknown' })),
     instruct_type: Type.Null(),
     tokenizer: nullable(Type.String()),
   },
@@ -49,7 +49,7 @@ const ArchitectureSchema = Type.Object(
 );
 
 const ReasoningSchema = Type.Object({
-  mandatory: Type.Boolean({ description: 'It cannot be switched off' }),
+  mandatory: Type.Boolean({ description: 'Reasoning cannot be disabled' }),
   supported_efforts: nullable(Type.Array(Type.String())),
 });
 
@@ -58,8 +58,8 @@ export const ModelSchema = Type.Object(
     id: Type.String(),
     canonical_slug: Type.String(),
     name: Type.String(),
-    created: Type.Integer({ description: 'Unix seconds; 0 when it is not known' }),
-    description: Type.String({ description: 'Empty: there is none' }),
+    created: Type.Integer({ description: 'Unix seconds; 0 if unknown' }),
+    description: Type.String({ description: 'Always empty' }),
     context_length: nullable(Type.Integer()),
     architecture: Type.Object({
       ...Type.Omit(ArchitectureSchema, ['tokenizer']).properties,
@@ -73,7 +73,7 @@ export const ModelSchema = Type.Object(
     }),
     per_request_limits: Type.Null(),
     default_parameters: Type.Null(),
-    supported_parameters: Type.Array(Type.String(), { description: 'Empty when they are not known' }),
+    supported_parameters: Type.Array(Type.String(), { description: 'Empty if unknown' }),
     supported_voices: Type.Null(),
     reasoning: Type.Optional(ReasoningSchema),
     knowledge_cutoff: nullable(Type.String({ description: 'YYYY-MM or YYYY-MM-DD' })),
@@ -89,7 +89,7 @@ export const ModelListSchema = Type.Object(
   {
     data: Type.Array(ModelSchema),
     links: Type.Object({ next: nullable(Type.String()) }),
-    total_count: Type.Integer({ description: 'On all pages' }),
+    total_count: Type.Integer({ description: 'Number of models on all pages' }),
   },
   { $id: 'ModelList' },
 );
@@ -109,7 +109,7 @@ const WorkloadSchema = Type.Object(
   },
   { $id: 'WorkloadFigures' },
 );
-const PercentSchema = nullable(Type.Number({ description: 'Percent; null: it was not asked' }));
+const PercentSchema = nullable(Type.Number({ description: 'Percent; null if there were no calls' }));
 
 const EndpointSchema = Type.Object(
   {
@@ -117,13 +117,13 @@ const EndpointSchema = Type.Object(
     model_id: Type.String(),
     model_name: Type.String(),
     provider_name: Type.String(),
-    tag: Type.String({ description: "The provider's slug, with its variant" }),
+    tag: Type.String({ description: 'Provider slug, with a variant if any' }),
     quantization: nullable(Type.String()),
-    context_length: Type.Integer({ description: '0 when it is not known' }),
+    context_length: Type.Integer({ description: '0 if unknown' }),
     max_completion_tokens: nullable(Type.Integer()),
     max_prompt_tokens: Type.Null(),
     pricing: PricingSchema,
-    supported_parameters: Type.Array(Type.String(), { description: 'Empty when they are not known' }),
+    supported_parameters: Type.Array(Type.String(), { description: 'Empty if unknown' }),
     supports_implicit_caching: Type.Boolean(),
     supports_tool_choice: Type.Object({
       auto: Type.Boolean(),
@@ -148,7 +148,7 @@ export const ModelEndpointsSchema = Type.Object(
     data: Type.Object({
       id: Type.String(),
       name: Type.String(),
-      created: Type.Integer({ description: 'Unix seconds; 0 when it is not known' }),
+      created: Type.Integer({ description: 'Unix seconds; 0 if unknown' }),
       description: Type.String(),
       architecture: ArchitectureSchema,
       endpoints: Type.Array(EndpointSchema),

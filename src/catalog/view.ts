@@ -1,4 +1,4 @@
-/** The catalog as the wire shows it. Pure; nothing that is not known is made up: see `schema.ts` for what stands instead. */
+/** Wire views of the catalog. Pure. Unknown values are never invented: `schema.ts` documents their placeholders. */
 import { OVERRIDE_PRICE_NAMES, PRICE_NAMES, type Prices, type Pricing } from '../base/config.ts';
 import { textFromPrice } from '../base/money.ts';
 import type { Provider } from '../providers/index.ts';
@@ -7,7 +7,7 @@ import type { EndpointView, ModelEndpointsView, ModelView, PricingView, Provider
 import { SERVICES } from './snapshot/providers.ts';
 import { type EndpointFigures, type EndpointStatistics, NO_FIGURES } from './statistics/index.ts';
 
-/** Public meaning of the value: the price depends. */
+/** Public meaning of -1: the price varies. */
 const UNKNOWN_PRICING: PricingView = { prompt: '-1', completion: '-1' };
 
 export function viewModel(model: Model): ModelView {
@@ -45,7 +45,7 @@ export function viewModel(model: Model): ModelView {
   };
 }
 
-/** The row of `~author/family-latest`: the model that it stands for, under its own name. */
+/** The row of `~author/family-latest`: its current model under the alias name. */
 export function viewLatest({ id, family, target }: LatestModel): ModelView {
   return {
     ...viewModel(target),
@@ -90,7 +90,7 @@ export function viewEndpoint(
     max_prompt_tokens: null,
     pricing: viewPricing(pricing),
     supported_parameters: [...(endpoint.supportedParameters ?? [])],
-    // Who bills reading from a cache and not writing to it fills it unasked.
+    // A provider that charges for cache reads but not for writes caches automatically.
     supports_implicit_caching: pricing?.inputCacheRead !== undefined && pricing.inputCacheWrite === undefined,
     supports_tool_choice: { auto: chooses, function: chooses, none: chooses, required: chooses },
     supports_voice_cloning: false,
@@ -112,7 +112,7 @@ export function viewEndpoint(
   };
 }
 
-/** Addresses and countries are nobody's to guess: where they are not known, and behind other addresses, they are null. */
+/** URLs and countries are null if unknown, and for providers with a custom base URL. */
 export function viewProviders(providers: readonly Provider[]): ProviderListView {
   return {
     data: providers.map(({ id, name, kind, baseUrl }) => {
@@ -130,12 +130,12 @@ export function viewProviders(providers: readonly Provider[]): ProviderListView 
   };
 }
 
-/** A kind whose address depends on its options has no other. */
+/** A kind whose base URL depends on its options is always at its public address. */
 function isPublic({ baseUrl: own }: Provider['kind'], baseUrl: string): boolean {
   return typeof own === 'function' || own === baseUrl;
 }
 
-/** The largest that an endpoint gives. */
+/** The largest context of any endpoint. */
 export function contextOf({ endpoints }: Model): number | null {
   return endpoints.reduce<number | null>(
     (most, { contextLength }) => (contextLength !== null && contextLength > (most ?? 0) ? contextLength : most),
@@ -143,7 +143,7 @@ export function contextOf({ endpoints }: Model): number | null {
   );
 }
 
-/** Of the first endpoint whose price is known. */
+/** The price of the first endpoint with a known price. */
 export function pricingOf({ endpoints }: Model): Pricing | null {
   return endpoints.find(({ pricing }) => pricing !== null)?.pricing ?? null;
 }
@@ -156,7 +156,7 @@ export function inputModalitiesOf({ endpoints }: Model): string[] {
   return union(endpoints.map(({ inputModalities }) => inputModalities));
 }
 
-/** A model whose modalities are not known counts as one that writes text, the rule of chat models. */
+/** A model with unknown modalities is assumed to output text, as chat models do. */
 export function outputModalitiesOf({ endpoints }: Model): string[] {
   return union(endpoints.map(({ outputModalities }) => outputModalities ?? ['text']));
 }
@@ -173,7 +173,7 @@ function viewArchitecture(model: Model): ModelEndpointsView['data']['architectur
   };
 }
 
-/** `request` and `image` stand in every known price: what is not charged costs 0. */
+/** `request` and `image` are part of every known price; 0 if not charged. */
 function viewPricing(pricing: Pricing | null): PricingView {
   if (pricing === null) return UNKNOWN_PRICING;
   const { overrides = [] } = pricing;
@@ -195,7 +195,7 @@ export function tagOf({ provider, quantization, tier }: Endpoint): string {
   return variant === null ? provider.id : `${provider.id}/${variant}`;
 }
 
-/** The public values of `status` (wire/models.md, "Seed mapping"), from what was measured. */
+/** The public values of `status`, derived from measurements. */
 function statusOf({ uptime5m, requests30m, rateLimited30m }: EndpointFigures): number {
   if (uptime5m !== null && uptime5m < 50) return -3;
   if (rateLimited30m > 0 && rateLimited30m * 2 >= requests30m) return -2;

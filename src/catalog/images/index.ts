@@ -1,4 +1,4 @@
-/** The operations that show the models which make pictures (wire/images.md). */
+/** Operations that list image models and their endpoints. */
 import { GatewayError } from '../../base/errors.ts';
 import { ok } from '../../http/contract.ts';
 import type { Operation } from '../../http/operation.ts';
@@ -9,14 +9,14 @@ import { imageEndpoints, viewImageEndpoints, viewImageModels } from './view.ts';
 
 const PATH = '/api/v1/images/models';
 
-/** @param catalog yields the current one: a reload replaces it */
+/** @param catalog returns the current catalog, which a reload replaces */
 export function imageOperations<C>(catalog: () => Catalog): Operation<C>[] {
   return [
     {
       id: 'listImageModels',
       method: 'GET',
       path: '/images/models',
-      summary: 'Models that make pictures, and what they take',
+      summary: 'List image models and their supported parameters',
       tag: 'Images',
       access: 'any',
       replies: ok('The models', ImageModelListSchema),
@@ -26,7 +26,7 @@ export function imageOperations<C>(catalog: () => Catalog): Operation<C>[] {
       id: 'listImageModelEndpoints',
       method: 'GET',
       path: '/images/models/{author}/{slug}/endpoints',
-      summary: 'The endpoints of one model that makes pictures, with their prices',
+      summary: 'List the endpoints of one image model with their prices',
       tag: 'Images',
       access: 'any',
       params: ModelParamsSchema,
@@ -34,7 +34,7 @@ export function imageOperations<C>(catalog: () => Catalog): Operation<C>[] {
       handle(exchange) {
         const model = catalog().find(`${exchange.params['author']}/${exchange.params['slug']}`);
         if (!model || imageEndpoints(model).length === 0) {
-          throw new GatewayError('not_found', 'there is no such model that makes pictures');
+          throw new GatewayError('not_found', 'there is no such image model');
         }
         exchange.reply(200, viewImageEndpoints(model));
       },

@@ -1,4 +1,4 @@
-/** Wire schemas of the models that make pictures (wire/images.md, ImageModelListItem, ImageEndpoint). */
+/** Wire schemas of image models and their endpoints. */
 import { type Static, Type } from 'typebox';
 
 const Capability = Type.Union(
@@ -10,7 +10,7 @@ const Capability = Type.Union(
   { $id: 'ImageCapability' },
 );
 
-const Capabilities = Type.Record(Type.String(), Capability, { description: 'What is taken, by the parameter' });
+const Capabilities = Type.Record(Type.String(), Capability, { description: 'Supported values by parameter' });
 
 export const ImageModelListSchema = Type.Object(
   {
@@ -18,7 +18,7 @@ export const ImageModelListSchema = Type.Object(
       Type.Object({
         id: Type.String(),
         name: Type.String(),
-        created: Type.Integer({ description: 'Unix seconds; 0 when it is not known' }),
+        created: Type.Integer({ description: 'Unix seconds; 0 if unknown' }),
         description: Type.String(),
         architecture: Type.Object({
           input_modalities: Type.Array(Type.String()),
@@ -26,7 +26,7 @@ export const ImageModelListSchema = Type.Object(
         }),
         supported_parameters: Capabilities,
         supports_streaming: Type.Boolean(),
-        endpoints: Type.String({ description: 'Where its endpoints are listed' }),
+        endpoints: Type.String({ description: 'Path of its endpoint list' }),
       }),
     ),
   },
@@ -49,9 +49,9 @@ export const ImageEndpointsSchema = Type.Object(
             billable: Type.Enum(['output_image', 'input_image', 'input_font', 'input_reference', 'input_text']),
             unit: Type.Enum(['request', 'image', 'megapixel', 'token']),
             cost_usd: Type.Number(),
-            variant: Type.Optional(Type.String({ description: 'Quality and size that the price is for' })),
+            variant: Type.Optional(Type.String({ description: 'Quality and size that the price applies to' })),
           }),
-          { description: 'Empty when it is not known' },
+          { description: 'Empty if unknown' },
         ),
       }),
     ),

@@ -1,4 +1,4 @@
-/** Models that make pictures, as the wire shows them (wire/images.md). Pure. */
+/** Wire views of image models. Pure. */
 import type { Pricing } from '../../base/config.ts';
 import { type Price, textFromPrice } from '../../base/money.ts';
 import type { ImageAbilities } from '../../formats/image/index.ts';
@@ -6,7 +6,7 @@ import type { Endpoint, Model } from '../catalog.ts';
 import { tagOf } from '../view.ts';
 import type { CapabilityView, ImageEndpointsView, ImageModelListView } from './schema.ts';
 
-/** Endpoints of the model that `POST /images` can ask. What a model writes that is not known counts as no picture here. */
+/** Endpoints that `POST /images` can use. Unknown output modalities do not count as images. */
 export function imageEndpoints({ endpoints }: Model): Endpoint[] {
   return endpoints.filter(
     ({ provider, outputModalities }) => provider.kind.image !== undefined && outputModalities?.includes('image'),
@@ -61,14 +61,14 @@ function abilitiesOf({ provider, upstreamId }: Endpoint): ImageAbilities {
   return provider.kind.image!.abilities(upstreamId);
 }
 
-/** What is known of the model, and pictures wherever references are taken. */
+/** Known inputs, plus images if references are supported. */
 function inputsOf(endpoints: readonly Endpoint[], abilities: readonly ImageAbilities[]): string[] {
   const inputs = new Set(['text', ...endpoints.flatMap(({ inputModalities }) => inputModalities ?? [])]);
   if (abilities.some(({ references }) => (references ?? 0) > 0)) inputs.add('image');
   return [...inputs];
 }
 
-/** What at least one endpoint of a model takes. */
+/** Abilities that at least one endpoint of the model has. */
 function together(all: readonly ImageAbilities[]): ImageAbilities {
   const union = <T>(lists: readonly (readonly T[] | undefined)[]) => [...new Set(lists.flatMap((list) => list ?? []))];
   return {

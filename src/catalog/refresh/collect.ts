@@ -1,13 +1,13 @@
-/** The whole body of an answer, for what is asked for at leisure: bounded, and with a reason in words when there is none. */
+/** Collects the whole body of a response outside the request path: size-limited, with a readable reason on failure. */
 import type { UpstreamCall, UpstreamReceiver } from '../../providers/index.ts';
 
-/** What was asked for did not come; the message is for the operator and holds nothing of the answer's body. */
+/** The fetch failed. The message is for the operator and contains nothing of the response body. */
 export class FetchError extends Error {}
 
 /**
- * Starts a call with a receiver and resolves with the body of its answer.
+ * Starts a call with a receiver and resolves with the response body.
  *
- * @throws FetchError for a failure, another status than 200, or a body of more than `maxBytes`
+ * @throws FetchError for a failure, a status other than 200, or a body of more than `maxBytes`
  */
 export function collect(start: (receiver: UpstreamReceiver) => UpstreamCall, maxBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
@@ -30,7 +30,7 @@ export function collect(start: (receiver: UpstreamReceiver) => UpstreamCall, max
         call.abort();
       },
       end: () => resolve(Buffer.concat(chunks)),
-      failed: (failure) => reject(new FetchError(`could not be asked: ${failure.message}`)),
+      failed: (failure) => reject(new FetchError(`could not be reached: ${failure.message}`)),
     });
   });
 }
@@ -40,6 +40,6 @@ export function jsonOf(body: Buffer): unknown {
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
   } catch {
-    throw new FetchError('answered with something that is not JSON');
+    throw new FetchError('answered with a body that is not JSON');
   }
 }

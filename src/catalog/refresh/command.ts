@@ -1,4 +1,4 @@
-/** `gatehouse catalog refresh` and `gatehouse catalog show`: what the operator types, and what is printed. */
+/** The commands `gatehouse catalog refresh` and `gatehouse catalog show`. */
 import type { Clock } from '../../base/clock.ts';
 import type { Config } from '../../base/config.ts';
 import type { Log } from '../../base/log.ts';
@@ -17,7 +17,7 @@ export interface CatalogCommandParts {
 
 const MOST_LINES = 20;
 
-/** @returns the exit code: 0, 1 when nothing could be refreshed, 2 for wrong arguments, with nothing said */
+/** @returns the exit code: 0, 1 if the refresh failed, 2 for wrong arguments (prints nothing) */
 export async function runCatalogCommand(args: readonly string[], parts: CatalogCommandParts): Promise<number> {
   const [verb, ...rest] = args;
   if (rest.length === 0 && verb === 'show') return show(parts);
@@ -48,7 +48,7 @@ async function refresh({ config, transport, clock, log, print }: CatalogCommandP
     return 0;
   } catch (error) {
     if (!(error instanceof FetchError || error instanceof RangeError || isFileFault(error))) throw error;
-    print(`The catalog is as it was: ${(error as Error).message}.`);
+    print(`The catalog is unchanged: ${(error as Error).message}.`);
     return 1;
   }
 }
@@ -56,11 +56,11 @@ async function refresh({ config, transport, clock, log, print }: CatalogCommandP
 function tell({ models, added, repriced, refused, listed, file }: Refreshed, print: (line: string) => void): void {
   some(added, 'new', print);
   some(repriced, 'price', print);
-  if (refused > 0) print(`${refused} models of the registry were left out: they are not as they should be`);
+  if (refused > 0) print(`${refused} models of the registry were skipped as invalid`);
   for (const [provider, count] of Object.entries(listed)) {
     print(typeof count === 'number' ? `${provider} lists ${count} models` : `${provider} has no list: it ${count}`);
   }
-  print(`${models} models are in ${file}. A running gateway takes them with SIGHUP or its next start.`);
+  print(`${models} models are in ${file}. A running gateway loads them on SIGHUP or at its next start.`);
 }
 
 function some(lines: readonly string[], what: string, print: (line: string) => void): void {

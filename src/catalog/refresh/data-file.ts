@@ -1,7 +1,7 @@
 /**
- * The facts in the data folder, which a refresh has written: `catalog.json`. Written whole under another name and moved
- * into place, so that a reader finds the old file or the new one; read with every row checked, and what cannot be used
- * is told and left alone.
+ * The facts file written by a refresh: `catalog.json` in the data folder. It is written under another name and then
+ * renamed, so a reader finds either the old or the new file. Every row is validated on reading; an unusable file is
+ * logged and ignored.
  */
 import {
   closeSync,
@@ -24,8 +24,8 @@ const FILE = 'catalog.json';
 const MOST_BYTES = 64 * 1024 * 1024;
 
 /**
- * The facts to work with: those of the data folder, unless there are none, they cannot be read, or the package came with
- * newer ones. What providers said they have is kept either way.
+ * The facts to use: those of the data folder, unless they are missing, invalid or older than the shipped ones. Provider
+ * model lists are kept in either case.
  */
 export function loadFacts(dataDir: string, log: Pick<Log, 'warn'>): Facts {
   const file = path.join(dataDir, FILE);
@@ -48,15 +48,15 @@ export function loadFacts(dataDir: string, log: Pick<Log, 'warn'>): Facts {
 
 let validator: ReturnType<typeof Compile> | undefined;
 
-/** @throws RangeError that names the first thing that is wrong */
+/** @throws RangeError that names the first fault */
 export function checkedFile(value: unknown): FactsFile {
   validator ??= Compile(FactsFileSchema);
   if (validator.Check(value)) return value as FactsFile;
   const [first] = validator.Errors(value);
-  throw new RangeError(`${first?.instancePath || 'the file'} ${first?.message ?? 'is not as it should be'}`);
+  throw new RangeError(`${first?.instancePath || 'the file'} ${first?.message ?? 'is invalid'}`);
 }
 
-/** Replaces the file of the data folder. @throws what the file system throws; the old file is then still there */
+/** Replaces the file in the data folder. @throws file system errors; the old file is then unchanged */
 export function writeFacts(dataDir: string, facts: FactsFile): string {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const file = path.join(dataDir, FILE);
@@ -82,7 +82,7 @@ function writeAll(descriptor: number, bytes: Buffer): void {
 }
 
 function told(log: Pick<Log, 'warn'>, file: string, error: unknown): void {
-  log.warn('the refreshed catalog cannot be used: the one of the package stands in', {
+  log.warn('the refreshed catalog cannot be used; using the shipped one', {
     file,
     reason: (error as Error).message,
   });

@@ -1,5 +1,5 @@
-/** What `gatehouse help` says of the command, without loading it. */
+/** The command's text in `gatehouse help`, separate so that help does not load the command. */
 export const CATALOG_HELP = `gatehouse catalog refresh
-    fetches facts about models from the registry (GATEHOUSE_CATALOG_URL) and the lists of the configured providers
+    fetches model facts from the registry (GATEHOUSE_CATALOG_URL) and the model lists of the configured providers
 gatehouse catalog show
-    says how many models are known, as of when`;
+    prints how many models are known, and the date of the facts`;

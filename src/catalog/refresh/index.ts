@@ -1,11 +1,11 @@
-/** The facts that are newer than the package: how they come (`refresh.ts`) and where they stand (`data-file.ts`). */
+/** Facts newer than the package: how they are fetched (`refresh.ts`) and stored (`data-file.ts`). */
 import type { CatalogCommandParts } from './command.ts';
 
 export type { CatalogCommandParts } from './command.ts';
 export { loadFacts } from './data-file.ts';
 export { CATALOG_HELP } from './help.ts';
 
-/** Loaded when it is typed: no gateway that serves needs it. @returns the exit code, as `command.ts` says */
+/** Loaded on demand, because a serving gateway does not need it. @returns the exit code, see `command.ts` */
 export async function runCatalogCommand(args: readonly string[], parts: CatalogCommandParts): Promise<number> {
   const command = await import('./command.ts');
   return command.runCatalogCommand(args, parts);

@@ -1,9 +1,11 @@
-/** Prices a million tokens, as registries state them, to exact texts a token. Pure. */
+/** Converts prices per million tokens, as registries state them, to exact decimal strings per token. Pure. */
 
-/** Nothing costs more than 1000 USD a million tokens; what does was written in another unit. */
+/** No price exceeds 1000 USD per million tokens; a higher number uses another unit. */
 const MOST_PER_MILLION = 1_000;
 
-/** undefined for what is no such price. The shortest decimal of the number is moved, so that nothing is lost in floats. */
+/**
+ * Undefined for an invalid price. Shifts the decimal point of the number's shortest text, so that no precision is lost.
+ */
 export function priceText(perMillion: unknown): string | undefined {
   if (typeof perMillion !== 'number' || !(perMillion >= 0 && perMillion <= MOST_PER_MILLION)) return undefined;
   const [mantissa = '', exponent = '0'] = String(perMillion).split('e');

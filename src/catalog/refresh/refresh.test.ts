@@ -24,7 +24,7 @@ import { mergeRegistry } from './registry.ts';
 // biome-ignore lint/suspicious/noExplicitAny: answers of every shape
 type Json = any;
 
-/** The shipped offers as a registry would state them, each price once over. */
+/** The shipped offers as a registry states them, with every price changed. */
 function registry(): Record<string, { models: Record<string, Json> }> {
   const ids: Record<string, string> = {
     openai: 'openai',
@@ -47,7 +47,7 @@ function registry(): Record<string, { models: Record<string, Json> }> {
 
 interface Served {
   url: string;
-  /** By path; a function writes its own answer. */
+  /** By path; a function writes its own response. */
   answers: Record<string, Json | ((response: http.ServerResponse) => void)>;
   asked: { path: string; headers: http.IncomingHttpHeaders; method: string }[];
 }
@@ -96,7 +96,7 @@ async function installation(t: TestContext, served: Served, providers: Json[] = 
   return { dataDir, config, run, lines, file: path.join(dataDir, 'catalog.json') };
 }
 
-test('a refresh takes new models, limits and prices from the registry, keeps what it does not state, and is used', async (t) => {
+test('a refresh applies models, limits and prices of the registry and keeps values that it omits', async (t) => {
   const answer = registry();
   answer['openai']!.models['gpt-4o'] = {
     name: 'GPT-4o',
@@ -146,7 +146,7 @@ test('a refresh takes new models, limits and prices from the registry, keeps wha
     overrides: [{ min_prompt_tokens: 200_000, prompt: '0.0000052', completion: '0.00002' }],
   });
   assert.match(offer.source, /^registry 127\.0\.0\.1/);
-  // Stated without a price in this registry.
+  // This registry states no price for it.
   const haiku = facts.models.find(({ id }) => id === 'anthropic/claude-haiku-4.5')!;
   const shipped = SHIPPED_FACTS.models.find(({ id }) => id === 'anthropic/claude-haiku-4.5')!;
   assert.deepEqual(haiku.offers[0]!.pricing, shipped.offers[0]!.pricing);
@@ -194,34 +194,34 @@ const WRONG: [string, Json][] = [
 ];
 
 for (const [what, answer] of WRONG) {
-  test(`a registry that answers with ${what} changes nothing and is told`, async (t) => {
+  test(`a registry that answers with ${what} changes nothing and is reported`, async (t) => {
     const served = await serve(t, { '/api.json': registry() });
     const { run, lines, file, dataDir } = await installation(t, served);
     assert.equal(await run('refresh'), 0);
     const good = readFileSync(file, 'utf8');
     served.answers = { '/api.json': answer };
     assert.equal(await run('refresh'), 1);
-    assert.match(lines.at(-1)!, /^The catalog is as it was: ./);
+    assert.match(lines.at(-1)!, /^The catalog is unchanged: ./);
     assert.equal(readFileSync(file, 'utf8'), good);
     assert.deepEqual(readdirSync(dataDir), ['catalog.json']);
   });
 }
 
-test('a registry that cannot be reached, and a folder that cannot be written, change nothing and are told', async (t) => {
+test('an unreachable registry and an unwritable folder change nothing and are reported', async (t) => {
   const served = await serve(t, { '/api.json': registry() });
   const { run, lines, file, dataDir } = await installation(t, served);
   served.answers = { '/api.json': (response: http.ServerResponse) => response.destroy() };
   assert.equal(await run('refresh'), 1);
-  assert.match(lines.at(-1)!, /^The catalog is as it was: the registry http\S+ could not be asked: the \w/);
+  assert.match(lines.at(-1)!, /^The catalog is unchanged: the registry http\S+ could not be reached: the \w/);
   served.answers = { '/api.json': registry() };
   rmSync(dataDir, { recursive: true });
   writeFileSync(dataDir, 'a file where the folder was');
   assert.equal(await run('refresh'), 1);
-  assert.match(lines.at(-1)!, /^The catalog is as it was: E(NOTDIR|EXIST)/);
+  assert.match(lines.at(-1)!, /^The catalog is unchanged: E(NOTDIR|EXIST)/);
   assert.equal(existsSync(file), false);
 });
 
-test('what providers list is kept by their names, reached through them, and survives a list that cannot be had', async (t) => {
+test('provider model lists are stored, make models reachable, and survive a failed fetch', async (t) => {
   const served = await serve(t, {
     '/api.json': registry(),
     '/v1/models': {
@@ -259,7 +259,7 @@ test('what providers list is kept by their names, reached through them, and surv
   assert.ok(!lines.join('\n').includes('canary'));
 });
 
-test('a file in the data folder that is broken, foreign or older than the package is told and not used', async (t) => {
+test('a broken, foreign or outdated file in the data folder is reported and not used', async (t) => {
   const served = await serve(t, { '/api.json': registry() });
   const { dataDir, file, run, lines } = await installation(t, served);
   assert.equal(loadFacts(dataDir, silentLog), SHIPPED_FACTS);
@@ -303,7 +303,7 @@ test('wrong arguments are refused', async (t) => {
   }
 });
 
-test('lists of every shape are read, and what is none is refused', () => {
+test('lists of every shape are read, and anything else is refused', () => {
   assert.deepEqual(listedNames({ data: [{ id: 'a' }, { id: 'a' }, { id: 'b/c' }] }), ['a', 'b/c']);
   assert.deepEqual(listedNames([{ id: 'a' }]), ['a']);
   assert.deepEqual(listedNames({ models: [{ name: 'models/gemini-x' }] }), ['models/gemini-x']);
@@ -354,7 +354,7 @@ for (const [what, cost, expected] of COSTS) {
   });
 }
 
-test('what a registry says of thinking, vectors and retired models is understood', () => {
+test('thinking, embeddings and retired models of a registry are understood', () => {
   const { models, added } = mergeRegistry({
     known: [],
     registry: {
@@ -383,7 +383,7 @@ test('what a registry says of thinking, vectors and retired models is understood
   assert.deepEqual([vectors!.output_modalities, vectors!.max_completion_tokens], [['embeddings'], null]);
 });
 
-test('a price a million tokens is the exact price a token', () => {
+test('prices per million tokens convert exactly to prices per token', () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 10 ** 9 }), (millionths) => {
       assert.equal(parsePrice(priceText(millionths / 1e6)!), BigInt(millionths) * 10n ** 6n);

@@ -1,7 +1,7 @@
 /**
- * Brings the facts up to date: from a public registry, and from the configured providers' own lists. Both are asked for
- * now, by the operator, and never while a request waits. What comes is checked as a whole; when it is not as it should be,
- * nothing is written and the facts that were there stay.
+ * Updates the facts from a public registry and from the configured providers' model lists. Runs on the operator's
+ * command, never during a request. The result is validated as a whole; if it is invalid, nothing is written and the
+ * existing facts stay.
  */
 import { Compile } from 'typebox/compile';
 import type { Clock } from '../../base/clock.ts';
@@ -17,7 +17,7 @@ const MOST_REGISTRY_BYTES = 32 * 1024 * 1024;
 const MOST_LIST_BYTES = 8 * 1024 * 1024;
 const MOST_LISTED = 5_000;
 const TIMEOUTS = { connect: 10_000, firstByte: 30_000, idle: 30_000, total: 120_000 };
-/** A registry that has fewer models than this of those that it had is not the whole one. */
+/** A registry with less than this share of the known models is incomplete. */
 const LEAST_SHARE = 0.5;
 
 export interface RefreshOptions {
@@ -34,11 +34,11 @@ export interface RefreshOptions {
 export interface Refreshed extends Omit<Merge, 'models'> {
   file: string;
   models: number;
-  /** How many models each provider listed, or why it did not. */
+  /** How many models each provider listed, or why it failed. */
   listed: Record<string, number | string>;
 }
 
-/** @throws FetchError or RangeError with the reason; then the file is as it was */
+/** @throws FetchError or RangeError with the reason; the file is then unchanged */
 export async function refreshCatalog(options: RefreshOptions): Promise<Refreshed> {
   const { dataDir, registryUrl, transport, clock, log, kinds } = options;
   const known = loadFacts(dataDir, log);
@@ -73,13 +73,13 @@ export async function refreshCatalog(options: RefreshOptions): Promise<Refreshed
 function refuseParts({ taken, refused }: Omit<Merge, 'models'>, known: number): void {
   if (taken < known * LEAST_SHARE) {
     throw new RangeError(
-      `the registry has ${taken} models of these providers, where ${known} are known: not the whole one`,
+      `the registry is incomplete: it has ${taken} models of these providers, but ${known} are known`,
     );
   }
-  if (refused > taken / 4) throw new RangeError(`${refused} models of the registry are not as they should be`);
+  if (refused > taken / 4) throw new RangeError(`${refused} models of the registry are invalid`);
 }
 
-/** The lists of those that switch on by themselves. One that cannot be had leaves the list that was there. */
+/** Fetches the lists of environment-enabled providers. A failing one keeps its previous list. */
 async function askProviders(options: RefreshOptions, before: Readonly<Record<string, readonly string[]>>) {
   const open = new Set(options.settings.filter(({ openEnded }) => openEnded).map(({ id }) => id));
   const lists: Record<string, string[]> = {};
@@ -127,11 +127,14 @@ async function namesOf(provider: Provider, { transport, clock, log }: RefreshOpt
 
 const NAME = /^[A-Za-z0-9~._:@+/-]{1,330}$/;
 
-/** `{data: [{id}]}` of most, a bare list of some, `{models: [{name}]}` of others. Exported for tests. @throws FetchError */
+/**
+ * Most providers return `{data: [{id}]}`, some a bare list, others `{models: [{name}]}`. Exported for tests. @throws
+ * FetchError
+ */
 export function listedNames(answer: unknown): string[] {
   const holder = answer as { data?: unknown; models?: unknown } | null;
   const list = Array.isArray(answer) ? answer : (holder?.data ?? holder?.models);
-  if (!Array.isArray(list)) throw new FetchError('answered with no list of models');
+  if (!Array.isArray(list)) throw new FetchError('answered without a list of models');
   const names = list.map((entry: { id?: unknown; name?: unknown } | null) => entry?.id ?? entry?.name);
   return [...new Set(names.filter((name) => typeof name === 'string' && NAME.test(name)) as string[])].slice(
     0,

@@ -1,4 +1,4 @@
-/** One model as a registry states it, read into what the facts have a place for. Pure. */
+/** Reads one model of a registry into the fields of the facts. Pure. */
 import type { ModelFacts, Offer } from '../facts.ts';
 import { priceText } from './millions.ts';
 
@@ -13,17 +13,17 @@ export interface Entry {
   written: string[] | null;
   parameters: string[];
   reasoning: ModelFacts['reasoning'];
-  /** The service serves it no more, or not to everybody. */
+  /** The service has withdrawn it or restricts it. */
   retired: boolean;
-  /** undefined: not stated, or in a way that is not understood. */
+  /** Undefined: not stated, or not understood. */
   pricing: NonNullable<Offer['pricing']> | 'free' | undefined;
 }
 
-/** undefined for what is no model. */
+/** Undefined if it is not a model. */
 export function readEntry(value: unknown, upstreamId: string): Entry | undefined {
   if (!isRecord(value) || typeof value['name'] !== 'string') return undefined;
   const limit = isRecord(value['limit']) ? value['limit'] : {};
-  // The registry has no word for vectors, and their length stands where the tokens of an answer do.
+  // The registry has no modality for embeddings, and states the vector length as output tokens.
   const vectors = /embed/i.test(upstreamId);
   const modalities = isRecord(value['modalities']) ? value['modalities'] : {};
   return {
@@ -62,9 +62,9 @@ const COSTS: Readonly<Record<string, string>> = {
   input_image: 'image_token',
   output_audio: 'audio_output',
 };
-/** Those that a longer prompt may change. */
+/** Prices that may change for longer prompts. */
 const OVERRIDDEN = new Set(['input', 'output', 'cache_read', 'cache_write', 'input_audio']);
-/** Says of older registries what `tiers` says of newer ones: other prices for longer prompts. */
+/** Older registries use this member instead of `tiers`: other prices for longer prompts. */
 const LEGACY_TIER = { key: 'context_over_200k', size: 200_000 };
 
 function pricingOf(cost: unknown): Entry['pricing'] {
@@ -87,7 +87,7 @@ function legacyOverrides(legacy: unknown): Overrides | undefined {
     : overridesOf([{ ...(legacy as object), tier: { type: 'context', size: LEGACY_TIER.size } }]);
 }
 
-/** undefined when a tier is of another kind than the length of the prompt: its price would be charged to nobody. */
+/** Undefined if a tier depends on anything but the prompt length, because its price could not be applied. */
 function overridesOf(tiers: unknown): Overrides | undefined {
   if (!Array.isArray(tiers)) return undefined;
   const overrides: Overrides = [];
@@ -101,7 +101,7 @@ function overridesOf(tiers: unknown): Overrides | undefined {
   return overrides;
 }
 
-/** undefined when one of them is no price that can be. */
+/** Undefined if one of them is invalid. */
 function textsOf(cost: Record<string, unknown>, nameOf: (key: string) => string | undefined) {
   const prices: Record<string, string> = {};
   for (const [key, value] of Object.entries(cost)) {
@@ -118,7 +118,7 @@ function isStructured(value: unknown): boolean {
   return typeof value === 'object' && value !== null;
 }
 
-/** Absent: the registry does not say how thinking is asked for. */
+/** Null if the registry does not state how thinking is controlled. */
 function reasoningOf({ reasoning, reasoning_options: options }: Record<string, unknown>): ModelFacts['reasoning'] {
   if (reasoning !== true || !Array.isArray(options)) return null;
   const known = options.filter(isRecord);
@@ -132,13 +132,13 @@ function tokens(value: unknown): number | null {
   return typeof value === 'number' && Number.isSafeInteger(value) && value > 0 ? value : null;
 }
 
-/** Documents have a name of their own here. */
+/** The registry's `pdf` is `file` here. */
 function words(value: unknown): string[] | null {
   if (!Array.isArray(value) || !value.every((word) => typeof word === 'string')) return null;
   return [...new Set(value.map((word) => (word === 'pdf' ? 'file' : word)))];
 }
 
-/** Unix seconds of a whole day; a month alone is no day. */
+/** Unix seconds of a full date; a month alone is not enough. */
 function dayOf(value: unknown): number | null {
   if (typeof value !== 'string' || !/^\d{4}-\d{2}-\d{2}$/.test(value)) return null;
   const ms = Date.parse(`${value}T00:00:00Z`);

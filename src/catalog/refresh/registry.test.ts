@@ -5,7 +5,7 @@ import { pricingFrom } from '../facts.ts';
 import { SHIPPED_FACTS } from '../snapshot/index.ts';
 import { mergeRegistry } from './registry.ts';
 
-test('a registry, which has no words for the prices of pictures, changes the others and leaves these', () => {
+test('a registry changes token prices and keeps image prices, which it does not state', () => {
   const authors = new Map(KINDS.map(({ id, author }) => [id, author]));
   const { models } = mergeRegistry({
     known: SHIPPED_FACTS.models,

@@ -1,17 +1,18 @@
 /**
- * A public registry of models in the form of models.dev's `api.json` (https://models.dev: providers by id, each with its
- * models by their upstream names, limits in tokens, prices in USD a million tokens), merged into the facts at hand. Pure.
+ * Merges a public model registry into the known facts. The registry has the format of models.dev's `api.json`
+ * (https://models.dev: providers by id, each with its models by upstream name, limits in tokens, prices in USD per
+ * million tokens). Pure.
  *
- * What the registry states replaces what was known; what it does not state stays. A provider's own models come in under
- * its author, those of a router under the names that they have there; a model of another host comes in where its name
- * tells which known model it is, and is reached by its name otherwise.
+ * Values that the registry states replace known ones; others stay. A vendor's own models are added under its author, a
+ * router's under their names there. A model of another host is added only if its name identifies a known model;
+ * otherwise it is reached by its name.
  */
 import type { ModelFacts, Offer } from '../facts.ts';
 import { type Entry, isRecord, readEntry } from './registry-entry.ts';
 
-/** The registry's ids of providers, and the kinds of providers that they are. */
+/** The registry's provider ids and their provider kinds. */
 const REGISTRY_PROVIDERS: Readonly<Record<string, string>> = {
-  // First: what is new gets the name that it has there.
+  // First, so that new models get their OpenRouter name.
   openrouter: 'openrouter',
   alibaba: 'alibaba',
   anthropic: 'anthropic',
@@ -32,9 +33,9 @@ const REGISTRY_PROVIDERS: Readonly<Record<string, string>> = {
   zai: 'zai',
 };
 
-/** Whose names have an author in front that is the model's own. */
+/** Kinds whose model names start with the model's author. */
 const ROUTERS = new Set(['openrouter']);
-/** Kinds whose models are their author's own; the others host models of many. */
+/** Kinds that offer only their own author's models; the others host models of many. */
 const VENDORS = new Set([
   'alibaba',
   'anthropic',
@@ -51,36 +52,36 @@ const VENDORS = new Set([
 
 export interface Merge {
   models: ModelFacts[];
-  /** Models of the registry that were taken. */
+  /** Models taken from the registry. */
   taken: number;
   added: string[];
-  /** `id at provider: old -> new`, of prompt tokens. */
+  /** `id at provider: old -> new`, for prompt tokens. */
   repriced: string[];
-  /** Rows of the registry that are not as they should be. */
+  /** Invalid rows of the registry. */
   refused: number;
 }
 
 export interface MergeOptions {
   known: readonly ModelFacts[];
   registry: unknown;
-  /** Author of the models of a kind of provider. */
+  /** The author of a provider kind's models. */
   authorOf(kind: string): string | undefined;
   source: string;
   /** `YYYY-MM-DD` */
   date: string;
-  /** Whether a row is as the schema wants it. */
+  /** Whether a row matches the schema. */
   isValid(row: unknown): boolean;
 }
 
-/** @throws RangeError when the registry has another form altogether */
+/** @throws RangeError if the registry has an unknown format */
 export function mergeRegistry(options: MergeOptions): Merge {
   const state = new MergeState(options);
   const { registry } = options;
-  if (!isRecord(registry)) throw new RangeError('the registry is no object of providers');
+  if (!isRecord(registry)) throw new RangeError('the registry is not an object of providers');
   for (const [id, kind] of Object.entries(REGISTRY_PROVIDERS)) {
     const provider = registry[id];
     if (provider === undefined) continue;
-    if (!isRecord(provider) || !isRecord(provider['models'])) throw new RangeError(`${id} has no object of models`);
+    if (!isRecord(provider) || !isRecord(provider['models'])) throw new RangeError(`${id} has no models object`);
     for (const [name, entry] of Object.entries(provider['models'])) state.take(kind, name, entry);
   }
   return state.result();
@@ -148,7 +149,7 @@ class MergeState {
       id,
       canonical_slug: id,
       name: read.name,
-      // Only a family that is there already: others group models by other rules than their generation.
+      // Only known families: others group models by different rules than generations.
       family: this.#families.has(`${author}/${read.family}`) ? read.family : null,
       created: read.created,
       knowledge_cutoff: read.knowledge,
@@ -187,7 +188,7 @@ class MergeState {
 
   #withOffer(row: ModelFacts, kind: string, upstreamId: string, read: Entry): ModelFacts {
     const before = row.offers.find(({ provider }) => provider === kind);
-    // A second name of the same model at one provider (a dated one, a `latest`) changes nothing of the first.
+    // A second name for the same model at one provider (dated, or `latest`) does not change the first.
     if (before !== undefined && before.upstream_id !== upstreamId) return row;
     const stated = read.pricing === 'free' && !row.id.endsWith(':free') ? undefined : read.pricing;
     const pricing =
@@ -209,7 +210,7 @@ class MergeState {
   }
 }
 
-/** The registry has no words for the prices of pictures: what is known of them stays. */
+/** The registry does not state image prices, so known ones are kept. */
 function picturePrices(before: Offer['pricing'] | undefined): object {
   const kept = Object.entries(before ?? {}).filter(([name]) => name === 'image_output' || name === 'output_images');
   return Object.fromEntries(kept);
@@ -219,7 +220,7 @@ function joined(before: readonly string[] | null, now: readonly string[]): strin
   return [...new Set([...(before ?? []), ...now])].toSorted();
 }
 
-/** `accounts/fireworks/models/glm-5p3`, `zai-org/GLM-5.3` and `glm-5-3` are spelled alike. */
+/** Normalizes spelling: `accounts/fireworks/models/glm-5p3`, `zai-org/GLM-5.3` and `glm-5-3` are equal. */
 function simple(name: string): string {
   return name
     .slice(name.lastIndexOf('/') + 1)
@@ -228,7 +229,7 @@ function simple(name: string): string {
     .replace(/[._]/g, '-');
 }
 
-/** Families together, by day; a row without a day keeps its place before the row that it stood before. */
+/** Groups rows by family, newest first. A row without a date keeps its position before its successor. */
 function newestFirst(rows: ModelFacts[]): ModelFacts[] {
   const families = Map.groupBy(rows, ({ id, family }) =>
     family === null ? id : `${id.slice(0, id.indexOf('/'))}/${family}`,

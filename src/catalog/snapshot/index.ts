@@ -1,6 +1,6 @@
-/** The facts that come with the package. Every row says where it was read and when; `snapshot.test.ts` checks them all. */
+/** The facts shipped with the package. Every row has its source and date; `snapshot.test.ts` checks them all. */
 import { type Facts, type FactsFile, factsFrom } from '../facts.ts';
 import file from './models.json' with { type: 'json' };
 
-/** Checked when the project is tested, so it is not checked again at every start. */
+/** Validated by the project's tests, so a start need not validate it again. */
 export const SHIPPED_FACTS: Facts = factsFrom(file as FactsFile);

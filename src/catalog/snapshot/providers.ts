@@ -1,4 +1,4 @@
-/** What is publicly known of services, by kind of provider; as read, anything else stays unknown. */
+/** Public facts about services, by provider kind, as stated by their source. Anything else stays unknown. */
 
 export interface ServiceFacts {
   privacyPolicyUrl: string;

@@ -11,7 +11,7 @@ import file from './models.json' with { type: 'json' };
 
 const { models } = SHIPPED_FACTS;
 
-test('the shipped facts are what their schema says: every row and every offer with its source and its date', () => {
+test('the shipped facts match their schema, every row and offer with source and date', () => {
   assert.deepEqual([...Compile(FactsFileSchema).Errors(file)].slice(0, 5), []);
   for (const { id, source, date, offers } of models) {
     for (const [what, dated] of [[source, date], ...offers.map((offer) => [offer.source, offer.date])] as const) {
@@ -28,7 +28,7 @@ test('there are at least 60 models of at least 10 authors, and most of them have
   assert.ok(models.filter(({ offers }) => offers.some(({ pricing }) => pricing !== null)).length > models.length * 0.9);
 });
 
-test('every kind of provider that makes pictures, but for those that name them by deployment or project, has one of them', () => {
+test('every image provider kind, except those with custom deployment names, has an image model', () => {
   const drawing = new Set(
     models
       .filter((row) => row.output_modalities?.includes('image'))
@@ -39,7 +39,7 @@ test('every kind of provider that makes pictures, but for those that name them b
   assert.deepEqual(kinds.filter((id) => !drawing.has(id)).toSorted(), elsewhere.toSorted());
 });
 
-test('no name means two models', () => {
+test('no name refers to two models', () => {
   const owners = new Map<string, string>();
   for (const { id, canonical_slug, aliases, dated, offers } of models) {
     const bare = id.slice(id.indexOf('/') + 1);
@@ -53,7 +53,7 @@ test('no name means two models', () => {
   }
 });
 
-test('no provider offers a model twice, and no price or limit is one that cannot be', () => {
+test('no provider offers a model twice, and every price and limit is plausible', () => {
   for (const { id, offers, context_length, max_completion_tokens } of models) {
     assert.equal(new Set(offers.map(({ provider }) => provider)).size, offers.length, id);
     if (context_length !== null) assert.ok((max_completion_tokens ?? 0) <= context_length, id);
@@ -69,7 +69,7 @@ test('no provider offers a model twice, and no price or limit is one that cannot
   }
 });
 
-test('rows of one family stand with the newest first, so that its latest is the newest', () => {
+test('rows of a family are newest first, so that its latest is the newest', () => {
   const newest = new Map<string, number>();
   for (const { id, family, created } of models) {
     if (family === null || created === null) continue;
@@ -79,7 +79,7 @@ test('rows of one family stand with the newest first, so that its latest is the 
   }
 });
 
-test('every kind of provider that an offer names exists, and every model is reached by every name of its', () => {
+test('every provider kind in an offer exists, and every model is reached by all its names', () => {
   const kinds = new Map(KINDS.map((kind) => [kind.id, kind]));
   for (const { offers } of models) for (const { provider } of offers) assert.ok(kinds.has(provider), provider);
   const names = [

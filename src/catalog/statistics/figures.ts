@@ -1,4 +1,4 @@
-/** What the statistics say about one endpoint (wire/models.md, PublicEndpoint). */
+/** Statistics of one endpoint. */
 
 /** As `PercentileStats` on the wire. */
 export interface Percentiles {
@@ -9,19 +9,22 @@ export interface Percentiles {
 }
 
 export interface EndpointFigures {
-  /** From the dispatch to the first token of a streamed answer, ms, of the last 30 minutes; null: none was measured. */
+  /** Time to the first token of streamed replies in ms, over the last 30 minutes; null if none was measured. */
   latencyMs: Percentiles | null;
-  /** Output tokens a second from the dispatch to the answer's end, of the last 30 minutes; null: none was measured. */
+  /**
+   * Output tokens per second, from dispatch to the end of the reply, over the last 30 minutes; null if none was
+   * measured.
+   */
   throughput: Percentiles | null;
-  /** Percent of the tries that the endpoint answered, rate limits and faults of the client's aside; null: no try. */
+  /** Percent of attempts that succeeded, excluding rate limits and client errors; null if there were no attempts. */
   uptime5m: number | null;
   uptime30m: number | null;
   uptime1d: number | null;
-  /** Tries that `uptime5m` and `uptime30m` rest on, and those that were rate limited. */
+  /** Attempts behind `uptime5m` and `uptime30m`, and the rate-limited ones. */
   requests5m: number;
   requests30m: number;
   rateLimited30m: number;
-  /** Tool calls that the endpoint's model made in the last day, and those of them that no client could run. */
+  /** Tool calls by the model in the last day, and the invalid ones among them. */
   toolCalls1d: number;
   invalidToolCalls1d: number;
 }
@@ -39,19 +42,19 @@ export const NO_FIGURES: EndpointFigures = Object.freeze({
   invalidToolCalls1d: 0,
 });
 
-/** What is known of every endpoint, over all processes; answers from memory and never waits. */
+/** Statistics of every endpoint over all processes. Served from memory, never waits. */
 export interface EndpointStatistics {
-  /** `NO_FIGURES` for an endpoint that was not asked in the last day. */
+  /** `NO_FIGURES` for an endpoint without calls in the last day. */
   of(endpointId: string): EndpointFigures;
 }
 
-/** How one call of an endpoint went, for `Statistics.record`. */
+/** The result of one call to an endpoint, for `Statistics.record`. */
 export interface Measured {
-  /** `none`: says nothing about the endpoint (the client left, or was at fault), but its other figures count. */
+  /** `none`: the outcome does not count (client disconnect or client error), but the other figures do. */
   outcome: 'answered' | 'failed' | 'rate_limited' | 'none';
-  /** Of a streamed answer that brought something. */
+  /** For streamed replies with content. */
   latencyMs: number | null;
-  /** Tokens a second, where the upstream counted its tokens. */
+  /** Tokens per second, if the upstream reported token counts. */
   throughput: number | null;
   toolCalls: number;
   invalidToolCalls: number;

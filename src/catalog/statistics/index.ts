@@ -1,12 +1,12 @@
 /**
- * Live statistics of endpoints: latency, throughput, uptime and the validity of tool calls, from real traffic, over all
- * processes of the installation and alive after a restart (wire/models.md, PublicEndpoint).
+ * Live endpoint statistics: latency, throughput, uptime and validity of tool calls, measured on real traffic over all
+ * processes of the installation. They survive restarts.
  *
- * One call: `record` writes it into a ring (`ring.ts`); once a second the ring is folded into slices of time
- * (`slices.ts`), whose percentiles are sketches (`sketch.ts`); every ten seconds the slices go into PostgreSQL and those
- * of the other processes come from there (`store.ts`). `of` answers from memory.
+ * Data flow: `record` writes a call into a ring (`ring.ts`). Once a second the ring is folded into time slices
+ * (`slices.ts`), whose percentiles are sketches (`sketch.ts`). Every ten seconds slices are written to PostgreSQL and
+ * those of other processes are read (`store.ts`). `of` reads from memory.
  *
- * Not here: which endpoint a request gets (`inference/routing`), and what rests after a failure.
+ * Not here: which endpoint a request gets, and cooldowns (`inference/routing`).
  */
 export {
   type EndpointFigures,

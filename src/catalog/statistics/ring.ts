@@ -1,6 +1,6 @@
 /**
- * Where calls are recorded on their way: a fixed piece of memory that is written without looking anything up, and emptied
- * once a second by `statistics.ts`. When more comes than it holds, the newest are not counted.
+ * Buffer for recorded calls: fixed memory, written without lookups and emptied once a second by `statistics.ts`. When
+ * full, further calls are not counted.
  */
 import type { Measured } from './figures.ts';
 
@@ -11,7 +11,7 @@ const OUTCOME_NUMBERS: Record<Measured['outcome'], number> = { answered: 0, fail
 
 export class Ring {
   readonly #endpoints: string[] = [];
-  /** Outcome, latency, throughput, calls, invalid calls; NaN stands for null. */
+  /** Outcome, latency, throughput, calls, invalid calls; NaN means null. */
   #fields = new Float64Array(256 * FIELDS);
   #count = 0;
 
@@ -32,7 +32,7 @@ export class Ring {
     fields[at + 4] = measured.invalidToolCalls;
   }
 
-  /** Hands every record to `take`, the oldest first, and forgets it. */
+  /** Passes every record to `take`, oldest first, and empties the buffer. */
   drain(take: (endpointId: string, measured: Measured) => void): void {
     for (let index = 0; index < this.#count; index++) {
       const at = index * FIELDS;

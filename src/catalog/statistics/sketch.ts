@@ -1,7 +1,7 @@
 /**
- * Percentiles of a stream of values in bounded memory, mergeable without loss: DDSketch, whose answers are within 2 % of
- * the true value. Values are kept between 0.01 and 10^7, so a sketch has 530 bins at most. In the database a sketch is its
- * filled bins, key and count in turn.
+ * Percentiles of a stream of values in bounded memory, mergeable without loss: DDSketch, accurate to 2 %. Values are
+ * clamped to 0.01..10^7, so a sketch has at most 530 bins. The database stores a sketch as its filled bins, alternating
+ * keys and counts.
  */
 import type { DDSketch } from '@datadog/sketches-js';
 import type { Percentiles } from './figures.ts';
@@ -10,12 +10,12 @@ const RELATIVE_ACCURACY = 0.02;
 const LEAST = 0.01;
 const MOST = 1e7;
 
-/** Keys and counts in turn: `[key, count, key, count]`. */
+/** Alternating keys and counts: `[key, count, key, count]`. */
 export type Bins = number[];
 
 export type SketchMaker = () => Sketch;
 
-/** Loads the library on the first use: most of its 40 ms would be the start's otherwise. */
+/** Loads the library on first use, because it would add most of its 40 ms to the start. */
 export async function loadSketches(): Promise<SketchMaker> {
   const library = await import('@datadog/sketches-js');
   return () => new Sketch(new library.DDSketch({ relativeAccuracy: RELATIVE_ACCURACY }));
@@ -36,12 +36,12 @@ export class Sketch {
     this.#sketch.accept(Math.min(Math.max(value, LEAST), MOST));
   }
 
-  /** By its bins: the library's own merge (2.1.1) takes a highest key of 0 for none, and loses what is counted there. */
+  /** Merges bin by bin: the library's own merge (2.1.1) treats a highest key of 0 as missing and loses its counts. */
   merge(other: Sketch): void {
     this.mergeBins(other.bins());
   }
 
-  /** Adds what another process has counted. The middle of a bin falls into that bin again, so nothing shifts. */
+  /** Adds the bins of another process. The middle of a bin falls into the same bin again, so nothing shifts. */
   mergeBins(bins: Bins): void {
     const { mapping } = this.#sketch;
     for (let at = 0; at + 1 < bins.length; at += 2) {
@@ -63,7 +63,7 @@ export class Sketch {
   }
 }
 
-/** More digits than the sketch is exact to would be noise. */
+/** More digits would exceed the sketch's accuracy. */
 function round(value: number): number {
   return Number(value.toPrecision(4));
 }

@@ -1,16 +1,16 @@
 /**
- * The windows of one endpoint. Time is cut into slices of a minute (for the last 5), of five minutes (for the last 30) and
- * of an hour (for the last day); a window is the slices that it touches. Each process counts in slices of its own and
- * publishes them whole; a window adds up everybody's.
+ * The time windows of one endpoint. Time is divided into slices of one minute (for the last 5 minutes), five minutes
+ * (for the last 30) and one hour (for the last day); a window consists of all slices that it overlaps. Each process
+ * counts in its own slices and publishes them whole; a window sums the slices of all processes.
  */
 import { type EndpointFigures, type Measured, NO_FIGURES } from './figures.ts';
 import type { Bins, Sketch, SketchMaker } from './sketch.ts';
 
 interface Span {
-  /** How long a slice is. */
+  /** Length of a slice. */
   lengthMs: number;
   windowMs: number;
-  /** Whether percentiles are asked of it. */
+  /** Whether its percentiles are needed. */
   sketched: boolean;
 }
 
@@ -32,7 +32,7 @@ export interface Counts {
   invalidToolCalls: number;
 }
 
-/** One slice of another process, as the database has it. */
+/** A slice of another process, as stored. */
 export interface ForeignSlice extends Counts {
   latency: Bins;
   throughput: Bins;
@@ -46,7 +46,7 @@ class OwnSlice implements Counts {
   invalidToolCalls = 0;
   latency: Sketch | undefined;
   throughput: Sketch | undefined;
-  /** Something was added since it was published. */
+  /** Whether it changed since it was published. */
   changed = false;
 
   add(measured: Measured, sketched: boolean, make: SketchMaker): void {
@@ -68,13 +68,13 @@ class OwnSlice implements Counts {
   }
 }
 
-/** A slice to be published. */
+/** A slice to publish. */
 export interface PublishedSlice extends ForeignSlice {
   span: SpanName;
   startsAt: number;
 }
 
-/** When the oldest slice begins that the span's window still touches. */
+/** Start of the oldest slice that the span's window overlaps. */
 export function oldestStart(span: SpanName, nowMs: number): number {
   const { lengthMs, windowMs } = SPANS[span];
   return startOf(nowMs - windowMs, lengthMs);
@@ -90,7 +90,7 @@ export class Series {
     fiveMinutes: new Map(),
     hour: new Map(),
   };
-  /** By the slice's start and its process. */
+  /** Keyed by slice start and process. */
   readonly #foreign: Record<SpanName, Map<string, { startsAt: number; slice: ForeignSlice }>> = {
     minute: new Map(),
     fiveMinutes: new Map(),
@@ -110,12 +110,12 @@ export class Series {
     }
   }
 
-  /** Takes a slice of another process in place of what was known of it. */
+  /** Replaces the known slice of another process. */
   adopt(span: SpanName, startsAt: number, processId: string, slice: ForeignSlice): void {
     this.#foreign[span].set(`${startsAt} ${processId}`, { startsAt, slice });
   }
 
-  /** Forgets what no window touches; true when nothing is left. */
+  /** Drops slices outside every window; true if none is left. */
   expire(nowMs: number): boolean {
     let left = 0;
     for (const name of SPAN_NAMES) {
@@ -127,7 +127,7 @@ export class Series {
     return left === 0;
   }
 
-  /** What has changed since it was last asked. */
+  /** Slices that changed since the last call. */
   takeChanged(): PublishedSlice[] {
     const changed: PublishedSlice[] = [];
     for (const span of SPAN_NAMES) {
@@ -147,7 +147,7 @@ export class Series {
     return changed;
   }
 
-  /** They could not be published: the next time then. */
+  /** Marks slices as changed again, because publishing failed. */
   putBack(slices: readonly PublishedSlice[]): void {
     for (const { span, startsAt } of slices) {
       const slice = this.#own[span].get(startsAt);

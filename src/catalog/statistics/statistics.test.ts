@@ -26,7 +26,7 @@ function processOn(database: Parameters<typeof createStatistics>[0]['database'],
 const near = (actual: number, expected: number) =>
   assert.ok(Math.abs(actual - expected) <= expected * 0.1, `${actual} is not within 10 % of ${expected}`);
 
-test('percentiles are within 10 % of the true ones, and uptime counts neither rate limits nor faults of clients', async (t) => {
+test('percentiles are within 10 % of the true ones, and uptime ignores rate limits and client errors', async (t) => {
   const { database } = await freshDatabase(t, { migrations: statisticsMigrations });
   const statistics = processOn(database, new TestClock());
   t.after(() => statistics.close());
@@ -48,7 +48,7 @@ test('percentiles are within 10 % of the true ones, and uptime counts neither ra
   assert.equal(statistics.of('a:other'), NO_FIGURES);
 });
 
-test('each window forgets what is older than it', async (t) => {
+test('each window drops older data', async (t) => {
   const { database } = await freshDatabase(t, { migrations: statisticsMigrations });
   const clock = new TestClock();
   const statistics = processOn(database, clock);
@@ -73,7 +73,7 @@ test('each window forgets what is older than it', async (t) => {
   assert.equal(statistics.of('a:m'), NO_FIGURES);
 });
 
-test('two processes see the sum of both, and a process that starts later sees what those before it have counted', async (t) => {
+test('two processes see the sum of both, and a later process sees the earlier counts', async (t) => {
   const { database } = await freshDatabase(t, { migrations: statisticsMigrations });
   const clock = new TestClock();
   const [one, two] = [processOn(database, clock), processOn(database, clock)];
@@ -98,7 +98,7 @@ test('two processes see the sum of both, and a process that starts later sees wh
   near(three.of('a:m').latencyMs!.p90, 1000);
 });
 
-test('publishing again what was published changes nothing: slices are replaced, not added', async (t) => {
+test('publishing twice changes nothing: slices are replaced, not added', async (t) => {
   const { database } = await freshDatabase(t, { migrations: statisticsMigrations });
   const clock = new TestClock();
   const [one, two] = [processOn(database, clock), processOn(database, clock)];
@@ -113,7 +113,7 @@ test('publishing again what was published changes nothing: slices are replaced, 
   }
 });
 
-test('without the database a process keeps counting for itself, and shares it when the database is back', async (t) => {
+test('without the database a process counts for itself, and shares the counts when the database is back', async (t) => {
   const { database } = await freshDatabase(t, { migrations: statisticsMigrations });
   const clock = new TestClock();
   let away = true;
@@ -136,7 +136,7 @@ test('without the database a process keeps counting for itself, and shares it wh
   assert.equal(two.of('a:m').requests5m, 1);
 });
 
-test('what no window touches leaves the database', async (t) => {
+test('slices outside every window are deleted from the database', async (t) => {
   const { database } = await freshDatabase(t, { migrations: statisticsMigrations });
   const clock = new TestClock();
   const statistics = processOn(database, clock);
@@ -155,7 +155,7 @@ test('what no window touches leaves the database', async (t) => {
   assert.equal(await rows(), 0);
 });
 
-test('merging sketches is the same as counting everything in one, whatever the values', async () => {
+test('merging sketches equals counting everything in one, for any values', async () => {
   const make = await loadSketches();
   fc.assert(
     fc.property(fc.array(fc.array(fc.double({ min: 0, max: 1e9, noNaN: true }))), (parts) => {
@@ -177,7 +177,7 @@ test('merging sketches is the same as counting everything in one, whatever the v
   );
 });
 
-test('a sketch whose highest bin is the one with the key 0 is merged without loss', async () => {
+test('a sketch whose highest bin has key 0 is merged without loss', async () => {
   const make = await loadSketches();
   const [whole, low, high] = [make(), make(), make()];
   for (const value of [0, 0.96, 0]) whole.add(value);
@@ -187,7 +187,7 @@ test('a sketch whose highest bin is the one with the key 0 is merged without los
   assert.deepEqual(low.bins(), whole.bins());
 });
 
-test('more calls than the ring holds cost no memory: the newest are not counted', () => {
+test('calls beyond the ring capacity cost no memory: they are not counted', () => {
   const ring = new Ring();
   for (let count = 0; count < 20_000; count++) ring.push('a:m', answered(count));
   let drained = 0;

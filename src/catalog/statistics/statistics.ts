@@ -1,7 +1,7 @@
 /**
- * The statistics of one process, alive: records are folded into slices once a second, slices are published and the other
- * processes' read every ten seconds. Nothing of it is waited for by a request, and while the database is away the
- * statistics of this process go on by themselves.
+ * The live statistics of one process: records are folded into slices once a second; every ten seconds slices are
+ * published and those of other processes are read. Requests never wait for any of it. While the database is down, the
+ * process uses its own statistics alone.
  */
 import { randomUUID } from 'node:crypto';
 import type { Clock, Timer } from '../../base/clock.ts';
@@ -16,9 +16,9 @@ import { type PublishedRow, publish, readOthers, removeExpired } from './store.t
 const FOLD_MS = 1_000;
 const EXCHANGE_MS = 10_000;
 const CLEAN_MS = 5 * 60_000;
-/** Figures that were worked out are good for this long. */
+/** Computed figures are reused for this long. */
 const FRESH_MS = 2_000;
-/** Endpoints that are kept; names that a client makes up reach an upstream that knows them, but there is a limit. */
+/** Most tracked endpoints. Clients can invent names on open-ended providers, so there must be a limit. */
 const MOST_ENDPOINTS = 10_000;
 
 export interface StatisticsOptions {
@@ -28,14 +28,14 @@ export interface StatisticsOptions {
 }
 
 export interface Statistics extends EndpointStatistics {
-  /** Counts one call. Cheap enough for every request: see `ring.ts`. */
+  /** Counts one call. Cheap enough for every request, see `ring.ts`. */
   record(endpointId: string, measured: Measured): void;
-  /** Folds, publishes and reads the others now. With the database down it resolves all the same. */
+  /** Folds, publishes and reads now. Resolves even if the database is down. */
   exchange(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Begins at once; what other processes have counted is there some milliseconds later. */
+/** Starts at once; the counts of other processes arrive some milliseconds later. */
 export function createStatistics(options: StatisticsOptions): Statistics {
   return new LiveStatistics(options);
 }
@@ -43,7 +43,7 @@ export function createStatistics(options: StatisticsOptions): Statistics {
 interface Tracked {
   series: Series;
   figures: EndpointFigures;
-  /** Monotonic. */
+  /** Monotonic time. */
   workedOutAt: number;
 }
 
@@ -88,7 +88,7 @@ class LiveStatistics implements Statistics {
     return tracked.figures;
   }
 
-  /** One after the other, so that what was recorded before the call is in it. */
+  /** Exchanges run one after another, so that everything recorded before the call is included. */
   exchange(): Promise<void> {
     this.#exchanged = this.#exchanged.then(() => this.#exchange());
     return this.#exchanged;
@@ -116,7 +116,7 @@ class LiveStatistics implements Statistics {
     });
   }
 
-  /** The endpoint's entry, to be worked out anew; undefined when there are too many. */
+  /** The endpoint's entry, created if missing; undefined if there are too many. */
   #track(endpointId: string): Tracked | undefined {
     let tracked = this.#tracked.get(endpointId);
     if (tracked === undefined) {
@@ -135,8 +135,8 @@ class LiveStatistics implements Statistics {
       await this.#clean();
       this.#failing = false;
     } catch (cause) {
-      // Once an outage; the request path tells more of it than this.
-      if (!this.#failing) this.#options.log.warn('statistics are not shared for now', { cause });
+      // Logged once per outage.
+      if (!this.#failing) this.#options.log.warn('endpoint statistics cannot be shared between processes', { cause });
       this.#failing = true;
     }
     const now = this.#options.clock.now();

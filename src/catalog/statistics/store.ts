@@ -1,4 +1,4 @@
-/** The SQL of the statistics: every process writes slices of its own and reads those of the others. */
+/** SQL of the statistics: every process writes its own slices and reads those of the others. */
 import type { Database } from '../../storage/database.ts';
 import { type ForeignSlice, oldestStart, type PublishedSlice, SPAN_NAMES, SPANS, type SpanName } from './slices.ts';
 
@@ -8,7 +8,10 @@ export interface PublishedRow extends PublishedSlice {
   endpointId: string;
 }
 
-/** Enters slices with what they hold now; entering one again replaces it, so that a doubtful write is simply repeated. */
+/**
+ * Inserts slices with their current counts. Repeating an insert replaces the row, so an uncertain write can simply be
+ * retried.
+ */
 export async function publish(database: Database, processId: string, rows: readonly PublishedRow[]): Promise<void> {
   for (let from = 0; from < rows.length; from += ROWS_PER_STATEMENT) {
     await database.query(
@@ -66,9 +69,8 @@ interface Row {
 }
 
 /**
- * What other processes have written since `horizon` (null: everything that a window touches), and the horizon for the
- * next time. It is the oldest transaction that was still open, so a write that commits late is not missed; some slices
- * come twice.
+ * Slices that other processes wrote since `horizon` (null: all that a window overlaps), and the next horizon. That is
+ * the oldest transaction still open, so a late commit is not missed; some slices are returned twice.
  */
 export async function readOthers(
   database: Database,
@@ -108,7 +110,7 @@ function decode(row: Row): ForeignRow {
   };
 }
 
-/** Removes what no window touches any more, with a slice's length to spare for processes whose clock is behind. */
+/** Deletes slices outside every window, plus one slice length of tolerance for processes with a slow clock. */
 export async function removeExpired(database: Database, nowMs: number): Promise<void> {
   for (const span of SPAN_NAMES) {
     const before = new Date(oldestStart(span, nowMs) - SPANS[span].lengthMs);

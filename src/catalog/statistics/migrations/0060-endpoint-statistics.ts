@@ -1,8 +1,8 @@
 import type { Migration } from '../../../storage/migrate.ts';
 
 /**
- * A slice of time of one endpoint as one process has counted it (`slices.ts`). `latency` and `throughput` are sketches
- * (`sketch.ts`). `written_in` tells readers what is new to them.
+ * A time slice of one endpoint as counted by one process (`slices.ts`). `latency` and `throughput` are sketches
+ * (`sketch.ts`). `written_in` lets readers find rows that are new to them.
  */
 export const endpointStatistics: Migration = {
   name: '0060-endpoint-statistics',

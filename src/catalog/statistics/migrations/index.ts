@@ -1,4 +1,4 @@
-/** The tables of the statistics, for `storage/migrate.ts`. */
+/** Tables of the statistics, for `storage/migrate.ts`. */
 import type { Migration } from '../../../storage/migrate.ts';
 import { endpointStatistics } from './0060-endpoint-statistics.ts';
 
