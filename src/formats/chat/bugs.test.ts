@@ -1,4 +1,4 @@
-/** Failures that users of other gateways reported, as far as this form reaches. The numbers are those of the case list. */
+/** Failures reported for other gateways that concern the chat format. Numbers are those of docs/reported-bugs.md. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseJson } from '../../base/json.ts';
@@ -60,7 +60,7 @@ const call = (index: number | undefined, id: string | undefined, name: string | 
   function: { ...(name !== undefined && { name }), arguments: written },
 });
 
-test('5: asked for, usage stands on one last chunk without choices, on no other', () => {
+test('5 | requested usage is in one last chunk without choices and in no other', () => {
   const encoder = chat.encoder({ ...STAMP, usage: 'chunk' });
   let text = encoder.event({ type: 'start', id: 'x' });
   text += encoder.event({ type: 'partStart', choice: 0, index: 0, part: { type: 'text', text: 'Hello' } });
@@ -74,7 +74,7 @@ test('5: asked for, usage stands on one last chunk without choices, on no other'
   assert.equal(seen.chunks.filter((one) => one['usage']).length, 1);
 });
 
-test('6: usage that the client did not ask for is read, and no extra chunk is passed on', () => {
+test('6 | unrequested usage is read, and no extra chunk is forwarded', () => {
   const lines = [
     chunk([delta({ role: 'assistant', content: 'hey' })]),
     chunk([delta({ content: '' }, 'stop')]),
@@ -89,7 +89,7 @@ test('6: usage that the client did not ask for is read, and no extra chunk is pa
   }
 });
 
-test('19: metadata chunks with empty names and a choice without delta', () => {
+test('19 | metadata chunks with empty names and a choice without delta are tolerated', () => {
   const lines = [
     '{"choices":[],"created":0,"id":"","model":"","object":"","prompt_filter_results":[{"prompt_index":0}]}',
     chunk([delta({ role: 'assistant', content: 'Blue' })]),
@@ -102,7 +102,7 @@ test('19: metadata chunks with empty names and a choice without delta', () => {
   assert.match(feed(lines).text, /prompt_filter_results.*check_offset/s);
 });
 
-test('23: a call without arguments joins to {}', () => {
+test('23 | the arguments of a call without any join to {}', () => {
   const lines = [
     chunk([delta({ role: 'assistant', tool_calls: [call(0, 'c1', 'now', '')] })]),
     chunk([delta({ tool_calls: [call(0, undefined, undefined, '')] })]),
@@ -118,7 +118,7 @@ test('23: a call without arguments joins to {}', () => {
   assert.equal(whole.choices[0]!.calls[0]!.arguments, '{}');
 });
 
-test('27: tool_calls without any call is stop, and the word of the upstream is kept', () => {
+test('27 | tool_calls without any call becomes stop, and the upstream word is kept', () => {
   const reply =
     '{"id":"u","choices":[{"index":0,"message":{"role":"assistant","content":"no"},"finish_reason":"tool_calls"}]}';
   const read = chat.decodeReply(parseJson(reply), {});
@@ -128,7 +128,7 @@ test('27: tool_calls without any call is stop, and the word of the upstream is k
   assert.equal((relayed.reply['choices'] as { native_finish_reason: string }[])[0]!.native_finish_reason, 'tool_calls');
 });
 
-test('31: pictures of tool results follow the run of tool messages', () => {
+test('31 | images of tool results follow the run of tool messages', () => {
   const result = (callId: string, parts: Part[]): Part => ({ type: 'toolResult', callId, parts });
   const picture: Part = { type: 'image', source: { kind: 'bytes', mediaType: 'image/png', data: 'iVBORw0KGgo=' } };
   const { body } = encode({
@@ -154,7 +154,7 @@ test('31: pictures of tool results follow the run of tool messages', () => {
   ]);
 });
 
-test('34: arguments are the same text on every way', () => {
+test('34 | arguments stay the same text in every direction', () => {
   const written = '{"id":7203685477580700123,"f":1.0,"e":1e400}';
   const message = {
     role: 'assistant',
@@ -174,7 +174,7 @@ test('34: arguments are the same text on every way', () => {
   assert.equal(seen.choices[0]!.calls[0]!.arguments, written);
 });
 
-test('35: calls that share an index, have none or have no id come out apart and in order', () => {
+test('35 | calls with a shared index, no index or no id stay separate and in order', () => {
   const ways = [
     [call(0, 'c1', 'a', '{"x":1}'), call(0, 'c2', 'b', '{"y":2}')],
     [call(undefined, 'c1', 'a', '{"x":1}'), call(undefined, 'c2', 'b', '{"y":2}')],
@@ -205,7 +205,7 @@ test('35: calls that share an index, have none or have no id come out apart and 
   }
 });
 
-test('35: fragments of a call whose index is shared go to the latest call of that index', () => {
+test('35 | fragments with a shared index are added to the latest call of that index', () => {
   const lines = [
     chunk([delta({ role: 'assistant', tool_calls: [call(0, 'c1', 'a', '{}')] })]),
     chunk([delta({ tool_calls: [call(0, 'c2', 'b', '{"y"')] })]),
@@ -219,7 +219,7 @@ test('35: fragments of a call whose index is shared go to the latest call of tha
   );
 });
 
-test('37: a strict template gets one system message and alternation, nothing dropped, nothing made up', () => {
+test('37 | a strict template gets one system message and alternating roles, nothing dropped or invented', () => {
   const conversation = chat.decode({
     messages: [
       { role: 'system', content: 'A' },
@@ -238,7 +238,7 @@ test('37: a strict template gets one system message and alternation, nothing dro
   );
 });
 
-test('40: each tool choice has one meaning', () => {
+test('40 | each tool choice has one meaning', () => {
   const tools = [{ type: 'function' as const, name: 'f' }];
   for (const mode of ['auto', 'none', 'required'] as const)
     assert.equal(encode({ tools, toolChoice: { mode } }).body['tool_choice'], mode);
@@ -247,7 +247,7 @@ test('40: each tool choice has one meaning', () => {
   assert.equal(named['parallel_tool_calls'], false);
 });
 
-test('43: signed reasoning without a text is kept', () => {
+test('43 | signed reasoning without text is kept', () => {
   const details = [{ type: 'reasoning.text', text: '', signature: 'c2ln', format: 'anthropic-claude-v1', index: 0 }];
   const [message] = chat.decode({
     messages: [{ role: 'assistant', content: 'x', reasoning_details: details }],
@@ -260,7 +260,7 @@ test('43: signed reasoning without a text is kept', () => {
   });
 });
 
-test('44: marks on system parts, tools and tool results are read, and written only where they are understood', () => {
+test('44 | cache marks on system parts, tools and tool results are read, and sent only to services that accept them', () => {
   const cache_control = { type: 'ephemeral', ttl: '1h' };
   const conversation = chat.decode({
     messages: [
@@ -279,7 +279,7 @@ test('44: marks on system parts, tools and tool results are read, and written on
   );
 });
 
-test('45: the stop text is told when the upstream names it, and never guessed', () => {
+test('45 | the stop sequence is reported when the upstream names it, and never guessed', () => {
   const reply = (more: object) => ({
     id: 'c',
     choices: [{ index: 0, message: { role: 'assistant', content: 'abc' }, finish_reason: 'stop', ...more }],
@@ -296,7 +296,7 @@ test('45: the stop text is told when the upstream names it, and never guessed', 
   }
 });
 
-test('46: the newer name of the cap wins, the upstream gets its own name, and never more than its limit', () => {
+test('46 | the newer cap wins, is sent under the name the upstream uses, and never exceeds its limit', () => {
   const conversation = chat.decode({ messages: [], max_tokens: 50, max_completion_tokens: 5_000 });
   assert.equal(conversation.settings.maxOutputTokens, 5_000);
   assert.equal(encode(conversation, {}, { maxOutputTokens: 4_096 }).body['max_tokens'], 4_096);
@@ -310,7 +310,7 @@ test('46: the newer name of the cap wins, the upstream gets its own name, and ne
   assert.equal('max_tokens' in encode({}).body, false);
 });
 
-test('48, 50: data URLs are taken apart, whichever kind of part they stand in', () => {
+test('48, 50 | data URLs are parsed in every kind of part', () => {
   const data = (url: string) => [
     { type: 'image_url', image_url: { url } },
     { type: 'file', file: { filename: 'a.pdf', file_data: url } },
@@ -327,7 +327,7 @@ test('48, 50: data URLs are taken apart, whichever kind of part they stand in', 
   }
 });
 
-test('52, 54: each token is counted once, the caches inside the prompt, the reasoning inside the completion', () => {
+test('52, 54 | each token is counted once, caches within the prompt, reasoning within the completion', () => {
   const usage: Usage = { input: 4, cacheRead: 8, cacheWrite5m: 10_000, cacheWrite1h: 2, output: 1_000, reasoning: 700 };
   const reply = chat.encodeReply({ choices: [] }, STAMP, { usage }) as { usage: Record<string, unknown> };
   assert.deepEqual(reply.usage, {
@@ -339,7 +339,7 @@ test('52, 54: each token is counted once, the caches inside the prompt, the reas
   });
 });
 
-test('60: the wait is read wherever the body tells it, the account is told to nobody', () => {
+test('60 | the wait is read wherever the body gives it, and account ids are removed', () => {
   const wait = (message: string) =>
     chat.decodeFailure(429, JSON.stringify({ error: { message, code: 'rate_limit_exceeded' } }));
   assert.equal(wait('Please try again in 1.72s.').retryAfterSeconds, 2);
@@ -353,7 +353,7 @@ test('60: the wait is read wherever the body tells it, the account is told to no
   assert.equal(wait('limit in organization org-abcdefghijklmnop').message, 'limit in organization org-***');
 });
 
-test('reasoning of another origin is neither sent nor lost in silence', () => {
+test('reasoning of another origin is neither sent nor silently lost', () => {
   const messages: Conversation['messages'] = [
     {
       role: 'assistant',
@@ -368,13 +368,13 @@ test('reasoning of another origin is neither sent nor lost in silence', () => {
   assert.equal(losses[0]!.what, 'reasoning');
 });
 
-test('blocks and tools of another form refuse the endpoint', () => {
+test('blocks and tools of another format exclude the endpoint', () => {
   const opaque = { type: 'opaque', origin: 'messages', value: { type: 'server_tool_use' } } as const;
   assert.throws(() => encode({ messages: [{ role: 'assistant', parts: [opaque] }] }), Uncarried);
   assert.throws(() => encode({ tools: [opaque] }), Uncarried);
 });
 
-test('what services do to finish words and usage: repeats, words of their own, content behind, none at all', () => {
+test('repeated, unknown, early and missing finish words and usage are handled', () => {
   const told = [
     [
       chunk([delta({ role: 'assistant', content: 'a' }, 'length')]),
@@ -403,7 +403,7 @@ test('what services do to finish words and usage: repeats, words of their own, c
   });
 });
 
-test('more stop texts than the form takes refuse the endpoint by the name of the field', () => {
+test('too many stop sequences exclude the endpoint, and the error names the field', () => {
   const conversation = (count: number): Conversation => ({
     messages: [{ role: 'user', parts: [{ type: 'text', text: 'x' }] }],
     settings: { stop: Array.from({ length: count }, (_, index) => `stop ${index}`) },

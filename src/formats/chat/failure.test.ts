@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decodeFailure } from './failure.ts';
 
-/** As the services' documentation and their users report them. */
+/** From the services' documentation and user reports. */
 const BODIES: readonly [service: string, status: number, body: unknown, kind: string][] = [
   [
     'alibaba',
@@ -159,7 +159,7 @@ const BODIES: readonly [service: string, status: number, body: unknown, kind: st
   ],
 ];
 
-test('what a service says decides whose fault it was, whichever way it says it', () => {
+test('failures are classified from every known wording of a service', () => {
   for (const [service, status, body, kind] of BODIES) {
     const failure = decodeFailure(status, JSON.stringify(body));
     assert.equal(failure.kind, kind, `${service} ${status} ${JSON.stringify(body)}`);
@@ -168,7 +168,7 @@ test('what a service says decides whose fault it was, whichever way it says it',
   }
 });
 
-test('a code that is an object without a text of its own is no status, and no fault of ours', () => {
+test('a code that is an object without text is not a status and not a fault of the gateway', () => {
   for (const code of [{ toString: false }, { valueOf: null, toString: null }, [{ toString: 1 }], null, true]) {
     const failure = decodeFailure(400, JSON.stringify({ error: { message: 'no', code, status: code } }));
     assert.deepEqual([failure.status, failure.message], [400, 'no']);

@@ -1,4 +1,4 @@
-/** Whatever an upstream sends: no exception, no broken form towards the client. */
+/** Whatever an upstream sends, nothing throws and clients get valid output. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc, { type Arbitrary } from 'fast-check';
@@ -14,7 +14,7 @@ const CLOSING: Closing = {
 };
 
 const junk = fc.oneof(fc.jsonValue({ maxDepth: 2 }), fc.constantFrom<unknown>('', 0, -1, null, [], {}, 1e9));
-/** A member of the right kind most of the time. */
+/** A member of the right type most of the time. */
 const likely = (right: Arbitrary<unknown>) => fc.oneof({ weight: 4, arbitrary: right }, { weight: 1, arbitrary: junk });
 const some = (members: Record<string, Arbitrary<unknown>>) => fc.record(members, { requiredKeys: [] });
 
@@ -82,7 +82,7 @@ const chunk = some({
   system_fingerprint: junk,
 });
 
-test('any stream of events ends in a stream that keeps the form', () => {
+test('any sequence of events becomes a valid stream', () => {
   fc.assert(
     fc.property(
       fc.array(likely(chunk), { maxLength: 6 }),
@@ -117,12 +117,12 @@ test('any stream of events ends in a stream that keeps the form', () => {
   );
 });
 
-/** A relay passes on what it does not know, wrong types of lesser members too; the strict reader minds those. */
+/** A relay also forwards what it does not know, and wrong types of minor members; the strict reader rejects those. */
 function isPlain(value: unknown): boolean {
   return !/"(reasoning|refusal|annotations|logprobs|function_call|tool_calls)"/.test(JSON.stringify(value));
 }
 
-test('a count that no answer can have is no count', () => {
+test('an impossible token count is ignored', () => {
   const turn = (usage: object) => {
     const choices = [{ index: 0, message: { role: 'assistant', content: 'x' }, finish_reason: 'stop' }];
     const read = chat.decodeReply({ choices, usage }, {});
@@ -137,7 +137,7 @@ test('a count that no answer can have is no count', () => {
   );
 });
 
-test('a finish word that every object knows is an unknown word', () => {
+test('the name of an inherited object member is an unknown finish word', () => {
   for (const word of ['constructor', '__proto__', 'toString']) {
     const message = { role: 'assistant', content: 'x' };
     const read = chat.decodeReply({ choices: [{ index: 0, message, finish_reason: word }] }, {});
@@ -146,7 +146,7 @@ test('a finish word that every object knows is an unknown word', () => {
   }
 });
 
-test('any whole answer is read as a turn or as a failure, and a turn can be told', () => {
+test('any complete answer decodes to a turn or a failure, and every turn can be encoded', () => {
   fc.assert(
     fc.property(likely(chunk), (value) => {
       const text = JSON.stringify(value);
@@ -160,7 +160,7 @@ test('any whole answer is read as a turn or as a failure, and a turn can be told
   );
 });
 
-test('any error body is read into a failure with a message', () => {
+test('any error body decodes to a failure with a message', () => {
   fc.assert(
     fc.property(
       fc.constantFrom(400, 401, 404, 429, 500, 503, 529),
@@ -180,7 +180,7 @@ test('any error body is read into a failure with a message', () => {
   );
 });
 
-test('a number that no double holds, where an object belongs, is mended as any other number is', () => {
+test('a number beyond a double in place of an object is repaired like any other number', () => {
   const written = (number: string): unknown => {
     const text = `{"choices":[{"index":0,"message":${number},"finish_reason":"stop"}],"usage":${number}}`;
     const value = parseJson(text);

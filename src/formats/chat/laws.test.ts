@@ -9,7 +9,7 @@ import { Losses } from '../conversation/losses.ts';
 import { collect, eventsOf } from '../conversation/replay.ts';
 import { chat } from './index.ts';
 
-/** What this form holds, towards a service that understands all of it. */
+/** What this format can express, for a service that supports all of it. */
 const ABILITIES: Abilities = {
   format: 'chat',
   instructions: ['system', 'developer'],
@@ -70,7 +70,7 @@ const TARGET: EncodeTarget = {
 
 const STAMP: Stamp = { id: 'gen-1', model: 'some/model', provider: 'Some', created: 7, usage: 'chunk' };
 
-test('decoding what was encoded gives the same conversation, and loses nothing on the way', () => {
+test('decoding an encoded conversation returns it without loss', () => {
   fc.assert(
     fc.property(arbitraryConversation(ABILITIES), (conversation) => {
       const losses = new Losses();
@@ -82,7 +82,7 @@ test('decoding what was encoded gives the same conversation, and loses nothing o
   );
 });
 
-test('one more round keeps the earlier messages byte for byte', () => {
+test('a further round leaves earlier messages byte for byte', () => {
   const outputs = { grammar: 'response_format', python: true } as const;
   const dialects = [
     TARGET.dialect,
@@ -105,7 +105,7 @@ test('one more round keeps the earlier messages byte for byte', () => {
   );
 });
 
-/** What cannot be seen in the encoded answer: several texts are one there, an answer's id is the gateway's. */
+/** The parts that survive encoding: texts are joined, and the id is the gateway's. */
 function asChatShows(turn: Turn): unknown {
   return turn.choices.map(({ parts, finish }) => {
     const text = parts.map((part) => (part.type === 'text' ? part.text : '')).join('');
@@ -114,7 +114,7 @@ function asChatShows(turn: Turn): unknown {
   });
 }
 
-test('a whole answer that is encoded and read again says the same', () => {
+test('a complete answer survives encoding and decoding', () => {
   fc.assert(
     fc.property(arbitraryTurn(ABILITIES), (turn) => {
       const reply = parseJson(JSON.stringify(chat.encodeReply(turn, STAMP, { usage: turn.usage! })));
@@ -129,7 +129,7 @@ test('a whole answer that is encoded and read again says the same', () => {
   );
 });
 
-/** Data of the events of a stream's text, read without our own reader. */
+/** The data of a stream's events, parsed independently of the code under test. */
 function dataOf(text: string): string[] {
   return text.split('\n\n').flatMap((block) => (block.startsWith('data: ') ? [block.slice(6)] : []));
 }
@@ -143,7 +143,7 @@ function readStream(text: string): TurnEvent[] {
   return events;
 }
 
-test('a streamed answer that is encoded and read again says the same', () => {
+test('a streamed answer survives encoding and decoding', () => {
   fc.assert(
     fc.property(arbitraryTurn(ABILITIES), (turn) => {
       const encoder = chat.encoder(STAMP);
@@ -159,7 +159,7 @@ test('a streamed answer that is encoded and read again says the same', () => {
   );
 });
 
-test('reasoning that was streamed to a client, sent back as the list of its deltas, rebuilds the same parts (bug 41)', () => {
+test('streamed reasoning sent back as the list of its deltas rebuilds the same parts (bug 41)', () => {
   fc.assert(
     fc.property(arbitraryTurn({ ...ABILITIES, severalChoices: false }), (turn) => {
       const encoder = chat.encoder(STAMP);
@@ -191,7 +191,7 @@ const unknowns = fc.dictionary(
   fc.stringMatching(/^x_[a-z]{1,8}$/),
   fc.oneof(
     fc.constantFrom('7203685477580700123', '1.0', '1e400', '"北京"', '[1.50]'),
-    // No body with such a key comes as far as a format.
+    // Bodies with such a key are rejected before they reach a format.
     fc
       .jsonValue()
       .map((value) => JSON.stringify(value))

@@ -1,4 +1,4 @@
-/** Chat streams of services that keep to the format in their own way, relayed and translated. */
+/** Chat streams of services with unusual variants of the format, relayed and translated. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { readChatStream } from '../../testing/chat-client.ts';
@@ -64,13 +64,13 @@ test('objects without choices that report no error leave an answer complete', as
       assert.equal(row.error, null, JSON.stringify(events));
     }
   }
-  // Any object may stand in a stream that has a finish word.
+  // Unknown objects are tolerated in a stream that has a finish word.
   for (const other of [{ metrics: { ms: 4 } }, { code: 0, message: 'success' }]) {
     assert.equal((await play('chat', [HELLO, other, chunk({}, 'stop'), other])).row.error, null);
   }
 });
 
-test('finish words mean the same in every case and with every joint', async () => {
+test('finish words mean the same in any case and with any separator', async () => {
   const words = {
     MAX_TOKENS: 'length',
     LENGTH: 'length',
@@ -95,12 +95,12 @@ test('an unknown finish word ends an answer with content, and fails one without'
     const silent = await play(served, [chunk({ role: 'assistant', content: '' }), chunk({}, 'finished_somehow')]);
     assert.notEqual(silent.row.error, null);
     assert.match(silent.text, /finished_somehow/);
-    // Nothing was shown, so the client gets a status instead of a stream.
+    // Nothing was sent yet, so the client gets an error status instead of a stream.
     assert.equal(silent.status, 502);
   }
 });
 
-test('arguments that come as an object reach clients as a text', async () => {
+test('arguments received as an object reach clients as text', async () => {
   const args = { city: 'Zürich', n: 9_007_199_254_740_993n };
   const object = `{"city":"Zürich","n":9007199254740993}`;
   const call = (index: number, id: string) =>
@@ -124,7 +124,7 @@ test('arguments that come as an object reach clients as a text', async () => {
   }
 });
 
-test('a choice whose index cannot be one is the first', async () => {
+test('an invalid choice index means the first choice', async () => {
   for (const index of [1_000_000_000, -1, 1.5]) {
     const { text } = await play('chat', [
       chunk({ role: 'assistant', content: 'Hi' }, null, index),

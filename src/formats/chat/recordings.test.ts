@@ -39,7 +39,7 @@ interface Streamed {
   events: TurnEvent[];
 }
 
-/** Runs a recorded stream through the decoder and one way to the client, event by event as the gateway does. */
+/** Passes a recorded stream through the decoder and to the client, event by event like the gateway. */
 function run(recording: Recording, mode: Stamp['usage'], way: 'relay' | 'encode'): Streamed {
   const decoder = chat.decoder({});
   const relay = chat.relay.stream(stamp(mode), {});
@@ -97,7 +97,7 @@ function assertSame(seen: SeenAnswer, expected: SeenAnswer, id: string): void {
   });
 }
 
-/** Counts by hand: what is cached is part of the prompt; xAI alone counts reasoning beside the completion. */
+/** Counts by hand: cached tokens are part of the prompt; only xAI reports reasoning separately from the completion. */
 function assertUsage(
   shown: Record<string, unknown> | null,
   recorded: Record<string, unknown> | null,
@@ -114,7 +114,7 @@ function assertUsage(
   assert.equal(shown?.['cost'], COST.cost, id);
 }
 
-test('every recorded stream reads the same relayed and encoded, however usage is asked for', {
+test('every recorded stream reads the same relayed and encoded, for every way to request usage', {
   skip: corpusMissing,
 }, () => {
   assert.ok(complete.length >= 25);
@@ -136,7 +136,7 @@ test('every recorded stream reads the same relayed and encoded, however usage is
   }
 });
 
-test('a recorded stream that breaks off in an error keeps what was seen and ends in one error chunk', {
+test('a recorded stream that fails keeps its content and ends in one error chunk', {
   skip: corpusMissing,
 }, () => {
   const broken = streams.filter((one) => !complete.includes(one) && !one.id.includes('empty-choices'));
@@ -158,7 +158,7 @@ test('a recorded stream that breaks off in an error keeps what was seen and ends
   }
 });
 
-test('an error with empty choices is a failure before anything was seen, not an empty answer (bug 10)', {
+test('an error with empty choices before any content is a failure, not an empty answer (bug 10)', {
   skip: corpusMissing,
 }, () => {
   const [recording] = streams.filter((one) => one.id.includes('empty-choices'));
@@ -170,7 +170,7 @@ test('an error with empty choices is a failure before anything was seen, not an 
   assert.equal(failure!.status, 502);
 });
 
-test('a stream that is cut anywhere before its finish word is a failure, behind it an end', {
+test('a stream cut before its finish word is a failure, after it an end', {
   skip: corpusMissing,
 }, () => {
   for (const recording of complete) {
@@ -189,7 +189,7 @@ test('a stream that is cut anywhere before its finish word is a failure, behind 
   }
 });
 
-test('the events of a stream keep the contract: parts start, go on, stop, then finish, usage apart, end last', {
+test('stream events follow the contract: parts start, continue, stop, then finish, usage separate, end last', {
   skip: corpusMissing,
 }, () => {
   for (const recording of complete) {
@@ -218,7 +218,7 @@ test('the events of a stream keep the contract: parts start, go on, stop, then f
   }
 });
 
-test('every recorded whole answer reads the same relayed, encoded and told as a stream', {
+test('every recorded complete answer reads the same relayed, encoded and streamed', {
   skip: corpusMissing,
 }, () => {
   assert.ok(whole.length >= 20);
@@ -255,7 +255,7 @@ test('every recorded whole answer reads the same relayed, encoded and told as a 
 
 const OURS = ['id', 'object', 'created', 'model', 'provider', 'choices', 'usage'];
 
-test('every recorded request passes the schema and the rules, and is relayed with all of its content', {
+test('every recorded request is accepted and relayed with all of its content', {
   skip: corpusMissing,
 }, () => {
   const check = documentCheck(chat.schema);
@@ -312,7 +312,7 @@ const FAILURES: Record<string, [UpstreamFailure['kind'], number?]> = {
   'errors-documented/proxy-502': ['server'],
 };
 
-test('every recorded error body is read into its kind, with a message and the wait that it names', {
+test('every recorded error body is classified, with its message and retry delay', {
   skip: corpusMissing,
 }, () => {
   const failed = all.filter((one) => one.status >= 400 && !one.id.includes('cohere'));
@@ -332,8 +332,8 @@ test('every recorded error body is read into its kind, with a message and the wa
   }
 });
 
-/** Kept so that a wrong reader of the corpus is noticed: the recordings hold all of these. */
-test('the recordings show calls, reasoning, several choices, log probabilities and citations', {
+/** Detects a broken corpus reader: the recordings contain all of these. */
+test('the recordings contain calls, reasoning, several choices, log probabilities and citations', {
   skip: corpusMissing,
 }, () => {
   const turns: Turn[] = complete.map((one) => collect(run(one, 'none', 'relay').events));

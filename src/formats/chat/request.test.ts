@@ -11,7 +11,7 @@ import { chat } from './index.ts';
 const HELLO = [{ role: 'user', content: 'hi' }];
 const checkSchema = documentCheck(chat.schema);
 
-/** The path that a request is refused for; '' when it passes. */
+/** The path of the error; '' when the request is accepted. */
 function refused(more: object): string {
   const document = readDocument(Buffer.from(JSON.stringify({ model: 'a/b', messages: HELLO, ...more })));
   try {
@@ -28,7 +28,7 @@ function refused(more: object): string {
 const user = (part: object) => ({ messages: [{ role: 'user', content: [part] }] });
 const tool = (more: object) => ({ tools: [{ type: 'function', function: { name: 'f' }, ...more }] });
 
-test('a wrong field is refused with 400 and its path', () => {
+test('an invalid field is rejected with 400 and its path', () => {
   const cases: [object, string][] = [
     [{ messages: [] }, 'messages'],
     [{ messages: [{ role: 'robot', content: 'x' }] }, 'messages[0].role'],
@@ -73,7 +73,7 @@ test('a wrong field is refused with 400 and its path', () => {
   for (const [more, path] of cases) assert.equal(refused(more), path, JSON.stringify(more));
 });
 
-test('a feature that is not built is refused by name, and passes where it asks for nothing', () => {
+test('an unsupported feature is rejected by name, and accepted when empty or disabled', () => {
   const cases: [object, string][] = [
     [{ plugins: [{ id: 'web' }] }, 'plugins[0]'],
     [{ plugins: [{ id: 'web', enabled: false }] }, ''],
@@ -104,7 +104,7 @@ test('a feature that is not built is refused by name, and passes where it asks f
   for (const [more, path] of cases) assert.equal(refused(more), path, JSON.stringify(more));
 });
 
-test('a call without a name is refused by its path', () => {
+test('a call without a name is rejected with its path', () => {
   for (const kind of ['function', 'custom']) {
     const call = { id: 'c', type: kind, [kind]: { name: '', arguments: '{}', input: '' } };
     const messages = [{ role: 'assistant', tool_calls: [call] }];
@@ -112,13 +112,13 @@ test('a call without a name is refused by its path', () => {
   }
 });
 
-test('a kind of part that every object knows is an unknown kind', () => {
+test('the name of an inherited object member is an unknown kind of part', () => {
   for (const type of ['constructor', 'toString']) {
     assert.equal(refused({ messages: [{ role: 'user', content: [{ type }] }] }), '', type);
   }
 });
 
-test('null and unknown fields pass', () => {
+test('null and unknown fields are accepted', () => {
   const nulls = Object.fromEntries(
     [
       'temperature',
@@ -135,7 +135,7 @@ test('null and unknown fields pass', () => {
   assert.equal(refused({ ...nulls, x_vendor: { deep: [1] } }), '');
 });
 
-test('what the gateway asks of a request', () => {
+test('the facts of a request are read', () => {
   const asked = chat.asked({
     model: 'a/b',
     models: ['c/d', 'a/b', 'c/d', 'e/f'],
@@ -175,7 +175,7 @@ test('what the gateway asks of a request', () => {
   assert.deepEqual(chat.asked({ models: ['c/d', 'e/f'], messages: [] }).model, 'c/d');
 });
 
-/** The body that goes upstream for a relayed one. */
+/** The upstream body of a relayed request. */
 function relayed(body: object, dialect: ChatDialect = {}, more: Partial<EncodeTarget> = {}): Record<string, unknown> {
   const document = readDocument(Buffer.from(JSON.stringify({ model: 'a/b', messages: HELLO, ...body })));
   const target: EncodeTarget = {
@@ -192,7 +192,7 @@ function relayed(body: object, dialect: ChatDialect = {}, more: Partial<EncodeTa
 
 const PLAIN = { model: 'up', messages: HELLO, user: 'hash' };
 
-test('a relayed request loses our own fields and the raw user, keeps everything else', () => {
+test('a relayed request loses gateway members and the raw user, and keeps everything else', () => {
   const ours = {
     models: ['x/y'],
     provider: { only: ['z'] },
@@ -214,7 +214,7 @@ test('a relayed request loses our own fields and the raw user, keeps everything 
   });
 });
 
-test('usage is always asked for on streams, and never where the service refuses it (bug 7)', () => {
+test('usage is requested on streams, except from services that reject it (bug 7)', () => {
   const stream = { stream: true } as const;
   assert.deepEqual(relayed(stream, {}, stream)['stream_options'], { include_usage: true });
   assert.deepEqual(
@@ -225,7 +225,7 @@ test('usage is always asked for on streams, and never where the service refuses 
   assert.equal('stream_options' in relayed({ stream_options: {} }), false);
 });
 
-test('reasoning, caps, roles, tiers and marks are relayed in the dialect of the service', () => {
+test('reasoning, caps, roles, tiers and marks are relayed in the service dialect', () => {
   assert.deepEqual(relayed({ reasoning: { effort: 'high', summary: 'auto' } }), { ...PLAIN, reasoning_effort: 'high' });
   assert.deepEqual(relayed({ reasoning: { max_tokens: 1_000 }, max_tokens: 2_000 }), {
     ...PLAIN,
@@ -257,7 +257,7 @@ test('reasoning, caps, roles, tiers and marks are relayed in the dialect of the 
   assert.deepEqual(relayed(marked, { cacheControl: true, developerRole: true }), { ...PLAIN, ...marked });
 });
 
-test('a strict template is obeyed by relayed requests too, and one that fits it already goes through as it is (bug 37)', () => {
+test('relayed requests follow a strict template, and one that fits is unchanged (bug 37)', () => {
   const roles = (list: readonly string[]) => list.map((role, index) => ({ role, content: String(index) }));
   const sent = (list: readonly string[]) => relayed({ messages: roles(list) }, { strictTemplate: true })['messages'];
   assert.deepEqual(sent(['system', 'developer', 'user', 'user']), [
@@ -271,7 +271,7 @@ test('a strict template is obeyed by relayed requests too, and one that fits it 
   assert.deepEqual(sent(['system', 'user', 'assistant']), roles(['system', 'user', 'assistant']));
 });
 
-test('thinking that a client sends back goes upstream under the name that the service knows', () => {
+test('returned thinking is sent upstream under the name the service knows', () => {
   const details = [{ type: 'reasoning.text', text: 'hm', index: 0 }];
   const back = { role: 'assistant', content: 'x', reasoning: 'hm', reasoning_details: details };
   const sent = (message: object, dialect: ChatDialect) =>
@@ -288,7 +288,7 @@ test('thinking that a client sends back goes upstream under the name that the se
   assert.deepEqual(sent(vendors, {}), vendors);
 });
 
-test('a translated request says the same in the dialect, and reports what it drops', () => {
+test('a translated request has the same content in the dialect, and reports what it drops', () => {
   const losses = new Losses();
   const body = chat.encode(
     {
@@ -317,7 +317,7 @@ test('a translated request says the same in the dialect, and reports what it dro
   assert.deepEqual(losses.dropped.map(({ what }) => what).sort(), ['container', 'reasoning.exclude', 'top_k']);
 });
 
-test('an error is told in the envelope of the form', () => {
+test('an error uses the envelope of the format', () => {
   const error = new GatewayError('rate_limit_exceeded', 'too fast', {
     metadata: { provider_name: 'Acme' },
     availability: { code: 'capacity_exhausted' },

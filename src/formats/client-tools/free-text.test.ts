@@ -9,7 +9,7 @@ function read(pieces: readonly string[]): { early: string; text: string } {
   return { early, text: early + reader.end() };
 }
 
-/** JSON of a text in which some characters are escaped that need no escape. */
+/** JSON of a text in which some characters are escaped needlessly. */
 function written(text: string, escaped: boolean, space: string): string {
   const json = JSON.stringify(text);
   const body = escaped
@@ -23,7 +23,7 @@ const cutText = (text: string, cuts: readonly number[]) => {
   return [0, ...at].map((from, index) => text.slice(from, at[index] ?? text.length));
 };
 
-test('the free text of a custom tool is read while it arrives, wherever the pieces are cut', () => {
+test('the free text of a custom tool is read while it streams, wherever the pieces are cut', () => {
   const text = fc.string({ unit: 'binary' });
   const space = fc.constantFrom('', ' ', '\n\t ');
   fc.assert(
@@ -35,7 +35,7 @@ test('the free text of a custom tool is read while it arrives, wherever the piec
   );
 });
 
-test('a model that writes its free text in another way is understood at the end of the call', () => {
+test('free text in another shape is read at the end of the call', () => {
   for (const [given, text] of [
     ['*** Begin Patch', '*** Begin Patch'],
     ['{"patch":"a\\nb"}', 'a\nb'],

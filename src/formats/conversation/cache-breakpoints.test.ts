@@ -26,10 +26,10 @@ const text = (words: string): Part => ({ type: 'text', text: words });
 const words = fc.constantFrom('a', 'é "cache_control"', '北京', '  ');
 const tool = { type: 'function' as const, name: 'look', parameters: { type: 'object' } };
 
-/** One step of an agent: the model calls tools, their results come back, or the user says more. */
+/** One step of an agent: the model calls tools and their results follow, or the user continues. */
 const step = fc.record({ calls: fc.integer({ min: 0, max: 3 }), said: words, late: fc.boolean() });
 
-/** The conversation after so many steps; a longer one begins with the shorter one. */
+/** The conversation after these steps; a longer one starts with the shorter one. */
 function after(steps: readonly { calls: number; said: string; late: boolean }[]): Message[] {
   const list: Message[] = [
     { role: 'system', parts: [text('rules')] },
@@ -52,7 +52,9 @@ function after(steps: readonly { calls: number; said: string; late: boolean }[])
   return list;
 }
 
-/** Length of each prefix that ends at a breakpoint, in the text of the prompt without any, by what the provider reads. */
+/**
+ * The length of each prefix that ends at a breakpoint, in the prompt text as the provider reads it without breakpoints.
+ */
 function breakpoints(body: Json): { prompt: string; ends: number[] } {
   let prompt = '';
   const ends: number[] = [];
@@ -76,7 +78,7 @@ function breakpoints(body: Json): { prompt: string; ends: number[] } {
 }
 
 for (const format of [messages, converse]) {
-  test(`${format.id}: each request of a growing conversation reads the cache entry that the one before wrote`, () => {
+  test(`${format.id}: each request of a growing conversation reads the cache entry written by the previous one`, () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 8 }), fc.boolean(), (steps, hasTools) => {
         let written: { prompt: string; end: number } | undefined;
@@ -114,7 +116,7 @@ test('a relayed body gets the same breakpoints as a translated one, and no other
         { ...TARGET, promptCaching: undefined },
         new Losses(),
       );
-      // Clients write short contents as a text.
+      // Clients write short contents as a string.
       if (asText) {
         plain.system = 'rules';
         for (const row of plain.messages)
@@ -149,7 +151,7 @@ test('a relayed body gets the same breakpoints as a translated one, and no other
   );
 });
 
-test('a conversation in which the client set a breakpoint anywhere stays as it is', () => {
+test('a conversation with any breakpoint of the client is unchanged', () => {
   const base: Conversation = { messages: after([{ calls: 1, said: 'a', late: false }]), tools: [tool], settings: {} };
   const [system, user, assistant, result, last] = base.messages as [Message, Message, Message, Message, Message];
   const marked = (part: Part): Part => ({ ...part, cache: {} });
@@ -173,7 +175,7 @@ test('a conversation in which the client set a breakpoint anywhere stays as it i
   for (const conversation of cases) assert.equal(withBreakpoints(conversation, 4), conversation);
 });
 
-test('a single question without tools gets a breakpoint after its system prompt only', () => {
+test('a single question without tools gets a breakpoint only after its system prompt', () => {
   const { messages: list } = withBreakpoints({ messages: after([]), settings: {} }, 4);
   assert.deepEqual(
     list.map(({ cache }) => cache),
@@ -181,7 +183,7 @@ test('a single question without tools gets a breakpoint after its system prompt 
   );
 });
 
-test('tools that are shown only when the model searches for them carry no breakpoint', () => {
+test('deferred tools carry no breakpoint', () => {
   const deferred = { ...tool, name: 'later', deferred: true as const };
   const { tools } = withBreakpoints({ messages: after([]), tools: [tool, deferred], settings: {} }, 4);
   assert.deepEqual(tools, [{ ...tool, cache: {} }, deferred]);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isContextOverflow, overflowFigures } from './context-overflow.ts';
 
-/** As services word it in their documentation, their sources and reports of their users. */
+/** Wordings from the services' documentation, source code and user reports. */
 const OVERFLOWS: readonly [service: string, status: number | null, message: string][] = [
   ['anthropic', 400, 'prompt is too long: 210000 tokens > 200000 maximum'],
   [
@@ -85,7 +85,7 @@ const OVERFLOWS: readonly [service: string, status: number | null, message: stri
   ['litellm', 400, 'litellm.ContextWindowExceededError: the request does not fit'],
 ];
 
-/** Errors whose words are close. */
+/** Other errors with similar wording. */
 const OTHERS: readonly [service: string, status: number | null, message: string][] = [
   [
     'openai',
@@ -107,17 +107,17 @@ const OTHERS: readonly [service: string, status: number | null, message: string]
   ['any', 400, 'Your credit limit is exceeded: input tokens exceed the limit of your plan'],
 ];
 
-test('an overflow of the context is recognized in the words of every service', () => {
+test('a context overflow is recognized in the wording of every service', () => {
   for (const [service, status, message] of OVERFLOWS)
     assert.equal(isContextOverflow(status, message), true, `${service}: ${message}`);
 });
 
-test('other limits in similar words are no overflow', () => {
+test('similarly worded limits are not a context overflow', () => {
   for (const [service, status, message] of OTHERS)
     assert.equal(isContextOverflow(status, message), false, `${service}: ${message}`);
 });
 
-test('the figures of an overflow are read where it names them, and never such as contradict it', () => {
+test('the token counts of an overflow are read unless they contradict it', () => {
   const read = (service: string, at = 0) => {
     const [, , message] = OVERFLOWS.filter(([name]) => name === service)[at]!;
     return overflowFigures(message);

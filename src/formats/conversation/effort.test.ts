@@ -9,7 +9,7 @@ test('an effort is a share of the output cap, within the smallest and the larges
   assert.equal(budgetFromEffort('max', 1_000_000), 128_000);
 });
 
-test('a budget is told as the nearest of low, medium and high, and comes back as the same word', () => {
+test('a budget maps to the nearest of low, medium and high, and back to the same word', () => {
   for (const effort of ['low', 'medium', 'high'] as const) {
     assert.equal(effortFromBudget(budgetFromEffort(effort, 50_000)!, 50_000), effort);
   }
@@ -17,7 +17,7 @@ test('a budget is told as the nearest of low, medium and high, and comes back as
   assert.equal(effortFromBudget(49_999, 50_000), 'high');
 });
 
-test('settings say effort and budget in whichever way they were given', () => {
+test('settings yield effort and budget, whichever of the two was given', () => {
   assert.equal(effortOf(undefined, null), undefined);
   assert.equal(effortOf({ enabled: false, effort: 'high' }, null), 'none');
   assert.equal(effortOf({ enabled: true }, null), 'medium');

@@ -24,18 +24,18 @@ const FAULTY: [string, RegExp][] = [
   [base64('%PDF-1.7 and so on, at some length'), /not the data of an image/],
 ];
 
-test('images are known by their first bytes, whatever their label says', () => {
+test('images are recognized by their first bytes, whatever their label', () => {
   for (const data of IMAGES) {
     for (const type of ['image/png', 'image/jpeg', 'image/webp']) assert.equal(imageFault(type, data), undefined, data);
   }
   for (const [data, fault] of FAULTY) assert.match(imageFault('image/png', data)!, fault);
-  // Of types whose bytes are not known nothing is said.
+  // Other image types are not checked.
   assert.equal(imageFault('image/svg+xml', base64('<svg>')), undefined);
   assert.equal(imageUrlFault('https://example.com/a.png'), undefined);
   assert.equal(imageUrlFault('data:image/png,percent%20encoded'), undefined);
 });
 
-test('an image that nobody can decode is refused with the path of its field', () => {
+test('an undecodable image is rejected with the path of its field', () => {
   for (const [data] of FAULTY) {
     const url = `data:image/png;base64,${data}`;
     const source = { type: 'base64', media_type: 'image/png', data };

@@ -1,4 +1,4 @@
-/** Schemas of tools with keywords that are null, in every pair of formats. */
+/** Tool schemas with null keywords, in every pair of formats. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -19,7 +19,7 @@ const NULLS = {
     inner: { type: 'object', properties: null, required: null, additionalProperties: null },
     any: { anyOf: [{ type: 'string', title: null }, null, { default: null }] },
     free: null,
-    // Properties may have the names of keywords.
+    // Properties may be named like keywords.
     required: { type: 'string' },
   },
   required: null,
@@ -38,7 +38,7 @@ const CLEAN = {
   },
 };
 
-test('keywords that are null are left out, null as a value stays', () => {
+test('null keywords are removed, null values stay', () => {
   assert.deepEqual(withoutNullKeywords(NULLS), CLEAN);
   assert.deepEqual(withoutNullKeywords({ const: null, enum: null }), { const: null });
   assert.deepEqual(withoutNullKeywords({ type: 'object', properties: null }), { type: 'object', properties: {} });
@@ -53,7 +53,7 @@ test('a schema without null is the same object', () => {
   assert.equal(withoutNullKeywords(CLEAN), CLEAN);
 });
 
-test('no keyword is null afterwards, whatever the schema', () => {
+test('no schema has null keywords afterwards', () => {
   const depth = { maxDepth: 4, depthIdentifier: fc.createDepthIdentifier() };
   const schema = fc.letrec((tie) => ({
     node: fc.record(
@@ -77,7 +77,7 @@ test('no keyword is null afterwards, whatever the schema', () => {
   );
 });
 
-test('parameters toward OpenAI are an object that names its properties', () => {
+test('function parameters for OpenAI are an object with properties', () => {
   assert.deepEqual(namedProperties({}), { type: 'object', properties: {} });
   assert.deepEqual(namedProperties({ type: 'object' }), { type: 'object', properties: {} });
   assert.deepEqual(namedProperties({ properties: { a: {} } }), { type: 'object', properties: { a: {} } });
@@ -103,7 +103,7 @@ const READ: Record<FormatId, (body: Json) => unknown> = {
 
 for (const served of ['chat', 'messages', 'responses'] as const) {
   for (const spoken of Object.keys(READ) as FormatId[]) {
-    test(`${served} to ${spoken}: a tool schema reaches the service without keywords that are null`, async () => {
+    test(`${served} to ${spoken}: a tool schema reaches the service without null keywords`, async () => {
       const asked = { served, kind: spoken, spoken, stream: false };
       const sent = async (schema: unknown) => {
         const more = { tools: [TOOLS[served](schema)], metadata: { note: 'null' } };
@@ -112,14 +112,14 @@ for (const served of ['chat', 'messages', 'responses'] as const) {
       assert.deepEqual(await sent(NULLS), CLEAN);
       const none = await sent({ type: 'object', properties: null, required: null });
       if (spoken !== 'gemini') assert.deepEqual(none, { type: 'object', properties: {} });
-      // A text that says null is no keyword.
+      // The word null in a text is not a keyword.
       const worded = { type: 'object', properties: { a: { type: 'string', description: 'or null' } } };
       assert.deepEqual(await sent(worded), worded);
     });
   }
 }
 
-test('parameters of null are left out of a chat request', async () => {
+test('null parameters are left out of a chat request', async () => {
   const asked = { served: 'chat', kind: 'chat', spoken: 'chat', stream: false } as const;
   const more = { tools: [TOOLS.chat(null)] };
   const { sent, status } = await playThrough({ ...asked, more }, { pieces: [Buffer.from('{}')] });

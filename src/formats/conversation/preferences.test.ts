@@ -5,7 +5,7 @@ import { GatewayError } from '../../base/errors.ts';
 import { chat, messages, responses } from '../index.ts';
 import { checkPreferences, PreferencesSchema, readPreferences } from './preferences.ts';
 
-/** Path of the refusal, '' when there is none. */
+/** The path of the error, '' when the preferences are accepted. */
 function refused(provider: unknown): string {
   if (!Value.Check(PreferencesSchema, provider)) return 'schema';
   try {
@@ -48,11 +48,11 @@ const CASES: [unknown, string][] = [
   [{ a_later_member: 1 }, ''],
 ];
 
-test('each preference is taken as the wire has it, and a wrong one is refused by its path', () => {
+test('each preference is validated, and a wrong one is rejected with its path', () => {
   for (const [provider, path] of CASES) assert.equal(refused(provider), path, JSON.stringify(provider));
 });
 
-test('every served form takes the same preferences', () => {
+test('every served format accepts the same preferences', () => {
   for (const { schema } of [chat, messages, responses]) {
     const body = { model: 'a/b', input: 'x', messages: [{ role: 'user', content: 'x' }], max_tokens: 5 };
     for (const [provider, path] of CASES) {
@@ -61,7 +61,7 @@ test('every served form takes the same preferences', () => {
   }
 });
 
-test('the deprecated route is a partition, and what `sort` says wins over it', () => {
+test('the deprecated `route` sets the partition unless `sort` does', () => {
   assert.deepEqual(readPreferences({ zdr: true }, undefined), { zdr: true });
   assert.deepEqual(readPreferences(undefined, 'sort'), { sort: { partition: 'none' } });
   assert.deepEqual(readPreferences({ sort: 'price' }, 'sort'), { sort: { partition: 'none', by: 'price' } });

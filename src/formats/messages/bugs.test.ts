@@ -1,4 +1,6 @@
-/** Reported failures of other gateways that touch the messages form, each told in its own words. */
+/**
+ * Failures reported for other gateways that concern the messages format. Numbers are those of docs/reported-bugs.md.
+ */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { GatewayError } from '../../base/errors.ts';
@@ -50,7 +52,7 @@ const ending: TurnEvent[] = [
   { type: 'end' },
 ];
 
-test('13: an overload in the middle of a stream is 529 and overloaded_error', () => {
+test('13 | an overload within a stream is 529 and overloaded_error', () => {
   const decoder = messages.decoder({});
   const overload = { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } };
   const [event] = decoder.read('error', JSON.stringify(overload), overload);
@@ -68,7 +70,7 @@ test('13: an overload in the middle of a stream is 529 and overloaded_error', ()
   assert.deepEqual(read.error, { type: 'overloaded_error', message: 'Overloaded', error_type: 'provider_overloaded' });
 });
 
-test('22: fragments of interleaved calls reach their own blocks, one block after the other', () => {
+test('22 | fragments of interleaved calls reach their own blocks, one block after the other', () => {
   const piece = (index: number, args: string): TurnEvent => ({
     type: 'partDelta',
     choice: 0,
@@ -99,7 +101,7 @@ test('22: fragments of interleaved calls reach their own blocks, one block after
   assert.equal(read.stop.stop_reason, 'tool_use');
 });
 
-test('23: a call without input has the arguments {}, streamed and whole', () => {
+test('23 | a call without input has the arguments {}, streamed or not', () => {
   const block = { type: 'tool_use', id: 't', name: 'now', input: {} };
   const decoder = messages.decoder({});
   const events = [
@@ -113,20 +115,20 @@ test('23: a call without input has the arguments {}, streamed and whole', () => 
   assert.deepEqual('turn' in whole && whole.turn.choices[0]?.parts, [call('t', '{}', 'now')]);
 });
 
-test('27: tool_use without a call is a plain stop, the native word kept', () => {
+test('27 | tool_use without a call is a plain stop, and the native word is kept', () => {
   const reply = messages.decodeReply({ content: [], stop_reason: 'tool_use', usage: {} }, {});
   assert.ok('turn' in reply);
   assert.deepEqual(reply.turn.choices[0]?.finish, { unified: 'stop', native: 'tool_use' });
 });
 
-test('28: ids of other vendors are rewritten one-to-one, on calls and results alike, always the same', () => {
+test('28 | ids of other vendors are rewritten one-to-one and consistently, on calls and results', () => {
   const history = [
     user(text('run')),
     assistant(call('functions.Bash:0'), call('functions.Bash.0'), call('toolu_1'), call('enc_ZnVuY3Rpb25zLkJhc2g6MA')),
     result('functions.Bash:0', text('A')),
     result('functions.Bash.0', text('B')),
     result('toolu_1', text('C')),
-    // What the first one is rewritten to.
+    // The id that the first one is rewritten to.
     result('enc_ZnVuY3Rpb25zLkJhc2g6MA', text('D')),
   ];
   const body = encode({ messages: history });
@@ -141,7 +143,7 @@ test('28: ids of other vendors are rewritten one-to-one, on calls and results al
   assert.deepEqual(encode({ messages: [...history, user(text('more'))] }).messages[1], body.messages[1]);
 });
 
-test('28: an id that a vendor gives out again in a later turn stays unique', () => {
+test('28 | an id that a vendor reuses in a later turn stays unique', () => {
   const turn = (answer: string) => [user(text('go')), assistant(call('call_0')), result('call_0', text(answer))];
   const body = encode({ messages: [...turn('A'), assistant(text('ok')), ...turn('B')] });
   const blocks = body.messages.flatMap((message: Json) => message.content);
@@ -151,7 +153,7 @@ test('28: an id that a vendor gives out again in a later turn stays unique', () 
   assert.deepEqual(answers, calls);
 });
 
-test('30, 38, 39: results of parallel calls and the text behind them are one user message, without empty blocks', () => {
+test('30, 38, 39 | results of parallel calls and the text after them form one user message without empty blocks', () => {
   const body = encode({
     messages: [
       { role: 'system', parts: [text('')] },
@@ -177,7 +179,7 @@ test('30, 38, 39: results of parallel calls and the text behind them are one use
   assert.equal(body.messages[1].content.length, 2);
 });
 
-test('31, 32: images in tool results survive, as bytes and as URLs', () => {
+test('31, 32 | images in tool results survive, as bytes and as URLs', () => {
   const png = { type: 'base64', media_type: 'image/png', data: 'iVBORw0KGgo=' };
   const url = { type: 'url', url: 'https://img.example/x.png' };
   const turn = {
@@ -198,7 +200,7 @@ test('31, 32: images in tool results survive, as bytes and as URLs', () => {
   assert.deepEqual(encode(conversation).messages[0], turn);
 });
 
-test('34: integers above 2^53 in arguments keep their digits in the input object, and back', () => {
+test('34 | integers above 2^53 in arguments keep their digits in the input object, and back', () => {
   const args = '{"id":7203685477580700123,"ratio":0.1000000000000000055511151231257827}';
   const body = encode({ messages: [user(text('x')), assistant(call('t', args)), result('t', text('ok'))] });
   assert.ok(stringifyJson(body).includes(`"input":${args}`));
@@ -207,7 +209,7 @@ test('34: integers above 2^53 in arguments keep their digits in the input object
   assert.equal(part?.type === 'toolCall' && part.arguments, args);
 });
 
-test('a count that no answer can have is no count', () => {
+test('an impossible token count is ignored', () => {
   const usage = (counts: object) => {
     const reply = messages.decodeReply({ content: [], stop_reason: 'end_turn', usage: counts }, {});
     return 'turn' in reply ? reply.turn.usage : 'failed';
@@ -218,7 +220,7 @@ test('a count that no answer can have is no count', () => {
   assert.equal((cached as { cacheRead: number }).cacheRead, 0);
 });
 
-test('calls of a history whose tools are not declared any more are declared for reading, none can be called', () => {
+test('tools that only the history calls are declared, and none can be called', () => {
   const call: Part = { type: 'toolCall', id: 'c1', name: 'look', arguments: '{}' };
   const conversation: Conversation = {
     settings: {},
@@ -235,7 +237,7 @@ test('calls of a history whose tools are not declared any more are declared for 
   }
 });
 
-test('a conversation that leaves no message beside the system prompt has no place in this form', () => {
+test('a conversation with no message besides the system prompt excludes the endpoint', () => {
   for (const parts of [[], [{ type: 'text' as const, text: '' }]]) {
     const conversation: Conversation = {
       settings: {},
@@ -251,7 +253,7 @@ test('a conversation that leaves no message beside the system prompt has no plac
   }
 });
 
-test('40: every tool choice has one meaning, and parallel calls are switched off where the form can say so', () => {
+test('40 | every tool choice has one meaning, and parallel calls are disabled where the format supports it', () => {
   const tools = [{ type: 'function' as const, name: 'f', parameters: { type: 'object' } }];
   const choice = (toolChoice: Conversation['toolChoice'], parallelToolCalls?: boolean) =>
     encode({ tools, toolChoice, settings: { parallelToolCalls } }).tool_choice;
@@ -266,7 +268,7 @@ test('40: every tool choice has one meaning, and parallel calls are switched off
   assert.equal(encode({ toolChoice: { mode: 'none' } }).tool_choice, undefined);
 });
 
-test('41, 43: thinking comes back block by block, byte for byte, also when its text is empty', () => {
+test('41, 43 | thinking is returned block by block, byte for byte, even with empty text', () => {
   const content = [
     { type: 'thinking', thinking: 'line1\n\n  line2 é  ', signature: 'EqQBCg==' },
     { type: 'thinking', thinking: '', signature: 'EqQB==' },
@@ -289,7 +291,7 @@ test('41, 43: thinking comes back block by block, byte for byte, also when its t
   assert.deepEqual(body.thinking, { type: 'enabled', budget_tokens: 1024 });
 });
 
-test('41: thinking of another vendor stays behind and is reported', () => {
+test('41 | thinking of another vendor is dropped and reported', () => {
   const losses = new Losses();
   const foreign: Part = { type: 'reasoning', text: 'hm', encrypted: 'gAAA', origin: 'openai-responses-v1' };
   const body = encode({ messages: [user(text('x')), assistant(foreign, text('y')), user(text('z'))] }, {}, losses);
@@ -300,7 +302,7 @@ test('41: thinking of another vendor stays behind and is reported', () => {
   );
 });
 
-test('44: cache marks on system, tools, messages and tool results arrive, four at most', () => {
+test('44 | cache marks on system, tools, messages and tool results are sent, at most four', () => {
   const cache = { ttl: '1h' as const };
   const marked = (words: string): Part => ({ ...text(words), cache: {} }) as Part;
   const losses = new Losses();
@@ -327,7 +329,7 @@ test('44: cache marks on system, tools, messages and tool results arrive, four a
   assert.ok(fewer.messages[2].content[1].cache_control, 'the newest one stays: it covers the longest prefix');
 });
 
-test('45: a stop text is named where the upstream named it, and only there', () => {
+test('45 | a stop sequence is reported only where the upstream named it', () => {
   const finish = (stopSequence: string | undefined, native: string): Json =>
     messages.encodeReply(
       { choices: [{ parts: [text('x')], finish: { unified: 'stop', native, stopSequence } }], usage },
@@ -342,7 +344,7 @@ test('45: a stop text is named where the upstream named it, and only there', () 
   }
 });
 
-test('45: the stop reasons of this form have their unified meaning', () => {
+test('45 | the stop reasons of this format have their unified meaning', () => {
   const unified = (reason: string) => {
     const reply = messages.decodeReply({ content: [{ type: 'text', text: 'x' }], stop_reason: reason, usage: {} }, {});
     return 'turn' in reply && reply.turn.choices[0]?.finish.unified;
@@ -359,11 +361,11 @@ test('45: the stop reasons of this form have their unified meaning', () => {
     ].map(unified),
     ['stop', 'stop', 'stop', 'stop', 'length', 'length', 'content_filter'],
   );
-  // Words that every object knows are words like any other.
+  // Names of inherited object members are treated like any other word.
   assert.deepEqual(['constructor', '__proto__', 'toString'].map(unified), ['stop', 'stop', 'stop']);
 });
 
-test('46: the output cap is the endpoint’s own where the client gave none, and never above it', () => {
+test('46 | the output cap defaults to that of the endpoint and never exceeds it', () => {
   assert.equal(encode({}).max_tokens, 8000);
   assert.equal(encode({ settings: { maxOutputTokens: 100 } }).max_tokens, 100);
   const losses = new Losses();
@@ -372,7 +374,7 @@ test('46: the output cap is the endpoint’s own where the client gave none, and
   assert.equal(encode({}, { capOutputTokens: 1500 }).max_tokens, 1500);
 });
 
-test('46: a thinking budget is always below the cap, or there is no thinking', () => {
+test('46 | a thinking budget is always below the cap, or there is no thinking', () => {
   const budget = (reasoning: Conversation['reasoning'], maxOutputTokens: number): Json =>
     encode({ reasoning, settings: { maxOutputTokens } }).thinking;
   assert.deepEqual(budget({ effort: 'high' }, 4000), { type: 'enabled', budget_tokens: 3200 });
@@ -388,7 +390,7 @@ test('46: a thinking budget is always below the cap, or there is no thinking', (
   );
 });
 
-test('48: a data URL is taken apart, its bytes tell its type, and an unknown type refuses the endpoint by name', () => {
+test('48 | a data URL is parsed, its bytes give its type, and an unknown type excludes the endpoint by name', () => {
   const image = (url: string): Json =>
     encode({ messages: [user({ type: 'image', source: { kind: 'url', url } })] }).messages[0].content[0];
   assert.deepEqual(image('data:image/*;base64,/9j/4AAQSkZJRg=='), {
@@ -399,7 +401,7 @@ test('48: a data URL is taken apart, its bytes tell its type, and an unknown typ
   assert.throws(() => image('data:image/svg+xml,%3Csvg/%3E'), Uncarried);
 });
 
-test('50: a PDF in a file part is a document block', () => {
+test('50 | a PDF in a file part is a document block', () => {
   const source = { kind: 'bytes' as const, mediaType: 'application/pdf', data: 'JVBERi0xLjQK' };
   const body = encode({ messages: [user({ type: 'file', source, filename: 'a.pdf' })] });
   assert.deepEqual(body.messages[0].content[0], {
@@ -409,7 +411,7 @@ test('50: a PDF in a file part is a document block', () => {
   });
 });
 
-test('52: cache tokens are counted once, apart from the input', () => {
+test('52 | cache tokens are counted once, separate from the input', () => {
   const reply = messages.decodeReply(
     {
       content: [],

@@ -10,7 +10,7 @@ const message = { role: 'user', content: 'hi' };
 const body = (rest: Record<string, unknown> = {}) => ({ model: 'm', max_tokens: 2000, messages: [message], ...rest });
 const blocks = (...content: unknown[]) => body({ messages: [{ role: 'user', content }] });
 
-/** The path that the refusal names. */
+/** The path of the error. */
 function refused(request: unknown): string | undefined {
   try {
     messages.check(request);
@@ -22,7 +22,7 @@ function refused(request: unknown): string | undefined {
   return undefined;
 }
 
-test('every recorded request passes the schema and the rules', { skip: corpusMissing }, () => {
+test('every recorded request is accepted', { skip: corpusMissing }, () => {
   const requests = recordings(['messages']).flatMap((recording) => recording.request ?? []);
   assert.ok(requests.length >= 10);
   for (const request of requests) {
@@ -31,7 +31,7 @@ test('every recorded request passes the schema and the rules', { skip: corpusMis
   }
 });
 
-test('unknown members pass, limits and enums of known ones hold', () => {
+test('unknown members are accepted, limits and enums of known ones are enforced', () => {
   assert.ok(schema.Check(body({ future: { a: 1 }, thinking: { type: 'adaptive', later: true } })));
   const wrong = {
     model: '',
@@ -56,7 +56,7 @@ test('unknown members pass, limits and enums of known ones hold', () => {
   assert.ok(!schema.Check(body({ messages: [{ role: 'tool', content: 'x' }] })));
 });
 
-test('what contradicts itself is refused by the path of the field', () => {
+test('contradictory members are rejected with the path of the field', () => {
   assert.equal(refused(body({ fallbacks: [{ model: 'a' }], models: ['b'] })), 'fallbacks');
   assert.equal(refused(body({ thinking: { type: 'enabled', budget_tokens: 2000 } })), 'thinking.budget_tokens');
   assert.equal(refused(body({ thinking: { type: 'enabled' } })), 'thinking.budget_tokens');
@@ -69,7 +69,7 @@ test('what contradicts itself is refused by the path of the field', () => {
   assert.equal(refused(body({ tools: [{ input_schema: {} }] })), 'tools[0].name');
 });
 
-test('an unknown or incomplete content block is refused by its path', () => {
+test('an unknown or incomplete content block is rejected with its path', () => {
   assert.equal(refused(blocks({ type: 'text', text: 'a' }, { type: 'hologram' })), 'messages[0].content[1].type');
   assert.equal(refused(blocks({ type: 'text' })), 'messages[0].content[0].text');
   assert.equal(refused(blocks('text')), 'messages[0].content[0]');
@@ -89,7 +89,7 @@ test('an unknown or incomplete content block is refused by its path', () => {
   }
 });
 
-test('features that are not built are refused by name, their absence in any spelling is not', () => {
+test('unsupported features are rejected by name, and accepted when absent or empty', () => {
   assert.equal(refused(body({ plugins: [{ id: 'web' }] })), 'plugins[0]');
   assert.equal(refused(body({ plugins: [{ id: 'web', enabled: false }] })), undefined);
   assert.equal(refused(body({ tools: [{ type: 'svc:web_search' }] })), 'tools[0].type');
@@ -106,7 +106,7 @@ test('features that are not built are refused by name, their absence in any spel
   assert.equal(refused(body({ route: 'sort' })), undefined);
 });
 
-test('what the gateway itself reads of a request', () => {
+test('the facts of a request are read', () => {
   const url = { type: 'url', url: 'https://a.example/x' };
   const request = {
     ...body({

@@ -62,7 +62,7 @@ const pieces = fc.constantFrom(
   'x',
 );
 const odd = fc.oneof(fc.jsonValue({ maxDepth: 2 }), fc.string());
-// Arguments are forwarded as the model wrote them, so a wild one would only test the reader.
+// Arguments are forwarded as the model wrote them, so malformed ones would only test the reader.
 const object = fc.dictionary(fc.stringMatching(/^[a-z]{1,3}$/), fc.jsonValue({ maxDepth: 1 }), {
   noNullPrototype: true,
 });
@@ -112,7 +112,7 @@ const wild = fc.oneof(
   { weight: 1, arbitrary: odd },
 ) as fc.Arbitrary<Json>;
 
-test('whatever an upstream sends, nothing is thrown and the events keep their rules, translated and relayed', () => {
+test('no upstream event throws, and decoded events follow the contract, translated and relayed', () => {
   fc.assert(
     fc.property(fc.array(wild, { maxLength: 12 }), (events) => {
       const decoder = messages.decoder({});
@@ -140,13 +140,13 @@ test('whatever an upstream sends, nothing is thrown and the events keep their ru
   );
 });
 
-test('every recorded stream is told by the rules', { skip: corpusMissing }, () => {
+test('every recorded stream decodes by the contract', { skip: corpusMissing }, () => {
   for (const one of recordings(['messages']).filter((recording) => recording.stream)) {
     checkTurnEvents(decode(one.events.map((event) => JSON.parse(event.data))));
   }
 });
 
-test('a stop reason and a clean close are an end, also without the end marker; before it they are a cut', () => {
+test('a stream that closes cleanly ends after the stop reason, and is cut before it', () => {
   const begun = [start(), block(0, { type: 'text', text: '' }), delta(0, { type: 'text_delta', text: 'a' })];
   assert.equal(decode([...begun, stop(0), closing('end_turn')]).at(-1)?.type, 'end');
   for (const events of [[], begun, [...begun, stop(0)], [...begun, stop(0), closing(null)]]) {
@@ -155,7 +155,7 @@ test('a stop reason and a clean close are an end, also without the end marker; b
   }
 });
 
-test('blocks that are still open at the end are closed before the finish', () => {
+test('blocks still open at the end are closed before the finish', () => {
   const events = decode([
     start(),
     block(0, { type: 'tool_use', id: 't', name: 'f', input: {} }),
@@ -167,7 +167,7 @@ test('blocks that are still open at the end are closed before the finish', () =>
   );
 });
 
-test('a doubled start says nothing new, a start behind content is a failure', () => {
+test('a repeated start is ignored, a start after content is a failure', () => {
   const text = block(0, { type: 'text', text: 'a' });
   const events = decode([start(), start(), text, stop(0), closing('end_turn')]);
   assert.equal(events.filter((event) => event.type === 'start').length, 1);
@@ -175,7 +175,7 @@ test('a doubled start says nothing new, a start behind content is a failure', ()
   assert.equal(restarted?.type === 'failure' && restarted.failure.kind, 'malformed');
 });
 
-test('counts of the end replace those of the start, and what only the start named stays', () => {
+test('counts at the end replace those at the start, and the others stay', () => {
   const events = decode([
     start({
       usage: {
@@ -202,7 +202,7 @@ test('data that is not JSON, a delta outside a block and an error of any shape a
   assert.equal(unnamed?.type === 'failure' && unnamed.failure.kind, 'context_length');
 });
 
-test('errors with a status are told by type, status and text', () => {
+test('errors with a status are classified by type, status and text', () => {
   const kind = (status: number, type: string | undefined, message = '') =>
     messages.decodeFailure(status, JSON.stringify({ type: 'error', error: { type, message } })).kind;
   assert.equal(kind(400, 'invalid_request_error', 'max_tokens: too large'), 'invalid_request');
@@ -223,7 +223,7 @@ test('errors with a status are told by type, status and text', () => {
   assert.ok(String(messages.decodeFailure(500, 'x'.repeat(200_000)).raw).length <= 65_536);
 });
 
-test('an error behind a 200 and an answer of another shape are failures, and tell a client one error event', () => {
+test('an error with status 200 and an answer of another shape are failures, and clients get one error event', () => {
   const decoded = decode([start(), { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } }]);
   assert.equal(decoded.at(-1)?.type, 'failure');
   assert.match(messages.encoder(STAMP).failure(FAILURE, {}), /^event: error\ndata: .*\n\n$/);

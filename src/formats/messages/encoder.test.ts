@@ -62,7 +62,7 @@ const anyPart: fc.Arbitrary<Part> = fc.oneof(
   }),
 );
 
-/** The events of a turn whose parts interleave and come in small pieces, in an order that `random` picks. */
+/** The events of a turn with interleaved parts in small pieces, in an order chosen by `random`. */
 function interleaved(parts: readonly Part[], random: () => number): TurnEvent[] {
   const events: TurnEvent[] = [{ type: 'start' }];
   const queues = parts.map((part, index): TurnEvent[] => {
@@ -84,7 +84,7 @@ function interleaved(parts: readonly Part[], random: () => number): TurnEvent[] 
   });
   let begun = 0;
   while (queues.some((queue) => queue.length > 0)) {
-    // Parts start in order; of those that have started, any may go on.
+    // Parts start in order; any started part may continue.
     if (begun < queues.length && random() < 0.4) events.push(queues[begun++]?.shift() as TurnEvent);
     const open = queues.slice(0, begun).filter((queue) => queue.length > 0);
     const next = open[Math.floor(random() * open.length)]?.shift();
@@ -93,7 +93,7 @@ function interleaved(parts: readonly Part[], random: () => number): TurnEvent[] 
   return events;
 }
 
-test('however the parts of a stream interleave, its blocks are those of the whole answer, one after the other', () => {
+test('however parts interleave, a stream has the blocks of the complete answer, in sequence', () => {
   fc.assert(
     fc.property(
       fc.array(anyPart, { maxLength: 5 }),
@@ -119,7 +119,7 @@ test('however the parts of a stream interleave, its blocks are those of the whol
   );
 });
 
-test('what a vendor signed or encrypted stands in the answer and comes back as it was', () => {
+test('signed or encrypted content of a vendor is in the answer and is returned unchanged', () => {
   const parts: Part[] = [
     {
       type: 'reasoning',
@@ -154,7 +154,7 @@ test('what a vendor signed or encrypted stands in the answer and comes back as i
   }
 });
 
-test('a block that only another form knows travels through the client and comes back to be sent there', () => {
+test('a block of another format travels through the client and back to its origin', () => {
   const value = { type: 'code_interpreter_call', id: 'ci_1', code: 'n', outputs: null };
   const parts: Part[] = [
     { type: 'opaque', origin: 'responses', value },
@@ -166,13 +166,13 @@ test('a block that only another form knows travels through the client and comes 
   }
 });
 
-test('thinking without any signature has an empty one', () => {
+test('thinking without a signature has an empty one', () => {
   const turn = turnOf([{ type: 'reasoning', text: 'plain', origin: 'unknown' }]);
   assert.deepEqual(whole(turn).content, [{ type: 'thinking', thinking: 'plain', signature: '' }]);
   assert.deepEqual(streamed(turn).content, whole(turn).content);
 });
 
-test('a refusal told as text is a text block and ends as a refusal', () => {
+test('a refusal given as text is a text block and ends as a refusal', () => {
   const turn = turnOf([{ type: 'refusal', text: 'I cannot help with that.' }]);
   for (const answer of [whole(turn), { ...streamed(turn).stop, content: streamed(turn).content }] as Json[]) {
     assert.deepEqual(answer.content, [{ type: 'text', text: 'I cannot help with that.', citations: [] }]);
@@ -181,7 +181,7 @@ test('a refusal told as text is a text block and ends as a refusal', () => {
   }
 });
 
-test('a URL citation of any form is a web result location', () => {
+test('a URL citation of any format is a web search result location', () => {
   const citations = [{ url: 'https://a.example', title: 'A', citedText: 'quote', start: 0, end: 3 }];
   const turn = turnOf([{ type: 'text', text: 'yes', citations }]);
   const location = {
@@ -195,18 +195,18 @@ test('a URL citation of any form is a web result location', () => {
   assert.deepEqual(streamed(turn).content[0]?.['citations'], [location]);
 });
 
-test('a custom tool’s free text becomes the member input of an object', () => {
+test('the free text of a custom tool becomes the member input of an object', () => {
   const turn = turnOf([{ type: 'toolCall', id: 'c', name: 'sh', arguments: 'echo "1\n2"', custom: true }]);
   assert.deepEqual(whole(turn).content[0].input, { input: 'echo "1\n2"' });
   assert.deepEqual(streamed(turn).content[0]?.['input'], { input: 'echo "1\n2"' });
 });
 
-test('arguments that are no JSON object are kept under INVALID_JSON', () => {
+test('arguments that are not a JSON object are kept under INVALID_JSON', () => {
   const turn = turnOf([{ type: 'toolCall', id: 'c', name: 'f', arguments: '{"a": 1' }]);
   assert.deepEqual(whole(turn).content[0].input, { INVALID_JSON: '{"a": 1' });
 });
 
-test('of several answers the first is shown', () => {
+test('only the first of several answers is shown', () => {
   const turn = turnOf([{ type: 'text', text: 'one' }]);
   turn.choices.push({ parts: [{ type: 'text', text: 'two' }], finish: { unified: 'length', native: 'length' } });
   assert.equal(whole(turn).content.length, 1);
@@ -214,7 +214,7 @@ test('of several answers the first is shown', () => {
   assert.deepEqual([read.content.length, read.stop.stop_reason], [1, 'end_turn']);
 });
 
-test('the counts add up in the form’s own way, in the opening event as far as they are known', () => {
+test('token counts add up as this format defines, and the opening event has the known ones', () => {
   const usage = {
     input_tokens: 5,
     output_tokens: 9,
@@ -240,7 +240,7 @@ test('the counts add up in the form’s own way, in the opening event as far as 
   assert.deepEqual(first.message.content, []);
 });
 
-test('a failed stream closes no unfinished call, tells other held blocks and ends in one typed error event', () => {
+test('a failed stream leaves unfinished calls open, sends other held blocks and ends in one typed error event', () => {
   const encoder = messages.encoder(STAMP);
   const call = (id: string): Part => ({ type: 'toolCall', id, name: 'f', arguments: '' });
   const begun = [
@@ -276,13 +276,13 @@ test('a failed stream closes no unfinished call, tells other held blocks and end
   );
 });
 
-test('an answer that its provider ended with an error is no answer', () => {
+test('an answer that its provider ended with an error is rejected', () => {
   const turn = turnOf([{ type: 'text', text: 'x' }], { unified: 'error', native: 'error' });
   assert.throws(() => whole(turn), GatewayError);
   assert.equal(streamed(turn).error?.['type'], 'api_error');
 });
 
-test('every error has its place in the envelope', () => {
+test('every error fits the envelope', () => {
   const types = [400, 401, 402, 403, 404, 408, 413, 422, 429, 500, 502, 503, 504, 524, 529].map((status) => {
     const envelope = messages.encodeFailure(new GatewayError('unmapped', 'm', { status }), {
       generationId: null,

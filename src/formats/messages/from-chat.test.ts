@@ -1,4 +1,4 @@
-/** Recorded chat streams as a client of the messages form sees them, against a reading of the recordings by hand. */
+/** Recorded chat streams as seen by a messages client, compared with an independent reading of the recordings. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { GatewayError } from '../../base/errors.ts';
@@ -16,7 +16,7 @@ const STAMP: Stamp = { id: 'gen-1', model: 'acme/large', provider: 'Acme', creat
 // biome-ignore lint/suspicious/noExplicitAny: recorded JSON
 type Json = any;
 
-/** Cohere has a form of its own under the same name; one service sends its content as lists. */
+/** Cohere uses its own format under the same name; one service sends its content as lists. */
 const streams = recordings(['chat'], /^(?!cohere|mistral)/).filter((one) => one.stream && one.status === 200);
 
 test('a recorded chat stream reaches a messages client with its text and its calls', { skip: corpusMissing }, () => {
@@ -67,7 +67,7 @@ function translate(recording: Recording): { read: ReadMessage; events: TurnEvent
   return { read: readMessageStream(text + end), events };
 }
 
-/** The first choice: its joined text, its calls in the order of their ids, the last usage record. */
+/** The first choice: its joined text, its calls by id, the last usage record. */
 function readByHand(recording: Recording): { text: string; calls: Json[]; usage: Json } {
   let text = '';
   const calls: Json[] = [];

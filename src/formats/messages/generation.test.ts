@@ -1,9 +1,9 @@
-/** What each generation of the vendor's models takes, by the names under which services offer them. */
+/** What each generation of the vendor's models accepts, by the names under which services offer them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { generationOf } from './generation.ts';
 
-test('a generation is known by its name at every service, and no date is taken for a version', () => {
+test('a generation is recognized by its name at every service, and a date is not read as a version', () => {
   const first = {
     schemas: false,
     thinking: 'budget',

@@ -11,13 +11,13 @@ const call = (type: string, input: number, output: number, more: Record<string, 
   ...more,
 });
 
-/** The usage of a record with these iterations, as model, input and output of each billed call. */
+/** The billed calls of a record with these iterations: model, input and output of each. */
 function billed(input: number, output: number, iterations: unknown, more: Record<string, unknown> = {}) {
   const usage = decodeUsage({ input_tokens: input, output_tokens: output, iterations, ...more })!;
   return { usage, calls: usage.calls?.map(({ model, usage: counts }) => [model, counts.input, counts.output]) };
 }
 
-test('the summary of a compaction is billed with the answer, and clients of the format see the counts of the answer', () => {
+test('compactions are billed, and clients of the format see the counts of the answer alone', () => {
   const { usage, calls } = billed(682, 1320, [call('compaction', 60_385, 592), call('message', 682, 1320)]);
   assert.deepEqual([usage.input, usage.output], [61_067, 1_912]);
   assert.deepEqual(calls, [
@@ -28,7 +28,7 @@ test('the summary of a compaction is billed with the answer, and clients of the 
   assert.deepEqual([shown['input_tokens'], shown['output_tokens']], [682, 1320]);
 });
 
-test('an advisor is billed as its own model, apart from the calls of the model that answers', () => {
+test('an advisor is billed as its own model, separate from the answering model', () => {
   const iterations = [
     call('message', 1128, 135),
     call('advisor_message', 2543, 18, { model: 'claude-opus-4-8' }),
@@ -43,7 +43,7 @@ test('an advisor is billed as its own model, apart from the calls of the model t
   ]);
 });
 
-test('calls that were declined before any output are free, and those that wrote something are not', () => {
+test('calls declined before any output are free, and calls with output are billed', () => {
   const declined = call('message', 408, 0, { model: 'claude-fable-5' });
   const served = call('fallback_message', 412, 264, { model: 'claude-opus-4-8' });
   assert.deepEqual(billed(412, 264, [declined, served]).calls, [['claude-opus-4-8', 412, 264]]);
@@ -53,11 +53,11 @@ test('calls that were declined before any output are free, and those that wrote 
     ['claude-fable-5', 408, 7],
     ['claude-opus-4-8', 412, 264],
   ]);
-  // Nothing was declined here: the prompt was read for an answer of nothing.
+  // Nothing was declined here: the prompt was read for an empty answer.
   assert.deepEqual(billed(408, 0, [declined]).calls, [['claude-fable-5', 408, 0]]);
 });
 
-test('what the record has beyond its iterations is billed, and what they repeat is not billed twice', () => {
+test('tokens outside the iterations are billed, and repeated ones are not billed twice', () => {
   const summary = call('compaction', 900, 90);
   assert.deepEqual(billed(1_000, 95, [summary]).calls, [
     [undefined, 900, 90],
@@ -75,7 +75,7 @@ test('what the record has beyond its iterations is billed, and what they repeat 
   ]);
 });
 
-test('what iterations wrote to caches is split as they say, or as the record says', () => {
+test('cache writes are split as the iterations or the record say', () => {
   const written = { cache_creation_input_tokens: 100 };
   const { usage } = billed(
     10,
@@ -92,7 +92,7 @@ test('what iterations wrote to caches is split as they say, or as the record say
   assert.deepEqual([usage.cacheWrite5m, usage.cacheWrite1h], [100, 100]);
 });
 
-test('iterations that say nothing, or nothing that can be, change nothing', () => {
+test('empty or impossible iterations change nothing', () => {
   for (const iterations of [undefined, null, [], {}, 'x', [null, 3, 'message']]) {
     assert.deepEqual(billed(12, 3, iterations).calls, undefined, JSON.stringify(iterations));
   }

@@ -1,4 +1,6 @@
-/** The three laws of a format, on generated conversations: nothing unknown is lost in relay, nothing in between, no cache. */
+/**
+ * The three laws of a format, on generated conversations: no loss in the relay, none in translation, stable prefixes.
+ */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import fc from 'fast-check';
@@ -9,7 +11,7 @@ import type { EncodeTarget, Stamp } from '../conversation/format.ts';
 import { Losses } from '../conversation/losses.ts';
 import { messages } from './index.ts';
 
-/** What this form can hold: everything generated with these comes back. */
+/** What this format can express: everything generated with these options survives a round trip. */
 const ABILITIES: Abilities = {
   format: 'messages',
   instructions: ['system'],
@@ -39,7 +41,7 @@ const TARGET: EncodeTarget = {
   dialect: { messages: { maxCacheMarks: 1000 } },
 };
 
-/** Of texts of white space only nothing goes out; a request needs something that does, and begins with the user. */
+/** Texts of white space only are not sent; a request needs other content, and begins with a user message. */
 const speaking = arbitraryConversation(ABILITIES).filter(({ messages: list }) => {
   const first = list.find(({ role, parts }) => role !== 'system' && said(parts).length > 0);
   return first !== undefined && first.role !== 'assistant';
@@ -50,13 +52,13 @@ const STAMP: Stamp = { id: 'gen-1', model: 'acme/large', provider: 'Acme', creat
 // biome-ignore lint/suspicious/noExplicitAny: encoded bodies are read freely
 type Json = any;
 
-/** Over the wire and back: the body as text, parsed as the gateway parses a request. */
+/** The body sent over the wire: serialized, then parsed like a client's request. */
 function sent(conversation: Conversation, losses = new Losses(), target = TARGET): { text: string; body: Json } {
   const text = stringifyJson(messages.encode(conversation, target, losses));
   return { text, body: readDocument(Buffer.from(text)).exact };
 }
 
-test('decode after encode is the identity on the conversation, up to what is reported as lost', () => {
+test('decoding an encoded conversation returns it, apart from reported losses', () => {
   fc.assert(
     fc.property(speaking, (conversation) => {
       const losses = new Losses();
@@ -68,7 +70,7 @@ test('decode after encode is the identity on the conversation, up to what is rep
   );
 });
 
-test('one more turn keeps the earlier encoding as its prefix, but for breakpoints that move past their limit', () => {
+test('a further turn keeps the earlier encoding as prefix, apart from moved breakpoints', () => {
   for (const maxCacheMarks of [1000, 4]) {
     const prompt = maxCacheMarks === 4 ? withoutMarks : <T>(body: T) => body;
     const target = { ...TARGET, dialect: { messages: { maxCacheMarks } } };
@@ -78,13 +80,13 @@ test('one more turn keeps the earlier encoding as its prefix, but for breakpoint
         const longer = { ...conversation, messages: [...conversation.messages, ...round] };
         const after = prompt(sent(longer, undefined, target).body);
         assert.equal(stringifyJson(before.system), stringifyJson(after.system));
-        // Without tools of the client those that its history names are declared; no new ones can be called then.
+        // Without client tools, the tools called in the history are declared; a further turn cannot call new ones then.
         if (conversation.tools !== undefined) assert.equal(stringifyJson(before.tools), stringifyJson(after.tools));
         const last = before.messages.length - 1;
         before.messages.forEach((message: Json, index: number) => {
           const same = after.messages[index];
           assert.equal(same.role, message.role);
-          // The new turn may go on in the last message: its blocks come behind those that were there.
+          // The new turn may extend the last message: its blocks follow the existing ones.
           const blocks = index === last ? same.content.slice(0, message.content.length) : same.content;
           assert.equal(
             stringifyJson(index === last && same.role === 'assistant' ? begun(blocks) : blocks),
@@ -97,12 +99,12 @@ test('one more turn keeps the earlier encoding as its prefix, but for breakpoint
   }
 });
 
-/** What the provider hashes of a prompt: all but the breakpoints. */
+/** The part of a prompt that the provider hashes: everything except breakpoints. */
 function withoutMarks(body: Json): Json {
   return JSON.parse(JSON.stringify(body, (key, value) => (key === 'cache_control' ? undefined : value)));
 }
 
-test('an unknown member survives relay, with its spelling', () => {
+test('an unknown member survives the relay with its spelling', () => {
   const literals = fc.constantFrom('1.0', '9007199254740993', '1e400', '[ 1 , 2 ]', '{"a":"\\u00e9"}', '"\\/"', 'null');
   fc.assert(
     fc.property(speaking, literals, (conversation, literal) => {
@@ -122,7 +124,7 @@ test('an unknown member survives relay, with its spelling', () => {
   );
 });
 
-test('a whole answer is the same after it was told to a client and read again', () => {
+test('a complete answer survives encoding and decoding', () => {
   fc.assert(
     fc.property(arbitraryTurn(ABILITIES), (turn) => {
       const reply = parseJson(stringifyJson(messages.encodeReply(turn, STAMP, {})));
@@ -134,19 +136,19 @@ test('a whole answer is the same after it was told to a client and read again', 
   );
 });
 
-/** What has two spellings in one: raw numbers and absent members. */
+/** Normalizes equivalent spellings: raw numbers and absent members. */
 function plain(value: unknown): unknown {
   return JSON.parse(stringifyJson(value));
 }
 
-/** The blocks of a last message as it goes out: white space at the end of what the model shall go on with is refused. */
+/** The blocks of a last message as sent: trailing white space in text to be continued is removed. */
 function begun(blocks: Json[]): Json[] {
   const last = blocks.at(-1);
   const own = blocks.every(({ type }) => ['text', 'thinking', 'redacted_thinking'].includes(type));
   return own && last?.type === 'text' ? [...blocks.slice(0, -1), { ...last, text: last.text.trimEnd() }] : blocks;
 }
 
-/** The conversation as this form says it. */
+/** The conversation as this format can express it. */
 function expected(conversation: Conversation, losses: Losses): Conversation {
   const lost = new Set(losses.dropped.map((loss) => loss.what));
   const { settings, reasoning, output } = conversation;
@@ -186,7 +188,7 @@ function expected(conversation: Conversation, losses: Losses): Conversation {
   return whole;
 }
 
-/** Two user messages in a row are one in this form; arguments lose their white space, and blank texts are left out. */
+/** Consecutive user messages form one message here; arguments lose their white space, and blank texts are left out. */
 function joined(list: readonly Message[]): Message[] {
   const result: Message[] = [];
   for (const message of list) {
@@ -199,14 +201,14 @@ function joined(list: readonly Message[]): Message[] {
   return result;
 }
 
-/** The parts without texts of white space only, which the vendor refuses. */
+/** The parts without texts of white space only, which the vendor rejects. */
 function said(parts: readonly Part[]): Part[] {
   return parts
     .filter((part) => part.type !== 'text' || part.text.trim() !== '')
     .map((part) => (part.type === 'toolResult' ? { ...part, parts: said(part.parts) } : part));
 }
 
-/** Tools that only the history names are declared for it. */
+/** Tools that only the history calls are declared by name. */
 function calledName(part: Part): string[] {
   return part.type === 'toolCall' ? [part.name] : [];
 }

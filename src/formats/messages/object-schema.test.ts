@@ -1,4 +1,4 @@
-/** Schemas of tools whose top is no plain object, which the vendor refuses. */
+/** Tool schemas whose top level is not a plain object, which the vendor rejects. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Losses } from '../conversation/losses.ts';
@@ -12,7 +12,7 @@ function said(schema: unknown): { schema: unknown; reported: number } {
 const STRING = { type: 'string' };
 const NUMBER = { type: 'number' };
 
-test('a plain object goes through as it is, and what names no type becomes one', () => {
+test('a plain object is unchanged, and a schema without a type becomes an object', () => {
   const plain = {
     type: 'object',
     properties: { a: { anyOf: [STRING, NUMBER] } },
@@ -28,7 +28,7 @@ test('a plain object goes through as it is, and what names no type becomes one',
   });
 });
 
-test('alternatives at the top become one object with the members of all, and the model is told which belong together', () => {
+test('top-level alternatives become one object with all members, and its description lists which belong together', () => {
   const { schema, reported } = said({
     type: 'object',
     description: 'A place.',
@@ -48,7 +48,7 @@ test('alternatives at the top become one object with the members of all, and the
   assert.equal(reported, 1);
 });
 
-test('all of several schemas are their sum, those that are referred to and those within others too', () => {
+test('`allOf` is merged, including references and nested ones', () => {
   const { schema } = said({
     allOf: [
       { $ref: '#/$defs/base' },
@@ -64,7 +64,7 @@ test('all of several schemas are their sum, those that are referred to and those
   });
 });
 
-test('a schema that refers to itself ends', () => {
+test('converting a schema that refers to itself terminates', () => {
   const { schema } = said({ anyOf: [{ $ref: '#/$defs/x' }], $defs: { x: { anyOf: [{ $ref: '#/$defs/x' }] } } });
   assert.deepEqual(schema, {
     type: 'object',

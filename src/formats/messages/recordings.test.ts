@@ -20,12 +20,12 @@ const COST = {
 };
 const CLOSING: Closing = { cost: COST, metadata: { key: 'svc_metadata', value: { attempt: 1 } } };
 
-/** One of them is the vendor's older text completion, another one is spliced together from two answers. */
+/** Excluded: the vendor's legacy text completion, and a recording joined from two answers. */
 const answers = recordings(['messages']).filter((one) => one.status === 200 && !one.text.startsWith('{"completion"'));
 const whole = answers.filter((one) => !one.stream && one.text.includes('"content"'));
 const streams = answers.filter((one) => one.stream && !one.id.includes('spliced') && !one.id.startsWith('errors'));
 
-test('a streamed recording is decoded block by block into the parts that it holds', { skip: corpusMissing }, () => {
+test('a recorded stream is decoded block by block into its parts', { skip: corpusMissing }, () => {
   assert.ok(streams.length > 25);
   for (const recording of streams) {
     const expected = readRecordedEvents(recording.events);
@@ -39,7 +39,7 @@ test('a streamed recording is decoded block by block into the parts that it hold
   }
 });
 
-test('a whole recording is decoded block by block into the parts that it holds', { skip: corpusMissing }, () => {
+test('a complete recording is decoded block by block into its parts', { skip: corpusMissing }, () => {
   assert.ok(whole.length >= 8);
   for (const recording of whole) {
     const recorded = JSON.parse(recording.text);
@@ -52,7 +52,7 @@ test('a whole recording is decoded block by block into the parts that it holds',
   }
 });
 
-test('a decoded recording reaches a messages client with every block as it was', { skip: corpusMissing }, () => {
+test('a decoded recording reaches a messages client with every block unchanged', { skip: corpusMissing }, () => {
   for (const recording of streams) {
     const expected = readRecordedEvents(recording.events);
     const read = readMessageStream(translate(decodeStream(recording)));
@@ -72,7 +72,7 @@ test('a decoded recording reaches a messages client with every block as it was',
   }
 });
 
-test('a relayed stream is the recorded one, with our members in the opening and closing events', {
+test('a relayed stream is the recorded one, with the gateway members in the opening and closing events', {
   skip: corpusMissing,
 }, () => {
   for (const recording of streams) {
@@ -86,7 +86,7 @@ test('a relayed stream is the recorded one, with our members in the opening and 
     assert.equal(read.stop.stop_reason, expected.stop.stop_reason, recording.id);
     const { cost, is_byok: byok, cost_details: details, ...usage } = read.usage;
     assert.deepEqual({ cost, is_byok: byok, cost_details: details }, COST);
-    // Where the upstream has no closing event, ours carries the whole record.
+    // If the upstream has no closing event, the added one carries the complete record.
     const own = !recording.events.some((event) => event.name === 'message_delta');
     for (const [key, value] of Object.entries(expected.usage)) {
       if (!own) assert.deepEqual(usage[key], value, recording.id);
@@ -98,7 +98,7 @@ test('a relayed stream is the recorded one, with our members in the opening and 
   }
 });
 
-test('a relayed answer keeps every byte that is not ours', { skip: corpusMissing }, () => {
+test('a relayed answer keeps every byte except the gateway members', { skip: corpusMissing }, () => {
   for (const recording of whole) {
     const value = parseJson(recording.text);
     const result = messages.decodeReply(value, {});
@@ -133,7 +133,7 @@ test('a stream that ends early never looks complete: at every event without a st
   }
 });
 
-test('an upstream that restarts its message in the middle of the stream has failed', { skip: corpusMissing }, () => {
+test('an upstream that restarts its message within the stream has failed', { skip: corpusMissing }, () => {
   const spliced = answers.find((one) => one.id.includes('spliced'));
   assert.ok(spliced);
   const events = decodeStream(spliced);
@@ -144,7 +144,7 @@ test('an upstream that restarts its message in the middle of the stream has fail
   assert.equal(call?.type === 'toolCall' && call.arguments, '{"value":"Spark');
 });
 
-test('recorded and documented errors are told by their kind', { skip: corpusMissing }, () => {
+test('recorded and documented errors are classified', { skip: corpusMissing }, () => {
   const kinds = Object.fromEntries(
     recordings(['messages'])
       .filter((one) => one.status >= 400)
@@ -173,7 +173,7 @@ function decodeStream(recording: Recording): TurnEvent[] {
   return [...feed(decoder, recording), ...decoder.close()];
 }
 
-/** The events when the connection closes behind the event with this data. */
+/** The events when the connection closes after the event with this data. */
 function closedCopy(recording: Recording, lastData: string): TurnEvent[] {
   const end = recording.events.findIndex((event) => event.data === lastData) + 1;
   return decodeStream({ ...recording, events: recording.events.slice(0, end) });
@@ -195,7 +195,7 @@ function relay(recording: Recording): string {
   return text + stream.end(CLOSING);
 }
 
-/** A part as its native block says it. */
+/** A part as its native block. */
 function told(part: Part): unknown {
   switch (part.type) {
     case 'text':
@@ -230,7 +230,7 @@ function expectedPart(block: Block): unknown {
   }
 }
 
-/** A block without what the form adds on its own: null citations and the direct caller. */
+/** A block without the format's default members: null citations and the direct caller. */
 function plain(block: Block): unknown {
   const { caller, citations, ...rest } = block;
   const direct = (caller as { type?: string } | undefined)?.type === 'direct';
@@ -245,8 +245,8 @@ function counts(usage: Usage | undefined): number[] {
 
 // biome-ignore lint/suspicious/noExplicitAny: recorded JSON
 function expectedCounts(usage: any): number[] {
-  // An answer that took several calls is billed for all of them but those that a model declined before any output; the
-  // counts at the top are those of the last one.
+  // An answer of several calls is billed for all of them, except calls declined before any output; the top-level counts
+  // are those of the last call.
   const iterations: (typeof usage)[] = (usage.iterations ?? []).filter((call: typeof usage) => call.output_tokens > 0);
   const calls = iterations.length > 0 ? iterations : [usage];
   const sum = (name: string) => calls.reduce((total, call) => total + (call[name] ?? 0), 0);
@@ -259,10 +259,10 @@ function expectedCounts(usage: any): number[] {
   ];
 }
 
-/** Members that the form promises and services leave out are the only ones that an answer may have beyond the recorded. */
+/** Required members that services leave out: an answer may only have these in addition to the recorded ones. */
 const PROMISED = ['stop_sequence', 'stop_details', 'container', 'citations', 'caller', 'signature', 'input'];
 
-/** Whatever was recorded stands in what was read; what stands there beside it is a promised member, a count or a cost. */
+/** Everything recorded was read; additional members are required members, counts or costs. */
 function assertHolds(read: unknown, recorded: unknown, where: string): void {
   if (typeof recorded !== 'object' || recorded === null) {
     assert.deepEqual(read, recorded, where);

@@ -20,7 +20,7 @@ function edited(body: string, target: Partial<EncodeTarget> = {}): string {
   return applyEdits(document, messages.relay.edits(document, { ...TARGET, ...target })).toString();
 }
 
-test('a relayed request keeps unknown members, number literals and white space, and loses what is ours', () => {
+test('a relayed request keeps unknown members, number literals and white space, and loses the gateway members', () => {
   const kept =
     '"messages": [{"role":"user","content":[{"type":"text","text":"é 🌤","x":1.0}]}],\n "future_9": {"n": 9007199254740993, "f": 1.50},' +
     ' "max_tokens": 10, "speed": "fast", "service_tier": "auto", "cache_control": {"type":"ephemeral"}';
@@ -37,7 +37,7 @@ test('a relayed request keeps unknown members, number literals and white space, 
   assert.equal(text.includes('alice'), false);
 });
 
-test('the output cap is added where it is missing, lowered where the gateway caps it, and thinking stays below it', () => {
+test('a missing output cap is added and a larger one lowered, and thinking stays below it', () => {
   const body = (rest: string) => `{"model":"m","messages":[]${rest}}`;
   assert.equal(JSON.parse(edited(body(''))).max_tokens, 8000);
   assert.equal(JSON.parse(edited(body(',"max_tokens":20'))).max_tokens, 20);
@@ -49,13 +49,13 @@ test('the output cap is added where it is missing, lowered where the gateway cap
   assert.deepEqual(JSON.parse(edited(body(thinking), { capOutputTokens: 1024 })).thinking, { type: 'disabled' });
 });
 
-test('parameters that a provider refuses are removed', () => {
+test('parameters that a provider rejects are removed', () => {
   const dialect = { messages: { refuses: ['service_tier', 'metadata'] } };
   const read = JSON.parse(edited('{"model":"m","messages":[],"service_tier":"auto"}', { dialect }));
   assert.deepEqual(Object.keys(read).sort(), ['max_tokens', 'messages', 'model']);
 });
 
-/** What the client gets of these events of an upstream, and what read and told them. */
+/** The client's text for these upstream events, with the readers' results. */
 function relayed(lines: readonly string[]) {
   const decoder = messages.decoder({});
   const stream = messages.relay.stream(STAMP, {});
@@ -67,7 +67,7 @@ function relayed(lines: readonly string[]) {
   return { text, stream, decoder };
 }
 
-test('a relayed stream forwards pings and unknown events, tells a doubled start once and adds a missing end', () => {
+test('a relayed stream forwards pings and unknown events, sends a repeated start once and adds a missing end', () => {
   const start =
     '{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","content":[],"model":"x"}}';
   const lines = [
@@ -90,7 +90,7 @@ test('a relayed stream forwards pings and unknown events, tells a doubled start 
   assert.equal(read.start['id'], 'gen-1');
 });
 
-test('blocks are numbered from 0 without gaps, and what the upstream left out of a stream is there', () => {
+test('blocks are numbered from 0 without gaps, and missing events of the upstream are added', () => {
   const block = (index: number, text: string) => [
     `{"type":"content_block_start","index":${index},"content_block":{"type":"text","text":""}}`,
     `{"type":"content_block_delta","index":${index},"delta":{"type":"text_delta","text":"${text}"},"n":1.0}`,
@@ -120,7 +120,7 @@ test('blocks are numbered from 0 without gaps, and what the upstream left out of
   }
 });
 
-test('nothing of a failed upstream event is forwarded, and nothing follows the end', () => {
+test('a failed upstream event is not forwarded, and nothing follows the end', () => {
   const stream = messages.relay.stream(STAMP, {});
   const error = { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } };
   const events = messages.decoder({}).read('error', JSON.stringify(error), error);
@@ -129,7 +129,7 @@ test('nothing of a failed upstream event is forwarded, and nothing follows the e
   assert.equal(stream.event('ping', '{"type":"ping"}', { type: 'ping' }, []), '');
 });
 
-test('of a member that stands twice in an answer the last one counts, and the answer stays JSON', () => {
+test('the last of duplicate members in an answer counts, and the answer stays JSON', () => {
   const text =
     '{"type":"message","role":"assistant","content":"x","usage":null,"stop_reason":"end_turn",' +
     '"content":[{"type":"text","text":"a"}],"usage":{"input_tokens":3,"output_tokens":5,"vendor":7}}';
@@ -141,7 +141,7 @@ test('of a member that stands twice in an answer the last one counts, and the an
   assert.deepEqual([seen.usage.input_tokens, seen.usage.output_tokens, seen.usage.vendor], [3, 5, 7]);
 });
 
-test('pieces that are null are left out of a relayed stream', () => {
+test('null pieces are left out of a relayed stream', () => {
   const delta = (json: string) =>
     `{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta",${json}}}`;
   const { text, stream } = relayed([

@@ -1,4 +1,4 @@
-/** Schemas that a model is held to, against what the vendor documents ("Structured outputs", "JSON Schema limitations"). */
+/** Enforced schemas, tested against the vendor's documentation ("Structured outputs", "JSON Schema limitations"). */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Losses } from '../conversation/losses.ts';
@@ -10,7 +10,7 @@ function said(schema: unknown): { schema: unknown; reported: string } {
   return { schema: converted, reported: losses.dropped.map(({ what, why }) => `${what}: ${why}`).join('\n') };
 }
 
-test('every object is closed, at any depth, and nothing else of a plain schema changes', () => {
+test('every object is closed at any depth, and the rest of a plain schema is unchanged', () => {
   const point = { type: 'object', properties: { x: { type: 'number' }, y: { type: ['number', 'null'] } } };
   const { schema, reported } = said({
     $schema: 'https://json-schema.org/draft/2020-12/schema',
@@ -49,7 +49,7 @@ test('every object is closed, at any depth, and nothing else of a plain schema c
   assert.equal(reported, '');
 });
 
-test('limits that no grammar keeps are told to the model as words, and reported', () => {
+test('unenforceable constraints are moved to the description and reported', () => {
   const { schema, reported } = said({
     type: 'object',
     properties: {
@@ -71,7 +71,7 @@ test('limits that no grammar keeps are told to the model as words, and reported'
   assert.match(reported, /^response_format: format, maximum, minItems, minLength, minimum, pattern, uniqueItems in a/);
 });
 
-test('a schema that the vendor cannot say is none', () => {
+test('a schema that the vendor cannot express is undefined', () => {
   const inside = (schema: unknown) => ({ type: 'object', properties: { a: schema }, additionalProperties: false });
   const node = { type: 'object', properties: { next: { $ref: '#/$defs/node' } } };
   for (const schema of [
@@ -96,7 +96,7 @@ test('a schema that the vendor cannot say is none', () => {
   }
 });
 
-test('names and digits of a schema stay what they are', () => {
+test('names and digits in a schema are unchanged', () => {
   const schema = JSON.parse(
     '{"type":"object","properties":{"__proto__":{"type":"string"},"$ref":{"type":"string"},"type":{"type":"integer"}},"additionalProperties":false}',
   );
