@@ -59,7 +59,7 @@ function sayEffort(
   losses: Losses,
 ): void {
   const word = rule.words?.[effort];
-  if (word === null) losses.drop('reasoning.effort', 'the model has no setting for reasoning effort');
+  if (word === null) losses.drop('reasoning.effort', 'the model has no setting for this effort');
   else body['reasoning_effort'] = word ?? effort;
 }
 

@@ -98,7 +98,7 @@ test('a further round leaves earlier messages byte for byte', () => {
         };
         const before = encoded(conversation.messages);
         const after = encoded([...conversation.messages, ...round]);
-        assert.ok(after.startsWith(before.slice(0, -1)), `${before}\nis no prefix of\n${after}`);
+        assert.ok(after.startsWith(before.slice(0, -1)), `${before}\nis not a prefix of\n${after}`);
       }
     }),
     { numRuns: 200 },

@@ -313,7 +313,7 @@ export interface Usage {
   outputImages?: number;
   outputMegapixels?: number;
   /**
-   * The individual calls behind the totals, each priced separately, where one answer took several. Tokens in the totals
+   * The individual calls in the totals, each priced separately, where one answer took several. Tokens in the totals
    * that are in no call belong to the requested model. Absent: one call.
    */
   calls?: readonly UsageCall[];

@@ -261,7 +261,7 @@ export interface TurnDecoder {
   read(name: string, data: string, value: unknown): TurnEvent[];
   /** The connection closed cleanly: returns the closing events, or a `cut` failure when the end marker is missing. */
   close(): TurnEvent[];
-  /** The finish of every choice has come and the end marker has not: `close` would end the answer in order. */
+  /** Whether every choice has finished while the end marker is missing: `close` would then complete the answer. */
   toldFinish(): boolean;
 }
 

@@ -7,7 +7,7 @@ import type { ServedForm } from '../../testing/served-answer.ts';
 import type { FormatId } from './conversation.ts';
 import { namedProperties, withoutNullKeywords } from './plain-schema.ts';
 
-// biome-ignore lint/suspicious/noExplicitAny: requests of every form are read freely
+// biome-ignore lint/suspicious/noExplicitAny: requests of every format are read freely
 type Json = any;
 
 const NULLS = {

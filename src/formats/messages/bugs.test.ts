@@ -322,7 +322,7 @@ test('44 | cache marks on system, tools, messages and tool results are sent, at 
   assert.deepEqual(body.messages[2].content[0].cache_control, { type: 'ephemeral' });
   assert.equal(stringifyJson(body).split('cache_control').length - 1, 4);
   assert.ok(body.messages[2].content[1].cache_control);
-  assert.equal(body.messages[0].content[0].cache_control, undefined, 'the one in the middle goes');
+  assert.equal(body.messages[0].content[0].cache_control, undefined, 'the middle one is dropped');
   assert.equal(losses.dropped[0]?.what, 'cache_control');
   const fewer = encode(conversation, { dialect: { messages: { maxCacheMarks: 1 } } });
   assert.equal(stringifyJson(fewer).split('cache_control').length - 1, 1);

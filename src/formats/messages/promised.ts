@@ -19,7 +19,7 @@ const BLOCKS: Readonly<Record<string, Promised>> = {
   // An empty list although null is allowed: some clients accept only a list.
   text: { text: '""', citations: '[]' },
   thinking: { thinking: '""', signature: '""' },
-  // Not `caller`: only the upstream knows it, and a service that does not would get it back in the history.
+  // Not `caller`: only the upstream knows it, and clients would return it to services that may not accept it.
   tool_use: { input: '{}' },
 };
 
