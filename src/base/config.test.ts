@@ -105,7 +105,7 @@ test('every member of the documented sample is read', () => {
     name: 'Acme',
     kind: 'chat',
     baseUrl: 'http://127.0.0.1:9000/v1',
-    timeouts: { connect: 5000, firstByte: 60_000, idle: 500, total: 600_000 },
+    timeouts: { connect: 5000, firstByte: 60_000, idle: 500, stall: 300_000, total: 600_000 },
     maxConcurrency: 500,
     options: {},
     strictTemplate: false,

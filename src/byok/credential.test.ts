@@ -10,7 +10,7 @@ type Json = Record<string, unknown>;
 const AWS = { accessKeyId: 'AKIAEXAMPLE12345', secretAccessKey: 'secret' };
 
 function configured(kind: string, options: Record<string, string>, baseUrl?: string): Provider {
-  const timeouts = { connect: 1, firstByte: 1, idle: 1, total: 1 };
+  const timeouts = { connect: 1, firstByte: 1, idle: 1, stall: 1, total: 1 };
   const settings = { id: kind, name: kind, kind, options, credentials: [], timeouts, maxConcurrency: 1 };
   return providersFrom({ providers: [{ ...settings, ...(baseUrl && { baseUrl }) }] } as never)[0]!;
 }

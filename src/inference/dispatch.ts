@@ -268,7 +268,7 @@ class Ready implements Dispatched {
       const delivery = { ...way, ...call };
       // Of several choices, one that has not begun yet does not show.
       if (!call.stream || asked.choices > 1) return deliver(delivery, heard, this.#parts);
-      const grace = new Grace(heard, this.attempt, this.#parts.clock);
+      const grace = new Grace(heard, this.attempt, this.#parts.clock, way.provider.timeouts.stall);
       grace.call = deliver(delivery, grace, this.#parts);
       return grace.call;
     });

@@ -139,3 +139,33 @@ test('a stream of several choices waits for those that may still begin', async (
   assert.equal(answer.over, false);
   await answer.leave();
 });
+
+for (const [name, beat] of [
+  ['chat', ': still here\n\n'],
+  ['messages', 'event: ping\ndata: {"type":"ping"}\n\n'],
+  ['messages', ': comment\n\n'],
+] as const) {
+  test(`${name}: a stream that brings ${JSON.stringify(beat)} and nothing else stalls, and the next endpoint answers`, async (t) => {
+    const gateway = await startGateway(t, {
+      providers: { [name]: { kind: name, timeouts: { stall: '5s' } }, spare: {} },
+    });
+    const beating = Array.from({ length: 12 }, (_, at) => [{ gate: `${name} ${at}` }, beat]).flat();
+    const begun = name === 'messages' ? [messagesEvents({ text: 'x' })[0]!] : [];
+    gateway.upstream.script(name, { headers: SSE, chunks: [...begun, beat, ...beating], end: 'stall' });
+    gateway.upstream.script('spare', {
+      headers: SSE,
+      chunks: [chatChunk({ content: 'spare' }), chatFinish(), 'data: [DONE]\n\n'],
+    });
+    // Its head waits for something to show.
+    const pending = heard(gateway, '/chat/completions', {
+      model: `test/${name}`,
+      models: ['test/spare'],
+      messages: [{ role: 'user', content: 'hi' }],
+    });
+    await until(() => gateway.upstream.requests(name).length === 1, 'the first endpoint is asked');
+    await beats(gateway, name, 8, 0);
+    const answer = await pending;
+    await until(() => answer.over, 'the end of the answer');
+    assert.equal(readStreamed('chat', answer.text).text, 'spare');
+  });
+}

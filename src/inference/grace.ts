@@ -1,7 +1,8 @@
 /**
- * The end of a stream whose upstream has told its finish and then sends heartbeats instead of its end marker. The client
- * would wait for the total timeout with a complete answer in its hands (bifrost#6784). What follows a finish (usage,
- * sources, filter results) follows at once, so after a short silence about the answer the stream is over.
+ * Streams that heartbeats keep open. After the finish of an answer only usage, sources and filter results follow, at once;
+ * an upstream that sends heartbeats instead of its end marker would hold a complete answer until the total timeout
+ * (bifrost#6784), so a short silence about the answer ends the stream. Before the finish an upstream may think without
+ * showing it, so it gets minutes; then the stream counts as stalled, and another endpoint may take over.
  */
 import type { Clock, Timer } from '../base/clock.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
@@ -27,12 +28,16 @@ export class Grace implements UpstreamReceiver {
   call: UpstreamCall | undefined;
   #timer: Timer | undefined;
   #counted = false;
-  #bytes = 0;
+  #bytes = -1;
+  readonly #stallMs: number;
+  #progressAt = 0;
 
-  constructor(receiver: UpstreamReceiver, attempt: Streaming, clock: Clock) {
+  /** @param stallMs longest time in which nothing of the answer comes, though bytes do */
+  constructor(receiver: UpstreamReceiver, attempt: Streaming, clock: Clock, stallMs: number) {
     this.#receiver = receiver;
     this.#attempt = attempt;
     this.#clock = clock;
+    this.#stallMs = stallMs;
   }
 
   head(status: number, headers: Record<string, string>): void {
@@ -44,6 +49,7 @@ export class Grace implements UpstreamReceiver {
     const attempt = this.#attempt;
     if (attempt.over) this.#timer?.cancel();
     else if (attempt.decoder?.toldFinish() === true) this.#wait();
+    else this.#checkProgress();
   }
 
   end(): void {
@@ -56,6 +62,17 @@ export class Grace implements UpstreamReceiver {
     this.#receiver.failed(failure, sent);
   }
 
+  #checkProgress(): void {
+    const { outputBytes } = this.#attempt;
+    const now = this.#clock.monotonic();
+    if (outputBytes !== this.#bytes) {
+      this.#bytes = outputBytes;
+      this.#progressAt = now;
+    } else if (now - this.#progressAt > this.#stallMs) {
+      this.#giveUp(`the upstream sent nothing but heartbeats for ${this.#stallMs} ms`);
+    }
+  }
+
   /** Only what belongs to the answer starts the time again. */
   #wait(): void {
     const { usage, outputBytes } = this.#attempt;
@@ -64,13 +81,15 @@ export class Grace implements UpstreamReceiver {
     this.#counted = counted;
     this.#bytes = outputBytes;
     this.#timer?.cancel();
-    this.#timer = this.#clock.timer(counted ? WITH_USAGE_MS : WITHOUT_USAGE_MS, () => this.#isOver());
+    this.#timer = this.#clock.timer(counted ? WITH_USAGE_MS : WITHOUT_USAGE_MS, () =>
+      this.#giveUp('the upstream did not end its answer'),
+    );
   }
 
-  #isOver(): void {
+  #giveUp(message: string): void {
     const { over, status } = this.#attempt;
     if (over) return;
-    this.#receiver.failed({ kind: 'timeout', status, message: 'the upstream did not end its answer' }, true);
+    this.#receiver.failed({ kind: 'timeout', status, message }, true);
     this.call?.abort();
   }
 }

@@ -10,7 +10,7 @@ import type { Provider } from './provider.ts';
 import type { UpstreamRequest } from './send.ts';
 import { SignInError } from './sign.ts';
 
-const TIMEOUTS = { connect: 1, firstByte: 1, idle: 1, total: 1 };
+const TIMEOUTS = { connect: 1, firstByte: 1, idle: 1, stall: 1, total: 1 };
 const KEYS = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY' };
 
 function clockAt(iso: string): TestClock {

@@ -9,7 +9,7 @@ import type { ProviderKind } from './provider.ts';
 import type { Transport, UpstreamReceiver, UpstreamRequest } from './send.ts';
 import { type Signer, SignInError, type Token, TokenKeeper } from './sign.ts';
 
-const TIMEOUTS = { connect: 1000, firstByte: 2000, idle: 2000, total: 10_000 };
+const TIMEOUTS = { connect: 1000, firstByte: 2000, idle: 2000, stall: 10_000, total: 10_000 };
 
 interface Sent {
   requests: UpstreamRequest[];

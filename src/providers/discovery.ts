@@ -49,9 +49,9 @@ const INTERVAL_MS = 30_000;
 const MOST_MISSES = 2;
 const MOST_MODELS = 500;
 const LARGEST_ANSWER = 4 * 1024 * 1024;
-const PROBE_TIMEOUTS = { connect: 500, firstByte: 2_000, idle: 2_000, total: 3_000 };
+const PROBE_TIMEOUTS = { connect: 500, firstByte: 2_000, idle: 2_000, stall: 3_000, total: 3_000 };
 /** Loading a model into memory may take minutes. */
-const CALL_TIMEOUTS = { connect: 5_000, firstByte: 600_000, idle: 120_000, total: 3_600_000 };
+const CALL_TIMEOUTS = { connect: 5_000, firstByte: 600_000, idle: 120_000, stall: 600_000, total: 3_600_000 };
 const MODEL_SLUG = /^[A-Za-z0-9~._:@+/-]{1,200}$/;
 
 interface Software {

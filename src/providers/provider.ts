@@ -105,11 +105,13 @@ export function formsFor(
   return all.includes(client) ? [client, ...all.filter((form) => form !== client)] : all;
 }
 
-/** All in milliseconds. `firstByte`: dispatch to first body byte; `idle`: between body bytes; `total`: the whole call. */
+/** All in milliseconds. `firstByte`: dispatch to first body byte; `idle`: between body bytes; `stall`: with heartbeats only; `total`: the whole call. */
 export interface Timeouts {
   connect: number;
   firstByte: number;
   idle: number;
+  /** Of streamed conversations: nothing of the answer comes, though bytes do. */
+  stall: number;
   total: number;
 }
 

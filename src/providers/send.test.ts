@@ -12,7 +12,7 @@ import { settle, TestClock, until } from '../testing/clock.ts';
 import { type Answer, cutBytes, startUpstream, type Upstream } from '../testing/upstream.ts';
 import { createTransport, type Transport, type UpstreamCall, type UpstreamReceiver } from './send.ts';
 
-const TIMEOUTS = { connect: 1000, firstByte: 5000, idle: 2000, total: 60_000 };
+const TIMEOUTS = { connect: 1000, firstByte: 5000, idle: 2000, stall: 60_000, total: 60_000 };
 const CANARY = 'sk-canary-5f1d';
 
 /** Keeps what it is told, and fails the test when it is told anything after the end. */

@@ -35,7 +35,7 @@ function setup() {
           .filter((event) => event !== '')
           .map((event) => event.replace(/^data: /, '')),
     };
-    const timeouts = { connect: 1_000, firstByte: 60_000, idle: 30_000, total: 600_000 };
+    const timeouts = { connect: 1_000, firstByte: 60_000, idle: 30_000, stall: 600_000, total: 600_000 };
     const text = typeof body === 'string' ? body : JSON.stringify(body);
     exchange.call = transport.send(
       { url: 'in-process:simulated/chat/completions', headers: {}, body: Buffer.from(text), timeouts },

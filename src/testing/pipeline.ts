@@ -219,7 +219,7 @@ function endpointOf(kind: ProviderKind): Endpoint {
     baseUrl: 'http://upstream.test',
     options: {},
     credentials: ['key'],
-    timeouts: { connect: 1000, firstByte: 1000, idle: 1000, total: 1000 },
+    timeouts: { connect: 1000, firstByte: 1000, idle: 1000, stall: 1000, total: 1000 },
     maxConcurrency: 10,
   };
   const signer = kind.signer?.(provider);

@@ -139,6 +139,10 @@ export const MEMBER_MEANINGS: Readonly<Record<string, Meaning>> = {
       duration(DEFAULT_TIMEOUTS.firstByte),
     ],
     'timeouts.idle': ['Between two pieces of the body.', duration(DEFAULT_TIMEOUTS.idle)],
+    'timeouts.stall': [
+      'Streamed conversations: nothing of the answer comes, only heartbeats. Hidden thinking is such a time.',
+      duration(DEFAULT_TIMEOUTS.stall),
+    ],
     'timeouts.total': ['The whole call.', duration(DEFAULT_TIMEOUTS.total)],
     max_concurrency: ['Calls at the same time, per process.', DEFAULT_MAX_CONCURRENCY],
     headers: ['Additional request headers.'],

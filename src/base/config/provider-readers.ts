@@ -46,7 +46,13 @@ export interface KindFacts {
   alsoSpeaks?: readonly string[];
 }
 
-export const DEFAULT_TIMEOUTS = Object.freeze({ connect: 5_000, firstByte: 60_000, idle: 60_000, total: 600_000 });
+export const DEFAULT_TIMEOUTS = Object.freeze({
+  connect: 5_000,
+  firstByte: 60_000,
+  idle: 60_000,
+  stall: 300_000,
+  total: 600_000,
+});
 export const DEFAULT_MAX_CONCURRENCY = 500;
 /** Unknown is the worst. */
 export const UNKNOWN_DATA_POLICY = Object.freeze({ zdr: false, trains: true, publishes: true, retainsForSafety: true });
@@ -182,12 +188,19 @@ function documents(field: Field): Secret[] | undefined {
 }
 
 function timeouts(field: Field): ProviderSettings['timeouts'] | undefined {
-  const read = mapping(field, { connect: duration, first_byte: duration, idle: duration, total: duration });
+  const read = mapping(field, {
+    connect: duration,
+    first_byte: duration,
+    idle: duration,
+    stall: duration,
+    total: duration,
+  });
   if (!read) return undefined;
   return {
     connect: read.connect ?? DEFAULT_TIMEOUTS.connect,
     firstByte: read.first_byte ?? DEFAULT_TIMEOUTS.firstByte,
     idle: read.idle ?? DEFAULT_TIMEOUTS.idle,
+    stall: read.stall ?? DEFAULT_TIMEOUTS.stall,
     total: read.total ?? DEFAULT_TIMEOUTS.total,
   };
 }

@@ -188,8 +188,11 @@ export interface ProviderSettings {
   /** Without a trailing slash; undefined: the kind's own address. */
   baseUrl: string | undefined;
   credentials: readonly Secret[];
-  /** Milliseconds. `firstByte`: dispatch to first body byte; `idle`: between body bytes; `total`: the whole call. */
-  timeouts: { connect: number; firstByte: number; idle: number; total: number };
+  /**
+   * Milliseconds. `firstByte`: dispatch to first body byte; `idle`: between body bytes; `stall`: with heartbeats only;
+   * `total`: the whole call.
+   */
+  timeouts: { connect: number; firstByte: number; idle: number; stall: number; total: number };
   maxConcurrency: number;
   /** What its kind must know beside these, by the yaml's names. */
   options: Readonly<Record<string, string>>;

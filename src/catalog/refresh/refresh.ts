@@ -16,7 +16,7 @@ import { type Merge, mergeRegistry } from './registry.ts';
 const MOST_REGISTRY_BYTES = 32 * 1024 * 1024;
 const MOST_LIST_BYTES = 8 * 1024 * 1024;
 const MOST_LISTED = 5_000;
-const TIMEOUTS = { connect: 10_000, firstByte: 30_000, idle: 30_000, total: 120_000 };
+const TIMEOUTS = { connect: 10_000, firstByte: 30_000, idle: 30_000, stall: 120_000, total: 120_000 };
 /** A registry with less than this share of the known models is incomplete. */
 const LEAST_SHARE = 0.5;
 

@@ -15,7 +15,7 @@ import {
 } from '../../providers/index.ts';
 import { type Finding, fault, note, ok } from './finding.ts';
 
-const TIMEOUTS = { connect: 5_000, firstByte: 10_000, idle: 5_000, total: 15_000 };
+const TIMEOUTS = { connect: 5_000, firstByte: 10_000, idle: 5_000, stall: 15_000, total: 15_000 };
 /** Providers that are asked at the same time. */
 const AT_ONCE = 8;
 

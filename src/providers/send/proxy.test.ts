@@ -10,7 +10,7 @@ import { startUpstream, type Upstream } from '../../testing/upstream.ts';
 import { createTransport, type Transport } from '../send.ts';
 import { type ProxySettings, proxyFor } from './proxy.ts';
 
-const TIMEOUTS = { connect: 1000, firstByte: 5000, idle: 2000, total: 60_000 };
+const TIMEOUTS = { connect: 1000, firstByte: 5000, idle: 2000, stall: 60_000, total: 60_000 };
 const PASSWORD = 'pr@xy-canary-77';
 /** No address: only the proxy knows where it is. */
 const NAME = 'upstream.example';
