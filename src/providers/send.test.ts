@@ -15,7 +15,7 @@ import { createTransport, type Transport, type UpstreamCall, type UpstreamReceiv
 const TIMEOUTS = { connect: 1000, firstByte: 5000, idle: 2000, stall: 60_000, total: 60_000 };
 const CANARY = 'sk-canary-5f1d';
 
-/** Keeps what it is told, and fails the test when it is told anything after the end. */
+/** Records its calls, and fails the test if called after the end. */
 class Recorder implements UpstreamReceiver {
   status: number | undefined;
   headers: Record<string, string> = {};
@@ -125,7 +125,7 @@ function keyOf(baseUrl: string): string {
 }
 
 describe('an exchange', () => {
-  test('sends what it was given and nothing of its own but host, length, type, connection and no compression', async () => {
+  test('adds only host, length, type, connection and accept-encoding to the given request', async () => {
     const baseUrl = scripted({ chunks: ['ok'] });
     const receiver = await exchange(`${baseUrl}/chat?x=1`, '{"a":"é"}', { authorization: 'Bearer k', 'X-Own': '1' });
     assert.deepEqual([receiver.status, receiver.text, receiver.ended], [200, 'ok', true]);
@@ -153,7 +153,7 @@ describe('an exchange', () => {
     assert.equal(upstream.requests(keyOf(baseUrl))[0]!.headers['content-type'], 'text/plain');
   });
 
-  test('only headers with a reader downstream get through, in lower case', async () => {
+  test('only headers that the gateway uses pass, in lower case', async () => {
     const receiver = await exchange(
       scripted({
         status: 429,
@@ -185,7 +185,7 @@ describe('an exchange', () => {
     });
   });
 
-  test('a GET has no body, and no header of the caller says where a request ends or goes', async () => {
+  test('a GET has no body, and headers of the caller cannot set framing or destination', async () => {
     const baseUrl = scripted({ chunks: ['ok'] });
     const receiver = new Recorder();
     transport.send({ url: baseUrl, method: 'GET', headers: {}, body: 'GET / HTTP/1.1', timeouts: TIMEOUTS }, receiver);
@@ -198,7 +198,7 @@ describe('an exchange', () => {
     }
   });
 
-  test('a redirect is an answer, not followed', async () => {
+  test('a redirect is returned, not followed', async () => {
     const other = scripted({ chunks: ['stolen'] });
     const receiver = await exchange(scripted({ status: 302, headers: { location: other } }), '{}', {
       authorization: CANARY,
@@ -208,7 +208,7 @@ describe('an exchange', () => {
     assert.equal(upstream.requests(keyOf(other)).length, 0);
   });
 
-  test('data is delivered as it comes, before the answer is complete', async () => {
+  test('data is delivered as it arrives, before the response is complete', async () => {
     const { receiver } = send(scripted({ chunks: ['one', { gate: 'two' }, 'two'] }));
     await until(() => receiver.text === 'one', 'the first piece');
     assert.equal(receiver.ended, false);
@@ -217,7 +217,7 @@ describe('an exchange', () => {
     assert.equal(receiver.text, 'onetwo');
   });
 
-  test('exchanges one after the other share a connection; at the same time each has its own', async () => {
+  test('sequential exchanges share a connection, concurrent ones have their own', async () => {
     const baseUrl = scripted({ chunks: ['ok'] });
     await exchange(baseUrl);
     await exchange(baseUrl);
@@ -227,13 +227,13 @@ describe('an exchange', () => {
     assert.notEqual(numbers[2], numbers[3]);
   });
 
-  test('informational answers are skipped', async () => {
+  test('informational responses are skipped', async () => {
     const head = 'HTTP/1.1 103 Early Hints\r\nlink: <x>\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok';
     const receiver = await exchange(scripted({ raw: [head] }));
     assert.deepEqual([receiver.status, receiver.text], [200, 'ok']);
   });
 
-  test('more calls than connections allow are refused without being sent', async () => {
+  test('calls beyond the connection limit are refused without being sent', async () => {
     transport = createTransport({ clock, log: silentLog, connectionsPerOrigin: 1 });
     const baseUrl = scripted({ chunks: [{ gate: 'limit' }, 'ok'] });
     const first = send(baseUrl);
@@ -244,7 +244,7 @@ describe('an exchange', () => {
     assert.equal((await exchange(baseUrl)).text, 'ok');
   });
 
-  test('a fault of the receiver ends the exchange, is logged, and leaves the process alone', async () => {
+  test('an error of the receiver ends the exchange, is logged and does not crash the process', async () => {
     const lines: string[] = [];
     transport = createTransport({ clock, log: createLog({ stream: { write: (line) => lines.push(line) }, clock }) });
     for (const chunks of [['a'], ['a', { gate: 'never' }]]) {
@@ -278,7 +278,7 @@ describe('ways to fail', () => {
     assert.match(receiver.failure!.message, /host name/);
   });
 
-  test('an address that is no http URL, or a header that is not valid: refused, and the message shows neither', async () => {
+  test('an invalid URL or header: refused, and the message shows neither', async () => {
     for (const url of ['ftp://x/y', 'nonsense', `http://user:${CANARY}@127.0.0.1/v1`])
       expectFailure(await exchange(url), 'refused', false);
     const receiver = await exchange(scripted({}), '{}', { authorization: `${CANARY}\n` });
@@ -310,7 +310,7 @@ describe('ways to fail', () => {
     }
   });
 
-  test('silence in the middle: timeout after idle, counted anew by every byte', async () => {
+  test('silence in the middle: timeout after idle, restarted by every byte', async () => {
     const { receiver } = send(scripted({ chunks: ['a', { gate: 'idle b' }, 'b'], end: 'stall' }));
     await until(() => receiver.text === 'a', 'a');
     clock.advance(TIMEOUTS.idle - 1);
@@ -322,7 +322,7 @@ describe('ways to fail', () => {
     expectFailure(receiver, 'timeout', true, 200);
   });
 
-  test('bytes that keep dripping end at the total timeout', async () => {
+  test('a slow trickle of bytes ends at the total timeout', async () => {
     const drips = 40;
     const chunks = Array.from({ length: drips }, (_, at) => [{ gate: `drip ${at}` }, '.']).flat();
     const { receiver } = send(scripted({ chunks }));
@@ -343,7 +343,7 @@ describe('ways to fail', () => {
     }
   });
 
-  test('closed or reset in the middle of the body, whatever its framing: cut, with what had arrived', async () => {
+  test('closed or reset within the body, with any framing: cut, after the data received', async () => {
     const heads = ['content-length: 10\r\n\r\nabc', 'transfer-encoding: chunked\r\n\r\n3\r\nabc\r\n'];
     for (const connection of ['', 'connection: close\r\n']) {
       for (const head of heads) {
@@ -356,13 +356,13 @@ describe('ways to fail', () => {
     }
   });
 
-  test('a body that lasts as long as its connection ends cleanly with it, but a reset is no end', async () => {
+  test('a body without a length ends with its connection, but not with a reset', async () => {
     const raw = ['HTTP/1.1 200 OK\r\n\r\nabc'];
     assert.equal((await exchange(scripted({ raw, end: 'cut' }))).ended, true);
     expectFailure(await exchange(scripted({ raw, end: 'reset' })), 'cut', true, 200);
   });
 
-  test('what is not HTTP: malformed', async () => {
+  test('bytes that are not HTTP: malformed', async () => {
     const answers = [
       'SSH-2.0-OpenSSH_9.2\r\n',
       'HTTP/1.1 200 OK\r\nno colon here\r\n\r\n',
@@ -374,7 +374,7 @@ describe('ways to fail', () => {
     expectFailure(await exchange(scripted({ raw: [chunked], end: 'stall' })), 'malformed', true, 200);
   });
 
-  test('a kept connection that the upstream has closed is replaced, and the request goes out once', async () => {
+  test('a kept connection that the upstream closed is replaced, and the request is sent once', async () => {
     const baseUrl = scripted([
       { raw: ['HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\na'], end: 'cut' },
       { chunks: ['b'] },
@@ -409,7 +409,7 @@ async function unansweredAddress(): Promise<string> {
     const { parentPort } = require('node:worker_threads');
     const server = require('node:net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {
       parentPort.postMessage(server.address().port);
-      // From here on this thread accepts no connection.
+      // From here on this thread accepts no connections.
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
     });`;
   const worker = new Worker(script, { eval: true });
@@ -428,7 +428,7 @@ async function unansweredAddress(): Promise<string> {
 }
 
 describe('abort', () => {
-  test('ends the connection at once, before the head and in the middle of the body, and the receiver hears nothing more', async () => {
+  test('ends the connection at once, before the head and within the body, without further receiver calls', async () => {
     for (const answer of [{ end: 'stall-before-headers' }, { chunks: ['a'], end: 'stall' }] as const) {
       const tookMs: number[] = [];
       for (let round = 0; round < 5; round++) {
@@ -443,13 +443,13 @@ describe('abort', () => {
         tookMs.push(closedAt - abortedAt);
         assert.equal(receiver.over, false);
       }
-      // The quickest of several, as a busy machine may stop this process for longer than that.
+      // The fastest of several, because a busy machine may suspend this process for longer.
       assert.ok(Math.min(...tookMs) < 50, `${tookMs} ms`);
     }
     assert.equal(clock.timers, 0);
   });
 
-  test('while connecting closes the attempt, and while a kept connection is looked at sends nothing', async () => {
+  test('while connecting closes the attempt, and while a kept connection is checked sends nothing', async () => {
     const { receiver, call } = send(await unansweredAddress());
     await settle(2);
     call.abort();
@@ -483,7 +483,7 @@ describe('abort', () => {
     assert.equal(inData.receiver.over || inHead.receiver.over, false);
   });
 
-  test('a refused call that is aborted before it hears of it hears nothing', async () => {
+  test('a refused call aborted before its report gets no report', async () => {
     const { receiver, call } = send('nonsense');
     call.abort();
     await settle();
@@ -513,7 +513,7 @@ describe('abort', () => {
 });
 
 describe('back-pressure', () => {
-  test('a paused exchange of 100 MB lets the upstream wait and holds next to nothing', async () => {
+  test('a paused exchange of 100 MB slows the upstream and buffers almost nothing', async () => {
     const total = 100 * 1024 * 1024;
     let written = 0;
     const url = await rawServer((socket) => {
@@ -557,7 +557,7 @@ describe('back-pressure', () => {
     assert.equal(receiver.bytes, total);
   });
 
-  test('the idle timeout counts again from the resumption', async () => {
+  test('the idle timeout restarts on resume', async () => {
     const { receiver, call } = send(scripted({ chunks: ['a'], end: 'stall' }));
     await until(() => receiver.bytes, 'a');
     call.pause();
@@ -569,7 +569,7 @@ describe('back-pressure', () => {
     assert.equal(receiver.failure?.kind, 'timeout');
   });
 
-  test('pausing at any piece of an answer that closes its connection neither loses nor invents anything', async () => {
+  test('pausing at any piece of a response that closes its connection neither loses nor adds anything', async () => {
     const heads = ['', 'content-length: 6\r\n', 'transfer-encoding: chunked\r\n'];
     for (const head of heads) {
       const pieces = head.startsWith('transfer') ? ['3\r\nabc\r\n', '3\r\ndef\r\n', '0\r\n\r\n'] : ['abc', 'def'];
@@ -586,7 +586,7 @@ describe('back-pressure', () => {
     }
   });
 
-  test('pausing, or pausing and resuming, within data leaves the connection fit for the next exchange', async () => {
+  test('pausing, or pausing and resuming, within data leaves the connection reusable', async () => {
     const baseUrl = scripted({ headers: { 'content-length': '300000' }, chunks: ['x'.repeat(300_000)] });
     for (const resume of [true, false, true]) {
       const { receiver, call } = send(baseUrl);
@@ -626,7 +626,7 @@ describe('a kept connection', () => {
   const answer = (text: string) => `HTTP/1.1 200 OK\r\ncontent-length: ${text.length}\r\n\r\n${text}`;
   const requestTo = (url: string) => ({ url, headers: {}, body: '{}', timeouts: TIMEOUTS });
 
-  /** A server that answers every request with these headers, which of its connections are open, and which were used. */
+  /** A server that answers every request with these headers, and records its open and used connections. */
   const keeper = async (headers: string) => {
     let connections = 0;
     const open = new Set<number>();
@@ -644,7 +644,7 @@ describe('a kept connection', () => {
     return { url, open, used };
   };
 
-  test("on which more comes than was asked for is closed, and what came is nobody's answer", async () => {
+  test('with more data than requested is closed, and the surplus is never delivered', async () => {
     for (const turns of [0, 1]) {
       let connections = 0;
       let requests = 0;
@@ -668,7 +668,7 @@ describe('a kept connection', () => {
       const second = new Recorder();
       first.end = () => {
         first.ended = true;
-        // Within the turn that has brought the answer, when nobody can know yet what stands behind it.
+        // In the same turn that delivered the response, before surplus bytes can be detected.
         transport.send(requestTo(url), second);
       };
       transport.send(requestTo(url), first);
@@ -677,7 +677,7 @@ describe('a kept connection', () => {
     }
   });
 
-  test('that closes, or says something, while a call waits for it costs that call nothing, paused or not', async () => {
+  test('that closes or sends data while a call waits for it does not harm the call, paused or not', async () => {
     const ways: ((socket: Socket) => void)[] = [
       (socket) => void socket.end(),
       (socket) => void socket.resetAndDestroy(),
@@ -716,7 +716,7 @@ describe('a kept connection', () => {
     }
   });
 
-  test('that waits for a call when the transport closes ends with it, and the call hears of it', async () => {
+  test('is closed with the transport, and a call waiting for it fails', async () => {
     const baseUrl = scripted({ chunks: ['ok'] });
     const first = new Recorder();
     const second = new Recorder();
@@ -733,7 +733,7 @@ describe('a kept connection', () => {
     assert.equal(upstream.requests(keyOf(baseUrl)).length, 1);
   });
 
-  test('is closed when nobody has used it for as long as it is kept, or the upstream keeps it', async () => {
+  test('is closed when unused for its keep-alive time or that of the upstream', async () => {
     for (const [headers, keptMs] of [
       ['x: y', 4000],
       ['keep-alive: timeout=5', 3000],
@@ -757,7 +757,7 @@ describe('a kept connection', () => {
     }
   });
 
-  test('that the upstream keeps for long leaves the others their time', async () => {
+  test('with a long hint does not extend the time of others', async () => {
     const long = await keeper('keep-alive: timeout=500');
     let hint = 'keep-alive: timeout=500\r\n';
     const open = new Set<Socket>();
@@ -777,7 +777,7 @@ describe('a kept connection', () => {
     assert.equal(long.open.size, 1);
   });
 
-  test('is not used again where the upstream is about to close it, or has not read all of the request', async () => {
+  test('is not reused if the upstream is about to close it or has not read the whole request', async () => {
     for (const headers of ['keep-alive: timeout=2', 'connection: close']) {
       const { url, used } = await keeper(headers);
       await exchange(url);
@@ -803,7 +803,7 @@ describe('compressed answers', () => {
     '',
   );
 
-  test('gzip, deflate in both its meanings and br are unpacked, whatever the pieces', async () => {
+  test('gzip, both variants of deflate and br are decompressed, however they are cut', async () => {
     const packed: [string, Buffer][] = [
       ['gzip', gzipSync(events)],
       ['X-GZip', gzipSync(events)],
@@ -822,7 +822,7 @@ describe('compressed answers', () => {
     }
   });
 
-  test('an event is delivered when its bytes are there, not at the end of the stream', async () => {
+  test('an event is delivered when its bytes arrive, not at the end of the stream', async () => {
     const gzip = createGzip({ flush: zlib.Z_SYNC_FLUSH });
     const flushed = async (text: string): Promise<Buffer> => {
       const parts: Buffer[] = [];
@@ -845,8 +845,8 @@ describe('compressed answers', () => {
     gzip.destroy();
   });
 
-  test('what had arrived before a cut is delivered before the failure, paused or not', async () => {
-    // Few bytes that take long to unpack, so that the connection is gone before they are.
+  test('data received before a cut is delivered before the failure, paused or not', async () => {
+    // Few bytes that take long to decompress, so that the connection closes first.
     const text = 'data: again and again\n\n'.repeat(100_000);
     const bytes = gzipSync(text);
     const head = `HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: ${bytes.length + 1}\r\n\r\n`;
@@ -863,7 +863,7 @@ describe('compressed answers', () => {
     }
   });
 
-  test('damaged or incomplete data is malformed, an unknown encoding too, an empty body is empty', async () => {
+  test('damaged or truncated data and unknown encodings are malformed, and an empty body is empty', async () => {
     const whole = gzipSync(events);
     const answers: [string, Buffer][] = [
       ['gzip', Buffer.from('not packed at all')],
@@ -877,7 +877,7 @@ describe('compressed answers', () => {
     assert.equal((await exchange(scripted({ headers: { 'content-encoding': 'gzip' } }))).ended, true);
   });
 
-  test('a small answer that unpacks to 100 MB is held back by a pause and ended by an abort', async () => {
+  test('a small response that expands to 100 MB is stopped by a pause and ended by an abort', async () => {
     const bomb = gzipSync(Buffer.alloc(100 * 1024 * 1024));
     const { receiver, call } = send(scripted({ headers: { 'content-encoding': 'gzip' }, chunks: [bomb] }));
     receiver.keep = false;
@@ -895,7 +895,7 @@ describe('compressed answers', () => {
   });
 });
 
-test('whatever the answers and what is done to the calls, each is heard out or silent, and nothing is left behind', async () => {
+test('under any responses and actions every call completes or stays silent, and nothing is left behind', async () => {
   const packed = gzipSync('data: x\n\n'.repeat(20_000));
   const answers: Answer[] = [
     { chunks: ['short'] },
@@ -937,7 +937,7 @@ test('whatever the answers and what is done to the calls, each is heard out or s
   }
   await Promise.all(running);
   await settle();
-  // The one that closes connections which nobody uses.
+  // The timer that closes idle connections.
   assert.ok(clock.timers <= 1, `${clock.timers} timers`);
   await transport.close();
   assert.equal(clock.timers, 0);
@@ -953,7 +953,7 @@ describe('over TLS', () => {
   });
   after(() => secure?.close());
 
-  test('an upstream whose certificate is trusted is spoken to, by address and by name', { skip }, async () => {
+  test('an upstream with a trusted certificate is accepted, by address and by name', { skip }, async () => {
     transport = createTransport({ clock, log: silentLog, ca: certificate!.cert });
     const baseUrl = secure!.script('ok', { chunks: ['secret'] });
     assert.equal((await exchange(baseUrl)).text, 'secret');
@@ -964,7 +964,7 @@ describe('over TLS', () => {
     assert.equal(receiver.failure?.kind, 'cut');
   });
 
-  test('a call paused before its connection is there is sent, and answered once it is resumed', { skip }, async () => {
+  test('a call paused before it is connected is sent, and its response is delivered on resume', { skip }, async () => {
     transport = createTransport({ clock, log: silentLog, ca: certificate!.cert });
     const { receiver, call } = send(secure!.script('paused', { chunks: ['abc', 'def'] }));
     call.pause();
@@ -976,7 +976,7 @@ describe('over TLS', () => {
     assert.equal(receiver.text, 'abcdef');
   });
 
-  test('one that is not trusted gets nothing: refused', { skip }, async () => {
+  test('an untrusted upstream receives nothing: refused', { skip }, async () => {
     const baseUrl = secure!.script('untrusted', { chunks: ['secret'] });
     const receiver = await exchange(baseUrl);
     assert.deepEqual([receiver.failure?.kind, receiver.sent], ['refused', false]);

@@ -1,11 +1,11 @@
 /**
- * Calls to upstreams. With what lies in `send/` the only place besides the checked egress that opens connections to the
- * outside: the course of one call (`exchange`), the connections to one origin (`origin`), one of them (`connection`), what
- * comes on it (`answer-parser`, `unpack`), the way through a proxy.
+ * HTTP calls to upstreams. Apart from the checked egress, only this file and `send/` open outbound connections:
+ * `exchange` runs one call, `origin` manages the connections to one origin, `connection` is one of them,
+ * `answer-parser` and `unpack` read what arrives on it, and `proxy` opens tunnels.
  *
- * A request goes out twice in two cases only: it was waiting for a kept connection when that closed, so no byte had left;
- * or the upstream closed the kept connection without a byte of an answer, once (decision 010). Any other repetition could
- * pay for a generation twice. Whether a failed exchange is tried elsewhere is for `inference/call.ts` to decide.
+ * A request is sent twice in only two cases: it was waiting for a kept connection that closed, so no byte had been
+ * sent; or the upstream closed a kept connection without sending a byte, once (decision 010). Any other repetition
+ * could pay for a generation twice. `inference/call.ts` decides whether a failed exchange is tried elsewhere.
  */
 import tls from 'node:tls';
 import type { Clock } from '../base/clock.ts';
@@ -27,21 +27,24 @@ export interface UpstreamRequest {
   timeouts: Timeouts;
 }
 
-/** Called in order: `head` once, `data` any number of times, then exactly one of `end` and `failed`. `failed` may be the only call. */
+/**
+ * Called in order: `head` once, `data` any number of times, then exactly one of `end` and `failed`. `failed` may be the
+ * only call.
+ */
 export interface UpstreamReceiver {
-  /** Header names are lower case; only those that `exchange.ts` lists. A redirect is an answer like any other. */
+  /** Header names are lower case; only those that `exchange.ts` lists. Redirects are not followed. */
   head(status: number, headers: Record<string, string>): void;
-  /** Unpacked, so `content-encoding` is not among the headers. The chunk may be kept. */
+  /** Decompressed, so the headers have no `content-encoding`. The receiver may keep the chunk. */
   data(chunk: Buffer): void;
   end(): void;
-  /** refused, timeout, cut or malformed; `sent` tells whether the request may have reached the upstream. */
+  /** Kind refused, timeout, cut or malformed. `sent` tells whether the request may have reached the upstream. */
   failed(failure: UpstreamFailure, sent: boolean): void;
 }
 
 export interface UpstreamCall {
   /**
-   * Stop and resume the flow of `data`; idempotent. What was read already (at most 64 KiB) may still follow a pause. The
-   * idle timeout stands still meanwhile, the total one does not.
+   * Stop and resume the flow of `data`; idempotent. Up to 64 KiB already read may still follow a pause. A pause stops
+   * the idle timeout but not the total one.
    */
   pause(): void;
   resume(): void;
@@ -50,7 +53,7 @@ export interface UpstreamCall {
 }
 
 export interface Transport {
-  /** Never calls the receiver before it has returned. */
+  /** Never calls the receiver before returning. */
   send(request: UpstreamRequest, receiver: UpstreamReceiver): UpstreamCall;
   /** Ends every exchange (its receiver gets `cut`) and every connection. */
   close(): Promise<void>;
@@ -59,13 +62,15 @@ export interface Transport {
 export interface TransportOptions {
   clock: Clock;
   log: Log;
-  /** Calls beyond this many to one origin at once are refused; the callers' own limits should be lower. Default 4096. */
+  /**
+   * Most concurrent calls to one origin; further ones are refused. Callers' own limits should be lower. Default 4096.
+   */
   connectionsPerOrigin?: number;
-  /** How long an unused connection is kept when the upstream does not say. Default 4 s. */
+  /** How long an unused connection is kept if the upstream gives no hint. Default 4 s. */
   keepAliveMs?: number;
-  /** Certificate authorities in PEM form that are trusted instead of the usual ones. */
+  /** Trusted certificate authorities in PEM format, instead of the system's. */
   ca?: string;
-  /** The same, beside the usual ones. */
+  /** Trusted certificate authorities in addition to the system's. */
   extraCa?: string;
   proxy?: ProxySettings;
 }
@@ -84,7 +89,7 @@ class NetworkTransport implements Transport {
   constructor(options: TransportOptions) {
     this.options = options;
     const { ca, extraCa } = options;
-    // Made once: reading the usual authorities takes longer than a handshake.
+    // Created once, because reading the system's authorities takes longer than a handshake.
     if (ca !== undefined) this.#trust = tls.createSecureContext({ ca });
     else if (extraCa !== undefined) {
       this.#trust = tls.createSecureContext({ ca: [...tls.getCACertificates('default'), extraCa] });
@@ -95,10 +100,10 @@ class NetworkTransport implements Transport {
     const call = new Exchange(this.options, request, receiver);
     const slash = request.url.indexOf('/', request.url.indexOf('://') + 3);
     const origin = slash === -1 ? undefined : this.#origin(request.url.slice(0, slash));
-    if (origin === undefined) call.refuse('the address of the upstream is not an http or https URL');
+    if (origin === undefined) call.refuse('the upstream URL is not an http or https URL');
     else if (this.#closed) call.refuse('the gateway is shutting down');
     else if (call.prepare(origin.host, request.url.slice(slash))) origin.carry(call);
-    else call.refuse('the request cannot be sent: its address or a header is not valid HTTP');
+    else call.refuse('the request cannot be sent: its URL or a header is not valid HTTP');
     call.returned();
     return call;
   }

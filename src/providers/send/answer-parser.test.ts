@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { AnswerParser, type AnswerReader, PIECE_BYTES } from './answer-parser.ts';
 
-/** Keeps what it is told, joined where pieces are cut anywhere. */
+/** Records its calls, joining pieces that are cut anywhere. */
 class Heard implements AnswerReader {
   status = 0;
   headers: Record<string, string> = {};
@@ -38,7 +38,7 @@ const WANTED = new Set(['content-type', 'x-note']);
 
 interface Reading {
   pieces: readonly (string | Buffer)[];
-  /** The upstream closes behind them. */
+  /** The upstream closes the connection after them. */
   closes?: boolean;
   asked?: boolean;
 }
@@ -50,7 +50,7 @@ function read({ pieces, closes = false, asked = true }: Reading): Heard {
   for (const piece of pieces) {
     const bytes = Buffer.from(piece as string, 'latin1');
     parser.read(bytes);
-    // As the next piece does, which is read into the same memory.
+    // As the next read does, which reuses the same memory.
     bytes.fill('#');
     if (heard.malformed) break;
   }
@@ -113,7 +113,7 @@ describe('an answer', () => {
     );
   });
 
-  test('that ends early is unfinished, wherever that is', () => {
+  test('that ends early is unfinished, wherever it is cut', () => {
     fc.assert(
       fc.property(answers, fc.nat(2000), (answer, cut) => {
         const text = written(answer);
@@ -128,7 +128,7 @@ describe('an answer', () => {
     );
   });
 
-  test('longer than a piece comes in pieces, whole', () => {
+  test('longer than a piece is delivered completely, in pieces', () => {
     const body = Buffer.alloc(3 * PIECE_BYTES + 7, 'abc').toString('latin1');
     const heard = read({ pieces: [`${OK}content-length: ${body.length}\r\n\r\n${body}`] });
     assert.ok(heard.body === body && heard.end === true);
@@ -141,7 +141,7 @@ describe('an answer', () => {
     }
   });
 
-  test('of HTTP/1.0 leaves a connection that is not used again, unless it says so', () => {
+  test('of HTTP/1.0 leaves a reusable connection only with keep-alive', () => {
     const heads = [
       'HTTP/1.0 200 OK\r\ncontent-length: 1\r\n',
       `HTTP/1.0 200 OK\r\nconnection: keep-alive\r\ncontent-length: 1\r\n`,
@@ -156,21 +156,21 @@ describe('an answer', () => {
 describe('what is not an answer', () => {
   const whole = `${OK}content-length: 2\r\n\r\nok`;
 
-  test('behind the end of one leaves the connection unfit for another', () => {
+  test('after the end of one makes the connection unusable', () => {
     for (const more of ['x', OK, whole, '\0']) {
       const heard = read({ pieces: [whole + more] });
       assert.deepEqual([heard.body, heard.end, heard.malformed], ['ok', false, false], JSON.stringify(more));
     }
   });
 
-  test('when nothing was asked for is malformed, an empty line aside', () => {
+  test('without a request is malformed, except for an empty line', () => {
     assert.equal(read({ pieces: [whole], asked: false }).malformed, true);
     assert.equal(read({ pieces: ['H'], asked: false }).malformed, true);
     const heard = read({ pieces: ['\r\n'], asked: false, closes: true });
     assert.deepEqual([heard.malformed, heard.unfinished], [false, false]);
   });
 
-  test('in its second half is malformed, with what came before', () => {
+  test('in its second half is malformed, after the data before it', () => {
     const answers = [
       'SSH-2.0-OpenSSH_9.2\r\n',
       'HTTP/1.1 000 Nothing\r\ncontent-length: 2\r\n\r\nok',
@@ -206,7 +206,7 @@ describe('what is not an answer', () => {
   });
 });
 
-test('many connections at once have many parsers, and give them back', () => {
+test('many concurrent connections have their own parsers and free them', () => {
   const open = Array.from({ length: 20_000 }, () => {
     const heard = new Heard();
     const parser = new AnswerParser(heard, () => false);

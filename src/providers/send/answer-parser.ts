@@ -1,23 +1,23 @@
 /**
- * Reads the answers of upstreams with llhttp, the parser of node and undici, in its strict mode: what an answer is, and where
- * it ends, is decided by it alone. What it finds in a piece is handed on when it is done with the piece, so that whoever hears
- * of it may do anything with the connection.
+ * Parses upstream responses with llhttp, the parser of Node and undici, in strict mode. llhttp alone decides what a
+ * response is and where it ends. Results are passed on only after a piece has been parsed, so the reader may do
+ * anything to the connection.
  */
 import binary from 'undici/lib/llhttp/llhttp-wasm.js';
 
 /** Called in order, for each piece that is read. */
 export interface AnswerReader {
-  /** Once for each answer; informational ones (1xx) are skipped. */
+  /** Once per response; informational ones (1xx) are skipped. */
   answerHead(status: number, headers: Record<string, string>): void;
-  /** The chunk may be kept. */
+  /** The reader may keep the chunk. */
   answerData(chunk: Buffer): void;
-  /** @param reusable nothing speaks against another exchange on the connection */
+  /** @param reusable whether another exchange may use the connection */
   answerEnd(reusable: boolean): void;
-  /** Nothing that comes can be made sense of any more. */
+  /** The bytes are not valid HTTP; nothing more can be parsed. */
   answerMalformed(): void;
 }
 
-/** Headers by lower-case name; of one that came more than once, the first. */
+/** Headers by lower-case name. Of a repeated header, the first value. */
 type Headers = Record<string, string>;
 
 interface Llhttp {
@@ -34,7 +34,7 @@ const STOP = -1;
 const ANSWERS = 2;
 const MAX_HEAD_BYTES = 64 * 1024;
 
-/** As much as is read at once. */
+/** Most bytes parsed at once. */
 export const PIECE_BYTES = 64 * 1024;
 
 let current: AnswerParser | undefined;
@@ -57,20 +57,20 @@ const { exports } = new WebAssembly.Instance(new WebAssembly.Module(binary), {
   },
 });
 const llhttp = exports as unknown as Llhttp;
-/** Where pieces are put for the parser, which has a memory of its own. */
+/** Input buffer in the parser's own memory. */
 const area = llhttp.malloc(PIECE_BYTES);
 let areaBytes = new Uint8Array(llhttp.memory.buffer, area, PIECE_BYTES);
 
-/** The answers on one connection, one after the other. */
+/** The responses on one connection, one after another. */
 export class AnswerParser {
   readonly #reader: AnswerReader;
-  /** Which headers the reader wants, by lower-case name. */
+  /** Selects the headers to keep, by lower-case name. */
   readonly #wanted: (name: string) => boolean;
   #parser = llhttp.llhttp_alloc(ANSWERS);
   #piece!: Buffer;
-  /** An answer that was asked for has not come to its end. */
+  /** Whether a requested response has not ended yet. */
   #awaited = false;
-  /** Its head is there. */
+  /** Whether its head has arrived. */
   #headed = false;
   #headBytes = 0;
   #name = '';
@@ -78,7 +78,7 @@ export class AnswerParser {
   #headers: Headers = {};
   #status = 0;
   #keepAlive = false;
-  // What the piece that is being read has brought.
+  // Results of the piece being parsed.
   #newHead = false;
   #body: Buffer | undefined;
   #bodyBytes = 0;
@@ -89,7 +89,7 @@ export class AnswerParser {
     this.#wanted = wanted;
   }
 
-  /** A request goes out, so an answer may come. */
+  /** A request is being sent, so a response may arrive. */
   expect(): void {
     this.#awaited = true;
   }
@@ -97,7 +97,7 @@ export class AnswerParser {
   read(piece: Buffer): void {
     for (let at = 0; at < piece.length && this.#parser !== 0; at += PIECE_BYTES) {
       const part = piece.length <= PIECE_BYTES ? piece : piece.subarray(at, at + PIECE_BYTES);
-      // The memory has grown, and is another object.
+      // The WebAssembly memory grew, which detaches its old buffer.
       if (areaBytes.length === 0) areaBytes = new Uint8Array(llhttp.memory.buffer, area, PIECE_BYTES);
       areaBytes.set(part);
       this.#piece = part;
@@ -107,7 +107,7 @@ export class AnswerParser {
     }
   }
 
-  /** The upstream has closed the connection: the end of an answer that lasts as long. */
+  /** The upstream closed the connection, which ends a response without a length. */
   finish(): void {
     if (this.#parser === 0) return;
     current = this;
@@ -116,7 +116,7 @@ export class AnswerParser {
     if (fine) this.#handOn(true);
   }
 
-  /** Nothing is read any more. Idempotent. */
+  /** Releases the parser; nothing is parsed afterwards. Idempotent. */
   free(): void {
     if (this.#parser !== 0) llhttp.llhttp_free(this.#parser);
     this.#parser = 0;
@@ -135,12 +135,12 @@ export class AnswerParser {
     }
     if (this.#ended) {
       this.#ended = false;
-      // What stands behind the end of an answer belongs to nobody, and must not become the answer to the next request.
+      // Bytes after the end of a response must not become the response to the next request.
       this.#reader.answerEnd(fine && this.#keepAlive);
     } else if (!fine) this.#reader.answerMalformed();
   }
 
-  // What llhttp calls. The places are those in the piece.
+  // Callbacks of llhttp. Offsets are relative to the piece.
 
   begun(): number {
     this.#headed = false;
@@ -194,7 +194,7 @@ export class AnswerParser {
     this.#value = undefined;
   }
 
-  /** Names and values, those behind the body as well. */
+  /** Counts names and values, including those of trailers. */
   #counted(length: number): number {
     this.#headBytes += length;
     return this.#headBytes > MAX_HEAD_BYTES ? STOP : OK;

@@ -1,4 +1,4 @@
-/** Requests that meet a kept connection at the moment at which the upstream closes it. */
+/** Requests that meet a kept connection just as the upstream closes it. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import net, { type AddressInfo, type Socket } from 'node:net';
@@ -21,7 +21,7 @@ interface Outcome {
 
 interface World {
   clock: TestClock;
-  /** The connection's number and the request's number on it, for each request that the upstream read. */
+  /** Connection number and request number on it, for each request that the upstream read. */
   read: string[];
   send(body?: string): Promise<Outcome>;
   stopListening(): void;
@@ -79,7 +79,7 @@ async function world(t: TestContext, serve: Serve, secure?: { key: string; cert:
       },
     );
     await promise;
-    // The connection is fit for the next request two turns of the event loop later.
+    // The connection is reusable two turns of the event loop later.
     for (let turn = 0; turn < 3; turn++) await new Promise(setImmediate);
     return outcome;
   };
@@ -98,11 +98,11 @@ for (const [name, close] of CLOSES) {
       else close(socket);
     });
     for (let count = 0; count < 300; count++) assert.deepEqual(await send(), { text: 'ok' });
-    // Each connection after the first brings one answer, and one close that the next connection makes up for.
+    // Each connection after the first brings one response, and one close that the next connection makes up for.
     assert.equal(read.length, 300 + 299);
   });
 
-  test(`a body of several megabytes goes out again in full when the upstream ${name}`, async (t) => {
+  test(`a body of several megabytes is sent again in full when the upstream ${name}`, async (t) => {
     const body = `{"model":"m","text":"${'x'.repeat(5_000_000)}"}`;
     const { send } = await world(t, (socket, request) => {
       if (request === 1) socket.write(ANSWER);
@@ -118,7 +118,7 @@ for (const [name, close] of CLOSES) {
     assert.deepEqual([failure?.kind, sent, read], ['cut', true, ['1.1']]);
   });
 
-  test(`the request goes out again once only when the upstream ${name} on the new connection too`, async (t) => {
+  test(`the request is sent again only once when the upstream ${name} on the new connection too`, async (t) => {
     const { send, read } = await world(t, (socket, request, connection) => {
       if (request === 1 && connection === 1) socket.write(ANSWER);
       else close(socket);
@@ -128,7 +128,7 @@ for (const [name, close] of CLOSES) {
     assert.deepEqual([failure?.kind, sent, read], ['cut', true, ['1.1', '1.2', '2.1']]);
   });
 
-  test(`a single byte of an answer rules a repetition out when the upstream ${name}`, async (t) => {
+  test(`a single response byte rules out a repetition when the upstream ${name}`, async (t) => {
     const { send, read } = await world(t, (socket, request) => {
       if (request === 1) socket.write(ANSWER);
       else socket.write('H', () => setImmediate(() => close(socket)));
@@ -155,7 +155,7 @@ for (const [name, close] of CLOSES) {
   });
 }
 
-test('what is not HTTP on a kept connection is not a close, so the request is not repeated', async (t) => {
+test('bytes that are not HTTP on a kept connection are not a close, so the request is not repeated', async (t) => {
   const { send, read } = await world(t, (socket, request) => void socket.write(request === 1 ? ANSWER : '\0\0'));
   await send();
   assert.equal((await send()).failure?.kind, 'malformed');

@@ -1,5 +1,5 @@
 /**
- * One connection to an upstream: how it is opened (TLS, through a proxy), what goes over it, when it may be used again. At
+ * One connection to an upstream: opening it (TLS, proxy), writing requests, and when it may be reused. It carries at
  * most one exchange at a time.
  */
 import net from 'node:net';
@@ -9,9 +9,9 @@ import { type Exchange, isWanted } from './exchange.ts';
 import type { Origin } from './origin.ts';
 import { openTunnel } from './proxy.ts';
 
-/** What sockets read into; a piece is looked at, and copied where it is kept, before the next one is read. */
+/** Read buffer of all sockets. A piece is parsed, or copied if kept, before the next is read. */
 const PIECE = Buffer.allocUnsafeSlow(PIECE_BYTES);
-/** A larger body is not copied to stand behind its head. */
+/** A larger body is written separately instead of being copied behind its head. */
 const COPIED_BODY_BYTES = 64 * 1024;
 
 export class Connection implements AnswerReader {
@@ -20,21 +20,21 @@ export class Connection implements AnswerReader {
   #call: Exchange | undefined;
   #socket: net.Socket;
   #connected = false;
-  /** All that had come by the end of the last answer has been looked at. */
+  /** Whether everything received with the last response has been read. */
   #rested = true;
   #gone = false;
-  /** The first reason that the socket gave for closing. */
+  /** The first error of the socket. */
   #error: Error | undefined;
-  /** What came while the call wanted nothing; no more than that is read. */
+  /** Bytes received while the call was paused. Reading stops then. */
   #kept: Buffer | undefined;
   #upstreamEnded = false;
   #socketClosed = false;
-  /** Milliseconds of the monotonic clock; from then on the upstream may close it, or nobody needs it. */
+  /** Monotonic ms. From then on the upstream may close the connection, or it is no longer needed. */
   expiresAt = Number.POSITIVE_INFINITY;
   #keepAliveMs: number;
-  /** It has carried an exchange before, so the upstream may close it while the next request is on its way. */
+  /** It has carried an exchange, so the upstream may close it while the next request is in transit. */
   #reused = false;
-  /** A byte has come since the request was written. */
+  /** Whether a byte arrived since the request was written. */
   #answering = false;
   #writtenAt = 0;
 
@@ -52,7 +52,7 @@ export class Connection implements AnswerReader {
     return !this.#gone && !this.#socket.destroyed;
   }
 
-  /** Sends the request of `call` as soon as it can, and reads the answer for it. */
+  /** Sends the request of `call` as soon as possible and reads its response. */
   carry(call: Exchange): void {
     this.#call = call;
     call.connection = this;
@@ -61,20 +61,20 @@ export class Connection implements AnswerReader {
     if (this.#connected && this.#rested) this.#write(call);
   }
 
-  /** The call wants more again. While it holds, the kernel's buffers fill, and the upstream has to wait. */
+  /** The call wants data again. During a pause the kernel's buffers fill up, which slows the upstream. */
   goOn(): void {
-    // Not at once: this may be called from within what is handed on.
+    // Deferred, because this may be called while data is being passed on.
     process.nextTick(() => this.#handOnKept());
   }
 
-  /** All that has come with the last answer has been seen, so what comes now is the answer to the next request. */
+  /** Everything received with the last response has been read, so new data belongs to the next request. */
   rested(): void {
     this.#rested = true;
-    // What has closed it meanwhile finds the call another one.
+    // If it closed meanwhile, the close moves the call to another connection.
     if (this.#call?.sent === false && this.isOpen) this.#write(this.#call);
   }
 
-  /** Closes the socket at once, whatever it is doing. Resolves when it is closed. */
+  /** Closes the socket at once, in any state. Resolves when it is closed. */
   discard(): Promise<void> {
     this.#call = undefined;
     this.#leave();
@@ -109,8 +109,8 @@ export class Connection implements AnswerReader {
   }
 
   /**
-   * Not used again before the next turn of the event loop has read what there is: what an upstream sends behind an answer
-   * must not be taken for the answer to another request.
+   * Not reused before the next turn of the event loop has read what has arrived: bytes after a response must not become
+   * the response to another request.
    */
   #rest(): void {
     this.#rested = false;
@@ -142,7 +142,7 @@ export class Connection implements AnswerReader {
       socket.uncork();
       return;
     }
-    // One piece, which the kernel takes by the quickest way there is.
+    // A single buffer, which is the fastest way to write.
     const message = Buffer.allocUnsafe(head.length + length);
     message.write(head, 'latin1');
     if (typeof body === 'string') message.write(body, head.length);
@@ -150,12 +150,12 @@ export class Connection implements AnswerReader {
     socket.write(message);
   }
 
-  /** The call wants nothing of its answer for now. What comes when none is due is looked at all the same. */
+  /** Whether the call is paused. Data without a pending response is read regardless. */
   get #holds(): boolean {
     return this.#call?.sent === true && this.#call.holds;
   }
 
-  /** False: no more for now. */
+  /** False: stop reading. */
   #received(piece: Buffer): boolean {
     if (this.#gone) return false;
     this.#answering = true;
@@ -163,7 +163,7 @@ export class Connection implements AnswerReader {
       this.#parser.read(piece);
       return true;
     }
-    // More may come where the stream in between had read ahead.
+    // An intermediate stream that read ahead may deliver more.
     this.#kept = this.#kept === undefined ? Buffer.from(piece) : Buffer.concat([this.#kept, piece]);
     return false;
   }
@@ -179,9 +179,9 @@ export class Connection implements AnswerReader {
     else this.#socket.resume();
   }
 
-  /** The upstream has closed its side in order; nothing of what came before is left to read. */
+  /** The upstream closed its side cleanly, and all earlier data has been read. */
   #finish(): void {
-    // During a handshake the socket says why when it is closed.
+    // During a handshake, the socket reports the reason when it closes.
     if (!this.#connected) return;
     this.#upstreamEnded = true;
     if (this.#holds) return;
@@ -191,12 +191,12 @@ export class Connection implements AnswerReader {
 
   #closed(): void {
     this.#socketClosed = true;
-    // What had come is handed on first.
+    // Received data is passed on first.
     if (!this.#gone && (this.#kept !== undefined || (this.#upstreamEnded && this.#holds))) return;
     this.#lost(this.#error);
   }
 
-  /** @param reason as `Exchange.broken` has it */
+  /** @param reason as in `Exchange.broken` */
   #lost(reason: Error | 'malformed' | undefined): void {
     const call = this.#call;
     this.#call = undefined;
@@ -209,8 +209,8 @@ export class Connection implements AnswerReader {
   }
 
   /**
-   * The upstream closed a kept connection for being unused while the request was on its way: it came back without a byte,
-   * at once, in order or by a reset. Decision 010 says why such a request goes out once more.
+   * Whether the upstream closed an idle connection while the request was in transit: closed or reset at once, without a
+   * byte. Decision 010 explains why such a request is sent once more.
    */
   #closedUnread(reason: Error | 'malformed' | undefined): boolean {
     if (!this.#reused || this.#answering || reason === 'malformed') return false;
@@ -228,7 +228,7 @@ export class Connection implements AnswerReader {
     const socket = proxy.secure ? tls.connect(this.#secured({ host, port })) : net.connect({ host, port });
     socket.setNoDelay(true);
     socket.setKeepAlive(true, 60_000);
-    // Stays: what breaks below a tunnel is told above it too.
+    // Never removed: errors below a tunnel are also reported above it.
     socket.on('error', (error) => {
       this.#error ??= error;
       if (!this.#connected) this.#closed();
@@ -249,7 +249,7 @@ export class Connection implements AnswerReader {
     return socket;
   }
 
-  /** @param direct what is read comes without a stream in between */
+  /** @param direct whether `onread` delivers data, without a stream in between */
   #use(socket: net.Socket, direct: boolean): net.Socket {
     socket.setNoDelay(true);
     socket.setKeepAlive(true, 60_000);
@@ -291,17 +291,17 @@ export class Connection implements AnswerReader {
   }
 }
 
-/** node's declarations lack that TLS can be read as TCP is. */
+/** Node's type declarations lack `onread` for TLS. */
 type TlsOptions = tls.ConnectionOptions & Pick<net.SocketConstructorOpts, 'onread'>;
 
-/** A close takes one round trip to be noticed. An upstream that closes later was working on the request. */
+/** A close takes one round trip to arrive. An upstream that closes later was working on the request. */
 const CLOSING_MS = 5_000;
 
 function isClose(error: Error): boolean {
   return 'code' in error && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
 }
 
-/** What the upstream says of how long it keeps a connection, with time for a request to get there. */
+/** The upstream's keep-alive hint, minus time for a request to arrive. */
 function hintedMs(hint: string, otherwiseMs: number): number {
   const seconds = /(?:^|[\s,;])timeout=(\d{1,6})/i.exec(hint)?.[1];
   if (seconds === undefined) return otherwiseMs;

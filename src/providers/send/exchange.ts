@@ -1,6 +1,6 @@
 /**
- * The course of one upstream exchange, once a connection is chosen: what it sends, what it lets through of the answer, how
- * long it waits, and what it makes of every way in which an exchange can end.
+ * One upstream exchange on a chosen connection: what is sent, which parts of the response pass, how long it waits, and
+ * how each way of ending is reported.
  */
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
@@ -9,7 +9,7 @@ import type { UpstreamCall, UpstreamReceiver, UpstreamRequest } from '../send.ts
 import { failure, networkFailure } from './network-failure.ts';
 import { readEncoding, type UnpackedReceiver, Unpacker } from './unpack.ts';
 
-/** Headers of the answer that somebody downstream reads. Everything else stays here: it may echo our credential (bug 71). */
+/** Response headers that the gateway uses. All others are dropped, because they may repeat our credential. */
 const SHOWN_HEADERS = new Set([
   'content-type',
   'retry-after',
@@ -25,26 +25,26 @@ const SHOWN_HEADERS = new Set([
 ]);
 const SHOWN_PREFIXES = ['x-ratelimit-', 'anthropic-ratelimit-'];
 
-/** Longer delays overflow the platform's timers; a timer that fires early looks at its deadlines and waits on. */
+/** Longer delays overflow Node's timers. A timer that fires early checks its deadlines and waits on. */
 const MAX_DELAY_MS = 2 ** 31 - 1;
 
-/** What an exchange needs of its connection; `connection.ts` has it. */
+/** What an exchange needs from its connection; implemented in `connection.ts`. */
 export interface ExchangeConnection {
-  /** The exchange no longer holds. */
+  /** The exchange is no longer paused. */
   goOn(): void;
-  /** Closes it at once. */
+  /** Closes the connection at once. */
   discard(): unknown;
 }
 
-/** A request as it goes out: status line and headers with the empty line behind them, latin1, and the body. */
+/** A request as sent: request line and headers with the blank line, latin1, and the body. */
 export interface RequestMessage {
   head: string;
   body: Buffer | string;
 }
 
 /**
- * One exchange: what the connection calls while it goes on, and what the caller holds. One timer serves all four timeouts:
- * when it fires it looks at which of them is due, so the arrival of data costs a look at the clock and nothing else.
+ * One exchange, used by its connection and by the caller. A single timer serves all four timeouts: when it fires it
+ * checks which one is due, so each arrival of data costs only a clock read.
  */
 export class Exchange implements UpstreamCall, UnpackedReceiver {
   readonly #clock: Clock;
@@ -52,26 +52,26 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
   readonly #request: UpstreamRequest;
   readonly #receiver: UpstreamReceiver;
   readonly #startedAt: number;
-  /** When it began to wait for its connection; later than `#startedAt` for the one that replaces a closed one. */
+  /** When it began to wait for its connection; later than `#startedAt` if a closed one is replaced. */
   #openingAt: number;
-  /** The one that carries it, while it does. */
+  /** The connection that currently carries it. */
   connection: ExchangeConnection | undefined;
   #head = '';
   #timer: Timer | undefined;
-  /** `send` has returned, so the receiver may be called. */
+  /** Whether `send` has returned, so that the receiver may be called. */
   #returned = false;
   #done = false;
-  /** Aborted by the caller, who wants to hear nothing more. */
+  /** Aborted: the caller must not be called again. */
   #silenced = false;
-  /** Bytes of the request may have left, so what comes is its answer. */
+  /** Whether bytes of the request may have been sent, so that incoming data is its response. */
   sent = false;
-  /** It was sent on a kept connection that the upstream had closed. */
+  /** Whether it is a repetition after a kept connection closed. */
   #repeated = false;
   #status: number | null = null;
   #lastByteAt: number | undefined;
   #paused = false;
   #unpacker: Unpacker | undefined;
-  /** The unpacker has enough for now. */
+  /** Whether the unpacker's buffer is full. */
   #unpackerFull = false;
 
   constructor(options: { clock: Clock; log: Log }, request: UpstreamRequest, receiver: UpstreamReceiver) {
@@ -83,14 +83,14 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
     this.#openingAt = this.#startedAt;
   }
 
-  /** False: the request cannot be put as HTTP. */
+  /** False: the request is not valid HTTP. */
   prepare(host: string, path: string): boolean {
     const head = requestHead(this.#request, host, path);
     this.#head = head ?? '';
     return head !== undefined;
   }
 
-  /** The caller has the call in its hands, so the receiver may be called, and time runs. */
+  /** The caller has received the call object: the receiver may be called, and timeouts start. */
   returned(): void {
     this.#returned = true;
     if (!this.#done) this.#arm();
@@ -114,7 +114,7 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
     if (!this.holds) this.connection?.goOn();
   }
 
-  /** Nothing more of the answer is wanted for now. */
+  /** Whether the response is paused. */
   get holds(): boolean {
     return this.#paused || this.#unpackerFull;
   }
@@ -124,7 +124,7 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
     this.#stop();
   }
 
-  /** Ends the exchange and its connection, and says why. */
+  /** Ends the exchange and its connection, and reports why. */
   fail(reason: UpstreamFailure): void {
     if (this.#done) return;
     this.#stop();
@@ -132,15 +132,15 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
     else queueMicrotask(() => this.#report(reason));
   }
 
-  /** What the connection writes, as it writes it. */
+  /** The bytes for the connection to write. */
   sending(): RequestMessage {
     this.sent = true;
     return { head: this.#head, body: this.#request.method === 'GET' ? '' : this.#request.body };
   }
 
   /**
-   * The kept connection closed before the upstream read the request. True, once: the request waits for a new connection as
-   * if it had not been sent.
+   * The kept connection closed before the upstream read the request. Returns true once: the request then waits for a
+   * new connection as if it had not been sent.
    */
   again(): boolean {
     if (this.#done || this.#repeated) return false;
@@ -182,7 +182,7 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
     }
   }
 
-  /** The answer is complete, and the connection no longer carries it. */
+  /** The response is complete, and the connection no longer carries it. */
   answerEnd(): void {
     if (this.#done) return;
     this.connection = undefined;
@@ -190,7 +190,7 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
     else this.#unpacker.end();
   }
 
-  /** The connection is gone, perhaps for a reason of its own. `malformed`: what came on it was no HTTP. */
+  /** The connection is gone, perhaps with an error. `malformed`: the received bytes were not HTTP. */
   broken(error: Error | 'malformed' | undefined): void {
     if (this.#done) return;
     const progress = !this.sent ? 'connecting' : this.#status === null ? 'waiting' : 'answering';
@@ -238,7 +238,7 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
     }
   }
 
-  /** The receiver threw, which is a bug of ours; it still gets to know that nothing more will come. */
+  /** The receiver threw, which is a bug in the gateway; the receiver still learns that nothing more follows. */
   #fault(cause: unknown): void {
     this.#logFault(cause);
     this.fail(failure('cut', 'the answer of the upstream could not be processed', this.#status));
@@ -264,11 +264,11 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
   #arm(): void {
     const dueAt = Math.min(this.#startedAt + this.#request.timeouts.total, this.#phaseDueAt());
     const delayMs = Math.min(Math.max(dueAt - this.#clock.monotonic(), 0), MAX_DELAY_MS);
-    // Rounded up: the platform's timers may be early by a fraction of a millisecond.
+    // Rounded up, because Node's timers may fire a fraction of a millisecond early.
     this.#timer = this.#clock.timer(Math.ceil(delayMs), () => this.#checkTime());
   }
 
-  /** When the part of the exchange that is going on has taken too long. */
+  /** The deadline of the current phase. */
   #phaseDueAt(): number {
     const { connect, firstByte, idle } = this.#request.timeouts;
     if (this.#lastByteAt === undefined) {
@@ -299,15 +299,15 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
   }
 }
 
-/** A token, and none of those that say where the request goes or ends. */
+/** A header name, except those that determine framing or destination. */
 const NAME =
   /^(?!(?:connection|content-length|expect|host|keep-alive|te|trailer|transfer-encoding|upgrade)$)[!#$%&'*+\-.^_`|~\w]+$/i;
 const NO_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
 const NO_PATH = /[^\x21-\x7e\x80-\xff]/;
 
 /**
- * Built from nothing: what the caller gives, what the framing needs, and no compression. Undefined: something in it has no
- * place in a head, and would end the line or the request.
+ * Built from scratch: the caller's headers, framing headers, and no compression. Undefined if a value could end its
+ * line or the request.
  */
 function requestHead(request: UpstreamRequest, host: string, path: string): string | undefined {
   const { method = 'POST', headers, body } = request;
@@ -324,7 +324,7 @@ function requestHead(request: UpstreamRequest, host: string, path: string): stri
   return method === 'GET' ? `${head}\r\n` : `${head}content-length: ${Buffer.byteLength(body)}\r\n\r\n`;
 }
 
-/** Headers, lower case, that the answer is read for: those that somebody downstream reads, and those that are read here. */
+/** Response headers to parse, lower case: those that are passed on, and those that the transport reads. */
 export function isWanted(name: string): boolean {
   return name === 'content-encoding' || name === 'keep-alive' || isShown(name);
 }
@@ -340,7 +340,7 @@ function shownHeaders(headers: Record<string, string>, clock: Clock): Record<str
   return shown;
 }
 
-/** The other form of `retry-after`, a date, as seconds from now; a date that is past or none is 0. */
+/** Converts the date variant of `retry-after` to seconds from now; 0 for a past or invalid date. */
 function secondsUntil(date: string, clock: Clock): string {
   const ms = Date.parse(date) - clock.now();
   return String(ms > 0 ? Math.ceil(ms / 1000) : 0);

@@ -1,10 +1,10 @@
-/** The parser of node itself as WebAssembly: undici has it built, and keeps it up to date with node's. */
+/** Node's HTTP parser as WebAssembly; undici ships it and keeps it in sync with Node. */
 declare module 'undici/lib/llhttp/llhttp-wasm.js' {
   const binary: Buffer;
   export = binary;
 }
 
-/** What is used of it: node's declarations have it as types only. */
+/** The members used here: Node's declarations have them as types only. */
 declare namespace WebAssembly {
   class Module {
     constructor(binary: Uint8Array);

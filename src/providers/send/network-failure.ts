@@ -1,13 +1,16 @@
 /**
- * What an error of the network means, in the vocabulary of `UpstreamFailure`. The texts are ours throughout: errors may quote
- * an address, which holds secrets.
+ * Maps network errors to `UpstreamFailure`. All texts are our own, because errors may quote a URL that contains
+ * secrets.
  */
 import type { FailureKind, UpstreamFailure } from '../../formats/conversation/failure.ts';
 
 /** How far the exchange had come. */
 export type Progress = 'connecting' | 'waiting' | 'answering';
 
-/** `error`: why the connection is gone, when it has said so, or that what came was not HTTP. `status` is the one of the head. */
+/**
+ * @param error the connection's error, if any, or `malformed` if the bytes were not HTTP @param status status of the
+ * response head
+ */
 export function networkFailure(
   error: Error | 'malformed' | undefined,
   progress: Progress,
@@ -34,7 +37,9 @@ function connectFailure(code: string, status: number | null): UpstreamFailure {
   return failure('refused', `no connection to the upstream could be made${tag(code)}`, status);
 }
 
-/** OpenSSL's verification results have names of their own, such as CERT_HAS_EXPIRED or UNABLE_TO_VERIFY_LEAF_SIGNATURE. */
+/**
+ * OpenSSL verification results have names of their own, such as CERT_HAS_EXPIRED or UNABLE_TO_VERIFY_LEAF_SIGNATURE.
+ */
 function isTls(code: string): boolean {
   return /^ERR_(TLS|SSL)_|^EPROTO$|CERT|SIGNATURE|ISSUER|^CRL_|^HOSTNAME_MISMATCH$/.test(code);
 }
@@ -43,7 +48,7 @@ function codeOf(error: Error | undefined): string {
   return error !== undefined && 'code' in error && typeof error.code === 'string' ? error.code : '';
 }
 
-/** Codes are constants of the platform or of the proxy's handling, so they are safe to show. */
+/** Codes are constants of the platform or of the proxy code, so they are safe to show. */
 function tag(code: string): string {
   return /^[A-Z][A-Z0-9_]{2,60}$/.test(code) ? ` (${code})` : '';
 }

@@ -1,4 +1,4 @@
-/** The connections to one origin: which are kept, and which of them carries a call. */
+/** The connections to one origin: which are kept, and which one carries a call. */
 import type tls from 'node:tls';
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { TransportOptions } from '../send.ts';
@@ -13,7 +13,7 @@ const KEPT_MS = 4_000;
 /** One scheme, host and port. */
 export class Origin {
   readonly clock: Clock;
-  /** What the `Host` header says. */
+  /** Value of the `Host` header. */
   readonly host: string;
   readonly isSecure: boolean;
   readonly target: { host: string; port: number };
@@ -21,12 +21,12 @@ export class Origin {
   readonly proxy: ProxyRoute | undefined;
   readonly keepAliveMs: number;
   readonly connections = new Set<Connection>();
-  /** Lets later connections skip most of the TLS handshake. */
+  /** TLS session, which lets later connections skip most of the handshake. */
   session: Buffer | undefined;
   readonly #most: number;
-  /** Unused ones; the last used is taken first, so that the surplus ages and closes. */
+  /** Idle connections. The most recently used is taken first, so that surplus ones age and close. */
   readonly #idle: Connection[] = [];
-  /** Those whose answer ended in this turn of the event loop, and in the one before. */
+  /** Connections whose response ended in this turn of the event loop, and in the previous one. */
   #answered: Connection[] = [];
   #resting: Connection[] = [];
   #sweep: Timer | undefined;
@@ -46,7 +46,7 @@ export class Origin {
     this.#most = options.connectionsPerOrigin ?? MOST;
   }
 
-  /** Gives `call` a connection: a kept one, or a new one. */
+  /** Gives `call` a kept connection or a new one. */
   carry(call: Exchange): void {
     const kept = this.#takeIdle() ?? this.#answered.findLast(isUnused) ?? this.#resting.findLast(isUnused);
     if (kept !== undefined) {
@@ -66,7 +66,7 @@ export class Origin {
     connection.carry(call);
   }
 
-  /** Keeps `connection`, whose answer has just ended. `rested` is called when it may be used at once. */
+  /** Keeps `connection`, whose response has just ended. Calls its `rested` once it may be used. */
   rest(connection: Connection): void {
     if (this.#answered.push(connection) === 1 && this.#resting.length === 0) setImmediate(this.#turned);
     if (connection.expiresAt < this.#sweepsAt) this.#sweepAt(connection.expiresAt);
@@ -90,7 +90,7 @@ export class Origin {
     }
   }
 
-  /** Between two calls of this the event loop has read whatever had come on any connection. */
+  /** Between two runs of this function, the event loop has read everything that had arrived on any connection. */
   readonly #turned = (): void => {
     const rested = this.#resting;
     this.#resting = this.#answered;

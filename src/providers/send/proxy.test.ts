@@ -12,7 +12,7 @@ import { type ProxySettings, proxyFor } from './proxy.ts';
 
 const TIMEOUTS = { connect: 1000, firstByte: 5000, idle: 2000, stall: 60_000, total: 60_000 };
 const PASSWORD = 'pr@xy-canary-77';
-/** No address: only the proxy knows where it is. */
+/** No IP address: only the proxy knows where it is. */
 const NAME = 'upstream.example';
 
 const certificate = makeCertificate(`DNS:${NAME},IP:127.0.0.1`);
@@ -34,7 +34,7 @@ afterEach(async () => {
   await transport.close();
 });
 
-/** `answer` says something else than a connection. */
+/** Replaces the response to CONNECT. */
 function startProxy(t: TestContext, answer?: (socket: Socket) => void, tls = false) {
   return start(t, { password: PASSWORD, answer, tls: tls ? certificate! : undefined });
 }
@@ -81,7 +81,7 @@ function portOf(upstream: Upstream): string {
   return new URL(upstream.url).port;
 }
 
-test('https goes through the proxy, which sees where to and nothing else', options, async (t) => {
+test('https goes through the proxy, which sees only the destination', options, async (t) => {
   for (const tls of [false, true]) {
     const proxy = await startProxy(t, undefined, tls);
     secure.script('a', { chunks: ['hello ', 'there'] });
@@ -106,7 +106,7 @@ test('http goes through its own proxy as well', async (t) => {
   assert.deepEqual([answered.text, proxy.asked.length], ['plain', 1]);
 });
 
-test('this machine and what NO_PROXY names are reached directly', async (t) => {
+test('loopback and NO_PROXY entries are reached directly', async (t) => {
   const proxy = await startProxy(t);
   plain.script('c', { chunks: ['direct'] });
   assert.equal((await call(`${plain.url}/c`, { http: proxy.url, https: proxy.url })).text, 'direct');
@@ -129,7 +129,7 @@ test('this machine and what NO_PROXY names are reached directly', async (t) => {
     assert.equal(chosen(url), false, url);
 });
 
-test('a proxy that refuses, closes or talks nonsense is a refused call that names no secret', options, async (t) => {
+test('a proxy that refuses, closes or sends garbage yields a refused call without secrets', options, async (t) => {
   const answers: [string, (socket: Socket) => void][] = [
     ['PROXY_ANSWERED_407', (socket) => socket.end('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n')],
     ['PROXY_ANSWERED_502', (socket) => socket.end('HTTP/1.1 502 Bad Gateway\r\ncontent-length: 2\r\n\r\nno')],
@@ -165,7 +165,7 @@ test('a proxy that never answers costs no more than the time to connect', option
   await until(() => seen!.destroyed || seen!.readableEnded, 'the connection to the proxy to be closed');
 });
 
-test('an authority of the operator is trusted beside the usual ones', options, async () => {
+test('an authority of the operator is trusted in addition to the system ones', options, async () => {
   secure.script('d', { chunks: ['trusted'] });
   assert.equal((await call(`${secure.url}/d`, {})).text, 'trusted');
   await transport.close();

@@ -1,14 +1,19 @@
 /**
- * Proxies on the way to upstreams: which calls go through one, and how a connection through it is opened. A proxy only
- * ever sees `CONNECT host:port`; what goes through the tunnel is between us and the upstream.
+ * Proxies for upstream calls: which calls use one, and how a connection through it is opened. A proxy only ever sees
+ * `CONNECT host:port`; the tunnel's content is visible only to us and the upstream.
  */
 import { BlockList, isIP, isIPv6, type Socket } from 'node:net';
 
 export interface ProxySettings {
-  /** For https and for http upstreams: an http or https URL, perhaps with a name and a password; null for none. */
+  /**
+   * Proxies for https and for http upstreams: an http or https URL, optionally with user and password; null for none.
+   */
   https: string | null;
   http: string | null;
-  /** Entries of NO_PROXY: `*`, host names (a name includes its subdomains), addresses, networks, each with a port or not. */
+  /**
+   * NO_PROXY entries: `*`, host names (including their subdomains), IP addresses or networks, each with an optional
+   * port.
+   */
   exceptions: readonly string[];
 }
 
@@ -20,7 +25,7 @@ export interface ProxyRoute {
   authorization: string | null;
 }
 
-/** The proxy for an upstream; undefined when it is reached directly, as this machine itself always is. */
+/** The proxy for an upstream; undefined for a direct connection. Loopback is always direct. */
 export function proxyFor(target: URL, settings: ProxySettings | undefined): ProxyRoute | undefined {
   const text = target.protocol === 'https:' ? settings?.https : settings?.http;
   const host = bare(target.hostname).toLowerCase();
@@ -69,17 +74,17 @@ function isInNetwork(host: string, network: string, bits: number): boolean {
 
 const LARGEST_HEAD = 16 * 1024;
 
-/** What `networkFailure` makes a text of: it shows the code. */
+/** `networkFailure` shows its code. */
 class ProxyError extends Error {
   readonly code: string;
 
   constructor(code: string) {
-    super('the proxy made no connection');
+    super('the proxy did not open a connection');
     this.code = code;
   }
 }
 
-/** Asks the proxy at the other end of `socket` for a connection to an upstream. `done` is called once. */
+/** Asks the proxy at `socket` for a connection to the target. `done` is called once. */
 export function openTunnel(
   socket: Socket,
   target: { host: string; port: number },
@@ -104,7 +109,7 @@ export function openTunnel(
       const status = /^HTTP\/1\.[01] (\d{3})/.exec(head.toString('latin1'))?.[1];
       if (status === undefined) return finish(new ProxyError('PROXY_ANSWER_MALFORMED'));
       if (!status.startsWith('2')) return finish(new ProxyError(`PROXY_ANSWERED_${status}`));
-      // An upstream does not speak first: what stands there already is not from it.
+      // An upstream never speaks first, so bytes after the head are not from it.
       return finish(head.length === end + 4 ? null : new ProxyError('PROXY_ANSWER_MALFORMED'));
     }
   };

@@ -1,6 +1,6 @@
 /**
- * Undoes `content-encoding` as the bytes come: whatever a compressed chunk completes is delivered at once, so events of
- * a compressed stream are not held back. How much may come out is the receiver's to bound: it can pause and abort.
+ * Decompresses `content-encoding` as bytes arrive: whatever a chunk completes is delivered at once, so compressed
+ * events are not delayed. The receiver limits the output by pausing or aborting.
  */
 import {
   type BrotliDecompress,
@@ -17,7 +17,7 @@ type Unzip = Gunzip | Inflate | InflateRaw | BrotliDecompress;
 
 export type Encoding = 'gzip' | 'deflate' | 'br';
 
-/** Reads the header: null for a plain body, undefined for an encoding that is not understood. */
+/** Reads the header: null for a plain body, undefined for an unsupported encoding. */
 export function readEncoding(header: string | undefined): Encoding | null | undefined {
   switch ((header ?? '').trim().toLowerCase()) {
     case '':
@@ -38,9 +38,9 @@ export function readEncoding(header: string | undefined): Encoding | null | unde
 export interface UnpackedReceiver {
   unpacked(chunk: Buffer): void;
   unpackedEnd(): void;
-  /** The compressed data is damaged, or ends before its own end. */
+  /** The compressed data is damaged or truncated. */
   unpackFailed(): void;
-  /** The source may flow again after `write` returned false. */
+  /** The source may continue after `write` returned false. */
   unpackDrained(): void;
 }
 
@@ -56,15 +56,15 @@ export class Unpacker {
     this.#receiver = receiver;
   }
 
-  /** False: enough is waiting, hold the source until `unpackDrained`. */
+  /** False: the buffer is full; stop the source until `unpackDrained`. */
   write(chunk: Buffer): boolean {
     this.#unzip ??= this.#open(chunk);
     return this.#unzip.write(chunk);
   }
 
-  /** The compressed bytes are over; `unpackedEnd` follows after the last data. */
+  /** End of the compressed bytes; `unpackedEnd` follows after the last data. */
   end(): void {
-    // A body of no bytes is an empty body, whatever its header says.
+    // Zero bytes are an empty body, whatever the header says.
     if (this.#unzip === undefined) this.#receiver.unpackedEnd();
     else this.#unzip.end();
   }
@@ -79,7 +79,7 @@ export class Unpacker {
     this.#unzip?.resume();
   }
 
-  /** Calls `run` once everything that was written has been delivered; for a source that broke. */
+  /** Calls `run` once everything written has been delivered, for a source that broke. */
   drain(run: () => void): void {
     if (this.#unzip === undefined) {
       run();
@@ -89,7 +89,7 @@ export class Unpacker {
     this.#unzip.flush(() => this.#settle());
   }
 
-  /** Nothing is delivered any more. */
+  /** Stops delivery. */
   destroy(): void {
     this.#afterDrain = undefined;
     this.#unzip?.removeAllListeners('data').removeAllListeners('end').destroy();
@@ -113,11 +113,11 @@ export class Unpacker {
   #create(first: Buffer): Unzip {
     if (this.#encoding === 'gzip') return createGunzip();
     if (this.#encoding === 'br') return createBrotliDecompress();
-    // Servers mean either of two things by `deflate`; only a zlib header has 8 in its low nibble.
+    // Servers use `deflate` for zlib or raw data; only a zlib header has 8 in its low nibble.
     return (first[0]! & 0x0f) === 8 ? createInflate() : createInflateRaw();
   }
 
-  /** The stream hands its output on in later ticks, and not at all while paused. */
+  /** The stream delivers its output in later ticks, and not while paused. */
   #settle(): void {
     setImmediate(() => {
       if (this.#afterDrain === undefined) return;
