@@ -91,7 +91,7 @@ test('container keys are fetched once for many calls, and again five minutes bef
   await keeper.token(clock);
   assert.equal(server.asked.length, 1, 'six minutes before their end they are kept');
   clock.advance(2 * 60_000);
-  assert.equal((await keeper.token(clock)).accessKeyId, 'AKIDBOX1', 'nobody waits for the new ones');
+  assert.equal((await keeper.token(clock)).accessKeyId, 'AKIDBOX1', 'no call waits for the new ones');
   for (let turns = 0; turns < 1000 && (await keeper.token(clock)).accessKeyId !== 'AKIDBOX2'; turns++) {
     await new Promise((resolve) => setImmediate(resolve));
   }

@@ -268,7 +268,7 @@ describe('ways to fail', () => {
     );
   };
 
-  test('nobody listens: refused, nothing sent', async () => {
+  test('no listener: refused, nothing sent', async () => {
     expectFailure(await exchange(scripted({ end: 'refuse' })), 'refused', false);
   });
 
@@ -550,7 +550,7 @@ describe('back-pressure', () => {
     assert.ok(receiver.bytes - pausedAtBytes <= 64 * 1024, `${receiver.bytes - pausedAtBytes} bytes after the pause`);
     assert.ok(written < total / 2, `${written} bytes were taken from the upstream`);
     clock.advance(TIMEOUTS.idle * 3);
-    assert.equal(receiver.over, false, 'the idle timeout stands still');
+    assert.equal(receiver.over, false, 'the idle timeout is stopped');
     call.resume();
     call.resume();
     await until(() => receiver.ended, 'the end');

@@ -410,10 +410,10 @@ test('a long stream is generated on demand, so a pause holds no undelivered data
 const REFUSED: [what: string, body: unknown, status: number, message: RegExp][] = [
   ['a body that is not JSON', '{', 400, /must be JSON/],
   ['a body without messages', { model: 'echo' }, 400, /messages must be/],
-  ['messages that are none', { model: 'echo', messages: [] }, 400, /messages must be/],
+  ['messages that are empty', { model: 'echo', messages: [] }, 400, /messages must be/],
   ['an unknown model', { model: 'large', messages: [{}] }, 404, /no such simulated model/],
-  ['a cap of nothing', { model: 'echo', messages: [{}], max_tokens: 0 }, 400, /max_tokens must be/],
-  ['too many answers', { model: 'echo', messages: [{}], n: 1000 }, 400, /n must be/],
+  ['an output cap of zero', { model: 'echo', messages: [{}], max_tokens: 0 }, 400, /max_tokens must be/],
+  ['too many choices', { model: 'echo', messages: [{}], n: 1000 }, 400, /n must be/],
   [
     'a script that is not JSON',
     { model: 'script', messages: [{ role: 'user', content: 'hi' }] },
@@ -423,7 +423,7 @@ const REFUSED: [what: string, body: unknown, status: number, message: RegExp][] 
   ['a script with an unknown member', script({ txt: 'a' }), 400, /txt/],
   ['a script with a wrong member', script({ chunk_size: 0 }), 400, /chunk_size/],
   ['a header that would end the headers', script({ error: { status: 400, headers: { a: 'x\r\ny' } } }), 400, /headers/],
-  ['a whole answer of gigabytes', script({ text: 'x'.repeat(1000), repeat: 100_000 }), 400, /must be streamed/],
+  ['an unstreamed reply of gigabytes', script({ text: 'x'.repeat(1000), repeat: 100_000 }), 400, /must be streamed/],
 ];
 
 for (const [what, body, status, message] of REFUSED) {

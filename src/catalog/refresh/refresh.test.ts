@@ -176,9 +176,9 @@ const WRONG: [string, Json][] = [
   ['nothing', {}],
   ['a list', []],
   ['a provider without models', { openai: {} }],
-  ['a part of what there was', { openai: { models: { 'gpt-4o': { name: 'x' } } } }],
+  ['only part of the known models', { openai: { models: { 'gpt-4o': { name: 'x' } } } }],
   [
-    'models that are none',
+    'entries that are not models',
     Object.fromEntries(
       Object.entries(registry()).map(([id, { models }]) => [
         id,
@@ -187,10 +187,10 @@ const WRONG: [string, Json][] = [
     ),
   ],
   ['something that is not JSON', html],
-  ['bytes that are no text', noText],
+  ['bytes that are not UTF-8', noText],
   ['an error', failing],
   ['a redirect', leading],
-  ['a broken answer', broken],
+  ['a truncated response', broken],
 ];
 
 for (const [what, answer] of WRONG) {
@@ -330,10 +330,10 @@ const COSTS: [string, Json, Json][] = [
     { input: 1, output: 2, tiers: [{ tier: { type: 'hour', size: 7 }, input: 2, output: 3 }] },
     null,
   ],
-  ['something structured that is not known', { input: 1, output: 2, peak: { input: 3 } }, null],
+  ['an unknown structured price', { input: 1, output: 2, peak: { input: 3 } }, null],
   ['only one price', { input: 1 }, null],
-  ['a price past what can be', { input: 1, output: 1e6 }, null],
-  ['prices of nothing, which may mean a subscription', { input: 0, output: 0 }, null],
+  ['a price above the plausible maximum', { input: 1, output: 1e6 }, null],
+  ['prices of zero, which may mean a subscription', { input: 0, output: 0 }, null],
   ['no object', 'free', null],
 ];
 

@@ -183,7 +183,7 @@ export function tokensGiven(document: JsonDocument): number | undefined {
   return items.reduce<number>((sum, item) => sum + (item as unknown[]).length, 0);
 }
 
-/** Length of the longest input in UTF-16 units or token ids, each of which is at least one token or byte. */
+/** Length of the longest input in bytes. A token id counts as one byte, because no token is shorter. */
 export function longestInput(document: JsonDocument): number {
   const input = document.structure['input'];
   if (!Array.isArray(input) || typeof input[0] === 'number') return sizeOf(input);

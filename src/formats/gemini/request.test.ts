@@ -105,7 +105,7 @@ test('a turn with instructions, a call and its result encodes completely', () =>
   ]);
   assert.deepEqual(body.toolConfig, { functionCallingConfig: { mode: 'AUTO' } });
   assert.deepEqual(body.generationConfig, { maxOutputTokens: 50 });
-  assert.ok(!('model' in body) && !('stream' in body), 'both stand in the path');
+  assert.ok(!('model' in body) && !('stream' in body), 'both are in the path');
 });
 
 test('arguments keep their digits, failed results become errors, several texts stay separate', () => {

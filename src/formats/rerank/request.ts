@@ -83,7 +83,7 @@ export function imagesIn(document: JsonDocument): number {
     .length;
 }
 
-/** Length of the query plus the longest document, in UTF-16 units. */
+/** Length of the query plus the longest document, in bytes. */
 export function longestPair(document: JsonDocument): number {
   const query = textOf(document.structure['query']).length;
   const documents = listOf(document.structure['documents']);

@@ -8,7 +8,10 @@ import type { Closing, Stamp } from '../conversation/format.ts';
 import { type Renewal, renewed } from '../conversation/renewal.ts';
 import { encodeUsage } from './usage.ts';
 
-/** Request members that the response repeats, with the defaults for absent ones. */
+/**
+ * Request members that the response repeats, with defaults for absent ones. Our own members are not repeated, because
+ * strict clients know only the vendor's.
+ */
 export const ECHOED: Readonly<Record<string, unknown>> = {
   background: false,
   frequency_penalty: 0,
