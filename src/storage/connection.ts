@@ -18,6 +18,8 @@ const SOCKET_PATH_LIMIT = process.platform === 'linux' ? 107 : 103;
 const CONNECT_TIMEOUT_MS = 5_000;
 const STATEMENT_TIMEOUT_MS = 60_000;
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 60_000;
+/** Settings that change what times and texts mean. A database or a role may have other defaults. */
+const SESSION_OPTIONS = '-c TimeZone=UTC -c DateStyle=ISO -c standard_conforming_strings=on';
 
 /** `pg` settings for a target: int8 as bigint, dates as text, UTC, every wait bounded. */
 export function clientConfig(target: Target): pg.ClientConfig {
@@ -27,7 +29,7 @@ export function clientConfig(target: Target): pg.ClientConfig {
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     statement_timeout: STATEMENT_TIMEOUT_MS,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
-    options: '-c TimeZone=UTC',
+    options: SESSION_OPTIONS,
   };
   if ('connectionString' in target) {
     return {

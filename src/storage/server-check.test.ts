@@ -53,6 +53,36 @@ for (const zone of [
   });
 }
 
+/** Defaults of the database that would change what the gateway reads and writes. */
+const DEFAULTS = { TimeZone: 'Asia/Kolkata', DateStyle: 'German, DMY', standard_conforming_strings: 'off' };
+
+for (const [setting, value] of Object.entries(DEFAULTS)) {
+  test(`a database with another default of ${setting} is used with the right one`, async (t) => {
+    const target = await emptyDatabase(t);
+    const client = await connectOnce(t, target);
+    const { rows } = await client.query('select current_database() as name');
+    await client.query(`alter database ${client.escapeIdentifier(rows[0].name)} set ${setting} = '${value}'`);
+    await reachServer({ target, clock });
+    await withClient(target, async (inside) => {
+      const { rows: read } = await inside.query(`select timestamptz '2026-03-04 05:06:07+00' as moment, '\\' as text`);
+      assert.deepEqual(read, [{ moment: new Date('2026-03-04T05:06:07Z'), text: '\\' }]);
+    });
+  });
+}
+
+for (const option of ['DateStyle=German', 'DateStyle=SQL,DMY', 'standard_conforming_strings=off']) {
+  test(`options of DATABASE_URL with ${option} are refused in words, and nothing is migrated`, async (t) => {
+    const plain = await emptyDatabase(t);
+    const target = withOptions(plain, `-c TimeZone=UTC -c ${option}`);
+    const words = new RegExp(`add "-c ${option.split('=')[0]}=`);
+    await assert.rejects(reachServer({ target, clock }), words);
+    await assert.rejects(migrate({ target, migrations: MIGRATIONS, log: silentLog }), words);
+    const client = await connectOnce(t, plain);
+    const { rows } = await client.query(`select count(*)::int as tables from pg_tables where schemaname = 'public'`);
+    assert.equal(rows[0].tables, 0);
+  });
+}
+
 test('a database in another encoding is refused in words, and nothing is migrated', async (t) => {
   const target = await emptyDatabase(t);
   const client = await connectOnce(t, target);

@@ -1,4 +1,4 @@
-/** Whether a PostgreSQL server can be used: it answers, is new enough, and has UTF-8 and UTC. Nothing is written before this. */
+/** Whether a PostgreSQL server can be used: it answers, is new enough, and has UTF-8, UTC and ISO dates. Nothing is written before this. */
 import type pg from 'pg';
 import { type Clock, sleep } from '../base/clock.ts';
 import { describeTarget, type Target, withClient } from './connection.ts';
@@ -38,11 +38,21 @@ export async function reachServer({ target, clock, startTimeoutMs = START_TIMEOU
   });
 }
 
+interface ServerFacts {
+  version: number;
+  name: string;
+  zone: string;
+  encoding: string;
+  dateStyle: string;
+  strings: string;
+}
+
 /** Rejects when the server at the other end cannot be used. */
 export async function checkServer(client: pg.Client): Promise<void> {
-  const { rows } = await client.query<{ version: number; name: string; zone: string; encoding: string }>(
+  const { rows } = await client.query<ServerFacts>(
     `select current_setting('server_version_num')::int as version, current_setting('server_version') as name,
-       current_setting('TimeZone') as zone, current_setting('server_encoding') as encoding`,
+       current_setting('TimeZone') as zone, current_setting('server_encoding') as encoding,
+       current_setting('DateStyle') as "dateStyle", current_setting('standard_conforming_strings') as strings`,
   );
   const server = rows[0];
   if (!server || server.version < MIN_SERVER_VERSION) {
@@ -51,6 +61,17 @@ export async function checkServer(client: pg.Client): Promise<void> {
   if (server.encoding !== 'UTF8') {
     throw new UnusableServer(
       `the database's encoding is ${server.encoding}: Gatehouse needs UTF8, as in "create database ... template template0 encoding 'UTF8'"`,
+    );
+  }
+  // Sessions are started with the right settings. The options of a DATABASE_URL replace them, and poolers may drop them.
+  if (!server.dateStyle.startsWith('ISO')) {
+    throw new UnusableServer(
+      `sessions have the DateStyle ${server.dateStyle}: add "-c DateStyle=ISO" to the options of DATABASE_URL`,
+    );
+  }
+  if (server.strings !== 'on') {
+    throw new UnusableServer(
+      'sessions have standard_conforming_strings off: add "-c standard_conforming_strings=on" to the options of DATABASE_URL',
     );
   }
   if (server.zone !== 'UTC' && !(await isAlwaysUtc(client))) {
