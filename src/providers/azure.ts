@@ -29,7 +29,7 @@ export const azure: ProviderKind = {
     endpoint: {
       environment: ['AZURE_OPENAI_ENDPOINT'],
       form: /^https?:\/\/[^\s?#@]+$/,
-      said: 'the https URL of a resource',
+      said: 'the https URL of an Azure resource',
       required: 'unless base_url',
       meaning: 'URL of the Azure resource.',
     },

@@ -35,7 +35,7 @@ export const bedrock: ProviderKind = {
     profile: {
       environment: ['AWS_PROFILE'],
       form: /^[\x21-\x7e]{1,128}$/,
-      said: 'the name of a profile',
+      said: 'the name of an AWS profile',
       meaning: 'Profile in the AWS configuration files.',
     },
   },

@@ -117,12 +117,12 @@ class SignedCall implements UpstreamCall {
           timer.cancel();
           if (cause instanceof SignInError) fail(cause.failure);
           else {
-            log.error('signing a call failed', { cause });
+            log.error('signing an upstream request failed', { cause });
             fail({ kind: 'auth', status: null, message: 'the call could not be signed' });
           }
         },
       )
-      .catch((cause: unknown) => log.error('receiver of an upstream answer failed', { cause }));
+      .catch((cause: unknown) => log.error('the receiver of an upstream response threw', { cause }));
   }
 
   pause(): void {

@@ -87,7 +87,7 @@ export class Discovery {
     try {
       await this.#look();
     } catch (cause) {
-      this.#options.log.error('looking for model servers failed', { cause });
+      this.#options.log.error('probing for local model servers failed', { cause });
     }
     if (!this.#closed) this.#timer = this.#options.clock.timer(INTERVAL_MS, () => void this.start());
   }
@@ -124,7 +124,7 @@ export class Discovery {
     if (told === this.#told) return;
     this.#told = told;
     const names = all.map(({ name, baseUrl, models }) => `${name} at ${baseUrl} (${models.length} models)`);
-    this.#options.log.info('model servers of this machine', { found: names.join(', ') || 'none' });
+    this.#options.log.info('local model servers changed', { found: names.join(', ') || 'none' });
     changed(all);
   }
 

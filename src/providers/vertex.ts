@@ -48,7 +48,7 @@ export const vertex: ProviderKind = {
       environment: ['GOOGLE_CLOUD_PROJECT'],
       required: true,
       form: /^[a-z0-9][a-z0-9.:-]{1,99}$/,
-      said: 'the id of a project in the cloud',
+      said: 'the id of a Google Cloud project',
       meaning: 'Google Cloud project.',
     },
     location: {

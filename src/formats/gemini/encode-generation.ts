@@ -116,7 +116,7 @@ function encodeModalities(config: Fields, { modalities, audio, imageConfig }: Co
   const image: Fields = {};
   for (const [name, value] of Object.entries(fieldsOf(imageConfig))) {
     const known = IMAGE_SETTINGS[name];
-    if (known === undefined) losses.drop(`image_config.${name}`, 'the provider does not know it');
+    if (known === undefined) losses.drop(`image_config.${name}`, 'the provider does not support it');
     else image[known] = value;
   }
   if (Object.keys(image).length > 0) config['imageConfig'] = image;

@@ -54,7 +54,8 @@ export function geminiSchema(schema: unknown, where: string, losses: Losses): un
   if (!isFields(schema)) return schema;
   const dropped = new Set<string>();
   const converted = convert(withoutRootReference(schema), { root: schema, dropped, targetsLeft: MOST_TARGETS });
-  if (dropped.size > 0) losses.drop(where, `the provider does not take ${[...dropped].sort().join(', ')} in a schema`);
+  if (dropped.size > 0)
+    losses.drop(where, `the provider does not accept ${[...dropped].sort().join(', ')} in a schema`);
   return converted;
 }
 

@@ -188,7 +188,7 @@ test('unsupported schema keywords are rewritten where possible, else dropped and
     $defs: { node: { type: 'object', properties: { next: { $ref: '#/$defs/node' } } } },
   });
   assert.deepEqual(losses.dropped, [
-    { what: 'parameters of the tool f', why: 'the provider does not take exclusiveMinimum, not in a schema' },
+    { what: 'parameters of the tool f', why: 'the provider does not accept exclusiveMinimum, not in a schema' },
   ]);
   const none = fromChat({
     tools: [{ type: 'function', function: { name: 'f', parameters: { type: 'object', properties: {} } } }],

@@ -245,7 +245,7 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
   }
 
   #logFault(cause: unknown): void {
-    this.#log.error('receiver of an upstream answer failed', { cause });
+    this.#log.error('the receiver of an upstream response threw', { cause });
   }
 
   #stop(): void {

@@ -47,7 +47,9 @@ export class SimulatedCall implements UpstreamCall {
     this.#request = request;
     this.#receiver = receiver;
     this.#reply = replyTo(request, Math.floor(clock.now() / 1000));
-    this.#total = clock.timer(request.timeouts.total, () => this.#fail('timeout', 'the answer took too long'));
+    this.#total = clock.timer(request.timeouts.total, () =>
+      this.#fail('timeout', 'the answer exceeded the total timeout'),
+    );
     this.#after(this.#reply.delayMs.headers, () => this.#head());
   }
 
@@ -111,7 +113,7 @@ export class SimulatedCall implements UpstreamCall {
     }
     this.#wait = this.#clock.timer(late ? patienceMs : delayMs, () => {
       this.#wait = undefined;
-      if (late) this.#fail('timeout', 'nothing came for too long');
+      if (late) this.#fail('timeout', 'no data arrived within the timeout');
       else run();
     });
   }
