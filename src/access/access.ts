@@ -1,4 +1,4 @@
-/** The parts of this folder put together: one `Access` per process. */
+/** Assembles the parts of this folder: one `Access` per process. */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Clock } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
@@ -20,11 +20,11 @@ export interface AccessParts {
   database: Database;
   changes: Changes;
   clock: Clock;
-  /** By workspace id; whose id is missing in the answer prescribes nothing. Who changes them announces WORKSPACES_TOPIC. */
+  /** By workspace id; a missing id has no workspace rules. Changes must be announced on WORKSPACES_TOPIC. */
   termsOf?: TermsOf;
   /**
-   * By key id; whose id is missing in the answer is governed by none. Who changes a guardrail announces GUARDRAILS_TOPIC,
-   * who gives or takes one that of the keys, the members or the workspace.
+   * By key id; no guardrail applies to a missing id. Changes of a guardrail must be announced on GUARDRAILS_TOPIC,
+   * changes of an assignment on the topic of its keys, members or workspace.
    */
   guardrailsOf?: GuardrailsOf;
   /** Absent: every token is a key. */
@@ -37,15 +37,15 @@ export type TermsOf = (workspaceIds: readonly string[]) => Promise<ReadonlyMap<s
 
 export interface Access {
   /**
-   * Tells who sent a request (wire/common.md, "Auth"). A key that this process knows yields its caller at once,
-   * without a promise; an unknown one is looked up. Throws or rejects with GatewayError: 401 `authentication` for a
-   * missing, unknown, disabled or expired key, 403 when its creator is no longer a member of the organization, 503
-   * (retryable) when the database that could tell is unreachable.
+   * Authenticates a request. Returns the caller of a cached key at once, without a promise; an unknown key is looked
+   * up. Throws or rejects with GatewayError: 401 `authentication` for a missing, unknown, disabled or expired key, 403
+   * when its creator is no longer a member of the organization, 503 (retryable) when the database is needed and
+   * unreachable.
    */
   authenticate(headers: IncomingHttpHeaders): Caller | Promise<Caller>;
   /**
-   * As `authenticate`, for what may act as a key without presenting it: the key with this hash, or that had it before its
-   * secret was rotated.
+   * Like `authenticate`, for credentials that act for a key without presenting it. Accepts the key's hash, or the hash
+   * it had before its secret was rotated.
    */
   callerOfKey(hash: string): Caller | Promise<Caller>;
   /** Throws GatewayError 403 when keys of this kind may not perform an operation that requires `required`. */
@@ -58,7 +58,7 @@ export function createAccess(parts: AccessParts): Access {
   const { database, changes, clock, termsOf, guardrailsOf, accessTokens } = parts;
   const load = async (hashes: string[]) => {
     const keys = await presentedKeys(database, hashes);
-    // A management key runs nothing, so nothing is prescribed to it.
+    // Management keys run no models, so no rules apply to them.
     const inference = keys.filter(({ caller }) => caller.kind === 'inference');
     const ids = new Set(inference.map(({ caller }) => caller.workspaceId));
     const [terms, guarded] =
@@ -81,13 +81,15 @@ export function createAccess(parts: AccessParts): Access {
 }
 
 /**
- * wire/keys.md says 401 for a management key on inference. It gets 403 as the reverse does: the key is genuine, and
- * clients throw a key away on 401, which is kept for credentials that are really wrong.
+ * A management key on an inference operation gets 403, like an inference key on a management operation. Clients discard
+ * a key on 401, so 401 is kept for credentials that are really invalid.
  */
 export function permit(caller: Caller, required: RequiredAccess): void {
   if ((required === 'scim') !== (caller.kind === 'scim')) {
     const message =
-      required === 'scim' ? 'Only SCIM tokens can perform this operation.' : 'SCIM tokens serve /scim/v2 alone.';
+      required === 'scim'
+        ? 'Only SCIM tokens can perform this operation.'
+        : 'SCIM tokens can only be used on /scim/v2.';
     throw new GatewayError('permission_denied', message);
   }
   if (required === 'management' && caller.kind !== 'management') {

@@ -1,4 +1,4 @@
-/** The first rows of an installation. */
+/** Creates the first rows of an installation. */
 import { operatorAuthor } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
 import { uuidv7 } from '../base/ids.ts';
@@ -14,27 +14,27 @@ export interface BootstrapParts {
   clock: Clock;
 }
 
-/** Tokens that the operator chose; one that is absent is generated. */
+/** Tokens chosen by the operator; an absent one is generated. */
 export interface ChosenTokens {
   management?: string;
   inference?: string;
 }
 
-/** A key of the first start. Its token is known to nobody else and will not be told again. */
+/** A key of the first start. Its token is stored nowhere and cannot be shown again. */
 export interface FirstKey {
   kind: KeyKind;
   token: string;
-  /** False when the operator chose it, so that there is no need to show it. */
+  /** False when the operator chose it, so it need not be shown. */
   generated: boolean;
 }
 
 /**
- * Makes the organization with its owner, its default workspace and one key of each kind, unless they exist: then the
- * result is null and `chosen` is not looked at. Of processes that start at once exactly one gets the keys. Throws a
- * RangeError for a chosen token that cannot be one.
+ * Creates the organization with its owner, its default workspace and one key of each kind. Returns null, and ignores
+ * `chosen`, if they exist. Of several processes that start at once exactly one gets the keys. Throws a RangeError for a
+ * chosen token that is not valid.
  *
- * @param show tells the operator of the keys; called before they are committed. A process that is killed in between has
- *   told of keys that do not exist, and the next start makes others; the other way round they would be lost for good.
+ * @param show shows the keys to the operator; called before the commit. A process killed in between has shown keys that
+ *   do not exist, and the next start makes new ones; in the other order the keys would be lost for good.
  */
 export async function bootstrap(
   parts: BootstrapParts,
@@ -70,7 +70,7 @@ export async function bootstrap(
       const place = { workspaceId: kind === 'inference' ? workspaceId : null, creatorUserId: userId };
       await insertKey(tx, operatorAuthor(organizationId, now), { kind, token, settings, ...place }, now);
     }
-    // Nobody has to be told of a change: no process serves before this is done.
+    // No announcement: no process serves before this is committed.
     show(keys);
     return keys;
   });
@@ -84,7 +84,7 @@ function firstKey(kind: KeyKind, chosen: string | undefined): FirstKey {
   return { kind, token: chosen, generated: false };
 }
 
-/** Ids of users and organizations (wire/common.md, "Ids"). */
+/** Ids of users and organizations: `user_` or `org_` and 32 hexadecimal digits. */
 function prefixedId(prefix: 'org' | 'user', createdAt: Date): string {
   return `${prefix}_${uuidv7(createdAt.getTime()).replaceAll('-', '')}`;
 }

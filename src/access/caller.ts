@@ -1,6 +1,6 @@
 /**
- * Who calls: what one key stands for. Made when the key is read from the database, frozen, and shared by every request
- * that presents the key until something about it changes.
+ * The caller: everything one key stands for. Built when the key is read from the database, frozen, and shared by all
+ * requests that present the key until it changes.
  */
 import type { PromptCachingMode } from '../base/config.ts';
 import type { Nano } from '../base/money.ts';
@@ -8,15 +8,15 @@ import type { RateLimits } from '../rate-limits/index.ts';
 import type { Budget } from '../spend/index.ts';
 
 /**
- * Inference keys run models, management keys run the control plane, SCIM tokens let an identity provider say who belongs
- * to the organization. None does another's work.
+ * Inference keys run models, management keys use the control plane, SCIM tokens let an identity provider manage the
+ * members of the organization. No kind can do another's work.
  */
 export type KeyKind = 'inference' | 'management' | 'scim';
 
-/** When a key's limit starts anew: midnight UTC, Monday, the first of the month; null never (spec "Spend windows"). */
+/** When a key's limit resets: midnight UTC, Monday, or the first of the month; null for never. */
 export type LimitReset = 'daily' | 'weekly' | 'monthly';
 
-/** What the key's own row says. */
+/** The columns of the key's own row. */
 export interface KeyFacts {
   /** UUID of the key's row; what other rows refer to. */
   readonly keyId: string;
@@ -31,50 +31,50 @@ export interface KeyFacts {
   /** `org_...` */
   readonly organizationId: string;
   /**
-   * UUID. A management key stands in no workspace of its own: here it is the organization's default one, or '' when that
-   * was deleted.
+   * UUID. For a management key, which has no workspace, the organization's default workspace, or '' if that was
+   * deleted.
    */
   readonly workspaceId: string;
   /** What the key may spend in one window of `limitReset`; null is no limit. */
   readonly limitNano: Nano | null;
   readonly limitReset: LimitReset | null;
-  /** Whether spend on the customer's own provider keys counts towards the limit. */
+  /** True if spend on BYOK credentials counts towards the limit. */
   readonly includeByokInLimit: boolean;
-  /** The key's own; null where only the configuration's hold. */
+  /** The key's own limits; null if only the configuration's defaults apply. */
   readonly rateLimits: RateLimits | null;
-  /** A partner's own name for the end user behind the key (wire/keys.md, "External"). */
+  /** The name under which a partner knows the key's end user. */
   readonly externalUser: string | null;
-  /** Wall time in ms; null is never. Already checked when a caller is handed out. */
+  /** Wall time in ms; null for never. Already checked when a caller is returned. */
   readonly expiresAt: number | null;
 }
 
-/** What a workspace prescribes to every request of its keys; compiled by `workspaces/` when it changes, shared, frozen. */
+/** Workspace rules for requests; compiled by `workspaces/` when they change. Shared, frozen. */
 export interface WorkspaceTerms {
-  /** Models that are asked when a request names none. */
+  /** Models used when a request names none. */
   readonly defaultTextModel: string | null;
   readonly defaultImageModel: string | null;
-  /** `price`, `throughput`, `latency` or `exacto`, for requests that say nothing about it. */
+  /** `price`, `throughput`, `latency` or `exacto`; applies to requests that set no sort. */
   readonly defaultProviderSort: string | null;
-  /** Where cache breakpoints are placed for clients that set none; null: as the account says. */
+  /** Where cache breakpoints are placed for clients that set none; null for the account setting. */
   readonly promptCaching: PromptCachingMode | null;
   /** `svc:...`; empty for most. */
   readonly disabledServerTools: ReadonlySet<string>;
-  /** The same objects until something about them changes. */
+  /** The same objects until one of them changes. */
   readonly budgets: readonly Budget[];
-  /** For all keys of the workspace together; null where only the configuration's hold. */
+  /** Shared by all keys of the workspace; null if only the configuration's defaults apply. */
   readonly rateLimits: RateLimits | null;
-  /** Whose inputs and outputs are kept; null: nobody's. */
+  /** Which inputs and outputs are kept; null for none. */
   readonly ioLogging: IoLoggingTerms | null;
 }
 
 export interface IoLoggingTerms {
-  /** The share of requests that is kept, above 0 and up to 1. */
+  /** Share of requests that is kept, above 0 and up to 1. */
   readonly samplingRate: number;
   /** Numbers of keys (`keyNumber`); null: every key. */
   readonly keyNumbers: ReadonlySet<number> | null;
 }
 
-/** Of a key whose workspace prescribes nothing. */
+/** For keys of a workspace without rules. */
 export const NO_TERMS: WorkspaceTerms = Object.freeze({
   defaultTextModel: null,
   defaultImageModel: null,
@@ -86,16 +86,16 @@ export const NO_TERMS: WorkspaceTerms = Object.freeze({
   ioLogging: null,
 });
 
-/** What guardrails prescribe to one key; compiled and read by `guardrails/`, opaque to everybody else. Shared, frozen. */
+/** Guardrail rules of one key; compiled and read only by `guardrails/`, opaque elsewhere. Shared, frozen. */
 export interface GuardrailTerms {
-  /** Those that apply. */
+  /** Ids of the guardrails that apply. */
   readonly ids: readonly string[];
 }
 
-/** Of a key that no guardrail applies to. */
+/** For a key without guardrails. */
 export const NO_GUARDRAILS: GuardrailTerms = Object.freeze({ ids: Object.freeze([]) });
 
-/** A key with everything that other resources prescribe to it. */
+/** A key with its workspace and guardrail rules. */
 export interface Caller extends KeyFacts {
   readonly workspace: WorkspaceTerms;
   readonly guardrails: GuardrailTerms;

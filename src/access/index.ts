@@ -1,7 +1,7 @@
 /**
- * Access: who calls and whether they may. Organizations, members, the default workspace and the keys that everything
- * else hangs on; `authenticate` turns a request's headers into a `Caller` from memory. What a caller may spend is the
- * business of `spend/`, which models and filters apply to it that of the guardrails.
+ * Access: authentication and authorization. Owns organizations, members, the default workspace and keys; `authenticate`
+ * turns a request's headers into a `Caller` from memory. Not here: what a caller may spend (`spend/`), and which models
+ * and filters apply to it (`guardrails/`).
  */
 export { type Access, type AccessParts, createAccess, type GuardrailsOf, permit, type TermsOf } from './access.ts';
 export {

@@ -1,4 +1,4 @@
-/** Making an inference key, whoever asks for it: a management key, or an application that a person has let in. */
+/** Creates inference keys, for management keys and for applications that a user has authorized. */
 import { type Author, recordChange } from '../audit/index.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
@@ -15,14 +15,14 @@ import { chosenWorkspace } from './workspace-choice.ts';
 
 export interface IssuedKey {
   key: store.StoredKey;
-  /** Told this once. */
+  /** Returned only once. */
   token: string;
 }
 
 /**
- * Throws GatewayError 400 for a setting that is wrong, a workspace or a maker that there is not, and 409 for a secret of a
- * partner that stands for a key already.
- * @param creatorUserId for a body that says nothing about it
+ * Throws GatewayError 400 for an invalid setting or an unknown workspace or creator, and 409 for an external secret
+ * that already belongs to a key.
+ * @param creatorUserId used when the body names no creator
  */
 export async function issueKey(
   tx: Queryable,
@@ -37,7 +37,7 @@ export async function issueKey(
   const maker = body.creator_user_id === undefined ? creatorUserId : body.creator_user_id;
   const workspaceId = await chosenWorkspace(tx, organizationId, body.workspace_id, true);
   if (maker !== null && !(await store.hasMember(tx, organizationId, maker))) {
-    throw invalidField('creator_user_id', 'names no member of the organization');
+    throw invalidField('creator_user_id', 'is not a member of the organization');
   }
   const token = createToken('inference');
   const key = await insertKey(
@@ -52,7 +52,7 @@ export async function issueKey(
     const alias = { hash: externalKeyHash, keyId, kind: 'external' as const, label: null };
     if (!(await insertAlias(tx, { ...alias, createdAt: key.createdAt, expiresAt: null }))) throw takenSecret();
   }
-  // A process that met this token before it existed would go on refusing it.
+  // Processes that cached this token as unknown must drop it.
   await announce(KEYS_TOPIC, keyHash, ...(externalKeyHash === null ? [] : [externalKeyHash]));
   return { key, token };
 }
@@ -62,12 +62,12 @@ export interface NewKey {
   /** Its secret. */
   token: string;
   settings: NewKeySettings;
-  /** null for all but inference keys. */
+  /** null for all kinds but inference keys. */
   workspaceId: string | null;
   creatorUserId: string | null;
 }
 
-/** Inserts a key of the author's organization and enters it in the audit log. Processes are not told of it. */
+/** Inserts a key of the author's organization and its audit entry. Does not announce it. */
 export async function insertKey(
   tx: Queryable,
   author: Author,
@@ -83,7 +83,7 @@ export async function insertKey(
   return key!;
 }
 
-/** Throws GatewayError 400 for what `issueKey` would refuse, where the key is made later. */
+/** Checks a body for a key that will be created later; throws GatewayError 400 where `issueKey` would. */
 export async function checkNewKey(
   db: Queryable,
   organizationId: string,
@@ -95,7 +95,7 @@ export async function checkNewKey(
 }
 
 function takenSecret(): GatewayError {
-  return new GatewayError('invalid_request', 'external.api_key stands for a key already', {
+  return new GatewayError('invalid_request', 'external.api_key already belongs to a key', {
     path: 'external.api_key',
     status: 409,
   });

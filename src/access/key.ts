@@ -1,4 +1,4 @@
-/** Keys without I/O: reading what a management client asks for, and showing a key on the wire (wire/keys.md). */
+/** Keys without I/O: parsing management requests and rendering keys. */
 import { invalidField } from '../base/errors.ts';
 import { type Nano, usdFromNano } from '../base/money.ts';
 import { shownName, storable } from '../base/storable.ts';
@@ -11,7 +11,7 @@ import type { KeyTerms, StoredKey } from './store.ts';
 import { hashToken, keyNumber } from './token.ts';
 import { type KeyUsage, NO_USAGE, type Spent } from './usage.ts';
 
-/** What a client may set when it makes a key. */
+/** Settings of a new key. */
 export interface NewKeySettings {
   name: string;
   limitNano: Nano | null;
@@ -25,7 +25,7 @@ export interface NewKeySettings {
 
 const MAX_INT32 = 2_147_483_647;
 
-/** The settings of a new key. Throws GatewayError 400 with the field's path for what the schema cannot say. */
+/** The settings of a new key. Throws GatewayError 400 with the field path for what the schema cannot check. */
 export function newKeySettings(body: CreateKeyBody, nowMs: number): NewKeySettings {
   const { external } = body;
   return {
@@ -40,7 +40,7 @@ export function newKeySettings(body: CreateKeyBody, nowMs: number): NewKeySettin
   };
 }
 
-/** The terms of a key after a change; what the body does not name stays. Throws like `newKeySettings`. */
+/** The terms of a key after a change; members absent from the body stay. Throws like `newKeySettings`. */
 export function changedTerms(key: StoredKey, body: UpdateKeyBody): KeyTerms {
   const { caller } = key;
   return {
@@ -53,12 +53,12 @@ export function changedTerms(key: StoredKey, body: UpdateKeyBody): KeyTerms {
   };
 }
 
-/** 0 lets a key have what costs nothing. */
+/** A limit of 0 allows only free calls. */
 function keyLimit(usd: number): Nano {
   return usd === 0 ? 0n : limitFromUsd('limit', usd);
 }
 
-/** What a limit leaves in its present window, in nano-dollars and never below zero; null when there is no limit. */
+/** What is left of the limit in the current window, in nano-dollars and never below zero; null without a limit. */
 function limitRemaining(key: KeyFacts, usage: KeyUsage): Nano | null {
   if (key.limitNano === null) return null;
   const window = key.limitReset ?? 'lifetime';
@@ -66,7 +66,7 @@ function limitRemaining(key: KeyFacts, usage: KeyUsage): Nano | null {
   return spent >= key.limitNano ? 0n : key.limitNano - spent;
 }
 
-/** The members that `GET /key` and the operations on `/keys` share. */
+/** The members shared by `GET /key` and the operations on `/keys`. */
 function keyFigures(key: KeyFacts, usage: KeyUsage = NO_USAGE) {
   const remaining = limitRemaining(key, usage);
   return {
@@ -83,7 +83,7 @@ function keyFigures(key: KeyFacts, usage: KeyUsage = NO_USAGE) {
   };
 }
 
-/** `ApiKey` of wire/keys.md. */
+/** `ApiKey` in `openapi.json`. */
 export function keyReply(key: StoredKey, usage?: KeyUsage): KeyReply {
   const { caller } = key;
   return {
@@ -99,31 +99,31 @@ export function keyReply(key: StoredKey, usage?: KeyUsage): KeyReply {
   };
 }
 
-/** What of a key an operator sets, for the audit log: `ApiKey` without what it has spent. */
+/** A key's settings for the audit log: `ApiKey` without its usage. */
 export function keyState(key: StoredKey): object {
   const members = Object.entries({ kind: key.caller.kind, ...keyReply(key) });
   return Object.fromEntries(members.filter(([name]) => !/usage|remaining/.test(name)));
 }
 
-/** The key of an entry of the audit log. */
+/** The resource of an audit entry about a key. */
 export function keyResource({ caller }: StoredKey) {
   const workspaceId = caller.kind === 'inference' ? caller.workspaceId : null;
   return { resourceType: 'key', resourceId: caller.keyHash, workspaceId };
 }
 
-/** `GetCurrentKeyData` of wire/keys.md. */
+/** `GetCurrentKeyData` in `openapi.json`. */
 export function currentKeyReply(caller: KeyFacts, usage?: KeyUsage): CurrentKeyReply {
   const isManagementKey = caller.kind === 'management';
   return {
     ...keyFigures(caller, usage),
     allowed_data_regions: ['global', 'europe', 'us'],
-    // There is no tier and no quota of free requests here; clients that warn near a quota must not be alarmed.
+    // Gatehouse has no tiers and no quota of free requests; clients that warn near a quota must not be alarmed.
     free_model_daily_requests: { limit: MAX_INT32, remaining: MAX_INT32, used: 0 },
     is_free_tier: false,
     is_management_key: isManagementKey,
     is_provisioning_key: isManagementKey,
     organization_id: caller.organizationId,
-    rate_limit: { interval: '10s', note: 'Deprecated: it limits nothing.', requests: -1 },
+    rate_limit: { interval: '10s', note: 'Deprecated: it has no effect.', requests: -1 },
     workspace_id: isManagementKey ? null : caller.workspaceId,
   };
 }
@@ -139,6 +139,6 @@ function spendMembers<P extends string>(prefix: P, spent: Spent) {
 
 function futureTime(text: string, nowMs: number): Date {
   const time = readTimestamp('expires_at', text);
-  if (time.getTime() <= nowMs) throw invalidField('expires_at', 'must lie in the future');
+  if (time.getTime() <= nowMs) throw invalidField('expires_at', 'must be in the future');
   return time;
 }

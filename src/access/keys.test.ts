@@ -28,7 +28,7 @@ test('GET /key tells the kind of a key and what it has spent', async (t) => {
   assert.match(String(data['organization_id']), /^org_/);
   assert.match(String(data['creator_user_id']), /^user_/);
   assert.match(String(data['workspace_id']), /^[0-9a-f-]{36}$/);
-  assert.deepEqual(data['rate_limit'], { interval: '10s', note: 'Deprecated: it limits nothing.', requests: -1 });
+  assert.deepEqual(data['rate_limit'], { interval: '10s', note: 'Deprecated: it has no effect.', requests: -1 });
 
   const management = (await gate.call('GET', '/key', keys.management)).body as { data: Record<string, unknown> };
   assert.equal(management.data['is_management_key'], true);
@@ -113,7 +113,7 @@ test('a new key belongs to the member who owns the management key, to another on
   assert.equal((await create(gate, keys, { name: 'b', creator_user_id: owner }))['creator_user_id'], owner);
   assert.equal((await create(gate, keys, { name: 'c', creator_user_id: null }))['creator_user_id'], null);
   const stranger = await gate.call('POST', '/keys', keys.management, { name: 'd', creator_user_id: 'user_x' });
-  refused(stranger, 400, /^creator_user_id names no member/);
+  refused(stranger, 400, /^creator_user_id is not a member/);
 });
 
 test('each wrong field of a new key is refused with 400 and its path', async (t) => {
@@ -136,9 +136,9 @@ test('each wrong field of a new key is refused with 400 and its path', async (t)
     [{ name: 'a', expires_at: '2027-01-01T00:00Z' }, /^expires_at must be an ISO 8601 time with seconds/],
     [{ name: 'a', expires_at: '2027-01-01T00:00:00' }, /^expires_at must be an ISO 8601 time with seconds and zone/],
     [{ name: 'a', expires_at: '2027-02-30T00:00:00Z' }, /^expires_at/],
-    [{ name: 'a', expires_at: '2025-12-31T23:59:59Z' }, /^expires_at must lie in the future/],
+    [{ name: 'a', expires_at: '2025-12-31T23:59:59Z' }, /^expires_at must be in the future/],
     [{ name: 'a', workspace_id: 'default' }, /^workspace_id/],
-    [{ name: 'a', workspace_id: '0190a000-0000-7000-8000-000000000000' }, /^workspace_id names no workspace/],
+    [{ name: 'a', workspace_id: '0190a000-0000-7000-8000-000000000000' }, /^workspace_id is not a workspace/],
     [{ name: 'a', external: {} }, /external\.user/],
     [{ name: 'a', external: { user: 'u', api_key: 'e'.repeat(31) } }, /^external\.api_key/],
     [{ name: 'a', limt: 5 }, /limt/],
@@ -195,7 +195,7 @@ test('GET /keys shows the default workspace unless another one is named', async 
   assert.deepEqual(await hashes(`?workspace_id=${other}`), [hash]);
   refused(await gate.call('GET', '/keys?workspace_id=other', keys.management), 400, /^workspace_id/);
   const nowhere = await gate.call('GET', '/keys?workspace_id=0190a000-0000-7000-8000-00000000000b', keys.management);
-  refused(nowhere, 400, /^workspace_id names no workspace/);
+  refused(nowhere, 400, /^workspace_id is not a workspace/);
 });
 
 test('PATCH /keys/{hash} changes what it names, null clears, and the rest stays', async (t) => {

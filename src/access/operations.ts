@@ -1,6 +1,6 @@
 /**
- * The operations on keys (wire/keys.md). Those on `/keys` see inference keys only: management keys are made and revoked
- * on the machine itself, so that a leaked one cannot make others or take the owner's away.
+ * The operations on keys. Those on `/keys` see inference keys only: management keys are created and revoked on the
+ * machine itself, so a leaked one can neither create others nor revoke the owner's.
  */
 import { authorOf, recordChange } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
@@ -27,13 +27,13 @@ export interface OperationParts {
   changes: Changes;
   clock: Clock;
   usageOf: UsageOf;
-  /** Resolves when what every process had settled before the call is in the database. */
+  /** Resolves when everything that any process settled before the call is in the database. */
   spendEntered(): Promise<void>;
 }
 
 const PAGE_SIZE = 100;
 
-/** Looks into `parts` only when a request comes, so that the contract can be read without a database. */
+/** Reads `parts` only while handling a request, so that the contract can be built without a database. */
 export function keyOperations(parts: OperationParts): Operation<Caller>[] {
   return [
     currentKey(parts),
@@ -52,10 +52,10 @@ function currentKey(parts: OperationParts): Operation<Caller> {
     id: 'getCurrentKey',
     method: 'GET',
     path: '/key',
-    summary: 'The key that makes the request',
+    summary: 'Get the key that authenticates the request',
     tag: 'Keys',
     access: 'any',
-    replies: ok('The key, its limit and what it has spent', schema.CurrentKeyEnvelope),
+    replies: ok('The key, its limit and its spend', schema.CurrentKeyEnvelope),
     async handle(exchange) {
       const { usageOf } = parts;
       const { caller } = exchange;
@@ -70,11 +70,11 @@ function listKeys(parts: OperationParts): Operation<Caller> {
     id: 'listKeys',
     method: 'GET',
     path: '/keys',
-    summary: 'Inference keys of a workspace, 100 a page, newest first',
+    summary: 'List the inference keys of a workspace, 100 per page, newest first',
     tag: 'Keys',
     access: 'management',
     query: schema.ListKeysQuerySchema,
-    replies: ok('One page; the default workspace unless `workspace_id` names another', schema.KeyListEnvelope),
+    replies: ok('One page of keys, from the default workspace unless `workspace_id` is given', schema.KeyListEnvelope),
     async handle(exchange) {
       const { database, usageOf } = parts;
       const { organizationId } = exchange.caller;
@@ -94,12 +94,12 @@ function createKey(parts: OperationParts): Operation<Caller> {
     id: 'createKey',
     method: 'POST',
     path: '/keys',
-    summary: 'Make an inference key',
+    summary: 'Create an inference key',
     tag: 'Keys',
     access: 'management',
     body: { schema: schema.CreateKeySchema },
     errors: [409],
-    replies: { 201: { description: 'The key; its token is shown this once', schema: schema.CreatedKeyEnvelope } },
+    replies: { 201: { description: 'The key. Its token is returned only once', schema: schema.CreatedKeyEnvelope } },
     async handle(exchange) {
       const { userId } = exchange.caller;
       const body = exchange.body as schema.CreateKeyBody;
@@ -116,7 +116,7 @@ function getKey(parts: OperationParts): Operation<Caller> {
     id: 'getKey',
     method: 'GET',
     path: '/keys/{hash}',
-    summary: 'One inference key',
+    summary: 'Get an inference key',
     tag: 'Keys',
     access: 'management',
     params: schema.KeyParamsSchema,
@@ -135,12 +135,12 @@ function updateKey(parts: OperationParts): Operation<Caller> {
     id: 'updateKey',
     method: 'PATCH',
     path: '/keys/{hash}',
-    summary: 'Change an inference key',
+    summary: 'Update an inference key',
     tag: 'Keys',
     access: 'management',
     params: schema.KeyParamsSchema,
     body: { schema: schema.UpdateKeySchema },
-    replies: ok('The key as it is now, in every process', schema.KeyEnvelope),
+    replies: ok('The updated key. The change is in effect in every process', schema.KeyEnvelope),
     async handle(exchange) {
       const { clock, usageOf } = parts;
       const { organizationId } = exchange.caller;
@@ -149,7 +149,7 @@ function updateKey(parts: OperationParts): Operation<Caller> {
         const before = await lockedKey(tx, organizationId, hash);
         const terms = changedTerms(before, exchange.body as schema.UpdateKeyBody);
         if (!terms.disabled && !(await store.hasWorkspace(tx, organizationId, before.caller.workspaceId, true))) {
-          throw invalidField('disabled', 'cannot be false: the workspace of the key was deleted');
+          throw invalidField('disabled', 'cannot be false, because the workspace of the key was deleted');
         }
         await store.updateKey(tx, before.caller.keyId, terms, new Date(clock.now()));
         const key = await existingKey(tx, organizationId, hash);
@@ -158,7 +158,7 @@ function updateKey(parts: OperationParts): Operation<Caller> {
         await announce(KEYS_TOPIC, hash);
         return { key, isNewLimit: terms.limitNano !== null && countsAnew(before.caller, terms) };
       });
-      // What was spent while nobody watched this window is in no lease.
+      // Leases do not cover spend from before the new limit.
       if (isNewLimit) await parts.spendEntered();
       const usage = await usageOf([key.caller.keyId]);
       exchange.reply(200, { data: keyReply(key, usage.get(key.caller.keyId)) });
@@ -168,7 +168,7 @@ function updateKey(parts: OperationParts): Operation<Caller> {
 
 type LimitTerms = Pick<Caller, 'limitNano' | 'limitReset' | 'includeByokInLimit'>;
 
-/** Whether another window, or other spend, is limited than before. */
+/** True if the change starts a new window, or makes other spend count. */
 function countsAnew(before: LimitTerms, after: LimitTerms): boolean {
   const { limitNano, limitReset, includeByokInLimit } = before;
   return limitNano === null || limitReset !== after.limitReset || includeByokInLimit !== after.includeByokInLimit;
@@ -183,7 +183,7 @@ function deleteKey(parts: OperationParts): Operation<Caller> {
     tag: 'Keys',
     access: 'management',
     params: schema.KeyParamsSchema,
-    replies: ok('The key works no more, in any process', schema.DeletedEnvelope),
+    replies: ok('The key is deleted and rejected by every process', schema.DeletedEnvelope),
     async handle(exchange) {
       const { organizationId } = exchange.caller;
       const hash = hashOf(exchange);
@@ -202,7 +202,7 @@ function deleteKey(parts: OperationParts): Operation<Caller> {
   };
 }
 
-/** The secret that a key had before its rotation ends now, if it has not ended already; the key goes on. */
+/** Ends the secret that a key had before its rotation, unless it has already ended; the key itself stays. */
 async function endPredecessor(
   tx: Queryable,
   announce: Announce,
@@ -229,7 +229,7 @@ async function existingKey(db: Queryable, organizationId: string, hash: string):
   const key = isHash(hash) ? await store.inferenceKey(db, organizationId, hash) : undefined;
   if (key !== undefined) return key;
   const former = isHash(hash) ? await predecessor(db, organizationId, hash) : undefined;
-  const now = former && `: the key was rotated, and its hash is now ${former.keyHash}`;
+  const now = former && `: it was rotated, and its hash is now ${former.keyHash}`;
   throw new GatewayError('not_found', `There is no inference key with this hash${now ?? ''}.`);
 }
 

@@ -1,6 +1,6 @@
 /**
- * Keys as the operator at the machine handles them (`gatehouse keys`): of every kind, and without a key of their own,
- * which is the way back in for one who lost the management key. No operation offers this.
+ * Keys as the operator manages them on the machine (`gatehouse keys`): all kinds, without authenticating. This is how
+ * to recover from a lost management key. No HTTP operation offers it.
  */
 import { operatorAuthor, recordChange } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
@@ -20,7 +20,7 @@ export interface OperatorKeysParts {
   clock: Clock;
 }
 
-/** A key as a list of them shows it. */
+/** A key in the operator's list. */
 export interface OperatorKey {
   hash: string;
   kind: KeyKind;
@@ -31,14 +31,14 @@ export interface OperatorKey {
   expiresAt: Date | null;
 }
 
-/** What may be said of a new key; the rest is as in `POST /keys` without it. */
+/** Settings of a new key; absent members default as in `POST /keys`. */
 export type OperatorKeyBody = Pick<CreateKeyBody, 'name' | 'limit' | 'limit_reset' | 'expires_at'>;
 
 const SHORTEST_PREFIX = 8;
 
 /**
- * Makes a key that belongs to the organization itself and returns its token, which nobody will tell again. Throws
- * GatewayError 400 for a wrong setting, and an Error before the first start.
+ * Creates a key that belongs to the organization itself and returns its token, which is stored nowhere. Throws
+ * GatewayError 400 for an invalid setting, and an Error before the first start.
  */
 export async function createOperatorKey(
   parts: OperatorKeysParts,
@@ -51,7 +51,7 @@ export async function createOperatorKey(
   await changeEverywhere(parts, async (tx, announce) => {
     const organizationId = await theOrganization(tx);
     const workspaceId = kind === 'inference' ? await store.defaultWorkspaceId(tx, organizationId) : null;
-    if (workspaceId === undefined) throw new Error('the default workspace was deleted; make the key with POST /keys');
+    if (workspaceId === undefined) throw new Error('the default workspace was deleted; create the key with POST /keys');
     const now = clock.now();
     const key = { kind, token, settings, workspaceId, creatorUserId: null };
     await insertKey(tx, operatorAuthor(organizationId, now), key, now);
@@ -66,24 +66,25 @@ export async function listOperatorKeys({ database }: Pick<OperatorKeysParts, 'da
 }
 
 /**
- * Revokes the one key whose hash begins with `hashPrefix` (8 characters at least), in every process. Throws an Error
- * when none or several begin so.
+ * Revokes the one key whose hash begins with `hashPrefix` (at least 8 characters), in every process. Throws an Error
+ * when no key or several keys match.
  */
 export async function revokeOperatorKey(parts: OperatorKeysParts, hashPrefix: string): Promise<OperatorKey> {
   const prefix = hashPrefix.toLowerCase();
   if (!/^[0-9a-f]+$/.test(prefix) || prefix.length < SHORTEST_PREFIX) {
-    throw new Error(`name the key by its hash, or by the first ${SHORTEST_PREFIX} characters of it or more`);
+    throw new Error(`give the key's hash, or at least its first ${SHORTEST_PREFIX} characters`);
   }
   const { database, clock } = parts;
   const keys = await store.allKeys(database, await theOrganization(database));
   const found = keys.filter(({ caller }) => caller.keyHash.startsWith(prefix));
   const [first] = found;
   if (first === undefined) throw noneBegins(prefix);
-  if (found.length > 1) throw new Error(`${found.length} keys have a hash that begins with ${prefix}; give more of it`);
+  if (found.length > 1)
+    throw new Error(`${found.length} keys have a hash that begins with ${prefix}; give more characters`);
   const { keyId, keyHash, organizationId } = first.caller;
   return changeEverywhere(parts, async (tx, announce) => {
     await store.lockKey(tx, organizationId, keyHash);
-    // It may have gone since it was found, or have got another secret.
+    // The key may have been deleted or rotated since it was found.
     const [key] = await store.keysByHash(tx, [keyHash]);
     if (key === undefined) throw noneBegins(prefix);
     await store.markKeyDeleted(tx, keyId, new Date(clock.now()));
@@ -95,7 +96,7 @@ export async function revokeOperatorKey(parts: OperatorKeysParts, hashPrefix: st
 }
 
 function noneBegins(prefix: string): Error {
-  return new Error(`there is no key whose hash begins with ${prefix}`);
+  return new Error(`no key has a hash that begins with ${prefix}`);
 }
 
 function operatorKey({ caller, disabled, createdAt }: store.StoredKey): OperatorKey {
@@ -112,6 +113,6 @@ function operatorKey({ caller, disabled, createdAt }: store.StoredKey): Operator
 
 async function theOrganization(db: Queryable): Promise<string> {
   const organizationId = await store.organizationId(db);
-  if (organizationId === undefined) throw new Error('there is no organization yet; start the gateway once');
+  if (organizationId === undefined) throw new Error('there is no organization yet; start the gateway first');
   return organizationId;
 }

@@ -1,4 +1,4 @@
-/** Wire schemas of the keys (wire/keys.md): validation, static types and the OpenAPI document come from here. */
+/** Wire schemas of keys; validation, static types and the OpenAPI document derive from them. */
 import { type Static, Type } from 'typebox';
 import { closed, nullable } from '../http/contract.ts';
 import { RateLimitsSchema } from '../rate-limits/index.ts';
@@ -11,13 +11,13 @@ const LimitSchema = nullable(
   Type.Number({
     minimum: 0,
     maximum: 1e9,
-    description: 'US dollars; 0 for what costs nothing, null for no limit',
+    description: 'US dollars; 0 allows only free calls, null means no limit',
   }),
 );
 const ExternalSchema = Type.Object(
   {
     user: Type.String({ minLength: 1, maxLength: 256, description: "The partner's name of the end user" }),
-    api_key: Type.Optional(Type.String({ minLength: 32, maxLength: 512, description: 'Kept as a SHA-256 hash' })),
+    api_key: Type.Optional(Type.String({ minLength: 32, maxLength: 512, description: 'Stored as a SHA-256 hash' })),
   },
   closed,
 );
@@ -29,7 +29,7 @@ export const CreateKeySchema = Type.Object(
     limit_reset: Type.Optional(LimitResetSchema),
     include_byok_in_limit: Type.Optional(Type.Boolean()),
     rate_limits: Type.Optional(RateLimitsSchema),
-    expires_at: Type.Optional(nullable(Type.String({ description: 'ISO 8601 with seconds and zone' }))),
+    expires_at: Type.Optional(nullable(Type.String({ description: 'ISO 8601 with seconds and time zone' }))),
     creator_user_id: Type.Optional(nullable(Type.String({ maxLength: 100, pattern: '^user_[!-~]*$' }))),
     workspace_id: Type.Optional(Type.String({ format: 'uuid' })),
     external: Type.Optional(ExternalSchema),
@@ -56,7 +56,7 @@ export const RotateKeySchema = Type.Object(
         minimum: 0,
         maximum: Number.MAX_SAFE_INTEGER,
         description:
-          'How long the present secret works on; more than 30 days are 30 days; 0: not at all; null: until it is deleted',
+          'How long the current secret keeps working, capped at 30 days; 0 ends it at once, null keeps it until deleted',
       }),
     ),
   },
@@ -96,7 +96,7 @@ const figures = {
 const KeySchema = Type.Object(
   {
     hash: Type.String(),
-    id: Type.Integer({ description: 'The number by which `io_logging_api_key_ids` names the key' }),
+    id: Type.Integer({ description: 'Number of the key, as used in `io_logging_api_key_ids`' }),
     name: Type.String(),
     disabled: Type.Boolean(),
     external_user: nullable(Type.String()),

@@ -1,15 +1,15 @@
-/** The SQL of access. Callers open the transactions; ids, hashes and times are made above. */
+/** The SQL of access. Callers open the transactions and supply ids, hashes and times. */
 import type { RateLimits } from '../rate-limits/index.ts';
 import type { Queryable } from '../storage/database.ts';
 import type { KeyFacts, KeyKind, LimitReset } from './caller.ts';
 import { NUMBER_DIGITS } from './token.ts';
 
-/** A key as it is stored, with what its organization and creator say about it. */
+/** A stored key, with the state of its organization and creator. */
 export interface StoredKey {
   readonly caller: KeyFacts;
-  /** Also when its workspace was deleted. */
+  /** Also true when its workspace was deleted. */
   readonly disabled: boolean;
-  /** False when the member who made the key has left the organization. */
+  /** False when the member who created the key has left the organization. */
   readonly creatorIsMember: boolean;
   readonly createdAt: Date;
   readonly updatedAt: Date | null;
@@ -20,7 +20,7 @@ export interface NewKey {
   hash: string;
   kind: KeyKind;
   organizationId: string;
-  /** null for management keys, and only for them. */
+  /** null for all kinds but inference keys. */
   workspaceId: string | null;
   creatorUserId: string | null;
   name: string;
@@ -78,7 +78,7 @@ const selectKeys = (more = '') => `
 
 const SELECT_KEYS = selectKeys();
 
-/** A key as it was presented. */
+/** A key found by one of its secrets. */
 export interface PresentedKey extends StoredKey {
   readonly presentedHash: string;
   /** Wall time in ms at which this secret of the key ends; null: with the key. */
@@ -86,11 +86,11 @@ export interface PresentedKey extends StoredKey {
 }
 
 interface PresentedRow extends KeyRow {
-  /** Those of the key's other secrets that were presented. */
+  /** The presented aliases of the key. */
   aliases: { hash: string; expiresAt: string | null }[] | null;
 }
 
-/** The keys of any kind that the secrets with these hashes stand for. In one statement, since requests wait for it. */
+/** The keys of any kind that own the secrets with these hashes. One statement, because requests wait for it. */
 export async function presentedKeys(db: Queryable, hashes: readonly string[]): Promise<PresentedKey[]> {
   const rows = await db.query<PresentedRow>(
     `${selectKeys(`(select jsonb_agg(jsonb_build_object('hash', a.hash, 'expiresAt', a.expires_at))
@@ -172,7 +172,7 @@ export async function insertKey(tx: Queryable, key: NewKey): Promise<void> {
   );
 }
 
-/** Holds the key's row until the transaction ends, so that two changes of one key do not undo each other. */
+/** Locks the key's row until the transaction ends, so that concurrent changes do not overwrite each other. */
 export async function lockKey(tx: Queryable, organizationId: string, hash: string): Promise<void> {
   await tx.query('select 1 from api_keys where organization_id = $1 and hash = $2 for update', [organizationId, hash]);
 }
@@ -194,7 +194,7 @@ export async function updateKey(tx: Queryable, keyId: string, terms: KeyTerms, u
   );
 }
 
-/** The row stays for the ledger that refers to it; the token is never accepted again. */
+/** Keeps the row, because the ledger refers to it; the token is never accepted again. */
 export async function markKeyDeleted(tx: Queryable, keyId: string, deletedAt: Date): Promise<void> {
   await tx.query('update api_keys set deleted_at = $2 where id = $1', [keyId, deletedAt]);
 }
@@ -206,7 +206,7 @@ export async function defaultWorkspaceId(db: Queryable, organizationId: string):
   return row?.workspaceId ?? undefined;
 }
 
-/** @param hold keeps it from being deleted until the transaction ends; for what is about to be put into it */
+/** @param hold locks the workspace against deletion until the transaction ends; for callers about to add to it */
 export async function hasWorkspace(
   db: Queryable,
   organizationId: string,
@@ -218,17 +218,17 @@ export async function hasWorkspace(
   return (await db.query(sql, [organizationId, workspaceId])).length > 0;
 }
 
-/** Whether the organization has it or once had. */
+/** True if the organization has or had the workspace. */
 export async function hadWorkspace(db: Queryable, organizationId: string, workspaceId: string): Promise<boolean> {
   const sql = 'select 1 from workspaces where organization_id = $1 and id = $2';
   return (await db.query(sql, [organizationId, workspaceId])).length > 0;
 }
 
-/** Of rows of keys named `k`: those whose hash this is, or was before a rotation. */
+/** Condition on rows of keys named `k`: the hash is their current one or one from before a rotation. */
 const isOrWas = (hash: string) =>
   `(k.hash = ${hash} or k.id in (select key_id from key_aliases where kind = 'predecessor' and hash = ${hash}))`;
 
-/** Ids of an organization's inference keys, deleted ones too, by a hash of now or before, or by creator. */
+/** Ids of an organization's inference keys, including deleted ones, by current or former hash, or by creator. */
 export async function pastKeyIds(
   db: Queryable,
   organizationId: string,
@@ -240,7 +240,10 @@ export async function pastKeyIds(
   return rows.map(({ id }) => id);
 }
 
-/** Ids of an organization's keys, deleted ones too, by each of `names` that is a hash, of now or before, or the number of one. */
+/**
+ * Ids of an organization's keys, including deleted ones, for each of `names`: a current or former hash, or a key
+ * number.
+ */
 export async function namedKeys(
   db: Queryable,
   organizationId: string,
@@ -257,19 +260,19 @@ export async function namedKeys(
   return ids;
 }
 
-/** Holds the membership until the transaction ends. */
+/** Locks the membership until the transaction ends. */
 export async function hasMember(tx: Queryable, organizationId: string, userId: string): Promise<boolean> {
   const sql = 'select 1 from members where organization_id = $1 and user_id = $2 for key share';
   return (await tx.query(sql, [organizationId, userId])).length > 0;
 }
 
-/** The installation's organization; undefined before the first start has made it. */
+/** The installation's organization; undefined before the first start. */
 export async function organizationId(db: Queryable): Promise<string | undefined> {
   const [row] = await db.query<{ id: string }>('select id from organizations order by created_at, id limit 1');
   return row?.id;
 }
 
-/** Until the transaction ends nobody else makes an organization; reading goes on. */
+/** Locks out other writers of organizations until the transaction ends; readers continue. */
 export async function lockOrganizations(tx: Queryable): Promise<void> {
   await tx.query('lock table organizations in share row exclusive mode');
 }
@@ -285,7 +288,7 @@ export interface FirstRows {
   createdAt: Date;
 }
 
-/** An organization with its default workspace and the one member who owns it. */
+/** Inserts an organization with its default workspace and the one member who owns it. */
 export async function insertOrganization(tx: Queryable, rows: FirstRows): Promise<void> {
   const { organizationId, workspaceId, userId, createdAt } = rows;
   await tx.query('insert into organizations (id, name, default_workspace_id, created_at) values ($1, $2, $3, $4)', [

@@ -1,12 +1,12 @@
-/** Which workspace a control-plane request means. */
+/** Chooses the workspace of a control-plane request. */
 import { invalidField } from '../base/errors.ts';
 import type { Queryable } from '../storage/database.ts';
 import * as store from './store.ts';
 
 /**
  * The workspace that `workspace_id` names, or the organization's default one when it is absent. Throws GatewayError 400
- * for one that does not exist, and where a default is needed that was deleted (wire/workspaces.md).
- * @param hold keeps it from being deleted until the transaction ends; for what is about to be put into it
+ * if it does not exist, or if the default one is needed and was deleted.
+ * @param hold locks the workspace against deletion until the transaction ends; for callers about to add to it
  */
 export async function chosenWorkspace(
   db: Queryable,
@@ -18,6 +18,8 @@ export async function chosenWorkspace(
   if (workspaceId !== undefined && (await store.hasWorkspace(db, organizationId, workspaceId, hold)))
     return workspaceId;
   const problem =
-    named === undefined ? 'is needed: the default workspace was deleted' : 'names no workspace of the organization';
+    named === undefined
+      ? 'is required, because the default workspace was deleted'
+      : 'is not a workspace of the organization';
   throw invalidField('workspace_id', problem);
 }

@@ -1,4 +1,4 @@
-/** Guardrails without I/O: reading what a management client sets, and showing a guardrail on the wire. */
+/** Guardrails without I/O: parsing management requests and rendering guardrails. */
 import { invalidField } from '../base/errors.ts';
 import { usdFromNano } from '../base/money.ts';
 import { shownName } from '../base/storable.ts';
@@ -10,8 +10,8 @@ import type { StoredGuardrail } from './store.ts';
 import { VENDORS, type Vendor } from './vendors.ts';
 
 /**
- * The settings after a change: what the body does not name stays, a list replaces the one before, null clears. Patterns
- * are checked apart (`filters/patterns.ts`). Throws GatewayError 400 with the field's path for what the schema cannot say.
+ * The settings after a change: absent members stay, a list replaces the previous one, null clears. Patterns are checked
+ * separately (`filters/patterns.ts`). Throws GatewayError 400 with the field path for what the schema cannot check.
  */
 export function changedSettings(before: GuardrailSettings, body: GuardrailBody): GuardrailSettings {
   const { limitNano, resetInterval } = changedLimit(before, body);
@@ -48,7 +48,7 @@ function changedRules(before: Rules, body: GuardrailBody): Rules {
   };
 }
 
-/** spec.md: the deprecated member is copied into every one by vendor that the request does not name. */
+/** The deprecated `enforce_zdr` sets every per-vendor member that the request does not name. */
 function changedZdr(before: Rules['zdr'], body: GuardrailBody): Rules['zdr'] {
   const zdr: Record<Vendor, boolean | null> = { ...before };
   const set = (vendor: Vendor, given: boolean | null | undefined): void => {
@@ -60,12 +60,12 @@ function changedZdr(before: Rules['zdr'], body: GuardrailBody): Rules['zdr'] {
   return zdr;
 }
 
-/** A member that has two names. */
+/** Reads a member that has two names. */
 function aliased(body: GuardrailBody, prefix: string, token: string, alias: string): boolean | null | undefined {
   const own = body[prefix + token] as boolean | null | undefined;
   const other = body[prefix + alias] as boolean | null | undefined;
   if (own !== undefined && other !== undefined && own !== other) {
-    throw invalidField(prefix + alias, `says something else than ${prefix}${token}, which is the same`);
+    throw invalidField(prefix + alias, `must equal ${prefix}${token}, which is the same setting`);
   }
   return own === undefined ? other : own;
 }
@@ -77,7 +77,7 @@ function changedLimit(
   if (limit === undefined && interval === undefined) return before;
   if (limit === undefined || interval === undefined || (limit === null) !== (interval === null)) {
     const missing = limit === undefined || limit === null ? 'limit_usd' : 'reset_interval';
-    throw invalidField(missing, 'is needed: limit_usd and reset_interval stand together or not at all');
+    throw invalidField(missing, 'is required: limit_usd and reset_interval must be set together');
   }
   return { limitNano: limit === null ? null : limitFromUsd('limit_usd', limit), resetInterval: interval };
 }
@@ -102,15 +102,15 @@ function builtins({ content_filter_builtins: list }: GuardrailBody): BuiltinFilt
     ({ slug, action, label, scan_scope: scanScope, apply_to: appliesTo }, index): BuiltinFilter => {
       const path = `content_filter_builtins[${index}]`;
       if (NEEDS_LANGUAGE_MODEL.has(slug)) {
-        throw invalidField(`${path}.slug`, `"${slug}" is not built: no pattern finds it reliably`);
+        throw invalidField(`${path}.slug`, `"${slug}" is not available, because patterns cannot detect it reliably`);
       }
       if (!Object.hasOwn(BUILTINS, slug)) {
         throw invalidField(`${path}.slug`, `must be one of ${Object.keys(BUILTINS).join(', ')}`);
       }
       if (scanScope !== undefined && slug !== 'regex-prompt-injection') {
-        throw invalidField(`${path}.scan_scope`, 'is a setting of regex-prompt-injection only');
+        throw invalidField(`${path}.scan_scope`, 'is only valid for regex-prompt-injection');
       }
-      if (seen.has(slug)) throw invalidField(`${path}.slug`, `"${slug}" stands twice`);
+      if (seen.has(slug)) throw invalidField(`${path}.slug`, `"${slug}" is listed twice`);
       seen.add(slug);
       return {
         slug,
@@ -135,7 +135,7 @@ function patterns({ content_filters: list }: GuardrailBody): PatternFilter[] | n
   return filters.length === 0 ? null : filters;
 }
 
-/** `Guardrail` of wire/guardrails.md; the members by vendor under both of their names. */
+/** `Guardrail` in `openapi.json`; the per-vendor members appear under both of their names. */
 export function guardrailReply(guardrail: StoredGuardrail): GuardrailReply {
   const { rules } = guardrail;
   const byVendor: Record<string, boolean | null> = {};
@@ -185,7 +185,7 @@ export function guardrailReply(guardrail: StoredGuardrail): GuardrailReply {
   } as GuardrailReply;
 }
 
-/** The guardrail of an entry of the audit log. */
+/** The resource of an audit entry about a guardrail. */
 export function guardrailResource({ id, workspaceId }: StoredGuardrail) {
   return { resourceType: 'guardrail', resourceId: id, workspaceId };
 }

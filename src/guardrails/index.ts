@@ -1,13 +1,13 @@
 /**
- * Guardrails: what the requests of a workspace, a member or a key may do. Which models and providers they may reach,
- * through which region, how data must be handled, what may be spent, and which texts are blocked, replaced or noted.
+ * Guardrails: policy for the requests of a workspace, a member or a key. They limit models, providers, regions, data
+ * handling and spend, and block, redact or flag text.
  *
  *     operations, assignments    the control plane
- *     policies                   the guardrails of a key -> its policy, when the key is read
+ *     policies                   compiles the guardrails of a key to its policy when the key is read
  *     policy                     the effective policy: the most restrictive of all that apply
- *     filters                    what stands in a body, and what may go out of it
+ *     filters                    searches bodies for text to block, redact or flag
  *
- * A policy travels in the `Caller`, so a request reads nothing: `policyOf` finds it there. `inference/` enforces it.
+ * The `Caller` carries its policy (`policyOf`), so a request needs no I/O. `inference/` enforces it.
  */
 import type { Caller } from '../access/index.ts';
 import type { Operation } from '../http/operation.ts';

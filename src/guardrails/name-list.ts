@@ -1,21 +1,21 @@
-/** A list of models or providers as somebody wrote it, asked for every endpoint. */
+/** A configured list of models or providers, matched against every endpoint. */
 import type { Catalog, Endpoint } from '../catalog/index.ts';
 
 export class NameList {
   readonly #names: ReadonlySet<string>;
-  /** The names with the ids that they mean, for the catalog that was asked last. */
+  /** Ids of the named models in the catalog that was used last. */
   #resolved: { catalog: Catalog; ids: ReadonlySet<string> } | undefined;
 
   constructor(names: readonly string[]) {
     this.#names = new Set(names.map((name) => name.toLowerCase()));
   }
 
-  /** Whether one of the names means the model, be it by its id, a canonical slug or an alias. */
+  /** True if a name is the model's id, canonical slug or alias. */
   hasModel(modelId: string, catalog: Catalog): boolean {
     return this.#idsIn(catalog).has(modelId.toLowerCase());
   }
 
-  /** The same, or means the model that this one is a variant of (`author/slug:free`). */
+  /** The same, also true if the model is a variant (`author/slug:free`) of a named one. */
   hasModelOrVariant(modelId: string, catalog: Catalog): boolean {
     const ids = this.#idsIn(catalog);
     const id = modelId.toLowerCase();
@@ -23,7 +23,7 @@ export class NameList {
     return ids.has(id) || (colon > 0 && ids.has(id.slice(0, colon)));
   }
 
-  /** By the provider's slug or name, or a slug with a variant behind a slash (`acme/eu`). */
+  /** True if a name is the provider's slug or name, or a slug with a variant (`acme/eu`). */
   hasProviderOf({ provider, region, quantization, tier }: Endpoint): boolean {
     const id = provider.id.toLowerCase();
     if (this.#names.has(id) || this.#names.has(provider.name.toLowerCase())) return true;

@@ -1,4 +1,4 @@
-/** The operations on guardrails (wire/guardrails.md). Those that give them to keys and members: `assignments/`. */
+/** The operations on guardrails. Those on assignments to keys and members are in `assignments/`. */
 import { type Caller, chosenWorkspace, GUARDRAILS_TOPIC, hasWorkspace, WORKSPACES_TOPIC } from '../access/index.ts';
 import { authorOf, recordChange } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
@@ -19,11 +19,11 @@ export interface GuardrailParts {
   database: Database;
   changes: Changes;
   clock: Clock;
-  /** Resolves when what every process had settled before the call is in the database. */
+  /** Resolves when everything that any process settled before the call is in the database. */
   spendEntered(): Promise<void>;
 }
 
-/** Of one organization. */
+/** Per organization. */
 const MAX_GUARDRAILS = 10_000;
 const UNSET: Omit<GuardrailSettings, 'name'> = {
   description: null,
@@ -32,12 +32,12 @@ const UNSET: Omit<GuardrailSettings, 'name'> = {
   resetInterval: null,
   includeByok: false,
 };
-/** A guardrail that is read as if it were there. */
+/** Revision of a default guardrail without a row. */
 const UNWRITTEN = '00000000-0000-0000-0000-000000000000';
 
 const TAG = 'Guardrails';
 
-/** Looks into `parts` only when a request comes. */
+/** Reads `parts` only while handling a request. */
 export function guardrailOperations(parts: GuardrailParts): Operation<Caller>[] {
   return [
     listGuardrails(parts),
@@ -53,11 +53,14 @@ function listGuardrails(parts: GuardrailParts): Operation<Caller> {
     id: 'listGuardrails',
     method: 'GET',
     path: '/guardrails',
-    summary: 'Guardrails of a workspace, its default one first, then the newest',
+    summary: 'List the guardrails of a workspace, the default one first, then newest first',
     tag: TAG,
     access: 'management',
     query: schema.ListGuardrailsQuerySchema,
-    replies: ok('One page; the default workspace unless `workspace_id` names another', schema.GuardrailListEnvelope),
+    replies: ok(
+      'One page of guardrails, of the default workspace unless `workspace_id` is given',
+      schema.GuardrailListEnvelope,
+    ),
     async handle(exchange) {
       const { database } = parts;
       const { organizationId } = exchange.caller;
@@ -75,7 +78,7 @@ function createGuardrail(parts: GuardrailParts): Operation<Caller> {
     id: 'createGuardrail',
     method: 'POST',
     path: '/guardrails',
-    summary: 'Make a guardrail; it governs what it is assigned to',
+    summary: 'Create a guardrail; it applies to the keys and members it is assigned to',
     tag: TAG,
     access: 'management',
     body: { schema: schema.CreateGuardrailSchema },
@@ -90,10 +93,7 @@ function createGuardrail(parts: GuardrailParts): Operation<Caller> {
       const guardrail = await database.transaction(async (tx) => {
         const workspaceId = await chosenWorkspace(tx, organizationId, body.workspace_id?.toLowerCase(), true);
         if ((await store.countGuardrails(tx, organizationId)) >= MAX_GUARDRAILS) {
-          throw new GatewayError(
-            'invalid_request',
-            `the organization has ${MAX_GUARDRAILS} guardrails, which is the most`,
-          );
+          throw new GatewayError('invalid_request', `an organization has at most ${MAX_GUARDRAILS} guardrails`);
         }
         const made: store.StoredGuardrail = {
           ...settings,
@@ -123,7 +123,7 @@ function getGuardrail(parts: GuardrailParts): Operation<Caller> {
     id: 'getGuardrail',
     method: 'GET',
     path: '/guardrails/{id}',
-    summary: 'One guardrail; the default one of a workspace is there before anybody set it',
+    summary: 'Get a guardrail; the default one of a workspace always exists',
     tag: TAG,
     access: 'management',
     params: schema.GuardrailParamsSchema,
@@ -142,18 +142,18 @@ function updateGuardrail(parts: GuardrailParts): Operation<Caller> {
     id: 'updateGuardrail',
     method: 'PATCH',
     path: '/guardrails/{id}',
-    summary: 'Change a guardrail; lists are replaced, null clears, and setting a default one makes it',
+    summary: 'Update a guardrail; lists are replaced and null clears a member',
     tag: TAG,
     access: 'management',
     params: schema.GuardrailParamsSchema,
     body: { schema: schema.UpdateGuardrailSchema },
     errors: [409],
-    replies: ok('The guardrail as it is now, in every process', schema.GuardrailEnvelope),
+    replies: ok('The updated guardrail. The change is in effect in every process', schema.GuardrailEnvelope),
     async handle(exchange) {
       const { organizationId } = exchange.caller;
       const body = exchange.body as schema.GuardrailBody;
       const id = idOf(exchange);
-      // Before the transaction: compiling takes its time.
+      // Before the transaction, because compiling takes time.
       const given = changedSettings(
         { ...UNSET, name: 'x' },
         { ...body, limit_usd: undefined, reset_interval: undefined },
@@ -176,14 +176,14 @@ function updateGuardrail(parts: GuardrailParts): Operation<Caller> {
         await announce(...announced(guardrail));
         return { guardrail, isNewLimit: countsAnew(before, guardrail) };
       });
-      // What was spent while nobody watched this window, or by own keys, is in no lease.
+      // Leases cover neither spend from before the new limit, nor earlier BYOK spend.
       if (isNewLimit) await parts.spendEntered();
       exchange.reply(200, { data: guardrailReply(guardrail) });
     },
   };
 }
 
-/** Whether another window, or other spend, is limited than before. */
+/** True if the change starts a new window, or makes other spend count. */
 function countsAnew(before: GuardrailSettings, after: GuardrailSettings): boolean {
   if (after.limitNano === null) return false;
   if (before.limitNano === null) return true;
@@ -195,11 +195,11 @@ function deleteGuardrail(parts: GuardrailParts): Operation<Caller> {
     id: 'deleteGuardrail',
     method: 'DELETE',
     path: '/guardrails/{id}',
-    summary: 'Delete a guardrail with its assignments; a default one is as if it had never been set',
+    summary: 'Delete a guardrail and its assignments; deleting a workspace default resets it',
     tag: TAG,
     access: 'management',
     params: schema.GuardrailParamsSchema,
-    replies: ok('It governs nothing any more, in any process', schema.DeletedEnvelope),
+    replies: ok('The guardrail is deleted and applies in no process', schema.DeletedEnvelope),
     async handle(exchange) {
       const { organizationId } = exchange.caller;
       const id = idOf(exchange);
@@ -219,24 +219,24 @@ function deleteGuardrail(parts: GuardrailParts): Operation<Caller> {
   };
 }
 
-/** Who hears of a change: a key that no default guardrail applied to does not know its id. */
+/** The topic to announce. A key cached before its default guardrail was written does not know the guardrail's id. */
 function announced({ id, isDefault, workspaceId }: store.StoredGuardrail): [topic: string, id: string] {
   return isDefault ? [WORKSPACES_TOPIC, workspaceId] : [GUARDRAILS_TOPIC, id];
 }
 
 function conflict(): GatewayError {
-  return new GatewayError('invalid_request', 'The guardrail was made by somebody else at this moment. Try again.', {
+  return new GatewayError('invalid_request', 'Another request created this guardrail at the same time. Retry.', {
     status: 409,
   });
 }
 
-/** False for a default one that nobody has set. */
+/** False for a default guardrail without a row. */
 function isWritten({ revision }: store.StoredGuardrail): boolean {
   return revision !== UNWRITTEN;
 }
 
 /**
- * @param hold keeps it as it is until the transaction ends: a default one that nobody has set with its workspace
+ * @param hold locks the guardrail until the transaction ends; for an unwritten default one, locks its workspace
  * @throws GatewayError 404
  */
 export async function existingGuardrail(

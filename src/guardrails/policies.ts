@@ -1,4 +1,4 @@
-/** From the guardrails of the database to the policies of keys. What is compiled is shared and kept while it is current. */
+/** Compiles the guardrails of keys to policies. Keys share a compiled result while it is current. */
 import type { GuardrailsOf, KeyFacts } from '../access/index.ts';
 import type { Budget } from '../spend/index.ts';
 import type { Database } from '../storage/database.ts';
@@ -7,10 +7,10 @@ import { Filters } from './filters/filters.ts';
 import { Policy, type Prescription, prescriptionOf } from './policy.ts';
 import { type AppliedGuardrail, guardrailsOfKeys } from './store.ts';
 
-/** Different sets of guardrails that are kept compiled; the one that was used longest ago goes first. */
+/** Maximum number of cached sets of guardrails; the least recently used is dropped first. */
 const KEPT = 1_000;
 
-/** What `access` asks when it reads keys. */
+/** Used by `access` when it reads keys. */
 export function guardrailsReader(database: Database): GuardrailsOf {
   const compiled = new Map<string, Promise<Prescription>>();
 
@@ -53,8 +53,8 @@ async function compile(applied: readonly AppliedGuardrail[]): Promise<Prescripti
 }
 
 /**
- * Each key has a limit of its own; what is assigned to a member counts all of the member's keys together. All that was spent
- * in the window counts, also before there was such a limit.
+ * Each key has its own limit; a guardrail assigned to a member counts all of the member's keys together. All spend in
+ * the window counts, including spend from before the limit was set.
  */
 function budgetsOf(
   { keyId, userId, organizationId }: KeyFacts,

@@ -1,7 +1,7 @@
 /**
- * The effective policy of one key: everything that its guardrails prescribe together, compiled when the key is read and
- * never changed after that. The most restrictive wins, so one guardrail more never allows more: each rule only excludes,
- * regions are an intersection, each budget is checked by itself, and of a filter's actions the strictest counts.
+ * The effective policy of one key, combined from all its guardrails when the key is read, and immutable. The most
+ * restrictive rule wins, so an additional guardrail never allows more: rules only exclude endpoints, regions are
+ * intersected, each budget is checked separately, and the strictest action of a filter applies.
  */
 import type { Caller, GuardrailTerms } from '../access/index.ts';
 import { GatewayError } from '../base/errors.ts';
@@ -13,24 +13,24 @@ import { NameList } from './name-list.ts';
 import type { Rules } from './settings.ts';
 import { type Vendor, vendorOf } from './vendors.ts';
 
-/** Excludes endpoints, one by one. */
+/** A rule that excludes endpoints. */
 export interface EndpointRule {
-  /** As in `availability.excluded_by`. */
+  /** As reported in `availability.excluded_by`. */
   readonly name: string;
   readonly kind: 'list' | 'privacy';
   keeps(endpoint: Endpoint, catalog: Catalog): boolean;
 }
 
-/** What the guardrails say of requests, whoever's they are. Shared by all keys that have the same guardrails. */
+/** Guardrail rules that do not depend on the key. Shared by all keys with the same guardrails. */
 export interface Prescription {
-  /** Regional roots that requests may arrive at; null: any. Empty: none. */
+  /** Regional roots that requests may use; null for any, empty for none. */
   readonly regions: ReadonlySet<DataRegion> | null;
   readonly rules: readonly EndpointRule[];
-  /** Vendors whose models need zero data retention. */
+  /** Vendors whose models require zero data retention. */
   readonly zdr: ReadonlySet<Vendor>;
-  /** Vendors of whose models endpoints that retain for safety do not count as such that retain nothing. */
+  /** Vendors for which retention for safety disqualifies an endpoint from zero data retention. */
   readonly strictZdr: ReadonlySet<Vendor>;
-  /** On requests. */
+  /** Filters on requests. */
   readonly filters: Filters | undefined;
   readonly answerFilters: AnswerFilters | undefined;
 }
@@ -47,7 +47,7 @@ export class Policy implements GuardrailTerms {
     Object.freeze(this);
   }
 
-  /** @throws GatewayError 403 when requests may not arrive at this root */
+  /** @throws GatewayError 403 when requests may not use this regional root */
   admit(region: DataRegion): void {
     const { regions } = this.prescription;
     if (regions === null || regions.has(region)) return;
@@ -56,7 +56,7 @@ export class Policy implements GuardrailTerms {
       'permission_denied',
       regions.size === 0
         ? 'the guardrails of this key have no region in common'
-        : `the guardrails of this key allow requests through these regions only: ${allowed}; this one came through ${region}`,
+        : `the guardrails of this key only allow requests through these regions: ${allowed}; this request used ${region}`,
       { availability: { code: 'region_restricted', retryable: false, excluded_by: ['data_region'] } },
     );
   }
@@ -72,7 +72,7 @@ export class Policy implements GuardrailTerms {
   }
 }
 
-/** Of a key that no guardrail applies to. */
+/** For a key without guardrails. */
 export const OPEN_POLICY = new Policy([], prescriptionOf([], undefined), []);
 
 export function policyOf({ guardrails }: Pick<Caller, 'guardrails'>): Policy {
@@ -138,7 +138,7 @@ function listRules({ allowedModels, ignoredModels, allowedProviders, ignoredProv
   return rules;
 }
 
-/** What is not known of an endpoint counts as the worst: of an unknown price, that it is both free and paid. */
+/** Unknown properties of an endpoint count as the worst case: an unknown price counts as both free and paid. */
 function trainingRules({ freePublication, freeTraining, paidTraining }: Rules): EndpointRule[] {
   const rules: EndpointRule[] = [];
   const privacy = (name: string, keeps: EndpointRule['keeps']) => rules.push({ name, kind: 'privacy', keeps });

@@ -1,11 +1,11 @@
-/** Wire schemas of guardrails (wire/guardrails.md): validation, static types and the OpenAPI document come from here. */
+/** Wire schemas of guardrails; validation, static types and the OpenAPI document derive from them. */
 import { type Static, Type } from 'typebox';
 import { closed, nullable, pageMembers } from '../http/contract.ts';
 import { VENDORS } from './vendors.ts';
 
 export { DeletedEnvelope } from '../http/contract.ts';
 
-/** Past these a filter would cost every request of its key more than its answer is worth. */
+/** Beyond these limits the filters would cost every request more than its answer is worth. */
 const MAX_FILTERS = 100;
 const MAX_LISTED = 1_000;
 const MAX_PATTERN_LENGTH = 100_000;
@@ -18,11 +18,11 @@ const RegionSchema = Type.Union([Type.Literal('global'), Type.Literal('europe'),
 const NamesSchema = Type.Array(Type.String({ minLength: 1, maxLength: 200 }), { minItems: 1, maxItems: MAX_LISTED });
 const ScopeSchema = Type.Union([Type.Literal('user_only'), Type.Literal('all_messages')]);
 
-/** A field of ours. */
+/** A Gatehouse extension. */
 const ApplyToSchema = Type.Array(Type.Union([Type.Literal('request'), Type.Literal('response')]), {
   minItems: 1,
   maxItems: 2,
-  description: 'What the filter looks through: requests (alone, when not given), answers, or both',
+  description: 'Directions that the filter checks: requests, answers, or both. Default: requests',
 });
 
 const BuiltinInputSchema = Type.Object(
@@ -31,7 +31,10 @@ const BuiltinInputSchema = Type.Object(
     action: ActionSchema,
     label: Type.Optional(
       nullable(
-        Type.String({ maxLength: 100, description: 'Stands in place of what is redacted; when not given, its own' }),
+        Type.String({
+          maxLength: 100,
+          description: 'Replacement for redacted text; the default depends on the filter',
+        }),
       ),
     ),
     scan_scope: Type.Optional(ScopeSchema),
@@ -42,9 +45,13 @@ const BuiltinInputSchema = Type.Object(
 
 const PatternSchema = Type.Object(
   {
-    pattern: Type.String({ minLength: 1, maxLength: MAX_PATTERN_LENGTH, description: 'Read by the rules of RE2' }),
+    pattern: Type.String({
+      minLength: 1,
+      maxLength: MAX_PATTERN_LENGTH,
+      description: 'Regular expression in RE2 syntax',
+    }),
     action: ActionSchema,
-    label: Type.Optional(nullable(Type.String({ maxLength: 100, description: 'Stands in place of what is redacted' }))),
+    label: Type.Optional(nullable(Type.String({ maxLength: 100, description: 'Replacement for redacted text' }))),
     apply_to: Type.Optional(nullable(ApplyToSchema)),
   },
   { ...closed, $id: 'PatternFilterInput' },
@@ -52,11 +59,11 @@ const PatternSchema = Type.Object(
 
 const flag = (description: string) => Type.Optional(nullable(Type.Boolean({ description })));
 
-/** Each vendor's member under our own token, and under the name that public clients have for it. */
+/** Each vendor's member under our own name, and under the name that public clients use. */
 const vendorFlags = Object.fromEntries(
   VENDORS.flatMap(({ token, alias }) => [
     [`enforce_zdr_${token}`, flag(`Zero data retention for models of ${alias}`)],
-    [`enforce_zdr_${alias}`, flag(`The same as enforce_zdr_${token}`)],
+    [`enforce_zdr_${alias}`, flag(`Alias of enforce_zdr_${token}`)],
   ]),
 );
 
@@ -69,20 +76,26 @@ const writable = {
   ignored_providers: Type.Optional(nullable(NamesSchema)),
   content_filter_builtins: Type.Optional(nullable(Type.Array(BuiltinInputSchema, { maxItems: MAX_FILTERS }))),
   content_filters: Type.Optional(nullable(Type.Array(PatternSchema, { maxItems: MAX_FILTERS }))),
-  enable_free_model_publication: flag('False: no free endpoint that publishes prompts'),
-  enable_free_model_training: flag('False: no free endpoint that trains on prompts'),
-  enable_paid_model_training: flag('False: no paid endpoint that trains on prompts'),
+  enable_free_model_publication: flag('False excludes free endpoints that publish prompts'),
+  enable_free_model_training: flag('False excludes free endpoints that train on prompts'),
+  enable_paid_model_training: flag('False excludes paid endpoints that train on prompts'),
   enforce_zdr: Type.Optional(
-    nullable(Type.Boolean({ deprecated: true, description: 'Copied into every member by vendor that is not given' })),
+    nullable(Type.Boolean({ deprecated: true, description: 'Copied into every per-vendor member that is absent' })),
   ),
-  enforce_zdr_other: flag('Zero data retention for models of every other vendor'),
-  allow_safety_retention_vendor_c: flag('False: zero retention of models of google excludes retention for safety'),
-  allow_safety_retention_google: flag('The same as allow_safety_retention_vendor_c'),
-  allow_safety_retention_other: flag('False: the same for models outside of the named vendors'),
+  enforce_zdr_other: flag('Zero data retention for models of all other vendors'),
+  allow_safety_retention_vendor_c: flag(
+    'False: for google models, retention for safety does not count as zero data retention',
+  ),
+  allow_safety_retention_google: flag('Alias of allow_safety_retention_vendor_c'),
+  allow_safety_retention_other: flag('The same for models of all other vendors'),
   include_byok_in_budgets: Type.Optional(Type.Boolean()),
   limit_usd: Type.Optional(
     nullable(
-      Type.Number({ exclusiveMinimum: 0, maximum: 1e9, description: 'For each key or member, with reset_interval' }),
+      Type.Number({
+        exclusiveMinimum: 0,
+        maximum: 1e9,
+        description: 'Limit per key or member; requires reset_interval',
+      }),
     ),
   ),
   reset_interval: Type.Optional(nullable(IntervalSchema)),
@@ -207,7 +220,7 @@ export const MemberAssignmentsEnvelope = Type.Object(
   { $id: 'MemberAssignmentList' },
 );
 
-/** The members by vendor are read by name (`guardrail.ts`). */
+/** `guardrail.ts` reads the per-vendor members by name. */
 export type GuardrailBody = Omit<Static<typeof UpdateGuardrailSchema>, 'name'> & { name?: string } & {
   [member: string]: unknown;
 };

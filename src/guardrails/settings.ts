@@ -1,4 +1,4 @@
-/** What one guardrail prescribes, as it is stored and compiled. null: it says nothing about that. */
+/** The settings of one guardrail, as stored and compiled. null means not set. */
 import type { Nano } from '../base/money.ts';
 import type { DataRegion } from '../spend/index.ts';
 import type { Vendor } from './vendors.ts';
@@ -9,24 +9,24 @@ export type FilterDirection = 'request' | 'response';
 export interface BuiltinFilter {
   slug: string;
   action: FilterAction;
-  /** What `redact` writes in place of a match; absent: the filter's own. */
+  /** Replacement that `redact` writes; absent for the filter's default. */
   label?: string;
-  /** Of prompt injection: only what users wrote, or everything. */
+  /** For prompt injection: search only what users wrote, or everything. */
   scanScope?: 'user_only' | 'all_messages';
-  /** Absent: requests. */
+  /** Absent means requests. */
   appliesTo?: readonly FilterDirection[];
 }
 
 export interface PatternFilter {
   pattern: string;
   action: FilterAction;
-  /** What `redact` writes in place of a match. */
+  /** Replacement that `redact` writes. */
   label: string | null;
-  /** Absent: requests. */
+  /** Absent means requests. */
   appliesTo?: readonly FilterDirection[];
 }
 
-/** The members that are stored as one JSON value. */
+/** The settings that are stored as one JSON value. */
 export interface Rules {
   allowedRegions: readonly DataRegion[] | null;
   allowedModels: readonly string[] | null;
@@ -38,10 +38,10 @@ export interface Rules {
   freePublication: boolean | null;
   freeTraining: boolean | null;
   paidTraining: boolean | null;
-  /** The deprecated member as it was last written; enforced are those by vendor. */
+  /** The deprecated member as last written; only the per-vendor members are enforced. */
   zdrWritten: boolean | null;
   zdr: Readonly<Record<Vendor, boolean | null>>;
-  /** Whether requests that want zero retention may use endpoints that retain for safety, by vendor of the model. */
+  /** True if requests that need zero retention may use endpoints that retain for safety; by vendor of the model. */
   safetyRetention: Readonly<Record<'vendor_c' | 'other', boolean | null>>;
 }
 
@@ -61,7 +61,7 @@ export const NO_RULES: Rules = {
   safetyRetention: { vendor_c: null, other: null },
 };
 
-/** What is stored, where members that came later say nothing. */
+/** Stored rules, with defaults for members added since they were written. */
 export function rulesOf(stored: Partial<Rules>): Rules {
   return {
     ...NO_RULES,
@@ -75,7 +75,7 @@ export interface GuardrailSettings {
   name: string;
   description: string | null;
   rules: Rules;
-  /** Both or neither. */
+  /** Both set or both null. */
   limitNano: Nano | null;
   resetInterval: 'daily' | 'weekly' | 'monthly' | null;
   includeByok: boolean;

@@ -1,4 +1,4 @@
-/** The SQL of guardrails. Callers open the transactions; ids and times are made above. */
+/** The SQL of guardrails. Callers open the transactions and supply ids and times. */
 import type { Queryable } from '../storage/database.ts';
 import { type GuardrailSettings, type Rules, rulesOf } from './settings.ts';
 
@@ -17,7 +17,7 @@ export interface Page {
 }
 
 interface GuardrailRow extends Omit<StoredGuardrail, 'rules'> {
-  /** As the version that wrote it knew them. */
+  /** As written, possibly by an older version. */
   settings: Partial<Rules>;
 }
 
@@ -25,7 +25,7 @@ const COLUMNS = `g.id, g.workspace_id as "workspaceId", g.is_default as "isDefau
   g.limit_nano as "limitNano", g.reset_interval as "resetInterval", g.include_byok_in_budgets as "includeByok",
   g.revision, g.created_at as "createdAt", g.updated_at as "updatedAt"`;
 
-/** @param hold keeps the guardrail as it is until the transaction ends */
+/** @param hold locks the guardrail until the transaction ends */
 export async function findGuardrail(
   db: Queryable,
   organizationId: string,
@@ -38,7 +38,7 @@ export async function findGuardrail(
   return row && stored(row);
 }
 
-/** The default one first, then the newest. */
+/** The default one first, then newest first. */
 export async function listGuardrails(
   db: Queryable,
   organizationId: string,
@@ -62,7 +62,7 @@ export async function countGuardrails(db: Queryable, organizationId: string): Pr
   return count(db, 'select count(*)::int as total from guardrails where organization_id = $1', [organizationId]);
 }
 
-/** False when there is one with this id, which only a default one can have. */
+/** Returns false if the id exists, which only happens for a default guardrail. */
 export async function insertGuardrail(
   tx: Queryable,
   organizationId: string,
@@ -115,13 +115,13 @@ export async function updateGuardrail(
   );
 }
 
-/** The ids of those that are gone, with their assignments. */
+/** Deletes the guardrails and their assignments; returns their ids. */
 export async function deleteGuardrailsIn(tx: Queryable, workspaceId: string): Promise<string[]> {
   const sql = 'delete from guardrails where workspace_id = $1 returning id';
   return (await tx.query<{ id: string }>(sql, [workspaceId])).map(({ id }) => id);
 }
 
-/** Its assignments go with it. */
+/** Deletes the guardrail and its assignments. */
 export async function deleteGuardrail(tx: Queryable, organizationId: string, id: string): Promise<void> {
   await tx.query('delete from guardrails where organization_id = $1 and id = $2', [organizationId, id]);
 }
@@ -133,7 +133,7 @@ export interface WorkspaceRow {
   createdAt: Date;
 }
 
-/** Every one that was not deleted. */
+/** Workspaces that are not deleted. */
 export async function workspacesOf(db: Queryable, organizationId: string): Promise<WorkspaceRow[]> {
   const sql =
     'select id, created_at as "createdAt" from workspaces where organization_id = $1 and deleted_at is null order by id';
@@ -142,7 +142,7 @@ export async function workspacesOf(db: Queryable, organizationId: string): Promi
 
 // What applies to keys.
 
-/** How a guardrail comes to apply to a key. */
+/** How a guardrail applies to a key. */
 export type Way = 'workspace' | 'member' | 'api-key';
 
 export interface AppliedGuardrail {
@@ -151,7 +151,7 @@ export interface AppliedGuardrail {
   guardrail: StoredGuardrail;
 }
 
-/** The guardrails of keys, of their creators and of their workspaces, in one reading. */
+/** The guardrails of keys, of their creators and of their workspaces, in one query. */
 export async function guardrailsOfKeys(db: Queryable, keyIds: readonly string[]): Promise<AppliedGuardrail[]> {
   const rows = await db.query<GuardrailRow & { keyId: string; way: Way }>(
     `select k.id as "keyId", a.way, ${COLUMNS}

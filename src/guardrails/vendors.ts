@@ -1,6 +1,6 @@
 /**
- * The vendors that have members of their own in a guardrail (wire/common.md, "Names"): the token that stands for each in
- * our schemas, the name that public clients write, and the authors of its models.
+ * The vendors with their own members in a guardrail: the token of each in our schemas, the name that public clients
+ * use, and the authors of its models.
  */
 export type Vendor = 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'other';
 
@@ -13,7 +13,7 @@ export const VENDORS: readonly { token: Exclude<Vendor, 'other'>; alias: string;
 
 const BY_AUTHOR = new Map(VENDORS.flatMap(({ token, authors }) => authors.map((author) => [author, token] as const)));
 
-/** Whose model it is, by the author in its id (`author/slug`). */
+/** The vendor of a model, by the author in its id (`author/slug`). */
 export function vendorOf(modelId: string): Vendor {
   const slash = modelId.indexOf('/');
   return BY_AUTHOR.get(modelId.slice(0, slash === -1 ? undefined : slash).toLowerCase()) ?? 'other';

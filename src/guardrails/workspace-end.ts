@@ -1,12 +1,12 @@
-/** A workspace that ends takes its guardrails with it (wire/workspaces.md). */
+/** Deletes the guardrails of a deleted workspace. */
 import { GUARDRAILS_TOPIC } from '../access/index.ts';
 import type { Changes, Queryable } from '../storage/database.ts';
 import { deleteGuardrailsIn } from './store.ts';
 
-/** For the workspaces' `ended`: who waits for the end of the workspace waits for what is announced here too. */
+/** For `ended` of workspaces: deleting a workspace also waits for this announcement. */
 export function endGuardrails(changes: Pick<Changes, 'announce'>) {
   return async (tx: Queryable, workspaceId: string): Promise<void> => {
-    // Keys of other workspaces may have had them.
+    // Keys of other workspaces may have these guardrails.
     await changes.announce(tx, GUARDRAILS_TOPIC, ...(await deleteGuardrailsIn(tx, workspaceId)));
   };
 }

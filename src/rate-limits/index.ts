@@ -1,8 +1,8 @@
 /**
- * Rate limits: how many requests and tokens a key and a workspace may use in a UTC minute, hour and day, exactly, over all
- * processes. What a request takes counts in the window in which it was accepted. Processes lease parts of a limit from
- * PostgreSQL (`limiter.ts`, `waiting-line.ts`), so that a request away from the limit asks nobody; one that dies takes with
- * it what it had leased, until the window ends. What is spent is the business of `spend/`.
+ * Rate limits: exact limits on requests and tokens per key and per workspace, in UTC minutes, hours and days, over all
+ * processes. Usage counts in the window in which the request was accepted. Processes lease parts of a limit from
+ * PostgreSQL (`limiter.ts`, `waiting-line.ts`), so a request far from the limit needs no query. If a process dies, its
+ * leased share is lost until the window ends. Not here: spend limits (`spend/`).
  */
 export { Limiter } from './limiter.ts';
 export {

@@ -15,17 +15,17 @@ export interface LimiterOptions {
   changes: Pick<Changes, 'subscribe' | 'announce'>;
   clock: Clock;
   log: Log;
-  /** Differs in tests. */
+  /** Overridden in tests. */
   patienceMs?: number;
 }
 
 const RECALL = 'rates.recall';
 const RETURN = 'rates.return';
-/** After a recall the others may come for more: nothing is taken beyond the need, and what is over goes back at once. */
+/** After a recall other processes may ask for more: take only what is needed and return the surplus at once. */
 const CONTESTED_MS = 1_000;
 const SWEEP_MS = 30_000;
 const REMOVE_EVERY_MS = 600_000;
-/** Requests that were accepted in a window may ask for tokens of it after its end. */
+/** Requests accepted in a window may reserve tokens of it after its end. */
 const KEPT_MS = 3_600_000;
 
 export class Limiter {
@@ -33,10 +33,10 @@ export class Limiter {
   readonly #clock: Clock;
   readonly #processId = randomUUID();
   readonly #windows = new Map<string, RateWindow>();
-  /** By the limits of a caller, which come as one object with each of its requests. */
+  /** By the limits of a caller: all requests of a caller share one array. */
   readonly #byLimits = new WeakMap<readonly RateLimit[], RateWindows>();
   readonly #line: WaitingLine;
-  /** What goes back, and who is answered although nothing does. */
+  /** Windows whose idle lease is being returned, including those that answer a recall with nothing to return. */
   readonly #returning = new Set<RateWindow>();
   #giving: Promise<void> | undefined;
   readonly #sweeper: Timer;
@@ -54,9 +54,9 @@ export class Limiter {
   }
 
   /**
-   * Counts one request against all of `limits` or none; the list is best the same object for each request of a caller.
-   * Without a promise while the leases of this process cover it.
-   * Rejects with GatewayError 503 when the database has to be asked and is down.
+   * Counts one request against all of `limits`, or against none of them. Pass the same array for each request of a
+   * caller. Returns without a promise while this process's leases cover the request. Rejects with GatewayError 503 when
+   * the database is needed and down.
    * @param acceptedAt wall time in ms, decides the windows
    */
   admit(limits: readonly RateLimit[], acceptedAt: number): Standing | RateRefusal | Promise<Standing | RateRefusal> {
@@ -71,7 +71,7 @@ export class Limiter {
     return refusal;
   }
 
-  /** @internal Takes `amount` of every window where the leases cover all of it, and nothing otherwise. */
+  /** @internal Takes `amount` from every window if the leases cover all of it, and nothing otherwise. */
   takeNow(windows: readonly RateWindow[], amount: number): boolean {
     const now = this.#clock.monotonic();
     let covered = true;
@@ -83,7 +83,7 @@ export class Limiter {
     return covered;
   }
 
-  /** @internal Calls `taken` once `amount` fits into every window, or tells into which it does not. */
+  /** @internal Calls `taken` once `amount` fits into every window, or returns the refusal. */
   takeLater(
     windows: readonly RateWindow[],
     amount: number,
@@ -92,7 +92,7 @@ export class Limiter {
     return this.#line.wait(windows, amount, taken);
   }
 
-  /** @internal Adds what was used beyond what was held, or takes back what was not. */
+  /** @internal Adds usage beyond the hold, or returns the unused part of it (negative `amount`). */
   settle(windows: readonly RateWindow[], amount: number): void {
     if (windows.length === 0) return;
     const now = this.#clock.monotonic();
@@ -104,7 +104,7 @@ export class Limiter {
     }
   }
 
-  /** Gives back what is idle. */
+  /** Returns the idle leases. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#sweeper.cancel();
@@ -137,7 +137,7 @@ export class Limiter {
   }
 
   async #ask(wishes: readonly RateWish[]): Promise<RateAnswer[]> {
-    // Once it has given everything back a process must not take more: nobody would return it.
+    // A closed process has returned its leases. It must not take more, because nothing would return them.
     if (this.#closed) throw closing();
     return this.#options.database.transaction(async (tx) => {
       const { answers, recalled } = await askRates(tx, this.#processId, wishes);
@@ -156,7 +156,7 @@ export class Limiter {
   }
 
   #heard(id: string | null, handle: (window: RateWindow) => void): void {
-    // After a lost connection the one who waits has given up already.
+    // After a lost connection the requests that waited have given up already.
     if (id === null || id.startsWith(this.#processId)) return;
     const window = this.#windows.get(id.slice(this.#processId.length + 1));
     if (window !== undefined) handle(window);
@@ -186,7 +186,7 @@ export class Limiter {
 
   async #give(): Promise<void> {
     while (this.#returning.size > 0) {
-      // Everything that is settled in this turn goes back together.
+      // Wait one microtask, so that everything settled in this turn is returned together.
       await Promise.resolve();
       const windows = [...this.#returning];
       this.#returning.clear();
@@ -201,13 +201,13 @@ export class Limiter {
           );
         });
       } catch (error) {
-        // It is lost until its window ends. To give it back once more could allow what was allowed already.
-        this.#options.log.warn('a rate limit stays lower for the rest of its window', { error });
+        // The lease is lost until its window ends. Returning it again could allow the same usage twice.
+        this.#options.log.warn('rate limit lease not returned; the limit is lower until its window ends', { error });
       }
     }
   }
 
-  /** Forgets windows that are over, and gives back what is idle in those that nobody has used for a while. */
+  /** Drops windows that have ended, and returns the idle lease of windows that are unused for a while. */
   async #sweep(): Promise<void> {
     const [now, monotonic] = [this.#clock.now(), this.#clock.monotonic()];
     for (const [id, window] of this.#windows) {
@@ -217,7 +217,7 @@ export class Limiter {
     }
     if (this.#windows.size > 0 && monotonic >= this.#removeAt) {
       this.#removeAt = monotonic + REMOVE_EVERY_MS;
-      // The next time is as good.
+      // On failure the next sweep tries again.
       await removeEnded(this.#options.database, new Date(now - KEPT_MS)).catch(() => {});
     }
     if (!this.#closed) this.#sweeper.refresh();
@@ -225,5 +225,5 @@ export class Limiter {
 }
 
 function closing(): GatewayError {
-  return new GatewayError('server', 'the gateway is being stopped', { status: 503, metadata: { retryable: true } });
+  return new GatewayError('server', 'the gateway is shutting down', { status: 503, metadata: { retryable: true } });
 }

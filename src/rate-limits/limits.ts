@@ -1,7 +1,7 @@
-/** What a rate limit is, its windows, and how a refusal reads. Rules only, no I/O. */
+/** Definition of a rate limit, its windows, and the text of a refusal. Pure functions, no I/O. */
 import { GatewayError } from '../base/errors.ts';
 
-/** A limit for each of these may be set; a window is a whole minute, hour or day of UTC. */
+/** The measures that can be limited. A window is a whole UTC minute, hour or day. */
 export const MEASURES = [
   'requests_per_minute',
   'requests_per_hour',
@@ -14,7 +14,7 @@ export const MEASURES = [
 export type Measure = (typeof MEASURES)[number];
 export type Unit = 'requests' | 'tokens';
 
-/** As keys, workspaces and the configuration have them; what is absent or null is not limited there. */
+/** As set on keys, on workspaces and in the configuration; absent or null means no limit at that level. */
 export type RateLimits = { readonly [M in Measure]?: number | null | undefined };
 
 export type RateScope = 'key' | 'workspace';
@@ -32,7 +32,7 @@ export interface RateLimit {
 
 const PERIODS_MS = { minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const;
 
-/** The limits of a key or a workspace: its own, and the configuration's where it has none of a measure. */
+/** The limits of a key or a workspace: its own, with the configuration's defaults for measures it does not set. */
 export function compileLimits(
   scope: RateScope,
   scopeId: string,
@@ -49,14 +49,14 @@ export function compileLimits(
   return limits;
 }
 
-/** What is set, without members that say nothing; null when that is nothing at all. */
+/** Drops members that are null; returns null when none is set. */
 export function readRateLimits(given: RateLimits | null): RateLimits | null {
   if (given === null) return null;
   const set = MEASURES.filter((measure) => given[measure] != null);
   return set.length === 0 ? null : Object.fromEntries(set.map((measure) => [measure, given[measure]]));
 }
 
-/** Windows begin at whole multiples of their length since 1970, which are UTC minutes, hours and midnights. */
+/** Windows start at multiples of their length since 1970: UTC minutes, hours and midnights. */
 export function windowStart(limit: RateLimit, timeMs: number): number {
   return Math.floor(timeMs / limit.periodMs) * limit.periodMs;
 }
@@ -66,7 +66,7 @@ export function windowId(limit: RateLimit, timeMs: number): string {
   return `${limit.scope}/${limit.scopeId}/${limit.measure}/${windowStart(limit, timeMs)}`;
 }
 
-/** A limit as headers tell it. */
+/** State of a limit for the response headers. */
 export interface RateState {
   readonly limit: RateLimit;
   /** As far as this process knows. */
@@ -77,11 +77,11 @@ export interface RateState {
 
 export interface RateRefusal extends RateState {
   readonly refused: true;
-  /** What was asked for; 1 for a request. */
+  /** The requested amount; 1 for a request. */
   readonly needed: number;
 }
 
-/** `X-RateLimit-*` as wire/common.md has them: the reset in milliseconds since 1970. */
+/** `X-RateLimit-*` headers; the reset is in milliseconds since 1970. */
 export function rateHeaders({ limit, remaining, resetsAt }: RateState): Record<string, string> {
   return {
     'X-RateLimit-Limit': String(limit.amount),
@@ -91,8 +91,8 @@ export function rateHeaders({ limit, remaining, resetsAt }: RateState): Record<s
 }
 
 /**
- * 429 that names the limit and says when to come back. A request that no window could ever hold is 400: to try it again
- * is in vain.
+ * 429 that names the limit and when it resets. A request larger than the whole limit gets 400, because a retry can
+ * never succeed.
  */
 export function refusalError(refusal: RateRefusal, now: number): GatewayError {
   const { limit, needed, remaining, resetsAt } = refusal;
@@ -100,14 +100,12 @@ export function refusalError(refusal: RateRefusal, now: number): GatewayError {
   if (needed > limit.amount) {
     return new GatewayError(
       'token_limit_exceeded',
-      `this request could use ${needed} tokens, more than the limit of ${name} ever allows; ask for less output`,
+      `this request could use ${needed} tokens, which exceeds the limit of ${name}; lower its output limit`,
       { metadata: { rate_limit: shown(limit), could_use_tokens: needed } },
     );
   }
   const why =
-    limit.unit === 'requests'
-      ? 'it is used up'
-      : `this request could use ${needed} tokens, but ${remaining} are left of it`;
+    limit.unit === 'requests' ? 'it is used up' : `this request could use ${needed} tokens, but ${remaining} are left`;
   const headers = rateHeaders(refusal);
   return new GatewayError(
     'rate_limit_exceeded',

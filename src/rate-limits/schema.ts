@@ -1,9 +1,9 @@
-/** How rate limits stand in keys and workspaces on the wire; fields of our own. */
+/** Wire schema of `rate_limits` on keys and workspaces; a Gatehouse extension. */
 import { Type } from 'typebox';
 import { closed, nullable } from '../http/contract.ts';
 import { MEASURES, type Measure } from './limits.ts';
 
-/** Far beyond what any upstream allows, and whole numbers stay exact. */
+/** Far beyond any upstream's limits, and within exact integers. */
 const MAX_RATE = 1_000_000_000_000;
 
 const amount = nullable(Type.Integer({ minimum: 1, maximum: MAX_RATE }));
@@ -15,6 +15,6 @@ const members = Object.fromEntries(MEASURES.map((measure) => [measure, Type.Opti
 export const RateLimitsSchema = nullable(
   Type.Object(members, {
     ...closed,
-    description: 'Most requests and tokens of a UTC minute, hour and day. What is absent is not limited here',
+    description: 'Maximum requests and tokens per UTC minute, hour and day. An absent member sets no limit here',
   }),
 );

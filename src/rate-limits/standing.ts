@@ -1,4 +1,4 @@
-/** What one request has taken of its limits. */
+/** Rate limit hold: the requests and tokens that one request has taken from its limits. */
 import type { Limiter } from './limiter.ts';
 import { type RateRefusal, rateHeaders } from './limits.ts';
 import type { RateWindow, RateWindows } from './window.ts';
@@ -14,7 +14,7 @@ export class Standing {
     this.windows = windows;
   }
 
-  /** Whether tokens are limited at all. */
+  /** True if any of the limits counts tokens. */
   get countsTokens(): boolean {
     return this.windows.tokens.length > 0;
   }
@@ -23,7 +23,10 @@ export class Standing {
     return this.#heldTokens;
   }
 
-  /** Holds `tokens` in total, in all windows or none; what is held stands either way. May reject with GatewayError 503. */
+  /**
+   * Raises the hold to `tokens` in total, in all windows or in none; a refusal leaves it as it is. May reject with
+   * GatewayError 503.
+   */
   hold(tokens: number): undefined | RateRefusal | Promise<RateRefusal | undefined> {
     const more = tokens - this.#heldTokens;
     if (more <= 0 || !this.#open) return undefined;
@@ -33,14 +36,14 @@ export class Standing {
     return undefined;
   }
 
-  /** Turns what is held into what was used. Does nothing the second time. */
+  /** Replaces the hold by the actual usage. Later calls do nothing. */
   settle(tokens: number): void {
     if (!this.#open) return;
     this.#open = false;
     this.#limiter.settle(this.windows.tokens, tokens - this.#heldTokens);
   }
 
-  /** Of the limit that is nearest to its end. */
+  /** Headers of the limit with the smallest remaining share. */
   get headers(): Record<string, string> {
     let nearest: RateWindow | undefined;
     let share = Number.POSITIVE_INFINITY;
@@ -53,7 +56,7 @@ export class Standing {
     return nearest === undefined ? {} : rateHeaders(nearest.state);
   }
 
-  /** Called when there is room, which may be after the request has ended. */
+  /** Called when the tokens are granted, possibly after the request has ended. */
   #grow(more: number): void {
     if (!this.#open) return;
     this.#heldTokens += more;

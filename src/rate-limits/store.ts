@@ -1,31 +1,31 @@
 /** The SQL of rate limits. Callers open the transactions. */
 import type { Queryable } from '../storage/database.ts';
 
-/** What one process wants of one window. */
+/** A process's request for a part of one window. */
 export interface RateWish {
   id: string;
   endsAt: Date;
   limit: number;
-  /** Given back first. */
+  /** Amount returned before anything is granted. */
   back: number;
-  /** Without all of this nothing is granted; 0 only gives back. */
+  /** Granted completely or not at all; 0 only returns. */
   need: number;
-  /** Granted beyond the need as far as there is room, */
+  /** Granted beyond `need` as far as the window has room. */
   want: number;
-  /** and at least one part in this many of the room; 0 for none. Saves asking for every request. */
+  /** Grant at least 1/spareParts of the room, so that not every request asks; 0 for no spare. */
   spareParts: number;
-  /** Where it cannot be granted, the others are asked to give back what they do not need. */
+  /** If it cannot be granted, ask other processes to return what they do not need. */
   recall: boolean;
-  /** Who has not answered by now is taken to need what it has. */
+  /** Treat processes that have not answered a recall as needing all they hold. */
   presume: boolean;
 }
 
 export interface RateAnswer {
   id: string;
   granted: number;
-  /** What nobody has, after the grant. */
+  /** Left unleased after the grant. */
   free: number;
-  /** Other processes that may still give something back. */
+  /** Processes that have not answered the recall yet. */
   outstanding: number;
 }
 
@@ -35,7 +35,7 @@ interface WindowRow {
   recalled: number;
 }
 
-/** Moves leases of one process. What is granted never passes the limit by a grant. */
+/** Moves leases of one process. A grant never takes the total above the limit. */
 export async function askRates(
   tx: Queryable,
   processId: string,
@@ -72,7 +72,7 @@ export async function askRates(
   return { answers, recalled };
 }
 
-/** Gives back, and thereby answers every recall so far. Windows that are gone are passed over. */
+/** Returns leases, and thereby answers every recall so far. Windows that no longer exist are ignored. */
 export async function returnRates(
   tx: Queryable,
   processId: string,
@@ -92,7 +92,7 @@ export async function returnRates(
   );
 }
 
-/** Windows that were over before `endedBefore`. */
+/** Deletes windows that ended before `endedBefore`. */
 export async function removeEnded(db: Queryable, endedBefore: Date): Promise<void> {
   await db.query('delete from rate_windows where ends_at < $1', [endedBefore]);
 }
@@ -127,7 +127,7 @@ async function updateWindows(tx: Queryable, rows: readonly WindowRow[]): Promise
   );
 }
 
-/** A process that has had nothing of the window so far has nothing to give back. */
+/** A process without a lease in the window has nothing to return, so its recalls count as answered. */
 async function keepLeases(tx: Queryable, processId: string, ids: readonly string[]): Promise<void> {
   await tx.query(
     `insert into rate_leases (window_id, process_id, answered)

@@ -1,7 +1,7 @@
 /**
- * Requests that the leases of this process do not cover. While any waits, the process asks the database for what is
- * missing, and where that has nothing left, asks the others to give back what they do not need. One is refused only when
- * all of them have answered, or had time to.
+ * Queue of requests that this process's leases do not cover. While any request waits, the process asks the database for
+ * the missing amount. If nothing is left there, it asks the other processes to return what they do not need. A request
+ * is refused only after all of them have answered, or their time to answer has passed.
  */
 import type { Clock } from '../base/clock.ts';
 import { LeaseQueue } from '../base/lease-queue.ts';
@@ -9,15 +9,15 @@ import type { RateRefusal } from './limits.ts';
 import type { RateAnswer, RateWish } from './store.ts';
 import type { RateWindow } from './window.ts';
 
-/** The database's side; may reject. */
+/** Asks the database; may reject. */
 export type AskRates = (wishes: readonly RateWish[]) => Promise<RateAnswer[]>;
 
-/** Requests that wait at one time; more are told to come back. */
+/** Requests that may wait at one time; further ones are refused with a retryable error. */
 const MAX_WAITING = 10_000;
-/** How long processes have to answer; who has not is taken to be gone, or to need what it has. */
+/** Time for processes to answer a recall. A silent process counts as dead, or as needing all it holds. */
 export const PATIENCE_MS = 500;
 const LOOK_AGAIN_MS = 50;
-/** How long what the database has said of tokens holds: reserved ones may come back at any time. */
+/** How long "no tokens left" is trusted: reserved tokens may be returned at any time. */
 const TOKENS_EMPTY_MS = 250;
 const SPARE_PARTS = 16;
 
@@ -27,7 +27,7 @@ interface Part {
   readonly amount: number;
 }
 
-/** A window, and what is wanted of it in order. */
+/** A window and the requested parts of it, in order. */
 type Wanted = readonly [window: RateWindow, parts: readonly Part[]];
 
 export class WaitingLine {
@@ -50,7 +50,9 @@ export class WaitingLine {
     });
   }
 
-  /** Resolves with undefined once `take` was called, or with the refusal; without a promise where that is known already. */
+  /**
+   * Resolves with undefined after `take` was called, or with the refusal. Returns a known refusal without a promise.
+   */
   wait(
     windows: readonly RateWindow[],
     amount: number,
@@ -65,7 +67,7 @@ export class WaitingLine {
     });
   }
 
-  /** Something came back, here or elsewhere. */
+  /** Called when something was returned, in this process or another. */
   signal(): void {
     this.#queue.signal();
   }
@@ -83,7 +85,7 @@ export class WaitingLine {
     try {
       answers = await this.#ask(wishes);
     } catch (error) {
-      // What was given back with it is lost until the window ends, and so is what was granted: never too much is allowed.
+      // The failed return and any grant are lost until the window ends, so the limit is never exceeded.
       this.#queue.fail(error);
       return;
     }
@@ -101,7 +103,7 @@ export class WaitingLine {
     } else if (answer.outstanding === 0) {
       window.recalledAt = undefined;
       window.askAt = 0;
-      // Requests stay counted, so what is used up stays so, unless a process that ends gives back what it has.
+      // Requests stay counted, so a used-up window stays used up, unless a process that exits returns its lease.
       window.emptyUntil = window.limit.unit === 'requests' ? Number.POSITIVE_INFINITY : now + TOKENS_EMPTY_MS;
     } else {
       window.recalledAt ??= now;
@@ -123,7 +125,7 @@ export class WaitingLine {
       presume: window.recalledAt !== undefined && now - window.recalledAt >= this.#patienceMs,
     };
     for (const { amount } of parts) {
-      // Who lacks nothing of this window waits for another one.
+      // A part that the lease covers waits for another window.
       if (wish.need > 0) wish.want += amount;
       else wish.need = Math.max(0, amount - window.idle);
     }

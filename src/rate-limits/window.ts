@@ -1,8 +1,8 @@
 /**
- * What one process knows and holds of one window of a rate limit. Pure arithmetic.
+ * One process's view of one window of a rate limit. Pure arithmetic.
  *
- * `lease` is this process's part of the limit, for good: what requests take of it (`taken`) stays taken, except for
- * tokens that were reserved and not used. The idle rest covers new requests without asking anybody.
+ * `lease` is this process's part of the limit. What requests take from it (`taken`) stays taken, except reserved tokens
+ * that were not used. The idle remainder covers new requests without a query.
  */
 import { type RateLimit, type RateRefusal, type RateState, windowId, windowStart } from './limits.ts';
 
@@ -11,22 +11,22 @@ export class RateWindow {
   /** Wall times in ms. */
   readonly start: number;
   readonly end: number;
-  /** As high as the latest request came with it. */
+  /** As the latest request carried it. */
   limit: RateLimit;
   lease = 0;
   taken = 0;
-  /** What nobody had been given as of the database's last answer. */
+  /** Unleased amount in the database's last answer. */
   free: number;
-  /** The limit was lowered: the lease must be asked for anew. */
+  /** The limit was lowered: the lease must be requested again. */
   stale = false;
-  /** Somebody waits for it, so nobody may pass. */
+  /** Requests wait for this window, so later ones must queue. */
   blocked = false;
   /** Monotonic times in ms. */
   contestedUntil = 0;
-  /** No process has anything left to give: what does not fit into the rest is refused without asking. */
+  /** Until then no process has anything to return: refuse what does not fit into the remainder without asking. */
   emptyUntil = 0;
   askAt = 0;
-  /** When the others were asked to give back what they do not need; undefined: not now. */
+  /** When other processes were asked to return what they do not need; undefined if no recall is pending. */
   recalledAt: number | undefined;
   usedAt = 0;
 
@@ -56,12 +56,12 @@ export class RateWindow {
     return amount <= 0 || (!this.stale && this.idle >= amount);
   }
 
-  /** Whether it is known that `amount` cannot be had now. */
+  /** True if `amount` is known to be unavailable now. */
   refuses(amount: number, monotonicMs: number): boolean {
     return amount > this.limit.amount || (this.emptyUntil > monotonicMs && amount > this.idle + this.free);
   }
 
-  /** Takes the idle lease out, to be given back. */
+  /** Removes the idle lease and returns its amount, to be given back to the database. */
   takeIdle(): number {
     const { idle } = this;
     if (idle <= 0) return 0;
@@ -83,7 +83,7 @@ export class RateWindow {
   }
 }
 
-/** The windows that the requests of one caller belong to, as long as none of them ends and none of its limits changes. */
+/** The windows of one caller's requests, valid until one of them ends or one of the limits changes. */
 export class RateWindows {
   readonly all: readonly RateWindow[];
   readonly requests: readonly RateWindow[];

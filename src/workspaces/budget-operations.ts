@@ -1,4 +1,4 @@
-/** The operations on budgets of workspaces (wire/workspaces.md). What is spent is never theirs to change. */
+/** The operations on workspace budgets. They never change recorded spend. */
 import { type Caller, WORKSPACES_TOPIC } from '../access/index.ts';
 import { authorOf, recordChange } from '../audit/index.ts';
 import { GatewayError } from '../base/errors.ts';
@@ -23,11 +23,11 @@ function listBudgets(parts: Parts): Operation<Caller> {
     id: 'listWorkspaceBudgets',
     method: 'GET',
     path: '/workspaces/{workspace_ref}/budgets',
-    summary: 'Budgets of a workspace, the widest interval first',
+    summary: 'List the budgets of a workspace, widest interval first',
     tag: 'Workspaces',
     access: 'management',
     params: schema.BudgetsParams,
-    replies: ok('At most one for each interval', schema.BudgetListEnvelope),
+    replies: ok('At most one budget per interval', schema.BudgetListEnvelope),
     async handle(exchange) {
       const workspace = await existing(parts.database, exchange.caller.organizationId, referenceOf(exchange));
       const budgets = await store.budgetsOfWorkspace(parts.database, workspace.id);
@@ -45,7 +45,7 @@ function getBudget(parts: Parts): Operation<Caller> {
     id: 'getWorkspaceBudget',
     method: 'GET',
     path: '/workspaces/{workspace_ref}/budgets/{interval}',
-    summary: 'The budget of one interval',
+    summary: 'Get the budget of one interval',
     tag: 'Workspaces',
     access: 'management',
     params: schema.BudgetParams,
@@ -65,12 +65,12 @@ function putBudget(parts: Parts): Operation<Caller> {
     id: 'upsertWorkspaceBudget',
     method: 'PUT',
     path: '/workspaces/{workspace_ref}/budgets/{interval}',
-    summary: 'Set the budget of one interval; limits decrease from lifetime over monthly and weekly to daily',
+    summary: 'Set the budget of one interval; limits must decrease from lifetime to monthly, weekly and daily',
     tag: 'Workspaces',
     access: 'management',
     params: schema.BudgetParams,
     body: { schema: schema.UpsertBudgetSchema },
-    replies: ok('The budget, enforced in every process', schema.BudgetEnvelope),
+    replies: ok('The budget. It is enforced in every process', schema.BudgetEnvelope),
     async handle(exchange) {
       const body = exchange.body as schema.UpsertBudgetBody;
       const interval = intervalOf(exchange);
@@ -96,7 +96,7 @@ function putBudget(parts: Parts): Operation<Caller> {
         const countsAnew = earlier === undefined || includeByok !== workspace.includeByokInBudgets;
         return { budget, countsAnew, includeByok };
       });
-      // What was spent while nobody watched this window, or by own keys, is in no lease.
+      // Leases cover neither spend from before the window was limited, nor earlier BYOK spend.
       if (countsAnew) await parts.spendEntered();
       exchange.reply(200, { data: budgetReply(budget), include_byok_in_budgets: includeByok });
     },
@@ -108,11 +108,11 @@ function deleteBudget(parts: Parts): Operation<Caller> {
     id: 'deleteWorkspaceBudget',
     method: 'DELETE',
     path: '/workspaces/{workspace_ref}/budgets/{interval}',
-    summary: 'Remove the budget of one interval, if there is one',
+    summary: 'Delete the budget of one interval, if there is one',
     tag: 'Workspaces',
     access: 'management',
     params: schema.BudgetParams,
-    replies: ok('There is no such budget any more', schema.DeletedEnvelope),
+    replies: ok('The budget does not exist any more', schema.DeletedEnvelope),
     async handle(exchange) {
       await changeEverywhere(parts, async (tx, announce) => {
         const workspace = await existing(tx, exchange.caller.organizationId, referenceOf(exchange), true);
@@ -137,7 +137,7 @@ function ofInterval(budgets: readonly store.StoredBudget[], interval: Interval):
   return budgets.find((one) => one.interval === interval);
 }
 
-/** The budget of an entry of the audit log. */
+/** The resource of an audit entry about a budget. */
 function budgetResource(workspaceId: string, interval: Interval) {
   return { resourceType: 'budget', resourceId: `${workspaceId}/${interval}`, workspaceId };
 }
@@ -146,7 +146,7 @@ function referenceOf(exchange: Exchange<Caller>): string {
   return exchange.params['workspace_ref']!;
 }
 
-/** The schema has seen to it that it is one. */
+/** The schema guarantees a valid interval. */
 function intervalOf(exchange: Exchange<Caller>): Interval {
   return exchange.params['interval'] as Interval;
 }

@@ -39,7 +39,7 @@ test('after any changes the limits strictly decrease as the interval narrows, an
           continue;
         }
         assert.ok(refusal instanceof GatewayError && refusal.status === 400);
-        assert.match(refusal.message, new RegExp(`a ${change.set} limit of`));
+        assert.match(refusal.message, new RegExp(`USD \\(${change.set}\\)`));
         const named = others.filter((other) => refusal.message.includes(`the ${other.interval} limit of`));
         assert.equal(named.length, 1, refusal.message);
         assert.equal(

@@ -1,16 +1,16 @@
-/** Budgets of workspaces without I/O. */
+/** Workspace budgets without I/O. */
 import { invalidField } from '../base/errors.ts';
 import { type Nano, usdFromNano } from '../base/money.ts';
 import type { Interval } from '../spend/index.ts';
 import type { BudgetReply } from './schema.ts';
 import type { StoredBudget } from './store.ts';
 
-/** From the widest to the narrowest. */
+/** Widest first. */
 export const BY_WIDTH: readonly Interval[] = ['lifetime', 'monthly', 'weekly', 'daily'];
 
 /**
- * Throws GatewayError 400, which names both budgets, unless a limit of `limitNano` for `interval` is below those of all
- * wider intervals and above those of all narrower ones (spec.md, `PUT /workspaces/{workspace_ref}/budgets/{interval}`).
+ * Throws GatewayError 400, naming both budgets, unless `limitNano` for `interval` is below the limits of all wider
+ * intervals and above those of all narrower ones.
  * @param others the other budgets of the workspace
  */
 export function checkDecreasing(
@@ -26,7 +26,7 @@ export function checkDecreasing(
     throw invalidField(
       'limit_usd',
       `must be ${narrower ? 'above' : 'below'} the ${other.interval} limit of ${usdFromNano(other.limitNano)} USD: ` +
-        `a ${interval} limit of ${usdFromNano(limitNano)} USD would not decrease as the interval narrows`,
+        `limits must decrease as the interval narrows, and ${usdFromNano(limitNano)} USD (${interval}) would not`,
     );
   }
 }

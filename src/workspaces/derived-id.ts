@@ -1,7 +1,7 @@
-/** Ids of rows that are there before anybody wrote them. */
+/** Ids of rows that exist implicitly, before they are first written. */
 import { hash } from 'node:crypto';
 
-/** A UUID (version 8, RFC 9562) that is always the same for the same parts. */
+/** A UUID (version 8, RFC 9562) derived from the parts; the same parts give the same UUID. */
 function derivedId(...parts: readonly string[]): string {
   const digits = hash('sha256', parts.join('/'));
   const variant = ((Number.parseInt(digits.charAt(16), 16) & 0x3) | 0x8).toString(16);
@@ -14,12 +14,12 @@ function derivedId(...parts: readonly string[]): string {
   ].join('-');
 }
 
-/** The guardrail that governs all of a workspace; its row is made when it is first written (wire/workspaces.md). */
+/** The guardrail that governs a whole workspace; its row is inserted when it is first written. */
 export function defaultGuardrailId(workspaceId: string): string {
   return derivedId('default-guardrail', workspaceId);
 }
 
-/** The membership that every member of the organization has in its default workspace. */
+/** The membership that every member of the organization has in the default workspace. */
 export function impliedMembershipId(workspaceId: string, userId: string): string {
   return derivedId('membership', workspaceId, userId);
 }

@@ -1,8 +1,8 @@
 /**
- * Workspaces: an organization's teams, with their settings, members and budgets. What a workspace prescribes to requests
- * is compiled here when it changes (`terms.ts`), carried by every caller of its keys (`access/`), and enforced by
- * `inference/`. Not here: keys and organizations (`access/`), what is spent and held (`spend/`), guardrails, and the
- * keeping of inputs and outputs (`transcripts/`), of which a workspace only says whose.
+ * Workspaces: an organization's teams, with their settings, members and budgets. `terms.ts` compiles the workspace
+ * rules when they change; every caller of a workspace's keys carries them (`access/`), and `inference/` enforces them.
+ * Not here: keys and organizations (`access/`), spend and reservations (`spend/`), guardrails, and the storage of
+ * inputs and outputs (`transcripts/`); a workspace only chooses whose are kept.
  */
 export { defaultGuardrailId } from './derived-id.ts';
 export { workspaceMigrations } from './migrations/index.ts';

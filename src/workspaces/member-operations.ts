@@ -1,4 +1,4 @@
-/** The operations on members of workspaces (wire/workspaces.md). Roles are those of the organization. */
+/** The operations on workspace members. Roles are those of the organization. */
 import type { Caller } from '../access/index.ts';
 import { authorOf, recordChange } from '../audit/index.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
@@ -23,7 +23,7 @@ function listMembers(parts: Parts): Operation<Caller> {
     id: 'listWorkspaceMembers',
     method: 'GET',
     path: '/workspaces/{id}/members',
-    summary: 'Members of a workspace; to the default one belongs every member of the organization',
+    summary: 'List the members of a workspace; the default one has every member of the organization',
     tag: 'Workspaces',
     access: 'management',
     params: schema.WorkspaceParams,
@@ -45,12 +45,12 @@ function addMembers(parts: Parts): Operation<Caller> {
     id: 'addWorkspaceMembers',
     method: 'POST',
     path: '/workspaces/{id}/members/add',
-    summary: 'Add members of the organization, with the roles that they have there',
+    summary: 'Add members of the organization to a workspace, with their organization roles',
     tag: 'Workspaces',
     access: 'management',
     params: schema.WorkspaceParams,
     body: { schema: schema.UserIdsSchema },
-    replies: ok('The named members', schema.AddedMembersEnvelope),
+    replies: ok('The members named in the request', schema.AddedMembersEnvelope),
     async handle(exchange) {
       const { organizationId } = exchange.caller;
       const userIds = userIdsOf(exchange);
@@ -59,7 +59,7 @@ function addMembers(parts: Parts): Operation<Caller> {
         await checkBelong(tx, organizationId, userIds);
         const now = parts.clock.now();
         const wanted = userIds.map((userId) => ({ id: uuidv7(now), userId }));
-        // To the default workspace they belong already.
+        // They are already members of the default workspace.
         const added = workspace.isDefault ? [] : await store.insertMembers(tx, workspace, wanted, new Date(now));
         if (added.length > 0) {
           await recordChange(tx, authorOf(exchange), {
@@ -80,12 +80,12 @@ function removeMembers(parts: Parts): Operation<Caller> {
     id: 'removeWorkspaceMembers',
     method: 'POST',
     path: '/workspaces/{id}/members/remove',
-    summary: 'Remove members that have no active key in the workspace: all of them or none',
+    summary: 'Remove members that have no active key in the workspace, all or none',
     tag: 'Workspaces',
     access: 'management',
     params: schema.WorkspaceParams,
     body: { schema: schema.UserIdsSchema },
-    replies: ok('How many were members', schema.RemovedMembersEnvelope),
+    replies: ok('The number of members removed', schema.RemovedMembersEnvelope),
     async handle(exchange) {
       const { organizationId } = exchange.caller;
       const userIds = userIdsOf(exchange);
@@ -94,14 +94,14 @@ function removeMembers(parts: Parts): Operation<Caller> {
         if (workspace.isDefault) {
           throw new GatewayError(
             'invalid_request',
-            'every member of the organization belongs to its default workspace, so nobody can be removed from it',
+            'every member of the organization belongs to its default workspace, so members cannot be removed from it',
           );
         }
         const held = await store.heldMembers(tx, workspace, userIds, new Date(parts.clock.now()));
         if (held.byScim.length > 0) {
           throw new GatewayError(
             'permission_denied',
-            `managed by the identity provider, which alone can remove them: ${held.byScim.join(', ')}`,
+            `names members that only the identity provider can remove: ${held.byScim.join(', ')}`,
           );
         }
         if (held.byKeys.length > 0) {
@@ -133,7 +133,7 @@ async function checkBelong(tx: Queryable, organizationId: string, userIds: reado
   const known = await store.membersOfOrganization(tx, organizationId, userIds);
   const strangers = userIds.filter((userId) => !known.has(userId));
   if (strangers.length === 0) return;
-  throw invalidField('user_ids', `names no members of the organization: ${strangers.join(', ')}`);
+  throw invalidField('user_ids', `names users that are not members of the organization: ${strangers.join(', ')}`);
 }
 
 function memberReply(member: store.StoredMember): schema.MemberReply {

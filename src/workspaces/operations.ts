@@ -1,4 +1,4 @@
-/** The operations on workspaces themselves (wire/workspaces.md). */
+/** The operations on workspaces themselves. */
 import { type Caller, WORKSPACES_TOPIC } from '../access/index.ts';
 import { authorOf, recordChange } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
@@ -18,22 +18,22 @@ export interface WorkspaceOperationParts {
   database: Database;
   changes: Changes;
   clock: Clock;
-  /** Whether the catalog has a model of this name now. */
+  /** True if the catalog currently has a model of this name. */
   knowsModel(name: string): boolean;
-  /** A server tool (`svc:...`) as the configured namespace spells it. */
+  /** A server tool (`svc:...`) in the configured namespace's spelling. */
   toolName(name: string): string;
   /**
-   * Resolves when what any process had settled by now stands in the database, as long as that keeps up: a budget that is
-   * new counts from there.
+   * Resolves when everything that any process has settled so far is in the database, provided the database keeps up: a
+   * new budget counts from there.
    */
   spendEntered(): Promise<void>;
-  /** Takes away what other folders keep of a workspace that ends, in the same transaction. */
+  /** Deletes what other folders keep about a deleted workspace, in the same transaction. */
   ended: readonly ((tx: Queryable, workspaceId: string) => Promise<void>)[];
 }
 
 const MAX_WORKSPACES = 10_000;
 
-/** Looks into `parts` only when a request comes, so that the contract can be read without a database. */
+/** Reads `parts` only while handling a request, so that the contract can be built without a database. */
 export function workspaceOperations(parts: WorkspaceOperationParts): Operation<Caller>[] {
   return [
     listWorkspaces(parts),
@@ -51,7 +51,7 @@ function listWorkspaces(parts: WorkspaceOperationParts): Operation<Caller> {
     id: 'listWorkspaces',
     method: 'GET',
     path: '/workspaces',
-    summary: 'Workspaces of the organization, oldest first',
+    summary: 'List the workspaces of the organization, oldest first',
     tag: 'Workspaces',
     access: 'management',
     query: PageQuery,
@@ -73,7 +73,7 @@ function createWorkspace(parts: WorkspaceOperationParts): Operation<Caller> {
     id: 'createWorkspace',
     method: 'POST',
     path: '/workspaces',
-    summary: 'Make a workspace; who makes it is its first member',
+    summary: 'Create a workspace; its creator becomes the first member',
     tag: 'Workspaces',
     access: 'management',
     body: { schema: schema.CreateWorkspaceSchema },
@@ -100,7 +100,7 @@ function createWorkspace(parts: WorkspaceOperationParts): Operation<Caller> {
         });
         return made;
       });
-      // No process can hold anything of it yet, so nobody is told.
+      // No announcement: no process can have cached a new workspace.
       exchange.reply(201, { data: workspaceReply(workspace, parts.toolName) });
     },
   };
@@ -128,19 +128,22 @@ function updateWorkspace(parts: WorkspaceOperationParts): Operation<Caller> {
     id: 'updateWorkspace',
     method: 'PATCH',
     path: '/workspaces/{id}',
-    summary: 'Change a workspace',
+    summary: 'Update a workspace',
     tag: 'Workspaces',
     access: 'management',
     params: schema.WorkspaceParams,
     body: { schema: schema.UpdateWorkspaceSchema },
     replies: {
-      200: { description: 'The workspace as it is now, in every process', schema: schema.WorkspaceEnvelope },
+      200: {
+        description: 'The updated workspace. The change is in effect in every process',
+        schema: schema.WorkspaceEnvelope,
+      },
     },
     async handle(exchange) {
       const { organizationId } = exchange.caller;
       const body = exchange.body as schema.UpdateWorkspaceBody;
       const workspace = await changeEverywhere(parts, async (tx, announce) => {
-        // Always the organization first and the workspace second, so that no two changes wait for each other.
+        // Always lock the organization before the workspace, so that concurrent changes do not deadlock.
         if (body.slug !== undefined) await store.lockOrganization(tx, organizationId);
         const before = await existing(tx, organizationId, exchange.params['id']!, true);
         const settings = changedSettings(before.settings, body, parts.knowsModel);
@@ -171,7 +174,7 @@ function deleteWorkspace(parts: WorkspaceOperationParts): Operation<Caller> {
     access: 'management',
     params: schema.WorkspaceParams,
     query: schema.DeleteWorkspaceQuery,
-    replies: ok('The workspace is gone', schema.DeletedEnvelope),
+    replies: ok('The workspace is deleted', schema.DeletedEnvelope),
     async handle(exchange) {
       const { organizationId } = exchange.caller;
       const confirmed = exchange.query['confirm_default_workspace_deletion'] === true;
@@ -204,7 +207,7 @@ async function checkMayEnd(
     if (confirmed) return;
     throw invalidField(
       'confirm_default_workspace_deletion',
-      'must be true: this is the default workspace, and the keys in it will be disabled',
+      'must be true to delete the default workspace, because its keys will be disabled',
     );
   }
   const keys = await store.countActiveKeys(tx, workspace.id, now);
@@ -218,11 +221,11 @@ async function checkMayEnd(
 async function takeSlug(tx: Queryable, organizationId: string, slug: string): Promise<void> {
   await store.lockOrganization(tx, organizationId);
   if (await store.isSlugTaken(tx, organizationId, slug)) {
-    throw invalidField('slug', `is taken by another workspace: ${slug}`);
+    throw invalidField('slug', `is already used by another workspace: ${slug}`);
   }
 }
 
-/** @param hold keeps the workspace as it is until the transaction ends */
+/** @param hold locks the workspace until the transaction ends */
 export async function existing(
   db: Queryable,
   organizationId: string,

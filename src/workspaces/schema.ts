@@ -1,4 +1,4 @@
-/** Wire schemas of workspaces, their members and their budgets (wire/workspaces.md). */
+/** Wire schemas of workspaces, their members and their budgets. */
 import { type Static, Type } from 'typebox';
 import { PROMPT_CACHING_MODES } from '../base/config.ts';
 import { closed, nullable } from '../http/contract.ts';
@@ -16,7 +16,7 @@ const SlugSchema = Type.String({ minLength: 1, maxLength: 50, pattern: '^[a-z0-9
 const settings = {
   description: Type.Optional(nullable(Type.String({ maxLength: 500 }))),
   default_text_model: Type.Optional(
-    nullable(Type.String({ minLength: 1, maxLength: 300, description: 'Asked when a request names no model' })),
+    nullable(Type.String({ minLength: 1, maxLength: 300, description: 'Used when a request names no model' })),
   ),
   default_image_model: Type.Optional(
     nullable(Type.String({ minLength: 1, maxLength: 300, description: 'The same for `POST /images`' })),
@@ -38,7 +38,8 @@ const settings = {
     nullable(
       Type.Array(Type.Unsafe<number | string>({ type: ['integer', 'string'], maxLength: 64 }), {
         maxItems: MAX_LISTED_KEYS,
-        description: 'Keys whose inputs and outputs are kept, by number (`id` of a key) or hash; null for every key',
+        description:
+          'Keys whose inputs and outputs are kept, by number (the `id` of a key) or hash; null means every key',
       }),
     ),
   ),
@@ -50,7 +51,7 @@ const settings = {
     nullable(
       Type.Enum([...PROMPT_CACHING_MODES], {
         description:
-          'Where the gateway places prompt cache breakpoints for clients that set none; null for the account setting',
+          'Where the gateway places prompt cache breakpoints if the client sets none; null means the account setting',
       }),
     ),
   ),
@@ -72,7 +73,7 @@ export const WorkspaceParams = Type.Object({ id: Type.String({ minLength: 1, des
 export const DeleteWorkspaceQuery = Type.Object(
   {
     confirm_default_workspace_deletion: Type.Optional(
-      Type.Boolean({ description: 'Must be true for the default workspace, whose keys are then disabled' }),
+      Type.Boolean({ description: 'Must be true to delete the default workspace; its keys are then disabled' }),
     ),
   },
   closed,
@@ -87,7 +88,7 @@ const WorkspaceSchema = Type.Object(
     created_at: Type.String(),
     created_by: nullable(Type.String()),
     updated_at: nullable(Type.String()),
-    default_guardrail_id: Type.String({ description: 'Made from the id of the workspace' }),
+    default_guardrail_id: Type.String({ description: 'Derived from the id of the workspace' }),
     default_image_model: nullable(Type.String()),
     default_text_model: nullable(Type.String()),
     default_provider_sort: nullable(Type.String()),
@@ -152,7 +153,7 @@ export const UpsertBudgetSchema = Type.Object(
   {
     limit_usd: Type.Number({ minimum: 1e-9, maximum: 1e9, description: 'US dollars' }),
     include_byok_in_budgets: Type.Optional(
-      Type.Boolean({ description: 'For every interval of the workspace; absent: unchanged' }),
+      Type.Boolean({ description: 'Applies to every interval of the workspace; absent leaves it unchanged' }),
     ),
   },
   { ...closed, $id: 'UpsertWorkspaceBudget' },

@@ -1,10 +1,10 @@
-/** The SQL of workspaces. Callers open the transactions; ids and times are made above. */
+/** The SQL of workspaces. Callers open the transactions and supply ids and times. */
 import type { PromptCachingMode } from '../base/config.ts';
 import type { RateLimits } from '../rate-limits/index.ts';
 import type { Interval } from '../spend/index.ts';
 import type { Queryable } from '../storage/database.ts';
 
-/** What a client may set. */
+/** The settings that a client can change. */
 export interface WorkspaceSettings {
   name: string;
   slug: string;
@@ -15,7 +15,7 @@ export interface WorkspaceSettings {
   promptCaching: PromptCachingMode | null;
   /** `svc:...`, never empty. */
   disabledServerTools: readonly string[] | null;
-  /** null is every key. */
+  /** null means every key. */
   ioLoggingKeyNumbers: readonly number[] | null;
   ioLoggingSamplingRate: number;
   dataDiscountLogging: boolean;
@@ -87,7 +87,7 @@ export async function countWorkspaces(db: Queryable, organizationId: string): Pr
   return row?.count ?? 0;
 }
 
-/** @param hold keeps the row for the transaction: of two changes one waits for the other */
+/** @param hold locks the row until the transaction ends, which serializes changes */
 export async function findWorkspace(
   db: Queryable,
   organizationId: string,
@@ -100,7 +100,7 @@ export async function findWorkspace(
   return row && stored(row);
 }
 
-/** Until the transaction ends nobody else takes a slug or ends a default workspace; keys and members go on. */
+/** Serializes changes of slugs and of the default workspace until the transaction ends. Keys and members stay free. */
 export async function lockOrganization(tx: Queryable, organizationId: string): Promise<void> {
   await tx.query('select 1 from organizations where id = $1 for no key update', [organizationId]);
 }
@@ -167,7 +167,7 @@ export async function countActiveKeys(tx: Queryable, workspaceId: string, now: D
   return row?.count ?? 0;
 }
 
-/** The row stays for the keys and the ledger that refer to it; budgets and members go. */
+/** Keeps the row, because keys and the ledger refer to it; deletes budgets and members. */
 export async function endWorkspace(tx: Queryable, { id, organizationId }: StoredWorkspace, now: Date): Promise<void> {
   await tx.query('delete from workspace_budgets where workspace_id = $1', [id]);
   await tx.query('delete from workspace_members where workspace_id = $1', [id]);
@@ -183,7 +183,7 @@ export async function endWorkspace(tx: Queryable, { id, organizationId }: Stored
 }
 
 export interface StoredMember {
-  /** null for one who belongs to the default workspace as a member of the organization. */
+  /** null for the implied membership in the default workspace. */
   id: string | null;
   workspaceId: string;
   userId: string;
@@ -191,7 +191,7 @@ export interface StoredMember {
   createdAt: Date;
 }
 
-/** Of the roles that one has by hand and by the groups of an identity provider the highest: `admin` comes before `member`. */
+/** The higher of a member's manual and group role; `least` picks `admin` over `member`. */
 const BY_HAND_ROLE = 'least(coalesce(wm.manual_role, m.role), wm.scim_role)';
 
 const SELECT_MEMBERS = {
@@ -214,7 +214,7 @@ type Place = Pick<StoredWorkspace, 'id' | 'organizationId' | 'isDefault'>;
 
 const selectMembers = ({ isDefault }: Place) => (isDefault ? SELECT_MEMBERS.implied : SELECT_MEMBERS.own);
 
-/** In the order in which they came. */
+/** In the order in which they joined. */
 export function listMembers(db: Queryable, place: Place, { offset, limit }: Slice): Promise<StoredMember[]> {
   const sql = `select * from (${selectMembers(place)}) listed order by "createdAt", "userId" offset $3 limit $4`;
   return db.query<StoredMember>(sql, [place.organizationId, place.id, offset, limit]);
@@ -231,7 +231,7 @@ export async function countMembers(db: Queryable, place: Place): Promise<number>
   return row?.count ?? 0;
 }
 
-/** Those of `userIds` who belong to the organization; holds the memberships for the transaction. */
+/** Those of `userIds` who belong to the organization; locks their memberships until the transaction ends. */
 export async function membersOfOrganization(
   tx: Queryable,
   organizationId: string,
@@ -242,10 +242,7 @@ export async function membersOfOrganization(
   return new Set(rows.map(({ userId }) => userId));
 }
 
-/**
- * Who is a member already stays one; what an identity provider had given is theirs from now on. Returns those to whom
- * something changed.
- */
+/** Memberships from an identity provider become manual. Returns the ids of the users whose membership changed. */
 export async function insertMembers(
   tx: Queryable,
   place: Place,
@@ -267,7 +264,7 @@ export async function insertMembers(
   return rows.map(({ userId }) => userId);
 }
 
-/** Why some of `userIds` must stay. */
+/** The members among `userIds` that cannot be removed, by reason. */
 export interface HeldMembers {
   byScim: string[];
   byKeys: string[];
@@ -294,7 +291,7 @@ export async function heldMembers(
   };
 }
 
-/** Returns those who were members. */
+/** Returns the ids of those who were members. */
 export async function deleteMembers(tx: Queryable, place: Place, userIds: readonly string[]): Promise<string[]> {
   const sql =
     'delete from workspace_members where workspace_id = $1 and user_id = any($2) returning user_id as "userId"';
@@ -333,7 +330,7 @@ export async function deleteBudget(tx: Queryable, workspaceId: string, interval:
   await tx.query('delete from workspace_budgets where workspace_id = $1 and interval = $2', [workspaceId, interval]);
 }
 
-/** What the workspace prescribes has changed, though none of its own settings. */
+/** For changes of the workspace rules outside the workspace's own settings. */
 export async function bumpVersion(tx: Queryable, workspaceId: string, includeByok: boolean | undefined): Promise<void> {
   await tx.query(
     `update workspaces set version = version + 1, include_byok_in_budgets = coalesce($2, include_byok_in_budgets)
@@ -369,7 +366,7 @@ interface RawTerms extends Omit<TermsRow['settings'], 'ioLoggingKeyNumbers'> {
   budgets: { interval: Interval; limit: string }[];
 }
 
-/** In one statement, so that a version and what it counts are of one moment. */
+/** One statement, so that a version and its rules are from the same snapshot. */
 export async function termsRows(db: Queryable, workspaceIds: readonly string[]): Promise<TermsRow[]> {
   const rows = await db.query<RawTerms>(
     `select w.id, w.version::text as version, w.default_text_model as "defaultTextModel",

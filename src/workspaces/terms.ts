@@ -1,11 +1,11 @@
-/** What workspaces prescribe to the requests of their keys, ready to be looked at without the database. */
+/** Compiles workspace rules, so that requests read them without the database. */
 import type { TermsOf, WorkspaceTerms } from '../access/index.ts';
 import type { Budget } from '../spend/index.ts';
 import type { Database } from '../storage/database.ts';
 import { BY_WIDTH } from './budget.ts';
 import { type TermsRow, termsRows } from './store.ts';
 
-/** Past these the one that was read first is compiled anew when it is needed. */
+/** Beyond this number the oldest compiled entry is dropped and compiled again on demand. */
 const MAX_COMPILED = 10_000;
 
 interface Compiled {
@@ -14,8 +14,8 @@ interface Compiled {
 }
 
 /**
- * For `createAccess`: reads and compiles. All keys of a workspace share one object for each version of it, so that spend
- * sees one budget and not as many as there are keys.
+ * For `createAccess`: reads and compiles. All keys of a workspace share one object per version, so that spend sees one
+ * budget and not one per key.
  */
 export function createTerms(database: Pick<Database, 'query' | 'kysely'>): TermsOf {
   const compiled = new Map<string, Compiled>();
@@ -24,7 +24,7 @@ export function createTerms(database: Pick<Database, 'query' | 'kysely'>): Terms
     for (const row of await termsRows(database, workspaceIds)) {
       let known = compiled.get(row.id);
       if (known?.version !== row.version) {
-        // An answer that was overtaken by a newer one must not take its place; who asked will ask again.
+        // A result that a newer one has overtaken must not replace it; its reader reads again.
         const fresh = { version: row.version, terms: compile(row) };
         if (known === undefined || known.version < row.version) {
           compiled.delete(row.id);

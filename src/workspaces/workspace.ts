@@ -1,4 +1,4 @@
-/** Workspaces without I/O: reading what a management client sets, and showing a workspace on the wire. */
+/** Workspaces without I/O: parsing management requests and rendering workspaces. */
 import { isHash, keyNumber } from '../access/index.ts';
 import { invalidField } from '../base/errors.ts';
 import { isUuid } from '../base/ids.ts';
@@ -9,7 +9,7 @@ import { defaultGuardrailId } from './derived-id.ts';
 import type { CreateWorkspaceBody, UpdateWorkspaceBody, WorkspaceReply } from './schema.ts';
 import type { StoredWorkspace, WorkspaceSettings } from './store.ts';
 
-/** Server tools that a workspace may switch off (spec.md, `PATCH /workspaces/{id}`). */
+/** Server tools that a workspace can disable. */
 const SERVER_TOOLS = [
   'svc:advisor',
   'svc:apply_patch',
@@ -42,21 +42,21 @@ const FRESH: Omit<WorkspaceSettings, 'name' | 'slug'> = {
   rateLimits: null,
 };
 
-/** How a path names a workspace. */
+/** Parses a workspace reference of a path. */
 export function readReference(reference: string): { id: string } | { slug: string } {
   const id = reference.toLowerCase();
   return isUuid(id) ? { id } : { slug: reference };
 }
 
-/** What the catalog says about a name. */
+/** True if the catalog has a model of this name. */
 export type KnowsModel = (name: string) => boolean;
 
-/** The settings of a new workspace. Throws GatewayError 400 with the field's path for what the schema cannot say. */
+/** The settings of a new workspace. Throws GatewayError 400 with the field path for what the schema cannot check. */
 export function newSettings(body: CreateWorkspaceBody, knowsModel: KnowsModel): WorkspaceSettings {
   return changedSettings({ ...FRESH, name: '', slug: '' }, body, knowsModel);
 }
 
-/** The settings after a change: what the body does not name stays, null clears. Throws like `newSettings`. */
+/** The settings after a change: absent members stay, null clears. Throws like `newSettings`. */
 export function changedSettings(
   before: WorkspaceSettings,
   body: UpdateWorkspaceBody,
@@ -65,7 +65,7 @@ export function changedSettings(
   const model = (path: 'default_text_model' | 'default_image_model', present: string | null): string | null => {
     const name = body[path];
     if (name === undefined) return present;
-    if (name !== null && !knowsModel(name)) throw invalidField(path, `names no model of the catalog: ${name}`);
+    if (name !== null && !knowsModel(name)) throw invalidField(path, `is not a model of the catalog: ${name}`);
     return name;
   };
   const { description, disabled_server_tools: tools, io_logging_api_key_ids: keys } = body;
@@ -88,7 +88,7 @@ export function changedSettings(
   };
 }
 
-/** @param toolName a server tool as the configured namespace spells it */
+/** @param toolName returns a server tool in the configured namespace's spelling */
 export function workspaceReply(workspace: StoredWorkspace, toolName: (name: string) => string): WorkspaceReply {
   const { settings } = workspace;
   return {
@@ -115,14 +115,14 @@ export function workspaceReply(workspace: StoredWorkspace, toolName: (name: stri
   };
 }
 
-/** The workspace of an entry of the audit log. */
+/** The resource of an audit entry about a workspace. */
 export function workspaceResource({ id }: Pick<StoredWorkspace, 'id'>) {
   return { resourceType: 'workspace', resourceId: id, workspaceId: id };
 }
 
-/** In a path an id and a slug must be told apart. */
+/** Paths accept an id or a slug, so a slug must not look like an id. */
 function freeSlug(slug: string): string {
-  if (isUuid(slug)) throw invalidField('slug', 'must not have the form of a UUID');
+  if (isUuid(slug)) throw invalidField('slug', 'must not be a UUID');
   return slug;
 }
 
@@ -136,7 +136,7 @@ function serverTools(names: readonly string[] | null): string[] | null {
   return [...new Set(tools)];
 }
 
-/** Numbers, also as text, and hashes, which are how keys are known everywhere else. */
+/** Accepts key numbers, also as text, and key hashes. */
 function keyNumbers(ids: readonly (number | string)[] | null): number[] | null {
   if (ids === null) return null;
   const numbers = ids.map((id, index) => {

@@ -83,8 +83,8 @@ test('a key belongs to one workspace or to all of them, and goes with its worksp
   assert.deepEqual(await idsIn(`?workspace_id=${team.id.toUpperCase()}`), [own.id, common.id]);
   assert.deepEqual(await idsIn(''), [common.id]);
   const nowhere = '00000000-0000-7000-8000-000000000000';
-  await refuse({ workspace_id: nowhere }, /workspace_id names no workspace/);
-  await refused(call('GET', `/byok?workspace_id=${nowhere}`), 400, /workspace_id names no workspace/);
+  await refuse({ workspace_id: nowhere }, /workspace_id is not a workspace/);
+  await refused(call('GET', `/byok?workspace_id=${nowhere}`), 400, /workspace_id is not a workspace/);
   assert.equal((await call('DELETE', `/workspaces/${team.id}`)).status, 200);
   await refused(call('GET', `/byok/${own.id}`), 404, /no own key/);
   await call('DELETE', `/byok/${common.id}`);

@@ -344,7 +344,7 @@ test('keys of the gateway are refused here, and this token everywhere else', asy
   for (const path of ['/key', '/keys', '/workspaces', '/models', '/scim/groups']) {
     const { status, body } = await control.call('GET', path, undefined, directory.token);
     assert.equal(status, 403, path);
-    assert.match(body.error.message, /SCIM tokens serve/);
+    assert.match(body.error.message, /SCIM tokens can only be used/);
   }
   const chat = { model: 'simulated/echo', messages: [{ role: 'user', content: 'hi' }] };
   assert.equal((await control.call('POST', '/chat/completions', chat, directory.token)).status, 403);

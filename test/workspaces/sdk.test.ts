@@ -67,7 +67,7 @@ test('create, get, update, list and delete', async () => {
   await assert.rejects(workspaces.delete({ id: 'default' }), statusIs(400));
   await assert.rejects(
     workspaces.create({ createWorkspaceRequest: { name: 'Twin', slug: 'team' } }),
-    (error: Error) => statusIs(400)(error) && /slug is taken/.test(error.message),
+    (error: Error) => statusIs(400)(error) && /slug is already used/.test(error.message),
   );
 });
 

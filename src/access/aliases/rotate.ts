@@ -1,7 +1,6 @@
 /**
- * POST /keys/{hash}/rotate (wire/keys.md): a key gets a new secret and stays the key that it is, with its spend, its limits,
- * its guardrail and its place, so that nobody escapes from any of them by a rotation. The secret from before goes on for a
- * while, or until somebody ends it.
+ * POST /keys/{hash}/rotate: gives a key a new secret. Spend, limits, guardrails and workspace stay, so rotation cannot
+ * be used to escape any of them. The previous secret keeps working for a limited time, or until it is deleted.
  */
 import { authorOf, recordChange } from '../../audit/index.ts';
 import { GatewayError } from '../../base/errors.ts';
@@ -17,7 +16,7 @@ import { inferenceKey, lockKey, type StoredKey } from '../store.ts';
 import { createToken, hashToken, isHash, keyNumber, maskToken } from '../token.ts';
 import { insertAlias, predecessor, replaceSecret } from './store.ts';
 
-/** Of two secrets of one key: 30 days. */
+/** Longest time for which both secrets work: 30 days. */
 const LONGEST_OVERLAP_SECONDS = 2_592_000;
 
 export function rotateKey(parts: OperationParts): Operation<Caller> {
@@ -25,13 +24,13 @@ export function rotateKey(parts: OperationParts): Operation<Caller> {
     id: 'rotateKey',
     method: 'POST',
     path: '/keys/{hash}/rotate',
-    summary: 'Give an inference key another secret; everything else about it stays',
+    summary: 'Rotate the secret of an inference key; all its settings and its spend stay',
     tag: 'Keys',
     access: 'management',
     params: schema.KeyParamsSchema,
     body: { schema: schema.RotateKeySchema },
     errors: [409],
-    replies: { 201: { description: 'The key; its token is shown this once', schema: schema.RotatedKeyEnvelope } },
+    replies: { 201: { description: 'The key. Its token is returned only once', schema: schema.RotatedKeyEnvelope } },
     async handle(exchange) {
       const { clock, usageOf } = parts;
       const { organizationId } = exchange.caller;
@@ -66,7 +65,7 @@ export function rotateKey(parts: OperationParts): Operation<Caller> {
   };
 }
 
-/** Throws GatewayError 404, and 409 for what is no present secret of a key that works. */
+/** Throws GatewayError 404 for an unknown hash, and 409 for a key that is disabled, expired or already rotated. */
 async function rotatable(tx: Queryable, organizationId: string, hash: string, now: Date): Promise<StoredKey> {
   if (!isHash(hash)) throw notFound();
   await lockKey(tx, organizationId, hash);
@@ -74,7 +73,7 @@ async function rotatable(tx: Queryable, organizationId: string, hash: string, no
   if (key === undefined) {
     const alias = await predecessor(tx, organizationId, hash);
     if (alias === undefined) throw notFound();
-    throw conflict(`The key was rotated already; its hash is now ${alias.keyHash}.`);
+    throw conflict(`The key was already rotated; its hash is now ${alias.keyHash}.`);
   }
   if (key.disabled) throw conflict('The key is disabled.');
   if (key.caller.expiresAt !== null && key.caller.expiresAt <= now.getTime()) throw conflict('The key has expired.');

@@ -1,14 +1,14 @@
-/** The SQL of a key's other secrets. */
+/** The SQL of key aliases: a key's additional secrets. */
 import type { Queryable } from '../../storage/database.ts';
 
 export interface Alias {
   hash: string;
-  /** Of the key as it is now. */
+  /** Hash of the key's current secret. */
   keyHash: string;
   expiresAt: Date | null;
 }
 
-/** What an organization's inference key was before it was rotated. */
+/** The alias of a secret that an inference key had before a rotation. */
 export async function predecessor(db: Queryable, organizationId: string, hash: string): Promise<Alias | undefined> {
   const sql = `select a.hash, k.hash as "keyHash", a.expires_at as "expiresAt"
                  from key_aliases a join api_keys k on k.id = a.key_id and k.deleted_at is null
@@ -26,7 +26,7 @@ export interface NewAlias {
   expiresAt: Date | null;
 }
 
-/** False when the secret stands for a key already, or once did. */
+/** Returns false when the secret belongs, or once belonged, to a key. */
 export async function insertAlias(tx: Queryable, alias: NewAlias): Promise<boolean> {
   const { hash, keyId, kind, label, createdAt, expiresAt } = alias;
   const rows = await tx.query(
@@ -38,7 +38,7 @@ export async function insertAlias(tx: Queryable, alias: NewAlias): Promise<boole
   return rows.length > 0;
 }
 
-/** It never stands for anything again. */
+/** Ends an alias for good. */
 export async function endAlias(tx: Queryable, hash: string, endedAt: Date): Promise<void> {
   await tx.query('update key_aliases set expires_at = least(coalesce(expires_at, $2), $2) where hash = $1', [
     hash,
@@ -46,7 +46,7 @@ export async function endAlias(tx: Queryable, hash: string, endedAt: Date): Prom
   ]);
 }
 
-/** The key goes on with another secret; lists that name keys by number name it as before. */
+/** Replaces the key's secret. Lists that name keys by number are updated to the new number. */
 export async function replaceSecret(
   tx: Queryable,
   keyId: string,

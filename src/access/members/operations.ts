@@ -1,4 +1,4 @@
-/** GET /organization/members (wire/analytics.md). */
+/** GET /organization/members. */
 import { type Static, Type } from 'typebox';
 import { nullable, ok, PageQuery, pageOf } from '../../http/contract.ts';
 import type { Operation } from '../../http/operation.ts';
@@ -9,7 +9,7 @@ import { countMembers, listMembers, type Member } from './store.ts';
 const MemberSchema = Type.Object(
   {
     id: Type.String(),
-    email: Type.String({ description: 'Empty where nobody has said it' }),
+    email: Type.String({ description: 'Empty when not known' }),
     first_name: nullable(Type.String()),
     last_name: nullable(Type.String()),
     role: Type.Union([Type.Literal('org:admin'), Type.Literal('org:member')]),
@@ -31,7 +31,7 @@ export function memberOperations(parts: { database: Database }): Operation<Calle
       id: 'listOrganizationMembers',
       method: 'GET',
       path: '/organization/members',
-      summary: 'Who belongs to the organization, in the order in which they came',
+      summary: 'List the members of the organization, oldest first',
       tag: 'Members',
       access: 'management',
       query: PageQuery,

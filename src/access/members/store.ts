@@ -10,7 +10,7 @@ export interface Member {
   role: 'admin' | 'member';
 }
 
-/** In the order in which they came. */
+/** In the order in which they joined. */
 export function listMembers(db: Queryable, organizationId: string, offset: number, limit: number): Promise<Member[]> {
   return db.query<Member>(
     `select m.user_id as "userId", u.name, u.email, s.attributes #>> '{name,givenName}' as "givenName",

@@ -1,4 +1,4 @@
-/** Giving guardrails to keys and members, in bulk, and taking them back (wire/guardrails.md). */
+/** Assigns guardrails to keys and members, in bulk, and unassigns them. */
 import { type Caller, KEYS_TOPIC, MEMBERS_TOPIC } from '../../access/index.ts';
 import { authorOf, recordChange } from '../../audit/index.ts';
 import { GatewayError } from '../../base/errors.ts';
@@ -40,7 +40,7 @@ interface Listed {
 }
 
 const keyPage: Listed = {
-  summary: 'Which keys have guardrails, the newest assignment first',
+  summary: 'List the assignments of guardrails to keys, newest first',
   reply: schema.KeyAssignmentsEnvelope,
   async read(db, organizationId, guardrailId, page) {
     const { assignments, total } = await store.listKeyAssignments(db, organizationId, guardrailId, page);
@@ -55,7 +55,7 @@ const keyPage: Listed = {
 };
 
 const memberPage: Listed = {
-  summary: 'Which members have guardrails, the newest assignment first',
+  summary: 'List the assignments of guardrails to members, newest first',
   reply: schema.MemberAssignmentsEnvelope,
   async read(db, organizationId, guardrailId, page) {
     const { assignments, total } = await store.listMemberAssignments(db, organizationId, guardrailId, page);
@@ -78,7 +78,7 @@ function listing(parts: GuardrailParts, id: string, path: string, { summary, rep
     id,
     method: 'GET',
     path,
-    summary: ofOne ? `${summary}: of one guardrail` : summary,
+    summary: ofOne ? `${summary}, for one guardrail` : summary,
     tag: TAG,
     access: 'management',
     ...(ofOne && { params: schema.GuardrailParamsSchema }),
@@ -98,7 +98,7 @@ interface Kind {
   noun: 'keys' | 'members';
   body: typeof schema.KeyHashesSchema | typeof schema.MemberIdsSchema;
   named(exchange: Exchange<Caller>): string[];
-  /** What every process is told of each that changed. */
+  /** Topic on which each changed key or member is announced. */
   topic: string;
   assign: typeof store.assignKeys;
   unassign: typeof store.unassignKeys;
@@ -134,13 +134,16 @@ function assignment(
     method: 'POST',
     path: `/guardrails/{id}/assignments/${noun}${removes ? '/remove' : ''}`,
     summary: removes
-      ? `Take the guardrail from ${noun} that have it`
-      : `Give the guardrail to ${noun}, in place of the one that they have; unknown ones are not counted`,
+      ? `Unassign the guardrail from ${noun}`
+      : `Assign the guardrail to ${noun}, replacing their current one; unknown ${noun} are ignored`,
     tag: TAG,
     access: 'management',
     params: schema.GuardrailParamsSchema,
     body: { schema: body },
-    replies: ok('How many, in every process', removes ? schema.UnassignedEnvelope : schema.AssignedEnvelope),
+    replies: ok(
+      'The number changed. The change is in effect in every process',
+      removes ? schema.UnassignedEnvelope : schema.AssignedEnvelope,
+    ),
     async handle(exchange) {
       const { organizationId, userId } = exchange.caller;
       const names = [...new Set(named(exchange))];
@@ -163,20 +166,20 @@ function assignment(
         const isNewLimit = !removes && guardrail.limitNano !== null && touched.changed.length > 0;
         return { count: touched.named.length, isNewLimit };
       });
-      // What was spent while nobody watched these windows is in no lease.
+      // Leases do not cover spend from before the new limit.
       if (isNewLimit) await parts.spendEntered();
       exchange.reply(200, { [member]: count });
     },
   };
 }
 
-/** It stays until the transaction ends. Throws 404, and 400 for the default guardrail of a workspace. */
+/** Locks the guardrail until the transaction ends. Throws 404, and 400 for the default guardrail of a workspace. */
 async function assignable(tx: Queryable, organizationId: string, id: string): Promise<StoredGuardrail> {
   const guardrail = await existingGuardrail(tx, organizationId, id, true);
   if (!guardrail.isDefault) return guardrail;
   throw new GatewayError(
     'invalid_request',
-    'The default guardrail of a workspace governs all of it and is assigned to nobody.',
+    'The default guardrail of a workspace applies to the whole workspace and cannot be assigned.',
     { path: 'id' },
   );
 }

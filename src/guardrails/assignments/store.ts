@@ -1,4 +1,4 @@
-/** The SQL of assignments. Callers open the transactions and have made sure that the guardrail exists. */
+/** The SQL of assignments. Callers open the transactions and have checked that the guardrail exists. */
 import type { Queryable } from '../../storage/database.ts';
 import { count, type Page } from '../store.ts';
 
@@ -28,7 +28,7 @@ export interface AssignedBy {
   createdAt: Date;
 }
 
-/** Of one guardrail, or of all that an organization has; the newest first. */
+/** Assignments of one guardrail, or of all guardrails of an organization; newest first. */
 export async function listKeyAssignments(
   db: Queryable,
   organizationId: string,
@@ -64,19 +64,19 @@ export async function listMemberAssignments(
   return { assignments, total };
 }
 
-/** Hashes of keys, or ids of members. */
+/** Key hashes or member ids, depending on the operation. */
 export interface Assigned {
-  /** Those of the named ones to which it is so now. */
+  /** Those named in the request that now have the requested state. */
   named: string[];
-  /** Those to which it was not so before. */
+  /** Those whose state changed. */
   changed: string[];
 }
 
-/** Ids of keys by a hash of now, or by one from before a rotation: who names that one means the same key. */
+/** Ids of keys by their current hash, or by a hash from before a rotation. */
 const keysOf = (hash: string) => `select id from api_keys where hash = ${hash}
   union all select key_id from key_aliases where kind = 'predecessor' and hash = ${hash}`;
 
-/** Replaces what the keys had. @param ids an id for each */
+/** Replaces the keys' current assignments. @param ids one assignment id for each hash */
 export async function assignKeys(
   tx: Queryable,
   hashes: readonly string[],
@@ -112,7 +112,7 @@ function assigned(rows: readonly Row[]): Assigned {
   return { named: rows.map(({ name }) => name), changed: rows.flatMap(({ name, changed }) => (changed ? name : [])) };
 }
 
-/** Takes it from the keys that have this guardrail. */
+/** Removes this guardrail from the keys that have it. */
 export async function unassignKeys(
   tx: Queryable,
   organizationId: string,
@@ -128,7 +128,7 @@ export async function unassignKeys(
   return assigned(rows);
 }
 
-/** Replaces what the members had. @param ids an id for each */
+/** Replaces the members' current assignments. @param ids one assignment id for each user */
 export async function assignMembers(
   tx: Queryable,
   userIds: readonly string[],

@@ -1,7 +1,7 @@
 /**
- * Filters on what models answer, as it streams. Text is let go as soon as no match can begin in it any more: where a
- * character stands that no match contains, and otherwise the longest match behind. What is found does not depend on the
- * pieces that the text comes in, which `answer-filters.test.ts` proves for every split.
+ * Filters on streaming answers. Text is released as soon as no match can begin in it: at a character that no match
+ * contains, or else once the longest possible match lies behind. Findings do not depend on how the text is chunked;
+ * `answer-filters.test.ts` proves this for every split.
  */
 import type { Clock } from '../../base/clock.ts';
 import { BUILTINS, type BuiltinSlug } from './builtins.ts';
@@ -23,11 +23,11 @@ import { privateKeyMayBegin, privateKeys } from './secrets.ts';
 /** The longest private key that is found in an answer. */
 const LONGEST_KEY = 16_384;
 
-/** Of an answer that runs, so much at least is dropped at a time. */
+/** Released text is dropped in steps of at least this size. */
 const FORGOTTEN_AT_ONCE = 1_024;
 const NONE: readonly Span[] = [];
 
-/** What no match of a built-in filter contains, and the longest that it finds in an answer. */
+/** Per built-in filter: characters that no match contains, and the longest match it finds in an answer. */
 const SHAPES: Readonly<Record<BuiltinSlug, { longest: number; borders: RegExp }>> = {
   email: { longest: 768, borders: /[\s<>()[\]{}",;|]/ },
   phone: { longest: 64, borders: /[^0-9 +()./-]/ },
@@ -40,9 +40,9 @@ const SHAPES: Readonly<Record<BuiltinSlug, { longest: number; borders: RegExp }>
 
 export class AnswerFilters {
   readonly #units: readonly Unit[];
-  /** The same for the same filters: answers that were kept under others are not given again. */
+  /** Equal for equal filters, so that answers cached under other filters are not reused. */
   readonly fingerprint: string;
-  /** Some of them refuse: what an answer wants done waits until all of it was seen. */
+  /** True if a filter blocks: then tool calls of the answer wait until all of it has been screened. */
   readonly blocks: boolean;
 
   private constructor(units: readonly Unit[], filters: readonly Filter[]) {
@@ -51,7 +51,7 @@ export class AnswerFilters {
     this.blocks = filters.some(({ action }) => action === 'block');
   }
 
-  /** undefined when no guardrail has any for answers. */
+  /** Returns undefined when no guardrail has filters on answers. */
   static async of(guardrails: readonly FiltersOf[]): Promise<AnswerFilters | undefined> {
     const filters = combinedFilters(guardrails, 'response');
     if (filters.length === 0) return undefined;
@@ -63,12 +63,12 @@ export class AnswerFilters {
     return new AnswerFilters(units, filters);
   }
 
-  /** What one answer is looked through with. */
+  /** Starts the screening of one answer. */
   screening(clock: Clock): AnswerScreening {
     return new AnswerScreening(this.#units, clock);
   }
 
-  /** What the error of an upstream is looked through with, which may quote what the model said: nothing of it is refused. */
+  /** Starts the screening of an upstream's error, which may quote model output. Blocking filters redact here. */
   screeningOfError(clock: Clock): AnswerScreening {
     return new AnswerScreening(this.#units, clock, 'error');
   }
@@ -106,7 +106,7 @@ function builtinMatches(slug: BuiltinSlug, readings: Readings): Span[] {
   return spans.sort((a, b) => a.start - b.start);
 }
 
-/** As it is written, and as it reads: made plain, a match may be written longer. */
+/** Looks at the text as written and as folded. A match may be longer as written than as folded. */
 function patternUnits(filter: Filter, pattern: Pattern): Unit[] {
   const { longest = LONGEST_MATCH, borders } = pattern.facts;
   const unit = { filter, longest, borders, exact: true };
@@ -124,14 +124,14 @@ function patternUnits(filter: Filter, pattern: Pattern): Unit[] {
   ];
 }
 
-/** One answer's text of one kind, from its beginning to its end. */
+/** One stream of text in an answer, from start to end. */
 export class ScreenedText {
   readonly #cursors: Cursor[];
   readonly #screening: AnswerScreening;
   #text = '';
-  /** Offset of `#text` in the whole. */
+  /** Offset of `#text` in the whole text. */
   #base = 0;
-  /** Places that are found and not passed yet, in order. */
+  /** Matches that are not completely released yet, in order. */
   #found: Found[] = [];
 
   constructor(units: readonly Unit[], screening: AnswerScreening) {
@@ -139,20 +139,20 @@ export class ScreenedText {
     this.#screening = screening;
   }
 
-  /** Offset of its end so far. */
+  /** Offset of the end of the text so far. */
   get length(): number {
     return this.#base + this.#text.length;
   }
 
   /**
-   * Takes more of it, or its end.
-   * @returns up to where it may be let go @throws GatewayError 403 when a filter blocks
+   * Appends text, or ends it.
+   * @returns the offset up to which text may be released @throws GatewayError 403 when a filter blocks
    */
   advance(more: string, ended: boolean): number {
     this.#text += more;
     let sure = this.length;
     let found: Found[] | undefined;
-    // All of them look at one text, which is read once for all.
+    // All cursors share the readings of this text.
     const readings = new Readings(this.#text);
     for (const cursor of this.#cursors) {
       const spans = cursor.advance(readings, this.#base, ended);
@@ -165,7 +165,7 @@ export class ScreenedText {
     if (found !== undefined) this.#add(found);
     if (this.#found.length === 0) return sure;
     this.#merge(sure);
-    // A place that may still grow into the next one waits as a whole.
+    // A match that could still extend into a later one is held back completely.
     const open = this.#found.find(({ end }) => end > sure);
     return open === undefined ? sure : Math.min(sure, open.start);
   }
@@ -176,7 +176,7 @@ export class ScreenedText {
     this.#found.sort(inOrder);
   }
 
-  /** What is to be read in place of a range that may be let go; true when that is something else. */
+  /** The text of a released range, with matches replaced; `changed` is true if it differs from the original. */
   read(start: number, end: number): { text: string; changed: boolean } {
     let text = '';
     let at = start;
@@ -191,7 +191,7 @@ export class ScreenedText {
     return { text: text + this.#slice(at, end), changed };
   }
 
-  /** Nothing before a place is asked for any more. */
+  /** Drops text before an offset that will not be read again. */
   forget(before: number): void {
     if (before - CONTEXT - this.#base < FORGOTTEN_AT_ONCE) return;
     const keptFrom = Math.min(before, ...this.#cursors.map(({ at }) => at)) - CONTEXT;
@@ -216,14 +216,14 @@ export class ScreenedText {
   }
 }
 
-/** What is found in one answer. */
+/** The findings in one answer. */
 export class AnswerScreening {
   readonly #units: readonly Unit[];
   readonly #findings = new Findings(MAX_MATCHES);
   readonly #clock: Clock;
-  /** In an error, matches that block are replaced by their labels. */
+  /** In an error, matches of blocking filters are replaced by their labels. */
   readonly #replacesAll: boolean;
-  /** False while matches that block are only counted. */
+  /** False while matches of blocking filters are only counted. */
   refuses: boolean;
   #spentMs = 0;
 
@@ -242,7 +242,7 @@ export class AnswerScreening {
     return new ScreenedText(this.#units, this);
   }
 
-  /** A text that came at once. @throws GatewayError 403 when a filter blocks, and when they take too long */
+  /** Screens a complete text. @throws GatewayError 403 when a filter blocks, 413 when screening takes too long */
   whole(text: string): string {
     const screened = this.text();
     screened.advance(text, true);
@@ -250,7 +250,7 @@ export class AnswerScreening {
     return screened.read(0, text.length).text;
   }
 
-  /** Runs one step and counts its time. @throws GatewayError as for requests that take too long */
+  /** Runs one step and adds its time. @throws GatewayError 413 when screening takes too long */
   timed<Result>(step: () => Result): Result {
     const effort = new Effort(this.#clock, this.#spentMs);
     const result = step();
@@ -262,12 +262,12 @@ export class AnswerScreening {
     return action === 'redact' || (action === 'block' && this.#replacesAll);
   }
 
-  /** @throws GatewayError 413 for more matches than can be told */
+  /** @throws GatewayError 413 for more matches than can be reported */
   note(filter: Filter): void {
     this.#findings.count(filter);
   }
 
-  /** @throws GatewayError 403 with which filters found how much, if one of them blocks that */
+  /** @throws GatewayError 403 with the number of matches per filter, if a filter blocks */
   refuse(): void {
     if (this.refuses && this.#findings.blocked) throw new BlockedByFilter(this.hits, 'answer');
   }

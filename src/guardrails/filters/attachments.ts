@@ -1,31 +1,31 @@
-/** What files that stand in a body as base64 or as an address of data (RFC 2397) say, where they are text. */
+/** Text inside files that a body carries as base64 or as a data URL (RFC 2397). */
 import { isUtf8 } from 'node:buffer';
 
-/** How the bytes of a text were read, and are to be written. */
+/** Encoding of a text, for decoding and for writing it back. */
 type Encoding = 'utf8' | 'utf16le' | 'utf16be';
 
 export interface AttachedText {
   readonly text: string;
-  /** The same kind of file with another text, in base64. */
+  /** Returns the same kind of file with another text, in base64. */
   encode(text: string): string;
 }
 
 const SAMPLE = 1_024;
 const TEXTUAL = /^(?:text\/|application\/(?:[\w.+-]*(?:json|xml|yaml|javascript|sql|csv|toml|x-sh)|rtf))/i;
 const UNTOLD = /^(?:application\/octet-stream\b|[;\s]|$)/i;
-/** Files of their own kind, though some of their bytes are ASCII. */
+/** PDFs are documents, although some of their bytes are ASCII. */
 const DOCUMENT = '%PDF-';
-/** Of the bytes of a text without a known kind. */
+/** Minimum shares of bytes for content of unknown type to count as text. */
 const LEAST_PRINTABLE = 0.7;
 const LEAST_ZEROS = 0.2;
 
 /**
- * @param data base64, however it is broken into lines and padded
- * @param kind its media type, as far as that is told
+ * @param data base64, with any line breaks and padding
+ * @param kind media type, or '' if unknown
  * @returns undefined for media
  */
 export function attachedText(data: string, kind: string): AttachedText | undefined {
-  // Media show in their first bytes that they are no text.
+  // Media are recognized by their first bytes.
   if (encodingOf(bytesOf(data.slice(0, SAMPLE)), kind, true) === undefined) return undefined;
   const bytes = bytesOf(data);
   const encoding = encodingOf(bytes, kind, false);
@@ -37,14 +37,14 @@ export function attachedText(data: string, kind: string): AttachedText | undefin
   };
 }
 
-/** Several pieces, each with padding of its own, follow one another. */
+/** Decodes concatenated base64 pieces, each of which may have its own padding. */
 function bytesOf(data: string): Buffer {
   const pieces = data.split(/=+/);
   if (pieces.length <= 2) return Buffer.from(pieces[0]!, 'base64');
   return Buffer.concat(pieces.map((piece) => Buffer.from(piece, 'base64')));
 }
 
-/** @param cut the bytes may end inside of a character */
+/** @param cut the bytes may end inside a character */
 function encodingOf(bytes: Buffer, kind: string, cut: boolean): Encoding | undefined {
   if (bytes.length >= 2 && bytes[0] === 0xff && bytes[1] === 0xfe) return 'utf16le';
   if (bytes.length >= 2 && bytes[0] === 0xfe && bytes[1] === 0xff) return 'utf16be';
@@ -57,7 +57,7 @@ function encodingOf(bytes: Buffer, kind: string, cut: boolean): Encoding | undef
   const { even, odd, printable } = shares(part.subarray(0, SAMPLE));
   if (odd > LEAST_ZEROS && even < odd) return 'utf16le';
   if (even > LEAST_ZEROS && odd < even) return 'utf16be';
-  // What is no UTF-8 is read as far as it is.
+  // Invalid UTF-8 sequences decode to replacement characters.
   return textual || printable >= LEAST_PRINTABLE ? 'utf8' : undefined;
 }
 
@@ -67,7 +67,7 @@ function withoutHalf(bytes: Buffer): Buffer {
   return bytes.subarray(0, end);
 }
 
-/** Of zeros at places of either kind, and of printable bytes. */
+/** Shares of zeros at even and odd offsets, and of printable bytes. */
 function shares(bytes: Buffer): { even: number; odd: number; printable: number } {
   const zeros = [0, 0];
   let printable = 0;

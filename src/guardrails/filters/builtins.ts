@@ -1,6 +1,6 @@
 /**
- * The filters that come with the gateway, by their slug (wire/guardrails.md). Each finds what a text says in its skeleton
- * (`reading.ts`). How well they do is measured on the samples of `samples/` and told in docs/guides/guardrails.md.
+ * The built-in filters by slug. Each searches the skeleton of a text (`reading.ts`). `samples/` measures their
+ * accuracy; docs/guides/guardrails.md reports it.
  */
 import { addressesInLines, cardNumbers, internetAddresses, phones, socialSecurityNumbers } from './numbers.ts';
 import type { Places } from './places.ts';
@@ -9,13 +9,13 @@ import type { Span } from './reading.ts';
 import { emails, secrets, secretsInLines } from './secrets.ts';
 
 export interface Builtin {
-  /** What `redact` writes. */
+  /** Replacement that `redact` writes. */
   label: string;
-  /** @param places those of the text, where they are known already */
+  /** @param places those of the text, if already known */
   find(text: string, places?: Places): Span[];
   /**
-   * For texts that are the lines of one: of each match that is found in one of them by itself this finds a part, or more than
-   * that. Where it is not told, `find` does.
+   * For a text joined from several lines: finds at least a part of every match that `find` finds in a single line, and
+   * possibly more. Absent if `find` does so itself.
    */
   findInLines?(text: string, places: Places): Span[];
 }
@@ -39,5 +39,5 @@ export const BUILTINS: Readonly<Record<BuiltinSlug, Builtin>> = {
   'regex-prompt-injection': { label: '[PROMPT_INJECTION]', find: promptInjections },
 };
 
-/** Known on the wire, and refused: what they mean cannot be told from patterns. */
+/** Valid on the wire but refused: patterns cannot detect them reliably. */
 export const NEEDS_LANGUAGE_MODEL: ReadonlySet<string> = new Set(['person-name', 'address']);

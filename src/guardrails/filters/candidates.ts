@@ -1,15 +1,15 @@
-/** Which of many patterns may match in a text at all, seen in one walk over it. */
+/** Selects the patterns that can match in a text at all, in one pass over it. */
 import type { Key } from './keys.ts';
 import { BUCKETS, type ByteSet, Sieve, type SieveVisitor, type Window } from './sieve.ts';
 import { bytesOf, clear } from './units.ts';
 
 const WINDOW = 4;
 
-/** A key that is looked for, by the least likely part of it that a window holds. */
+/** A key to look for, by its least likely window. */
 interface Sought {
   readonly pattern: number;
   readonly sets: Key['sets'];
-  /** Where in the key the window begins. */
+  /** Offset of the window in the key. */
   readonly offset: number;
 }
 
@@ -18,7 +18,7 @@ type KeyVisitor = (pattern: number, start: number, end: number) => boolean;
 
 export class Candidates {
   readonly #count: number;
-  /** Patterns of which nothing is known: they may match anywhere. */
+  /** Patterns without keys: they may match anywhere. */
   readonly #always: readonly number[];
   readonly #buckets: readonly (readonly Sought[])[];
   readonly #sieve: Sieve;
@@ -35,14 +35,14 @@ export class Candidates {
     this.#sieve = new Sieve(sought.map((one, index) => ({ bucket: bucketOf(index), sets: windowOf(one) })));
   }
 
-  /** How many may match anywhere. */
+  /** Number of patterns that may match anywhere. */
   get anywhere(): number {
     return this.#always.length;
   }
 
   /** @returns indices in order */
   in(text: string): readonly number[] {
-    // Made with the first, as most texts have none.
+    // Allocated on the first hit, because most texts have none.
     let found: Set<number> | undefined;
     this.eachKey(text, (pattern) => {
       found ??= new Set();
@@ -52,7 +52,7 @@ export class Candidates {
     return found === undefined ? this.#always : [...this.#always, ...found].sort((a, b) => a - b);
   }
 
-  /** Where what a pattern needs stands; nothing is told of those that may match anywhere. */
+  /** Visits each occurrence of a key. Patterns that may match anywhere are not reported. */
   eachKey(text: string, visit: KeyVisitor): void {
     if (this.#always.length === this.#count) return;
     const bytes = bytesOf(text);

@@ -1,32 +1,32 @@
-/** How far one filter has looked through a text that grows: what it found, and from where it must look again. */
+/** Progress of one filter through a growing text: its matches, and where to search next. */
 import type { Filter } from './filters.ts';
 import { Readings, type Span } from './reading.ts';
 
-/** What stands before a match may say what it is; no filter looks further back. */
+/** Text before a match can decide what it is; no filter looks back further than this. */
 export const CONTEXT = 160;
-/** No filter looks further behind a match, or behind a character that none contains. */
+/** No filter looks further than this past a match, or past a character that no match contains. */
 const AHEAD = 3;
 const NONE: readonly Span[] = [];
 
-/** One way in which one filter looks at a text. */
+/** One search of one filter. */
 export interface Unit {
   readonly filter: Filter;
   readonly longest: number;
-  /** The same in a text that is not ASCII. */
+  /** Longest match in text that is not ASCII. */
   readonly longestBeyondAscii?: number;
-  /** By code below 128: 1 where no match contains the character. */
+  /** By code below 128: 1 if no match contains the character. */
   readonly borders: Uint8Array;
-  /** A search that begins at `from` finds what one from further ahead would have found there. */
+  /** True if a search that starts at `from` finds the same matches there as a search that starts earlier. */
   readonly exact: boolean;
   find(readings: Readings, from: number): readonly Span[];
-  /** The first place at or behind `from` where a match may begin that is not there yet. */
+  /** The first offset at or after `from` where an incomplete match may begin. */
   mayBegin?(text: string, from: number): number;
 }
 
-/** How far one filter has looked. */
+/** The progress of one unit. */
 export class Cursor {
   readonly #unit: Unit;
-  /** No match begins before it that has not been told. */
+  /** All matches that begin before this offset have been reported. */
   at = 0;
 
   constructor(unit: Unit) {
@@ -41,7 +41,7 @@ export class Cursor {
     return this.#unit.exact ? this.#exactly(readings, base, ended) : this.#byWindows(readings.raw, base, ended);
   }
 
-  /** Matches of one expression follow from one another, so that only their end must be sure. */
+  /** For exact units: matches of one expression are consecutive, so only their end must be final. */
   #exactly(readings: Readings, base: number, ended: boolean): readonly Span[] {
     const text = readings.raw;
     const { find, mayBegin } = this.#unit;
@@ -67,8 +67,8 @@ export class Cursor {
   }
 
   /**
-   * Between characters that no match contains a text is looked through by itself; where none stands for long, in windows
-   * whose places follow from the text alone.
+   * Text between characters that no match contains is searched separately. A long run without such a character is
+   * searched in windows whose offsets depend only on the text.
    */
   #byWindows(text: string, base: number, ended: boolean): readonly Span[] {
     const { longest, find } = this.#unit;
@@ -110,17 +110,17 @@ export class Cursor {
 
   #isBorder(text: string, at: number): boolean {
     const code = text.charCodeAt(at);
-    // What follows may be a mark that makes another character of it.
+    // The next character may be a combining mark, which would change this one.
     return code < 128 && this.#unit.borders[code] === 1 && text.charCodeAt(at + 1) < 128 && at + AHEAD < text.length;
   }
 
-  /** Behind the last one. */
+  /** The offset after the last border. */
   #lastBorder(text: string, from: number): number {
     for (let at = text.length - AHEAD - 1; at >= from; at--) if (this.#isBorder(text, at)) return at + 1;
     return from;
   }
 
-  /** Behind the last one that is less than a window away from the one before. */
+  /** The offset after the last border that is less than a window away from the one before. */
   #reachableBorder(text: string, from: number, window: number): number {
     let last = from;
     for (let at = from; at < text.length && at - last < window; at++) if (this.#isBorder(text, at)) last = at + 1;

@@ -1,6 +1,6 @@
 /**
- * Which regular expressions are taken (wire/guardrails.md): JavaScript's way of writing, without what cannot be matched in
- * linear time and without nested quantifiers. Says where the trouble stands.
+ * The accepted regular expressions: JavaScript syntax without nested quantifiers and without constructs that cannot be
+ * matched in linear time. Reports the position of the first fault.
  */
 
 export interface PatternFault {
@@ -10,14 +10,17 @@ export interface PatternFault {
 }
 
 interface Group {
-  /** Something inside repeats an unknown number of times. */
+  /** True if the group contains an unbounded repetition. */
   repeats: boolean;
 }
 
-/** What of the pattern is refused although an engine might take it; undefined: nothing. Syntax is the engine's business. */
+/**
+ * The first construct that Gatehouse refuses although an engine may accept it; undefined if none. The engine checks
+ * syntax.
+ */
 export function forbiddenIn(pattern: string): PatternFault | undefined {
   const open: Group[] = [{ repeats: false }];
-  /** Of what a quantifier would repeat: a group that was just closed. */
+  /** The group that was just closed, to which a quantifier would apply. */
   let closed: Group | undefined;
   for (let at = 0; at < pattern.length; at++) {
     const character = pattern[at]!;
@@ -74,7 +77,7 @@ function escapeEnd(pattern: string, at: number): number {
 }
 
 function classEnd(pattern: string, start: number): number {
-  // A bracket that stands first is itself a member, for RE2.
+  // In RE2 a bracket in first position is a member of the class.
   let at = start + (pattern[start + 1] === '^' ? 2 : 1);
   if (pattern[at] === ']') at += 1;
   for (; at < pattern.length && pattern[at] !== ']'; at++) {
@@ -92,7 +95,7 @@ function groupStart(pattern: string, at: number): number {
   if (pattern[at + 1] !== '?') return at;
   const head = /^\(\?(?:P?<[^>]*>|[a-zA-Z-]*:)/.exec(pattern.slice(at, at + 200))?.[0];
   if (head !== undefined) return at + head.length - 1;
-  // Flags alone: the parenthesis that closes them follows.
+  // Flags without a group: the closing parenthesis follows.
   const flags = /^\(\?[a-zA-Z-]*/.exec(pattern.slice(at, at + 50))?.[0];
   return at + (flags?.length ?? 1) - 1;
 }

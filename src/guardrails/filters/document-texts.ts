@@ -1,28 +1,28 @@
 /**
- * Every text of a request's body that reaches a model, whatever the form: all strings and all keys, unknown members
- * included, except for those that cannot be read as text, where the forms have them (ids, sealed reasoning, media). Attached
- * files that are text are visited as what they say.
+ * Visits every text of a request body that reaches a model, in any format: all strings and all keys, including unknown
+ * members. Excluded are non-text values where the formats place them: ids, encrypted reasoning and media. Attached text
+ * files are visited as their decoded text.
  */
 import { parseJson, stringifyJson } from '../../base/json.ts';
 import { attachedText, type DataUrl, dataUrlOf } from './attachments.ts';
 
 export interface TextVisitor {
   /**
-   * One text. Returns what is to stand in its place, the same text for no change.
-   * @param byUser false for what is certainly not written by the user (instructions, tools, the model's own turns)
+   * Visits one text and returns its replacement, or the same text for no change.
+   * @param byUser false if the user certainly did not write it (instructions, tools, the model's own turns)
    */
   text(text: string, byUser: boolean): string;
-  /** Texts that a model reads as one; the same number comes back. Called before each of them is visited by itself. */
+  /** Visits texts that a model reads as one; returns as many texts. Called before each of them is visited alone. */
   neighbours(texts: readonly string[], byUser: boolean): readonly string[];
 }
 
-/** Members that say how to answer and are never part of what a model reads. */
+/** Control members, which no model reads. */
 const CONTROL = new Set(['model', 'models', 'provider', 'user', 'safety_identifier', 'service_tier']);
 const IDS = new Set(['id', 'tool_call_id', 'tool_use_id', 'call_id', 'item_id', 'previous_response_id']);
 const ID = /^[\w.:|=/+-]{1,256}$/;
-/** Reasoning as its maker sealed it. */
+/** Encrypted reasoning. */
 const SEALED = new Set(['signature', 'encrypted_content', 'thought_signature', 'thoughtSignature']);
-/** Files and media in base64; `data` is that in parts of these types, and where no type is told. */
+/** Base64 files and media. `data` is base64 in parts of these types, and in parts without a type. */
 const ENCODED = new Set(['data', 'file_data']);
 const ENCODED_TYPES = new Set([
   'base64',
@@ -33,7 +33,7 @@ const ENCODED_TYPES = new Set([
   'file',
 ]);
 const BASE64 = /^[A-Za-z0-9+/_-]*={0,2}$/;
-/** Where the words of the forms themselves stand. */
+/** Members whose values are keywords of the formats. */
 const WORDED = new Set(['type', 'role', 'status', 'phase', 'object', 'format', 'detail']);
 const WORDS = new Set(
   (
@@ -45,7 +45,7 @@ const WORDS = new Set(
     'reasoning.text reasoning.summary reasoning.encrypted uri email date date-time time uuid content search_result'
   ).split(' '),
 );
-/** Keys of the forms, below which ids and media stand as elsewhere; any other key is a text as well. */
+/** Keys defined by the formats, below which ids and media are recognized. Any other key is itself a text. */
 const KEYS = new Set(
   (
     'role content type text name id model messages input output instructions system tools tool_choice function parameters ' +
@@ -60,29 +60,34 @@ const KEYS = new Set(
     'file_citation'
   ).split(' '),
 );
-/** What stands below is no form's: nothing in it is an id or sealed, whatever it is called. */
+/** Below these the content is free: nothing in it counts as an id or as encrypted, whatever its name. */
 const FREE = new Set(['properties', 'parameters', 'input_schema', 'schema']);
-/** Where they are objects, somebody has filled them in: short numbers are texts as well. So is `metadata`. */
+/**
+ * As objects, these contain values from users or models, so short numbers are texts too. The same holds for `metadata`.
+ */
 const INPUTS = new Set(['input', 'arguments']);
-/** Where an address or encoded bytes stand and no prose. */
+/** Members that hold URLs or encoded bytes, never prose. */
 const ADDRESSES = new Set('url image_url file_url video_url audio_url file_data data image mask b64_json'.split(' '));
-/** Lists of texts that are nobody's parts. */
+/** Lists whose texts are not parts of one text. */
 const APART = new Set(['documents']);
 const NOT_BY_USER = new Set(['assistant', 'system', 'developer', 'tool', 'function', 'model']);
-/** Members whose items or text are a user's unless a role says otherwise. */
+/** Members whose items or text are the user's unless a role says otherwise. */
 const OF_USERS = new Set(['messages', 'input', 'prompt', 'query', 'documents', 'suffix']);
 
-/** Shorter ones are settings and counts. */
+/** Smaller numbers are settings and counts. */
 const LONG_NUMBER = 1e7;
 
-/** Where a value stands. */
+/** Context of a value. */
 interface Place {
   byUser: boolean;
-  /** `form`: the members mean what the forms say; `free`: they are somebody's own; `values`: and so are all numbers. */
+  /**
+   * `form`: members as the formats define them; `free`: caller-defined members; `values`: caller-defined, with all
+   * numbers.
+   */
   kind: 'form' | 'free' | 'values';
 }
 
-/** Visits one top-level member of a body; returns its value, changed in place where the visitor wants it. */
+/** Visits one top-level member of a body. Returns its value, changed in place where the visitor replaces text. */
 export function visitMember(key: string, value: unknown, visitor: TextVisitor): unknown {
   if (CONTROL.has(key)) return value;
   const holder = { [key]: value };
@@ -90,7 +95,7 @@ export function visitMember(key: string, value: unknown, visitor: TextVisitor): 
   return holder[key];
 }
 
-/** The same for its name, which is a text unless it is one of the forms'. */
+/** Visits the name of a top-level member, which is a text unless the formats define it. */
 export function visitName(key: string, visitor: TextVisitor): string {
   return CONTROL.has(key) || KEYS.has(key) ? key : visitor.text(key, OF_USERS.has(key));
 }
@@ -126,7 +131,7 @@ class Walk {
     return value;
   }
 
-  /** Card and telephone numbers are also written as numbers. */
+  /** Card and telephone numbers may also be JSON numbers. */
   #number(value: unknown, digits: string, { byUser }: Place): unknown {
     const text = this.#visitor.text(digits, byUser);
     return text === digits ? value : text;
@@ -151,7 +156,7 @@ class Walk {
     }
   }
 
-  /** A key with something in it that must go gets another name; its place among the others is lost. */
+  /** A redacted key is renamed; its position among the others is lost. */
   #key(holder: Record<string, unknown>, key: string, { byUser }: Place): void {
     let name = this.#visitor.text(key, byUser);
     if (name === key) return;
@@ -173,15 +178,15 @@ class Walk {
     return key === 'arguments' ? this.#arguments(value, byUser) : this.#visitor.text(value, byUser);
   }
 
-  /** What is JSON stays JSON: a label with quotes in it, or a match across them, would end it early. */
+  /** Keeps JSON valid: a label with quotes in it, or a match across quotes, would end it early. */
   #arguments(text: string, byUser: boolean): string {
     const visited = this.#visitor.text(text, byUser);
     return visited === text || !isJson(text) || isJson(visited) ? visited : stringifyJson({ redacted: visited });
   }
 
   /**
-   * `data:text/plain;base64,...` says what its bytes say; of media nothing can be read.
-   * @param address it stands where nobody reads it as it is written
+   * The bytes of `data:text/plain;base64,...` are visited as text; media are not readable.
+   * @param address true where only a URL is expected, so the value itself is not read as prose
    */
   #dataUrl({ head, kind, data }: DataUrl, address: boolean, byUser: boolean): string {
     if (address && BASE64.test(data)) return this.#visitor.text(head, byUser) + this.#encoded(data, kind, byUser);
@@ -189,7 +194,7 @@ class Walk {
     return visited === head + data ? head + this.#encoded(data, kind, byUser) : visited;
   }
 
-  /** Text where it says so, encoded otherwise, and both where that cannot be told. */
+  /** Visits text, decoded base64, or both if the type does not tell which it is. */
   #file(data: string, holder: Record<string, unknown> | undefined, byUser: boolean): string {
     const { type, media_type: kind } = holder ?? {};
     const encoded = BASE64.test(data) && (type === undefined || ENCODED_TYPES.has(String(type)));
@@ -205,8 +210,8 @@ class Walk {
   }
 
   /**
-   * Parts that hold nothing but text follow one another as one text for the model. So do texts with media between them:
-   * a phrase that an image splits is still read as one.
+   * A model reads consecutive text parts as one text. It does so across media parts too: a phrase that an image splits
+   * is still read as one.
    */
   #joinNeighbours(list: unknown[], byUser: boolean): void {
     if (list.length < 2) return;
@@ -247,7 +252,7 @@ class Walk {
   }
 }
 
-/** What a value's members are, by the name that it stands under. */
+/** The context of a value's members, by the name of the value. */
 function below(key: string, value: object, place: Place): Place {
   if (place.kind === 'values') return place;
   if (key === 'metadata' || (INPUTS.has(key) && !Array.isArray(value))) return { ...place, kind: 'values' };
@@ -255,7 +260,7 @@ function below(key: string, value: object, place: Place): Place {
   return isOurs || place.kind === 'free' ? place : { ...place, kind: 'free' };
 }
 
-/** A message is no part, though some services call its content so. */
+/** A message is not a part, although some services put its content in `text`. */
 function textPart(value: unknown): { text: string } | undefined {
   if (typeof value !== 'object' || value === null || !('text' in value) || typeof value.text !== 'string') {
     return undefined;

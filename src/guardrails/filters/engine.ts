@@ -1,6 +1,6 @@
 /**
- * What matches regular expressions: the module `re2` (RE2 itself) where an operator installed it, and re2js otherwise. Both
- * follow the same rules. re2js is always there: it says what may be written and what is known of a pattern.
+ * The regular expression engine: the native module `re2` if the operator installed it, otherwise re2js. Both follow the
+ * same rules. re2js is always present, because it validates patterns and supplies their compiled programs.
  */
 import { createRequire } from 'node:module';
 import { nextAt } from './units.ts';
@@ -11,18 +11,18 @@ export type PortableExpression = ReturnType<Portable['RE2JS']['compile']>;
 /** One compiled pattern. */
 export interface Expression {
   matches(text: string): boolean;
-  /** @param visit gets each match from a place on, empty ones as well; false ends the search */
+  /** @param visit gets each match from an offset on, including empty ones; returns false to end the search */
   each(text: string, from: number, visit: (start: number, end: number) => boolean): void;
 }
 
-/** What is used of the module `re2`. */
+/** The used part of the module `re2`. */
 export interface NativeExpression {
   lastIndex: number;
   exec(text: string): { index: number; 0: string } | null;
 }
 export interface NativeModule {
   new (pattern: string, flags: string): NativeExpression;
-  /** Since version 1.24. Throws where it ran out of memory. */
+  /** Since version 1.24. Throws when it runs out of memory. */
   readonly Set?: new (
     patterns: readonly string[],
     flags: string,
@@ -31,7 +31,7 @@ export interface NativeModule {
 
 let native: NativeModule | null | undefined;
 
-/** Looked for once; one that was built for another runtime counts as none. */
+/** Loads the module once; a module built for another runtime counts as absent. */
 export function nativeModule(): NativeModule | null {
   if (native === undefined) {
     try {
@@ -43,12 +43,12 @@ export function nativeModule(): NativeModule | null {
   return native;
 }
 
-/** What matches patterns in this installation. */
+/** The engine in use in this installation. */
 export function patternEngine(): 're2' | 're2js' {
   return nativeModule() === null ? 're2js' : 're2';
 }
 
-/** @param module null: re2js. A pattern that the module does not take is matched by re2js, so that it keeps governing. */
+/** @param module null: re2js. A pattern that the module rejects is matched by re2js, so that it stays in force. */
 export function expressionOf(portable: PortableExpression, translated: string, module = nativeModule()): Expression {
   return (module !== null && nativeExpression(translated, module)) || portableExpression(portable);
 }
@@ -65,7 +65,7 @@ function portableExpression(expression: PortableExpression): Expression {
   };
 }
 
-/** @returns undefined for a pattern that the module does not take */
+/** @returns undefined for a pattern that the module rejects */
 export function nativeExpression(translated: string, module: NativeModule): Expression | undefined {
   let expression: NativeExpression;
   try {
@@ -80,27 +80,27 @@ export function nativeExpression(translated: string, module: NativeModule): Expr
   return {
     matches: (text) => next(text, 0) !== null,
     each(text, from, visit) {
-      // No match begins between the halves of a character, and the module counts wrongly from there.
+      // No match begins between surrogates, and the module miscounts from there.
       let at = from > 0 && text.codePointAt(from - 1)! > 0xffff ? from + 1 : from;
       while (at <= text.length) {
         const match = next(text, at);
         if (match === null) return;
         const end = match.index + match[0].length;
         if (!visit(match.index, end)) return;
-        // Behind an empty match the next may begin one character on, never between its halves.
+        // After an empty match the next one may begin one character later, never between surrogates.
         at = end > match.index ? end : nextAt(text, end);
       }
     },
   };
 }
 
-/** Tells for many patterns which of them match. */
+/** Decides for many patterns at once which of them match. */
 export interface ExpressionSet {
-  /** @returns indices in order; undefined where it cannot say */
+  /** @returns indices in order; undefined if it cannot decide */
   matching(text: string): readonly number[] | undefined;
 }
 
-/** @returns undefined where the module has no sets, or does not take all of the patterns */
+/** @returns undefined if the module has no sets, or rejects one of the patterns */
 export function nativeSet(translated: readonly string[], module: NativeModule): ExpressionSet | undefined {
   if (module.Set === undefined) return undefined;
   try {

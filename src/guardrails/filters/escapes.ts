@@ -1,7 +1,6 @@
 /**
- * Characters written as something else that models read as easily: escapes of JSON and of programs, entities of HTML,
- * percent signs of addresses, tag characters, and text with control characters in it. Also escapes of escapes, as JSON in JSON has
- * them.
+ * Undoes encodings that models read easily: JSON and program escapes, HTML entities, percent-encoding, tag characters,
+ * and control characters between letters. Also undoes escapes of escapes, as in JSON within JSON.
  */
 import { Changes } from './folding.ts';
 import { tooMuch } from './patterns.ts';
@@ -41,12 +40,12 @@ const NAMED: Readonly<Record<string, string>> = {
   zwj: '',
   zwnj: '',
 };
-/** What a letter behind a backslash stands for, where that is neither itself nor a number. */
+/** Meanings of a letter after a backslash that are neither the letter itself nor a number. */
 const LETTERS: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', '"': '"', '/': '/' };
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is sought.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are searched for.
 const CONTROL = /[\x00-\x08\x0e-\x1f\x7f]/;
-/** A run of backslashes is one, as each further level of JSON doubles them. */
+/** A run of backslashes counts as one, because each further level of JSON doubles them. */
 const BACKSLASHES = String.raw`(?<!\\)\\+`;
 const ESCAPE = new RegExp(
   [
@@ -67,20 +66,20 @@ const OF_CONTROL = Uint8Array.from({ length: 128 }, (_, code) => Number(CONTROL.
 const CONTROLS = [...Array(0x20).keys(), 0x7f]
   .map((code) => String.fromCharCode(code))
   .filter((one) => CONTROL.test(one));
-/** From here on seeking each of them by itself is faster. */
+/** From this length on, one search per character is faster. */
 const LONG = 128;
 
-/** Without one of these, or a control character, nothing is written so. */
+/** A text without these and without control characters contains no escapes. */
 const MARKS = ['%', '\\', '&', '\u{db40}'];
 
-/** Escapes within escapes of another kind that are undone, such as those of a program in an address. */
+/** Maximum depth of nested escapes of different kinds, such as program escapes in a percent-encoded URL. */
 export const DEEPEST = 3;
-/** Of one text. */
+/** Maximum number of escapes in one text. */
 const MOST = 250_000;
 
 /**
- * undefined where nothing is written so, for which a text is only searched for single characters.
- * @throws GatewayError 413 for more escapes than can be kept
+ * Returns the text with its escapes undone; undefined if it has none, which a few single-character searches decide.
+ * @throws GatewayError 413 for too many escapes
  */
 export function undone(raw: string): Reading | undefined {
   if (!mayHold(raw)) return undefined;
@@ -104,7 +103,7 @@ export function undone(raw: string): Reading | undefined {
   return copied === 0 ? undefined : changes.reading(raw, text + raw.slice(copied));
 }
 
-/** @param visit gets each place where something may be written so, and says where to go on */
+/** @param visit gets each offset where an escape may begin, and returns where to continue */
 export function eachEscape(raw: string, visit: (at: number) => number): void {
   const marks = holdsControl(raw) ? [...MARKS, ...CONTROLS] : MARKS;
   for (const mark of marks) for (let at = raw.indexOf(mark); at !== -1; at = raw.indexOf(mark, visit(at)));
@@ -118,7 +117,7 @@ function mayHold(raw: string): boolean {
 function holdsControl(raw: string): boolean {
   if (raw.length < LONG) return CONTROL.test(raw);
   if (isAscii(raw)) return CONTROLS.some((one) => raw.includes(one));
-  // A search for one of them stops at every half of a unit that looks like it.
+  // `indexOf` of a control character stops at every byte that equals it, in either half of a unit; scan instead.
   const units = unitsOf(raw);
   let held = 0;
   for (let at = 0; at < raw.length; at++) held |= units[at]! < 128 ? OF_CONTROL[units[at]!]! : 0;
@@ -137,7 +136,7 @@ function meaningOf(groups: Record<string, string | undefined>): string {
   return codePoint > 0x10ffff ? '' : String.fromCodePoint(codePoint);
 }
 
-/** Bytes of UTF-8. Those of ASCII keep a place of their own. */
+/** UTF-8 bytes. ASCII bytes keep their own offsets. */
 function putPercents(put: (start: number, end: number, meaning: string) => void, run: string, from: number): void {
   const bytes = [...run.matchAll(PERCENT)].map((match) => ({
     byte: Number.parseInt(match[1]!, 16),

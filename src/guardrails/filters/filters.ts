@@ -1,7 +1,7 @@
 /**
- * The filters that apply to a key, put together from all of its guardrails: what they find in a body, whether it may be
- * sent, and the body with what was found replaced. Of a filter that stands in several guardrails the strictest action
- * counts: block before redact before flag (wire/guardrails.md, "Combination").
+ * The filters that apply to a key, combined from all its guardrails: their findings in a body, whether it may be sent,
+ * and the redacted body. If several guardrails have the same filter, the strictest action applies: block, then redact,
+ * then flag.
  */
 import type { Clock } from '../../base/clock.ts';
 import { GatewayError } from '../../base/errors.ts';
@@ -18,42 +18,42 @@ import { Prefilter } from './prefilter.ts';
 import { type Reading, Readings, type Span } from './reading.ts';
 import { bordersOf, crosses, inOrder, replaced, replacedAcross } from './redaction.ts';
 
-/** Text that is looked through in one request, in characters; more is refused. */
+/** Characters that are screened per request; a body with more text is refused. */
 const MAX_TEXT = 16 * 1024 * 1024;
-/** Matches that a refusal quotes, and how much of each. */
+/** Number of matches that a refusal quotes, and the maximum length of each quote. */
 const QUOTED = 10;
 const QUOTED_LENGTH = 100;
 const DEFAULT_LABEL = '[REDACTED]';
 
-/** One filter as it applies. */
+/** A combined filter. */
 export interface Filter {
   readonly kind: 'builtin' | 'pattern';
   /** Slug, or the pattern itself. */
   readonly name: string;
   /**
-   * What clients and rows may call it. In answers this is never a pattern, which may be the very text that it matches, but
-   * the pattern's path in its guardrail.
+   * The name shown to clients and in generation records. For answers it is the pattern's path in its guardrail, never
+   * the pattern, because the pattern may be the very text that it matches.
    */
   readonly shownName: string;
   readonly action: FilterAction;
   readonly label: string;
-  /** Only in what users wrote. */
+  /** True if it only applies to text that users wrote. */
   readonly userOnly: boolean;
-  /** The guardrail that asks for this action. */
+  /** The guardrail that sets this action. */
   readonly guardrailId: string;
   readonly way: Way;
-  /** Its place among the filters that apply together: what they find is told in this order. */
+  /** Order in which findings are reported. */
   readonly rank: number;
 }
 
-/** What a filter found in one request; the texts themselves are kept nowhere. */
+/** Number of matches of a filter in one request; the matched texts are not stored. */
 export interface Hit {
   readonly filter: Filter;
   readonly matches: number;
 }
 
 export interface Screened {
-  /** What may be sent: the same object when nothing was replaced. */
+  /** The document to send: the same object if nothing was replaced. */
   readonly document: JsonDocument;
   readonly hits: readonly Hit[];
 }
@@ -91,7 +91,7 @@ export class Filters {
     );
   }
 
-  /** undefined when no guardrail has any. @param native as for `PatternSet.of` */
+  /** Returns undefined when no guardrail has filters. @param native as for `PatternSet.of` */
   static async of(guardrails: readonly FiltersOf[], native = nativeModule()): Promise<Filters | undefined> {
     const filters = combinedFilters(guardrails, 'request');
     if (filters.length === 0) return undefined;
@@ -99,7 +99,7 @@ export class Filters {
     return new Filters(filters, patterns.length === 0 ? undefined : await PatternSet.of(patterns, native));
   }
 
-  /** @throws GatewayError 403 with the matches in its metadata, when a filter blocks; 413 for too much text */
+  /** @throws GatewayError 403 with the matches in its metadata when a filter blocks; 413 for too much text */
   screen(document: JsonDocument, clock: Clock): Screened {
     const found = new Found(this, new Effort(clock));
     const { exact } = document;
@@ -115,14 +115,14 @@ export class Filters {
     return { document: this.#redacted(document, found, new Effort(clock)), hits };
   }
 
-  /** Texts that are sent as the numbers of their tokens, which every model counts in its own way. */
+  /** Token ids cannot be screened, because each model has its own tokens. */
   #refuseTokens({ prompt, input }: Record<string, unknown>): void {
     if (![prompt, input].some(holdsNumbers)) return;
     if ([...this.#builtins, ...this.#patterns].every(({ action }) => action === 'flag')) return;
     const path = holdsNumbers(prompt) ? 'prompt' : 'input';
     throw new GatewayError(
       'permission_denied',
-      `${path}: token ids cannot be looked through by the filters of this key's guardrails; send text`,
+      `${path}: token ids cannot be checked by the filters of this key's guardrails; send text`,
       { path },
     );
   }
@@ -148,21 +148,21 @@ export class Filters {
     return edits.length === 0 ? document : readDocument(applyEdits(document, edits));
   }
 
-  /** What `matches` finds in each of many texts, in their order, for those in which that is something. */
+  /** Visits the texts in which `matches` finds something, in order. */
   inEach<Text extends LookedText>(
     texts: readonly Text[],
     effort: Effort,
     visit: (text: Text, matches: Match[]) => void,
   ): void {
     const suspects = this.#prefilter.suspects(texts, effort);
-    // In the order of the texts, which that of the suspects is not.
+    // Suspects have another order than the texts.
     for (const text of suspects.size === 0 ? [] : texts) {
       const matches = suspects.has(text) ? this.matches(text.text, text.byUser, effort) : [];
       if (matches.length > 0) visit(text, matches);
     }
   }
 
-  /** Where in a text the filters match, also as what its escapes stand for. @param depth of escapes within escapes */
+  /** The matches in a text, including those in its unescaped form. @param depth level of nested escapes */
   matches(text: string, byUser: boolean, effort: Effort, depth = 0): Match[] {
     const matches = this.#matchesOf(text, byUser, effort);
     const unescaped = depth < DEEPEST ? undone(text) : undefined;
@@ -193,7 +193,7 @@ export class Filters {
   }
 }
 
-/** All of them look at a text, or a piece of a long one, before the next: its places are found once. */
+/** All filters search a text, or a chunk of a long one, before the next, so its places are computed once. */
 function addBuiltins(matches: Match[], filters: readonly Filter[], reading: Reading, effort: Effort): void {
   const found = effort.through(reading.text, (text) => {
     const places = placesOf(text);
@@ -208,12 +208,12 @@ function addBuiltins(matches: Match[], filters: readonly Filter[], reading: Read
   });
 }
 
-/** Of one text or of several. */
+/** True for token ids of one text or of several. */
 function holdsNumbers(value: unknown): boolean {
   return Array.isArray(value) && value.some((item) => typeof item === 'number' || holdsNumbers(item));
 }
 
-/** What is found in several readings of a text is one match. */
+/** A match found in several readings of a text counts once. */
 function eachOnce(matches: readonly Match[]): Match[] {
   if (matches.length < 2) return [...matches];
   const known = new Map<Filter, Set<string>>();
@@ -231,15 +231,15 @@ function add(matches: Match[], filter: Filter, spans: readonly Span[], reading: 
   for (const span of spans) matches.push({ filter, ...reading.original(span) });
 }
 
-/** What filters found so far, and in requests quotes of what blocks. */
+/** Findings so far; for requests also quotes of the blocked text. */
 export class Findings {
   readonly quotes: string[] = [];
-  /** A filter that blocks has found something. */
+  /** True if a blocking filter has matched. */
   blocked = false;
   readonly #counts = new Map<Filter, number>();
   readonly #most: number;
 
-  /** @param most matches of one filter */
+  /** @param most maximum number of matches per filter */
   constructor(most = Number.POSITIVE_INFINITY) {
     this.#most = most;
   }
@@ -249,7 +249,7 @@ export class Findings {
     return hits.sort((a, b) => a.filter.rank - b.filter.rank);
   }
 
-  /** @throws GatewayError 413 for more than the most */
+  /** @throws GatewayError 413 above the maximum */
   count(filter: Filter): void {
     const count = (this.#counts.get(filter) ?? 0) + 1;
     if (count > this.#most) throw tooMuch();
@@ -257,7 +257,7 @@ export class Findings {
     this.blocked ||= filter.action === 'block';
   }
 
-  /** @throws GatewayError 413 for more than the most */
+  /** @throws GatewayError 413 above the maximum */
   note({ filter, start, end }: Match, text: string): void {
     this.count(filter);
     if (filter.action !== 'block') return;
@@ -267,11 +267,11 @@ export class Findings {
 }
 
 interface FoundText extends LookedText {
-  /** Where the texts meet that it was put together from: what crosses none of these places is found in one of them. */
+  /** Offsets at which a joined text was joined. A match that crosses none of them is also found in a single text. */
   readonly borders?: readonly number[];
 }
 
-/** Looks, and changes nothing: texts are gathered, and looked at together. */
+/** Collects all texts first and then searches them together; changes nothing. */
 class Found implements TextVisitor {
   readonly findings = new Findings();
   readonly #filters: Filters;
@@ -297,7 +297,7 @@ class Found implements TextVisitor {
     return texts;
   }
 
-  /** Once all texts are there. @throws GatewayError 413 when it takes too long */
+  /** Call after all texts are collected. @throws GatewayError 413 when the search takes too long */
   look(): void {
     this.#filters.inEach(this.#texts, this.#effort, (found, matches) => {
       this.#matched.add(found);
@@ -307,7 +307,7 @@ class Found implements TextVisitor {
     });
   }
 
-  /** Texts that were looked at and in which nothing is, by who wrote them. */
+  /** Texts without findings, by author. */
   clean(): Readonly<Record<'user' | 'others', ReadonlySet<string>>> {
     const clean = { user: new Set<string>(), others: new Set<string>() };
     for (const found of this.#texts) {
@@ -317,11 +317,14 @@ class Found implements TextVisitor {
   }
 }
 
-/** Filters refuse a request or its answer. A request's matched texts go to the client that sent them, an answer's to nobody. */
+/**
+ * A filter blocks a request or its answer. The client gets the matched texts of its own request, never those of an
+ * answer.
+ */
 export class BlockedByFilter extends GatewayError {
   readonly hits: readonly Hit[];
 
-  /** @param quoted what the metadata quotes of the request */
+  /** @param quoted quotes of the request, for the metadata */
   constructor(hits: readonly Hit[], what: 'request' | 'answer', quoted: { patterns?: readonly string[] } = {}) {
     const blocking = hits.filter(({ filter }) => filter.action === 'block');
     const names = blocking.map(({ filter: { kind, name, label } }) => (kind === 'builtin' ? name : label)).join(', ');
@@ -344,7 +347,7 @@ export class BlockedByFilter extends GatewayError {
 const ONLY_REQUESTS: readonly FilterDirection[] = ['request'];
 const STRICTNESS: Readonly<Record<FilterAction, number>> = { flag: 0, redact: 1, block: 2 };
 
-/** The filters for one direction, each once, those that are built in first. */
+/** The filters of one direction without duplicates, built-in filters first. */
 export function combinedFilters(guardrails: readonly FiltersOf[], direction: FilterDirection): Filter[] {
   const byName = new Map<string, Omit<Filter, 'rank'>>();
   const offer = (filter: Omit<Filter, 'rank'>): void => {

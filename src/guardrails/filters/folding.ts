@@ -1,24 +1,27 @@
 /**
- * Folds a text character by character, with the marks that belong to each, and remembers where every place comes from. Nearly
- * every character becomes one unit whatever stands beside it: those go through a table, and all others through Unicode's rules.
+ * Folds a text character by character, together with combining marks, and maps each offset back to the original. Nearly
+ * every character folds to one unit regardless of its neighbours, and is folded by a table; all others by Unicode's
+ * rules.
  */
 import { barely, plainly } from './look-alikes.ts';
 import type { Reading, Span } from './reading.ts';
 import { clear, nextAt, unitsOf } from './units.ts';
 
-/** Control characters of ASCII are seen to elsewhere (`escapes.ts`), and U+0085 is white space. */
+/** Invisible characters. `escapes.ts` handles the control characters of ASCII, and U+0085 is white space. */
 const UNSEEN = /^[\p{Default_Ignorable_Code_Point}\p{Cf}\u0080-\u0084\u0086-\u009f]$/u;
 const MARK = /^\p{M}$/u;
-/** Below it nothing joins what stands before. */
+/** No character below this code point combines with the one before it. */
 const FIRST_MARK = 0x300;
 
-/** What is known of a code point: whether it was looked at, and whether others join or skip it. */
+/**
+ * Traits of a code point: whether they are known, whether it joins the character before it, whether it is invisible.
+ */
 const KNOWN = 1;
 const JOINS = 2;
 const UNSEEN_BY_ALL = 4;
 let traits: Uint8Array | undefined;
 
-/** The table is made with the first text beyond ASCII; its pages are used as far as scripts are. */
+/** The table is allocated with the first non-ASCII text; the system only backs the pages of scripts in use. */
 function traitsOf(codePoint: number): number {
   traits ??= new Uint8Array(0x110000);
   let known = traits[codePoint]!;
@@ -31,7 +34,7 @@ function traitsOf(codePoint: number): number {
   return known;
 }
 
-/** Clusters that the rules were asked about, so that they are not asked again. */
+/** Maximum number of folded clusters that are cached. */
 const REMEMBERED = 4_096;
 
 const READS_AS = 0xffff;
@@ -41,8 +44,8 @@ class Table {
   readonly #rules: (cluster: string) => string;
   readonly #known = new Map<string, string>();
   /**
-   * By UTF-16 unit: the one that it reads as, 0 where that is not known or is not one unit; and `JOINS_NONE` for what is known not
-   * to join what stands before.
+   * By UTF-16 unit: the unit it folds to, or 0 if that is unknown or not a single unit; plus `JOINS_NONE` if the unit
+   * is known not to join the character before it.
    */
   readonly units = new Uint32Array(65_536);
 
@@ -73,12 +76,12 @@ function tableOf(kind: 'plain' | 'skeleton'): Table {
   return table;
 }
 
-/** `plain`: compatible characters as their usual ones; `skeleton`: by their looks as well, without accents. */
+/** `plain`: compatibility characters are normalized (NFKC); `skeleton`: look-alikes too, and accents are removed. */
 export function folded(raw: string, kind: 'plain' | 'skeleton'): Reading {
   return new Folding(raw, tableOf(kind)).reading();
 }
 
-/** Texts as long as most are written into this. */
+/** Reused buffer for texts of ordinary length. */
 const ordinary = new Uint16Array(32_768);
 
 class Folding {
@@ -87,7 +90,7 @@ class Folding {
   readonly #units: Uint16Array;
   readonly #changes = new Changes();
   #result: Uint16Array;
-  /** Of the result. */
+  /** Length of the result. */
   #length = 0;
   #differs = false;
 
@@ -111,7 +114,7 @@ class Folding {
     return Buffer.from(this.#result.buffer, 0, 2 * this.#length).toString('utf16le');
   }
 
-  /** @returns the first place at or behind `at` that the table does not tell */
+  /** @returns the first offset at or after `at` that the table cannot fold */
   #copySingles(at: number): number {
     const units = this.#units;
     const table = this.#table.units;
@@ -139,7 +142,7 @@ class Folding {
     return place;
   }
 
-  /** @returns behind what it folded */
+  /** @returns the offset after the folded characters */
   #foldOne(at: number): number {
     const raw = this.#raw;
     const code = raw.codePointAt(at)!;
@@ -167,12 +170,12 @@ class Folding {
     return true;
   }
 
-  /** @param next behind its first character @returns where the cluster ends */
+  /** @param next offset after its first character @returns the end of the cluster */
   #foldCluster(at: number, next: number): number {
     const raw = this.#raw;
     let end = next;
     let cluster = raw.slice(at, end);
-    // Marks join what they follow, also when something unseen stands between.
+    // Marks join the character before them, even across invisible characters.
     for (let place = next; place < raw.length && raw.charCodeAt(place) >= FIRST_MARK; ) {
       const known = traitsOf(raw.codePointAt(place)!);
       if ((known & JOINS) === 0) break;
@@ -187,7 +190,7 @@ class Folding {
     return end;
   }
 
-  /** @param alone it is of one character: while it stays as long, its places say where they come from by themselves */
+  /** @param alone a single character: while its length stays the same, no offset mapping is needed */
   #write(start: number, end: number, reads: string, alone: boolean): void {
     const behind = this.#length + reads.length;
     const room = behind + this.#raw.length - end;
@@ -204,14 +207,14 @@ class Folding {
   }
 }
 
-/** Whether a code point is one UTF-16 unit and none of the halves of two. */
+/** True if a code point is one UTF-16 unit and not a surrogate. */
 function isCharacter(codePoint: number): boolean {
   return codePoint < 0xd800 || (codePoint > 0xdfff && codePoint < 0x10000);
 }
 
-/** Pieces of a text whose places in the result do not say where they come from. */
+/** Parts of a text whose offsets in the result differ from the original. */
 export class Changes {
-  /** By change: its place in the original, and in the result. */
+  /** By change: its offsets in the original and in the result. */
   readonly #starts: number[] = [];
   readonly #ends: number[] = [];
   readonly #foldedStarts: number[] = [];
@@ -237,20 +240,20 @@ export class Changes {
     };
   }
 
-  /** The original of one unit of the result. */
+  /** The original range of one unit of the result. */
   #origin(place: number): Span {
     const change = firstWhere(this.#foldedStarts.length, (index) => this.#foldedStarts[index]! > place) - 1;
     if (change >= 0 && place < this.#foldedEnds[change]!) {
       return { start: this.#starts[change]!, end: this.#ends[change]! };
     }
     const at = change < 0 ? place : this.#ends[change]! + place - this.#foldedEnds[change]!;
-    // Both halves of a character come from all of it.
+    // Both surrogates map to the whole character.
     const from = at > 0 && this.#raw.codePointAt(at - 1)! > 0xffff ? at - 1 : at;
     return { start: from, end: nextAt(this.#raw, from) };
   }
 }
 
-/** The first of so many numbers for which something holds that holds for all behind it as well. */
+/** Binary search: the first index for which `holds` is true; it must stay true for all later ones. */
 function firstWhere(count: number, holds: (index: number) => boolean): number {
   let [low, high] = [0, count];
   while (low < high) {

@@ -1,30 +1,30 @@
 /**
- * What every match of a pattern holds: a few characters in a row, each out of a set, read from its compiled program. Where no such
- * row stands in a text the pattern cannot match in it, and that is seen for many patterns in one walk (`candidates.ts`).
+ * Extracts the keys of a pattern from its compiled program: short rows of character sets, one of which occurs in every
+ * match. A text without them cannot match. `candidates.ts` checks this for many patterns in one pass.
  */
 import { ANY_CASE, ANY_RUNE, BRANCH, BRANCH_MATCH, isRune, MATCH, nextOf, type Program, type Step } from './program.ts';
 import type { ByteSet } from './sieve.ts';
 import { byteOf } from './units.ts';
 
-/** Neighbouring units of a text, as the bytes that stand for them. */
+/** Consecutive units of a text, as byte classes. */
 export interface Key {
   readonly sets: readonly NonNullable<ByteSet>[];
-  /** How likely it stands at a place of an ordinary text. */
+  /** Estimated probability of the key at a given offset of ordinary text. */
   readonly chance: number;
 }
 
-/** Programs past this size are not looked into. */
+/** Larger programs are not analysed. */
 const MOST_STEPS = 1_500;
-/** Ways of one pattern, one key each, and how often a program is looked at to find them. */
+/** Maximum number of alternatives of one pattern, with one key each, and of analysis steps to find them. */
 const MOST_KEYS = 12;
 const MOST_LOOKS = 64;
 const LONGEST_KEY = 12;
-/** A key that stands in every text says nothing. */
+/** A key more likely than this excludes too few texts. */
 const MOST_CHANCE = 0.1;
-/** One that is less likely is good enough: its pattern is not split into its ways. */
+/** A key less likely than this is good enough: do not split the pattern into its alternatives. */
 const GOOD_CHANCE = 1e-5;
 
-/** @returns one of these stands in every match; undefined where nothing is known */
+/** @returns keys of which every match contains one; undefined if there are none */
 export function keysOf(program: Program): readonly Key[] | undefined {
   if (program.inst.length > MOST_STEPS) return undefined;
   const keys = new Search(program).keysFrom(program.start, MOST_KEYS);
@@ -55,7 +55,7 @@ class Search {
     return split;
   }
 
-  /** Of each of the ways that the pattern may go first. */
+  /** The keys of each alternative at the first branch. */
   #splitKeys(start: number, most: number): Key[] | undefined {
     const { inst } = this.#program;
     let at = start;
@@ -69,7 +69,7 @@ class Search {
     return other && [...one, ...other];
   }
 
-  /** @param mandatory in their order */
+  /** @param mandatory steps in their order */
   #bestKey(mandatory: readonly number[]): Key | undefined {
     let best: Key | undefined;
     let row: NonNullable<ByteSet>[] = [];
@@ -87,7 +87,7 @@ class Search {
     return best;
   }
 
-  /** Whether what one step reads always stands right behind what another read. */
+  /** True if the unit read by one step always directly follows the unit read by the other. */
   #follows(before: number, at: number): boolean {
     if (before === -1) return false;
     const { inst } = this.#program;
@@ -106,7 +106,7 @@ class Search {
   }
 }
 
-/** @returns undefined for a step that may read more than one unit, or anything */
+/** @returns undefined for a step that may read more than one unit, or any unit */
 function bytesOfStep({ op, runes, arg }: Step): ByteSet {
   if (op >= ANY_RUNE || runes.length === 0 || runes[runes.length - 1]! > 0xffff) return undefined;
   const set = new Uint8Array(256);
@@ -119,7 +119,7 @@ function bytesOfStep({ op, runes, arg }: Step): ByteSet {
     const high = runes[pair + 1]!;
     for (let code = low; code <= Math.min(high, low + 255); code++) set[byteOf(code)] = 1;
     if (high >= 128 && high - low > 255) set.fill(1, 128);
-    // Halves of characters are taken for the character that stands for what cannot be read.
+    // The engine reads lone surrogates as U+FFFD.
     if ((low <= 0xdfff && high >= 0xd800) || (low <= 0xfffd && high >= 0xfffd)) set.fill(1, 128);
   }
   return set;
@@ -133,12 +133,12 @@ function enterCases(set: Uint8Array, rune: number, anyCase: boolean): void {
   for (const folded of [character.toLowerCase(), character.toUpperCase()]) {
     if (folded.length === 1) set[byteOf(folded.charCodeAt(0))] = 1;
   }
-  // Two letters beyond ASCII are small `s` and `k` where case is of no interest, and the other way around.
+  // U+017F and U+212A equal `s` and `k` when case is ignored, and the other way around.
   if (/[s\u017f]/i.test(character)) for (const code of [0x53, 0x73, 0x17f]) set[byteOf(code)] = 1;
   if (/[k\u212a]/i.test(character)) for (const code of [0x4b, 0x6b, 0x212a]) set[byteOf(code)] = 1;
 }
 
-/** How often a byte stands in an ordinary text, roughly: it only chooses among keys. */
+/** Rough frequency of a byte in ordinary text; only used to choose among keys. */
 const CHANCES = Float64Array.from({ length: 256 }, (_, byte) => {
   const character = String.fromCharCode(byte);
   if (byte >= 128) return 0.001;
@@ -156,7 +156,7 @@ function chanceOfSet(set: Uint8Array): number {
   return Math.min(1, chance);
 }
 
-/** Steps that every way from one to a match goes through, in their order: those that dominate the match. */
+/** Steps on every path from `start` to a match, in order: the dominators of the match. */
 function mandatoryFrom({ inst }: Program, start: number): number[] {
   const order = backwards(inst, start);
   const rank = new Map(order.map((at, index) => [at, index]));
@@ -164,7 +164,7 @@ function mandatoryFrom({ inst }: Program, start: number): number[] {
   order.forEach((at, index) => {
     for (const to of nextOf(inst[at]!)) before[rank.get(to)!]!.push(index);
   });
-  // By rank: the nearest step that every way from the start to it goes through (Cooper, Harvey and Kennedy).
+  // By rank: the immediate dominator (Cooper, Harvey and Kennedy).
   const nearest = new Int32Array(order.length).fill(-1);
   nearest[0] = 0;
   for (let changed = true; changed; ) {
@@ -193,7 +193,7 @@ function commonOf(nearest: Int32Array, a: number, b: number): number {
   return one;
 }
 
-/** What can be reached from a step, each before what it leads to, but for ways back. */
+/** The steps reachable from `start` in reverse post-order: each before its successors, except back edges. */
 function backwards(inst: Program['inst'], start: number): number[] {
   const done: number[] = [];
   const seen = new Set([start]);

@@ -1,15 +1,15 @@
-/** What a character, with the marks that belong to it, reads as: by Unicode's rules, and by its looks. */
+/** Folds a character and its combining marks, by Unicode's rules and by visual similarity. */
 
 const MARKS = /\p{M}+/gu;
 const DIGIT = /^\p{Nd}$/u;
 const DASH = /^\p{Pd}$/u;
 
-/** Compatible characters as their usual ones. */
+/** Normalizes compatibility characters. */
 export function plainly(cluster: string): string {
   return cluster.normalize('NFKC');
 }
 
-/** Without accents, and as what they look like. */
+/** Removes accents and replaces look-alikes. */
 export function barely(cluster: string): string {
   let result = '';
   for (const character of cluster.normalize('NFKD').replace(MARKS, '').normalize('NFC')) result += lookAlike(character);
@@ -24,14 +24,14 @@ function lookAlike(character: string): string {
   return DIGIT.test(character) ? digitOf(character.codePointAt(0)!) : character;
 }
 
-/** Decimal digits of every script stand ten in a row. */
+/** The ten decimal digits of every script are consecutive code points. */
 function digitOf(codePoint: number): string {
   let zero = codePoint;
   while (codePoint - zero < 9 && DIGIT.test(String.fromCodePoint(zero - 1))) zero -= 1;
   return String(codePoint - zero);
 }
 
-/** Letters of other scripts and of phonetics that cannot be told from Latin ones, and marks that cannot be told apart. */
+/** Letters of other scripts and of phonetics that look like Latin ones, and punctuation that looks alike. */
 const LOOK_ALIKES = new Map(
   [
     ['аɑαａ', 'a'],

@@ -1,9 +1,9 @@
-/** Finders of numbers that mean somebody: telephone, social security and card numbers, internet addresses. */
+/** Finders of personal numbers: telephone, social security and card numbers, IP addresses. */
 import { isIPv6 } from 'node:net';
 import { allAt, type Places, placesOf } from './places.ts';
 import type { Span } from './reading.ts';
 
-/** What stands shortly before a number says what it is. */
+/** Words within this distance before a number decide its meaning. */
 const REACH = 40;
 const SPEAKS_OF_PHONES =
   /\b(?:tel|telephone|telefon|téléphone|telefono|phone|call|fax|mobile|mobil|cell|handy|whatsapp|sms|text me|reach me|ring)\b[^\n]{0,24}$/i;
@@ -38,7 +38,7 @@ export function socialSecurityNumbers(text: string, { digits }: Places = placesO
 
 /** Digits with at most one separator between two of them. */
 const DIGIT_RUN = /(?<!\w)\d(?:[ .-]?\d){11,}(?!\w)/g;
-/** No network's numbers begin with another. */
+/** Leading digits of all card networks. */
 const FIRST_DIGITS = new Set('23456');
 const SEPARATORS = /[ .-]/g;
 const CARD_LENGTHS = [19, 18, 17, 16, 15, 14, 13, 12];
@@ -50,7 +50,7 @@ export function cardNumbers(text: string, { digits }: Places = placesOf(text)): 
   return spans;
 }
 
-/** A card's number begins and ends where a group of digits does. */
+/** A card number begins and ends at the border of a group of digits. */
 function cardsIn(text: string, { start, end }: Span, spans: Span[]): void {
   const at: number[] = [];
   for (let index = start; index < end; index++) if (isDigit(text.charCodeAt(index))) at.push(index);
@@ -69,7 +69,7 @@ function cardsIn(text: string, { start, end }: Span, spans: Span[]): void {
   }
 }
 
-/** Whether a card network gives numbers with this beginning and length. */
+/** True if a card network issues numbers with this prefix and length. */
 function isIssued(digits: string): boolean {
   const { length } = digits;
   const two = Number(digits.slice(0, 2));
@@ -96,7 +96,7 @@ function passesLuhn(digits: string): boolean {
 
 const OCTET = '(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)';
 const IPV4 = new RegExp(`(?<![\\w.-])(?:${OCTET}\\.){3}${OCTET}(?![\\w-]|\\.\\d)`, 'g');
-/** Nobody's: this machine, none, everybody. */
+/** Addresses that identify no host: loopback, unspecified, broadcast. */
 const NOBODYS_IPV4 = /^(?:127\.|0\.0\.0\.0$|255\.255\.255\.255$)/;
 const IPV6 = /(?<![\w:.])[0-9a-f]{0,4}(?::[0-9a-f]{0,4}){2,7}(?::(?:\d{1,3}\.){3}\d{1,3})?(?![\w:])/iy;
 
@@ -106,7 +106,7 @@ export function internetAddresses(text: string, { digits }: Places = placesOf(te
   return [...spans, ...ipv6Addresses(text)];
 }
 
-/** What stands on the line before may speak of versions. */
+/** Keeps what may be a version number: the word before it may belong to another line. */
 export function addressesInLines(text: string, { digits }: Places): Span[] {
   return digits === 0 ? [] : [...ipv4Addresses(text, digits), ...ipv6Addresses(text)];
 }
@@ -123,7 +123,7 @@ function ipv6Addresses(text: string): Span[] {
   });
 }
 
-/** Where the group before a colon begins that another colon follows after at most four hexadecimal digits. */
+/** Starts of groups before a colon that is followed by another colon after at most four hexadecimal digits. */
 function groupsAround(text: string): number[] {
   const starts: number[] = [];
   for (let at = text.indexOf(':'); at !== -1; at = text.indexOf(':', at + 1)) {
@@ -149,7 +149,7 @@ function isDigit(code: number): boolean {
   return code >= 48 && code <= 57;
 }
 
-/** Every place where a pattern matches. @param pattern global */
+/** Every match of a pattern. @param pattern global */
 export function all(pattern: RegExp, text: string): Span[] {
   const spans: Span[] = [];
   pattern.lastIndex = 0;

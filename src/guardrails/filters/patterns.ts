@@ -1,6 +1,7 @@
 /**
- * Regular expressions that users write, matched in linear time by RE2's rules (`engine.ts`). With re2js one automaton tells
- * which of many match at all, so that a text in which none does is gone through once however many there are.
+ * User-defined regular expressions, matched in linear time by RE2's rules (`engine.ts`). With re2js one automaton
+ * decides which of many patterns match at all, so a text without matches is scanned once however many patterns there
+ * are.
  */
 import type { Clock } from '../../base/clock.ts';
 import { GatewayError } from '../../base/errors.ts';
@@ -22,17 +23,17 @@ import type { Span } from './reading.ts';
 
 type Engine = typeof import('re2js');
 
-/** Places that one text may be matched at before it is refused as too much to look through. */
+/** A text with more matches than this is refused. */
 export const MAX_MATCHES = 20_000;
 
-/** Characters of a long text that are looked at between two looks at the clock. */
+/** Characters of a long text between two checks of the time budget. */
 const PIECE = 32_768;
-/** So many characters are looked through between two looks at the clock where what is looked for is our own. */
+/** The same for built-in filters. */
 const BETWEEN_LOOKS = 2_048;
-/** How long the filters of one request may take, which hold up every other request meanwhile. */
+/** Time budget for the filters of one request; they block the event loop. */
 const MOST_EFFORT_MS = 1_000;
 
-/** What one request's filters have cost so far. */
+/** Time that the filters of one request have used. */
 export class Effort {
   readonly #clock: Clock;
   readonly #startedAt: number;
@@ -44,8 +45,8 @@ export class Effort {
   }
 
   /**
-   * What `look` finds in the text. A long one is first gone through in pieces, so that filters that are slow on it are
-   * noticed before all of it was read. After short ones the clock is looked at now and then.
+   * Runs `look` on the text. A long text is first run through in chunks, so that slow filters are noticed before all of
+   * it was read. After short ones the time budget is checked now and then.
    * @throws GatewayError 413 when it takes too long
    */
   through<Found>(text: string, look: (text: string) => Found): Found {
@@ -60,13 +61,13 @@ export class Effort {
     return found;
   }
 
-  /** So many characters were looked through by one filter. @throws GatewayError 413 when it takes too long */
+  /** Counts characters that one filter has searched. @throws GatewayError 413 when it takes too long */
   looked(characters: number): void {
     this.#since += characters;
     if (this.#since > BETWEEN_LOOKS) this.check();
   }
 
-  /** @returns ms that were spent so far @throws GatewayError 413 when it takes too long */
+  /** @returns ms spent so far @throws GatewayError 413 when it takes too long */
   check(): number {
     this.#since = 0;
     const spentMs = this.#clock.monotonic() - this.#startedAt;
@@ -77,15 +78,15 @@ export class Effort {
 
 let engine: Promise<Engine> | undefined;
 
-/** Only installations that use patterns load it. */
+/** Loaded only when patterns are in use. */
 function loadEngine(): Promise<Engine> {
   engine ??= import('re2js');
   return engine;
 }
 
 /**
- * @param path of the list, for messages
- * @throws GatewayError 400 `invalid_regex_pattern` with the position, for a pattern that cannot be taken
+ * @param path path of the list, for messages
+ * @throws GatewayError 400 `invalid_regex_pattern` with the position, for an unsupported pattern
  */
 export async function checkPatterns(path: string, filters: readonly PatternFilter[]): Promise<void> {
   if (filters.length === 0) return;
@@ -102,16 +103,16 @@ export async function checkPatterns(path: string, filters: readonly PatternFilte
     }
     const native = nativeModule();
     if (native !== null && nativeExpression(RE2JS.translateRegExp(pattern), native) === undefined) {
-      throw invalidPattern(where, 'the native engine of this installation does not take it', undefined);
+      throw invalidPattern(where, 'the native engine of this installation does not support it', undefined);
     }
     if (expression.matcher('').find()) {
-      throw invalidPattern(where, 'it matches the empty text, so it would match everywhere', 0);
+      throw invalidPattern(where, 'it matches empty text and would match everywhere', 0);
     }
     if (appliesTo?.includes('response')) refuseEndless(where, expression);
   });
 }
 
-/** The longest match that a pattern for answers may have, in UTF-16 units: as much of a stream may have to wait. */
+/** Longest match allowed for filters on answers, in UTF-16 units; a stream may have to hold back this much. */
 export const LONGEST_MATCH = 4_096;
 
 function refuseEndless(path: string, expression: PortableExpression): void {
@@ -120,7 +121,7 @@ function refuseEndless(path: string, expression: PortableExpression): void {
   const found = longest === undefined ? 'any length' : `${longest} characters`;
   throw invalidPattern(
     path,
-    `its matches may have ${found}, and a filter on answers holds back at most ${LONGEST_MATCH}: give its quantifiers an upper bound, such as {1,64}`,
+    `its matches may have ${found}, but filters on answers allow at most ${LONGEST_MATCH} characters: give its quantifiers an upper bound, such as {1,64}`,
     undefined,
   );
 }
@@ -137,13 +138,13 @@ function compile(RE2JS: Engine['RE2JS'], pattern: string): PortableExpression {
   return RE2JS.compile(RE2JS.translateRegExp(pattern));
 }
 
-/** What the engine says, without the pattern in it. */
+/** The engine's message, without the pattern. */
 function problemOf(error: unknown): string {
   const { error: problem } = error as { error?: unknown };
-  return typeof problem === 'string' ? problem : 'it cannot be read';
+  return typeof problem === 'string' ? problem : 'it cannot be parsed';
 }
 
-/** The engine tells the piece that is wrong; where that stands only once, its place is known. */
+/** The engine reports the faulty fragment; its position is only known if it occurs once. */
 function positionOf(error: unknown, pattern: string): number | undefined {
   const { input: piece } = error as { input?: unknown };
   if (typeof piece !== 'string' || piece === '') return undefined;
@@ -151,7 +152,7 @@ function positionOf(error: unknown, pattern: string): number | undefined {
   return at === -1 ? undefined : at;
 }
 
-/** One compiled pattern, for texts that are short. */
+/** One compiled pattern, for short texts. */
 export class Pattern {
   readonly facts: PatternFacts;
   readonly #expression: Expression;
@@ -168,9 +169,9 @@ export class Pattern {
     return new Pattern(compile(RE2JS, pattern), RE2JS.translateRegExp(pattern));
   }
 
-  /** Matches from a place on, which see what stands before it. */
+  /** Matches from an offset on; lookbehind for borders sees the text before it. */
   find(text: string, from: number): Span[] {
-    // What a match needs stands within it; of an answer that streams, most of the text was looked through before.
+    // A match contains its key, and most of a streaming answer was already searched.
     if (this.#candidates.in(text.slice(from)).length === 0) return [];
     const spans: Span[] = [];
     this.#expression.each(text, from, (start, end) => {
@@ -182,20 +183,20 @@ export class Pattern {
   }
 }
 
-/** What the engine compiled it to. */
+/** The engine's compiled program. */
 export function programOf(expression: PortableExpression): Program {
   return (expression.re2() as unknown as { prog: Program }).prog;
 }
 
-/** Compiled patterns that are asked together; the index is that of the list they were made from. */
+/** Compiled patterns that are matched together; indices refer to the list they were made from. */
 export class PatternSet {
-  /** undefined where patterns can only be matched one by one. */
+  /** undefined if patterns can only be matched one by one. */
   readonly #set: ExpressionSet | undefined;
   readonly #expressions: readonly Expression[];
   readonly #candidates: Candidates;
-  /** Patterns that ask where the text begins or ends. */
+  /** Patterns that test for the start or end of the text. */
   readonly #bordered: ReadonlySet<number>;
-  /** From so many candidates on, asking about all patterns at once is faster than asking about each. */
+  /** From this number of candidates on, matching all patterns at once is faster than matching each. */
   readonly #together: number;
 
   private constructor(
@@ -211,7 +212,7 @@ export class PatternSet {
     this.#bordered = new Set([...programs.keys()].filter((index) => asksForTextBorder(programs[index]!)));
   }
 
-  /** @param native the module `re2`; null: re2js, whether or not there is one */
+  /** @param native the module `re2`; null forces re2js */
   static async of(patterns: readonly string[], native = nativeModule()): Promise<PatternSet> {
     const { RE2JS, RE2Set } = await loadEngine();
     const portable = patterns.map((pattern) => compile(RE2JS, pattern));
@@ -225,12 +226,12 @@ export class PatternSet {
     );
   }
 
-  /** Which patterns match somewhere in the text. RE2 is linear in the text, and in the pattern as well. */
+  /** Indices of the patterns that match in the text. RE2 is linear in the text, and in the pattern too. */
   matching(text: string, effort: Effort): readonly number[] {
-    // Where all are asked about in any case, seeking what some of them need would be for nothing.
+    // Skip the search for keys when all patterns will be matched anyway.
     const candidates = this.#candidates.anywhere < this.#together ? this.#candidates.in(text) : undefined;
     if (candidates?.length === 0) return candidates;
-    // What users write may take a thousand times as long for a character as what is our own.
+    // A user's pattern can take a thousand times as long per character as a built-in filter.
     effort.check();
     const set = this.#set;
     if (set !== undefined && (candidates === undefined || candidates.length >= this.#together)) {
@@ -245,8 +246,8 @@ export class PatternSet {
   }
 
   /**
-   * Whether one of them may match in one of the lines of a text, taken by itself. Where a line ends stands what ends a text but
-   * for the patterns that ask for just that.
+   * True if a pattern may match in a single line of a joined text. The end of a line equals the end of a text, except
+   * for patterns that test for the latter.
    */
   mayMatchInLines(text: string, effort: Effort): boolean {
     if (this.#bordered.size > 0 && this.#candidates.in(text).some((index) => this.#bordered.has(index))) return true;
@@ -254,8 +255,8 @@ export class PatternSet {
   }
 
   /**
-   * Where in a text something stands that is part of every match of a pattern.
-   * @returns false where that is not known of each pattern, so that one may match anywhere
+   * Visits the occurrences of keys; every match contains one.
+   * @returns false if a pattern has no key, so that it may match anywhere
    */
   eachKey(text: string, visit: (start: number, end: number) => void): boolean {
     if (this.#candidates.anywhere > 0) return false;
@@ -266,7 +267,7 @@ export class PatternSet {
     return true;
   }
 
-  /** Where one of them does; empty matches are none. Each match may cost a walk to the end of the text. */
+  /** The non-empty matches of one pattern. Each match may cost a scan to the end of the text. */
   find(index: number, text: string, effort: Effort): Span[] {
     const spans: Span[] = [];
     this.#expressions[index]!.each(text, 0, (start, end) => {
@@ -287,8 +288,5 @@ function portableSet(RE2Set: Engine['RE2Set'], translated: readonly string[]): E
 }
 
 export function tooMuch(): GatewayError {
-  return new GatewayError(
-    'payload_too_large',
-    'the body holds more text than the filters of this key can look through',
-  );
+  return new GatewayError('payload_too_large', 'the body has more text than the filters of this key can check');
 }

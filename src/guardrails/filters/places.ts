@@ -1,28 +1,28 @@
 /**
- * Where in a text a built-in filter may find something, seen in one walk over it that all of them share. What is noted is
- * too much rather than too little: the patterns themselves decide.
+ * Offsets at which built-in filters may match, computed in one pass that all of them share. It reports too many offsets
+ * rather than too few: the patterns decide.
  */
 import type { Span } from './reading.ts';
 import { BUCKETS, type ByteSet, Sieve, type SieveVisitor, type Window } from './sieve.ts';
 import { bytesOf, clear } from './units.ts';
 
-/** Digits with up to so many other characters between two belong to one number, for every finder. */
+/** All finders treat digits with at most this many other characters between them as one number. */
 const WIDEST_GAP = 3;
 
 export interface Places {
-  /** Where the name of a service's token may begin. */
+  /** Where a service's token may begin, by its prefix. */
   readonly tokens: readonly number[];
-  /** Where a word may begin that a secret is assigned to. */
+  /** Where a word such as `password` may begin, to which a secret is assigned. */
   readonly assigned: readonly number[];
-  /** Where an attempt at injection may begin. */
+  /** Where an attempt at prompt injection may begin. */
   readonly injections: readonly number[];
-  /** Digits of the longest number. */
+  /** Number of digits of the longest number. */
   readonly digits: number;
 }
 
 /**
- * First six characters of what may stand at a word's beginning, small. `*` is a letter, digit, `_` or `-`, `9` any digit, `-` also
- * `_`, and `~` anything else; what is not told may be anything.
+ * First six characters of words, in lower case. `*` is a letter, digit, `_` or `-`; `9` is any digit; `-` is also `_`;
+ * `~` is anything else. Missing characters may be anything.
  */
 const TOKEN_BEGINNINGS =
   'akia** asia** abia** acca** ghp-** gho-** ghu-** ghs-** ghr-** github glpat- gldt-* glrt-* sk-*** sk-liv sk-tes rk-liv ' +
@@ -35,7 +35,7 @@ const INJECTION_BEGINNINGS =
   'god~~ sudo~m sudo~~ dan~m dan~~ withou no~ free~ not~bo imagin behave new~s new~~ update real~s real~~ actual system ' +
   'safety admin~ vergis missac oublie olvida descar';
 
-/** By byte: letters of either case are one, all digits are one, and so is nearly all else. */
+/** Character class by byte: letters of either case, all digits and nearly all other bytes each share one class. */
 const CLASSES = new Uint8Array(256);
 const DIGIT_CLASS = 27;
 const SIGN_CLASS = 28;
@@ -47,7 +47,7 @@ for (let code = 0; code < 128; code++) {
 }
 const EVERY_CLASS = Array.from({ length: SIGN_CLASS + 1 }, (_, index) => index);
 
-/** Bits that say which beginnings three characters may belong to: in the first table as the first three, in the other behind. */
+/** Bits of the beginnings that three characters may belong to: as the first three, and as the next three. */
 const firstThree = new Uint32Array(32_768);
 const nextThree = new Uint32Array(32_768);
 const TOKEN_BITS = 0x0000_00ff;
@@ -68,7 +68,7 @@ function enterThree(table: Uint32Array, signs: readonly (string | undefined)[], 
   }
 }
 
-/** Several beginnings share a bit: a place that only their halves together admit is looked at in vain. */
+/** Several beginnings share a bit, so a mix of two halves can cause a false candidate. */
 function enter(beginnings: string, firstBit: number, bits: number): void {
   beginnings.split(' ').forEach((beginning, index) => {
     const bit = 1 << (firstBit + (index % bits));
@@ -78,9 +78,9 @@ function enter(beginnings: string, firstBit: number, bits: number): void {
   });
 }
 
-/** Buckets of the walk: of digits, of marks, and of words by their beginnings, neighbours in the alphabet together. */
+/** Buckets of the sieve: digits, template marks, and words by their beginnings in alphabetical order. */
 const DIGIT = 1 << 0;
-/** Begins the marks of templates, which are no words: `<|`, `<<`, `[/INST]`, `[INST]`, `##`. */
+/** First bytes of template marks: `<|`, `<<`, `[/INST]`, `[INST]`, `##`. */
 const MARK = 1 << 1;
 const FIRST_WORDS = 2;
 
@@ -118,7 +118,7 @@ function windows(): Window[] {
   ];
 }
 
-/** Made with the first text: many installations filter none, and a start is not to pay for the tables. */
+/** Built with the first text, so that installations without filters do not pay for it at startup. */
 let sieve: Sieve | undefined;
 
 function makeSieve(): Sieve {
@@ -137,7 +137,7 @@ export function placesOf(text: string): Places {
   return places;
 }
 
-/** Most texts have none, and many are short. */
+/** Shared empty list, because most texts have no places. */
 const NOWHERE: readonly number[] = [];
 
 class Noted implements Places, SieveVisitor {
@@ -185,7 +185,7 @@ function beginningsAt(bytes: Uint8Array, at: number): number {
 }
 
 /**
- * Every match of a pattern that can only begin at known places.
+ * Every match of a pattern that can only begin at known offsets.
  * @param pattern sticky
  */
 export function allAt(pattern: RegExp, text: string, places: readonly number[]): Span[] {

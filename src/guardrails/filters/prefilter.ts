@@ -1,7 +1,7 @@
 /**
- * Which of many texts the filters may find something in, seen in all of them at once. A text by itself costs as much as some
- * hundred characters before one of its own is read, and a conversation is made of many short ones. So they are put together as
- * the lines of one text, and nearly all of them are never looked at again.
+ * Selects the texts in which the filters may find something, for many texts at once. Calling the filters on one text
+ * costs as much as reading some hundred characters, and a conversation has many short texts. So they are joined as the
+ * lines of one text, and nearly all of them are never looked at again.
  */
 import type { Builtin } from './builtins.ts';
 import { DEEPEST, eachEscape, undone } from './escapes.ts';
@@ -10,19 +10,20 @@ import { placesOf } from './places.ts';
 import { Readings, type Span } from './reading.ts';
 import { isAscii } from './units.ts';
 
-/** A longer text costs hardly more by itself, and twice as much in all where something stands in it. */
+/** A longer text gains little from joining, and costs twice as much if it has a match. */
 const SHORT = 1_024;
-/** Characters that are looked at together: the arrays for one text have room for them. */
+/** Maximum length of a joined text, so that it fits the preallocated arrays. */
 const TOGETHER = 16_384;
 /**
- * Stands between two texts. To whatever asks what stands beside a match it is what the end of a text is: part of no word, number
- * or address, and where a line ends. What sees a difference says so (`Builtin.findInLines`, `PatternSet.mayMatchInLines`).
+ * Separates joined texts. For anything that tests the neighbours of a match it equals the end of a text: it belongs to
+ * no word, number or address, and ends a line. Filters that see a difference declare it (`Builtin.findInLines`,
+ * `PatternSet.mayMatchInLines`).
  */
 const BETWEEN = '\n';
 
 interface Line {
   readonly text: string;
-  /** The text whose escapes stand for it; undefined for one of the texts themselves. */
+  /** The text that this line is the unescaped form of; undefined for one of the texts themselves. */
   readonly of?: Line;
 }
 
@@ -36,7 +37,7 @@ export class Prefilter {
   }
 
   /**
-   * Those in which something may be found, also in what their escapes stand for: nothing is found in any other.
+   * Texts in which something may be found, including in their unescaped form. The filters find nothing in the others.
    * @throws GatewayError 413 when it takes too long
    */
   suspects<Text extends { readonly text: string }>(texts: readonly Text[], effort: Effort): ReadonlySet<Text> {
@@ -51,7 +52,7 @@ export class Prefilter {
       const unescaped: Line[] = [];
       for (const some of partsOf(lines)) {
         const all = new Lines(some, suspects);
-        // Those that have to be folded are not to have the others folded as well.
+        // Keep ASCII texts apart, so that they are not folded with the others.
         for (const part of all.byScript()) this.#look(part, effort);
         if (depth < DEEPEST) unescaped.push(...all.unescaped());
       }
@@ -80,7 +81,7 @@ export class Prefilter {
   }
 
   #seekPatterns(patterns: PatternSet, lines: Lines, readings: Readings, effort: Effort): void {
-    // Where most are looked at in any case, seeking more is for nothing.
+    // Skip the search for keys when most lines will be checked anyway.
     if (lines.areMostlyMarked()) {
       lines.mark(lines.all);
       return;
@@ -96,7 +97,7 @@ export class Prefilter {
   }
 }
 
-/** Those that hold what a pattern needs; undefined where one may match anywhere. */
+/** The lines that contain a key; undefined if a pattern may match anywhere. */
 function linesToAsk(patterns: PatternSet, lines: Lines, { forPatterns }: Readings): Iterable<Line> | undefined {
   const asked = new Set<Line>();
   for (const { text, original } of forPatterns) {
@@ -112,7 +113,7 @@ function mayMatch(patterns: PatternSet, { forPatterns }: Readings, effort: Effor
   return forPatterns.some(({ text }) => patterns.mayMatchInLines(text, effort));
 }
 
-/** One after the other, with at most so many characters as are looked at together. */
+/** Groups the lines in order, each group up to the maximum length of a joined text. */
 function partsOf(lines: readonly Line[]): readonly (readonly Line[])[] {
   const parts: Line[][] = [];
   let part: Line[] = [];
@@ -136,11 +137,11 @@ function joined(lines: readonly Line[]): string {
 class Lines {
   readonly all: readonly Line[];
   readonly text: string;
-  /** Where each begins. */
+  /** Offset at which each line begins. */
   readonly #starts: readonly number[];
   readonly #suspects: Set<Line>;
 
-  /** @param suspects to which the texts of marked lines are added */
+  /** @param suspects set to which marked lines are added */
   constructor(all: readonly Line[], suspects: Set<Line>) {
     this.all = all;
     this.text = joined(all);
@@ -166,7 +167,7 @@ class Lines {
     return [...lines].filter((line) => !this.#suspects.has(line.of ?? line));
   }
 
-  /** What stands between two lines belongs to the first of them. */
+  /** The separator between two lines belongs to the first of them. */
   touched({ start, end }: Span): readonly Line[] {
     const first = this.#at(start);
     let behind = first + 1;
@@ -174,7 +175,7 @@ class Lines {
     return this.all.slice(first, behind);
   }
 
-  /** Those that are ASCII apart from all others, where there are both. */
+  /** Separates ASCII lines from the others if there are both. */
   byScript(): Lines[] {
     if (isAscii(this.text)) return [this];
     const ascii = this.all.filter(({ text }) => isAscii(text));
@@ -183,7 +184,7 @@ class Lines {
     return [new Lines(ascii, this.#suspects), new Lines(others, this.#suspects)];
   }
 
-  /** What escapes in lines that are not marked yet stand for. */
+  /** The unescaped forms of lines that are not marked yet. */
   unescaped(): Line[] {
     const asked = new Set<Line>();
     eachEscape(this.text, (place) => {
@@ -197,7 +198,7 @@ class Lines {
     });
   }
 
-  /** The line that a place stands in. */
+  /** Index of the line that contains an offset. */
   #at(place: number): number {
     let [low, high] = [0, this.all.length];
     while (low + 1 < high) {

@@ -1,12 +1,12 @@
 /**
- * What can be said of a pattern without matching it, read from its compiled program: how long a match can be, and which
- * characters none contains. RE2's programs are small graphs of single steps.
+ * Facts about a pattern from its compiled program, without matching: the longest match, and the characters that no
+ * match contains. RE2 programs are small graphs of single steps.
  */
 
 export interface Step {
   op: number;
   out: number;
-  /** Of a branch: the other way. Of runes: 1 for any case. */
+  /** Of a branch: the other target. Of runes: 1 to ignore case. */
   arg: number;
   runes: ArrayLike<number>;
 }
@@ -17,31 +17,31 @@ export interface Program {
 }
 
 export interface PatternFacts {
-  /** UTF-16 units of the longest match; undefined where there is none. */
+  /** UTF-16 units of the longest match; undefined if matches are unbounded. */
   longest: number | undefined;
-  /** By code below 128: 1 where no match contains the character. */
+  /** By code below 128: 1 if no match contains the character. */
   borders: Uint8Array;
 }
 
 export const BRANCH = 1;
 export const BRANCH_MATCH = 2;
-/** Reads nothing: it asks what stands on both sides. */
+/** Reads nothing; tests the characters on both sides. */
 const BORDER = 4;
-/** As `arg` of a border: where the text begins, and where it ends. */
+/** `arg` of a border that tests for the start or end of the text. */
 const OF_TEXT = 4 | 8;
 const FAIL = 5;
 export const MATCH = 6;
 const FIRST_RUNE = 8;
-/** Reads any character; so do those of higher numbers, but for the end of a line. */
+/** Reads any character; higher opcodes do too, except for line ends. */
 export const ANY_RUNE = 10;
-/** As `arg` of runes. */
+/** `arg` of runes that ignore case. */
 export const ANY_CASE = 1;
 
 export function factsOf(program: Program): PatternFacts {
   return { longest: longestFrom(program), borders: bordersOf(program) };
 }
 
-/** Whether it asks where the text itself begins or ends. Where a line or a word does is seen from what stands beside it. */
+/** True if it tests for the start or end of the text. Line and word borders depend only on neighbouring characters. */
 export function asksForTextBorder({ inst }: Program): boolean {
   return inst.some(({ op, arg }) => op === BORDER && (arg & OF_TEXT) !== 0);
 }
@@ -55,11 +55,11 @@ export function isRune({ op }: Step): boolean {
   return op >= FIRST_RUNE;
 }
 
-/** Undefined for a program with a way back that reads something. */
+/** Undefined for a program with a loop that reads something. */
 function longestFrom({ inst, start }: Program): number | undefined {
   const known = new Map<number, number>();
   const open = new Set<number>();
-  // Depth first without recursion: a pattern of 100,000 characters has as many steps in a row.
+  // Depth first without recursion: a pattern of 100,000 characters has as many consecutive steps.
   const stack = [start];
   while (stack.length > 0) {
     const at = stack.at(-1)!;
@@ -72,7 +72,7 @@ function longestFrom({ inst, start }: Program): number | undefined {
     if (!open.has(at)) {
       open.add(at);
       for (const to of next) {
-        // Every loop reads something, as patterns that match nothing are refused and the engine drops empty loops.
+        // Every loop reads something: empty-matching patterns are refused, and the engine drops empty loops.
         if (open.has(to) && !known.has(to)) return undefined;
         if (!known.has(to)) stack.push(to);
       }

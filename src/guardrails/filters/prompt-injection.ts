@@ -1,14 +1,14 @@
-/** Finder of attempts to talk a model out of its instructions, by the phrases that they are made of. */
+/** Finder of prompt injection, by typical phrases. */
 import { allAt, type Places, placesOf } from './places.ts';
 import type { Span } from './reading.ts';
 
-/** Up to so many words between two that belong together. */
+/** Up to `words` other words between two parts of a phrase. */
 const gap = (words: number) => `(?:[\\s,]{1,5}[\\w'-]{1,20}){0,${words}}?[\\s,:]{1,5}`;
 const ORDERS =
   '(?:instructions?|prompts?|directives?|guidelines?|rules|orders|commands|programming|training|constraints)';
 const EARLIER = '(?:previous|prior|above|earlier|preceding|foregoing|initial|original|existing|system|developer)';
 
-/** What each begins with stands in `places.ts`. */
+/** `places.ts` lists the beginning of each phrase. */
 const PHRASES = [
   // ... ignore all previous instructions
   `(?:ignore|disregard|forget|override|bypass|neglect|discard|drop)${gap(3)}${EARLIER}${gap(2)}${ORDERS}`,

@@ -1,25 +1,25 @@
 /**
- * A text as a reader sees it, whatever characters it is written with: folded, with the way back to the original for each
- * place. ASCII is its own reading and costs nothing.
+ * A text as a reader sees it, whatever characters it uses: folded, with a mapping of offsets to the original. ASCII
+ * text is its own reading at no cost.
  */
 import { folded } from './folding.ts';
 import { isAscii, nextAt } from './units.ts';
 
 export interface Span {
-  /** Offsets into the text, in UTF-16 units; the end is behind the last. */
+  /** Offsets into the text in UTF-16 units; the end is exclusive. */
   start: number;
   end: number;
 }
 
 export interface Reading {
   readonly text: string;
-  /** What a place of the reading is in the original. */
+  /** The original range of a range of the reading. */
   original(span: Span): Span;
-  /** The first place of the reading that stands at or behind one of the original. */
+  /** The first offset of the reading at or after an offset of the original. */
   reached(at: number): number;
 }
 
-/** The readings of one text, each made when it is first asked for. */
+/** The readings of one text, computed on first use. */
 export class Readings {
   readonly raw: string;
   readonly ascii: boolean;
@@ -31,31 +31,31 @@ export class Readings {
     this.ascii = isAscii(raw);
   }
 
-  /** Compatible characters as their usual ones (NFKC), without those that nobody sees. */
+  /** Compatibility characters normalized (NFKC), invisible characters removed. */
   get plain(): Reading {
     this.#plain ??= this.ascii ? unchanged(this.raw) : folded(this.raw, 'plain');
     return this.#plain;
   }
 
-  /** Characters that only look like others as those as well, without accents. */
+  /** Look-alikes replaced too, and accents removed. */
   get skeleton(): Reading {
     this.#skeleton ??= this.ascii ? unchanged(this.raw) : folded(this.raw, 'skeleton');
     return this.#skeleton;
   }
 
-  /** As patterns look at it: as it is written and, where that is something else, as it reads. */
+  /** Readings for patterns: the text as written and, if different, as folded. */
   get forPatterns(): readonly Reading[] {
     const written = unchanged(this.raw);
     return this.plain.text === this.raw ? [written] : [written, this.plain];
   }
 
-  /** What is written in characters that are invisible to people and not to models; undefined for nearly every text. */
+  /** Text in tag characters, which are invisible to people but not to models; undefined for nearly every text. */
   get hidden(): Reading | undefined {
     return this.ascii || !this.raw.includes('\u{db40}') ? undefined : hidden(this.raw);
   }
 }
 
-/** A text that reads as it is written. */
+/** A text that needs no folding. */
 export function unchanged(text: string): Reading {
   return { text, original: (span) => span, reached: (at) => at };
 }
@@ -63,7 +63,7 @@ export function unchanged(text: string): Reading {
 const TAG_START = 0xe0020;
 const TAG_END = 0xe007e;
 
-/** Tag characters, which repeat ASCII unseen, as that ASCII. */
+/** Decodes tag characters, an invisible copy of ASCII. */
 function hidden(raw: string): Reading | undefined {
   let text = '';
   const starts: number[] = [];

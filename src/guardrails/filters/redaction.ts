@@ -1,8 +1,8 @@
-/** Texts with what was found in them replaced by labels. */
+/** Replaces matches in texts by labels. */
 import type { Match } from './filters.ts';
 import type { Span } from './reading.ts';
 
-/** Where texts that follow one another meet. */
+/** Offsets at which consecutive texts meet. */
 export function bordersOf(texts: readonly string[]): number[] {
   const borders: number[] = [];
   let at = 0;
@@ -17,12 +17,12 @@ export function crosses({ start, end }: Span, borders: readonly number[]): boole
   return borders.some((border) => start < border && border < end);
 }
 
-/** As they stand in the text; of those that begin at one place the longest first. */
+/** By start; at the same start the longest first. */
 export function inOrder(a: Match, b: Match): number {
   return a.start - b.start || b.end - a.end || a.filter.rank - b.filter.rank;
 }
 
-/** Redacted places, none of which overlap, in order. */
+/** Merged ranges to redact, in order and without overlaps. */
 function places(matches: readonly Match[]): (Span & { label: string })[] {
   const sorted = matches.filter(({ filter }) => filter.action === 'redact').sort(inOrder);
   const merged: (Span & { label: string })[] = [];
@@ -45,7 +45,7 @@ export function replaced(text: string, matches: readonly Match[]): string {
   return from === 0 ? text : result + text.slice(from);
 }
 
-/** The label stands where the match begins; the parts stay parts. */
+/** Writes the label where the match begins; the number of texts stays. */
 export function replacedAcross(texts: readonly string[], matches: readonly Match[]): readonly string[] {
   const borders = bordersOf(texts);
   const crossing = places(matches.filter((match) => crosses(match, borders)));

@@ -7,9 +7,9 @@ const LOCAL_PART = /[\p{L}\p{N}._%+'-]/u;
 const LOCAL_ASCII = Uint8Array.from({ length: 128 }, (_, code) => Number(LOCAL_PART.test(String.fromCharCode(code))));
 const DOMAIN = /(?:[\p{L}\p{N}](?:[\p{L}\p{N}-]{0,61}[\p{L}\p{N}])?\.){1,10}\p{L}{2,24}/uy;
 const LONGEST_LOCAL = 64;
-/** What stands behind the last dot of a file's name and of no domain. */
+/** File name extensions that are not top-level domains. */
 const FILE_ENDINGS = /\.(?:png|jpe?g|gif|webp|svg|[jt]sx?|mjs|css|json|html)$/i;
-/** The user's part of an address, as in `postgres://user:password@host`. */
+/** The user part of a URL, as in `postgres://user:password@host`. */
 const AUTHORITY = /:\/\/[^\s/?#]*$/;
 
 export function emails(text: string): Span[] {
@@ -35,7 +35,7 @@ function isLocal(text: string, at: number): boolean {
   return code < 128 ? LOCAL_ASCII[code] === 1 : LOCAL_PART.test(text[at]!);
 }
 
-/** Each begins where a word does, with what `places.ts` looks for. */
+/** Each begins at the start of a word, with a prefix that `places.ts` lists. */
 const TOKENS = new RegExp(
   `(?<![0-9A-Za-z_-])(?:${[
     '(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}(?![0-9A-Za-z])',
@@ -68,14 +68,14 @@ const KEY_END = /-----END [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----/g;
 const LONGEST_KEY_HEAD = 70;
 const PRIVATE_KEY = new RegExp(`${KEY_HEAD.source}[\\s\\S]*?(?:${KEY_END.source}|$)`, 'g');
 const PASSWORD_IN_ADDRESS = /(?<![0-9A-Za-z+.-])[a-z][a-z0-9+.-]{1,20}:\/\/[^\s:/?#@]{1,100}:([^\s/?#@]{3,200})@/dg;
-/** What stands before the word, as in `db_password`, is of no interest. Each word begins with what `places.ts` looks for. */
+/** Ignores characters before the word, as in `db_password`. `places.ts` lists the beginning of each word. */
 const ASSIGNED =
   /(?<![0-9A-Za-z])(?:password|passwd|passphrase|pwd|secret|api[_-]?key|apikey|access[_-]?key|auth[_-]?token|access[_-]?token|private[_-]?key|client[_-]?secret)["']?\s{0,5}(?:[:=]|=>|:=)\s{0,5}["']?([^\s"',;)}\]]{8,200})/iy;
-/** Stands where a secret will be put, or where it comes from. */
+/** Placeholders for secrets, and expressions that load them. */
 const PLACEHOLDER =
   /^(?:<|\$|\{|%|\*+|x{4,}|\.{3}|your|my|example|changeme|placeholder|redacted|process\.|os\.|env|getenv|null|none|undefined|true|false|string|required)|[([]|\*{4}|\.{3}/i;
 
-/** Private keys from a place on, as far as so many characters. */
+/** Private keys from an offset on, truncated to `longest` characters. */
 export function privateKeys(text: string, longest: number, from: number): Span[] {
   if (!text.includes(KEY_BEGINS, from)) return [];
   const spans: Span[] = [];
@@ -85,7 +85,9 @@ export function privateKeys(text: string, longest: number, from: number): Span[]
   return spans;
 }
 
-/** The first place at or behind `from` where a private key may begin whose end has not come; the text's end for nowhere. */
+/**
+ * The first offset at or after `from` where an unfinished private key may begin; the text's length if there is none.
+ */
 export function privateKeyMayBegin(text: string, from: number): number {
   const found = firstOpenKey(text, from);
   if (found !== -1) return found;
@@ -95,7 +97,7 @@ export function privateKeyMayBegin(text: string, from: number): number {
   return text.length;
 }
 
-/** Where a private key begins whose end has not come; -1 for nowhere. */
+/** Where an unfinished private key begins; -1 if there is none. */
 function firstOpenKey(text: string, from: number): number {
   let at = text.indexOf(KEY_BEGINS, from);
   while (at !== -1) {
@@ -123,7 +125,7 @@ export function secrets(text: string, { tokens, assigned }: Places = placesOf(te
   return spans;
 }
 
-/** Private keys, and what is assigned, may go on in the next line: where they begin is enough, whatever they are. */
+/** Private keys and assigned secrets may continue on the next line, so their beginnings alone are reported. */
 export function secretsInLines(text: string, { tokens, assigned }: Places): Span[] {
   const spans = [...allAt(TOKENS, text, tokens), ...allAt(ASSIGNED, text, assigned)];
   if (text.includes('://')) spans.push(...passwordsInAddresses(text));
@@ -137,12 +139,12 @@ function passwordsInAddresses(text: string): Span[] {
   return groups(PASSWORD_IN_ADDRESS, text, (value) => !PLACEHOLDER.test(value));
 }
 
-/** Words are no secrets; what mixes letters with digits or signs may be one. */
+/** Plain words are not secrets; a mix of letters with digits or signs may be one. */
 function isMixed(value: string): boolean {
   return /[A-Za-z]/.test(value) && /[0-9!#$%^&*+/@=]/.test(value);
 }
 
-/** Where the first group of a pattern matches. */
+/** Ranges of the first group of each match. */
 function groups(pattern: RegExp, text: string, keeps: (value: string) => boolean): Span[] {
   const spans: Span[] = [];
   pattern.lastIndex = 0;

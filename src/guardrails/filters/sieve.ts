@@ -1,39 +1,40 @@
 /**
- * One walk over a text that tells where any of many things may begin, from four bytes in a row. It asks without a branch at every
- * place, as a guess at each word would cost more than the walk: a pair of bytes chooses what may go on, the next pair what did.
+ * One pass over a text that reports where any of many windows may begin, from four consecutive bytes. It runs without
+ * branches at every offset, because mispredictions would cost more than the pass: one lookup by the first pair of bytes
+ * gives the windows that may begin, one by the second pair those that may end.
  */
 
-/** Bytes that may stand at one place, 1 for each that may; undefined: all of them. */
+/** Set of bytes, 1 for each member; undefined means all bytes. */
 export type ByteSet = Uint8Array | undefined;
 
-/** Four places in a row. Windows of one bucket are told as one: whoever asks looks at each of them. */
+/** Four consecutive byte sets. Windows of one bucket are reported together, and the visitor tells them apart. */
 export interface Window {
   readonly bucket: number;
   readonly sets: readonly [ByteSet, ByteSet, ByteSet, ByteSet];
 }
 
 export const BUCKETS = 16;
-/** Bytes that no window tells apart are one class; of more than so many, the last are taken for one another. */
+/** Bytes that no window distinguishes share a class. Beyond this number, the last classes are merged. */
 const CLASSES = 64;
 
-/** Places are noted for a part of the text before anybody looks at them, as the walk must do nothing else. */
+/** Hits are recorded for a chunk of text before the visitor sees them, to keep the scanning loop tight. */
 const PIECE = 4_096;
 const STEP = 4;
 const starts = new Int32Array(PIECE);
 const found = new Int32Array(PIECE);
 
 export interface SieveVisitor {
-  /** @param start of the window: -1 for one whose first byte stands before the text, as a zero @returns true to end the walk */
+  /** @param start of the window; -1 if its first byte is before the text and reads as zero @returns true to stop */
   at(start: number, buckets: number): boolean;
 }
 
 export class Sieve {
   readonly #classes = new Uint8Array(256);
-  /** The class of each byte where it is the first of a pair. */
+  /** The class of each byte as the first of a pair, shifted. */
   readonly #firsts = new Uint16Array(256);
-  /** By pair of classes: buckets whose windows may begin with it, and, above those, may end with it. */
+  /** By pair of classes: buckets whose windows may begin with it and, in the upper bits, may end with it. */
   readonly #pairs: Int32Array;
-  /** There are at most two to the power of this classes. */
+  /** Number of bits that hold a class. */
   readonly #width: number;
 
   constructor(windows: readonly Window[]) {
@@ -70,7 +71,7 @@ export class Sieve {
     for (const first of firsts) for (const second of seconds) this.#pairs[(first << this.#width) | second]! |= bit;
   }
 
-  /** @param bytes with six zeros behind them */
+  /** @param bytes followed by six zeros */
   walk(bytes: Uint8Array, length: number, visitor: SieveVisitor): void {
     for (let from = 0; from < length + 3; from += PIECE) {
       const count = this.#note(bytes, from, Math.min(from + PIECE, length + 3));
@@ -81,8 +82,9 @@ export class Sieve {
   }
 
   /**
-   * Four places in a step, which takes a third less time. Zeros stand behind a text, so the last step may go past its end.
-   * @returns for how many places it noted where a window starts, of those whose last byte stands in a part of the text
+   * Handles four offsets per step, which takes a third less time. Zeros follow the text, so the last step may pass its
+   * end.
+   * @returns the number of recorded window starts, for windows whose last byte is in the chunk
    */
   #note(bytes: Uint8Array, from: number, end: number): number {
     const firsts = this.#firsts;

@@ -1,11 +1,11 @@
 /**
- * Texts as arrays of numbers, which are read in a third of the time that a string takes. The arrays are used again for the
- * next text, so nothing may be kept of one, and whoever takes one clears it.
+ * Texts as arrays of numbers, which are read in a third of the time of a string. The arrays are reused for the next
+ * text: keep no reference to one, and clear it after use.
  */
 
-/** Room behind a text, so that what follows a place can be read without asking where the text ends: zeros. */
+/** Zeros after a text, so that readers can look ahead without checking for its end. */
 const MARGIN = 8;
-/** Most texts fit into this many units; for a longer one an array of its own is made. */
+/** Most texts have at most this many units; a longer one gets its own array. */
 const ORDINARY = 32_768;
 
 const byteRoom = new Uint8Array(ORDINARY + MARGIN);
@@ -13,22 +13,22 @@ const byteRoomBuffer = Buffer.from(byteRoom.buffer);
 const unitRoom = new Uint16Array(ORDINARY + MARGIN);
 const unitRoomBuffer = Buffer.from(unitRoom.buffer);
 
-/** Beyond ASCII a unit is one of 128 numbers, by its last seven bits. */
+/** Maps a unit to a byte; units beyond ASCII share 128 values, by their last seven bits. */
 export function byteOf(unit: number): number {
   return unit < 128 ? unit : 128 | (unit & 127);
 }
 
-/** Whether all of a text is ASCII. */
+/** True if the text is ASCII. */
 export function isAscii(text: string): boolean {
   return Buffer.byteLength(text) === text.length;
 }
 
-/** Behind the character that stands at a place. */
+/** Offset after the character at `at`. */
 export function nextAt(text: string, at: number): number {
   return at + (text.codePointAt(at)! > 0xffff ? 2 : 1);
 }
 
-/** UTF-16 units of a text, with zeros behind it. */
+/** The UTF-16 units of a text, followed by zeros. */
 export function unitsOf(text: string): Uint16Array {
   if (text.length <= ORDINARY) {
     unitRoomBuffer.write(text, 'utf16le');
@@ -39,7 +39,7 @@ export function unitsOf(text: string): Uint16Array {
   return units;
 }
 
-/** Each unit of a text as `byteOf` has it, with zeros behind it. */
+/** Each unit of a text through `byteOf`, followed by zeros. */
 export function bytesOf(text: string): Uint8Array {
   const ordinary = text.length <= ORDINARY;
   const bytes = ordinary ? byteRoom : new Uint8Array(text.length + MARGIN);
@@ -53,7 +53,7 @@ export function bytesOf(text: string): Uint8Array {
   return bytes;
 }
 
-/** What customers write does not stay in memory for longer than it is looked at, and the next text finds zeros behind it. */
+/** Customer text must not stay in memory after the search, and the next text needs zeros after it. */
 export function clear(array: Uint8Array | Uint16Array, length: number): void {
   array.fill(0, 0, length);
 }
