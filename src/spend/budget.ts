@@ -1,4 +1,4 @@
-/** What a budget is, its windows, and how a refusal reads. Rules only, no I/O. */
+/** Definition of a budget, its windows, and the text of a refusal. Pure functions, no I/O. */
 import { GatewayError, invalidField } from '../base/errors.ts';
 import { type Nano, nanoFromUsd, usdFromNano } from '../base/money.ts';
 
@@ -8,12 +8,12 @@ export const INTERVALS: readonly Interval[] = ['lifetime', 'daily', 'weekly', 'm
 
 export type Scope = 'account' | 'workspace' | 'key' | 'guardrail';
 
-/** One key, or all keys that a member has made. */
+/** One key, or all keys that a member created. */
 export type SpentBy = { keyId: string } | { organizationId: string; userId: string };
 
 /**
- * A hard limit. At most one of a scope, id and interval may stand in one request. Make a new object when something in it
- * changes: from the first request that comes with it on, everybody who waits in this process is held to it.
+ * A hard limit. A request may have at most one budget per scope, id and interval. Create a new object when something in
+ * it changes: from the first request that carries it, this process applies it to all waiting requests too.
  */
 export interface Budget {
   scope: Scope;
@@ -21,18 +21,20 @@ export interface Budget {
   scopeId: string;
   interval: Interval;
   limitNano: Nano;
-  /** Spend through keys of the customer's own counts too. */
+  /** True if spend on BYOK credentials counts too. */
   includeByok: boolean;
-  /** Whose spend counts, all of the window's; absent: that of requests that came with this scope and id. Never changes. */
+  /**
+   * Count all spend of these keys in the window; absent: only spend of requests with this scope and id. Never changes.
+   */
   spentBy?: SpentBy;
   /**
-   * Counts the changes of a budget. A request that was accepted before a change and comes after it is held to the newer
-   * form. Default 0.
+   * Number of changes of this budget; default 0. A request accepted before a change but processed after it is held to
+   * the newer version.
    */
   version?: number;
 }
 
-/** The most that a request could cost, or what it did cost: in credits, and through a key of the customer's own. */
+/** Upper bound or actual cost of a request: in credits, and on BYOK credentials. */
 export interface Charge {
   creditNano: Nano;
   byokNano: Nano;
@@ -41,16 +43,16 @@ export interface Charge {
 export interface Refusal {
   readonly refused: true;
   readonly budget: Budget;
-  /** What the request could cost in this budget's terms. */
+  /** The cost bound of the request, as this budget counts it. */
   neededNano: Nano;
-  /** What is left in the window: the limit without what is spent and what running requests may still spend. */
+  /** Left in the window: the limit minus spend and minus what running requests may still spend. */
   leftNano: Nano;
   spentNano: Nano;
   /** When the window ends; null for a lifetime budget. */
   resetsAt: number | null;
 }
 
-/** 402 that says what the request could cost, what is left, and which budget refused (design promise 2). */
+/** 402 that names the possible cost of the request, the remaining amount and the budget that refused. */
 export function refusalError(refusal: Refusal): GatewayError {
   const { budget } = refusal;
   const needed = usdFromNano(refusal.neededNano);
@@ -81,18 +83,20 @@ export function refusalError(refusal: Refusal): GatewayError {
 
 const DAY_MS = 86_400_000;
 
-/** First millisecond of the window that holds `timeMs`: UTC midnight, Monday, the first of the month; 0 for lifetime. */
+/**
+ * First millisecond of the window that contains `timeMs`: UTC midnight, Monday, the first of the month; 0 for lifetime.
+ */
 export function windowStart(interval: Interval, timeMs: number): number {
   if (interval === 'lifetime') return 0;
   const day = Math.floor(timeMs / DAY_MS);
   if (interval === 'daily') return day * DAY_MS;
-  // 1970-01-01 was a Thursday, three days behind a Monday.
+  // 1970-01-01 was a Thursday, three days after a Monday.
   if (interval === 'weekly') return (day - ((((day + 3) % 7) + 7) % 7)) * DAY_MS;
   const date = new Date(timeMs);
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), 1);
 }
 
-/** First millisecond behind the window that holds `timeMs`; null for lifetime. Windows are half-open. */
+/** First millisecond after the window that contains `timeMs`; null for lifetime. Windows are half-open. */
 export function windowEnd(interval: Interval, timeMs: number): number | null {
   const start = windowStart(interval, timeMs);
   if (interval === 'lifetime') return null;
@@ -107,7 +111,7 @@ export function windowId(scope: Scope, scopeId: string, interval: Interval, time
   return `${scope}/${scopeId}/${interval}/${windowStart(interval, timeMs)}`;
 }
 
-/** What names the interval and its begin in the names of all counters of that time, from its slash on. */
+/** Interval and start of a counter id, from its slash on; shared by all counters of that window. */
 export function windowTail(id: string): string {
   return id.slice(id.lastIndexOf('/', id.lastIndexOf('/') - 1));
 }
@@ -116,12 +120,12 @@ export function chargeIn(budget: { includeByok: boolean }, charge: Charge): Nano
   return budget.includeByok ? charge.creditNano + charge.byokNano : charge.creditNano;
 }
 
-/** The largest limit that can be set; what has no limit at all is shown as this where the wire asks for a number. */
+/** The largest limit that can be set; reported for unlimited where the wire requires a number. */
 export const MAX_LIMIT_USD = 1_000_000_000;
 
 /**
- * A limit that a client gave, to the nearest nano-dollar: a sum that was made of floats must not be refused for its 17th
- * digit. Throws GatewayError 400 with `path` where it is too large or rounds to nothing.
+ * Parses a limit from a client, rounded to the nearest nano-dollar, so that a sum of floats is not refused for its 17th
+ * digit. Throws GatewayError 400 with `path` if it is too large or rounds to zero.
  */
 export function limitFromUsd(path: string, usd: number): Nano {
   if (usd > MAX_LIMIT_USD) throw invalidField(path, `must be at most ${MAX_LIMIT_USD}`);

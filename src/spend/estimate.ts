@@ -1,4 +1,4 @@
-/** The row of a request whose process died before it could be settled (design promise 1). */
+/** Estimates the row of a request whose process died before settling it. */
 import { nanoFromPrice } from '../base/money.ts';
 import type { Usage } from '../formats/conversation/conversation.ts';
 import { type Charge, chargeIn } from './budget.ts';
@@ -6,15 +6,18 @@ import type { Generation } from './generation.ts';
 import type { Attempt } from './index.ts';
 import { type Entry, encodeRow, type Intent, type Progress } from './record.ts';
 
-/** UTF-8 bytes of generated text that are taken for one token when the upstream reported none. */
+/** Generated UTF-8 bytes per token, if the upstream reported no usage. */
 const BYTES_PER_TOKEN = 4;
 
-/** Tokens that so many bytes of text are taken for. */
+/** Estimated tokens of `bytes` of text. */
 export function tokensOfBytes(bytes: number): number {
   return Math.ceil(bytes / BYTES_PER_TOKEN);
 }
 
-/** With progress: what was seen of the answer. Without: its prompt, as nobody knows whether the upstream worked on it. */
+/**
+ * With progress: the part of the answer that was seen. Without: the prompt only, because the upstream may have done
+ * nothing.
+ */
 export function estimatedEntry(intent: Intent, attempt: Attempt, progress: Progress | undefined): Entry {
   const usage = usageSeen(attempt, progress);
   const cost = costSeen(attempt, usage, progress);
@@ -26,7 +29,7 @@ export function estimatedEntry(intent: Intent, attempt: Attempt, progress: Progr
     upstreamId: null,
     isByok: attempt.isByok,
     status: null,
-    error: { type: 'server', message: 'the gateway was stopped before the answer was complete' },
+    error: { type: 'server', message: 'the gateway stopped before the answer was complete' },
     cancelled: false,
     estimated: progress !== undefined,
     unconfirmed: progress === undefined,
@@ -67,7 +70,7 @@ function usageSeen(attempt: Attempt, progress: Progress | undefined): Usage {
   return { ...seen, output: Math.max(seen.output, tokensOfBytes(progress?.outputBytes ?? 0)) };
 }
 
-/** Reported usage is priced already; what was written after that report is added at the output's price. */
+/** Reported usage is already priced; output seen after the report is added at the output price. */
 function costSeen(attempt: Attempt, usage: Usage, progress: Progress | undefined): Charge {
   const { isByok, earlier, promptNano, outputPrice } = attempt;
   const unreported = BigInt(usage.output - Math.min(progress?.usage?.output ?? 0, usage.output));

@@ -1,6 +1,6 @@
 /**
- * The record of one generation. It is the ledger entry, and everything that GET /generation shows
- * (wire/generations.md). Times are milliseconds since 1970 UTC, durations milliseconds, money nano-dollars.
+ * The record of one generation: the ledger entry and the source of GET /generation. Times are milliseconds since 1970
+ * UTC, durations milliseconds, money nano-dollars.
  */
 
 import type { Nano } from '../base/money.ts';
@@ -11,7 +11,7 @@ export type ApiType = 'completions' | 'embeddings' | 'rerank' | 'decisions' | 'v
 
 export type DataRegion = 'global' | 'europe' | 'us';
 
-/** One upstream attempt, in the words of the wire (ProviderResponse). Stored as it is. */
+/** One upstream attempt with wire member names (`ProviderResponse` in `openapi.json`). Stored as it is. */
 export interface ProviderResponse {
   endpoint_id?: string;
   id?: string;
@@ -23,11 +23,11 @@ export interface ProviderResponse {
   status: number | null;
 }
 
-/** What is known of a request when it is accepted, and never changes. */
+/** Facts known when a request is accepted; immutable. */
 export interface Accepted {
   /** `gen-...` */
   id: string;
-  /** Acceptance; decides the budget windows that the spend belongs to. */
+  /** Time of acceptance; decides which budget windows the spend counts in. */
   createdAt: number;
   requestId: string | null;
   keyId: string;
@@ -44,11 +44,11 @@ export interface Accepted {
   sessionId: string | null;
   externalUser: string | null;
   metadata: Record<string, string> | null;
-  /** What filters of guardrails found in the request; absent: nothing. */
+  /** Guardrail filters that matched in the request; absent if none. */
   guardrails?: readonly GuardrailMark[] | undefined;
 }
 
-/** One filter that found something, never what. In the words of the wire; stored as it is. */
+/** A filter that matched, without the matched text. Wire member names; stored as it is. */
 export interface GuardrailMark {
   guardrail_id: string;
   guardrail_scope: string;
@@ -58,7 +58,7 @@ export interface GuardrailMark {
   matches: number;
 }
 
-/** Counts that GET /generation shows beside the tokens; absent means none. */
+/** Counts that GET /generation shows in addition to tokens; absent means none. */
 export interface MediaCounts {
   promptMedia?: number;
   promptAudio?: number;
@@ -68,35 +68,35 @@ export interface MediaCounts {
 }
 
 export interface Generation extends Accepted {
-  /** Catalog id of the model that served, or the asked one when none did. */
+  /** Catalog id of the model that answered; the requested model if none did. */
   model: string;
   endpointId: string | null;
   providerName: string | null;
   upstreamId: string | null;
   isByok: boolean;
-  /** HTTP status that the client got; null when it got none. */
+  /** HTTP status sent to the client; null if none was sent. */
   status: number | null;
   error: { type: string; message: string } | null;
-  /** The client left before the answer was complete. */
+  /** The client disconnected before the answer was complete. */
   cancelled: boolean;
-  /** No usage arrived: counts and cost come from the bytes seen. */
+  /** The upstream reported no usage: counts and cost are estimated from the bytes seen. */
   estimated: boolean;
-  /** The process died after dispatch and before any answer was seen: the cost is the estimated prompt's. */
+  /** The process died after dispatch and before any answer: the cost is that of the estimated prompt. */
   unconfirmed: boolean;
   finishReason: string | null;
   nativeFinishReason: string | null;
-  /** null when nothing was dispatched or no token was billed. */
+  /** null if nothing was dispatched or no tokens were billed. */
   usage: Usage | null;
   media: MediaCounts;
   /** Charged in credits. */
   costNano: Nano;
-  /** Paid to the upstream through a key of the customer's own; counts in budgets that include it. */
+  /** Paid to the provider with a BYOK credential; counts in budgets that include BYOK. */
   byokNano: Nano;
-  /** What the upstream bills, when it says so or it is known. */
+  /** The upstream's charge, if reported or known. */
   upstreamCostNano: Nano | null;
-  /** Saved by prompt caching; negative when writing cost more. */
+  /** Saved by prompt caching; negative if writing the cache cost more. */
   cacheDiscountNano: bigint | null;
-  /** Dispatch to first visible content. */
+  /** Time from dispatch to the first visible content. */
   latencyMs: number | null;
   generationMs: number | null;
   moderationMs: number | null;
@@ -108,7 +108,7 @@ export interface Generation extends Accepted {
   responseCacheSourceId: string | null;
 }
 
-/** GenerationResponseData of wire/generations.md. */
+/** `GenerationResponseData` in `openapi.json`. */
 export function encodeGeneration(row: Generation): Record<string, unknown> {
   const usage = row.usage;
   const prompt = usage === null ? null : usage.input + usage.cacheRead + usage.cacheWrite5m + usage.cacheWrite1h;
@@ -124,7 +124,7 @@ export function encodeGeneration(row: Generation): Record<string, unknown> {
     external_user: row.externalUser,
     finish_reason: row.finishReason,
     generation_time: row.generationMs,
-    // Client libraries want the referer under this name as well.
+    // Client libraries read the referer under this name too.
     http_referer: row.origin === '' ? null : row.origin,
     guardrails: row.guardrails ?? [],
     is_byok: row.isByok,

@@ -142,7 +142,7 @@ test('an answer that cannot be sent keeps nobody else waiting, and is logged', a
   const begun = commits.intent('["c"]', yes, same);
   endTurn();
   assert.ok(await begun);
-  assert.deepEqual([told, logged], [['b'], ['what follows a settled record failed']]);
+  assert.deepEqual([told, logged], [['b'], ['callback of a settled record failed']]);
 });
 
 test('what is said while a turn ends goes into the next one', async (t) => {

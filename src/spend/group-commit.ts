@@ -1,8 +1,8 @@
 /**
- * Group commit: what the requests of one turn of the event loop have to say to the journal goes into it in one write, at the
- * end of the turn. The intents of all that came in it stand there before any of them is dispatched, and the rows of all that
- * ended in it before the last byte of any of them is sent. Besides the writes this saves what changing between reading,
- * writing and sending costs: a third of a small request.
+ * Group commit: one journal write at the end of an event loop turn contains the records of all its requests. Intents of
+ * requests that arrived in the turn are written before any of them is dispatched; rows of requests that ended in it are
+ * written before the last byte of any answer is sent. Batching also saves the switches between reading, writing and
+ * sending: a third of the cost of a small request.
  */
 import type { EndOfTurn } from '../base/end-of-turn.ts';
 import type { Log } from '../base/log.ts';
@@ -11,20 +11,20 @@ import { Lines } from './lines.ts';
 
 interface WaitingIntent<Begun = unknown> {
   json: string;
-  /** Asked when the turn ends: nothing is written of a request whose client has gone by then. */
+  /** Called at the end of the turn: false if the client has disconnected, so that nothing is written. */
   wanted: () => boolean;
   begin: (segment: Segment) => Begun;
   resolve: (begun: Begun | undefined) => void;
   reject: (error: unknown) => void;
 }
 
-/** Told where a row stands; without a segment where it could not be written. */
+/** Receives the position of a row; `segment` is undefined if it could not be written. */
 export type Written = (segment: Segment | undefined, offset: number) => void;
 
 interface WaitingRow {
   head: string;
   row: string;
-  /** Where it begins among the lines. */
+  /** Offset among the lines. */
   start: number;
   written: Written;
 }
@@ -44,9 +44,9 @@ export class GroupCommit {
   }
 
   /**
-   * Resolves at the end of the turn, when the intent is in the kernel's page cache, with what `begin` makes of it; nothing else
-   * runs between that and what waits for it. Undefined when it was not wanted any more, and then it is not written. Rejects with GatewayError 503
-   * (retryable) when it cannot be.
+   * Resolves at the end of the turn with the result of `begin`, once the intent is in the kernel's page cache; nothing
+   * else runs in between. Resolves with undefined, and writes nothing, if the intent is no longer wanted. Rejects with
+   * GatewayError 503 (retryable) if it cannot be written.
    */
   intent<Begun>(json: string, wanted: () => boolean, begin: (segment: Segment) => Begun): Promise<Begun | undefined> {
     this.#journal.recover();
@@ -57,22 +57,25 @@ export class GroupCommit {
     });
   }
 
-  /** A settled record, in two pieces. `written` is called at the end of the turn, when it is in the kernel's page cache, or cannot be. */
+  /**
+   * Adds a settled record, in two parts. `written` is called at the end of the turn, once the record is in the page
+   * cache or has failed.
+   */
   settled(head: string, row: string, written: Written): void {
     this.#arm();
     this.#rows.push({ head, row, start: this.#lines.add('S', head, row), written });
   }
 
-  /** Ends the turn now. Not for what ends requests: one whose intent is written goes on, whatever has become of it since. */
+  /** Ends the turn now. Do not call it from code that cancels requests: a request whose intent is written continues. */
   commit(): void {
     const rows = this.#rows;
     const intents = this.#takeIntents();
     this.#rows = [];
     const { segment, refusal } = this.#write(rows, intents);
-    // What is told of here may have more to say, for the next write.
+    // Callbacks may add records for the next write.
     this.#lines.clear();
     const offset = this.#journal.lastStart;
-    // Answers first: their clients have waited for longer.
+    // Answers first: their clients have waited longer.
     for (const row of rows) this.#tell(row, segment, offset + row.start);
     for (const intent of intents) {
       if (segment !== undefined && refusal === undefined) intent.resolve(intent.begin(segment));
@@ -80,7 +83,7 @@ export class GroupCommit {
     }
   }
 
-  /** Those that are still wanted. */
+  /** The intents that are still wanted. */
   #takeIntents(): WaitingIntent[] {
     const all = this.#intents;
     this.#intents = [];
@@ -93,14 +96,14 @@ export class GroupCommit {
     return wanted;
   }
 
-  /** The lines hold what is given, and nothing else. */
+  /** Rebuilds the lines from `rows` and `intents` only. */
   #setLines(rows: readonly WaitingRow[], intents: readonly WaitingIntent[]): void {
     this.#lines.clear();
     for (const waiting of rows) waiting.start = this.#lines.add('S', waiting.head, waiting.row);
     for (const intent of intents) this.#lines.add('I', intent.json);
   }
 
-  /** `refusal` is that of the intents. */
+  /** `refusal` applies to the intents. */
   #write(rows: readonly WaitingRow[], intents: readonly WaitingIntent[]) {
     let refusal: unknown;
     if (intents.length > 0) {
@@ -111,7 +114,7 @@ export class GroupCommit {
         this.#setLines(rows, []);
       }
     }
-    // What is settled has happened, so it is written where an intent may not be.
+    // Settled records describe what has already happened, so they are written even where an intent may not be.
     const segment = rows.length === 0 ? undefined : this.#journal.appendLinesAnyway(this.#lines);
     return { segment, refusal };
   }
@@ -120,12 +123,12 @@ export class GroupCommit {
     try {
       row.written(segment, offset);
     } catch (cause) {
-      // One answer that cannot be sent must not keep the others.
-      this.#log.error('what follows a settled record failed', { cause });
+      // A failure to send one answer must not stop the others.
+      this.#log.error('callback of a settled record failed', { cause });
     }
   }
 
-  /** Called before something is added: the first of a turn sees to its end. */
+  /** Called before adding a record: the first one of a turn schedules its end. */
   #arm(): void {
     if (this.#rows.length + this.#intents.length === 0) this.#endOfTurn(() => this.commit());
   }

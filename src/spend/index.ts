@@ -1,10 +1,10 @@
 /**
- * Spend: what every request costs, entered exactly once, and never more than the budgets allow.
+ * Spend: enters the cost of every request exactly once, and never exceeds a budget.
  *
- * One request: `reserve` its bound against its budgets, `begin` before anything is dispatched, `attempt` before each
- * further endpoint, `seen`/`reported` while the answer runs, `settle` once in `finally`. Behind the door: a journal per
- * process (`journal.ts`), the ledger that carries settled rows into PostgreSQL (`ledger.ts`), leases of budgets
- * (`leases.ts`), and the replay of journals that dead processes left (`replay.ts`).
+ * A request calls `reserve` with its cost bound, `begin` before the first dispatch, `attempt` before each further
+ * endpoint, `seen`/`reported` while the answer runs, and `settle` once in `finally`. Inside: a journal per process
+ * (`journal.ts`), the ledger that moves settled rows into PostgreSQL (`ledger.ts`), leases of budgets (`leases.ts`),
+ * and the replay of journals of dead processes (`replay.ts`).
  */
 import type { Clock } from '../base/clock.ts';
 import type { EndOfTurn } from '../base/end-of-turn.ts';
@@ -53,19 +53,19 @@ export interface SpendOptions {
   changes: Changes;
   clock: Clock;
   log: Log;
-  /** The journal lies in its folder `journal`. */
+  /** Contains the journals in its folder `journal`. */
   dataDir: string;
-  /** Differ from the defaults in tests. */
+  /** Overridden in tests. */
   journal?: Partial<Pick<JournalOptions, 'files' | 'segmentBytes' | 'ballastBytes' | 'syncMs'>>;
   ledger?: Partial<LedgerLimits>;
   leases?: Partial<LeaseLimits>;
   maintainMs?: number;
   endOfTurn?: EndOfTurn;
-  /** Rows of generations are kept this long at least and a month longer at most; null: for ever. */
+  /** Generation rows are kept for at least this many days and at most a month longer; null keeps them for ever. */
   retentionDays?: () => number | null;
 }
 
-/** One dispatch to one endpoint, with what is needed to price it if this process dies. */
+/** One dispatch to one endpoint, with the facts to price it if this process dies. */
 export interface Attempt {
   model: string;
   endpointId: string | null;
@@ -76,58 +76,60 @@ export interface Attempt {
   promptNano: Nano;
   /** Price of one output token, 10^-18 USD. */
   outputPrice: Price;
-  /** What earlier attempts of this request cost or may have cost. */
+  /** Cost, or possible cost, of earlier attempts of this request. */
   earlier: Charge;
 }
 
-/** A part of every budget of one request, held until it is settled or released. All methods after that do nothing. */
+/** A request's share of each of its budgets, held until it is settled or released; later calls do nothing. */
 export interface Reservation {
   readonly refused?: undefined;
-  /** The bound that is held now. */
+  /** The bound that is currently held. */
   readonly held: Charge;
   /**
-   * Holds `more` in addition, in all budgets or none; the reservation stands either way. A running request grows within
-   * what this process leased under the limit that it came with. Promise only if the database must be asked.
+   * Adds `more` to the hold, in all budgets or in none; a refusal leaves it as it is. A running request grows within
+   * this process's leases under the limit that it was accepted with. Returns a promise only if the database is needed.
    */
   extend(more: Charge): true | Refusal | Promise<true | Refusal>;
-  /** Gives everything back. For requests that end before `begin`. */
+  /** Releases the hold. For requests that end before `begin`. */
   release(): void;
 }
 
-/** One accepted request between dispatch and its row. */
+/** An accepted request from dispatch until its row is entered. */
 export interface OpenGeneration {
-  /** Before each further dispatch. Throws GatewayError 503 when the journal cannot be written: do not dispatch. */
+  /**
+   * Call before each further dispatch. Throws GatewayError 503 if the journal cannot be written: do not dispatch then.
+   */
   attempt(attempt: Attempt): void;
   /**
-   * Total bytes of generated text seen so far in this attempt; cheap enough for every event. The first call is in the
-   * journal when it returns, further ones 50 ms later at most.
+   * Reports the total bytes of generated text in this attempt; cheap enough for every event. The first call is
+   * journalled on return, later ones within 50 ms.
    */
   seen(outputBytes: number): void;
   /** The upstream reported usage, worth `charge` so far (this attempt and earlier ones). */
   reported(usage: Usage, charge: Charge): void;
   /**
-   * Enters the row and settles the reservation at its cost: exactly once, a second call is a bug and throws.
-   * @param written called once the row is in the kernel's page cache, at the end of this turn of the event loop at the
-   * latest: the answer's last byte is not sent before that
+   * Enters the row and settles the reservation at its cost. Call it exactly once; a second call is a bug and throws.
+   * @param written called once the row is in the kernel's page cache, at the latest at the end of this event loop turn;
+   * send the answer's last byte only after that
    */
   settle(row: Generation, written?: () => void): void;
 }
 
-/** USD totals of one key, nano-dollars (wire/keys.md, `usage*` and `byok_usage*`). */
+/** Totals of one key in nano-dollars. */
 export interface KeyUsage {
   usage: Record<Interval, Nano>;
   byok: Record<Interval, Nano>;
 }
 
-/** One budget as GET /budget and limit_remaining show it. */
+/** State of one budget, for GET /budget and `limit_remaining`. */
 export interface BudgetState {
   budget: Budget;
   spentNano: Nano;
-  /** Held by processes for running requests, or idle; not yet spent. */
+  /** Leased by processes, for running requests or idle; not spent yet. */
   leasedNano: Nano;
   /**
-   * The part of `leasedNano` of processes that are gone: of what they leased until their journal is replayed, and then of
-   * the bounds of requests that were open.
+   * The part of `leasedNano` of dead processes: all of their leases until their journal is replayed, then the cost
+   * bounds of the requests they had open.
    */
   unreturnedNano: Nano;
   /** max(0, limit - spent). */
@@ -135,26 +137,29 @@ export interface BudgetState {
   resetsAt: number | null;
 }
 
-/** Whose generations may be seen: a key sees its own; a management key those of its organization or one workspace. */
+/**
+ * Restricts which generations are visible: a key sees its own, a management key those of its organization or one
+ * workspace.
+ */
 export interface Viewer {
   organizationId: string;
   keyId?: string;
   workspaceId?: string;
 }
 
-/** What is on its way into the database. */
+/** Work that is not in the database yet. */
 export interface Backlog {
-  /** Accepted requests that have no row yet. */
+  /** Accepted requests without a row. */
   open: number;
-  /** Rows in memory; further ones may be in the journal only. */
+  /** Rows in memory; more may be in the journal only. */
   rows: number;
   journalBytes: number;
 }
 
 export interface Spend {
   /**
-   * Holds `bound` in every budget or in none. Synchronous while the leases of this process cover it. Rejects with
-   * GatewayError 503 when the database has to be asked and is down.
+   * Holds `bound` in every budget or in none. Synchronous while this process's leases cover it. Rejects with
+   * GatewayError 503 if the database is needed and down.
    * @param acceptedAt decides the windows
    */
   reserve(
@@ -163,9 +168,10 @@ export interface Spend {
     acceptedAt: number,
   ): Reservation | Refusal | Promise<Reservation | Refusal>;
   /**
-   * Writes the intent, with those of all other requests of this turn of the event loop. Rejects with GatewayError 503
-   * (retryable) when it cannot be journalled or too much is waiting for the database.
-   * @param wanted asked at the end of the turn; undefined when it is not: then nothing was begun, and the reservation stands
+   * Journals the intent, together with those of all other requests of this event loop turn. Rejects with GatewayError
+   * 503 (retryable) if it cannot be journalled or too much is waiting for the database.
+   * @param wanted checked at the end of the turn; if false, the result is undefined, nothing has begun, and the
+   *   reservation stays
    */
   begin(
     accepted: Accepted,
@@ -173,22 +179,22 @@ export interface Spend {
     reservation: Reservation,
     wanted: () => boolean,
   ): Promise<OpenGeneration | undefined>;
-  /** The row, from memory while it is not in the database yet; undefined when unknown or not the viewer's. */
+  /** The row, from memory if it is not in the database yet; undefined if unknown or not visible to the viewer. */
   findGeneration(id: string, viewer: Viewer): Promise<Generation | undefined>;
-  /** By key id, an entry for every asked key. */
+  /** By key id, with an entry for every requested key. */
   usageOf(keyIds: readonly string[]): Promise<Map<string, KeyUsage>>;
   /**
-   * Sums by day, model and endpoint, what this process has settled included. One process asks for one such sum after the
-   * other; GatewayError 503 when too many wait.
+   * Totals by day, model and endpoint, including everything this process has settled. A process runs one such query at
+   * a time; GatewayError 503 if too many wait.
    */
   activity(query: ActivityQuery): Promise<ActivitySum[]>;
-  /** Tokens that an organization has used of each model in the last days (UTC), today included. */
+  /** Tokens that an organization has used per model in the last `days` UTC days, including today. */
   tokensByModel(organizationId: string, days: number): Promise<Map<string, number>>;
   stateOf(budgets: readonly Budget[]): Promise<BudgetState[]>;
-  /** As it is now. */
+  /** Current values. */
   readonly backlog: Backlog;
   /** Resolves when everything settled so far is in the database. */
   flush(): Promise<void>;
-  /** Flushes, returns the leases, removes the journal. With the database down it keeps the journal and resolves. */
+  /** Flushes, returns the leases and removes the journal. If the database is down it keeps the journal and resolves. */
   close(): Promise<void>;
 }

@@ -1,10 +1,10 @@
 /**
  * The journal of one process: an append-only list of records in segment files. `append` returns once the record is in
- * the kernel's page cache, so kill -9 loses nothing; fdatasync follows for all of them together, 50 ms later at most,
- * so power loss costs that window.
+ * the kernel's page cache, so kill -9 loses nothing. An fdatasync follows within 50 ms, so power loss costs that
+ * window.
  *
- * A segment is deleted when none of its records is needed any more: `append` counts one use, `release` ends it.
- * A small ballast file is kept so that answers that are already running can still be entered when the disk is full.
+ * A segment is deleted when none of its records is needed any more: `append` counts one use, `release` ends it. A small
+ * ballast file is kept, so that running answers can still be entered when the disk is full.
  */
 import * as nodeFiles from 'node:fs';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ import { GatewayError } from '../base/errors.ts';
 import { Lines } from './lines.ts';
 import type { RecordKind } from './record.ts';
 
-/** The file operations that can fail on a full or broken disk; tests put theirs here. */
+/** The file operations that fail on a full or broken disk; replaced in tests. */
 export interface JournalFiles {
   openSync(path: string, flags: string): number;
   writeSync(descriptor: number, bytes: Uint8Array, offset: number, length: number, position: number): number;
@@ -26,9 +26,9 @@ export interface JournalFiles {
 export interface JournalOptions {
   directory: string;
   clock: Clock;
-  /** Called on every tick, before the fdatasync, to append what may be batched. */
+  /** Called on every tick, before the fdatasync, to append batched records. */
   beforeSync?: () => void;
-  /** Told once when the journal cannot be written, and once (null) when it can again. */
+  /** Called once when the journal becomes unwritable, and once with null when it is writable again. */
   onHealth?: (problem: Error | null) => void;
   files?: JournalFiles;
   segmentBytes?: number;
@@ -48,7 +48,7 @@ export interface Segment {
 }
 
 const RETRY_MS = 100;
-/** Of room that must be there before it counts as found. */
+/** Free space that must be available before the journal counts as writable. */
 const PROBE_BYTES = 64 * 1024;
 
 export function segmentName(number: number): string {
@@ -59,7 +59,7 @@ export class Journal {
   readonly directory: string;
   /** Bytes in all segments that still exist. */
   bytes = 0;
-  /** Where the last write begins in the current segment. */
+  /** Offset of the last write in the current segment. */
   lastStart = 0;
   /** By number, oldest first; the last one is written to. */
   readonly segments = new Map<number, Segment>();
@@ -71,13 +71,13 @@ export class Journal {
   readonly #segmentBytes: number;
   readonly #syncMs: number;
   readonly #ballast: Buffer;
-  /** For what is appended by itself. */
+  /** Buffer for single records. */
   readonly #single = new Lines();
   #current: Segment;
   #unsynced = new Set<Segment>();
   #timer: Timer | undefined;
   #syncing = 0;
-  /** A tick was asked for while fdatasync ran. */
+  /** A tick was requested while fdatasync ran. */
   #wanted = false;
   #idle: (() => void)[] = [];
   #problem: Error | null = null;
@@ -107,13 +107,13 @@ export class Journal {
   }
 
   /**
-   * Appends a record that nothing may be dispatched without. Throws GatewayError 503 (retryable) when it is not written.
+   * Appends a record that must be written before a dispatch. Throws GatewayError 503 (retryable) if it is not written.
    */
   append(kind: RecordKind, json: string): Segment {
     return this.appendLines(this.#alone(kind, json));
   }
 
-  /** The same for several records in one write, each a use of the segment: all of them or none. */
+  /** The same for several records in one write, all or none; each is a use of the segment. */
   appendLines(lines: Lines): Segment {
     this.recover();
     try {
@@ -124,7 +124,7 @@ export class Journal {
     }
   }
 
-  /** Appends a record of something that has already happened, out of the ballast if need be; undefined when impossible. */
+  /** Appends a record of something that has already happened, using the ballast if needed; undefined if impossible. */
   appendAnyway(kind: RecordKind, json: string): Segment | undefined {
     return this.appendLinesAnyway(this.#alone(kind, json));
   }
@@ -147,14 +147,14 @@ export class Journal {
     if (segment.uses === 0 && segment !== this.#current) this.#remove(segment);
   }
 
-  /** Throws GatewayError 503 while the journal cannot be written; tries again every 100 ms when it is called. */
+  /** Throws GatewayError 503 while the journal cannot be written; calls retry at most every 100 ms. */
   recover(): void {
     if (this.#problem === null) return;
     const now = this.#clock.monotonic();
     if (now < this.#retryAt) throw unavailable(this.#problem);
     this.#retryAt = now + RETRY_MS;
     try {
-      // A new segment: nobody knows what the old one's tail is like after a failed write or sync.
+      // Use a new segment: after a failed write or sync the end of the old one is unknown.
       if (this.#current.end > 0) this.#rotate();
       this.#restoreBallast();
       this.#probe();
@@ -166,7 +166,7 @@ export class Journal {
     this.#onHealth(null);
   }
 
-  /** Lets `beforeSync` be called within 50 ms though nothing was appended. */
+  /** Schedules `beforeSync` within 50 ms although nothing was appended. */
   wake(): void {
     if (this.#syncing > 0) this.#wanted = true;
     else if (this.#timer === undefined && !this.#closed) this.#arm();
@@ -181,7 +181,7 @@ export class Journal {
     await this.#quiet();
   }
 
-  /** Syncs and closes. `remove` deletes what is left of it, for a journal that nobody needs any more. */
+  /** Syncs and closes. `remove` deletes the remaining files, if the journal is no longer needed. */
   async close(remove: boolean): Promise<void> {
     if (this.#closed) return;
     await this.sync();
@@ -221,12 +221,15 @@ export class Journal {
     return segment;
   }
 
-  /** Of several records in one write the first ones may be whole: a replay would take an intent that was refused for one. */
+  /**
+   * A failed batch may have written its first records completely: cut them off, or a replay would accept a refused
+   * intent.
+   */
   #cutOff({ descriptor, end }: Segment): void {
     try {
       this.#files.ftruncateSync(descriptor, end);
     } catch {
-      // What is torn is no record, and the next write begins at `end` and covers it.
+      // The next write starts at `end` and overwrites the torn part, which is not a valid record.
     }
   }
 
@@ -247,7 +250,7 @@ export class Journal {
   #remove(segment: Segment): void {
     this.segments.delete(segment.number);
     this.bytes -= segment.end;
-    // A descriptor under fdatasync must stay open until it is done.
+    // A descriptor must stay open until its fdatasync is done.
     if (this.#syncing > 0) this.#idle.push(() => this.#dispose(segment));
     else this.#dispose(segment);
   }
@@ -262,7 +265,7 @@ export class Journal {
     }
   }
 
-  /** Shows that there is room beside the ballast. */
+  /** Checks that there is free space in addition to the ballast. */
   #probe(): void {
     const { descriptor, end } = this.#current;
     const bytes = Buffer.alloc(PROBE_BYTES);
@@ -299,7 +302,7 @@ export class Journal {
     this.wake();
   }
 
-  /** Resolves when no fdatasync runs. */
+  /** Resolves when no fdatasync is running. */
   #quiet(): Promise<void> {
     return new Promise((resolve) => {
       if (this.#syncing === 0) resolve();

@@ -1,7 +1,7 @@
 /**
- * Leases of budgets: what this process may spend without asking. A reservation that the leases cover is made at once;
- * otherwise it waits in line (`waiting-line.ts`). It is refused when what is spent leaves no room, or when nothing came
- * back in time.
+ * Leases of budgets: the amount that this process may spend without a query. A reservation that the leases cover is
+ * made at once; otherwise it queues (`waiting-line.ts`). It is refused if spend leaves no room, or if nothing is
+ * returned in time.
  */
 import type { Clock } from '../base/clock.ts';
 import type { Nano } from '../base/money.ts';
@@ -17,7 +17,7 @@ const UNUSED_MS = 300_000;
 
 export class Leases {
   readonly windows = new Map<string, BudgetWindow>();
-  /** An answer of the database was lost: the leases must be read again. */
+  /** A database answer was lost: the leases must be read again. */
   uncertain = false;
 
   readonly #desk: LeaseDesk;
@@ -76,7 +76,7 @@ export class Leases {
     return hopeless(extra) ?? this.#line.wait(extra, grow, 'first');
   }
 
-  /** @internal Turns the parts into what was spent; with no cost they are released. */
+  /** @internal Replaces the held parts by the actual cost; a cost of zero releases them. */
   settle(parts: readonly Part[], cost: Charge): Taken[] {
     const taken: Taken[] = [];
     const now = this.#clock.monotonic();
@@ -95,7 +95,7 @@ export class Leases {
     return taken;
   }
 
-  /** The database has entered these rows. Windows in `lost` have no lease there any more. */
+  /** The database has entered these rows. Windows in `lost` no longer have a lease there. */
   entered(taken: readonly Taken[], lost: readonly string[]): void {
     for (const part of taken) {
       const window = this.windows.get(part.windowId);
@@ -115,7 +115,7 @@ export class Leases {
     this.#giveBack(window);
   }
 
-  /** Another process gave back something of this window. */
+  /** Another process returned a part of this window. */
   returned(id: string): void {
     const window = this.windows.get(id);
     if (window === undefined || !window.blocked) return;
@@ -124,7 +124,7 @@ export class Leases {
     this.#line.signal();
   }
 
-  /** Gives back leases of windows that are over or were not used for five minutes, and forgets empty ones. */
+  /** Returns leases of windows that have ended or were unused for five minutes, and drops empty windows. */
   sweep(): void {
     const now = this.#clock.monotonic();
     const time = this.#clock.now();
@@ -137,8 +137,8 @@ export class Leases {
   }
 
   /**
-   * Takes over what the database says that this process holds; no lease may be moving meanwhile.
-   * @returns wishes that give back what is held of windows that this process has forgotten
+   * Adopts the leases that the database records for this process; no lease may be in transit meanwhile.
+   * @returns wishes that return leases of windows that this process no longer tracks
    */
   reconcile(held: ReadonlyMap<string, Nano>): LeaseWish[] {
     for (const window of this.windows.values()) {
@@ -175,7 +175,7 @@ export class Leases {
   async #give(): Promise<void> {
     this.#giving = true;
     while (this.#returning.size > 0) {
-      // Everything that is settled in this turn goes back together, after those who wait here were served.
+      // Everything settled in this turn is returned together, after local waiters were served.
       await Promise.resolve();
       this.#line.serve();
       const windows = [...this.#returning].filter((window) => window.idle > 0n);
@@ -190,16 +190,16 @@ export class Leases {
     try {
       await this.#desk.ask(wishes);
     } catch {
-      // What was not given back is found again when the leases are read from the database.
+      // Leases that were not returned reappear when they are read from the database.
       this.uncertain = true;
     }
     for (const [index, window] of windows.entries()) window.leaving -= wishes[index]!.backNano;
-    // The others look again by themselves if they are not told.
+    // Without this announcement the other processes still ask again periodically.
     await this.#desk.announceReturn(windows.map((window) => window.id)).catch(() => {});
   }
 }
 
-/** A wish to give back only. */
+/** A wish that only returns. */
 function returning(windowId: string, backNano: Nano): LeaseWish {
   return { windowId, limitNano: 0n, includeByok: false, backNano, needNano: 0n, wantNano: 0n, spareNano: 0n };
 }

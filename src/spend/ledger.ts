@@ -1,7 +1,7 @@
 /**
- * The way of settled rows: journal, memory, database. Rows are entered in batches, each in one transaction with the
- * counters and leases that it moves. While the database is down they stay in the journal; memory holds a bounded number
- * of them, the rest is read back from the journal when the database returns.
+ * The path of settled rows: journal, memory, database. Each batch of rows is one transaction, together with the
+ * counters and leases that it changes. While the database is down rows stay in the journal. Memory holds a bounded
+ * number of them; the others are read back from the journal when the database returns.
  */
 import type { Clock, Timer } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
@@ -16,13 +16,13 @@ import { scanSegment } from './scan.ts';
 import { enterGenerations } from './store.ts';
 
 export interface LedgerLimits {
-  /** Rows of one transaction. */
+  /** Maximum rows per transaction. */
   batchRows: number;
-  /** How long the first row of a batch waits for others. */
+  /** Time that the first row of a batch waits for others. */
   flushMs: number;
-  /** Rows held in memory; further ones are in the journal only. */
+  /** Maximum rows in memory; further ones are in the journal only. */
   memoryRows: number;
-  /** Size of the journal from which on nothing new is accepted. */
+  /** Journal size at which new requests are refused. */
   journalBytes: number;
 }
 
@@ -33,7 +33,7 @@ export const LEDGER_LIMITS: LedgerLimits = {
   journalBytes: 1024 * 1024 * 1024,
 };
 
-/** Within this a process has entered what it had settled, as long as the database takes it. */
+/** Time within which settled rows are in the database, as long as the database keeps up. */
 export const ENTERED_WITHIN_MS = 2 * LEDGER_LIMITS.flushMs;
 
 export interface LedgerParts {
@@ -48,11 +48,11 @@ export interface LedgerParts {
 }
 
 interface Pending extends Entry {
-  /** Where it is journalled; undefined when that failed. */
+  /** The segment of its record; undefined if journalling failed. */
   segment: Segment | undefined;
 }
 
-/** A place in the journal. */
+/** A position in the journal. */
 interface Place {
   segment: number;
   offset: number;
@@ -63,7 +63,7 @@ const RETRY_MS = 500;
 export class Ledger {
   readonly #parts: LedgerParts;
   #queue: Pending[] = [];
-  /** From here on the settled records of the journal are not in memory. */
+  /** From this position on, the settled records of the journal are not in memory. */
   #spilled: Place | undefined;
   #timer: Timer | undefined;
   #flushing: Promise<boolean> | undefined;
@@ -74,28 +74,28 @@ export class Ledger {
     this.#parts = parts;
   }
 
-  /** Nothing waits for the database. */
+  /** True if nothing waits for the database. */
   get empty(): boolean {
     return this.#queue.length === 0 && this.#spilled === undefined;
   }
 
-  /** Rows in memory that are not in the database. */
+  /** Number of rows in memory that are not in the database. */
   get waiting(): number {
     return this.#queue.length;
   }
 
-  /** Throws GatewayError 503 when so much waits for the database that nothing more may be accepted. */
+  /** Throws GatewayError 503 if so much waits for the database that new requests must be refused. */
   checkRoom(): void {
     const { journal, limits } = this.#parts;
     if (journal.bytes < limits.journalBytes) return;
-    throw new GatewayError('server', 'the database has been away for too long: the journal is full', {
+    throw new GatewayError('server', 'the journal is full because the database has been unavailable for too long', {
       status: 503,
       retryAfterSeconds: 5,
       metadata: { retryable: true },
     });
   }
 
-  /** @param written called once the row is journalled, at the end of this turn of the event loop at the latest */
+  /** @param written called once the row is journalled, at the latest at the end of this event loop turn */
   settle(entry: Entry, written: () => void): void {
     this.#parts.commits.settled(settledHead(entry), entry.row, (segment, offset) => {
       if (segment !== undefined && this.#full) this.#spill({ segment: segment.number, offset });
@@ -104,7 +104,7 @@ export class Ledger {
     });
   }
 
-  /** What is read back from the journal stands behind all that memory holds, so nothing is kept until that is done. */
+  /** Rows read back from the journal come after those in memory, so keep none in memory until that is done. */
   get #full(): boolean {
     return this.#spilled !== undefined || this.#queue.length >= this.#parts.limits.memoryRows;
   }
@@ -121,21 +121,21 @@ export class Ledger {
     if (this.#timer === undefined) this.#schedule(this.#parts.limits.flushMs);
   }
 
-  /** JSON of a row that is not in the database yet, if it is in memory. */
+  /** JSON of a row that is in memory but not in the database yet. */
   waitingRow(id: string): string | undefined {
     this.#parts.commits.commit();
-    // Asked for rarely, entered with every request: a search costs less than an index.
+    // Lookups are rare and every request enters a row, so a linear search is cheaper than an index.
     return this.#queue.find((pending) => pending.id === id)?.row;
   }
 
-  /** Runs after everything before it that moves leases, so that what the database says and what this process knows agree. */
+  /** Runs `work` after all earlier work that moves leases, so that database and process agree on them. */
   inOrder<T>(work: () => Promise<T>): Promise<T> {
     const result = this.#last.then(work);
     this.#last = result.catch(() => {});
     return result;
   }
 
-  /** Enters everything that was settled before the call; false when the database could not take it. */
+  /** Enters everything settled before the call; returns false if the database failed. */
   async flush(): Promise<boolean> {
     this.#parts.commits.commit();
     while (!this.empty) {
@@ -144,7 +144,7 @@ export class Ledger {
     return true;
   }
 
-  /** Stops trying. What waits is in the journal. */
+  /** Stops retrying. Waiting rows stay in the journal. */
   stop(): void {
     this.#timer?.cancel();
     this.#timer = undefined;
@@ -160,7 +160,7 @@ export class Ledger {
     });
   }
 
-  /** One run at a time: what is in memory now, then what is only in the journal. */
+  /** One run at a time: first the rows in memory, then those in the journal only. */
   #run(): Promise<boolean> {
     this.#flushing ??= this.#flushOnce().then((done) => {
       this.#flushing = undefined;
@@ -225,11 +225,11 @@ export class Ledger {
 
   #failed(error: unknown): void {
     const { journal, log } = this.#parts;
-    if (!this.#failing) log.warn('rows wait in the journal', { rows: this.#queue.length, error });
+    if (!this.#failing) log.warn('rows are waiting in the journal', { rows: this.#queue.length, error });
     for (const pending of this.#queue.filter(({ segment }) => segment === undefined)) {
       const segment = journal.appendAnyway('S', encodeSettled(pending));
       if (segment === undefined) return;
-      // Behind what is read back from the journal it is read back as well.
+      // Rows after the spilled position are read back from the journal too.
       if (this.#spilled === undefined) pending.segment = segment;
       else this.#queue.splice(this.#queue.indexOf(pending), 1);
     }
@@ -237,8 +237,8 @@ export class Ledger {
 }
 
 /**
- * Enters rows, again if need be. A row that PostgreSQL refuses for what is in it is logged and left out, so that it does
- * not hold up the others: its cost stays held in the leases.
+ * Enters rows, retrying if needed. A row that PostgreSQL refuses for its content is logged and skipped, so that it does
+ * not block the others: its cost stays held in the leases.
  */
 export async function enterBatch(
   database: Database,
@@ -251,7 +251,7 @@ export async function enterBatch(
   } catch (error) {
     if (!isRowsFault(error)) throw error;
     if (entries.length === 1) {
-      log.error('the database refuses a row', { generation: entries[0]?.id, error });
+      log.error('the database refused a row', { generation: entries[0]?.id, error });
       return [];
     }
     const half = entries.length >> 1;
@@ -260,7 +260,7 @@ export async function enterBatch(
   }
 }
 
-/** The first row of a month finds no table for it. */
+/** Creates the table of a month if its first row finds none. */
 async function enterOnce(database: Database, processId: string, entries: readonly Entry[]): Promise<string[]> {
   const enter = () => database.transaction((tx) => enterGenerations(tx, processId, entries));
   try {
@@ -274,7 +274,7 @@ async function enterOnce(database: Database, processId: string, entries: readonl
 
 const CREATED_AT = '"created_at":"';
 
-/** `2026-11` of the JSON of a row, whose time is in UTC. */
+/** The month of a row's JSON as `2026-11`; its time is UTC. */
 function monthOf(row: string): string {
   const at = row.indexOf(CREATED_AT) + CREATED_AT.length;
   return row.slice(at, at + 7);

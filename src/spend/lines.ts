@@ -1,6 +1,6 @@
 /**
- * Records of a journal as the bytes that go into it, one line behind the other: `<kind><checksum> <JSON>`. Each text is
- * made bytes once, for its checksum and for the file, and whole requests' worth of them leave in one write.
+ * Journal records as bytes, one per line: `<kind><checksum> <JSON>`. Each text is encoded once, for its checksum and
+ * for the file, and the records of many requests are written together.
  */
 import { crc32 } from 'node:zlib';
 import type { RecordKind } from './record.ts';
@@ -17,29 +17,29 @@ export class Lines {
   #length = 0;
   #count = 0;
 
-  /** Of the bytes that are taken. */
+  /** Bytes in use. */
   get length(): number {
     return this.#length;
   }
 
-  /** Records. */
+  /** Number of records. */
   get count(): number {
     return this.#count;
   }
 
-  /** Valid up to `length`, and until something is added. */
+  /** Valid up to `length`, until the next `add`. */
   get bytes(): Buffer {
     return this.#bytes;
   }
 
   /**
-   * @param more what follows `json` in the same record; two texts are written as cheaply as one, and need not be put together
-   * @returns where the record begins
+   * @param more appended to `json` in the same record, which saves concatenating them
+   * @returns offset of the record
    */
   add(kind: RecordKind, json: string, more = ''): number {
     const start = this.#length;
     const textAt = start + HEAD_BYTES;
-    // UTF-8 takes three bytes at most for each UTF-16 unit.
+    // UTF-8 takes at most three bytes per UTF-16 unit.
     this.#makeRoom(textAt + 3 * (json.length + more.length) + 1);
     const bytes = this.#bytes;
     let end = textAt + bytes.write(json, textAt, 'utf8');
@@ -57,7 +57,7 @@ export class Lines {
   clear(): void {
     this.#length = 0;
     this.#count = 0;
-    // What was grown for one large batch is not kept.
+    // Drop a buffer that was grown for one large batch.
     if (this.#bytes.length > CAPACITY) this.#bytes = Buffer.allocUnsafe(CAPACITY);
   }
 

@@ -1,4 +1,4 @@
-/** What is left to be spent: the budgets of the calling key, and the account's balance (wire/keys.md). */
+/** Reads remaining amounts: the budgets of the calling key and the account balance. */
 import { type Nano, usdFromNano } from '../base/money.ts';
 import { ok } from '../http/contract.ts';
 import type { Operation } from '../http/operation.ts';
@@ -7,11 +7,11 @@ import type { BudgetState, Spend } from './index.ts';
 import { BudgetsEnvelope, CreditsEnvelope } from './schema.ts';
 
 export interface SpendOperationParts<C> {
-  /** Asked when a request comes. */
+  /** Called while handling a request. */
   spend(): Spend;
-  /** Every budget that a request of this caller would be held to. */
+  /** Every budget that applies to a request of this caller. */
   budgetsOf(caller: C): Promise<readonly Budget[]>;
-  /** null is unlimited. */
+  /** null means unlimited. */
   balanceNano(): Promise<Nano | null>;
 }
 
@@ -24,10 +24,10 @@ function listBudgets<C>(parts: SpendOperationParts<C>): Operation<C> {
     id: 'listBudgets',
     method: 'GET',
     path: '/budget',
-    summary: 'Every budget that limits the calling key, with what is spent and reserved of it',
+    summary: 'List all budgets that limit the calling key, with their spent and reserved amounts',
     tag: 'Budgets',
     access: 'any',
-    replies: ok('The account first, the key last', BudgetsEnvelope),
+    replies: ok('The budgets, from the account to the key', BudgetsEnvelope),
     async handle(exchange) {
       const states = await parts.spend().stateOf(await parts.budgetsOf(exchange.caller));
       exchange.reply(200, { data: states.map(stateReply) });

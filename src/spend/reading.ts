@@ -1,4 +1,4 @@
-/** What others may read of the ledger and its counters. */
+/** Read access to the ledger and its counters. */
 import type { Nano } from '../base/money.ts';
 import type { Database, Queryable } from '../storage/database.ts';
 import { type Budget, INTERVALS, type Interval, windowEnd, windowId } from './budget.ts';
@@ -9,7 +9,7 @@ import { GONE_MS } from './processes/store.ts';
 import { decodeRow } from './record.ts';
 import { generationById, windowStates } from './store.ts';
 
-/** @param waiting the row if it is not in the database yet */
+/** @param waiting the row, if it is not in the database yet */
 export async function findGeneration(
   database: Database,
   id: string,
@@ -76,7 +76,7 @@ export async function readBudgetStates(
   });
 }
 
-/** All that was ever spent of the account's money, as far as it is entered. */
+/** Total spend from the account balance, as far as it is entered. */
 export async function spentOfAccount(db: Queryable, organizationId: string): Promise<Nano> {
   const id = windowId('account', organizationId, 'lifetime', 0);
   return (await windowStates(db, [id], 0)).get(id)?.spentNano ?? 0n;

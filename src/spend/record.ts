@@ -1,9 +1,8 @@
 /**
- * The records of a journal, one a line (`lines.ts` writes them). A line that was torn by a crash fails its checksum, and
- * everything behind it is ignored: the journal is only ever appended to.
+ * The records of a journal, one per line (`lines.ts` writes them). A line torn by a crash fails its checksum.
  *
- * A settled record's row is the JSON object whose keys are the columns of the table `generations`, so the same text is
- * journalled, held in memory, and sent to PostgreSQL.
+ * The row of a settled record is a JSON object whose keys are the columns of the table `generations`, so the same text
+ * is journalled, held in memory, and sent to PostgreSQL.
  */
 import { crc32 } from 'node:zlib';
 import { isoTime } from '../base/timestamp.ts';
@@ -12,10 +11,10 @@ import type { Charge } from './budget.ts';
 import type { Accepted, Generation, GuardrailMark } from './generation.ts';
 import type { Attempt } from './index.ts';
 
-/** I intent, A a further attempt, P progress of an open answer, S settled. */
+/** I: intent, A: further attempt, P: progress of an open answer, S: settled. */
 export type RecordKind = 'I' | 'A' | 'P' | 'S';
 
-/** What one settled generation takes from the lease of one budget window. `forcedNano` is what the lease did not cover. */
+/** Amount that a settled generation takes from the lease of one window; `forcedNano` is what the lease did not cover. */
 export interface Taken {
   windowId: string;
   nano: bigint;
@@ -25,7 +24,7 @@ export interface Taken {
 /** A row on its way into the database. */
 export interface Entry {
   id: string;
-  /** JSON object, keys are columns. */
+  /** JSON object whose keys are columns. */
   row: string;
   taken: Taken[];
 }
@@ -33,18 +32,18 @@ export interface Entry {
 export interface Intent {
   accepted: Accepted;
   attempt: Attempt;
-  /** By budget window, what was held at `begin`. */
+  /** Held at `begin`, by budget window. */
   held: { windowId: string; nano: bigint; includeByok: boolean }[];
 }
 
 export interface Progress {
   outputBytes: number;
   usage: Usage | null;
-  /** Worth of `usage`. */
+  /** Cost of `usage`. */
   charge: Charge | null;
 }
 
-/** Kind and JSON of one line without its line feed; undefined for anything but an intact record. */
+/** Kind and JSON of one line without its line feed; undefined unless it is an intact record. */
 export function unframe(line: string): { kind: RecordKind; json: string } | undefined {
   const kind = line[0];
   if (kind !== 'I' && kind !== 'A' && kind !== 'P' && kind !== 'S') return undefined;
@@ -73,7 +72,7 @@ export function decodeIntent(json: string): Intent {
   };
 }
 
-/** @param held all that the request holds with this attempt; absent in journals of earlier versions */
+/** @param held total that the request holds with this attempt; absent in journals of earlier versions */
 export function encodeAttempt(id: string, attempt: Attempt, held?: Charge): string {
   return JSON.stringify([id, attemptFields(attempt), held && chargeFields(held)]);
 }
@@ -115,12 +114,12 @@ function chargeOf([creditNano, byokNano]: ChargeFields): Charge {
   return { creditNano: BigInt(creditNano), byokNano: BigInt(byokNano) };
 }
 
-/** The id stands first so that a reader can match records without parsing rows. */
+/** The id comes first, so that readers can match records without parsing rows. */
 export function encodeSettled(entry: Entry): string {
   return settledHead(entry) + entry.row;
 }
 
-/** What stands in front of the row. */
+/** The part before the row. */
 export function settledHead({ id, taken }: Pick<Entry, 'id' | 'taken'>): string {
   const fields: unknown[] = [id];
   for (const { windowId, nano, forcedNano } of taken) fields.push([windowId, String(nano), String(forcedNano)]);
@@ -178,7 +177,7 @@ function attemptOf(fields: AttemptFields): Attempt {
   };
 }
 
-/** Columns of `generations` as JSON holds them; bigint columns that may pass 2^53 are texts. */
+/** Columns of `generations` as JSON values; bigint columns that may exceed 2^53 are strings. */
 export interface RowColumns {
   id: string;
   created_at: string | Date;
@@ -243,20 +242,20 @@ const USAGE_DETAILS = [
   'searchUnits',
 ] as const;
 
-/** JSON text of the row. Nothing in it can make PostgreSQL refuse it: one bad row would hold up all that wait with it. */
+/** JSON text of the row. PostgreSQL must accept its content, because one bad row would block its whole batch. */
 export function encodeRow(row: Generation): string {
   const text = JSON.stringify(rowColumns(row));
   return text.includes('\\u') ? text.replace(ESCAPE, storable) : text;
 }
 
-/** Every escape of a JSON text, in order; the group holds NUL and lone surrogates, which PostgreSQL does not take. */
+/** Every escape of a JSON text; the group captures NUL and lone surrogates, which PostgreSQL refuses. */
 const ESCAPE = /\\(?:u(0000|d[89a-f][0-9a-f]{2})|.)/g;
 
 function storable(sequence: string, unstorable: string | undefined): string {
   return unstorable === undefined ? sequence : '\ufffd';
 }
 
-/** What is null is left out, which is a third of the text; the database reads an absent column as null. */
+/** Omits null members, a third of the text; the database reads an absent column as null. */
 function rowColumns(row: Generation): RowColumns {
   const usage = row.usage;
   return {
@@ -312,7 +311,7 @@ function rowColumns(row: Generation): RowColumns {
   };
 }
 
-/** An upstream may report any number; the column takes integers from 0. */
+/** Upstreams may report any number; the column requires a non-negative integer. */
 function count(tokens: number): number {
   if (!(tokens > 0)) return 0;
   return tokens < Number.MAX_SAFE_INTEGER ? Math.round(tokens) : Number.MAX_SAFE_INTEGER;
@@ -336,7 +335,7 @@ function usageDetails(usage: Usage): Record<string, number> | undefined {
   return details;
 }
 
-/** From the JSON text of a row or from the columns that the database returned. */
+/** Decodes the JSON text of a row, or the columns from the database. */
 export function decodeRow(columns: RowColumns): Generation {
   return {
     id: columns.id,

@@ -1,6 +1,7 @@
 /**
- * Enters what dead processes left in their journals, then gives back their leases. May be repeated, interrupted and run
- * by several processes at once: rows are entered once, by their primary key, and counters move with rows only.
+ * Enters the records that dead processes left in their journals, then returns their leases. It may be repeated,
+ * interrupted, and run by several processes at once: the primary key prevents duplicate rows, and counters only change
+ * together with rows.
  */
 import { readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -36,30 +37,32 @@ export interface ReplayCounts {
 }
 
 const PROCESS_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-/** Ends the name of a journal that is entered and only has to be removed. */
+/** Suffix of a journal folder that is replayed and only needs to be removed. */
 const ENTERED = '.entered';
 const BATCH_ROWS = 500;
 
-/** Replays every journal below `journalsDir` whose process is dead. Rejects with GatewayError 503 when the database is down. */
+/**
+ * Replays all journals in `journalsDir` whose process is dead. Rejects with GatewayError 503 if the database is down.
+ */
 export async function replayDead(journalsDir: string, database: Database, clock: Clock, log: Log): Promise<void> {
   for (const processId of await readdir(journalsDir)) {
     const directory = join(journalsDir, processId);
     if (processId.endsWith(ENTERED)) await rm(directory, { recursive: true, force: true });
-    // Whatever else lies here (`lost+found` of a volume) is not ours to remove.
+    // Leave other entries alone, such as `lost+found` of a volume.
     if (!PROCESS_ID.test(processId) || ownerLives(join(directory, OWNER_FILE), clock)) continue;
     try {
       const counts = await replayJournal(directory, processId, database, log, clock);
-      log.info('replayed the journal of a process that was stopped', { process: processId, ...counts });
+      log.info('replayed the journal of a dead process', { process: processId, ...counts });
     } catch (error) {
-      // Another process has replayed and removed it meanwhile.
+      // Another process has replayed and removed it in the meantime.
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
     }
   }
 }
 
 /**
- * Replays one journal, returns what its process held, and removes it. What the upstreams of open requests served is unknown,
- * so their bounds stay held until an operator releases them.
+ * Replays one journal, returns the leases of its process, and removes the journal. The cost of open requests at their
+ * upstreams is unknown, so their bounds stay held until an operator releases them.
  */
 export async function replayJournal(
   directory: string,
@@ -80,7 +83,7 @@ export async function replayJournal(
   await replay.enterSettled(1);
   await replay.enterUnsettled();
   await database.transaction((tx) => replay.retire(tx, processId, clock.now(), log));
-  // In one step: another process that found half of a journal would return what the other half keeps held.
+  // Rename first: a process that found half of a journal would return leases that the other half keeps held.
   await rename(directory, directory + ENTERED);
   await rm(directory + ENTERED, { recursive: true, force: true });
   return replay.counts;
@@ -90,7 +93,7 @@ interface Unsettled {
   intent: Intent;
   attempt: Attempt;
   progress: Progress | undefined;
-  /** All that was held with the last attempt; undefined: what the intent says. */
+  /** Total held with the last attempt; undefined means the amount in the intent. */
   held: Charge | undefined;
 }
 
@@ -99,7 +102,7 @@ class Replay {
   readonly #enter: (entries: Entry[]) => Promise<unknown>;
   readonly #unsettled = new Map<string, Unsettled>();
   #settled: Entry[] = [];
-  /** By window: bounds of open requests beyond what they are entered at. */
+  /** By window: cost bounds of open requests in excess of their entered cost. */
   readonly #unreturned = new Map<string, Nano>();
   #organizationId: string | undefined;
 
@@ -123,7 +126,7 @@ class Replay {
       if (open === undefined) return;
       open.attempt = attempt;
       open.held = held;
-      // What was seen belongs to the attempt before, whose cost `earlier` holds.
+      // Progress belongs to the previous attempt, whose cost is in `earlier`.
       open.progress = undefined;
     } else if (kind === 'P') {
       const { id, progress } = decodeProgress(json);
@@ -153,18 +156,18 @@ class Replay {
     }
   }
 
-  /** All rows are entered. */
+  /** Call after all rows are entered. */
   async retire(tx: Queryable, processId: string, nowMs: number, log: Log): Promise<void> {
     const process = await processById(tx, processId);
     await retireProcess(tx, processId, { requests: this.#unsettled.size, held: this.#unreturned }, nowMs);
     if (this.#unreturned.size > 0) {
-      log.warn('bounds of open requests stay held until they are released', {
+      log.warn('cost bounds of open requests stay held until released', {
         process: processId,
         requests: this.#unsettled.size,
       });
     }
     if (process?.releasedAt == null) return;
-    log.warn('a released process came back, limits may be exceeded', { process: processId });
+    log.warn('a released process returned; limits may be exceeded', { process: processId });
     if (this.#organizationId !== undefined) {
       await recordReturn(tx, this.#organizationId, processId, nowMs, { entered: { ...this.counts } });
     }

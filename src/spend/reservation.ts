@@ -1,11 +1,11 @@
-/** What one request holds of its budgets. */
+/** The hold of one request on its budgets. */
 import type { Charge, Refusal } from './budget.ts';
 import type { Reservation } from './index.ts';
 import type { Leases } from './leases.ts';
 import type { Taken } from './record.ts';
 import type { Part } from './window.ts';
 
-/** A reservation as the ledger sees it. */
+/** A reservation inside `spend/`. */
 export class HeldReservation implements Reservation {
   readonly refused = undefined;
   readonly parts: readonly Part[];
@@ -27,7 +27,7 @@ export class HeldReservation implements Reservation {
     return this.#open ? this.#leases.extend(this, more) : true;
   }
 
-  /** Takes `extra`, which its windows cover, unless it has been settled meanwhile. */
+  /** Adds `extra`, which the windows cover, unless the reservation was settled in the meantime. */
   grow(extra: readonly Part[], more: Charge): void {
     if (!this.#open) return;
     for (const [index, part] of this.parts.entries()) {
@@ -40,7 +40,7 @@ export class HeldReservation implements Reservation {
     };
   }
 
-  /** What the row takes from the leases. Empty the second time. */
+  /** Settles the hold; returns the amounts taken from the leases. Empty on later calls. */
   settle(cost: Charge): Taken[] {
     if (!this.#open) return [];
     this.#open = false;

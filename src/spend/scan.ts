@@ -1,4 +1,4 @@
-/** Reads journal segments. A torn or damaged line is counted and left out; every other record of the file is found. */
+/** Reads journal segments. A torn or damaged line is counted and skipped; all other records of the file are found. */
 import { type FileHandle, open } from 'node:fs/promises';
 import { type RecordKind, unframe } from './record.ts';
 
@@ -9,16 +9,16 @@ export interface ScannedRecord {
 
 export interface ScannedChunk {
   records: ScannedRecord[];
-  /** Offset behind the last complete line of this chunk. */
+  /** Offset after the last complete line of this chunk. */
   end: number;
-  /** Lines of this chunk that were no intact record. */
+  /** Lines of this chunk that are not intact records. */
   damaged: number;
 }
 
 const CHUNK_BYTES = 256 * 1024;
 const LINE_FEED = 10;
 
-/** Yields the records between two offsets of a segment in order, a chunk at a time. */
+/** Yields the records between two offsets of a segment, in order, one chunk at a time. */
 export async function* scanSegment(path: string, from = 0, to = Number.MAX_SAFE_INTEGER): AsyncGenerator<ScannedChunk> {
   const file = await open(path, 'r');
   try {

@@ -1,4 +1,4 @@
-/** Puts the parts of spend together for one process. */
+/** Assembles the parts of spend for one process. */
 import { mkdirSync, renameSync, rmSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
@@ -43,12 +43,12 @@ import { askLeases, leasesOf, removeEmptyLeases } from './store.ts';
 import { LEASE_LIMITS, type LeaseDesk } from './waiting-line.ts';
 
 const RECALL = 'spend-recall';
-/** Every so many maintenances the process shows itself to the database and tidies its leases. */
+/** A heartbeat and the cleanup of leases run in every n-th maintenance. */
 const MAINTAIN_DATABASE_EVERY = 6;
 
 /**
- * Replays the journals of dead processes, opens one for this process, and registers it. Rejects when the database is
- * down or the folder cannot be written.
+ * Replays the journals of dead processes, opens one for this process, and registers it. Rejects if the database is down
+ * or the folder is not writable.
  */
 export async function createSpend(options: SpendOptions): Promise<Spend> {
   const { clock, database, dataDir, log } = options;
@@ -57,7 +57,7 @@ export async function createSpend(options: SpendOptions): Promise<Spend> {
   await replayDead(journalsDir, database, clock, log);
   const processId = uuidv7(clock.now());
   const directory = join(journalsDir, processId);
-  // Under its final name a journal always has an owner, or it would be taken for a dead process's.
+  // A journal must have its owner file before it gets its final name, or it would count as a dead process's.
   const unowned = join(journalsDir, `.${processId}`);
   mkdirSync(unowned, { mode: 0o700 });
   writeOwner(join(unowned, OWNER_FILE));
@@ -67,7 +67,7 @@ export async function createSpend(options: SpendOptions): Promise<Spend> {
 }
 
 class Spending implements Spend {
-  /** Open generations with news since the last tick. */
+  /** Open generations with new progress since the last tick. */
   readonly dirty: OpenRow[] = [];
   readonly journal: Journal;
   readonly ledger: Ledger;
@@ -107,7 +107,7 @@ class Spending implements Spend {
       clock,
       beforeSync: () => this.#writeProgress(),
       onHealth: (error) => {
-        if (error === null) log.info('the journal can be written again');
+        if (error === null) log.info('the journal is writable again');
         else log.error('the journal cannot be written', { error });
       },
       ...options.journal,
@@ -159,7 +159,7 @@ class Spending implements Spend {
       this.open += 1;
       return new OpenRow(this, accepted.id, held, segment);
     });
-    // How long a stream takes to begin is what its client feels.
+    // Commit now: the time to the first byte of a stream is what its client notices.
     if (accepted.streamed) this.#commits.commit();
     return begun;
   }
@@ -215,7 +215,8 @@ class Spending implements Spend {
         );
     }
     const remove = done && this.open === 0;
-    // What was settled while the database was asked may wait for the end of this turn, which would find a closed journal.
+    // Rows settled while the database was queried may wait for the end of this turn; write them before the journal
+    // closes.
     this.#commits.commit();
     await this.journal.close(remove);
     if (remove) rmSync(this.#directory, { recursive: true, force: true });
@@ -230,7 +231,7 @@ class Spending implements Spend {
     return {
       ask: (wishes) =>
         this.ledger.inOrder(() => {
-          // Once its leases are given back a process must not take new ones: nobody would ever return them.
+          // A closed process has returned its leases. It must not take new ones, because nothing would return them.
           if (this.#closed) throw closing();
           return this.#database.transaction((tx) => askLeases(tx, this.#processId, wishes));
         }),
@@ -241,7 +242,7 @@ class Spending implements Spend {
 
   #subscribe(): void {
     const heard = (handle: (windowId: string) => void) => (id: string | null) => {
-      // After a lost connection the one who waits recalls once more.
+      // After a lost connection waiting requests recall once more.
       if (id === null || id.startsWith(this.#processId)) return;
       handle(id.slice(id.indexOf(' ') + 1));
     };
@@ -277,7 +278,7 @@ class Spending implements Spend {
       await replayDead(this.#journalsDir, this.#database, this.#clock, this.#log);
       await this.#tidyRows();
     } catch (error) {
-      this.#log.warn('maintenance of the ledger failed and is tried again', { error });
+      this.#log.warn('maintenance of the ledger failed; it will be retried', { error });
     }
     if (!this.#closed) this.#maintenance.refresh();
   }
@@ -299,7 +300,7 @@ class Spending implements Spend {
   }
 }
 
-/** One accepted request that has no row yet. */
+/** An accepted request that has no row yet. */
 class OpenRow implements OpenGeneration {
   dirty = false;
   readonly #spending: Spending;
@@ -312,7 +313,7 @@ class OpenRow implements OpenGeneration {
   #usage: Usage | null = null;
   #charge: Charge | null = null;
   #settled = false;
-  /** The journal knows that this attempt has been answered. */
+  /** The journal records that this attempt has been answered. */
   #answered = false;
 
   constructor(spending: Spending, id: string, reservation: HeldReservation, intent: Segment) {
@@ -372,7 +373,7 @@ class OpenRow implements OpenGeneration {
   #news(): void {
     if (this.#settled) return;
     if (!this.#answered) {
-      // At once and not with the next batch: only a request of which nothing was seen may be entered as unconfirmed.
+      // Now and not with the next batch: only a request without any output may be entered as unconfirmed.
       this.#answered = true;
       const segment = this.#spending.journal.appendAnyway('P', this.progress());
       if (segment !== undefined) this.written(segment);
@@ -391,5 +392,5 @@ function placeOf(folder: string): ProcessPlace {
 const nothing = () => {};
 
 function closing(): GatewayError {
-  return new GatewayError('server', 'the gateway is being stopped', { status: 503, metadata: { retryable: true } });
+  return new GatewayError('server', 'the gateway is shutting down', { status: 503, metadata: { retryable: true } });
 }

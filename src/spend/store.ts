@@ -1,4 +1,4 @@
-/** The SQL of spend. Statements that touch several windows do so in the order of their ids, so they cannot deadlock. */
+/** The SQL of spend. Statements that lock several windows do so in the order of their ids, so they cannot deadlock. */
 import type { Nano } from '../base/money.ts';
 import type { Queryable } from '../storage/database.ts';
 import { INTERVALS, type SpentBy, windowId } from './budget.ts';
@@ -62,10 +62,10 @@ const NAMES = COLUMNS.map(([name]) => `"${name}"`).join(', ');
 const TYPED = COLUMNS.map(([name, type]) => `"${name}" ${type}`).join(', ');
 
 /**
- * The ids of what was inserted come back only where something is asked of them ($2).
+ * Returns the ids of inserted rows only if they are needed ($2).
  *
- * One row comes back for each day, key, model and endpoint: no window begins within a day, so these sums are all that the
- * counters need.
+ * Returns one row per day, key, model and endpoint. No window begins within a day, so these totals are enough for the
+ * counters.
  */
 const INSERT_GENERATIONS = `
   WITH inserted AS (
@@ -84,10 +84,10 @@ interface InsertedSum extends DaySum {
 }
 
 /**
- * Inserts rows and moves every counter that they belong to, in the caller's transaction. A row that is there already
- * changes nothing, so any batch may be repeated.
- * @param processId whose leases the rows were paid from
- * @returns the windows whose lease row is gone: an operator released this process
+ * Inserts rows and updates their counters, in the caller's transaction. A row that already exists changes nothing, so a
+ * batch may be repeated.
+ * @param processId process whose leases paid for the rows
+ * @returns windows without a lease of this process, because an operator released it
  */
 export async function enterGenerations(tx: Queryable, processId: string, entries: readonly Entry[]): Promise<string[]> {
   const rows = `[${entries.map((entry) => entry.row).join(',')}]`;
@@ -110,8 +110,9 @@ export async function enterGenerations(tx: Queryable, processId: string, entries
 }
 
 /**
- * What an entered row takes from its leases, and what it adds to windows that are not `own`, its account's, workspace's or
- * key's. Of those that count the spend of keys (`countedIn`) too: a process of an earlier version grants by what stands there.
+ * Subtracts an entered row from its leases, and adds it to windows other than `own` (those of its account, workspace
+ * and key). This includes windows that count the spend of keys (`countedIn`), because processes of an earlier version
+ * grant by their counters.
  */
 function takeFrom(
   leases: Map<string, bigint>,
@@ -135,7 +136,7 @@ interface WindowChange {
   leased: bigint;
 }
 
-/** Every interval of the account, workspace and key. */
+/** The windows of every interval of the account, workspace and key. */
 function windowsOf(sum: InsertedSum): string[] {
   const at = new Date(sum.created_at).getTime();
   return INTERVALS.flatMap((interval) => [
@@ -164,7 +165,7 @@ function changeOf(windows: Map<string, WindowChange>, id: string): WindowChange 
   return change;
 }
 
-/** What really changed goes into `windows`, so that a window's leased sum is always the sum of its leases. */
+/** Adds the actual changes to `windows`, so that a window's leased total always equals the sum of its leases. */
 async function changeLeases(
   tx: Queryable,
   processId: string,
@@ -214,18 +215,18 @@ async function changeWindows(tx: Queryable, windows: ReadonlyMap<string, WindowC
   );
 }
 
-/** What one process wants of one window. */
+/** A process's request for a part of one window. */
 export interface LeaseWish {
   windowId: string;
   limitNano: Nano;
   includeByok: boolean;
-  /** Given back first. */
+  /** Amount returned before anything is granted. */
   backNano: Nano;
-  /** Without all of this nothing is granted. */
+  /** Granted completely or not at all. */
   needNano: Nano;
-  /** Granted beyond the need as far as there is room: others wait for it. */
+  /** Granted beyond the need as far as there is room, because other requests wait for it. */
   wantNano: Nano;
-  /** Granted beyond both, up to one eighth of the room: saves asking for every request. */
+  /** Granted beyond both, up to one eighth of the room, so that not every request asks. */
   spareNano: Nano;
   /** As in `Budget`. */
   spentBy?: SpentBy | undefined;
@@ -234,9 +235,9 @@ export interface LeaseWish {
 export interface LeaseAnswer {
   windowId: string;
   grantedNano: Nano;
-  /** Spent in the budget's terms. */
+  /** Spent as the budget counts it. */
   usedNano: Nano;
-  /** Of all processes, after the grant. */
+  /** Leased by all processes, after the grant. */
   leasedNano: Nano;
 }
 
@@ -247,7 +248,7 @@ interface WindowRow {
   leased_nano: bigint;
 }
 
-/** Moves leases of one process. Spent plus leased never passes the limit by a grant. Call it in a transaction. */
+/** Moves leases of one process. A grant never takes spent plus leased above the limit. Call it in a transaction. */
 export async function askLeases(
   tx: Queryable,
   processId: string,
@@ -259,7 +260,7 @@ export async function askLeases(
   );
   const changes = new Map<string, WindowChange>();
   const backs = wishes.filter((wish) => wish.backNano > 0n);
-  // What an operator has taken back already is not given back twice.
+  // Do not return again what an operator has already taken back.
   await changeLeases(tx, processId, new Map(backs.map((wish) => [wish.windowId, -wish.backNano])), changes);
   const counted = await countedIn(tx, wishes);
   const answers = wishes.map((wish) => {
@@ -286,7 +287,7 @@ function decide(wish: LeaseWish, usedNano: Nano, leasedNano: Nano): LeaseAnswer 
   return { windowId: wish.windowId, grantedNano, usedNano, leasedNano: leasedNano + grantedNano };
 }
 
-/** At most one part in this many of what is left is granted ahead of requests. */
+/** At most 1/SPARE_PARTS of the remainder is granted ahead of requests. */
 const SPARE_PARTS = 8n;
 
 function least(one: Nano, other: Nano): Nano {
@@ -304,7 +305,7 @@ async function addLeases(tx: Queryable, processId: string, answers: readonly Lea
   );
 }
 
-/** In the order of their ids. A window that there is not yet is added. */
+/** Locks windows in the order of their ids, and inserts missing ones. */
 export async function lockWindows(tx: Queryable, ids: readonly string[]): Promise<Map<string, WindowRow>> {
   const lock = 'SELECT * FROM spend_windows WHERE id = ANY($1::text[]) ORDER BY id FOR UPDATE';
   let rows = await tx.query<WindowRow>(lock, [ids]);
@@ -319,7 +320,7 @@ export async function lockWindows(tx: Queryable, ids: readonly string[]): Promis
   return new Map(rows.map((row) => [row.id, row]));
 }
 
-/** Leases of one process as the database knows them. */
+/** Leases of one process as recorded in the database. */
 export async function leasesOf(db: Queryable, processId: string): Promise<Map<string, Nano>> {
   const rows = await db.query<{ window_id: string; amount_nano: bigint }>(
     'SELECT window_id, amount_nano FROM spend_leases WHERE process_id = $1',
@@ -341,7 +342,7 @@ export interface WindowState {
   spentNano: Nano;
   byokNano: Nano;
   leasedNano: Nano;
-  /** Held by processes that were last seen before `deadBefore`, or whose journal is entered. */
+  /** Held by processes with a heartbeat older than `deadBefore`, or with a replayed journal. */
   unreturnedNano: Nano;
 }
 

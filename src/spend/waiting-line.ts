@@ -1,6 +1,6 @@
 /**
- * Reservations that the leases do not cover. While any waits, the process asks the database for what is missing, recalls
- * idle leases of the other processes, and looks again whenever something comes back.
+ * Queue of reservations that the leases do not cover. While any waits, the process asks the database for the missing
+ * amount, recalls idle leases of other processes, and tries again whenever something is returned.
  */
 import type { Clock } from '../base/clock.ts';
 import { LeaseQueue, type Waiter } from '../base/lease-queue.ts';
@@ -8,19 +8,19 @@ import type { Refusal } from './budget.ts';
 import type { LeaseAnswer, LeaseWish } from './store.ts';
 import { type BudgetWindow, hopeless, type Part } from './window.ts';
 
-/** The database's side. Every call may reject. */
+/** Asks the database. Every call may reject. */
 export interface LeaseDesk {
   ask(wishes: readonly LeaseWish[]): Promise<LeaseAnswer[]>;
-  /** Asks every other process to give back what it does not need of these windows. */
+  /** Asks all other processes to return what they do not need of these windows. */
   recall(windowIds: readonly string[]): Promise<void>;
-  /** Tells the others that something was given back. */
+  /** Announces to other processes that something was returned. */
   announceReturn(windowIds: readonly string[]): Promise<void>;
 }
 
 export interface LeaseLimits {
-  /** A waiting reservation is refused when nothing was settled or given back for this long. */
+  /** A waiting reservation is refused if nothing is settled or returned for this long, */
   patienceMs: number;
-  /** And after this long in any case. */
+  /** and after this long in any case. */
   waitMs: number;
   maxWaiting: number;
 }
@@ -32,7 +32,7 @@ const RECALL_AGAIN_MS = 400;
 const BARREN_MS = 5_000;
 const BARREN_PATIENCE_MS = 250;
 
-/** A window, and what is wanted of it in order. */
+/** A window and the requested parts of it, in order. */
 type Wanted = readonly [window: BudgetWindow, parts: readonly Part[]];
 
 export class WaitingLine {
@@ -58,11 +58,11 @@ export class WaitingLine {
   }
 
   /**
-   * Resolves with what `take` yields when all of `parts` fit, or with the refusal. Rejects with GatewayError 429 when too
-   * many wait. Who holds something already goes first: the sooner it ends, the sooner it gives back.
+   * Resolves with the result of `take` once all of `parts` fit, or with the refusal. Rejects with GatewayError 429 if
+   * too many wait. Requests that already hold something go first: the sooner they end, the sooner they return it.
    */
   wait<T>(parts: readonly Part[], take: () => T, place: 'first' | 'last'): Promise<T | Refusal> {
-    // A window that somebody waits for must not be forgotten.
+    // Keep windows with waiting requests.
     for (const { window } of parts) window.holders += 1;
     const needed = parts.filter(({ nano }) => nano > 0n);
     return this.#queue.wait(needed, take, place).finally(() => {
@@ -70,7 +70,7 @@ export class WaitingLine {
     });
   }
 
-  /** Something came back here. */
+  /** Called when something was returned in this process. */
   signal(): void {
     this.#queue.signal();
   }
@@ -121,8 +121,8 @@ export class WaitingLine {
       window.used = answer.usedNano;
       window.othersLeased = answer.leasedNano - (window.lease - window.forced);
       window.known = wishes[index]!.includeByok === window.budget.includeByok;
-      // Leases that were granted under a higher limit stand until they come back: as long as the sum is over the limit,
-      // nobody may spend what becomes idle. The limit may also have been lowered once more meanwhile.
+      // Leases granted under a higher limit stay until they are returned. While the sum is over the limit, idle leases
+      // must not be spent. The limit may also have been lowered again in the meantime.
       window.stale = !window.known || answer.usedNano + answer.leasedNano > window.budget.limitNano;
       window.askAgainAt = answer.grantedNano > 0n ? 0 : now + ASK_AGAIN_MS;
     }
@@ -141,7 +141,7 @@ export class WaitingLine {
     };
     if (window.stale) wish.backNano = window.takeIdle();
     for (const { nano } of parts) {
-      // Who lacks nothing of this window waits for another one.
+      // A part that the lease covers waits for another window.
       if (wish.needNano > 0n) wish.wantNano += nano;
       else if (nano > window.idle) wish.needNano = nano - window.idle;
     }

@@ -1,16 +1,16 @@
 /**
- * What one process knows and holds of one budget window. Pure arithmetic.
+ * One process's view of one budget window. Pure arithmetic.
  *
- * `lease` is this process's part of the limit. It is divided into what running requests may spend (`reserved`), what
- * settled requests did spend but the database does not know yet (`unflushed`), and the idle rest, which covers new
- * requests without asking anybody.
+ * `lease` is this process's part of the limit. It consists of what running requests may spend (`reserved`), what
+ * settled requests spent but the database does not know yet (`unflushed`), and the idle remainder, which covers new
+ * requests without a query.
  */
 import type { Nano } from '../base/money.ts';
 import { type Budget, type Refusal, windowEnd, windowId, windowStart } from './budget.ts';
 
-/** Requests that a first lease covers beyond the one that asks. */
+/** Number of further requests that a first lease covers. */
 const FEW_REQUESTS = 11n;
-/** A lease that lasts less than this was too small, */
+/** A lease that lasted less than this was too small, */
 const SHORT_MS = 1_000;
 /** and one that lasts longer than this was too large. */
 const LONG_MS = 10_000;
@@ -20,26 +20,28 @@ export class BudgetWindow {
   readonly start: number;
   /** Infinity for lifetime. */
   readonly end: number;
-  /** The latest form of the budget that a request came with. */
+  /** The latest version of the budget that a request carried. */
   budget: Budget;
   lease: Nano = 0n;
   reserved: Nano = 0n;
   unflushed: Nano = 0n;
-  /** The part of `lease` that no grant covers: requests cost more than their bound. Enters the database with their rows. */
+  /**
+   * The part of `lease` without a grant: requests cost more than their bound. It enters the database with their rows.
+   */
   forced: Nano = 0n;
-  /** Given back, but the database has not answered yet; no longer in `lease`. */
+  /** Being returned: no longer in `lease`, not confirmed by the database. */
   leaving: Nano = 0n;
-  /** The limit was lowered, or the budget counts differently: the lease must be asked for anew. */
+  /** The limit was lowered, or the budget counts differently: the lease must be requested again. */
   stale = false;
-  /** Reservations, made or waiting, that refer to it. */
+  /** Number of reservations, made or waiting, that refer to this window. */
   holders = 0;
-  /** Somebody waits for it, so nobody may pass. */
+  /** Requests wait for this window, so later ones must queue. */
   blocked = false;
-  /** Whether the three figures below were ever read. */
+  /** True once the database has been asked about this window. */
   known = false;
-  /** Spent as of the last answer plus what this process entered since: never more than the truth. */
+  /** Spend in the last answer plus what this process has entered since: a lower bound. */
   used: Nano = 0n;
-  /** Leases of other processes as of the last answer. */
+  /** Leases of other processes in the last answer. */
   othersLeased: Nano = 0n;
   /** Monotonic times in ms. */
   askAgainAt = 0;
@@ -48,7 +50,7 @@ export class BudgetWindow {
   barrenUntil = 0;
   progressAt = 0;
   lastUseAt = 0;
-  /** Of the last grant. */
+  /** The last grant. */
   grantedAt = Number.NEGATIVE_INFINITY;
   grantedNano: Nano = 0n;
 
@@ -63,12 +65,12 @@ export class BudgetWindow {
     return this.lease - this.reserved - this.unflushed;
   }
 
-  /** Nothing of it would be lost by forgetting it. */
+  /** True if the window can be dropped without losing state. */
   get empty(): boolean {
     return this.holders === 0 && this.lease === 0n && this.unflushed === 0n && this.leaving === 0n && !this.blocked;
   }
 
-  /** Also where the request that comes with it was accepted before a later change: that one stands. */
+  /** Takes over a newer version of the budget; ignores the older version of a request accepted before a change. */
   adopt(budget: Budget): void {
     const before = this.budget;
     if (before === budget || (budget.version ?? 0) < (before.version ?? 0)) return;
@@ -81,7 +83,7 @@ export class BudgetWindow {
     return nano === 0n || (!this.stale && this.idle >= nano);
   }
 
-  /** Whether `nano` cannot fit even if every running request turned out to be free. What is spent is never unspent. */
+  /** True if `nano` cannot fit even if all running requests turn out to be free. Spend never decreases. */
   hopeless(nano: Nano): boolean {
     return nano > 0n && this.known && this.used + this.unflushed + nano > this.budget.limitNano;
   }
@@ -94,8 +96,8 @@ export class BudgetWindow {
   }
 
   /**
-   * How much to ask for ahead of requests. What a process leases is lost to all others if it dies without its journal, so
-   * a lease covers a few requests at first, and grows while it lasts less than a second.
+   * The amount to lease ahead of requests. Other processes cannot use the leases of a process that dies without its
+   * journal, so a lease covers a few requests at first, and grows while each lasts less than a second.
    */
   spareNano(now: number, needNano: Nano): Nano {
     const few = FEW_REQUESTS * needNano;
@@ -105,7 +107,7 @@ export class BudgetWindow {
     return again > few ? again : few;
   }
 
-  /** Takes the idle lease out, to be given back. */
+  /** Removes the idle lease and returns its amount, to be given back to the database. */
   takeIdle(): Nano {
     const { idle } = this;
     if (idle <= 0n) return 0n;
@@ -114,7 +116,7 @@ export class BudgetWindow {
     return idle;
   }
 
-  /** Turns `reserved` of a request into what it really cost; returns the part that the lease did not cover. */
+  /** Replaces `reserved` by the actual cost of a request; returns the part that the lease did not cover. */
   settle(reservedNano: Nano, costNano: Nano): Nano {
     this.reserved -= reservedNano;
     this.unflushed += costNano;

@@ -1,9 +1,9 @@
-/** How much was used of each model: what an order by popularity goes by. */
+/** Token usage per model, for ordering models by popularity. */
 import type { ActivityQuery, ActivitySum } from './store.ts';
 
 const DAY_MS = 86_400_000;
 
-/** Tokens read and written by model, of the last days (UTC), today included. */
+/** Tokens read and written by model, over the last `days` UTC days including today. */
 export async function sumTokens(
   activity: (query: ActivityQuery) => Promise<ActivitySum[]>,
   organizationId: string,

@@ -1,15 +1,15 @@
-/** What generations were and cost, summed by day (UTC), model and endpoint. */
+/** Number and cost of generations by UTC day, model and endpoint. */
 import type { Queryable } from '../../storage/database.ts';
 
 export interface ActivityQuery {
   organizationId: string;
-  /** Wall times where days begin; the second is not included. */
+  /** Wall times of the start of a day; `until` is exclusive. */
   from: number;
   until: number;
-  /** Rows of these keys only. */
+  /** Restricts to rows of these keys. */
   keyIds?: readonly string[];
   workspaceId?: string;
-  /** One row for each workspace too. */
+  /** Groups by workspace too. */
   byWorkspace: boolean;
 }
 
@@ -19,7 +19,7 @@ export interface ActivitySum {
   model: string;
   endpointId: string;
   providerName: string;
-  /** Absent unless asked for. */
+  /** Present only with `byWorkspace`. */
   workspaceId?: string;
   requests: bigint;
   promptTokens: bigint;

@@ -1,6 +1,6 @@
 /**
- * The account's balance: all that may ever be spent. What the command line has set goes before the configuration's, in
- * every process at once.
+ * The account balance: the total that may ever be spent. A balance set on the command line overrides the configuration,
+ * in every process.
  */
 import { operatorAuthor, recordChange } from '../../audit/index.ts';
 import type { Clock } from '../../base/clock.ts';
@@ -13,9 +13,9 @@ import { readBalance, type StoredBalance, writeBalance } from './store.ts';
 
 const BALANCE_TOPIC = 'spend.balance';
 
-/** To be refreshed before `current` is called. */
+/** Refresh it before calling `current`. */
 export interface AccountBalance extends Refreshable {
-  /** null is unlimited. */
+  /** null means unlimited. */
   current(): Nano | null;
 }
 
@@ -24,16 +24,16 @@ export interface BalanceParts {
   changes: Pick<Changes, 'subscribe' | 'freshness'>;
   clock: Clock;
   log: Log;
-  /** `account.balance_usd`, as it is now. */
+  /** The current value of `account.balance_usd`. */
   configured(): Nano | null;
 }
 
-/** Reads what is set and follows every change of it. */
+/** Reads the stored balance and follows its changes. */
 export async function followBalance({ database, configured, ...parts }: BalanceParts): Promise<AccountBalance> {
   const followed = new Followed({
     ...parts,
     topic: BALANCE_TOPIC,
-    name: 'The balance of the account',
+    name: 'The account balance',
     read: async () => (await readBalance(database)) ?? null,
   });
   await followed.readNow();
@@ -47,7 +47,7 @@ export async function followBalance({ database, configured, ...parts }: BalanceP
 }
 
 /**
- * Sets the balance in every process; `undefined` gives it back to the configuration. Resolves when all of them keep to it.
+ * Sets the balance in every process; `undefined` reverts to the configuration. Resolves when all processes apply it.
  */
 export async function setBalance(
   parts: { database: Database; changes: Changes; clock: Clock },

@@ -1,18 +1,18 @@
-/** The SQL of the account's balance. */
+/** The SQL of the account balance. */
 import type { Nano } from '../../base/money.ts';
 import type { Queryable } from '../../storage/database.ts';
 
 export interface StoredBalance {
-  /** null: without limit. */
+  /** null means unlimited. */
   balanceNano: Nano | null;
   version: bigint;
-  /** False: the configuration's balance holds. */
+  /** False if the configuration's balance applies. */
   isSet: boolean;
 }
 
 const COLUMNS = 'balance_nano as "balanceNano", version, is_set as "isSet"';
 
-/** Of the installation's account; undefined where none was ever set. */
+/** The balance of the installation's account; undefined if none was ever set. */
 export async function readBalance(db: Queryable): Promise<StoredBalance | undefined> {
   const [row] = await db.query<StoredBalance>(
     `select ${COLUMNS} from account_balances order by updated_at desc limit 1`,
@@ -20,7 +20,7 @@ export async function readBalance(db: Queryable): Promise<StoredBalance | undefi
   return row;
 }
 
-/** @param balance undefined: the configuration's holds again */
+/** @param balance undefined reverts to the configuration */
 export async function writeBalance(
   tx: Queryable,
   organizationId: string,

@@ -1,6 +1,6 @@
 /**
- * What was spent in the windows of budgets that count the spend of keys instead of their own: also what was spent before
- * such a budget was set, or by a key that it did not apply to yet.
+ * Totals for guardrail budgets. They sum the counters of their keys, so spend from before the budget existed counts
+ * too, and so does spend of a key that it did not apply to yet.
  */
 import type { Nano } from '../../base/money.ts';
 import type { Queryable } from '../../storage/database.ts';
@@ -16,8 +16,8 @@ interface CountedRow extends Counted {
 }
 
 /**
- * By window, for those that count the spend of keys. In the transaction that has locked the windows, a row that was entered
- * is seen here exactly when its lease is gone there: both change together.
+ * Totals by window id, for budgets that count the spend of keys. Call it in the transaction that has locked the
+ * windows: an entered row and its released lease then become visible together.
  */
 export async function countedIn(
   db: Queryable,

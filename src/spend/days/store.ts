@@ -1,7 +1,7 @@
-/** Sums of generations by day, key, model and endpoint (`generation_days`). */
+/** Totals of generations by day, key, model and endpoint (`generation_days`). */
 import type { Database, Queryable } from '../../storage/database.ts';
 
-/** What rows of one day, key, model and endpoint add up to. */
+/** Totals of one day, key, model and endpoint. */
 export interface DaySum {
   organization_id: string;
   workspace_id: string;
@@ -22,12 +22,12 @@ export interface DaySum {
 const COLUMNS = `organization_id, day, workspace_id, key_id, model, endpoint_id, provider_name, requests, prompt_tokens,
   completion_tokens, reasoning_tokens, cost_nano, byok_nano`;
 
-/** The columns of a row that its day's sum is made of. */
+/** The columns of a row that the daily totals are computed from. */
 export const DAY_COLUMNS = `created_at, organization_id, workspace_id, key_id, model, endpoint_id, provider_name,
   input_tokens, cache_read_tokens, cache_write_5m_tokens, cache_write_1h_tokens, output_tokens, reasoning_tokens,
   cost_nano, byok_nano`;
 
-/** Of rows in a table or common expression, one for each day, key, model and endpoint. */
+/** Select list of the totals, over rows in a table or common table expression. */
 export const DAY_SUMS = `organization_id, workspace_id, key_id, (created_at at time zone 'UTC')::date::text as day, model,
   coalesce(endpoint_id, '') as endpoint_id, coalesce(max(provider_name), '') as provider_name, count(*) as requests,
   coalesce(sum(input_tokens + cache_read_tokens + cache_write_5m_tokens + cache_write_1h_tokens), 0)::bigint
@@ -36,11 +36,13 @@ export const DAY_SUMS = `organization_id, workspace_id, key_id, (created_at at t
   coalesce(sum(reasoning_tokens), 0)::bigint as reasoning_tokens,
   sum(cost_nano)::bigint as cost_nano, sum(byok_nano)::bigint as byok_nano`;
 
-/** What `DAY_SUMS` is grouped by. */
+/** Grouping of `DAY_SUMS`. */
 export const DAY_KEYS = `organization_id, workspace_id, key_id, (created_at at time zone 'UTC')::date, model,
   coalesce(endpoint_id, '')`;
 
-/** In the transaction that enters the rows, in the order of the primary key, so that no two wait for each other. */
+/**
+ * Call it in the transaction that enters the rows. It updates in primary key order, so transactions cannot deadlock.
+ */
 export async function addToDays(tx: Queryable, sums: readonly DaySum[]): Promise<void> {
   if (sums.length === 0) return;
   await tx.query(
@@ -71,8 +73,8 @@ const LATE_ROWS = `
   select ${DAY_SUMS} from marked group by ${DAY_KEYS}`;
 
 /**
- * Adds the rows that a process of a version without these sums entered, each once however many look for them at a time.
- * One statement on an index without entries where there are none.
+ * Adds rows that a process of a version without these totals entered; each once, even if several processes do this at
+ * the same time. One statement on an empty index if there are none.
  */
 export async function sumLateRows(database: Pick<Database, 'transaction'>): Promise<void> {
   for (let found = true; found; ) {
@@ -84,7 +86,7 @@ export async function sumLateRows(database: Pick<Database, 'transaction'>): Prom
   }
 }
 
-/** Only the columns, as JSON can hold them. */
+/** The columns only, with values that JSON can represent. */
 function columnsOf(sum: DaySum): Record<string, string> {
   return {
     organization_id: sum.organization_id,
@@ -103,7 +105,7 @@ function columnsOf(sum: DaySum): Record<string, string> {
   };
 }
 
-/** @param from first day; `until` is not included */
+/** @param from first day; `until` is exclusive */
 export async function dropDays(tx: Queryable, from: Date, until: Date): Promise<void> {
   await tx.query('delete from generation_days where day >= $1::timestamp::date and day < $2::timestamp::date', [
     from.toISOString(),

@@ -1,6 +1,6 @@
 import type { Migration } from '../../storage/migrate.ts';
 
-/** The ledger, its counters, and the leases that processes hold of them. */
+/** The ledger, its counters, and the leases that processes hold on them. */
 export const ledger: Migration = {
   name: '0020-ledger',
   sql: `

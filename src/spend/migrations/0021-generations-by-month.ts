@@ -1,8 +1,8 @@
 import type { Migration } from '../../storage/migrate.ts';
 
 /**
- * Rows by the month of their acceptance (UTC), so that old ones can be let go as whole tables. Months are made when a row
- * of them comes (`months/store.ts`); a row is known by its id and its time, which one request never changes.
+ * Partitions rows by the month of acceptance (UTC), so that old months can be dropped as tables. A partition is created
+ * when its first row arrives (`months/store.ts`). The key is id and time; the time of a request never changes.
  */
 export const generationsByMonth: Migration = {
   name: '0021-generations-by-month',

@@ -1,8 +1,8 @@
 import type { Migration } from '../../storage/migrate.ts';
 
 /**
- * Rows come in the order of their time, so a few bytes for every hundred of them tell where a day lies: next to nothing for
- * an insert, where a tree would cost one descent a row.
+ * Rows arrive in time order, so a BRIN index finds a day with a few bytes per range of pages. It costs an insert next
+ * to nothing, whereas a B-tree would cost one descent per row.
  */
 export const generationsByTime: Migration = {
   name: '0022-generations-by-time',

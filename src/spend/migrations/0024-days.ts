@@ -1,9 +1,9 @@
 import type { Migration } from '../../storage/migrate.ts';
 
 /**
- * Sums of generations by day (UTC), key, model and endpoint, for questions about weeks that would read millions of rows.
- * Moved by the transaction that enters the rows, so they are always the sums of the rows that there are. Updated in place
- * all day long, hence the room for HOT updates.
+ * Totals of generations by UTC day, key, model and endpoint, for queries over weeks that would read millions of rows.
+ * The transaction that enters rows updates them, so they always equal the sum of the rows. They are updated all day
+ * long, hence the free space for HOT updates.
  */
 export const days: Migration = {
   name: '0024-days',

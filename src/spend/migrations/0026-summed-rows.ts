@@ -1,10 +1,9 @@
 import type { Migration } from '../../storage/migrate.ts';
 
 /**
- * Whether a row is in the sums by day. A process of a version that knows nothing of the sums may go on entering rows while
- * and after the schema is migrated; its rows come without a word about it, so they are not in the sums and can be found
- * (`sumLateRows`). The table is locked from its first statement on, so no row comes between the sums, which are made anew
- * here, and the day from which rows say whether they are in them.
+ * Marks rows that are included in the daily totals. A process of an older version may enter rows during and after the
+ * migration; those are unmarked, so `sumLateRows` finds them. The first statement locks the table, so that no row
+ * arrives between the recomputation of the totals and the change of the default.
  */
 export const summedRows: Migration = {
   name: '0026-summed-rows',

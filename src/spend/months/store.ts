@@ -1,12 +1,12 @@
-/** The tables of single months behind `generations`: made when a row comes that has none, dropped as a whole when old. */
+/** The monthly partitions of `generations`: created with their first row, dropped as a whole. */
 import type { Database, Queryable } from '../../storage/database.ts';
 import { dropDays } from '../days/store.ts';
 
 const PREFIX = 'generations_';
-/** Only one process makes or drops a month at a time. */
+/** Only one process at a time creates or drops partitions. */
 const MONTHS_LOCK = 0x6d6f6e74;
 
-/** True for the refusal of a row whose month has no table; the server's message may be in any language. */
+/** True for the error of a row without a partition. Checks the routine, because the message may be in any language. */
 export function isMonthMissing(error: unknown): boolean {
   return (error as { routine?: unknown }).routine === 'ExecFindPartition';
 }
@@ -26,9 +26,9 @@ export async function addMonths(database: Database, months: Iterable<string>): P
 }
 
 /**
- * Drops the months that ended before `beforeMs`, a wall time, with their sums by day. Those in counters stay. Waits for
- * running statements for two seconds at most: a table that is being read is dropped another time.
- * @returns the months that are gone
+ * Drops the months that ended before `beforeMs` (wall time), with their daily totals; counters stay. Waits at most two
+ * seconds for running statements: a table in use is dropped in a later call.
+ * @returns the dropped months
  */
 export async function dropMonths(database: Database, beforeMs: number): Promise<string[]> {
   const rows = await database.query<{ name: string }>(
@@ -47,7 +47,7 @@ export async function dropMonths(database: Database, beforeMs: number): Promise<
   return dropped;
 }
 
-/** Counters of days, weeks and months that began before `beforeMs` and that nothing is leased from. */
+/** Deletes daily, weekly and monthly counters that began before `beforeMs` and have no leases. */
 export async function dropWindows(database: Database, beforeMs: number): Promise<void> {
   await database.query(
     `delete from spend_windows where leased_nano = 0 and split_part(id, '/', 3) <> 'lifetime'

@@ -1,6 +1,6 @@
 /**
- * Processes as an operator sees them: what each holds of budgets, and the release of what a lost one holds. Leases of a
- * lost process count as spent until its journal is replayed or an operator releases them.
+ * Processes for the operator: the leases that each holds, and releasing those of a lost one. Leases of a lost process
+ * count as spent until its journal is replayed or an operator releases them.
  */
 import { existsSync } from 'node:fs';
 import { hostname } from 'node:os';
@@ -12,10 +12,10 @@ import type { Changes, Database, Queryable } from '../../storage/database.ts';
 import { type Interval, type Scope, windowEnd } from '../budget.ts';
 import { GONE_MS, type ProcessRow, processById, readLeases, readProcesses, releaseLeases } from './store.ts';
 
-/** The topic under which returned leases are announced: the process that returned them, a space, the window. */
+/** Announced when leases are returned: the id of the returning process, a space, the window id. */
 export const RETURN = 'spend-return';
 
-/** What a process holds of one budget in its present window. */
+/** Amount that a process holds of one budget in its current window. */
 export interface Hold {
   scope: Scope;
   scopeId: string;
@@ -26,23 +26,23 @@ export interface Hold {
 export interface SpendProcess {
   id: string;
   /**
-   * `live`: it showed itself within 90 s. `gone`: it did not, and its journal is not entered. `replayed`: its journal is
-   * entered, and it holds the bounds of requests that were open when it died.
+   * `live`: its heartbeat is at most 90 s old. `gone`: it is older, and the journal is not replayed. `replayed`: the
+   * journal is replayed, and the process holds the cost bounds of requests that were open when it died.
    */
   state: 'live' | 'gone' | 'replayed';
   host: string | null;
   /** Folder of its journal. */
   place: string | null;
-  /** Wall time in ms; null: unknown. */
+  /** Last heartbeat, wall time in ms; null if unknown. */
   seenAt: number | null;
-  /** Requests that were open when it died; null before its journal is entered. */
+  /** Requests that were open when it died; null before its journal is replayed. */
   openRequests: number | null;
-  /** Its journal lies on this machine, so that a gateway that starts here enters it. */
+  /** Its journal is on this machine, so a gateway that starts here replays it. */
   journalHere: boolean;
   holds: Hold[];
 }
 
-/** Every live process, and every other that holds something of a present window. */
+/** All live processes, and all others that hold a part of a current window. */
 export async function listProcesses(db: Queryable, nowMs: number): Promise<SpendProcess[]> {
   const leases = Map.groupBy(await readLeases(db), ({ processId }) => processId);
   const processes = (await readProcesses(db)).map((row): SpendProcess => {
@@ -61,7 +61,7 @@ export async function listProcesses(db: Queryable, nowMs: number): Promise<Spend
   return processes.filter(({ state, holds }) => state === 'live' || holds.length > 0);
 }
 
-/** Those that hold something and showed no sign of life for `silentMs`: an operator should release or restart them. */
+/** Processes that hold something and had no heartbeat for `silentMs`: an operator should release or restart them. */
 export async function unreturnedProcesses(db: Queryable, nowMs: number, silentMs: number): Promise<SpendProcess[]> {
   const processes = await listProcesses(db, nowMs);
   return processes.filter(
@@ -78,7 +78,7 @@ function isHere({ host, place }: ProcessRow): boolean {
   return host === hostname() && place !== null && place !== '' && existsSync(place);
 }
 
-/** Undefined for a window that is over: nothing is held of it any more. */
+/** Undefined for a window that has ended, because its leases no longer matter. */
 function holdOf(windowId: string, nano: Nano, nowMs: number): Hold | undefined {
   const parts = windowId.split('/');
   const [start, interval, scope] = [Number(parts.at(-1)), parts.at(-2) as Interval, parts[0] as Scope];
@@ -95,10 +95,10 @@ export interface ReleaseParts {
 }
 
 /**
- * Returns everything that a process holds, with an entry in the audit log. If the process comes back with its journal, its
- * rows are entered all the same, so a limit may then be exceeded by what was released.
+ * Returns everything that a process holds, with an audit entry. If the process returns with its journal, its rows are
+ * still entered, so a limit may then be exceeded by the released amount.
  *
- * Throws GatewayError 404 for a process that holds nothing, and 409 for one that shows itself unless `force` is set.
+ * Throws GatewayError 404 for a process that holds nothing, and 409 for a live one unless `force` is set.
  */
 export async function releaseProcess(
   { database, changes, clock, organizationId }: ReleaseParts,
@@ -110,12 +110,12 @@ export async function releaseProcess(
     const row = (await processById(tx, processId)) ?? unknownProcess(processId);
     const leases = await readLeases(tx, processId);
     if (leases.length === 0) {
-      throw new GatewayError('not_found', `no process ${processId} holds a lease`, { status: 404 });
+      throw new GatewayError('not_found', `process ${processId} does not exist or holds no lease`, { status: 404 });
     }
     if (!force && stateOf(row, now) === 'live') {
       throw new GatewayError(
         'invalid_request',
-        `process ${processId} showed itself within the last ${GONE_MS / 1000} s; its leases are in use`,
+        `process ${processId} was alive within the last ${GONE_MS / 1000} s; its leases are in use`,
         { status: 409 },
       );
     }
@@ -148,7 +148,7 @@ function unknownProcess(id: string): ProcessRow {
   return { id, host: null, place: null, seenAt: null, replayedAt: null, releasedAt: null, openRequests: null };
 }
 
-/** Enters in the audit log that a released process came back and its rows were entered: a limit may be exceeded. */
+/** Adds an audit entry that a released process returned and its rows were entered: a limit may be exceeded. */
 export function recordReturn(
   tx: Queryable,
   organizationId: string,

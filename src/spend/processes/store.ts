@@ -1,18 +1,18 @@
-/** The SQL of processes: their signs of life, and what they hold of budgets. */
+/** The SQL of processes: their heartbeats and leases. */
 import type { Nano } from '../../base/money.ts';
 import type { Queryable } from '../../storage/database.ts';
 import { leasesOf, lockWindows } from '../store.ts';
 
-/** A process that did not show itself for this long is taken for gone: three times the interval in which it does. */
+/** A process without a heartbeat for this long counts as gone: three times the heartbeat interval. */
 export const GONE_MS = 90_000;
 
-/** Where a process runs: its host, and the folder of its journal there. */
+/** Location of a process: its host and its journal folder there. */
 export interface ProcessPlace {
   host: string;
   folder: string;
 }
 
-/** Registers a process, or renews its sign of life. A released process that lives is an ordinary one again. */
+/** Registers a process, or renews its heartbeat. A released process that is alive becomes an ordinary one again. */
 export async function touchProcess(
   db: Queryable,
   processId: string,
@@ -33,8 +33,8 @@ export async function forgetProcess(tx: Queryable, processId: string): Promise<v
 }
 
 /**
- * The journal of a dead process is entered: returns its leases except for `open`, the bounds of requests that it had open.
- * Leases only shrink here, so that a repeated replay takes back nothing that an operator has released. Call it in a
+ * For a replayed journal: returns the leases of its process except `open`, the cost bounds of its open requests. Leases
+ * only shrink here, so that a repeated replay does not take back what an operator has released. Call it in a
  * transaction.
  */
 export async function retireProcess(
@@ -56,7 +56,7 @@ export async function retireProcess(
   );
 }
 
-/** Lowers every lease of a process to what is kept of it. Returns the number of leases that remain. */
+/** Lowers every lease of a process to its kept amount. Returns the number of leases that remain. */
 async function keepLeases(tx: Queryable, processId: string, kept: ReadonlyMap<string, Nano>): Promise<number> {
   const held = await leasesOf(tx, processId);
   await lockWindows(tx, [...held.keys()]);
@@ -84,8 +84,8 @@ async function keepLeases(tx: Queryable, processId: string, kept: ReadonlyMap<st
 }
 
 /**
- * For a copy of an installation, where no process of the original runs. The bounds of open requests stay: what their
- * upstreams served is unknown there as well.
+ * For a copy of an installation, where no process of the original runs. The cost bounds of open requests stay, because
+ * their actual cost is unknown in the copy too.
  */
 export async function forgetEveryProcess(tx: Queryable): Promise<void> {
   await tx.query('DELETE FROM spend_processes WHERE replayed_at IS NULL');
@@ -110,7 +110,7 @@ export interface ProcessRow {
 const COLUMNS = `id, host, place, seen_at AS "seenAt", replayed_at AS "replayedAt", released_at AS "releasedAt",
   open_requests AS "openRequests"`;
 
-/** Locks it for the transaction. */
+/** Locks the row until the transaction ends. */
 export async function processById(tx: Queryable, processId: string): Promise<ProcessRow | undefined> {
   const [row] = await tx.query<ProcessRow>(`SELECT ${COLUMNS} FROM spend_processes WHERE id = $1 FOR UPDATE`, [
     processId,
@@ -118,7 +118,7 @@ export async function processById(tx: Queryable, processId: string): Promise<Pro
   return row;
 }
 
-/** All of them, also those that are known by their leases only. */
+/** All processes, including those known only by their leases. */
 export async function readProcesses(db: Queryable): Promise<ProcessRow[]> {
   const rows = await db.query<ProcessRow>(`SELECT ${COLUMNS} FROM spend_processes ORDER BY id`);
   const unknown = await db.query<{ id: string }>(
@@ -135,7 +135,7 @@ export interface LeaseRow {
   nano: Nano;
 }
 
-/** Of all processes, or of one. */
+/** Leases of all processes, or of one. */
 export async function readLeases(db: Queryable, processId?: string): Promise<LeaseRow[]> {
   const rows = await db.query<LeaseRow>(
     `SELECT process_id AS "processId", window_id AS "windowId", amount_nano AS nano FROM spend_leases
@@ -145,10 +145,10 @@ export async function readLeases(db: Queryable, processId?: string): Promise<Lea
   return rows.map((row) => ({ ...row, nano: BigInt(row.nano) }));
 }
 
-/** Returns all leases of a process. Its row stays, so that a replay of its journal is noticed. Call it in a transaction. */
+/** Returns all leases of a process. Keeps its row, so that a later replay is noticed. Call it in a transaction. */
 export async function releaseLeases(tx: Queryable, { id, replayedAt }: ProcessRow, nowMs: number): Promise<void> {
   await keepLeases(tx, id, new Map());
-  // A journal that is entered cannot come back.
+  // A replayed journal cannot return.
   if (replayedAt !== null) await tx.query('DELETE FROM spend_processes WHERE id = $1', [id]);
   else await tx.query('UPDATE spend_processes SET released_at = $2 WHERE id = $1', [id, new Date(nowMs)]);
 }
