@@ -1,6 +1,5 @@
 /**
- * Every name that a question may use. Nothing of a question becomes part of a statement but what stands here: how each is
- * computed says `store.ts`, by these names.
+ * Every name that a query may use. Only these names select parts of a statement; `store.ts` maps each to its SQL.
  */
 
 export const GRANULARITIES = {
@@ -26,7 +25,7 @@ export const OPERATORS: Record<OperatorName, 'scalar' | 'array'> = {
 
 export interface Dimension {
   label: string;
-  /** Of its values in filters; `id` can be told apart but not put in an order. */
+  /** Type of its values in filters; `id` values have no order. */
   values: 'text' | 'id' | 'integer' | 'boolean';
 }
 
@@ -48,14 +47,14 @@ export const DIMENSIONS = {
   finish_reason: { label: 'Finish reason', values: 'text' },
   service_tier: { label: 'Service tier', values: 'text' },
   streamed: { label: 'Streamed', values: 'boolean' },
-  is_byok: { label: 'Own provider key', values: 'boolean' },
+  is_byok: { label: 'BYOK', values: 'boolean' },
 } as const satisfies Record<string, Dimension>;
 export type DimensionName = keyof typeof DIMENSIONS;
 
 export interface Metric {
   label: string;
   format: 'number' | 'currency' | 'percent' | 'latency' | 'throughput';
-  /** A ratio or a position: those of groups do not add up, and null is where there is nothing to relate. */
+  /** A ratio or percentile: values of groups do not add up, and null means there is nothing to compute from. */
   isRate: boolean;
 }
 
@@ -67,16 +66,16 @@ export const METRICS = {
   request_count: count('Requests'),
   error_count: count('Failed requests'),
   cancelled_count: count('Cancelled requests'),
-  response_cache_hits: count('Answers from the response cache'),
+  response_cache_hits: count('Responses from the response cache'),
   active_keys: { label: 'Keys in use', format: 'number', isRate: true },
   tokens_total: count('Tokens'),
   tokens_prompt: count('Prompt tokens'),
   tokens_completion: count('Completion tokens'),
   reasoning_tokens: count('Reasoning tokens'),
-  cached_tokens: count('Prompt tokens from the cache'),
-  cache_write_tokens: count('Prompt tokens into the cache'),
+  cached_tokens: count('Prompt tokens read from the cache'),
+  cache_write_tokens: count('Prompt tokens written to the cache'),
   total_usage: usd('Usage'),
-  usage_byok: usd('Usage on own provider keys'),
+  usage_byok: usd('Usage on BYOK credentials'),
   usage_upstream: usd('Cost at the providers, where known'),
   usage_cache: usd('Saved by prompt caching'),
   cache_hit_rate: rate('Share of the prompt from the cache', 'percent'),
@@ -86,11 +85,11 @@ export const METRICS = {
   latency_p95: rate('Time to the first token, 95th percentile', 'latency'),
   latency_p99: rate('Time to the first token, 99th percentile', 'latency'),
   generation_time_avg: rate('Generation time, mean', 'latency'),
-  throughput: rate('Completion tokens a second', 'throughput'),
+  throughput: rate('Completion tokens per second', 'throughput'),
 } as const satisfies Record<string, Metric>;
 export type MetricName = keyof typeof METRICS;
 
-/** What `GET /analytics/meta` tells. */
+/** The reply of `GET /analytics/meta`. */
 export function meta() {
   return {
     dimensions: Object.entries(DIMENSIONS).map(([name, { label }]) => ({ name, display_label: label })),

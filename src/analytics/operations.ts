@@ -1,4 +1,4 @@
-/** `GET /analytics/meta` and `POST /analytics/query` (wire/analytics.md). */
+/** `GET /analytics/meta` and `POST /analytics/query`. */
 import { type Caller, namedKeys } from '../access/index.ts';
 import type { Clock } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
@@ -17,9 +17,9 @@ export interface AnalyticsParts {
   database: Database;
   clock: Clock;
   catalog(): Pick<Catalog, 'models' | 'find'>;
-  /** Resolves when what this process has settled is in the database. */
+  /** Resolves when everything this process has settled is in the database. */
   entered(): Promise<void>;
-  /** How long a question may take the database; default 10 s. */
+  /** Database time limit of a query; default 10 s. */
   timeoutMs?: number;
 }
 
@@ -27,7 +27,7 @@ const TIMEOUT_MS = 10_000;
 const QUERY_CANCELED = '57014';
 const TAG = 'Analytics';
 
-/** Looks into `parts` only when a request comes. */
+/** Reads `parts` only while handling a request. */
 export function analyticsOperations(parts: AnalyticsParts): Operation<Caller>[] {
   return [getMeta(), queryAnalytics(parts, new SerialQueue())];
 }
@@ -37,7 +37,7 @@ function getMeta(): Operation<Caller> {
     id: 'getAnalyticsMeta',
     method: 'GET',
     path: '/analytics/meta',
-    summary: 'The names that a question may use',
+    summary: 'List the names that a query may use',
     tag: TAG,
     access: 'management',
     replies: ok('Dimensions, granularities, metrics and operators', schema.MetaEnvelope),
@@ -52,14 +52,14 @@ function queryAnalytics(parts: AnalyticsParts, line: SerialQueue): Operation<Cal
     id: 'queryAnalytics',
     method: 'POST',
     path: '/analytics/query',
-    summary: 'Sums and rates of requests, by time and dimensions; buckets in UTC, and none that is empty',
+    summary: 'Query totals and rates of requests by time and dimensions; buckets are in UTC, empty ones are omitted',
     tag: TAG,
     access: 'management',
     body: { schema: schema.QuestionSchema },
     errors: [408],
     replies: {
       ...ok('Rows', schema.AnswerEnvelope),
-      408: { description: 'The question takes too long; nothing of it goes on' },
+      408: { description: 'The query took too long and was cancelled' },
     },
     async handle(exchange) {
       const { organizationId } = exchange.caller;
@@ -100,13 +100,13 @@ async function answered(
     if ((error as { code?: unknown }).code !== QUERY_CANCELED) throw error;
     throw new GatewayError(
       'timeout',
-      `The question took more than ${timeoutMs / 1000} s: ask for less time, or with more filters.`,
+      `The query took more than ${timeoutMs / 1000} s: use a shorter time range or more filters.`,
       { status: 408, cause: error },
     );
   }
 }
 
-/** Permaslugs by id, of models where the two differ. */
+/** Permaslugs by model id, for models where they differ. */
 function slugsOf({ models }: Pick<Catalog, 'models'>): Map<string, string> {
   const slugs = new Map<string, string>();
   for (const { id, facts } of models) {
@@ -115,7 +115,7 @@ function slugsOf({ models }: Pick<Catalog, 'models'>): Map<string, string> {
   return slugs;
 }
 
-/** Filters in the values of rows: keys by their ids, models by their permaslugs, workspaces as they are written. */
+/** Maps filter values to row values: keys to their ids, models to their permaslugs, workspaces to lower case. */
 async function resolved(
   { database, catalog }: AnalyticsParts,
   organizationId: string,
@@ -128,10 +128,10 @@ async function resolved(
     if (filter.field === 'api_key_id') {
       const keys = await namedKeys(database, organizationId, values);
       for (const value of new Set(values)) {
-        if (!keys.has(value)) warnings.push(`api_key_id: there is no key ${value.slice(0, 100)}`);
+        if (!keys.has(value)) warnings.push(`api_key_id: unknown key ${value.slice(0, 100)}`);
       }
       const ids = values.flatMap((value) => keys.get(value) ?? []);
-      // A number may stand for several keys.
+      // Several keys may have the same number.
       const operator = filter.operator === 'eq' || filter.operator === 'in' ? 'in' : 'not_in';
       found.push({ ...filter, operator, values: ids });
     } else if (filter.field === 'workspace') {

@@ -1,4 +1,4 @@
-/** Reading a question: every name is looked up, every value becomes one of its dimension's kind. No I/O. */
+/** Parses a query: looks up every name, and converts every value to the type of its dimension. No I/O. */
 import { invalidField } from '../base/errors.ts';
 import { readTimestamp } from '../base/timestamp.ts';
 import {
@@ -18,7 +18,7 @@ export type FilterValue = string | number | boolean;
 export interface Filter {
   field: DimensionName;
   operator: OperatorName;
-  /** One for operators of scalars. */
+  /** A single value for scalar operators. */
   values: readonly FilterValue[];
   includeUnset: boolean;
 }
@@ -26,7 +26,7 @@ export interface Filter {
 export type OrderField = DimensionName | MetricName | 'date';
 
 export interface Question {
-  /** Wall times; the second is not included. */
+  /** Wall times; `until` is exclusive. */
   from: Date;
   until: Date;
   granularity: GranularityName | undefined;
@@ -43,10 +43,10 @@ const DEFAULT_DAYS = 30;
 const DEFAULT_LIMIT = 1_000;
 const MAX_LIMIT = 10_000;
 
-/** Throws GatewayError 400 that names the field, and what there is where a name is unknown. */
+/** Throws GatewayError 400 that names the field, and lists the accepted names if one is unknown. */
 export function readQuestion(body: QuestionBody, nowMs: number): Question {
   for (const name of ['classifier_dimensions', 'classifier_filters'] as const) {
-    if (body[name] !== undefined) throw invalidField(name, 'cannot be had: there are no classifiers here');
+    if (body[name] !== undefined) throw invalidField(name, 'is not supported: Gatehouse has no classifiers');
   }
   const metrics = names(METRICS, 'metrics', body.metrics);
   const dimensions = names(DIMENSIONS, 'dimensions', body.dimensions ?? []);
@@ -60,7 +60,7 @@ export function readQuestion(body: QuestionBody, nowMs: number): Question {
     metrics,
     filters: (body.filters ?? []).map((filter, at) => readFilter(`filters[${at}]`, filter)),
     orderBy: readOrder(body, metrics, dimensions, granularity),
-    // Windows of time are not cut off because there are many groups.
+    // A time series must not be cut off because it has many groups.
     limit: body.limit ?? (timeSeries ? MAX_LIMIT : DEFAULT_LIMIT),
     groupLimit: dimensions.length > 0 ? body.group_limit : undefined,
   };
@@ -98,7 +98,7 @@ function readFilter(path: string, filter: FilterBody): Filter {
     throw invalidField(`${path}.value`, `must be ${takesArray ? 'an array' : 'one value'} with ${operator}`);
   }
   if (filter.include_unset !== undefined && !takesArray) {
-    throw invalidField(`${path}.include_unset`, 'goes with in and not_in only');
+    throw invalidField(`${path}.include_unset`, 'is only valid with in and not_in');
   }
   const ordered = ['gt', 'gte', 'lt', 'lte'].includes(operator);
   const kind = DIMENSIONS[field].values;
@@ -129,7 +129,7 @@ function readValue(path: string, field: DimensionName, value: string | number): 
 function names<T extends object>(known: T, path: string, given: readonly string[]): Extract<keyof T, string>[] {
   const found = given.map((name, at) => oneOf(known, `${path}[${at}]`, name));
   const twice = found.findIndex((name, at) => found.indexOf(name) < at);
-  if (twice !== -1) throw invalidField(`${path}[${twice}]`, `"${found[twice]}" stands twice`);
+  if (twice !== -1) throw invalidField(`${path}[${twice}]`, `"${found[twice]}" is listed twice`);
   return found;
 }
 

@@ -1,4 +1,4 @@
-/** Wire schemas of `/analytics` (wire/analytics.md). Names are checked against `names.ts`, so that a refusal lists them. */
+/** Wire schemas of `/analytics`. `names.ts` checks names, so that an error can list the accepted ones. */
 import { type Static, Type } from 'typebox';
 import { closed } from '../http/contract.ts';
 
@@ -16,7 +16,7 @@ const FilterSchema = Type.Object(
     operator: Name,
     value: Value,
     include_unset: Type.Optional(
-      Type.Boolean({ description: 'With `in` and `not_in`: also where the dimension has no value' }),
+      Type.Boolean({ description: 'With `in` and `not_in`: also match rows without a value' }),
     ),
   },
   closed,
@@ -32,7 +32,7 @@ export const QuestionSchema = Type.Object(
     time_range: Type.Optional(
       Type.Object(
         {
-          start: Type.String({ description: 'ISO 8601 with seconds and zone' }),
+          start: Type.String({ description: 'ISO 8601 with seconds and time zone' }),
           end: Type.String({ description: 'Not included' }),
         },
         { ...closed, description: 'Default: the last 30 days' },
@@ -44,10 +44,10 @@ export const QuestionSchema = Type.Object(
     ),
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000 })),
     group_limit: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 10_000, description: 'Rows for each combination of dimensions' }),
+      Type.Integer({ minimum: 1, maximum: 10_000, description: 'Maximum rows per combination of dimensions' }),
     ),
-    classifier_dimensions: Type.Optional(Type.Unknown({ description: 'Refused: there are no classifiers' })),
-    classifier_filters: Type.Optional(Type.Unknown({ description: 'Refused: there are no classifiers' })),
+    classifier_dimensions: Type.Optional(Type.Unknown({ description: 'Not supported; refused with 400' })),
+    classifier_filters: Type.Optional(Type.Unknown({ description: 'Not supported; refused with 400' })),
   },
   { ...closed, $id: 'AnalyticsQuestion' },
 );
@@ -71,13 +71,13 @@ export const AnswerEnvelope = Type.Object(
     data: Type.Object({
       data: Type.Array(
         Type.Record(Type.String(), Type.Union([Type.String(), Type.Number(), Type.Boolean(), Type.Null()]), {
-          description: 'Asked dimensions and metrics by name, and `date` where there is a granularity',
+          description: 'The requested dimensions and metrics by name, and `date` if a granularity is set',
         }),
       ),
       metadata: Type.Object({
         query_time_ms: Type.Number(),
         row_count: Type.Integer(),
-        truncated: Type.Boolean({ description: 'There are more rows than the limits allow' }),
+        truncated: Type.Boolean({ description: 'True if there are more rows than the limits allow' }),
       }),
       warnings: Type.Optional(Type.Array(Type.String())),
     }),

@@ -1,6 +1,6 @@
 /**
- * The SQL of analytics. A statement is made of the texts of this file alone: names choose among them, values are
- * parameters, and columns are called by their place.
+ * The SQL of analytics. Statements consist only of text from this file: names select among it, values are parameters,
+ * and columns are referenced by position.
  */
 import type { Queryable } from '../storage/database.ts';
 import type { DimensionName, GranularityName, MetricName, OperatorName } from './names.ts';
@@ -9,10 +9,10 @@ import type { Filter, Question } from './question.ts';
 const PROMPT = 'g.input_tokens + g.cache_read_tokens + g.cache_write_5m_tokens + g.cache_write_1h_tokens';
 const sum = (what: string) => `coalesce(sum(${what}), 0)::bigint`;
 const percentile = (share: number) => `percentile_cont(${share}) within group (order by g.latency_ms)`;
-/** What a client got an error for, and what broke off behind its head. */
+/** Errors sent to the client, and answers that broke off after their headers. */
 const FAILED = 'g.error is not null or g.status >= 400';
 
-/** Money in nano-dollars; whole numbers as bigint, others as double precision. */
+/** Money in nano-dollars; integers as bigint, other numbers as double precision. */
 const METRIC_SQL: Record<MetricName, string> = {
   request_count: 'count(*)',
   error_count: `count(*) filter (where ${FAILED})`,
@@ -41,8 +41,8 @@ const METRIC_SQL: Record<MetricName, string> = {
 };
 
 /**
- * Of the sums by day (`generation_days`), which say the same of whole days without reading the rows: months of many
- * millions of them are answered from here.
+ * The same over the daily totals (`generation_days`), which equal the rows for whole days. Queries over months with
+ * many millions of rows are answered from here.
  */
 const DAY_METRIC_SQL: Partial<Record<MetricName, string>> = {
   request_count: sum('g.requests'),
@@ -57,7 +57,7 @@ const DAY_METRIC_SQL: Partial<Record<MetricName, string>> = {
 const DAY_DIMENSIONS: ReadonlySet<DimensionName> = new Set(['model', 'endpoint', 'api_key_id', 'user', 'workspace']);
 const DAY_MS = 86_400_000;
 
-/** `shown` is what a row of the answer tells; what groups are told apart by, and filtered by, is `value`. */
+/** `value` is grouped and filtered by; `shown` is what a row of the answer displays. */
 interface DimensionSql {
   value: string;
   shown?: string;
@@ -86,7 +86,7 @@ const DIMENSION_SQL: Record<DimensionName, DimensionSql> = {
 
 const TYPE_SQL: Partial<Record<DimensionName, string>> = { status: 'integer', streamed: 'boolean', is_byok: 'boolean' };
 
-/** The same bytes on every server, whatever its language. */
+/** Collation "C", so that the order is the same on every server. */
 const inOrder = (name: DimensionName, expression: string) =>
   TYPE_SQL[name] === undefined ? `(${expression}) collate "C"` : expression;
 
@@ -107,13 +107,13 @@ const COMPARISON_SQL: Record<Exclude<OperatorName, 'in' | 'not_in'>, string> = {
   lte: '<=',
 };
 
-/** Where a question is answered from. */
+/** The table that answers a query. */
 interface Source {
-  /** With the columns that dimensions, metrics and conditions name. */
+  /** Provides the columns that dimensions, metrics and conditions use. */
   from: string;
   metrics: Partial<Record<MetricName, string>>;
   requests: string;
-  /** The times of a question, as an index of the source knows them. */
+  /** Condition on the time range, in the form that the source's index supports. */
   within: string;
 }
 
@@ -139,16 +139,16 @@ function sourceOf({ from, until, granularity, dimensions, filters, metrics }: Qu
 }
 
 export interface AskedRow {
-  /** How many rows there are in all. */
+  /** Total number of rows. */
   total: bigint;
   date?: Date;
   [column: string]: unknown;
 }
 
 /**
- * Rows with the columns `date`, `d0`, `d1`, ... and `m0`, `m1`, ... in the order of the question's dimensions and metrics.
- * Gives up after `timeoutMs` with SQLSTATE 57014, and the server has stopped by then. Call it in a transaction.
- * @param slugs permaslugs of models by id, where they differ
+ * Rows with the columns `date`, `d0`, `d1`, ... and `m0`, `m1`, ..., in the query's order of dimensions and metrics.
+ * Fails with SQLSTATE 57014 after `timeoutMs`; the server has stopped by then. Call it in a transaction.
+ * @param slugs permaslugs by model id, where they differ
  */
 export async function ask(
   tx: Queryable,
@@ -205,7 +205,7 @@ function slugJoin(slugs: ReadonlyMap<string, string>, parameters: unknown[]): st
   return `left join jsonb_each_text($${place}::jsonb) as s(id, slug) on s.id = g.model`;
 }
 
-/** What was asked for first; then time and dimensions, so that two answers to one question are the same. */
+/** The requested order first, then time and dimensions, so that repeated queries return the same order. */
 function orderOf({ orderBy, dimensions, metrics, granularity }: Question): string {
   const date = granularity === undefined ? [] : ['date'];
   const ranks = [...date, ...dimensions.flatMap((name, at) => [inOrder(name, `d${at}`), inOrder(name, `v${at}`)])];
@@ -226,7 +226,7 @@ function firstRank(
   return metric === -1 ? 'requests' : `m${metric}`;
 }
 
-/** A dimension without a value fulfils nothing, unless the filter says so. */
+/** A dimension without a value matches no filter, unless the filter includes unset values. */
 function conditionOf({ field, operator, values, includeUnset }: Filter, parameters: unknown[]): string {
   const { value } = DIMENSION_SQL[field];
   const type = TYPE_SQL[field] ?? 'text';

@@ -1,8 +1,8 @@
 /**
- * The audit log: who changed what in the control plane, before and after, in a row that comes and goes with the change
- * itself and that nobody can alter later. Whoever changes something calls `recordChange` inside the transaction of the
- * change ([guide](../../docs/guides/record-a-change.md)). Not here: what was asked of models (`spend`, `transcripts`), and
- * requests that changed nothing (the log).
+ * The audit log: who changed what in the control plane, before and after. An entry commits together with its change and
+ * cannot be altered later. Code that changes something calls `recordChange` inside the transaction of the change
+ * ([guide](../../docs/guides/record-a-change.md)). Not here: requests to models (`spend`, `transcripts`), and requests
+ * that change nothing (the log).
  */
 export { auditMigrations } from './migrations/index.ts';
 export { type AuditParts, auditOperations } from './operations.ts';

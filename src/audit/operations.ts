@@ -1,4 +1,4 @@
-/** `GET /audit`: reading the log. There is no operation that changes it. */
+/** `GET /audit`: reads the log. No operation changes it. */
 import { invalidField } from '../base/errors.ts';
 import { readTimestamp } from '../base/timestamp.ts';
 import { ok } from '../http/contract.ts';
@@ -13,14 +13,14 @@ export interface AuditParts {
 
 const DEFAULT_PAGE = 50;
 
-/** Looks into `parts` only when a request comes. */
+/** Reads `parts` only while handling a request. */
 export function auditOperations<C extends { organizationId: string }>(parts: AuditParts): Operation<C>[] {
   return [
     {
       id: 'listAuditEntries',
       method: 'GET',
       path: '/audit',
-      summary: 'Changes of the control plane, newest first: who, what, before and after',
+      summary: 'List changes of the control plane, newest first',
       tag: 'Audit',
       access: 'management',
       query: AuditQuerySchema,

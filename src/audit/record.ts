@@ -1,24 +1,25 @@
-/** Writing one entry. */
+/** Writes audit entries. */
 import { uuidv7 } from '../base/ids.ts';
 import { scrub } from '../base/log.ts';
 import type { Exchange } from '../http/operation.ts';
 import type { Queryable } from '../storage/database.ts';
 import { hasEntry, insertEntry, lockEntries } from './store.ts';
 
-/** Who changes something, and on what occasion. */
+/** The author of a change, and its occasion. */
 export interface Author {
   organizationId: string;
   /**
-   * A management key or, for what every key may do, an inference key; the token of an identity provider; the operator at
-   * the machine; somebody who signs in and has no key yet; the gateway by itself, such as when its configuration changes.
+   * `key`: a management key, or an inference key where every key may do it. `scim`: an identity provider's token.
+   * `operator`: the operator on the machine. `sign_in`: a person who signs in without a key. `gateway`: the gateway
+   * itself, such as on a configuration change.
    */
   type: 'key' | 'scim' | 'operator' | 'sign_in' | 'gateway';
   keyHash: string | null;
   keyLabel: string | null;
-  /** The member who is meant: the maker of the key, or who signed in. */
+  /** The member behind the change: the key's creator, or the person who signs in. */
   userId: string | null;
   requestId: string | null;
-  /** Where the client is, as the trusted proxies say. */
+  /** The client's address as the trusted proxies report it. */
   sourceAddress: string | null;
   /** Wall time in ms. */
   at: number;
@@ -28,19 +29,19 @@ export interface Change {
   /** `<noun>.<verb in the past>`: `key.created`, `workspace.updated`, `guardrail.keys_assigned`. */
   action: `${string}.${string}`;
   resourceType: string;
-  /** As the wire names it: a key by its hash. */
+  /** As on the wire: a key by its hash. */
   resourceId: string;
-  /** The workspace that the resource belongs to; null: the whole organization. */
+  /** The workspace of the resource; null for the whole organization. */
   workspaceId: string | null;
   /**
-   * The resource as the wire shows it; absent where there was or is none. Never a secret, not even sealed: hashes and
-   * labels. With both, only the members that differ are kept.
+   * The resource as the wire shows it; absent if it did not or does not exist. Never a secret, not even encrypted: use
+   * hashes and labels. If both are present, only the members that differ are kept.
    */
   before?: object | undefined;
   after?: object | undefined;
 }
 
-/** What of a caller an entry names; `access/` has more of it. */
+/** The caller facts that an entry records; a subset of `Caller` in `access/`. */
 interface KnownCaller {
   organizationId: string;
   keyHash: string;
@@ -49,12 +50,12 @@ interface KnownCaller {
   kind: string;
 }
 
-/** A member that is longer, in characters of JSON, is not kept but for its length. */
+/** A longer member, in characters of JSON, is replaced by its length. */
 const MAX_MEMBER_LENGTH = 128 * 1024;
-/** Members of no resource that the wire shows; what stands there by mistake is no reason to keep it for ever. */
+/** Names of secrets. No resource on the wire has them; values that get here by mistake must not be stored for ever. */
 const SECRET_NAME =
   /^(?:.*_)?(?:secret|password|token|private_key|api_key|authorization|ciphertext|sealed|code|code_verifier)$|^key$/i;
-/** A whole token of ours, or of most services: one that is masked for display has dots in it. */
+/** A complete token of ours or of most services. Masked tokens contain dots and do not match. */
 const TOKEN = /\bsk-[\w-]{24,}/g;
 const MASK = '[secret]';
 
@@ -75,12 +76,12 @@ export function authorOf(
   };
 }
 
-/** Somebody at the machine, through the command line. */
+/** The operator on the machine, through the command line. */
 export function operatorAuthor(organizationId: string, at: number): Author {
   return { ...NOBODY, type: 'operator', organizationId, at };
 }
 
-/** What happens without anybody asking for it at that moment. */
+/** The gateway itself, for changes without a request. */
 export function gatewayAuthor(organizationId: string, at: number): Author {
   return { ...NOBODY, type: 'gateway', organizationId, at };
 }
@@ -88,8 +89,8 @@ export function gatewayAuthor(organizationId: string, at: number): Author {
 const NOBODY = { keyHash: null, keyLabel: null, userId: null, requestId: null, sourceAddress: null };
 
 /**
- * Call it in the transaction of the change, once for each. Nothing is entered where `before` and `after` are the same but
- * for the time of the change: who asks for what is so already changes nothing.
+ * Call it once per change, in the transaction of the change. Writes nothing if `before` and `after` differ only in the
+ * time of the change.
  */
 export async function recordChange(tx: Queryable, author: Author, change: Change): Promise<void> {
   const [before, after] = differing(membersOf(change.before), membersOf(change.after));
@@ -98,8 +99,8 @@ export async function recordChange(tx: Queryable, author: Author, change: Change
 }
 
 /**
- * For what several processes notice: nothing is written when there is an entry of the same action and resource that is
- * younger than `withinMs`. Until the transaction ends nobody else records anything in this way.
+ * For changes that several processes notice: writes nothing if an entry with the same action and resource is younger
+ * than `withinMs`. Serializes callers until the transaction ends.
  */
 export async function recordOnce(tx: Queryable, author: Author, change: Change, withinMs: number): Promise<void> {
   await lockEntries(tx);
@@ -107,7 +108,7 @@ export async function recordOnce(tx: Queryable, author: Author, change: Change, 
   await recordChange(tx, author, change);
 }
 
-/** Each member's JSON. */
+/** JSON by member. */
 type Members = Map<string, string>;
 
 function membersOf(resource: object | undefined): Members | undefined {
@@ -131,7 +132,7 @@ function isOnlyTime(members: Members): boolean {
   return [...members.keys()].every((name) => name === 'updated_at');
 }
 
-/** Without what must not be kept, and without what JSON or the database cannot hold. */
+/** Masks secrets, and replaces what JSON or the database cannot represent. */
 function harmless(name: string, value: unknown): unknown {
   if (typeof value === 'bigint') return String(value);
   if (value instanceof Set) return [...value];

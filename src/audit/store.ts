@@ -1,9 +1,9 @@
-/** The SQL of the audit log: it is added to and read. */
+/** The SQL of the audit log, which is only inserted into and read. */
 import type { Queryable } from '../storage/database.ts';
 import type { Author, Change } from './record.ts';
 
 export interface StoredEntry {
-  /** Ascends in the order of writing. */
+  /** Increases in the order of insertion. */
   place: bigint;
   id: string;
   createdAt: Date;
@@ -31,9 +31,9 @@ export interface EntryFilter {
   actorType?: string | undefined;
   workspaceId?: string | undefined;
   from?: Date | undefined;
-  /** Not included. */
+  /** Exclusive. */
   until?: Date | undefined;
-  /** Only what was written before this place. */
+  /** Only entries inserted before this position. */
   before?: string | undefined;
   limit: number;
 }
@@ -71,12 +71,12 @@ export async function insertEntry(
 
 const ENTRIES_LOCK = 0x61756469;
 
-/** Until the transaction ends. */
+/** Serializes callers until the transaction ends. */
 export async function lockEntries(tx: Queryable): Promise<void> {
   await tx.query('select pg_advisory_xact_lock($1)', [ENTRIES_LOCK]);
 }
 
-/** Whether the same was done to the same resource after `since`. */
+/** True if the same action on the same resource was recorded after `since`. */
 export async function hasEntry(
   tx: Queryable,
   organizationId: string,

@@ -97,7 +97,7 @@ test('a place that is none is refused by its name, and leads nowhere', () => {
     ].map((endpoint): [string, Json, RegExp] => [
       'azure',
       { api_key: 'x', endpoint },
-      /^key has an endpoint that is none/,
+      /^key has an invalid endpoint/,
     ]),
     [
       'azure',

@@ -1,4 +1,4 @@
-/** Credentials as customers give them: checked as those of the configuration are, and what may be shown of them. */
+/** BYOK credentials as customers enter them: validated like those of the configuration, and masked for display. */
 import { createPrivateKey } from 'node:crypto';
 import { maskToken } from '../access/index.ts';
 import { CREDENTIAL } from '../base/config/provider-readers.ts';
@@ -6,16 +6,16 @@ import { invalidField } from '../base/errors.ts';
 import { type ProviderKind, placeProblem } from '../providers/index.ts';
 
 export interface Credential {
-  /** In the form in which one of the kind is configured. */
+  /** In the format that the configuration uses for this provider kind. */
   value: string;
   label: string;
 }
 
 const GOOGLE = 'googleapis.com';
-/** Beside the secrets of the document; everything else in it is left out. */
+/** Members that are kept in addition to the secrets; all others are dropped. */
 const ACCOUNT_MEMBERS = ['project_id', 'private_key_id', 'client_id', 'region'] as const;
 
-/** Throws GatewayError 400 for `key`; no message holds anything of the text. */
+/** Throws GatewayError 400 for `key`; its message never contains a part of `text`. */
 export function readCredential(kind: ProviderKind, text: string): Credential {
   const credential = credentialIn(kind, text);
   const problem = placeProblem(kind, credential.value);
@@ -30,15 +30,15 @@ function credentialIn(kind: ProviderKind, text: string): Credential {
   if (/^[{[]/.test(trimmed)) {
     if (kind.id === 'bedrock') return readAwsKeys(trimmed);
     if (kind.id === 'azure') return readAzureKey(trimmed);
-    throw invalidField('key', `must be the key itself and no document, as ${kind.name} takes it in a header`);
+    throw invalidField('key', `must be the plain key that ${kind.name} accepts in a header, not a document`);
   }
   if (!CREDENTIAL.test(trimmed)) throw notForHeader();
   return { value: trimmed, label: maskToken(trimmed) };
 }
 
 /**
- * The key file of a service account. Other documents that Google's tools take name files and addresses of the machine that
- * signs in, which are no business of a customer.
+ * A service account key file. Other Google credential documents name files and URLs of the machine that signs in, which
+ * a customer must not control.
  */
 function readAccount(text: string): Credential {
   const document = parse(text);
@@ -47,12 +47,12 @@ function readAccount(text: string): Credential {
   }
   const universe = document['universe_domain'];
   if (universe !== undefined && universe !== GOOGLE)
-    throw invalidField('key', `has a universe_domain beside ${GOOGLE}`);
+    throw invalidField('key', `has an unsupported universe_domain: it must be ${GOOGLE}`);
   const [email, key] = [member(document, 'client_email'), member(document, 'private_key')];
   try {
     createPrivateKey(key);
   } catch {
-    throw invalidField('key', 'has a private_key that is none: it must be in PEM, with its line breaks');
+    throw invalidField('key', 'has an invalid private_key: it must be in PEM format, with line breaks');
   }
   const others = ACCOUNT_MEMBERS.flatMap((name) =>
     document[name] === undefined ? [] : [[name, member(document, name)]],
@@ -61,7 +61,7 @@ function readAccount(text: string): Credential {
   return { value: JSON.stringify(account), label: masked(email) };
 }
 
-/** AWS keys, by the names of AWS's tools or with underscores; or a Bedrock API key with the region that it is of. */
+/** AWS keys, with the member names of AWS tools or in snake case; or a Bedrock API key with its region. */
 function readAwsKeys(text: string): Credential {
   const document = parse(text);
   const named = (long: string, short: string) => member(document, document[long] === undefined ? short : long, long);
@@ -82,12 +82,12 @@ function readAwsKeys(text: string): Credential {
   return { value, label: masked(accessKeyId) };
 }
 
-/** Where resources of Azure are, in all of its clouds. */
+/** Host names of Azure resources, in all Azure clouds. */
 const AZURE_HOST =
   /^[a-z0-9][a-z0-9-]*\.(openai|cognitiveservices|services\.ai)\.azure\.(com|us|cn)$|^[a-z0-9-]+\.api\.cognitive\.microsoft\.com$/;
 const AZURE_PATH = /^\/(openai(\/v1|\/deployments\/[\w.-]+)?|models)?\/?$/;
 
-/** A key of a resource of the customer's own, with the address of that resource. It goes nowhere beside Azure. */
+/** A key of the customer's own Azure resource, with the resource's URL. The key is only sent to Azure hosts. */
 function readAzureKey(text: string): Credential {
   const document = parse(text);
   const api_key = member(document, 'api_key');
@@ -96,14 +96,14 @@ function readAzureKey(text: string): Credential {
   const plain = address !== null && address.protocol === 'https:' && address.port === '' && address.search === '';
   const fits = plain && address.username === '' && address.password === '' && address.hash === '';
   if (!fits || !AZURE_HOST.test(address.hostname) || !AZURE_PATH.test(address.pathname)) {
-    throw invalidField('key', 'has an endpoint that is none: it must be the https URL of a resource of Azure');
+    throw invalidField('key', 'has an invalid endpoint: it must be the https URL of an Azure resource');
   }
   const endpoint = address.href.replace(/\/$/, '');
   const version = document['api_version'] === undefined ? undefined : member(document, 'api_version');
   return { value: JSON.stringify({ api_key, endpoint, api_version: version }), label: maskToken(api_key) };
 }
 
-/** Those parts of a value that was read here that no text may show. */
+/** The secret parts of a credential value. */
 export function secretsIn(value: string): string[] {
   if (!value.startsWith('{')) return [value];
   const { private_key, secretAccessKey, sessionToken, apiKey, api_key } = JSON.parse(value) as Record<string, string>;
@@ -117,7 +117,7 @@ function parse(text: string): Record<string, unknown> {
       return document as Record<string, unknown>;
     }
   } catch {
-    // The parser's message would quote the text.
+    // Do not pass on the parser's message: it quotes the text.
   }
   throw invalidField('key', 'must be a JSON document with the members of a key file');
 }
@@ -125,17 +125,17 @@ function parse(text: string): Record<string, unknown> {
 function member(document: Record<string, unknown>, name: string, shown = name): string {
   const value = document[name];
   if (typeof value === 'string' && value !== '') return value;
-  throw invalidField('key', `must be a document whose member ${shown} is a text`);
+  throw invalidField('key', `must be a document whose member ${shown} is a non-empty string`);
 }
 
 function notForHeader() {
   return invalidField(
     'key',
-    'must be without spaces and control characters, as a header carries it, and of 8192 at most',
+    'must have at most 8192 characters, without spaces and control characters, because it is sent in a header',
   );
 }
 
-/** An address or an id: enough of both ends to know it again. */
+/** Masks an address or id, keeping enough of both ends to recognize it. */
 function masked(text: string): string {
   return text.length < 12 ? '...' : `${text.slice(0, 4)}...${text.slice(-4)}`;
 }

@@ -1,6 +1,6 @@
 /**
- * Customers' own keys at providers (BYOK): kept sealed, and opened in memory for the requests that may use them. Not here:
- * which endpoint a request goes to, and what is charged for it (`inference`, `spend`).
+ * BYOK: customers' own credentials at providers, stored encrypted and decrypted in memory for the requests that may use
+ * them. Not here: the choice of endpoints (`inference/`) and the charge for a request (`spend/`).
  */
 export { type FollowedOwnKeys, followOwnKeys } from './followed.ts';
 export { byokMigrations } from './migrations/index.ts';

@@ -1,10 +1,10 @@
-/** Own keys without I/O: reading what a management client asks for, and showing one on the wire (wire/keys.md). */
+/** BYOK credentials without I/O: parsing management requests and rendering credentials. */
 import { invalidField } from '../base/errors.ts';
 import { storable } from '../base/storable.ts';
 import type { OwnKeyReply, UpdateOwnKeyBody } from './schema.ts';
 import type { OwnKeySettings, ShownOwnKey } from './store.ts';
 
-/** Of a key that is given nothing but provider and credential. */
+/** Defaults for a credential created with only a provider and a key. */
 export const USUAL_SETTINGS: OwnKeySettings = Object.freeze({
   name: null,
   disabled: false,
@@ -18,9 +18,9 @@ export const USUAL_SETTINGS: OwnKeySettings = Object.freeze({
 });
 
 /**
- * The settings after a change; what the body does not name stays. Throws GatewayError 400 with the field's path.
+ * The settings after a change; members absent from the body stay. Throws GatewayError 400 with the field path.
  *
- * @param keyIds what the body's hashes name; undefined when it has no such list
+ * @param keyIds ids of the keys that the body's hashes name; undefined if it has no such list
  */
 export function changedSettings(
   before: OwnKeySettings,
@@ -54,7 +54,7 @@ function listed(
   return given === undefined ? before : given;
 }
 
-/** `BYOKKey` of wire/keys.md. */
+/** `BYOKKey` in `openapi.json`. */
 export function ownKeyReply(key: ShownOwnKey): OwnKeyReply {
   return {
     id: key.id,
@@ -79,7 +79,7 @@ function copied(list: readonly string[] | null): string[] | null {
   return list && [...list];
 }
 
-/** For the audit log: what the wire shows, and when its credential was given. */
+/** State for the audit log: the wire members, and when the credential was given. */
 export function ownKeyState(key: ShownOwnKey): object {
   return { ...ownKeyReply(key), credential_given_at: key.sealedAt.toISOString() };
 }

@@ -1,4 +1,4 @@
-/** The operations on own keys (wire/keys.md, `/byok`). */
+/** The operations on BYOK credentials, `/byok`. */
 import { isDeepStrictEqual } from 'node:util';
 import { type Caller, chosenWorkspace, namedKeys } from '../access/index.ts';
 import { authorOf, recordChange } from '../audit/index.ts';
@@ -24,15 +24,15 @@ export interface OwnKeyParts {
   changes: Changes;
   clock: Clock;
   sealing: Sealing;
-  /** As they are configured now. */
+  /** The current configuration. */
   providers(): readonly ProviderSettings[];
 }
 
-/** Of one organization; all of them are in the memory of every process. */
+/** Per organization; every process keeps all of them in memory. */
 const MAX_OWN_KEYS = 1_000;
 const TAG = 'Own provider keys';
 
-/** Looks into `parts` only when a request comes. */
+/** Reads `parts` only while handling a request. */
 export function ownKeyOperations(parts: OwnKeyParts): Operation<Caller>[] {
   return [listOwnKeys(parts), createOwnKey(parts), getOwnKey(parts), updateOwnKey(parts), deleteOwnKey(parts)];
 }
@@ -42,11 +42,14 @@ function listOwnKeys(parts: OwnKeyParts): Operation<Caller> {
     id: 'listBYOKKeys',
     method: 'GET',
     path: '/byok',
-    summary: 'Own keys that a workspace may use, by provider, in the order in which they are tried',
+    summary: 'List the provider credentials (BYOK) of a workspace, by provider, in the order of use',
     tag: TAG,
     access: 'management',
     query: schema.ListOwnKeysQuerySchema,
-    replies: ok('One page; the default workspace unless `workspace_id` names another', schema.OwnKeyListEnvelope),
+    replies: ok(
+      'One page of credentials, of the default workspace unless `workspace_id` is given',
+      schema.OwnKeyListEnvelope,
+    ),
     async handle(exchange) {
       const { database } = parts;
       const { organizationId } = exchange.caller;
@@ -64,11 +67,13 @@ function createOwnKey(parts: OwnKeyParts): Operation<Caller> {
     id: 'createBYOKKey',
     method: 'POST',
     path: '/byok',
-    summary: 'Give an own key at a provider; it is tried after those that are there',
+    summary: 'Add a provider credential (BYOK); it is used after the existing ones',
     tag: TAG,
     access: 'management',
     body: { schema: schema.CreateOwnKeySchema },
-    replies: { 201: { description: 'The own key; its credential is never shown', schema: schema.OwnKeyEnvelope } },
+    replies: {
+      201: { description: 'The credential, masked. Its secret is never shown', schema: schema.OwnKeyEnvelope },
+    },
     async handle(exchange) {
       const { organizationId } = exchange.caller;
       const body = exchange.body as schema.CreateOwnKeyBody;
@@ -78,7 +83,7 @@ function createOwnKey(parts: OwnKeyParts): Operation<Caller> {
       const sealed = await sealedValue(parts, id, credential);
       const key = await changeEverywhere(parts, async (tx, announce) => {
         if ((await store.countOwnKeys(tx, organizationId)) >= MAX_OWN_KEYS) {
-          const message = `the organization has ${MAX_OWN_KEYS} own keys, which is the most`;
+          const message = `an organization has at most ${MAX_OWN_KEYS} provider credentials`;
           throw new GatewayError('invalid_request', message);
         }
         const given = body.workspace_id;
@@ -107,11 +112,11 @@ function getOwnKey(parts: OwnKeyParts): Operation<Caller> {
     id: 'getBYOKKey',
     method: 'GET',
     path: '/byok/{id}',
-    summary: 'One own key',
+    summary: 'Get a provider credential (BYOK)',
     tag: TAG,
     access: 'management',
     params: schema.OwnKeyParamsSchema,
-    replies: ok('The own key', schema.OwnKeyEnvelope),
+    replies: ok('The credential', schema.OwnKeyEnvelope),
     async handle(exchange) {
       const key = await existing(parts.database, exchange.caller.organizationId, idOf(exchange));
       exchange.reply(200, { data: ownKeyReply(key) });
@@ -124,12 +129,12 @@ function updateOwnKey(parts: OwnKeyParts): Operation<Caller> {
     id: 'updateBYOKKey',
     method: 'PATCH',
     path: '/byok/{id}',
-    summary: 'Change an own key; another credential takes the place of the present one',
+    summary: 'Update a provider credential (BYOK); a new `key` replaces the current one',
     tag: TAG,
     access: 'management',
     params: schema.OwnKeyParamsSchema,
     body: { schema: schema.UpdateOwnKeySchema },
-    replies: ok('The own key as it is now, in every process', schema.OwnKeyEnvelope),
+    replies: ok('The updated credential. The change is in effect in every process', schema.OwnKeyEnvelope),
     async handle(exchange) {
       const { organizationId } = exchange.caller;
       const id = idOf(exchange);
@@ -158,11 +163,11 @@ function deleteOwnKey(parts: OwnKeyParts): Operation<Caller> {
     id: 'deleteBYOKKey',
     method: 'DELETE',
     path: '/byok/{id}',
-    summary: 'Delete an own key',
+    summary: 'Delete a provider credential (BYOK)',
     tag: TAG,
     access: 'management',
     params: schema.OwnKeyParamsSchema,
-    replies: ok('No process uses it any more', schema.DeletedEnvelope),
+    replies: ok('The credential is deleted and used by no process', schema.DeletedEnvelope),
     async handle(exchange) {
       const { organizationId } = exchange.caller;
       await changeEverywhere(parts, async (tx, announce) => {
@@ -179,20 +184,17 @@ function deleteOwnKey(parts: OwnKeyParts): Operation<Caller> {
 
 async function existing(db: Queryable, organizationId: string, id: string, hold = false): Promise<store.ShownOwnKey> {
   const found = isUuid(id) ? await store.findOwnKey(db, organizationId, id, hold) : undefined;
-  if (found === undefined) throw new GatewayError('not_found', 'There is no own key with this id.');
+  if (found === undefined) throw new GatewayError('not_found', 'There is no provider credential with this id.');
   return found;
 }
 
 function kindNamed(slug: string, parts: OwnKeyParts): ProviderKind {
   const kind = kindOf(slug, parts.providers());
   if (kind !== undefined) return kind;
-  throw invalidField(
-    'provider',
-    `names no provider that is known here; there are ${knownSlugs(parts.providers()).join(', ')}`,
-  );
+  throw invalidField('provider', `must be a known provider, one of ${knownSlugs(parts.providers()).join(', ')}`);
 }
 
-/** Rows of the keys that the body's hashes name; undefined when it has no such list. */
+/** Ids of the keys that the body's hashes name; undefined if it has no such list. */
 async function keyIdsOf(
   tx: Queryable,
   organizationId: string,
@@ -202,7 +204,7 @@ async function keyIdsOf(
   const known = await namedKeys(tx, organizationId, hashes);
   return hashes.map((hash, index) => {
     const [id] = known.get(hash) ?? [];
-    if (id === undefined) throw invalidField(`allowed_api_key_hashes[${index}]`, 'names no key of the organization');
+    if (id === undefined) throw invalidField(`allowed_api_key_hashes[${index}]`, 'is not a key of the organization');
     return id;
   });
 }
@@ -219,7 +221,7 @@ async function sealedValue({ sealing }: OwnKeyParts, id: string, { value }: Cred
     return (await sealing.sealer(PURPOSE)).seal(id, SEALED_COLUMN, value);
   } catch (cause) {
     if (!(cause instanceof SealingError)) throw cause;
-    const message = 'Credentials cannot be sealed on this machine at the moment; its log tells why.';
+    const message = 'Credentials cannot be encrypted on this machine at the moment; see its log.';
     throw new GatewayError('server', message, { status: 503, cause });
   }
 }

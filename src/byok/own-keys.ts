@@ -1,47 +1,49 @@
-/** A customer's own keys at providers as a request meets them: from memory, those that its caller may use. */
+/** The BYOK credentials that a request may use, from memory. */
 
-/** Who asks, as far as own keys are concerned; a `Caller` is one. */
+/** The caller, as far as BYOK access depends on it; implemented by `Caller`. */
 export interface OwnKeyCaller {
   readonly organizationId: string;
   readonly workspaceId: string;
-  /** Of the key's row: a key that gets another secret stays. */
+  /** Id of the key's row, which a rotation does not change. */
   readonly keyId: string;
   readonly userId: string | null;
 }
 
-/** One key of a customer's own, opened. Shared by all requests until anything about it changes. */
+/** A decrypted BYOK credential. Shared by all requests until it changes. */
 export interface OwnKey {
   /** UUID, as on the wire. */
   readonly id: string;
   readonly providerSlug: string;
-  /** The credential, in the form in which one of this provider is configured. */
+  /** The credential, in the format that the configuration uses for this provider. */
   readonly value: string;
-  /** Tried after the customer's other keys. */
+  /** Used after the customer's other credentials. */
   readonly isFallback: boolean;
-  /** The models that it may be used for are never asked over the gateway's own credentials. */
+  /** The models it covers are never requested with the gateway's own credentials. */
   readonly isRequired: boolean;
-  /** The provider is never asked over the gateway's own credentials. */
+  /** The provider is never called with the gateway's own credentials. */
   readonly isByokOnly: boolean;
-  /** What the customer says of the provider's retention under this key; null: what the endpoint's own facts say. */
+  /**
+   * The customer's statement about data retention with this credential; null means the endpoint's own policy applies.
+   */
   readonly declaredZdr: boolean | null;
   readonly sortOrder: number;
 }
 
 export interface OwnKeys {
-  /** Whether there are any at all: the usual case is none, and costs nothing. */
+  /** True if there are any. Usually there are none, and the check is free. */
   readonly any: boolean;
   /**
-   * Those that the caller may use for this model at this provider: by sort order, fallback ones last.
+   * The credentials that the caller may use for this model at this provider, by sort order, fallback ones last.
    *
    * @param provider id and kind of a configured provider
    */
   of(caller: OwnKeyCaller, provider: { id: string; kindId: string }, modelId: string): readonly OwnKey[];
   /**
-   * Whether this model may not be asked at this provider over the gateway's own credentials, because one of the caller's
-   * own keys says so: one that is `is_byok_only`, for whatever models it is, or one for this model that is `is_required`.
-   * Also by the word of a key that cannot be opened, and so is not among those of `of`.
+   * True if one of the caller's credentials forbids the gateway's own credentials for this model at this provider: one
+   * with `is_byok_only`, whatever its models, or one for this model with `is_required`. This includes credentials that
+   * cannot be decrypted, which `of` does not return.
    */
   closes(caller: OwnKeyCaller, provider: { id: string; kindId: string }, modelId: string): boolean;
-  /** Those that would be among `of`, if this machine could open them. */
+  /** The credentials that `of` would return if this machine could decrypt them. */
   unopened(caller: OwnKeyCaller, provider: { id: string; kindId: string }, modelId: string): readonly OwnKey[];
 }

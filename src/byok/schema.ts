@@ -1,4 +1,4 @@
-/** Wire schemas of own keys (wire/keys.md): validation, static types and the OpenAPI document come from here. */
+/** Wire schemas of BYOK credentials; validation, static types and the OpenAPI document derive from them. */
 import { type Static, Type } from 'typebox';
 import { closed, nullable, pageMembers } from '../http/contract.ts';
 
@@ -11,12 +11,12 @@ const CredentialSchema = Type.String({
   minLength: 1,
   maxLength: MAX_CREDENTIAL_LENGTH,
   writeOnly: true,
-  description: 'The credential; of some clouds a JSON document. Kept sealed and shown to nobody',
+  description: 'The secret key; for some clouds a JSON document. It is stored encrypted and never shown',
 });
 const ProviderSchema = Type.String({
   minLength: 1,
   maxLength: 100,
-  description: 'Id of a configured provider, or the usual name of a service, such as google-vertex',
+  description: 'Id of a configured provider, or the common name of a service such as google-vertex',
 });
 const list = (item: Type.TString, minItems = 0) =>
   Type.Optional(nullable(Type.Array(item, { minItems, maxItems: MAX_LISTED, description: 'null: all' })));
@@ -24,7 +24,7 @@ const list = (item: Type.TString, minItems = 0) =>
 const writable = {
   name: Type.Optional(nullable(Type.String({ maxLength: 255 }))),
   disabled: Type.Optional(Type.Boolean()),
-  is_fallback: Type.Optional(Type.Boolean({ description: 'Tried after the other keys; not with is_byok_only' })),
+  is_fallback: Type.Optional(Type.Boolean({ description: 'Used after the other credentials; excludes is_byok_only' })),
   is_required: Type.Optional(
     Type.Boolean({ description: "Models that it may be used for never go over this gateway's own credentials" }),
   ),
@@ -33,7 +33,9 @@ const writable = {
   ),
   declared_zdr: Type.Optional(
     nullable(
-      Type.Boolean({ description: 'Whether the account behind it keeps nothing; null: as known of the provider' }),
+      Type.Boolean({
+        description: 'Whether the account has zero data retention; null means as known for the provider',
+      }),
     ),
   ),
   allowed_models: list(Type.String({ minLength: 1, maxLength: 400 })),
@@ -46,7 +48,9 @@ export const CreateOwnKeySchema = Type.Object(
     key: CredentialSchema,
     provider: ProviderSchema,
     workspace_id: Type.Optional(
-      nullable(Type.String({ format: 'uuid', description: 'Default: the default workspace; null: all workspaces' })),
+      nullable(
+        Type.String({ format: 'uuid', description: 'Default: the default workspace; null means all workspaces' }),
+      ),
     ),
     ...writable,
   },
@@ -66,16 +70,16 @@ export const ListOwnKeysQuerySchema = Type.Object(
   closed,
 );
 
-export const OwnKeyParamsSchema = Type.Object({ id: Type.String({ description: 'UUID of the own key' }) });
+export const OwnKeyParamsSchema = Type.Object({ id: Type.String({ description: 'UUID of the credential' }) });
 
 const OwnKeySchema = Type.Object(
   {
     id: Type.String(),
     provider: Type.String(),
-    workspace_id: nullable(Type.String({ description: 'null: all workspaces' })),
+    workspace_id: nullable(Type.String({ description: 'null means all workspaces' })),
     name: nullable(Type.String()),
     label: Type.String({ description: 'The credential, masked' }),
-    sort_order: Type.Integer({ description: 'Of one provider the keys are tried in this order' }),
+    sort_order: Type.Integer({ description: 'Order of use among the credentials of a provider' }),
     disabled: Type.Boolean(),
     is_fallback: Type.Boolean(),
     is_required: Type.Boolean(),

@@ -1,12 +1,12 @@
 /**
- * Which providers of this installation a customer's word for one means. The id of a configured provider means that one.
- * Any other word is the usual name of a service: it means the providers of its kind, but only where they are asked at the
- * service's own address, as the key would otherwise go to somebody whom the customer did not name.
+ * Resolves a provider slug to configured providers. The id of a configured provider means that provider. Any other slug
+ * is the common name of a service: it means the providers of that kind, but only those at the service's own URL.
+ * Otherwise the credential could go to a third party that the customer did not name.
  */
 import type { ProviderSettings } from '../base/config.ts';
 import { KINDS, type ProviderKind } from '../providers/index.ts';
 
-/** Names that public clients have for kinds which have another id here. */
+/** Public clients' names for kinds that have another id here. */
 const USUAL_NAMES: Readonly<Record<string, string>> = {
   'amazon-bedrock': 'bedrock',
   'google-ai-studio': 'google',
@@ -16,7 +16,7 @@ const USUAL_NAMES: Readonly<Record<string, string>> = {
   'z-ai': 'zai',
 };
 
-/** By each name. Kinds that stand for a form, or for a server that anybody may run, are no service. */
+/** By each of their names. Excludes kinds that stand for a format, or for a server that anyone may run. */
 const SERVICES: ReadonlyMap<string, ProviderKind> = new Map(
   KINDS.filter(isService).flatMap((kind) => namesOf(kind.id).map((name) => [name, kind] as const)),
 );
@@ -34,13 +34,13 @@ function namesOf(kindId: string): string[] {
   return [kindId, ...others.map(([name]) => name)];
 }
 
-/** The kind of what a slug means; undefined when it means nothing here. */
+/** The kind that a slug means; undefined if it is unknown. */
 export function kindOf(slug: string, configured: Configured): ProviderKind | undefined {
   const provider = configured.find(({ id }) => id === slug);
   return provider === undefined ? SERVICES.get(slug) : KINDS_BY_ID.get(provider.kind);
 }
 
-/** Every slug that means something here, in alphabetical order. */
+/** Every known slug, in alphabetical order. */
 export function knownSlugs(configured: Configured): string[] {
   return [...new Set([...configured.map(({ id }) => id), ...SERVICES.keys()])].sort();
 }

@@ -1,7 +1,7 @@
-/** The SQL of own keys. Callers open the transactions; ids and times are made above. */
+/** The SQL of BYOK credentials. Callers open the transactions and supply ids and times. */
 import type { Queryable } from '../storage/database.ts';
 
-/** What of an own key can change after its creation, beside the credential. */
+/** The settings that can change after creation, apart from the secret itself. */
 export interface OwnKeySettings {
   readonly name: string | null;
   readonly disabled: boolean;
@@ -9,9 +9,9 @@ export interface OwnKeySettings {
   readonly isRequired: boolean;
   readonly isByokOnly: boolean;
   readonly declaredZdr: boolean | null;
-  /** null: all; so in the two lists below. */
+  /** null means all, here and in the two lists below. */
   readonly allowedModels: readonly string[] | null;
-  /** Rows of `api_keys`. */
+  /** Ids in `api_keys`. */
   readonly allowedKeyIds: readonly string[] | null;
   readonly allowedUserIds: readonly string[] | null;
 }
@@ -19,7 +19,7 @@ export interface OwnKeySettings {
 export interface StoredOwnKey extends OwnKeySettings {
   readonly id: string;
   readonly organizationId: string;
-  /** null: every workspace. */
+  /** null means every workspace. */
   readonly workspaceId: string | null;
   readonly provider: string;
   readonly label: string;
@@ -28,7 +28,7 @@ export interface StoredOwnKey extends OwnKeySettings {
   readonly createdAt: Date;
 }
 
-/** As the wire shows it. */
+/** With the members that the wire shows. */
 export interface ShownOwnKey extends StoredOwnKey {
   readonly allowedKeyHashes: readonly string[] | null;
 }
@@ -54,7 +54,7 @@ export interface Page {
   limit: number;
 }
 
-/** Those that a workspace has and those for every workspace, by provider and in the order in which they are tried. */
+/** The credentials of a workspace and those for every workspace, by provider and in the order of use. */
 export async function listOwnKeys(db: Queryable, page: Page): Promise<{ keys: ShownOwnKey[]; total: number }> {
   const where = `b.organization_id = $1 and (b.workspace_id = $2 or b.workspace_id is null)
     and ($3::text is null or b.provider = $3)`;
@@ -70,7 +70,7 @@ export async function listOwnKeys(db: Queryable, page: Page): Promise<{ keys: Sh
   return { keys, total: count!.total };
 }
 
-/** @param hold keeps the row until the transaction ends */
+/** @param hold locks the row until the transaction ends */
 export async function findOwnKey(
   db: Queryable,
   organizationId: string,
@@ -83,7 +83,7 @@ export async function findOwnKey(
   return row;
 }
 
-/** Those of all organizations that are not disabled, in the order in which they are tried. */
+/** Enabled credentials of all organizations, in the order of use. */
 export async function enabledOwnKeys(db: Queryable): Promise<SealedOwnKey[]> {
   return db.query(
     `select ${COLUMNS}, b.sealed from byok_keys b where not b.disabled
@@ -91,7 +91,7 @@ export async function enabledOwnKeys(db: Queryable): Promise<SealedOwnKey[]> {
   );
 }
 
-/** Holds the organization until the transaction ends, so that places are given one after the other. */
+/** Locks the organization until the transaction ends, so that sort orders are assigned one after the other. */
 export async function countOwnKeys(tx: Queryable, organizationId: string): Promise<number> {
   await tx.query('select 1 from organizations where id = $1 for no key update', [organizationId]);
   const sql = 'select count(*)::int as total from byok_keys where organization_id = $1';
@@ -99,7 +99,7 @@ export async function countOwnKeys(tx: Queryable, organizationId: string): Promi
   return row!.total;
 }
 
-/** Behind all that the organization has at this provider. */
+/** The sort order after all that the organization has at this provider. */
 export async function nextPlace(tx: Queryable, organizationId: string, provider: string): Promise<number> {
   const sql = `select coalesce(max(sort_order) + 1, 0) as next from byok_keys
     where organization_id = $1 and provider = $2`;

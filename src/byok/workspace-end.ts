@@ -1,9 +1,9 @@
-/** A workspace that ends takes its own keys with it. */
+/** Deletes the BYOK credentials of a deleted workspace. */
 import type { Changes, Queryable } from '../storage/database.ts';
 import { TOPIC } from './sealed.ts';
 import { deleteOwnKeysIn } from './store.ts';
 
-/** For the workspaces' `ended`: who waits for the end of the workspace waits for what is announced here too. */
+/** For `ended` of workspaces: deleting a workspace also waits for this announcement. */
 export function endOwnKeys(changes: Pick<Changes, 'announce'>) {
   return async (tx: Queryable, workspaceId: string): Promise<void> => {
     await changes.announce(tx, TOPIC, ...(await deleteOwnKeysIn(tx, workspaceId)));

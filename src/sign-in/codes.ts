@@ -1,4 +1,4 @@
-/** Codes: made when a person has let an application in, exchanged once for a key. */
+/** Authorization codes: created when a person authorizes an application, exchanged once for a key. */
 import { randomBytes } from 'node:crypto';
 import { type Caller, hashToken, hasMember, issueKey, keyNumber } from '../access/index.ts';
 import { type Author, recordChange } from '../audit/index.ts';
@@ -16,7 +16,7 @@ export interface CodeParts {
   clock: Clock;
 }
 
-/** Long enough for an application to come for its key, too short to be found in a log. */
+/** Long enough for an application to fetch its key, too short for a leaked log to be useful. */
 const LIFE_MS = 600_000;
 const MOST_WRONG_VERIFIERS = 5;
 
@@ -53,8 +53,8 @@ export interface Exchanged {
 }
 
 /**
- * The key for a code. Throws GatewayError 403 for a code that is not known (any more) or a wrong verifier, 400 for another
- * method than the code's, and 403 when who made the code has left.
+ * Exchanges a code for a key. Throws GatewayError 403 for an unknown or expired code or a wrong verifier, 400 for a
+ * method that differs from the code's, and 403 if the member who authorized the application has left.
  */
 export async function exchangeCode(
   parts: CodeParts,
@@ -65,25 +65,27 @@ export async function exchangeCode(
   const codeHash = hashToken(code);
   const exchanged = await changeEverywhere(parts, async (tx, announce) => {
     const stored = await store.lockCode(tx, codeHash, new Date(now));
-    if (stored === undefined) throw forbidden('The code is not known: it was exchanged, has expired, or never was.');
+    if (stored === undefined) throw forbidden('The code is not known: it was already exchanged, has expired, or never existed.');
     if (method != null && method !== stored.method) throw mismatch(stored.method);
-    // Who took the challenge out of the page's address must not get around it.
+    // An attacker who removed the challenge from the page's URL must not bypass it.
     if (stored.challenge === null && verifier !== undefined) throw mismatch(null);
     if (!verifies(stored, verifier)) {
       await store.countWrongVerifier(tx, codeHash, MOST_WRONG_VERIFIERS);
-      // Thrown here it would take the count back.
+      // Throwing here would roll back the count.
       return undefined;
     }
     const { organizationId, userId } = stored;
     if (userId !== null && !(await hasMember(tx, organizationId, userId))) {
-      throw forbidden('Who let the application in is no longer a member of the organization.');
+      throw forbidden('The member who authorized the application is no longer a member of the organization.');
     }
     await store.deleteCode(tx, codeHash);
     const { token } = await issueKey(tx, announce, stored.body, userId, now, sign(organizationId, userId));
     return { token, userId };
   });
   if (exchanged === undefined)
-    throw forbidden('code_verifier does not match the challenge of the code; it has 43 to 128 characters (RFC 7636).');
+    throw forbidden(
+      'code_verifier does not match the challenge of the code, or does not have 43 to 128 characters (RFC 7636).',
+    );
   return exchanged;
 }
 
@@ -93,7 +95,7 @@ function forbidden(message: string): GatewayError {
 
 function mismatch(method: string | null): GatewayError {
   const made = method === null ? 'without a challenge' : `with the method ${method}`;
-  return new GatewayError('invalid_request', `code_challenge_method does not match: the code was made ${made}`, {
+  return new GatewayError('invalid_request', `code_challenge_method does not match: the code was created ${made}`, {
     path: 'code_challenge_method',
   });
 }

@@ -1,13 +1,13 @@
 /**
- * What ties a form to the page that showed it: the request as it was checked, signed together with a cookie that only the
- * browser has which was shown the page. A form of another site has no such cookie, and one that was altered no signature.
+ * Binds a form to the page that showed it: the checked request, signed together with a cookie of the browser that got
+ * the page. A form of another site lacks the cookie, and an altered form does not match its signature.
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Database } from '../storage/database.ts';
 import type { ConsentQueryBody } from './schema.ts';
 import { formSecret } from './store.ts';
 
-/** A person may have to look for the management key. */
+/** Long enough to look up the management key. */
 const LIFE_MS = 900_000;
 const COOKIE = 'gatehouse_consent';
 const NONCE = /^[A-Za-z0-9_-]{43}$/;
@@ -26,7 +26,7 @@ export class FormSealer {
     this.#database = database;
   }
 
-  /** @param secure the page came over TLS */
+  /** @param secure the page was served over TLS */
   async seal(request: ConsentQueryBody, now: number, secure: boolean, known?: string): Promise<FormSeal> {
     const nonce = known ?? randomBytes(32).toString('base64url');
     const sealed = JSON.stringify({ request, until: now + LIFE_MS });
@@ -34,7 +34,7 @@ export class FormSealer {
     return { sealed, token: await this.#sign(nonce, sealed), cookie: secure ? `${cookie}; Secure` : cookie };
   }
 
-  /** The request of a form; undefined when it does not come from a page of ours, or too late. */
+  /** The request of a form; undefined if the form is not from one of our pages, or is too late. */
   async open(
     sealed: string,
     token: string,

@@ -1,7 +1,7 @@
 /**
- * Sign-in: how an application gets a key of its own from a person (OAuth with PKCE): the consent page, the code, and its
- * exchange. Who may let an application in shows it by a management key. In `federation/`: how a workload gets a short-lived
- * access token for the JWT of its own identity provider (RFC 8693). What a key is, is the business of `access/`.
+ * Sign-in: an application obtains its own key from a person (OAuth with PKCE) through a consent page, a code and its
+ * exchange. The person authorizes with a management key. `federation/`: a workload exchanges the JWT of its own
+ * identity provider for a short-lived access token (RFC 8693). Not here: the keys themselves (`access/`).
  */
 export { createFederation, type Federation } from './federation/federation.ts';
 export { rotateSigningKey, sealedSigningKeys } from './federation/signing-keys.ts';

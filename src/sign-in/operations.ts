@@ -1,4 +1,4 @@
-/** The operations of sign-in (wire/keys.md, "OAuth (PKCE)"). */
+/** The operations of sign-in: OAuth with PKCE. */
 import type { IncomingHttpHeaders } from 'node:http';
 import { type Caller, checkNewKey, isToken, permit } from '../access/index.ts';
 import { type Author, authorOf } from '../audit/index.ts';
@@ -25,7 +25,7 @@ export function signInOperations(parts: SignInParts): Operation<Caller>[] {
   ];
 }
 
-const html = { 200: { description: 'A page', contentType: 'text/html' } };
+const html = { 200: { description: 'An HTML page', contentType: 'text/html' } };
 const MOST_FORM_BYTES = 16 * 1024;
 
 function showConsent(parts: SignInParts, sealer: FormSealer): Operation<Caller> {
@@ -34,7 +34,7 @@ function showConsent(parts: SignInParts, sealer: FormSealer): Operation<Caller> 
     method: 'GET',
     path: '/auth',
     root: true,
-    summary: 'The page on which a person lets an application have a key',
+    summary: 'Show the consent page on which a person authorizes an application',
     tag: 'Sign-in',
     access: 'none',
     query: schema.ConsentQuery,
@@ -65,7 +65,7 @@ function takeConsent(parts: SignInParts, sealer: FormSealer): Operation<Caller> 
     method: 'POST',
     path: '/auth',
     root: true,
-    summary: 'What the person says on the page; leads to the callback with a code',
+    summary: 'Submit the consent page; redirects to the callback with a code',
     tag: 'Sign-in',
     access: 'none',
     body: { schema: schema.ConsentForm, form: true, maxBytes: MOST_FORM_BYTES },
@@ -74,7 +74,7 @@ function takeConsent(parts: SignInParts, sealer: FormSealer): Operation<Caller> 
     replies: {
       ...html,
       303: {
-        description: 'To the callback, with `code`, or with `error=access_denied`',
+        description: 'Redirect to the callback, with `code` or with `error=access_denied`',
         contentType: 'text/html',
         headers: { Location: 'The callback' },
       },
@@ -84,12 +84,12 @@ function takeConsent(parts: SignInParts, sealer: FormSealer): Operation<Caller> 
       const field = (name: string) => form?.get(name) ?? '';
       const now = parts.clock.now();
       const nonce = nonceOf(headers.cookie);
-      // Browsers that say where a form comes from are believed; the others are left to the cookie.
+      // Trust browsers that report the origin of a form; the cookie protects the others.
       const site = headers['sec-fetch-site'];
       const foreign = site !== undefined && site !== 'same-origin';
       const query = foreign ? undefined : await sealer.open(field('request'), field('token'), nonce, now);
       if (query === undefined) {
-        const problem = 'The form does not come from a page that was shown here a short while ago. Begin anew.';
+        const problem = 'The form does not come from a recent page of this gateway. Start again.';
         answer(exchange, 403, problemPage(problem), pageHeaders());
         return;
       }
@@ -119,7 +119,7 @@ function takeConsent(parts: SignInParts, sealer: FormSealer): Operation<Caller> 
   };
 }
 
-/** Who pastes a management key may make keys, and so may let an application have one. */
+/** A management key may create keys, so it may authorize an application. */
 async function managerOf({ authenticate }: SignInParts, key: string): Promise<Caller> {
   if (!isToken(key)) throw new GatewayError('authentication', 'Paste a management key.');
   const caller = await authenticate({ authorization: `Bearer ${key}` });
@@ -132,11 +132,13 @@ function createAuthCode(parts: SignInParts): Operation<Caller> {
     id: 'createAuthKeysCode',
     method: 'POST',
     path: '/auth/keys/code',
-    summary: 'A code for an application, without the page',
+    summary: 'Create an authorization code without the consent page',
     tag: 'Sign-in',
     access: 'management',
     body: { schema: schema.AuthCodeSchema },
-    replies: { 200: { description: 'The code; it ends with its exchange, or soon', schema: schema.AuthCodeEnvelope } },
+    replies: {
+      200: { description: 'The code. It can be exchanged once and expires soon', schema: schema.AuthCodeEnvelope },
+    },
     async handle(exchange) {
       const request = readAuthRequest(exchange.body as schema.AuthCodeBody);
       await checkNewKey(parts.database, exchange.caller.organizationId, request.key, parts.clock.now());
@@ -151,7 +153,7 @@ function exchangeAuthCode(parts: SignInParts): Operation<Caller> {
     id: 'exchangeAuthCodeForAPIKey',
     method: 'POST',
     path: '/auth/keys',
-    summary: 'A key for a code',
+    summary: 'Exchange an authorization code for an API key',
     tag: 'Sign-in',
     access: 'none',
     body: { schema: schema.ExchangeSchema },

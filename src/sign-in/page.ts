@@ -1,4 +1,4 @@
-/** The consent page: plain HTML without any script. Everything that came from outside is escaped. */
+/** The consent page: plain HTML without scripts. All external text is escaped. */
 import { hash } from 'node:crypto';
 import type { AuthRequest } from './request.ts';
 
@@ -10,8 +10,8 @@ button{font:inherit;padding:.5rem 1.25rem;margin:1rem .5rem 0 0}.problem{border-
 const STYLE_HASH = hash('sha256', STYLE, 'base64');
 
 /**
- * Nothing is loaded, nobody frames it, and the form goes to us.
- * @param callback where the answer to the form may lead, which browsers count to what a form may do
+ * The page loads nothing, cannot be framed, and submits its form only to this gateway.
+ * @param callback target of the redirect after the form, which browsers count as a form action
  */
 export function pageHeaders(callback?: URL): Record<string, string> {
   const form = callback === undefined ? "'none'" : `'self' ${callback.origin}`;
@@ -28,7 +28,7 @@ export function pageHeaders(callback?: URL): Record<string, string> {
 
 export interface Consent {
   request: AuthRequest;
-  /** What the form carries along, and what says that it comes from the page. */
+  /** The signed form data, and its signature. */
   sealed: string;
   token: string;
   problem?: string;
@@ -41,13 +41,13 @@ export function consentPage({ request: { callback, key }, sealed, token, problem
       'Spending limit',
       key.limit === undefined ? 'none' : `${key.limit} USD${key.limit_reset ? `, ${key.limit_reset}` : ''}`,
     ],
-    ['Ends', key.expires_at ?? 'never'],
-    ['Workspace', key.workspace_id ?? 'the default one'],
+    ['Expires', key.expires_at ?? 'never'],
+    ['Workspace', key.workspace_id ?? 'default'],
     ['Goes to', callback.href],
   ];
   const rows = facts.map(([name, value]) => `<dt>${escaped(name)}</dt><dd>${escaped(value ?? '')}</dd>`).join('');
   return page(
-    `An application at ${callback.host} asks for a key`,
+    `An application at ${callback.host} requests a key`,
     `<p>If you allow it, <strong>${escaped(callback.host)}</strong> gets an inference key of this gateway that spends in your name.</p>
 <dl>${rows}</dl>
 ${problem === undefined ? '' : `<p class="problem" role="alert">${escaped(problem)}</p>`}
@@ -61,7 +61,7 @@ ${problem === undefined ? '' : `<p class="problem" role="alert">${escaped(proble
 }
 
 export function problemPage(problem: string): string {
-  return page('This cannot go on', `<p class="problem" role="alert">${escaped(problem)}</p>`);
+  return page('Request failed', `<p class="problem" role="alert">${escaped(problem)}</p>`);
 }
 
 function page(title: string, body: string): string {

@@ -1,4 +1,4 @@
-/** Wire schemas of sign-in (wire/keys.md, "OAuth (PKCE)"). */
+/** Wire schemas of sign-in: OAuth with PKCE. */
 import { type Static, Type } from 'typebox';
 import { closed } from '../http/contract.ts';
 
@@ -16,23 +16,23 @@ export const AuthCodeSchema = Type.Object(
       Type.Union([Type.Literal('daily'), Type.Literal('weekly'), Type.Literal('monthly')]),
     ),
     expires_at: Type.Optional(
-      Type.Union([Type.String({ description: 'ISO 8601 with seconds and zone' }), Type.Null()]),
+      Type.Union([Type.String({ description: 'ISO 8601 with seconds and time zone' }), Type.Null()]),
     ),
     workspace_id: Type.Optional(Type.String({ format: 'uuid' })),
   },
   { ...closed, $id: 'CreateAuthCode' },
 );
 
-/** Of the consent page's address. */
+/** Query of the consent page. */
 export const ConsentQuery = Type.Object({
   ...AuthCodeSchema.properties,
-  state: Type.Optional(Type.String({ maxLength: 1_024, description: 'Comes back to the callback' })),
+  state: Type.Optional(Type.String({ maxLength: 1_024, description: 'Returned to the callback' })),
 });
 
 export const ConsentForm = Type.Object(
   {
-    request: Type.String({ description: 'What the page was asked for' }),
-    token: Type.String({ description: 'That the form comes from the page' }),
+    request: Type.String({ description: "The page's request" }),
+    token: Type.String({ description: 'Proves that the form comes from the page' }),
     key: Type.String({ description: 'A management key' }),
     decision: Type.Union([Type.Literal('allow'), Type.Literal('deny')]),
   },
@@ -42,8 +42,8 @@ export const ConsentForm = Type.Object(
 export const AuthCodeEnvelope = Type.Object(
   {
     data: Type.Object({
-      id: Type.String({ description: 'The code, shown this once' }),
-      app_id: Type.Integer({ description: 'The same for all codes of one callback host' }),
+      id: Type.String({ description: 'The code, shown only once' }),
+      app_id: Type.Integer({ description: 'Equal for all codes of one callback host' }),
       created_at: Type.String(),
     }),
   },
@@ -56,7 +56,7 @@ export const ExchangeSchema = Type.Object(
     code_verifier: Type.Optional(
       Type.String({
         maxLength: 256,
-        description: '43 to 128 characters of A-Z a-z 0-9 - . _ ~ (RFC 7636); needed with a challenge',
+        description: '43 to 128 characters of A-Z a-z 0-9 - . _ ~ (RFC 7636); required with a challenge',
       }),
     ),
     code_challenge_method: Type.Optional(Type.Union([MethodSchema, Type.Null()])),
@@ -66,7 +66,7 @@ export const ExchangeSchema = Type.Object(
 
 export const ExchangeReply = Type.Object(
   {
-    key: Type.String({ description: 'An inference key, shown this once' }),
+    key: Type.String({ description: 'An inference key, shown only once' }),
     user_id: Type.Union([Type.String(), Type.Null()]),
   },
   { $id: 'ExchangedKey' },

@@ -35,7 +35,7 @@ export async function insertCode(tx: Queryable, code: StoredCode): Promise<void>
   );
 }
 
-/** Held until the transaction ends: of two exchanges of one code the second waits, and finds nothing. */
+/** Locks the code until the transaction ends: a concurrent second exchange waits and then finds no code. */
 export async function lockCode(tx: Queryable, hash: string, now: Date): Promise<StoredCode | undefined> {
   const [row] = await tx.query<StoredCode>(
     `select hash, organization_id as "organizationId", user_id as "userId", key_hash as "keyHash",
@@ -50,13 +50,13 @@ export async function deleteCode(tx: Queryable, hash: string): Promise<void> {
   await tx.query('delete from auth_codes where hash = $1', [hash]);
 }
 
-/** The code ends with the last guess. */
+/** Counts a wrong verifier, and deletes the code after `most` of them. */
 export async function countWrongVerifier(tx: Queryable, hash: string, most: number): Promise<void> {
   await tx.query('update auth_codes set wrong_verifiers = wrong_verifiers + 1 where hash = $1', [hash]);
   await tx.query('delete from auth_codes where hash = $1 and wrong_verifiers >= $2', [hash, most]);
 }
 
-/** The same for all processes; `fresh` becomes it where there is none. */
+/** The secret shared by all processes; `fresh` is stored if there is none. */
 export async function formSecret(db: Queryable, fresh: Buffer): Promise<Buffer> {
   await db.query('insert into sign_in_secrets (id, secret) values (1, $1) on conflict (id) do nothing', [fresh]);
   const [row] = await db.query<{ secret: Buffer }>('select secret from sign_in_secrets where id = 1');

@@ -80,8 +80,8 @@ test('a key that cannot be found is told in a warning, and the question is answe
   const { body } = await ask({ ...count, ...filter('api_key_id', 'in', ['f'.repeat(64), 12_345]) });
   assert.deepEqual(body.data.data, [{ request_count: 0 }]);
   assert.deepEqual(body.data.warnings, [
-    `api_key_id: there is no key ${'f'.repeat(64)}`,
-    'api_key_id: there is no key 12345',
+    `api_key_id: unknown key ${'f'.repeat(64)}`,
+    'api_key_id: unknown key 12345',
   ]);
 });
 

@@ -86,18 +86,18 @@ test('a key belongs to one workspace or to all of them, and goes with its worksp
   await refuse({ workspace_id: nowhere }, /workspace_id is not a workspace/);
   await refused(call('GET', `/byok?workspace_id=${nowhere}`), 400, /workspace_id is not a workspace/);
   assert.equal((await call('DELETE', `/workspaces/${team.id}`)).status, 200);
-  await refused(call('GET', `/byok/${own.id}`), 404, /no own key/);
+  await refused(call('GET', `/byok/${own.id}`), 404, /no provider credential/);
   await call('DELETE', `/byok/${common.id}`);
 });
 
 test('what is wrong with an own key is told by its path', async () => {
-  await refuse({ provider: 'nobody' }, /^provider names no provider.* amazon-bedrock, .*google-vertex/);
-  await refuse({ provider: 'chat' }, /^provider names no provider/);
+  await refuse({ provider: 'nobody' }, /^provider must be a known provider.* amazon-bedrock, .*google-vertex/);
+  await refuse({ provider: 'chat' }, /^provider must be a known provider/);
   await refuse({ key: '' }, /^key /);
   await refuse({ key: '  ' }, /^key must not be blank/);
-  await refuse({ key: 'two words' }, /^key must be without spaces/);
+  await refuse({ key: 'two words' }, /^key must have at most 8192 characters, without spaces/);
   await refuse({ key: 'x'.repeat(16_385) }, /^key /);
-  await refuse({ key: '{"api_key":"x"}' }, /^key must be the key itself/);
+  await refuse({ key: '{"api_key":"x"}' }, /^key must be the plain key/);
   await refuse({ key: undefined }, /key/);
   await refuse({ name: 'x'.repeat(256) }, /^name /);
   await refuse({ name: 'a\0b' }, /^name must not contain/);
@@ -105,13 +105,13 @@ test('what is wrong with an own key is told by its path', async () => {
   await refuse({ allowed_models: Array(101).fill('a/b') }, /^allowed_models/);
   await refuse({ allowed_api_key_hashes: [] }, /^allowed_api_key_hashes/);
   await refuse({ allowed_api_key_hashes: ['0'.repeat(63)] }, /^allowed_api_key_hashes\[0\]/);
-  await refuse({ allowed_api_key_hashes: ['0'.repeat(64)] }, /^allowed_api_key_hashes\[0\] names no key/);
+  await refuse({ allowed_api_key_hashes: ['0'.repeat(64)] }, /^allowed_api_key_hashes\[0\] is not a key/);
   await refuse({ allowed_user_ids: Array(101).fill('user_1') }, /^allowed_user_ids/);
   await refuse({ sort_order: 1 }, /sort_order/);
   for (const id of ['none', '00000000-0000-7000-8000-000000000000']) {
-    await refused(call('GET', `/byok/${id}`), 404, /no own key/);
-    await refused(call('PATCH', `/byok/${id}`, { key: SECRET }), 404, /no own key/);
-    await refused(call('DELETE', `/byok/${id}`), 404, /no own key/);
+    await refused(call('GET', `/byok/${id}`), 404, /no provider credential/);
+    await refused(call('PATCH', `/byok/${id}`, { key: SECRET }), 404, /no provider credential/);
+    await refused(call('DELETE', `/byok/${id}`), 404, /no provider credential/);
   }
   assert.equal((await call('POST', '/byok', { provider: 'a', key: SECRET }, INFERENCE_KEY)).status, 403);
 });
@@ -137,9 +137,9 @@ test('credentials of clouds are documents, checked and reduced to what signing i
   await vertex('no JSON', /^key must be a JSON document/);
   await vertex([SERVICE_ACCOUNT], /^key must be a JSON document/);
   await vertex({ ...SERVICE_ACCOUNT, type: 'external_account' }, /^key must be the key file of a service account/);
-  await vertex({ ...SERVICE_ACCOUNT, private_key: 'none' }, /^key has a private_key that is none/);
+  await vertex({ ...SERVICE_ACCOUNT, private_key: 'none' }, /^key has an invalid private_key/);
   await vertex({ ...SERVICE_ACCOUNT, client_email: undefined }, /^key .* client_email/);
-  await vertex({ ...SERVICE_ACCOUNT, universe_domain: 'evil.example' }, /^key has a universe_domain/);
+  await vertex({ ...SERVICE_ACCOUNT, universe_domain: 'evil.example' }, /^key has an unsupported universe_domain/);
 
   const aws = { accessKeyId: 'AKIAEXAMPLE12345', secretAccessKey: 'canary-secret', region: 'eu-central-1' };
   const bedrock = await give({ provider: 'amazon-bedrock', key: JSON.stringify(aws) });

@@ -103,7 +103,7 @@ test('a token that is issued is taken, whatever its subject is written in', asyn
     assert.equal((await ask(gateway, token)).status, 200, JSON.stringify(character));
     const longer = await exchange(gateway, await tokenFor(longest + character));
     assert.equal(longer.status, 400);
-    assert.match(longer.body.error_description, /no usable claim sub/);
+    assert.match(longer.body.error_description, /no valid claim sub/);
   }
 });
 

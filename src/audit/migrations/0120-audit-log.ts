@@ -1,8 +1,8 @@
 import type { Migration } from '../../storage/migrate.ts';
 
 /**
- * What was changed in the control plane. Rows are added and never touched again: the triggers refuse it to everybody, the
- * owner of the table and what a replica applies included.
+ * Changes of the control plane. Rows are only ever inserted: triggers refuse updates and deletes for everyone,
+ * including the owner of the table and replication.
  */
 export const auditLog: Migration = {
   name: '0120-audit-log',

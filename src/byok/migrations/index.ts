@@ -1,4 +1,4 @@
-/** The tables of own keys, for `storage/migrate.ts`. */
+/** The tables of BYOK credentials, for `storage/migrate.ts`. */
 import type { Migration } from '../../storage/migrate.ts';
 import { byokKeys } from './0091-byok-keys.ts';
 

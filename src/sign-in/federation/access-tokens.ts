@@ -1,6 +1,6 @@
 /**
- * Access tokens: JWTs of this gateway (RFC 9068) that act as a key for a quarter of an hour at most. Whether the key may be used
- * is asked anew for each request, as for the key itself; here it is told only which key a token stands for.
+ * Access tokens: JWTs of this gateway (RFC 9068) that act as a key for at most 15 minutes. This module only finds the
+ * key of a token. Whether the key may be used is checked for each request, as for the key itself.
  */
 import { hash } from 'node:crypto';
 import { type AccessTokens, isHash } from '../../access/index.ts';
@@ -12,9 +12,9 @@ import { ALGORITHM, type Signer, type SigningKeyParts, SigningKeys } from './sig
 
 export const SCOPE = 'inference';
 const TYPE = 'at+jwt';
-/** Tokens that need not be verified again; past these the oldest goes. */
+/** Cached verification results; beyond this number the oldest is dropped. */
 const MAX_VERIFIED = 10_000;
-/** Being verified at one time; more are told to come back. */
+/** Verifications at one time; further ones get 503. */
 const MAX_VERIFYING = 256;
 const MAX_HEADER_LENGTH = 256;
 
@@ -24,7 +24,7 @@ export interface NewAccessToken {
   policyId: string;
   keyHash: string;
   lifetimeMs: number;
-  /** Wall time in ms: it ends no later than this. */
+  /** Wall time in ms: latest end of the token. */
   endsBy: number;
 }
 
@@ -38,7 +38,7 @@ export interface IssuedToken {
 
 interface Verified {
   keyHash: string;
-  /** Of the key that signed it, which may be withdrawn. */
+  /** Id of the signing key, which may be withdrawn. */
   keyId: string;
   /** Wall time in ms. */
   expiresAt: number;
@@ -47,7 +47,7 @@ interface Verified {
 export class OwnAccessTokens implements AccessTokens {
   readonly keys: SigningKeys;
   readonly #clock: Clock;
-  /** By the hash of the token, which itself is kept nowhere. */
+  /** By hash of the token; the token itself is not stored. */
   readonly #verified = new Map<string, Verified>();
   readonly #verifying = new Map<string, Promise<string | undefined>>();
 
@@ -56,7 +56,7 @@ export class OwnAccessTokens implements AccessTokens {
     this.keys = new SigningKeys(parts, () => this.#verified.clear());
   }
 
-  /** undefined where nothing would be left of its time. @throws GatewayError 503 */
+  /** Returns undefined if no lifetime would be left. @throws GatewayError 503 */
   async issue({ subject, policyId, keyHash, lifetimeMs, endsBy }: NewAccessToken): Promise<IssuedToken | undefined> {
     const { SignJWT } = await import('jose');
     const { key, issuer } = await this.keys.signer();
@@ -98,7 +98,7 @@ export class OwnAccessTokens implements AccessTokens {
   #verifyOnce(token: string, digest: string): undefined | Promise<string | undefined> {
     const kid = keyIdOf(token);
     if (kid === undefined) return undefined;
-    // While changes do not arrive, one that is under way may look at keys from before this request.
+    // Without change notifications, a verification in progress may use keys from before this request.
     const pending = this.keys.current ? this.#verifying.get(digest) : undefined;
     if (pending !== undefined) return pending;
     if (this.#verifying.size >= MAX_VERIFYING)
@@ -114,7 +114,7 @@ export class OwnAccessTokens implements AccessTokens {
     const found = await this.keys.find(kid);
     if (found === undefined) return undefined;
     const verified = await this.#checked(token, found);
-    // A key that was withdrawn meanwhile may have verified it.
+    // The signing key may have been withdrawn during the verification.
     if (!this.keys.has(kid)) throw invalid();
     if (this.#verified.size >= MAX_VERIFIED) this.#verified.delete(this.#verified.keys().next().value!);
     this.#verified.set(digest, verified);
@@ -138,7 +138,7 @@ export class OwnAccessTokens implements AccessTokens {
   }
 }
 
-/** Of a token in the form of ours; anything else may be a key that somebody has chosen. */
+/** Key id of a token in our format; undefined for anything else, which may be a customer-chosen key. */
 function keyIdOf(token: string): string | undefined {
   const end = token.indexOf('.');
   if (end === -1 || end > MAX_HEADER_LENGTH) return undefined;

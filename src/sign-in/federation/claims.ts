@@ -1,7 +1,7 @@
-/** Whether the claims of a subject token are those that a policy asks for. No I/O. */
+/** Checks the claims of a subject token against a policy. No I/O. */
 import type { ClaimRule } from '../../base/config.ts';
 
-/** The first rule that does not hold; undefined when all do. */
+/** The first rule that the claims do not satisfy; undefined if they satisfy all. */
 export function unmetRule(
   claims: Readonly<Record<string, unknown>>,
   rules: readonly ClaimRule[],
@@ -17,7 +17,7 @@ function fits(value: unknown, pattern: string | number | boolean): boolean {
   return typeof value === 'string' && fitsPattern(value, pattern);
 }
 
-/** `*` stands for any characters, none included; all others for themselves. Linear in the length of both. */
+/** `*` matches any characters, including none; all other characters match themselves. Linear in both lengths. */
 export function fitsPattern(text: string, pattern: string): boolean {
   const [first = '', ...rest] = pattern.split('*');
   const last = rest.pop();

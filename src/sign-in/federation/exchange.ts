@@ -1,4 +1,4 @@
-/** One exchange (RFC 8693): a subject token that a policy admits for an access token of that policy's key. */
+/** Token exchange (RFC 8693): a subject token that a policy accepts, for an access token of the policy's key. */
 import type { Caller } from '../../access/index.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { FederationPolicy } from '../../base/config.ts';
@@ -16,13 +16,13 @@ export interface ExchangeParts {
   log: Log;
   issuers: Issuers;
   tokens: OwnAccessTokens;
-  /** As they are configured now. */
+  /** The current configuration. */
   policies(): readonly FederationPolicy[];
   /** `Access.callerOfKey` */
   callerOfKey(hash: string): Caller | Promise<Caller>;
 }
 
-/** Of one process. A check of a signature is cheap; who comes more often than this is no build that starts. */
+/** Per process. Checking a signature is cheap; a client above this rate is not a build that is starting. */
 export const PER_CLIENT = { perSecond: 5, atOnce: 300 };
 export const PER_POLICY = { perSecond: 25, atOnce: 1_500 };
 const SHOWN_HASH = 12;
@@ -50,7 +50,7 @@ export class Exchanges {
     try {
       return await this.#issue(policy, subjectToken, told);
     } catch (error) {
-      if (error instanceof GatewayError) log.info('a token exchange was refused', { ...told, reason: error.message });
+      if (error instanceof GatewayError) log.info('token exchange refused', { ...told, reason: error.message });
       throw error;
     }
   }
@@ -58,7 +58,7 @@ export class Exchanges {
   async #issue(policy: FederationPolicy, subjectToken: string, told: object): Promise<IssuedToken> {
     const { clock, log, issuers, tokens } = this.#parts;
     const subject = await verifySubject(subjectToken, policy, issuers, clock.now());
-    // Not before: strangers, who have no such token, could use up what the workloads of the policy need.
+    // Only now, or strangers without a valid token could use up the rate limit of the policy's workloads.
     admit(this.#policies.take(policy.id, clock.monotonic()));
     const caller = await this.#callerOf(policy);
     const { keyHash, expiresAt } = caller;
@@ -68,24 +68,24 @@ export class Exchanges {
     });
     if (issued === undefined) throw refusal('invalid_grant', 'subject_token has expired (exp)');
     const token = { subject: subject.name, token_id: issued.id, expires_in: issued.expiresIn };
-    log.info('a token was exchanged', { ...told, ...token, key_hash: keyHash.slice(0, SHOWN_HASH) });
+    log.info('token exchanged', { ...told, ...token, key_hash: keyHash.slice(0, SHOWN_HASH) });
     return issued;
   }
 
-  /** What stops the key stops its tokens, and need not wait for the first of them. */
+  /** Checks the key at once: an unusable key makes its tokens useless. */
   async #callerOf({ id, keyHash }: FederationPolicy): Promise<Caller> {
     const { log, callerOfKey } = this.#parts;
     let problem: string;
     try {
       const caller = await callerOfKey(keyHash);
       if (caller.kind === 'inference') return caller;
-      problem = 'It is no inference key.';
+      problem = 'It is not an inference key.';
     } catch (error) {
       if (!(error instanceof GatewayError) || error.status >= 500) throw error;
       problem = error.message;
     }
-    log.warn('the key of a federation policy cannot be used', { policy: id, reason: problem });
-    throw refusal('invalid_grant', `the key that the policy names cannot be used: ${problem}`);
+    log.warn('the key of a federation policy is not usable', { policy: id, reason: problem });
+    throw refusal('invalid_grant', `the key of the policy is not usable: ${problem}`);
   }
 }
 
@@ -93,14 +93,15 @@ function admit(waitMs: number): void {
   if (waitMs > 0) throw tooMany(waitMs);
 }
 
-/** Parameters without a value count as absent, unknown ones are ignored, and none may stand twice (RFC 6749, 3.2). */
+/** Parameters without a value count as absent, unknown ones are ignored, and duplicates are refused (RFC 6749, 3.2). */
 function readForm(form: URLSearchParams): { policyId: string; subjectToken: string } {
   const given = new Map([...form].filter(([, value]) => value !== ''));
   for (const name of ['audience', 'resource']) {
-    if (given.has(name)) throw refusal('invalid_target', `${name} is not possible: tokens are for this gateway alone`);
+    if (given.has(name))
+      throw refusal('invalid_target', `${name} is not supported: tokens are only valid for this gateway`);
   }
   const names = [...form.keys()];
-  if (new Set(names).size < names.length) throw refusal('invalid_request', 'a parameter stands in the form twice');
+  if (new Set(names).size < names.length) throw refusal('invalid_request', 'the form has a parameter twice');
   const needed = (name: string) => {
     const value = given.get(name);
     if (value === undefined) throw refusal('invalid_request', `${name} is missing`);
@@ -114,6 +115,6 @@ function readForm(form: URLSearchParams): { policyId: string; subjectToken: stri
     throw refusal('invalid_request', `requested_token_type must be ${ACCESS_TOKEN_TYPE}`);
   }
   if ((given.get('scope') ?? SCOPE) !== SCOPE) throw refusal('invalid_scope', `scope must be ${SCOPE}`);
-  if (given.has('actor_token')) throw refusal('invalid_request', 'actor_token is not possible');
+  if (given.has('actor_token')) throw refusal('invalid_request', 'actor_token is not supported');
   return { policyId: needed('federation_policy_id'), subjectToken: needed('subject_token') };
 }

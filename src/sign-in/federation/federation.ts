@@ -1,4 +1,4 @@
-/** The parts of federation put together: one `Federation` per process. */
+/** Assembles the parts of federation: one `Federation` per process. */
 import type { AccessTokens, Caller } from '../../access/index.ts';
 import type { FederationPolicy } from '../../base/config.ts';
 import type { Egress } from '../../egress/index.ts';
@@ -9,13 +9,13 @@ import type { SigningKeyParts, SigningKeys } from './signing-keys.ts';
 
 export interface FederationParts extends SigningKeyParts {
   egress: Pick<Egress, 'request'>;
-  /** As they are configured now. */
+  /** The current configuration. */
   policies(): readonly FederationPolicy[];
   /** `Access.callerOfKey` */
   callerOfKey(hash: string): Caller | Promise<Caller>;
 }
 
-/** Workloads get a short-lived token for the JWT of their own identity provider. */
+/** Workloads exchange the JWT of their own identity provider for a short-lived token. */
 export interface Federation {
   /** For `AccessParts.accessTokens`. */
   readonly tokens: AccessTokens;
@@ -23,7 +23,7 @@ export interface Federation {
   readonly keys: Pick<SigningKeys, 'all' | 'problem'>;
 }
 
-/** Asks nobody for anything until a token comes. */
+/** Makes no request before the first token arrives. */
 export function createFederation(parts: FederationParts): Federation {
   const tokens = new OwnAccessTokens(parts);
   const exchanges = new Exchanges({ ...parts, issuers: new Issuers(parts), tokens });

@@ -1,8 +1,8 @@
 /**
- * The public keys of identity providers. They are asked for at the issuer's address, or at the one that its own document names,
- * through the checked egress; kept for a while; and asked for again when a token names a key that is not among them. However many
- * tokens come, and whatever is in them, an issuer is asked one question at a time and rarely. While it cannot be reached, its
- * keys hold on for a bounded time.
+ * The public keys of identity providers. They are fetched through the checked egress, from the configured URL or the
+ * one in the issuer's discovery document. They are cached for a while and fetched again when a token names an unknown
+ * key. However many tokens arrive, each issuer gets one request at a time, and rarely. While an issuer is unreachable
+ * its keys stay valid for a bounded time.
  */
 import type { CryptoKey, createLocalJWKSet, JWTHeaderParameters } from 'jose';
 import type { Clock } from '../../base/clock.ts';
@@ -17,17 +17,17 @@ export interface IssuerParts {
   log: Log;
 }
 
-/** Keys of this age are asked for again: for so long may a key that the issuer has withdrawn still count. */
+/** Keys older than this are fetched again: a withdrawn key is accepted for at most this long, */
 export const FRESH_MS = 600_000;
-/** While the issuer is away: for so long do they count all the same. */
+/** or this long while the issuer is unreachable. */
 export const STALE_MS = 3_600_000;
-/** Between two questions, after one that was answered and one that was not. */
+/** Minimum interval between two requests, after a success and after a failure. */
 export const AGAIN_MS = 30_000;
 export const RETRY_MS = 5_000;
 const TIMEOUT_MS = 5_000;
 const MAX_BYTES = 256 * 1024;
 const MOST_KEYS = 100;
-/** Issuers whose keys are kept, over any number of reloads. */
+/** Maximum number of issuers with cached keys, over all configuration reloads. */
 const MOST_ISSUERS = 1_000;
 
 type Select = ReturnType<typeof createLocalJWKSet>;
@@ -42,9 +42,9 @@ export class Issuers {
   }
 
   /**
-   * The key that a token with this header was signed with.
+   * The key that signed a token with this header.
    *
-   * @throws GatewayError 400 `invalid_grant` when there is none, 503 when the issuer cannot be asked
+   * @throws GatewayError 400 `invalid_grant` if there is none, 503 if the issuer is unreachable
    */
   async keyFor({ issuer, keys }: FederationPolicy, header: JWTHeaderParameters): Promise<CryptoKey> {
     if (keys === null || typeof keys === 'string') return this.#fetchedKeys(issuer, keys).keyFor(header);
@@ -74,7 +74,7 @@ class FetchedKeys {
   readonly #parts: IssuerParts;
   #held: { select: Select; fetchedAt: number } | undefined;
   #askedAt = Number.NEGATIVE_INFINITY;
-  /** Why the last question was not answered. */
+  /** Error of the last request. */
   #failure: unknown;
   #asking: Promise<void> | undefined;
 
@@ -87,7 +87,7 @@ class FetchedKeys {
   async keyFor(header: JWTHeaderParameters): Promise<CryptoKey> {
     if (this.#ageMs >= FRESH_MS) {
       const asking = this.#ask();
-      // For an issuer that did not answer the last time nobody waits while its keys hold.
+      // Do not wait for an issuer that failed last time while its cached keys are valid.
       if (this.#failure === undefined || this.#ageMs >= STALE_MS) await asking;
     }
     if (this.#held === undefined || this.#ageMs >= STALE_MS) throw this.#cannotTell();
@@ -96,7 +96,7 @@ class FetchedKeys {
     await this.#ask();
     const second = await selected(this.#held.select, header);
     if (second !== undefined) return second;
-    // What the issuer would say to it now is not known.
+    // The issuer's current keys are unknown.
     if (this.#failure !== undefined) throw this.#cannotTell();
     return unknownKey();
   }
@@ -106,10 +106,10 @@ class FetchedKeys {
   }
 
   #cannotTell() {
-    return notNow('The keys of the issuer cannot be fetched at the moment. Try again.', this.#failure);
+    return notNow('The keys of the issuer cannot be fetched at the moment. Retry later.', this.#failure);
   }
 
-  /** Resolves when the question is answered or has failed; at once when the last one was a moment ago. */
+  /** Resolves when the request has finished or failed; at once if the last one was a moment ago. */
   #ask(): Promise<void> {
     const pauseMs = this.#failure === undefined ? AGAIN_MS : RETRY_MS;
     if (this.#asking === undefined && this.#parts.clock.monotonic() - this.#askedAt >= pauseMs) {
@@ -139,11 +139,11 @@ class FetchedKeys {
     const { issuer, jwks_uri: address } = await this.#document(
       `${this.#issuer.replace(/\/$/, '')}/.well-known/openid-configuration`,
     );
-    if (issuer !== this.#issuer) throw new Error('its document names another issuer');
+    if (issuer !== this.#issuer) throw new Error('its document has a different issuer');
     const usable = typeof address === 'string' && isIssuerAddress(address);
-    // Who is asked over TLS must not lead to this machine.
+    // An issuer on https must not redirect to plain http, such as on this machine.
     if (!usable || (this.#issuer.startsWith('https:') && !address.startsWith('https:'))) {
-      throw new Error('its document names no usable jwks_uri');
+      throw new Error('its document has no usable jwks_uri');
     }
     return address;
   }
@@ -154,26 +154,26 @@ class FetchedKeys {
     const { status, body } = await this.#parts.egress.request(request).catch((error: unknown) => {
       throw error instanceof EgressError ? new Error(`${url} ${error.message}`) : error;
     });
-    if (status !== 200) throw new Error(`${url} answers with ${status}`);
+    if (status !== 200) throw new Error(`${url} returned status ${status}`);
     let value: unknown;
     try {
       value = JSON.parse(body.toString('utf8'));
     } catch {
-      throw new Error(`${url} does not answer with JSON`);
+      throw new Error(`${url} did not return JSON`);
     }
-    if (typeof value !== 'object' || value === null) throw new Error(`${url} does not answer with an object`);
+    if (typeof value !== 'object' || value === null) throw new Error(`${url} did not return a JSON object`);
     return value as Record<string, unknown>;
   }
 }
 
-/** Those that signatures may be checked with; issuers publish others beside them. */
+/** The keys usable for signatures; issuers may publish others too. */
 function usableKeys({ keys }: Record<string, unknown>): IssuerKey[] {
-  if (!Array.isArray(keys)) throw new Error('its keys are no JWK Set');
+  if (!Array.isArray(keys)) throw new Error('its keys are not a JWK Set');
   const usable = keys
     .map(readIssuerKey)
     .filter((key) => typeof key !== 'string')
     .slice(0, MOST_KEYS);
-  if (usable.length === 0) throw new Error('none of its keys is of use');
+  if (usable.length === 0) throw new Error('none of its keys is usable');
   return usable;
 }
 
@@ -184,7 +184,7 @@ async function selectFrom(keys: readonly IssuerKey[]): Promise<Select> {
   });
 }
 
-/** undefined: none has the kid and states the algorithm. */
+/** undefined if no key has the kid and allows the algorithm. */
 async function selected(select: Select, header: JWTHeaderParameters): Promise<CryptoKey | undefined> {
   try {
     return await select(header);
@@ -192,13 +192,13 @@ async function selected(select: Select, header: JWTHeaderParameters): Promise<Cr
     const { errors } = await import('jose');
     if (error instanceof errors.JWKSNoMatchingKey) return undefined;
     if (error instanceof errors.JWKSMultipleMatchingKeys) {
-      const named = header.kid === undefined ? 'names no kid' : 'names a kid that is not of one key alone';
+      const named = header.kid === undefined ? 'names no kid' : 'names a kid that several keys have';
       throw refusal('invalid_grant', `subject_token ${named}, and several keys of the issuer could have signed it`);
     }
-    throw refusal('invalid_grant', 'subject_token is signed with a key of the issuer that is of no use', error);
+    throw refusal('invalid_grant', 'subject_token is signed with an issuer key that is not usable', error);
   }
 }
 
 function unknownKey(): never {
-  throw refusal('invalid_grant', 'subject_token is signed with a key that is not among those of the issuer');
+  throw refusal('invalid_grant', 'subject_token is signed with a key that the issuer does not publish');
 }

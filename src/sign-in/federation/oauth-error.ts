@@ -1,7 +1,7 @@
-/** Refusals of token exchange: `{error, error_description}` of RFC 6749, 5.2, in place of the usual envelope. */
+/** Errors of token exchange: `{error, error_description}` of RFC 6749, 5.2, instead of the usual envelope. */
 import { GatewayError } from '../../base/errors.ts';
 
-/** The last one is of RFC 8693, 2.2.2; the others are those that the public SDK knows. */
+/** The last one is from RFC 8693, 2.2.2; the others are those that the public SDK knows. */
 export type OAuthCode =
   | 'invalid_request'
   | 'invalid_grant'
@@ -11,14 +11,14 @@ export type OAuthCode =
   | 'temporarily_unavailable'
   | 'invalid_target';
 
-/** RFC 6749, 5.1: nothing of the exchange is kept on its way. */
+/** RFC 6749, 5.1: responses must not be cached. */
 export const UNKEPT = Object.freeze({ 'Cache-Control': 'no-store', Pragma: 'no-cache' });
 
 const CODE = 'oauth_error';
 /** RFC 6749, 5.2: printable ASCII without quotes and backslashes. */
 const NOT_IN_DESCRIPTIONS = /[^\x20\x21\x23-\x5b\x5d-\x7e]/g;
 
-/** 400, which the client can mend. */
+/** 400: an error that the client can correct. */
 export function refusal(code: OAuthCode, description: string, cause?: unknown): GatewayError {
   return new GatewayError('invalid_request', description, {
     headers: UNKEPT,
@@ -36,7 +36,7 @@ export function tooMany(waitMs: number): GatewayError {
   });
 }
 
-/** 503: it cannot be told now whether the token is right. */
+/** 503: the token cannot be verified at the moment. */
 export function notNow(description: string, cause?: unknown): GatewayError {
   return new GatewayError('provider_overloaded', description, {
     headers: UNKEPT,
@@ -46,7 +46,7 @@ export function notNow(description: string, cause?: unknown): GatewayError {
   });
 }
 
-/** The body of an error answer. */
+/** The body of an error response. */
 export function encodeOAuthError(error: GatewayError): { error: OAuthCode; error_description: string } {
   const given = error.details.metadata?.[CODE] as OAuthCode | undefined;
   const description = error.message.replaceAll('"', "'").replace(NOT_IN_DESCRIPTIONS, '?');

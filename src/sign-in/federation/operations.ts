@@ -1,4 +1,4 @@
-/** The operations of token exchange (wire/keys.md, "POST /oauth/token" and "GET /oauth/jwks"). */
+/** The operations of token exchange, `POST /oauth/token` and `GET /oauth/jwks`. */
 import type { Caller } from '../../access/index.ts';
 import { ok } from '../../http/contract.ts';
 import type { Operation } from '../../http/operation.ts';
@@ -8,13 +8,13 @@ import { encodeOAuthError, UNKEPT } from './oauth-error.ts';
 import * as schema from './schema.ts';
 import { ALGORITHM } from './signing-keys.ts';
 
-/** A subject token of the greatest length, and all else that belongs to it. */
+/** A subject token of maximum length and the other parameters. */
 const MOST_FORM_BYTES = 20 * 1024;
 const TAG = 'Sign-in';
-/** New keys are few, and a token of one that is not known yet makes its reader ask again. */
+/** New keys are rare, and a token with an unknown key makes its verifier fetch again. */
 const KEPT = Object.freeze({ 'Cache-Control': 'public, max-age=300' });
 
-/** @param federation asked for when a request comes */
+/** @param federation called while handling a request */
 export function federationOperations(federation: () => Federation): Operation<Caller>[] {
   return [createOauthToken(federation), listOauthJwks(federation)];
 }
@@ -24,7 +24,7 @@ function createOauthToken(federation: () => Federation): Operation<Caller> {
     id: 'createOauthToken',
     method: 'POST',
     path: '/oauth/token',
-    summary: 'An access token for the JWT of an identity provider (RFC 8693)',
+    summary: 'Exchange the JWT of an identity provider for an access token (RFC 8693)',
     tag: TAG,
     access: 'none',
     body: { schema: schema.TokenExchangeForm, form: true, maxBytes: MOST_FORM_BYTES },
@@ -46,10 +46,10 @@ function listOauthJwks(federation: () => Federation): Operation<Caller> {
     id: 'listOauthJwks',
     method: 'GET',
     path: '/oauth/jwks',
-    summary: 'The public keys of access tokens (RFC 7517)',
+    summary: 'List the public keys of access tokens (RFC 7517)',
     tag: TAG,
     access: 'none',
-    replies: ok('The present key, and those whose tokens may live still', schema.JwksReply),
+    replies: ok('The current key, and former keys whose tokens may still be valid', schema.JwksReply),
     async handle(exchange) {
       const keys = await federation().keys.all();
       const shown = keys.map(({ id, jwk }) => ({ ...jwk, kid: id, alg: ALGORITHM, use: 'sig' }));

@@ -1,14 +1,14 @@
-/** How often somebody may come: so many at once, so many a second in the long run. Of one process; no I/O. */
+/** Rate limit per name: a burst, and a sustained rate. Per process; no I/O. */
 import ipaddr from 'ipaddr.js';
 
-/** Past this the one who came longest ago is forgotten. */
+/** Beyond this number the least recently seen name is dropped. */
 const MOST_NAMES = 10_000;
 const NETWORK_BYTES = 8;
 
 export class Pace {
   readonly #everyMs: number;
   readonly #burstMs: number;
-  /** Monotonic time at which everything that was taken would have been used up at the lasting rate. */
+  /** Monotonic time at which everything taken so far is used up at the sustained rate. */
   readonly #usedUntil = new Map<string, number>();
 
   constructor({ perSecond, atOnce }: { perSecond: number; atOnce: number }) {
@@ -16,7 +16,7 @@ export class Pace {
     this.#burstMs = this.#everyMs * atOnce;
   }
 
-  /** @returns 0, or how many milliseconds are to be waited */
+  /** @returns 0, or the milliseconds to wait */
   take(name: string, nowMs: number): number {
     const used = Math.max(this.#usedUntil.get(name) ?? 0, nowMs) + this.#everyMs;
     const waitMs = used - nowMs - this.#burstMs;
@@ -28,7 +28,7 @@ export class Pace {
   }
 }
 
-/** An address; of IPv6 the network, since whoever has one has all of its addresses. */
+/** The client's IPv4 address or IPv6 network, because a client owns all addresses of its network. */
 export function clientOf(address: string | undefined): string {
   if (address === undefined || !ipaddr.isValid(address)) return '';
   const parsed = ipaddr.process(address);

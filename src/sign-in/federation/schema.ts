@@ -1,4 +1,4 @@
-/** Wire schemas of token exchange (wire/keys.md, "POST /oauth/token" and "GET /oauth/jwks"). */
+/** Wire schemas of token exchange. */
 import { Type } from 'typebox';
 
 export const GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:token-exchange';
@@ -7,7 +7,9 @@ export const JWT_TYPE = 'urn:ietf:params:oauth:token-type:jwt';
 
 export const TokenExchangeForm = Type.Object(
   {
-    federation_policy_id: Type.String({ description: 'Of the section `federation` of the configuration' }),
+    federation_policy_id: Type.String({
+      description: 'Id of a policy in the section `federation` of the configuration',
+    }),
     grant_type: Type.Literal(GRANT_TYPE),
     requested_token_type: Type.Optional(Type.Literal(ACCESS_TOKEN_TYPE)),
     scope: Type.Optional(Type.Literal('inference')),
@@ -19,7 +21,7 @@ export const TokenExchangeForm = Type.Object(
 
 export const TokenExchangeReply = Type.Object(
   {
-    access_token: Type.String({ description: 'A bearer for inference' }),
+    access_token: Type.String({ description: 'Bearer token for inference' }),
     expires_in: Type.Integer({ minimum: 1, maximum: 900, description: 'Seconds' }),
     issued_token_type: Type.Literal(ACCESS_TOKEN_TYPE),
     scope: Type.String(),
@@ -30,7 +32,7 @@ export const TokenExchangeReply = Type.Object(
 
 export const OAuthErrorReply = Type.Object(
   {
-    error: Type.String({ description: 'As of RFC 6749, 5.2, and RFC 8693, 2.2.2' }),
+    error: Type.String({ description: 'Error code of RFC 6749, 5.2, or RFC 8693, 2.2.2' }),
     error_description: Type.String(),
   },
   { $id: 'OAuthError' },

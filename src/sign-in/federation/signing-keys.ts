@@ -1,8 +1,8 @@
 /**
- * What access tokens are signed with: a P-256 key of the installation, made when the first token is issued, sealed in the
- * database, and in the memory of every process that has met a token, followed by changes. Another one takes its place when it
- * has grown old or the operator says so; the one before it counts until its last token has ended. A new key is known to every
- * process before anything is signed with it. On a machine that cannot decrypt a key, whatever needs it is 503.
+ * The signing keys of access tokens: P-256 keys, created with the first token and stored encrypted in the database.
+ * Every process that has seen a token caches them and follows changes. A key is replaced when it is too old or when the
+ * operator rotates it; it stays valid until its last token has expired. All processes know a new key before it signs
+ * anything. On a machine that cannot decrypt a key, requests that need it get 503.
  */
 import type { CryptoKey } from 'jose';
 import { organizationId } from '../../access/index.ts';
@@ -31,66 +31,68 @@ export interface SigningKey {
   id: string;
   publicKey: CryptoKey;
   privateKey: CryptoKey;
-  /** As `GET /oauth/jwks` shows it. */
+  /** As `GET /oauth/jwks` returns it. */
   jwk: { kty: 'EC'; crv: 'P-256'; x: string; y: string };
   /** Wall time in ms. */
   createdAt: number;
   retiredAt: number | null;
 }
 
-/** A key, and the name that its tokens have as `iss` and `aud`. */
+/** A key, and the `iss` and `aud` of its tokens. */
 export interface Signer {
   key: SigningKey;
   issuer: string;
 }
 
 export const ALGORITHM = 'ES256';
-/** Another key takes its place when it is older. */
+/** Age at which a key is replaced. */
 const ROTATE_AFTER_MS = 90 * 86_400_000;
-/** For a key that nobody has told of, such as while the database was away. */
+/**
+ * Minimum interval between lookups of an unknown key, which may have been missed while the database was unreachable.
+ */
 const LOOK_AGAIN_MS = 1_000;
 const PURPOSE = 'federation';
 const SEALED_COLUMN = 'sealed';
-/** Announced with a key's id when it has taken another's place. */
+/** Announced with the id of a new key. */
 const TOPIC = 'sign-in.signing-keys';
 
-/** The rows that a newer key is to seal. What they say does not change, so nobody is told. */
+/** Rows to re-encrypt after a key rotation. Their content does not change, so nothing is announced. */
 export const sealedSigningKeys = sealedColumn({ purpose: PURPOSE, table: 'federation_keys', column: SEALED_COLUMN });
 
 interface Known {
-  /** Those that can be opened, the present one first. */
+  /** Keys that can be decrypted, the current one first. */
   keys: readonly SigningKey[];
-  /** Those that cannot be opened here. */
+  /** Keys that cannot be decrypted here. */
   unopened: readonly Pick<SigningKey, 'id' | 'retiredAt'>[];
-  /** Of the present one, whether it can be opened or not. */
+  /** Id of the current key, whether or not it can be decrypted. */
   presentId: string | undefined;
-  /** Names this gateway in its tokens. */
+  /** The gateway's name in its tokens. */
   issuer: string;
   /** Monotonic time in ms. */
   readAt: number;
 }
 
 export class SigningKeys {
-  /** Why some cannot be opened here, in words for the operator; undefined: all can, as far as they were needed. */
+  /** Why some keys cannot be decrypted here, for the operator; undefined if all keys needed so far can. */
   problem: string | undefined;
   readonly #parts: SigningKeyParts;
   readonly #followed: Followed<Known>;
-  /** Ids of those that were logged because they cannot be opened. */
+  /** Ids already logged as not decryptable. */
   #logged = new Set<string>();
   #making: Promise<void> | undefined;
 
-  /** @param changed what was verified with these keys is to be verified again */
+  /** @param changed drops cached verification results */
   constructor(parts: SigningKeyParts, changed: () => void) {
     this.#parts = parts;
     const { changes, clock, log } = parts;
     this.#followed = new Followed({
       ...{ changes, clock, log, topic: TOPIC, changed },
-      name: 'The keys that access tokens are signed with',
+      name: 'The signing keys of access tokens',
       read: () => this.#load(),
     });
   }
 
-  /** The one that signs. @throws GatewayError 503 */
+  /** The key for new tokens. @throws GatewayError 503 */
   async signer(): Promise<Signer> {
     const known = await this.#current();
     const present = presentOf(known);
@@ -103,15 +105,15 @@ export class SigningKeys {
       await this.#making;
     } catch (error) {
       if (present === undefined) throw error instanceof SealingError ? undecryptable(error) : error;
-      this.#parts.log.warn('the key of access tokens is old, and none can take its place', { error });
+      this.#parts.log.warn('the signing key of access tokens is too old and cannot be replaced', { error });
     }
     const renewed = await this.#current();
     const key = presentOf(renewed);
-    if (key === undefined) throw unavailable('Access tokens cannot be signed at the moment. Try again.');
+    if (key === undefined) throw unavailable('Access tokens cannot be signed at the moment. Retry later.');
     return { key, issuer: renewed.issuer };
   }
 
-  /** A key that tokens may be signed with still; undefined: it is none of ours. @throws GatewayError 503 */
+  /** A key whose tokens may still be valid; undefined if it is not one of ours. @throws GatewayError 503 */
   async find(id: string): Promise<Signer | undefined> {
     let known = await this.#current();
     const isKnown = [...known.keys, ...known.unopened].some((key) => key.id === id);
@@ -125,13 +127,13 @@ export class SigningKeys {
     return key && { key, issuer: known.issuer };
   }
 
-  /** Whether `find` would find it, as far as is known; at once. */
+  /** True if `find` would find it, from the cache only. */
   has(id: string): boolean {
     const now = this.#parts.clock.now();
     return this.#followed.value?.keys.some((key) => key.id === id && lives(key, now)) ?? false;
   }
 
-  /** As `Followed.refresh`; to be called before `has`. */
+  /** Like `Followed.refresh`; call it before `has`. */
   refresh(): Promise<void> | undefined {
     return this.#followed.refresh();
   }
@@ -140,11 +142,11 @@ export class SigningKeys {
     return this.#followed.current;
   }
 
-  /** All that a token may be signed with now. @throws GatewayError 503 */
+  /** All keys whose tokens may still be valid. @throws GatewayError 503 */
   async all(): Promise<readonly SigningKey[]> {
     const { keys, unopened } = await this.#current();
     const now = this.#parts.clock.now();
-    // Whoever keeps an incomplete list refuses tokens that are genuine.
+    // A client that caches an incomplete list would refuse genuine tokens.
     if (unopened.some((key) => lives(key, now))) throw undecryptable();
     return keys.filter((key) => lives(key, now));
   }
@@ -186,13 +188,15 @@ export class SigningKeys {
     return { keys, unopened: named, presentId, issuer, readAt };
   }
 
-  /** Once for each key, however often they are read. */
+  /** Logs each key once, however often it is read. */
   #report(unopened: readonly { id: string }[], reason = 'their records were altered'): void {
     const { length } = unopened;
-    this.problem = length === 0 ? undefined : `${length} keys of access tokens cannot be opened here: ${reason}`;
+    this.problem =
+      length === 0 ? undefined : `${length} signing keys of access tokens cannot be decrypted here: ${reason}`;
     const fresh = unopened.filter(({ id }) => !this.#logged.has(id)).map(({ id }) => id);
     this.#logged = new Set(unopened.map(({ id }) => id));
-    if (fresh.length > 0) this.#parts.log.error('keys of access tokens cannot be opened', { ids: fresh, reason });
+    if (fresh.length > 0)
+      this.#parts.log.error('signing keys of access tokens cannot be decrypted', { ids: fresh, reason });
   }
 }
 
@@ -207,18 +211,18 @@ function opened(box: Box, { id, sealed }: store.StoredSigningKey): string | unde
 
 function undecryptable(cause?: unknown): GatewayError {
   return unavailable(
-    'The keys that access tokens are signed with cannot be decrypted on this machine. The operator has to give it the ' +
+    'The signing keys of access tokens cannot be decrypted on this machine. The operator must provide the ' +
       "installation's key for stored credentials (gatehouse doctor).",
     cause,
   );
 }
 
-/** Whether a token that it has signed may live still. */
+/** True if tokens of this key may still be valid. */
 function lives({ retiredAt }: Pick<SigningKey, 'retiredAt'>, nowMs: number): boolean {
   return retiredAt === null || nowMs < retiredAt + MAX_LIFETIME_MS;
 }
 
-/** undefined: there is none. @throws GatewayError 503 for one that cannot be opened */
+/** undefined if there is none. @throws GatewayError 503 if it cannot be decrypted */
 function presentOf({ keys, presentId }: Known): SigningKey | undefined {
   const present = keys.find(({ id }) => id === presentId);
   if (present === undefined && presentId !== undefined) throw undecryptable();
@@ -227,16 +231,16 @@ function presentOf({ keys, presentId }: Known): SigningKey | undefined {
 
 export interface Rotation {
   author: (organizationId: string, at: number) => Author;
-  /** Nothing happens when another key than this one signs by now; undefined there: when any does. Absent: always. */
+  /** Rotate only if this key is still the current one (undefined: if there is no current one). Absent: always. */
   only?: string | undefined;
-  /** All tokens that were issued before end at once. */
+  /** Ends all previously issued tokens at once. */
   endsTokens?: boolean;
 }
 
 /**
- * Another key takes the place of the present one, or becomes the first.
+ * Replaces the current key, or creates the first one.
  *
- * @returns its id; undefined where nothing happened
+ * @returns the new key's id; undefined if nothing changed
  * @throws SealingError, GatewayError 503
  */
 export async function rotateSigningKey(
@@ -276,7 +280,7 @@ async function record(tx: Queryable, rotation: Rotation, before: Named | undefin
 
 async function theOrganization(db: Queryable): Promise<string> {
   const id = await organizationId(db);
-  if (id === undefined) throw unavailable('The gateway has not made its organization yet. Try again.');
+  if (id === undefined) throw unavailable('The gateway has not created its organization yet. Retry later.');
   return id;
 }
 

@@ -1,15 +1,15 @@
-/** The SQL of the keys that access tokens are signed with. */
+/** The SQL of the signing keys of access tokens. */
 import type { Queryable } from '../../storage/database.ts';
 
 export interface StoredSigningKey {
   id: string;
   sealed: Buffer;
   createdAt: Date;
-  /** null: new tokens are signed with it. */
+  /** null for the key that signs new tokens. */
   retiredAt: Date | null;
 }
 
-/** The newest one first. */
+/** Newest first. */
 export async function signingKeys(db: Queryable): Promise<StoredSigningKey[]> {
   return db.query<StoredSigningKey>(
     `select id, sealed, created_at as "createdAt", retired_at as "retiredAt" from federation_keys
@@ -17,7 +17,7 @@ export async function signingKeys(db: Queryable): Promise<StoredSigningKey[]> {
   );
 }
 
-/** Until the transaction ends nobody else makes a key; reading goes on. */
+/** Locks out other writers of signing keys until the transaction ends; readers continue. */
 export async function lockSigningKeys(tx: Queryable): Promise<void> {
   await tx.query('lock table federation_keys in share row exclusive mode');
 }
@@ -33,7 +33,7 @@ export async function retireSigningKey(tx: Queryable, retiredAt: Date): Promise<
   await tx.query('update federation_keys set retired_at = $1 where retired_at is null', [retiredAt]);
 }
 
-/** Those whose last tokens have ended. */
+/** Deletes keys whose last tokens have expired. */
 export async function deleteRetiredBefore(tx: Queryable, moment: Date): Promise<void> {
   await tx.query('delete from federation_keys where retired_at <= $1', [moment]);
 }

@@ -1,4 +1,4 @@
-/** Subject tokens: the JWT of an identity provider, checked against the policy that it is presented for. */
+/** Subject tokens: JWTs of an identity provider, checked against a policy. */
 import type { errors, JWTPayload } from 'jose';
 import { type FederationPolicy, SIGNATURE_ALGORITHMS } from '../../base/config.ts';
 import { unmetRule } from './claims.ts';
@@ -6,25 +6,25 @@ import type { Issuers } from './issuers.ts';
 import { refusal } from './oauth-error.ts';
 
 export interface Subject {
-  /** `sub`, which the policy may say something about. */
+  /** The claim `sub`, which the policy may restrict. */
   name: string;
-  /** Wall time in ms; the access token ends no later. */
+  /** Wall time in ms; latest end of the access token. */
   expiresAt: number;
 }
 
-/** Beyond what identity providers write, groups and all. */
+/** Longer than what identity providers issue, including groups. */
 const MAX_SUBJECT_TOKEN_LENGTH = 16 * 1024;
-/** What clocks differ by. It moves no end: a token that has expired is expired. */
+/** Tolerated clock difference. It does not extend `exp`: an expired token is expired. */
 const LEEWAY_SECONDS = 30;
-/** Bytes in JSON, as it goes into the access token, which must stay one that is taken. */
+/** Bytes in JSON. The name goes into the access token, which must stay short enough to be accepted. */
 const MAX_NAME_BYTES = 1_024;
-/** Three parts in base64url: header, payload, and a signature, which none does not have. */
+/** Three parts in base64url: header, payload, and a non-empty signature. */
 const JWT = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
 
 /**
- * Checks form, algorithm, signature, issuer, audience, times and claims.
+ * Checks format, algorithm, signature, issuer, audience, times and claims.
  *
- * @throws GatewayError 400 `invalid_grant` that says what is wrong with it, 503 when the issuer's keys cannot be had
+ * @throws GatewayError 400 `invalid_grant` that names the problem, 503 if the issuer's keys are unavailable
  */
 export async function verifySubject(
   token: string,
@@ -36,11 +36,11 @@ export async function verifySubject(
   if (!JWT.test(token)) throw wrong('is not a signed JWT');
   const { iat, exp, sub, ...others } = await verified(token, policy, issuers, nowMs);
   if (iat !== undefined && !(iat <= nowMs / 1000 + LEEWAY_SECONDS)) throw wrong('was issued in the future (iat)');
-  // Larger ones are past what a date holds.
+  // Larger values exceed the range of a date.
   if (exp === undefined || !(exp * 1000 > nowMs)) throw wrong('has expired (exp)');
-  if (typeof sub !== 'string' || sub === '' || bytesOf(sub) > MAX_NAME_BYTES) throw wrong('has no usable claim sub');
+  if (typeof sub !== 'string' || sub === '' || bytesOf(sub) > MAX_NAME_BYTES) throw wrong('has no valid claim sub');
   const unmet = unmetRule({ ...others, sub }, policy.claims);
-  if (unmet !== undefined) throw wrong(`does not have the claim ${unmet.name} as the policy asks for it`);
+  if (unmet !== undefined) throw wrong(`does not have the claim ${unmet.name} that the policy requires`);
   return { name: sub, expiresAt: exp * 1000 };
 }
 
@@ -72,10 +72,10 @@ async function problemOf(error: errors.JOSEError): Promise<string> {
   if (error instanceof errors.JWTClaimValidationFailed) {
     if (error.reason === 'missing') return `lacks the claim ${error.claim}`;
     if (error.claim === 'nbf') return 'is not valid yet (nbf)';
-    return `has another ${error.claim} than the policy asks for`;
+    return `does not have the ${error.claim} that the policy requires`;
   }
   if (error instanceof errors.JOSEAlgNotAllowed) return 'is signed with an algorithm that is not accepted';
-  if (error instanceof errors.JWSSignatureVerificationFailed) return 'has a signature that is not of the issuer';
+  if (error instanceof errors.JWSSignatureVerificationFailed) return 'has a signature that the issuer did not make';
   return 'is not a well-formed JWT';
 }
 
