@@ -94,11 +94,7 @@ test('a place that is none is refused by its name, and leads nowhere', () => {
       'https://own.openai.azure.com/other/path',
       'https://169.254.169.254',
       'no address',
-    ].map((endpoint): [string, Json, RegExp] => [
-      'azure',
-      { api_key: 'x', endpoint },
-      /^key has an invalid endpoint/,
-    ]),
+    ].map((endpoint): [string, Json, RegExp] => ['azure', { api_key: 'x', endpoint }, /^key has an invalid endpoint/]),
     [
       'azure',
       { api_key: 'x', endpoint: 'https://a.openai.azure.com', api_version: '&x=1' },

@@ -1,6 +1,6 @@
 /**
- * What `/Users` and `/Groups` do alike: find what the path names, write it under the version that the client knows, tell
- * what is there then.
+ * The common part of `/Users` and `/Groups`: find the resource of the path, write it if the client knows its version,
+ * and return its new state.
  */
 import type { Caller } from '../access/index.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
@@ -14,16 +14,16 @@ import type { Projection } from './protocol/projection.ts';
 import type { Attributes } from './protocol/resource.ts';
 import { type Provisioning, type ProvisioningParts, provisionPushed } from './provisioning.ts';
 
-/** Resources of one type as they are kept. */
+/** Stored resources of one type. */
 export interface Kept<Stored extends protocol.Versioned> {
   readonly type: ResourceType;
   idOf(stored: Stored): string;
-  /** @param id as the client has it, which may be none of ours */
+  /** @param id as the client sent it, possibly unknown or malformed */
   find(db: Queryable, organizationId: string, id: string): Promise<Stored | undefined>;
   count(db: Queryable, organizationId: string, condition: Condition | undefined): Promise<number>;
-  /** Fewer than `limit` where more would be too much for one page. */
+  /** May return fewer than `limit` resources if more would make the page too large. */
   list(db: Queryable, organizationId: string, question: Question, projection: Projection): Promise<readonly Stored[]>;
-  /** As clients see them; `root` is where they find `/scim/v2`. */
+  /** The wire representation; `root` is the client's URL of `/scim/v2`. */
   tell(db: Queryable, stored: readonly Stored[], projection: Projection, root: string): Promise<Attributes[]>;
 }
 
@@ -36,7 +36,7 @@ export class Endpoint<Stored extends protocol.Versioned> {
     this.#kept = kept;
   }
 
-  /** Both ways to ask for a list. */
+  /** GET with a query, and POST to `.search`. */
   listOperations(listing: Omit<protocol.Listing, 'type' | 'read'>): Operation<Caller>[] {
     const kept = this.#kept;
     return protocol.listOperations({
@@ -53,20 +53,20 @@ export class Endpoint<Stored extends protocol.Versioned> {
     });
   }
 
-  /** What the path names. Throws 404. */
+  /** The resource of the path. Throws 404. */
   existing(exchange: Exchange<Caller>): Promise<Stored> {
     return this.#existing(this.#parts.database, exchange);
   }
 
   /**
-   * @param write yields the id of what it made
-   * @returns what was made
+   * @param write creates the resource and returns its id
+   * @returns the created resource
    */
   create(exchange: Exchange<Caller>, write: (provisioning: Provisioning) => Promise<string>): Promise<Stored> {
     return this.#written(exchange, write);
   }
 
-  /** Yields what the path names as it is afterwards. Throws 404, and 412 when the client knows other versions only. */
+  /** Returns the resource after the change. Throws 404, and 412 if `If-Match` names other versions only. */
   change(
     exchange: Exchange<Caller>,
     write: (provisioning: Provisioning, before: Stored) => Promise<void>,
@@ -104,7 +104,7 @@ export class Endpoint<Stored extends protocol.Versioned> {
     });
   }
 
-  /** In a version that the client knows. */
+  /** The resource, if the client knows its version. */
   async #known(tx: Queryable, exchange: Exchange<Caller>): Promise<Stored> {
     const stored = await this.#existing(tx, exchange);
     protocol.checkVersion(exchange, stored.version);

@@ -1,7 +1,8 @@
 /**
- * SCIM: who an identity provider says belongs to the organization. `/scim/v2` takes its users and groups (RFC 7643, RFC
- * 7644), with tokens that serve nothing else; a mapping gives the members of a group a role in a workspace for as long as
- * they are in it. Not here: members and keys themselves (`access/`), and what a membership shows (`workspaces/`).
+ * SCIM: members of the organization as an identity provider manages them. `/scim/v2` accepts users and groups (RFC
+ * 7643, RFC 7644), with tokens that are valid nowhere else. A mapping gives the members of a group a role in a
+ * workspace while they are in it. Not here: members and keys themselves (`access/`), and memberships on the wire
+ * (`workspaces/`).
  */
 export { endMappings } from './mappings/operations.ts';
 export { scimMigrations } from './migrations/index.ts';

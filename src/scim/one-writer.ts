@@ -1,11 +1,15 @@
-/** Transactions one after the other, so that those that would wait for each other's locks hold one connection and not all. */
+/**
+ * Runs transactions one after the other, so that writers waiting for the same lock occupy one connection and not all.
+ */
 import { GatewayError } from '../base/errors.ts';
 import type { Database } from '../storage/database.ts';
 
-/** Past these an identity provider is told to come back. */
+/** Maximum waiting transactions; further ones are refused with a retryable error. */
 const MAX_WAITING = 1_000;
 
-/** As `database`, whose own transactions go past it. */
+/**
+ * Like `database`, except that transactions run one at a time. Transactions on `database` itself are not serialized.
+ */
 export function oneWriter(database: Database): Database {
   let last: Promise<unknown> = Promise.resolve();
   let waiting = 0;
@@ -21,7 +25,9 @@ export function oneWriter(database: Database): Database {
     transaction(work) {
       if (waiting >= MAX_WAITING) {
         const details = { retryAfterSeconds: 1 };
-        return Promise.reject(new GatewayError('rate_limit_exceeded', 'too many changes wait for their turn', details));
+        return Promise.reject(
+          new GatewayError('rate_limit_exceeded', 'too many changes are waiting; retry later', details),
+        );
       }
       waiting += 1;
       const result = last.then(() => database.transaction(work));

@@ -1,4 +1,4 @@
-/** Every operation of SCIM: the protocol for identity providers, and the control plane's own of wire/scim.md. */
+/** Every operation of SCIM: the protocol for identity providers, and the operations of the control plane. */
 import type { Caller } from '../access/index.ts';
 import type { Operation } from '../http/operation.ts';
 import { groupOperations } from './groups/operations.ts';
@@ -10,7 +10,7 @@ import { userOperations } from './users/operations.ts';
 
 export type ScimParts = ProvisioningParts;
 
-/** Looks into `parts` only when a request comes, so that the contract can be read without a database. */
+/** Reads `parts` only while handling a request, so that the contract can be built without a database. */
 export function scimOperations(parts: ScimParts): Operation<Caller>[] {
   return [
     ...mappingOperations(parts),

@@ -1,4 +1,4 @@
-/** How users and groups are written: one writer at a time, and every process knows of it before anybody is answered. */
+/** Writes users and groups: one writer at a time, and the response waits until every process knows of the change. */
 import { type Caller, MEMBERS_TOPIC } from '../access/index.ts';
 import { type Author, authorOf } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
@@ -12,7 +12,7 @@ export interface ProvisioningParts {
   database: Database;
   changes: Changes;
   clock: Clock;
-  /** Has sync jobs run that the transaction stored, once it commits. */
+  /** Runs sync jobs that the transaction inserted, after it commits. */
   runSyncJobs(tx: Queryable): Promise<void>;
 }
 
@@ -21,14 +21,14 @@ export interface Provisioning {
   tx: Queryable;
   organizationId: string;
   source: Source;
-  /** Who is entered in the audit log. */
+  /** Author of the audit entries. */
   author: Author;
   nowMs: number;
-  /** Ids of users who joined or left in it. */
+  /** Ids of users who joined or left in this transaction. */
   moved: Set<string>;
 }
 
-/** In one transaction; resolves once every process knows of who joined or left. */
+/** Runs `work` in one transaction; resolves once every process knows who joined or left. */
 export function provision<T>(
   parts: Omit<ProvisioningParts, 'runSyncJobs'>,
   source: Source,
@@ -45,7 +45,7 @@ export function provision<T>(
   });
 }
 
-/** What an identity provider asks for. */
+/** The same for a request of an identity provider. */
 export function provisionPushed<T>(
   parts: ProvisioningParts,
   exchange: Exchange<Caller>,

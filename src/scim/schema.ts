@@ -1,4 +1,4 @@
-/** Wire schemas of groups, group mappings and sync jobs (wire/scim.md). */
+/** Wire schemas of groups, group mappings and sync jobs. */
 import { type Static, Type } from 'typebox';
 import { closed, nullable } from '../http/contract.ts';
 
@@ -28,7 +28,7 @@ export const UpdateMappingSchema = Type.Object(
 export const DeleteMappingQuery = Type.Object(
   {
     keep_members: Type.Boolean({
-      description: 'true: who was in the workspace by this mapping stays, as if added by hand; false: leaves it',
+      description: 'True keeps the members that this mapping added as manual members; false removes them',
     }),
   },
   closed,
@@ -39,7 +39,7 @@ const ScimGroupSchema = Type.Object(
     id: Type.String(),
     organization_id: Type.String(),
     display_name: Type.String(),
-    external_id: nullable(Type.String({ description: 'Its id at the identity provider' })),
+    external_id: nullable(Type.String({ description: 'Id at the identity provider' })),
     created_at: Type.String(),
     updated_at: Type.String(),
   },
@@ -63,8 +63,10 @@ const ScimSyncJobSchema = Type.Object(
   {
     id: Type.String(),
     status: Type.String({ description: '`queued`, `running`, `succeeded` or `failed`' }),
-    synced_groups: nullable(Type.Integer({ description: 'Groups that were brought up to date' })),
-    deleted_groups: nullable(Type.Integer({ description: 'Groups that the identity provider has no more' })),
+    synced_groups: nullable(Type.Integer({ description: 'Number of groups that were updated' })),
+    deleted_groups: nullable(
+      Type.Integer({ description: 'Number of groups deleted because the identity provider no longer has them' }),
+    ),
     error_message: nullable(Type.String()),
     created_at: Type.String(),
     started_at: nullable(Type.String()),

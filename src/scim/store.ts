@@ -1,9 +1,9 @@
-/** The SQL that users, groups and mappings share. Callers open the transactions; ids and times are made above. */
+/** The SQL shared by users, groups and mappings. Callers open the transactions and supply ids and times. */
 import type { Queryable } from '../storage/database.ts';
 
 /**
- * Until the transaction ends nobody else writes to SCIM: what one of them computes from the groups holds when it commits.
- * Always the first lock that is taken.
+ * Locks out all other SCIM writers until the transaction ends, so that grants computed from groups are still right at
+ * commit. Always take this lock first.
  */
 export async function lockOrganization(tx: Queryable, organizationId: string): Promise<void> {
   await tx.query('select 1 from organizations where id = $1 for no key update', [organizationId]);

@@ -65,7 +65,8 @@ export async function exchangeCode(
   const codeHash = hashToken(code);
   const exchanged = await changeEverywhere(parts, async (tx, announce) => {
     const stored = await store.lockCode(tx, codeHash, new Date(now));
-    if (stored === undefined) throw forbidden('The code is not known: it was already exchanged, has expired, or never existed.');
+    if (stored === undefined)
+      throw forbidden('The code is not known: it was already exchanged, has expired, or never existed.');
     if (method != null && method !== stored.method) throw mismatch(stored.method);
     // An attacker who removed the challenge from the page's URL must not bypass it.
     if (stored.challenge === null && verifier !== undefined) throw mismatch(null);

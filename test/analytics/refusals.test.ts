@@ -79,10 +79,7 @@ test('only management keys may ask', async () => {
 test('a key that cannot be found is told in a warning, and the question is answered', async () => {
   const { body } = await ask({ ...count, ...filter('api_key_id', 'in', ['f'.repeat(64), 12_345]) });
   assert.deepEqual(body.data.data, [{ request_count: 0 }]);
-  assert.deepEqual(body.data.warnings, [
-    `api_key_id: unknown key ${'f'.repeat(64)}`,
-    'api_key_id: unknown key 12345',
-  ]);
+  assert.deepEqual(body.data.warnings, [`api_key_id: unknown key ${'f'.repeat(64)}`, 'api_key_id: unknown key 12345']);
 });
 
 test('a key is found by its hash, by the one before its rotation, and by its number', async () => {

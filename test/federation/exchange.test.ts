@@ -156,7 +156,11 @@ test('a token that was altered, or signed otherwise than by the issuer, is refus
     ['None', `${json({ alg: 'None', kid: 'first' })}.${payload}.${signature}`, /algorithm/],
     ['the public key as a secret', hmac(pem, { alg: 'HS256', kid: 'first' }), /algorithm/],
     ['the public modulus as a secret', hmac(String(key!.jwk['n']), { alg: 'HS256', kid: 'first' }), /algorithm/],
-    ['another algorithm of the kind', `${json({ alg: 'PS256', kid: 'first' })}.${payload}.${signature}`, /does not publish/],
+    [
+      'another algorithm of the kind',
+      `${json({ alg: 'PS256', kid: 'first' })}.${payload}.${signature}`,
+      /does not publish/,
+    ],
     ['a key of its own under the kid', await sign(impostor, claims), /signature/],
     ['a key that it brings along', await sign(impostor, claims, embedded), /signature/],
     ['a kid of nobody', await sign(await makeKey('elsewhere'), claims), /does not publish/],

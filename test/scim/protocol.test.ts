@@ -60,19 +60,24 @@ test('a user is made, told, replaced and deleted', async () => {
   assert.equal(same.headers.get('etag'), 'W/"2"', 'nothing differs, so the version stays');
   const gone = await scim('DELETE', `/Users/${id}`);
   assert.deepEqual([gone.status, gone.body], [204, undefined]);
-  await refused(scim('GET', `/Users/${id}`), 404, undefined, /no user with the id/);
+  await refused(scim('GET', `/Users/${id}`), 404, undefined, /no user has the id/);
   await refused(scim('DELETE', `/Users/${id}`), 404, undefined, /no user/);
 });
 
 test('names are unique whatever their case, and free again with their user', async () => {
   const first = await directory.user('twin@example.com');
-  await refused(scim('POST', '/Users', { userName: 'TWIN@example.com' }), 409, 'uniqueness', /userName is taken/);
+  await refused(
+    scim('POST', '/Users', { userName: 'TWIN@example.com' }),
+    409,
+    'uniqueness',
+    /userName is already used/,
+  );
   const other = await directory.user('other@example.com');
   await refused(
     patch(`/Users/${other.id}`, { op: 'replace', path: 'userName', value: 'Twin@Example.com' }),
     409,
     'uniqueness',
-    /taken/,
+    /already used/,
   );
   assert.equal(
     (await patch(`/Users/${first.id}`, { op: 'replace', path: 'userName', value: 'TWIN@example.com' })).status,
@@ -81,7 +86,7 @@ test('names are unique whatever their case, and free again with their user', asy
   await scim('DELETE', `/Users/${first.id}`);
   await scim('DELETE', `/Users/${(await directory.user('twin@example.com')).id}`);
   const group = await directory.group('Twins');
-  await refused(scim('POST', '/Groups', { displayName: 'twins' }), 409, 'uniqueness', /displayName is taken/);
+  await refused(scim('POST', '/Groups', { displayName: 'twins' }), 409, 'uniqueness', /displayName is already used/);
   await scim('DELETE', `/Groups/${group.id}`);
   await scim('DELETE', `/Users/${other.id}`);
 });
@@ -163,28 +168,28 @@ test('every operator filters on every kind of attribute', async (t) => {
 
 test('a filter that cannot be asked is refused and says why', async () => {
   const wrong: [string, RegExp][] = [
-    ['', /cannot be read/],
-    ['userName', /cannot be read/],
-    ['userName eq', /cannot be read/],
-    ['userName eq "a" and', /cannot be read/],
-    ['userName is "a"', /cannot be read/],
-    ['(userName eq "a"', /cannot be read/],
-    ['userName eq anna', /cannot be read/],
+    ['', /cannot be parsed/],
+    ['userName', /cannot be parsed/],
+    ['userName eq', /cannot be parsed/],
+    ['userName eq "a" and', /cannot be parsed/],
+    ['userName is "a"', /cannot be parsed/],
+    ['(userName eq "a"', /cannot be parsed/],
+    ['userName eq anna', /cannot be parsed/],
     ['shoeSize eq "44"', /no attribute shoeSize/],
     ['name.shoe eq "44"', /no attribute name.shoe/],
     ['emails[shoe eq "44"]', /no attribute shoe/],
-    ['userName[type eq "x"]', /takes no brackets/],
-    ['password eq "x"', /cannot be asked for/],
-    ['active gt true', /no order/],
+    ['userName[type eq "x"]', /cannot have brackets/],
+    ['password eq "x"', /cannot be used in a filter/],
+    ['active gt true', /only be compared with eq or ne/],
     ['active eq "maybe"', /true or false/],
-    ['userName eq 7', /is a text/],
+    ['userName eq 7', /a string in quotes/],
     ['name eq "x"', /is an object/],
-    ['meta.created eq "yesterday"', /is compared with a time/],
-    ['meta.location eq "x"', /cannot be asked for/],
+    ['meta.created eq "yesterday"', /must be compared with a complete time/],
+    ['meta.location eq "x"', /cannot be used in a filter/],
     ['userName eq "a\u0000"', /control character/],
     [`userName eq "${'\n'.repeat(60)}`, /control character/],
     ['userName eq "\\u0000"', /U\+0000/],
-    [`${'('.repeat(2_000)}userName pr${')'.repeat(2_000)}`, /too many parts|cannot be read|^/],
+    [`${'('.repeat(2_000)}userName pr${')'.repeat(2_000)}`, /too many parts|cannot be parsed|^/],
     [Array.from({ length: 150 }, () => 'userName pr').join(' or '), /too many parts/],
     [`userName eq "${'x'.repeat(5_000)}"`, /more than 4096/],
   ];
@@ -262,8 +267,8 @@ test('a write that is meant for another version is refused', async () => {
   const write = (version: string) =>
     scim('PUT', `/Users/${id}`, { userName: 'versioned', title: version }, { 'if-match': version });
   assert.equal((await write('W/"1"')).status, 200);
-  await refused(write('W/"1"'), 412, undefined, /the version is W\/"2"/);
-  await refused(write('nonsense'), 412, undefined, /the version/);
+  await refused(write('W/"1"'), 412, undefined, /the current version is W\/"2"/);
+  await refused(write('nonsense'), 412, undefined, /the current version/);
   assert.equal((await write('W/"7", W/"2"')).status, 200);
   assert.equal((await write('*')).status, 200);
   await refused(scim('DELETE', `/Users/${id}`, undefined, { 'if-match': 'W/"1"' }), 412, undefined, /version/);
@@ -274,15 +279,15 @@ test('wrong bodies are refused with the place of the fault', async () => {
   const post = (body: Json) => scim('POST', '/Users', body);
   await refused(post('{"userName": '), 400, 'invalidSyntax', /JSON/i);
   await refused(post('[]'), 400, 'invalidSyntax', /object/);
-  await refused(post({}), 400, 'invalidValue', /userName is missing/);
-  await refused(post({ userName: '  ' }), 400, 'invalidValue', /userName is missing/);
-  await refused(post({ userName: { a: 1 } }), 400, 'invalidValue', /userName must be a text/);
+  await refused(post({}), 400, 'invalidValue', /userName is required/);
+  await refused(post({ userName: '  ' }), 400, 'invalidValue', /userName is required/);
+  await refused(post({ userName: { a: 1 } }), 400, 'invalidValue', /userName must be a string/);
   await refused(post({ userName: 'x', active: 'maybe' }), 400, 'invalidValue', /active must be true or false/);
   await refused(post({ userName: 'x', emails: [{ value: {} }] }), 400, 'invalidValue', /emails\[0\]\.value/);
-  await refused(post({ userName: 'x', username: 'y' }), 400, 'invalidSyntax', /given twice/);
-  await refused(post({ userName: 'x', externalId: 'a', externalid: 'b' }), 400, 'invalidSyntax', /externalId is given/);
+  await refused(post({ userName: 'x', username: 'y' }), 400, 'invalidSyntax', /appears twice/);
+  await refused(post({ userName: 'x', externalId: 'a', externalid: 'b' }), 400, 'invalidSyntax', /externalId appears/);
   const twice = { [ENTERPRISE]: { department: 'a' }, [ENTERPRISE.toUpperCase()]: { department: 'b' } };
-  await refused(post({ userName: 'x', ...twice }), 400, 'invalidSyntax', /given twice/);
+  await refused(post({ userName: 'x', ...twice }), 400, 'invalidSyntax', /appears twice/);
   await refused(post({ userName: 'x\u0000' }), 400, 'invalidSyntax', /U\+0000/);
   await refused(post({ userName: 'x', title: 'y'.repeat(200_000) }), 400, 'invalidValue', /characters/);
   await refused(
@@ -294,7 +299,7 @@ test('wrong bodies are refused with the place of the fault', async () => {
   await refused(post({ userName: 'x', 'urn:a:b': { c: 'y'.repeat(140_000) } }), 400, 'invalidValue', /bytes/);
   await refused(scim('POST', '/Users', 'x', { 'content-type': 'text/plain' }), 415, undefined, /content-type/);
   const groups = (body: Json) => scim('POST', '/Groups', body);
-  await refused(groups({ schemas: [GROUP] }), 400, 'invalidValue', /displayName is missing/);
+  await refused(groups({ schemas: [GROUP] }), 400, 'invalidValue', /displayName is required/);
   await refused(groups({ displayName: 'g', members: [{ value: 'user_none' }] }), 400, 'invalidValue', /user_none/);
   await refused(groups({ displayName: 'g', members: [{ value: 'x', type: 'Group' }] }), 400, 'invalidValue', /group/);
   await refused(groups({ displayName: 'g', members: [{}] }), 400, 'invalidValue', /members\[0\]/);
@@ -323,7 +328,7 @@ test('the service describes itself', async () => {
   assert.equal(user.attributes.find(({ name }: Json) => name === 'userName').uniqueness, 'server');
   assert.equal((await list('/ResourceTypes/Group')).schema, GROUP);
   await refused(scim('GET', '/Schemas/urn:none'), 404, undefined, /urn:none/);
-  await refused(scim('GET', '/Schemas?filter=x'), 403, undefined, /not filtered/);
+  await refused(scim('GET', '/Schemas?filter=x'), 403, undefined, /does not support filters/);
   for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']) {
     await refused(scim(method, '/Me'), 501, undefined, /no \/Me/);
   }

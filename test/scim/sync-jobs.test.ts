@@ -137,16 +137,16 @@ test('a source that cannot be asked fails the job with the reason, and nothing c
   // It would run the jobs of the others.
   await first.close();
   const answers: [string, RegExp, number?][] = [
-    ['{}', /with 500/, 500],
-    ['<html>', /no JSON/],
-    ['[]', /no object/],
-    ['{}', /no list of SCIM/],
+    ['{}', /status 500/, 500],
+    ['<html>', /did not return JSON/],
+    ['[]', /JSON object/],
+    ['{}', /not a SCIM list/],
     ['{"totalResults":1,"Resources":[{}]}', /without an id/],
     ['{"totalResults":9,"Resources":[]}', /ends after 0 of 9/],
-    ['{"totalResults":1,"Resources":[{"id":"u1"}]}', /the user u1 of the identity provider: userName is missing/],
+    ['{"totalResults":1,"Resources":[{"id":"u1"}]}', /the user u1 of the identity provider: userName is required/],
   ];
   const cases: [Parameters<typeof sourced>, RegExp][] = [
-    [[undefined, 'wrong-token'], /answered GET \/Users with 401/],
+    [[undefined, 'wrong-token'], /returned status 401 for GET \/Users/],
     [['http://127.0.0.1:9/scim'], /could not be fetched/],
     ...answers.map(([body, message, status], index): [[string], RegExp] => {
       upstream.script(`idp${index}`, [answer(body, status)]);

@@ -1,24 +1,26 @@
-/** Conditions and orders of SCIM as SQL, and the pages that they choose. Texts of a request reach the server as parameters only. */
+/**
+ * SCIM filters and sort orders as SQL, and pages of results. Text from requests only reaches the server as parameters.
+ */
 import type { Queryable } from '../../storage/database.ts';
 import type { Attribute, Place } from '../protocol/attributes.ts';
 import type { Comparison, Condition, Test } from '../protocol/condition.ts';
 import { refusal } from '../protocol/fault.ts';
 
-/** Where the attributes of a resource are. All of it is SQL of ours. */
+/** Columns of a resource's attributes. All SQL here is fixed text. */
 export interface Columns {
-  /** Single attributes that have an expression of their own, by name or `name.sub`. */
+  /** Single attributes with their own expression, by name or `name.sub`. */
   readonly single: Readonly<Record<string, string>>;
-  /** Lists that are rows of another table: what follows `from`, and the attributes of a row. */
+  /** Lists stored as rows of another table: the SQL after `from`, and the attributes of a row. */
   readonly lists: Readonly<Record<string, { from: string; where: string; single: Readonly<Record<string, string>> }>>;
-  /** The jsonb with all others. */
+  /** The jsonb column with all other attributes. */
   readonly json: string;
 }
 
-/** Where the resources of one type are. All of it is SQL of ours, under the alias that `columns` use. */
+/** Table of the resources of one type. All SQL here is fixed text, and uses the alias of `columns`. */
 export interface Table {
   /** `scim_users u`. */
   readonly from: string;
-  /** What follows `select`. */
+  /** The SQL after `select`. */
   readonly fields: string;
   readonly organization: string;
   readonly oldestFirst: string;
@@ -64,7 +66,10 @@ function chosen({ organization, columns }: Table, organizationId: string, condit
   return { parameters, where: `${organization} = $1${filter}` };
 }
 
-/** SQL that is true or false, never null. Adds to `parameters`. Throws 400 invalidFilter for what is kept nowhere. */
+/**
+ * SQL that is true or false, never null. Appends to `parameters`. Throws 400 invalidFilter for attributes that are not
+ * stored.
+ */
 function conditionSql(condition: Condition, columns: Columns, parameters: unknown[]): string {
   switch (condition.op) {
     case 'and':
@@ -85,18 +90,19 @@ function conditionSql(condition: Condition, columns: Columns, parameters: unknow
         return testSql(singleOf(place, columns), attribute, test, parameters);
       }
       const { from, where, item } = listOf(place, columns);
-      // Of an item as a whole it is only asked whether there is one.
+      // A filter on whole items only tests whether there is one.
       const value = place.sub ? singleOf({ ...place, attribute: place.sub, sub: undefined }, item) : 'true';
       return anySql(`from ${from} where ${where} and ${value} is not null`, value, attribute, test, parameters);
     }
   }
 }
 
-/** What follows `order by`, but for the last word. Lists are ordered by their first item. */
+/** The SQL after `order by`, without direction. Lists are sorted by their first item. */
 function orderSql(place: Place, columns: Columns): string {
   const attribute = place.sub ?? place.attribute;
   const list = place.attribute.multiValued && !(nameOf(place) in columns.single);
-  if (list && place.attribute.name in columns.lists) throw refusal('invalidValue', `${nameOf(place)} has no order`);
+  if (list && place.attribute.name in columns.lists)
+    throw refusal('invalidValue', `${nameOf(place)} cannot be sorted by`);
   const { sub } = place;
   const value = list
     ? `${columns.json}${step(place.extension)}->'${place.attribute.name}'->0${sub ? `->>'${sub.name}'` : ''}`
@@ -115,7 +121,7 @@ function singleOf(place: Place, columns: Columns): string {
   const own = place.extension === undefined || columns.json === '' ? columns.single[name] : undefined;
   if (own !== undefined) return own;
   if (columns.json === '' || place.attribute.mutability === 'readOnly') {
-    throw refusal('invalidFilter', `${name} cannot be asked for`);
+    throw refusal('invalidFilter', `${name} cannot be used in a filter`);
   }
   const scope = `${columns.json}${step(place.extension)}`;
   return place.sub
@@ -127,7 +133,7 @@ function listOf({ attribute, extension }: Place, columns: Columns) {
   const list = columns.lists[attribute.name];
   if (list) return { from: list.from, where: list.where, item: { single: list.single, lists: {}, json: '' } };
   const items = `coalesce(${columns.json}${step(extension)}->'${attribute.name}', '[]')`;
-  // Within the item its attributes are its own, whatever schema the list belongs to.
+  // The attributes of an item belong to the item, whatever schema the list is from.
   const single = Object.fromEntries((attribute.subAttributes ?? []).map(({ name }) => [name, `(item->>'${name}')`]));
   return { from: `jsonb_array_elements(${items}) as item`, where: 'true', item: { single, lists: {}, json: '' } };
 }
@@ -135,11 +141,11 @@ function listOf({ attribute, extension }: Place, columns: Columns) {
 function testSql(value: string, attribute: Attribute, test: Test, parameters: unknown[]): string {
   if (test.op === 'present') return `${value} is not null`;
   if (test.value === null) return `${value} is ${test.operator === 'eq' ? '' : 'not '}null`;
-  // Of no value at all it is true that it is another.
+  // An attribute without a value satisfies `ne`.
   return `coalesce(${comparisonSql(value, attribute, test, parameters)}, ${test.operator === 'ne'})`;
 }
 
-/** @param rows the rows of a list that have a value */
+/** @param rows SQL for the rows of a list that have a value */
 function anySql(rows: string, value: string, attribute: Attribute, test: Test, parameters: unknown[]): string {
   const some = `exists (select 1 ${rows})`;
   if (test.op === 'present') return some;

@@ -1,4 +1,4 @@
-/** Groups without I/O: what their attributes say, and how they are told. */
+/** Groups without I/O: parsing attributes and rendering groups. */
 import { GROUP, isExtensionId } from '../protocol/attributes.ts';
 import { refusal } from '../protocol/fault.ts';
 import { readMembers } from '../protocol/member-steps.ts';
@@ -18,13 +18,13 @@ const MAX_NAME = 500;
 export function groupFacts(attributes: Attributes): GroupFacts {
   const displayName = attributes['displayName'];
   if (typeof displayName !== 'string' || displayName.trim() === '') {
-    throw refusal('invalidValue', 'displayName is missing');
+    throw refusal('invalidValue', 'displayName is required');
   }
   if (displayName.length > MAX_NAME) throw refusal('invalidValue', `displayName has more than ${MAX_NAME} characters`);
   return { displayName, externalId: externalIdOf(attributes), attributes };
 }
 
-/** Ids of the members in a whole group. */
+/** Ids of the members in a complete group. */
 export function membersIn(body: unknown): string[] {
   const found = Object.entries(body as Attributes).find(([key]) => key.toLowerCase() === 'members');
   return readMembers(found?.[1], 'members');

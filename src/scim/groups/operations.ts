@@ -19,9 +19,9 @@ import * as store from './store.ts';
 
 type Groups = Endpoint<store.StoredGroup>;
 
-/** A group of several tens of thousands comes in one piece. */
+/** A group of several tens of thousands of members comes in one request. */
 const GROUP_BYTES = 16 * 1024 * 1024;
-/** Members on one page; a page with more has fewer groups. */
+/** Maximum members per page; a page with more members has fewer groups. */
 const MAX_MEMBERS_SHOWN = 20_000;
 
 const groupBody = { schema: protocol.AnyObject, maxBytes: GROUP_BYTES };
@@ -54,7 +54,7 @@ function createGroupOperation(groups: Groups): Operation<Caller> {
     id: 'createScimGroup',
     method: 'POST',
     path: '/Groups',
-    summary: 'Make a group, with members or without',
+    summary: 'Create a group, with or without members',
     query: protocol.ShownQuery,
     body: groupBody,
     errors: protocol.WRITE_ERRORS,
@@ -88,7 +88,7 @@ function replaceGroup(groups: Groups): Operation<Caller> {
     id: 'replaceScimGroup',
     method: 'PUT',
     path: '/Groups/{id}',
-    summary: 'Replace a group and who is in it',
+    summary: 'Replace a group and its members',
     params: protocol.IdParams,
     query: protocol.ShownQuery,
     body: groupBody,
@@ -110,24 +110,24 @@ function patchGroup(groups: Groups): Operation<Caller> {
     id: 'patchScimGroup',
     method: 'PATCH',
     path: '/Groups/{id}',
-    summary: 'Change a group or who is in it: all operations or none',
+    summary: 'Update a group or its members, all operations or none',
     params: protocol.IdParams,
     query: protocol.ShownQuery,
     body: groupBody,
     errors: protocol.WRITE_ERRORS,
     replies: {
       200: {
-        description: 'The group, where `attributes` or `excludedAttributes` ask for it',
+        description: 'The group, if `attributes` or `excludedAttributes` is given',
         schema: protocol.AnyObject,
       },
-      204: { description: 'It is as it was asked to be' },
+      204: { description: 'The group is updated' },
     },
     async handle(exchange) {
       const group = await groups.change(exchange, async (provisioning, before) => {
         const { attributes, members } = applyPatch(GROUP, before.id, before.attributes, exchange.body);
         await changeGroup(provisioning, before, groupFacts(attributes), members);
       });
-      // Members are changed one at a time, and telling all of them every time would take longer than all else.
+      // Providers change members one at a time; returning all members each time would cost more than everything else.
       const asked = exchange.query['attributes'] || exchange.query['excludedAttributes'];
       if (asked) await groups.reply(exchange, 200, group);
       else exchange.reply(204, undefined, { ETag: protocol.metaOf(GROUP, group.id, group, '').version });
@@ -140,10 +140,10 @@ function deleteGroup(groups: Groups): Operation<Caller> {
     id: 'deleteScimGroup',
     method: 'DELETE',
     path: '/Groups/{id}',
-    summary: 'Delete a group, with its mappings and what they granted',
+    summary: 'Delete a group with its mappings and their grants',
     params: protocol.IdParams,
     errors: protocol.WRITE_ERRORS,
-    replies: { 204: { description: 'The group is gone' } },
+    replies: { 204: { description: 'The group is deleted' } },
     handle: (exchange) => groups.remove(exchange, removeGroup),
   });
 }
@@ -157,7 +157,7 @@ async function listGroups(db: Queryable, organizationId: string, question: Quest
   return tells(projection, 'members') ? onOnePage(db, groups) : groups;
 }
 
-/** As many as have no more members than a page may; the client asks for the rest, as it was not all (section 3.4.2.4). */
+/** The groups that fit into the member limit of a page; the client requests the others (RFC 7644, section 3.4.2.4). */
 async function onOnePage(db: Queryable, groups: readonly store.StoredGroup[]): Promise<readonly store.StoredGroup[]> {
   const counts = await store.memberCounts(
     db,

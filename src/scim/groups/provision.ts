@@ -1,4 +1,4 @@
-/** Groups, who is in them, and what that grants, within what `provisioning.ts` begins. */
+/** Writes groups, their members and the resulting grants, inside a transaction of `provisioning.ts`. */
 import { recordChange } from '../../audit/index.ts';
 import { uuidv7 } from '../../base/ids.ts';
 import type { Queryable } from '../../storage/database.ts';
@@ -12,7 +12,7 @@ import type { Provisioning } from '../provisioning.ts';
 import type { GroupFacts } from './group.ts';
 import * as store from './store.ts';
 
-/** Ids of users who came and went. */
+/** Ids of users who were added and removed. */
 interface Moves {
   added: string[];
   removed: string[];
@@ -21,7 +21,7 @@ interface Moves {
 const MAX_GROUPS = 10_000;
 const NAMED_IN_MESSAGE = 5;
 
-/** Throws 409 when the name is taken, 400 for members that there are not. */
+/** Throws 409 if the name is taken, 400 for unknown members. */
 export async function createGroup(
   provisioning: Provisioning,
   facts: GroupFacts,
@@ -40,7 +40,7 @@ export async function createGroup(
   return id;
 }
 
-/** Writes what is known of a group now. The version stays when nothing differs. Throws like `createGroup`. */
+/** Writes the new state of a group. The version stays if nothing differs. Throws like `createGroup`. */
 export async function changeGroup(
   { tx, organizationId, source, author, nowMs }: Provisioning,
   before: store.StoredGroup,
@@ -62,14 +62,14 @@ export async function changeGroup(
       action: 'scim_group.updated',
       ...groupResource(id),
       before: before.attributes,
-      // Who was in it before would be told anew for each of thousands who come one at a time.
+      // Record only the difference: providers add thousands of members one at a time.
       after: { ...attributes, ...(moved && { members_added: moves.added, members_removed: moves.removed }) },
     });
   }
   if (moved) await applyGrants(tx, organizationId, { workspaceIds: await workspacesOf(tx, id), userIds }, nowMs);
 }
 
-/** With its mappings, and with what they granted. */
+/** Deletes the group with its mappings and their grants. */
 export async function removeGroup(
   { tx, organizationId, author, nowMs }: Provisioning,
   { id, attributes }: Pick<store.StoredGroup, 'id' | 'attributes'>,
@@ -80,12 +80,12 @@ export async function removeGroup(
   await applyGrants(tx, organizationId, { workspaceIds }, nowMs);
 }
 
-/** The group of an entry of the audit log. */
+/** The resource of an audit entry about a group. */
 function groupResource(id: string) {
   return { resourceType: 'scim_group', resourceId: id, workspaceId: null };
 }
 
-/** Enters who came and who went. */
+/** Collects added and removed members. */
 async function takeStep(
   tx: Queryable,
   organizationId: string,
@@ -123,11 +123,11 @@ async function checkKnown(tx: Queryable, organizationId: string, userIds: readon
   const unknown = await store.unknownUsers(tx, organizationId, userIds);
   if (unknown.length === 0) return;
   const shown = unknown.slice(0, NAMED_IN_MESSAGE).join(', ');
-  throw refusal('invalidValue', `members names ${unknown.length} that are no users: ${shown}`);
+  throw refusal('invalidValue', `members contains ${unknown.length} unknown users: ${shown}`);
 }
 
 async function takeName(tx: Queryable, organizationId: string, displayName: string, id?: string): Promise<void> {
   if (await store.isNameTaken(tx, organizationId, displayName, id)) {
-    throw refusal('uniqueness', `displayName is taken by another group: ${displayName}`);
+    throw refusal('uniqueness', `displayName is already used by another group: ${displayName}`);
   }
 }

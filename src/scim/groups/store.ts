@@ -1,4 +1,4 @@
-/** The SQL of SCIM groups and who is in them. Callers hold the organization's lock for what they write. */
+/** The SQL of SCIM groups and their members. Writers hold the organization's lock. */
 import type { Queryable } from '../../storage/database.ts';
 import { type Columns, countRows, listRows, type Question, type Table } from '../filter/store.ts';
 import type { Condition } from '../protocol/condition.ts';
@@ -71,7 +71,7 @@ export function countGroups(db: Queryable, organizationId: string, condition: Co
   return countRows(db, TABLE, organizationId, condition);
 }
 
-/** The group that another directory calls `externalId`, or else the one of this name. */
+/** The group with the remote directory's `externalId`, or else the one with this name. */
 export async function findRemote(tx: Queryable, organizationId: string, externalId: string, displayName: string) {
   const [group] = await tx.query<StoredGroup>(
     `select ${FIELDS} from scim_groups g
@@ -105,7 +105,7 @@ export function membersOf(db: Queryable, groupIds: readonly string[]): Promise<G
   );
 }
 
-/** Whether another group than `id` has the name. */
+/** True if a group other than `id` has the name. */
 export async function isNameTaken(tx: Queryable, organizationId: string, displayName: string, id?: string) {
   const sql = `select 1 from scim_groups where organization_id = $1 and lower(display_name) = lower($2)
                   and id is distinct from $3::uuid`;
@@ -139,12 +139,12 @@ export async function updateGroup(
   );
 }
 
-/** With its members and mappings. */
+/** Deletes the group with its members and mappings. */
 export async function deleteGroup(tx: Queryable, id: string): Promise<void> {
   await tx.query('delete from scim_groups where id = $1', [id]);
 }
 
-/** Those of `userIds` whom no identity provider has told of. */
+/** Those of `userIds` that are not SCIM users of the organization. */
 export async function unknownUsers(tx: Queryable, organizationId: string, userIds: readonly string[]) {
   const rows = await tx.query<{ id: string }>(
     `select id from unnest($2::text[]) as id
@@ -154,20 +154,20 @@ export async function unknownUsers(tx: Queryable, organizationId: string, userId
   return rows.map(({ id }) => id);
 }
 
-/** Those who were not in it yet. */
+/** Returns those who were not members before. */
 export async function addMembers(tx: Queryable, groupId: string, userIds: readonly string[]): Promise<string[]> {
   const sql = `insert into scim_group_members (group_id, user_id) select $1, id from unnest($2::text[]) as id
                on conflict do nothing returning user_id as "userId"`;
   return idsIn(await tx.query(sql, [groupId, userIds]));
 }
 
-/** Those who were in it. */
+/** Returns those who were members. */
 export async function removeMembers(tx: Queryable, groupId: string, userIds: readonly string[]): Promise<string[]> {
   const sql = `delete from scim_group_members where group_id = $1 and user_id = any($2) returning user_id as "userId"`;
   return idsIn(await tx.query(sql, [groupId, userIds]));
 }
 
-/** Takes out and yields those who are not among `userIds`. */
+/** Removes and returns the members who are not among `userIds`. */
 export async function keepMembers(tx: Queryable, groupId: string, userIds: readonly string[]): Promise<string[]> {
   const sql = `delete from scim_group_members where group_id = $1 and user_id <> all($2) returning user_id as "userId"`;
   return idsIn(await tx.query(sql, [groupId, userIds]));

@@ -1,11 +1,11 @@
-/** Brings the memberships of workspaces to what the mappings and groups say now. */
+/** Updates workspace memberships to match the current mappings and groups. */
 import { uuidv7 } from '../../base/ids.ts';
 import type { Queryable } from '../../storage/database.ts';
 import * as store from './store.ts';
 
 /**
- * Within a transaction that holds the organization's lock. Memberships given by hand stay in any case.
- * @param scope whose memberships may differ from what they should be
+ * Call it in a transaction that holds the organization's lock. Manual memberships always stay.
+ * @param scope memberships that may be out of date
  */
 export async function applyGrants(
   tx: Queryable,
@@ -14,7 +14,8 @@ export async function applyGrants(
   nowMs: number,
 ): Promise<void> {
   if (scope.workspaceIds?.length === 0 || scope.userIds?.length === 0) return;
-  // Compared here: the server, which knows little of tables that just grew, would compare every row with every other.
+  // Compare here: the server has poor statistics of tables that just grew, and would compare every row with every
+  // other.
   const wanted = byPlace(await store.wantedGrants(tx, organizationId, scope));
   const held = byPlace(await store.heldGrants(tx, organizationId, scope));
   const gone = [...held].flatMap(([place, grant]) => (wanted.has(place) ? [] : [grant]));

@@ -1,4 +1,4 @@
-/** The control plane's view of groups, and what is granted to them (wire/scim.md). */
+/** The control plane's operations on groups and group mappings. */
 import { type Caller, hasWorkspace } from '../../access/index.ts';
 import { authorOf, recordChange } from '../../audit/index.ts';
 import type { Clock } from '../../base/clock.ts';
@@ -39,7 +39,7 @@ function listScimGroups(parts: MappingParts): Operation<Caller> {
     id: 'listScimGroups',
     method: 'GET',
     path: '/scim/groups',
-    summary: 'Groups that an identity provider has told of, oldest first',
+    summary: 'List the groups from the identity provider, oldest first',
     query: PageQuery,
     replies: ok('One page', schema.GroupListEnvelope),
     async handle(exchange) {
@@ -58,7 +58,7 @@ function listMappings(parts: MappingParts): Operation<Caller> {
     id: 'listScimGroupMappings',
     method: 'GET',
     path: '/scim/group-mappings',
-    summary: 'Which groups have which roles in which workspaces, oldest first',
+    summary: 'List the group mappings, oldest first',
     query: PageQuery,
     replies: ok('One page', schema.MappingListEnvelope),
     async handle(exchange) {
@@ -76,20 +76,21 @@ function createMapping(parts: MappingParts): Operation<Caller> {
     id: 'createScimGroupMapping',
     method: 'POST',
     path: '/scim/group-mappings',
-    summary: 'Give the members of a group a role in a workspace, for as long as they are in the group',
+    summary: 'Create a mapping: members of the group get a role in the workspace while they are in the group',
     body: { schema: schema.CreateMappingSchema },
     errors: [404, 409, 429],
-    replies: { 201: { description: 'The mapping; what it grants holds by now', schema: schema.MappingEnvelope } },
+    replies: { 201: { description: 'The mapping. Its grants are in effect', schema: schema.MappingEnvelope } },
     async handle(exchange) {
       const { organizationId } = exchange.caller;
       const { role, ...body } = exchange.body as schema.CreateMappingBody;
       const [groupId, workspaceId] = [body.scim_group_id.toLowerCase(), body.workspace_id.toLowerCase()];
       const mapping = await parts.database.transaction(async (tx) => {
         await lockOrganization(tx, organizationId);
-        if (!(await findGroup(tx, organizationId, groupId))) throw missing('scim_group_id names no group');
-        if (!(await hasWorkspace(tx, organizationId, workspaceId))) throw missing('workspace_id names no workspace');
+        if (!(await findGroup(tx, organizationId, groupId))) throw missing('scim_group_id is not a known group');
+        if (!(await hasWorkspace(tx, organizationId, workspaceId)))
+          throw missing('workspace_id is not a known workspace');
         if (await store.isMapped(tx, groupId, workspaceId)) {
-          throw new GatewayError('invalid_request', 'the group is mapped to this workspace already', { status: 409 });
+          throw new GatewayError('invalid_request', 'the group is already mapped to this workspace', { status: 409 });
         }
         if ((await store.countMappings(tx, organizationId)) >= MAX_MAPPINGS) {
           throw new GatewayError('invalid_request', `an organization has at most ${MAX_MAPPINGS} group mappings`);
@@ -133,11 +134,11 @@ function updateMapping(parts: MappingParts): Operation<Caller> {
     id: 'updateScimGroupMapping',
     method: 'PATCH',
     path: '/scim/group-mappings/{id}',
-    summary: 'Change the role of a mapping; an empty object changes nothing',
+    summary: 'Update the role of a mapping; an empty object changes nothing',
     params: schema.IdParams,
     body: { schema: schema.UpdateMappingSchema },
     errors: [429],
-    replies: ok('The mapping; what it grants holds by now', schema.MappingEnvelope),
+    replies: ok('The mapping. Its grants are in effect', schema.MappingEnvelope),
     async handle(exchange) {
       const { organizationId } = exchange.caller;
       const { role } = exchange.body as schema.UpdateMappingBody;
@@ -168,11 +169,11 @@ function deleteMapping(parts: MappingParts): Operation<Caller> {
     id: 'deleteScimGroupMapping',
     method: 'DELETE',
     path: '/scim/group-mappings/{id}',
-    summary: 'End a mapping, and say what becomes of the members that it brought',
+    summary: 'Delete a group mapping and choose what happens to the members it added',
     params: schema.IdParams,
     query: schema.DeleteMappingQuery,
     errors: [429],
-    replies: ok('The mapping is gone', schema.DeletedEnvelope),
+    replies: ok('The mapping is deleted', schema.DeletedEnvelope),
     async handle(exchange) {
       const { organizationId } = exchange.caller;
       await parts.database.transaction(async (tx) => {
@@ -192,7 +193,10 @@ function deleteMapping(parts: MappingParts): Operation<Caller> {
   };
 }
 
-/** For a workspace that ends: in the same transaction, which holds the organization's lock and ends the memberships. */
+/**
+ * For deleting a workspace: call it in the same transaction, which holds the organization's lock and deletes the
+ * memberships.
+ */
 export async function endMappings(tx: Queryable, workspaceId: string): Promise<void> {
   await store.deleteMappingsOf(tx, workspaceId);
 }
@@ -218,7 +222,7 @@ function groupReply(group: StoredGroup): schema.GroupReply {
   };
 }
 
-/** The mapping of an entry of the audit log. */
+/** The resource of an audit entry about a mapping. */
 function mappingResource({ id, workspaceId }: store.StoredMapping) {
   return { resourceType: 'scim_group_mapping', resourceId: id, workspaceId };
 }

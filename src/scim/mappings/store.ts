@@ -1,4 +1,4 @@
-/** The SQL of group mappings and of the memberships that they grant. Callers hold the organization's lock. */
+/** The SQL of group mappings and of the memberships that they grant. Writers hold the organization's lock. */
 import type { Queryable } from '../../storage/database.ts';
 
 export type Role = 'admin' | 'member';
@@ -66,13 +66,13 @@ export async function deleteMappingsOf(tx: Queryable, workspaceId: string): Prom
   await tx.query('delete from scim_group_mappings where workspace_id = $1', [workspaceId]);
 }
 
-/** Workspaces that the group is mapped to. */
+/** The workspaces that the group is mapped to. */
 export async function workspacesOf(tx: Queryable, groupId: string): Promise<string[]> {
   const sql = 'select workspace_id as id from scim_group_mappings where scim_group_id = $1';
   return (await tx.query<{ id: string }>(sql, [groupId])).map(({ id }) => id);
 }
 
-/** What members of the group have in the workspace is theirs from now on, with the higher of the two roles. */
+/** Makes the grants of the mapping manual memberships, with the higher of the two roles. */
 export async function keepByHand(tx: Queryable, { groupId, workspaceId, role }: StoredMapping): Promise<void> {
   await tx.query(
     `update workspace_members wm
@@ -85,7 +85,7 @@ export async function keepByHand(tx: Queryable, { groupId, workspaceId, role }: 
   );
 }
 
-/** Which memberships are looked at; undefined is all of them. */
+/** Selects memberships; undefined means all. */
 export interface Scope {
   workspaceIds?: readonly string[];
   userIds?: readonly string[];
@@ -103,7 +103,7 @@ const valuesOf = (organizationId: string, { workspaceIds, userIds }: Scope) => [
   userIds ?? null,
 ];
 
-/** What the mappings grant to members: of several roles the highest, as `admin` comes before `member`. */
+/** The grants of the mappings, each with the highest role: `min` picks `admin` over `member`. */
 export function wantedGrants(tx: Queryable, organizationId: string, scope: Scope): Promise<Grant[]> {
   return tx.query<Grant>(
     `select mp.workspace_id as "workspaceId", gm.user_id as "userId", min(mp.role) as role
@@ -117,7 +117,7 @@ export function wantedGrants(tx: Queryable, organizationId: string, scope: Scope
   );
 }
 
-/** What was granted until now. */
+/** The current grants. */
 export function heldGrants(tx: Queryable, organizationId: string, scope: Scope): Promise<Grant[]> {
   return tx.query<Grant>(
     `select workspace_id as "workspaceId", user_id as "userId", scim_role as role
@@ -128,17 +128,17 @@ export function heldGrants(tx: Queryable, organizationId: string, scope: Scope):
   );
 }
 
-/** Ends memberships that were granted; those by hand lose the granted role alone. */
+/** Deletes granted memberships; manual ones lose only the granted role. */
 export async function takeBack(tx: Queryable, grants: readonly Grant[]): Promise<void> {
   const values = [grants.map(({ workspaceId }) => workspaceId), grants.map(({ userId }) => userId)];
   const gone = `unnest($1::uuid[], $2::text[]) as gone (workspace_id, user_id)
      where wm.workspace_id = gone.workspace_id and wm.user_id = gone.user_id`;
-  // Who is given a membership by hand in between keeps it: the second statement sees them, the first no more.
+  // A manual membership added in between stays: the second statement finds it, the first one does not.
   await tx.query(`delete from workspace_members wm using ${gone} and wm.scim_managed`, values);
   await tx.query(`update workspace_members wm set scim_role = null from ${gone}`, values);
 }
 
-/** Makes memberships, or raises and lowers what is granted of those that there are. */
+/** Inserts memberships, or updates the granted role of existing ones. */
 export async function putGrants(
   tx: Queryable,
   organizationId: string,

@@ -1,6 +1,6 @@
 import type { Migration } from '../../storage/migrate.ts';
 
-/** Members are recognised by their addresses when an identity provider first tells of them. */
+/** Finds members by e-mail address when an identity provider first reports them. */
 export const emailsOfUsers: Migration = {
   name: '0112-emails-of-users',
   sql: 'create index users_email on users (lower(email));',

@@ -1,4 +1,4 @@
-/** The attributes of users and groups (RFC 7643), as data: what is read, filtered, patched and described comes from here. */
+/** The attributes of users and groups (RFC 7643) as data, used to parse, filter, patch and describe resources. */
 
 export interface Attribute {
   readonly name: string;
@@ -46,15 +46,15 @@ function attribute(name: string, description: string, options: Options = {}): At
   };
 }
 
-/** A list with the usual members of one (RFC 7643, section 2.4). */
+/** A list with the usual sub-attributes (RFC 7643, section 2.4). */
 function plural(name: string, description: string, value: Options = {}): Attribute {
   return attribute(name, description, {
     multiValued: true,
     subAttributes: [
       attribute('value', 'The value itself', value),
-      attribute('display', 'A name for people'),
-      attribute('type', 'What it is for, such as work or home'),
-      attribute('primary', 'Whether it is the preferred one', { type: 'boolean' }),
+      attribute('display', 'A display name'),
+      attribute('type', 'Purpose, such as work or home'),
+      attribute('primary', 'True for the preferred value', { type: 'boolean' }),
     ],
   });
 }
@@ -64,23 +64,23 @@ const READ_ONLY: Options = { mutability: 'readOnly' };
 export const ENTERPRISE = 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User';
 
 const ADDRESS: readonly Attribute[] = [
-  attribute('formatted', 'The whole address'),
+  attribute('formatted', 'The complete address'),
   attribute('streetAddress', 'Street and number'),
   attribute('locality', 'City'),
   attribute('region', 'State or region'),
   attribute('postalCode', 'Postal code'),
   attribute('country', 'Country'),
-  attribute('type', 'What it is for, such as work or home'),
-  attribute('primary', 'Whether it is the preferred one', { type: 'boolean' }),
+  attribute('type', 'Purpose, such as work or home'),
+  attribute('primary', 'True for the preferred value', { type: 'boolean' }),
 ];
 
 const NAME: readonly Attribute[] = [
-  attribute('formatted', 'The whole name'),
+  attribute('formatted', 'The complete name'),
   attribute('familyName', 'Family name'),
   attribute('givenName', 'Given name'),
   attribute('middleName', 'Middle name'),
   attribute('honorificPrefix', 'Title before the name'),
-  attribute('honorificSuffix', 'Suffix behind the name'),
+  attribute('honorificSuffix', 'Suffix after the name'),
 ];
 
 const USER_SCHEMA: Schema = {
@@ -90,37 +90,37 @@ const USER_SCHEMA: Schema = {
   attributes: [
     attribute('userName', 'The name that the person signs in with', { required: true, uniqueness: 'server' }),
     attribute('name', 'The parts of the name', { subAttributes: NAME }),
-    attribute('displayName', 'The name that is shown'),
+    attribute('displayName', 'The display name'),
     attribute('nickName', 'The casual name'),
-    attribute('profileUrl', 'Address of a page about the person', { type: 'reference', referenceTypes: ['external'] }),
+    attribute('profileUrl', 'URL of a page about the person', { type: 'reference', referenceTypes: ['external'] }),
     attribute('title', 'Position, such as Vice President'),
     attribute('userType', 'Relation to the organization, such as Contractor'),
     attribute('preferredLanguage', 'Language, as in Accept-Language'),
     attribute('locale', 'Locale, for formats of numbers and dates'),
     attribute('timezone', 'Time zone, such as Europe/Paris'),
-    attribute('active', 'Whether the person belongs to the organization; false ends it at once', { type: 'boolean' }),
-    attribute('password', 'Taken and not kept: nobody signs in here', {
+    attribute('active', 'True for members of the organization; false removes the person at once', { type: 'boolean' }),
+    attribute('password', 'Accepted and not stored: users do not sign in here', {
       mutability: 'writeOnly',
       returned: 'never',
       caseExact: true,
     }),
     plural('emails', 'E-mail addresses'),
     plural('phoneNumbers', 'Phone numbers'),
-    plural('ims', 'Addresses for instant messages'),
-    plural('photos', 'Addresses of pictures', { type: 'reference', referenceTypes: ['external'], caseExact: true }),
+    plural('ims', 'Instant messaging addresses'),
+    plural('photos', 'URLs of photos', { type: 'reference', referenceTypes: ['external'], caseExact: true }),
     attribute('addresses', 'Postal addresses', { multiValued: true, subAttributes: ADDRESS }),
-    attribute('groups', 'Groups that the person is in', {
+    attribute('groups', 'Groups of the person', {
       ...READ_ONLY,
       multiValued: true,
       subAttributes: [
         attribute('value', 'Id of the group', { ...READ_ONLY, caseExact: true }),
-        attribute('$ref', 'Its address', { ...READ_ONLY, type: 'reference', referenceTypes: ['Group'] }),
+        attribute('$ref', 'Its URL', { ...READ_ONLY, type: 'reference', referenceTypes: ['Group'] }),
         attribute('display', 'Its name', READ_ONLY),
         attribute('type', 'Always direct', READ_ONLY),
       ],
     }),
-    plural('entitlements', 'What the person is entitled to'),
-    plural('roles', 'Roles; they are kept and give no access, group mappings do'),
+    plural('entitlements', 'Entitlements of the person'),
+    plural('roles', 'Roles; stored only. Group mappings grant access'),
     plural('x509Certificates', 'Certificates', { type: 'binary', caseExact: true }),
   ],
 };
@@ -128,9 +128,9 @@ const USER_SCHEMA: Schema = {
 const ENTERPRISE_SCHEMA: Schema = {
   id: ENTERPRISE,
   name: 'EnterpriseUser',
-  description: 'What an employer knows of a person',
+  description: 'Employment data of a person',
   attributes: [
-    attribute('employeeNumber', 'Number of the employee'),
+    attribute('employeeNumber', 'Employee number'),
     attribute('costCenter', 'Cost center'),
     attribute('organization', 'Organization'),
     attribute('division', 'Division'),
@@ -138,7 +138,7 @@ const ENTERPRISE_SCHEMA: Schema = {
     attribute('manager', "The person's manager", {
       subAttributes: [
         attribute('value', 'Id of the manager', { caseExact: true }),
-        attribute('$ref', 'Address of the manager', { type: 'reference', referenceTypes: ['User'] }),
+        attribute('$ref', 'URL of the manager', { type: 'reference', referenceTypes: ['User'] }),
         attribute('displayName', 'Name of the manager'),
       ],
     }),
@@ -148,14 +148,14 @@ const ENTERPRISE_SCHEMA: Schema = {
 const GROUP_SCHEMA: Schema = {
   id: 'urn:ietf:params:scim:schemas:core:2.0:Group',
   name: 'Group',
-  description: 'Persons that an identity provider holds together',
+  description: 'Groups of persons from an identity provider',
   attributes: [
     attribute('displayName', 'The name of the group', { required: true, uniqueness: 'server' }),
-    attribute('members', 'Who is in it: persons, not groups', {
+    attribute('members', 'Members of the group; persons, not groups', {
       multiValued: true,
       subAttributes: [
         attribute('value', 'Id of the person', { caseExact: true }),
-        attribute('$ref', 'Address of the person', { type: 'reference', referenceTypes: ['User'] }),
+        attribute('$ref', 'URL of the person', { type: 'reference', referenceTypes: ['User'] }),
         attribute('display', 'Name of the person', READ_ONLY),
         attribute('type', 'Always User'),
       ],
@@ -163,18 +163,18 @@ const GROUP_SCHEMA: Schema = {
   ],
 };
 
-/** Of every resource, in no schema (RFC 7643, section 3.1). */
+/** Attributes of every resource, which belong to no schema (RFC 7643, section 3.1). */
 export const COMMON: readonly Attribute[] = [
   attribute('schemas', 'Schemas that the resource follows', { multiValued: true, required: true, returned: 'always' }),
   attribute('id', 'Id of the resource', { ...READ_ONLY, caseExact: true, returned: 'always', uniqueness: 'server' }),
   attribute('externalId', 'Id at the identity provider', { caseExact: true }),
-  attribute('meta', 'About the resource', {
+  attribute('meta', 'Metadata of the resource', {
     ...READ_ONLY,
     subAttributes: [
       attribute('resourceType', 'User or Group', { ...READ_ONLY, caseExact: true }),
-      attribute('created', 'When it came', { ...READ_ONLY, type: 'dateTime' }),
-      attribute('lastModified', 'When it last changed', { ...READ_ONLY, type: 'dateTime' }),
-      attribute('location', 'Its address', { ...READ_ONLY, type: 'reference', referenceTypes: ['uri'] }),
+      attribute('created', 'Time of creation', { ...READ_ONLY, type: 'dateTime' }),
+      attribute('lastModified', 'Time of the last change', { ...READ_ONLY, type: 'dateTime' }),
+      attribute('location', 'Its URL', { ...READ_ONLY, type: 'reference', referenceTypes: ['uri'] }),
       attribute('version', 'Its version, as in ETag', { ...READ_ONLY, caseExact: true }),
     ],
   }),
@@ -191,16 +191,16 @@ export const USER: ResourceType = {
 export const GROUP: ResourceType = {
   name: 'Group',
   endpoint: '/Groups',
-  description: 'Groups, which mappings give roles in workspaces',
+  description: 'Groups; mappings give their members roles in workspaces',
   schema: GROUP_SCHEMA,
   extensions: [],
 };
 
 export const SCHEMAS: readonly Schema[] = [USER_SCHEMA, ENTERPRISE_SCHEMA, GROUP_SCHEMA];
 
-/** An attribute where it stands. Names in SCIM mean the same in any case; here they are as the schemas write them. */
+/** Path of an attribute. SCIM names are case-insensitive; here they are spelled as in the schemas. */
 export interface Place {
-  /** Id of the extension that it belongs to; undefined for the others. */
+  /** Id of the extension that defines it; undefined for core attributes. */
   readonly extension: string | undefined;
   readonly attribute: Attribute;
   readonly sub: Attribute | undefined;
@@ -216,15 +216,16 @@ export function knownExtension(type: ResourceType, id: string): Schema | undefin
   return type.extensions.find((each) => same(each.id, id));
 }
 
-/** Splits `urn:...:name` at its last colon; no prefix where there is none. */
+/** Splits `urn:...:name` at its last colon; the prefix is undefined if there is none. */
 export function splitPrefix(path: string): [prefix: string | undefined, rest: string] {
   const end = /^urn:/i.test(path) ? path.lastIndexOf(':') : -1;
   return end === -1 ? [undefined, path] : [path.slice(0, end), path.slice(end + 1)];
 }
 
 /**
- * Finds `name`, `name.sub` or either behind the id of a schema; undefined for what no schema has. A name without a schema is
- * an extension's where the resource itself has none: Microsoft Entra's `manager` is that, in patches and in filters.
+ * Resolves `name` or `name.sub`, optionally after the id of a schema; undefined if no schema has it. A name without a
+ * schema id also resolves to an extension's attribute if the core schema has none: Microsoft Entra sends `manager` this
+ * way, in patches and in filters.
  */
 export function placeOf(type: ResourceType, path: string): Place | undefined {
   const place = placeIn(type, path);

@@ -1,4 +1,4 @@
-/** Filters (RFC 7644, section 3.4.2.2): parsed by `scim2-parse-filter`, tied to the attributes that there are. */
+/** Filters (RFC 7644, section 3.4.2.2): parsed by `scim2-parse-filter`, then resolved to known attributes. */
 import type { Filter } from 'scim2-parse-filter';
 import { type Attribute, named, type Place, placeOf, type ResourceType } from './attributes.ts';
 import { refusal } from './fault.ts';
@@ -9,18 +9,18 @@ export type Operator = 'eq' | 'ne' | 'co' | 'sw' | 'ew' | 'gt' | 'ge' | 'lt' | '
 export interface Comparison {
   readonly op: 'compare';
   readonly operator: Operator;
-  /** Of the last attribute on the way. */
+  /** Compared with the last attribute of the path. */
   readonly value: string | boolean | null;
 }
 
-/** What is asked of one attribute. */
+/** The test of one attribute. */
 export type Test = Comparison | { readonly op: 'present' };
 
 export type Condition =
   | { readonly op: 'and' | 'or'; readonly parts: readonly Condition[] }
   | { readonly op: 'not'; readonly part: Condition }
   | { readonly op: 'test'; readonly place: Place; readonly test: Test }
-  /** One item of a list fulfils all of it; the places within are of the item's own attributes. */
+  /** One item of a list satisfies all of it; paths inside refer to attributes of the item. */
   | { readonly op: 'item'; readonly place: Place; readonly part: Condition };
 
 const MAX_LENGTH = 4_096;
@@ -28,12 +28,12 @@ const MAX_TERMS = 100;
 const MAX_DEPTH = 32;
 const ORDERED = new Set<Operator>(['gt', 'ge', 'lt', 'le']);
 
-/** Throws 400 invalidFilter, with what is wrong, for anything that cannot be asked. */
+/** Throws 400 invalidFilter, with the problem, for an unsupported filter. */
 export function readFilter(type: ResourceType, text: string): Condition {
   return new Reader((path) => placeOf(type, path)).read(text);
 }
 
-/** A filter within brackets, whose names are those of the list's items. */
+/** A filter in brackets; its names refer to attributes of the list's items. */
 export function readItemFilter({ extension, attribute }: Place, text: string): Condition {
   return new Reader((path) => placeWithin(extension, attribute, path)).read(text);
 }
@@ -45,7 +45,7 @@ function placeWithin(extension: string | undefined, attribute: Attribute, path: 
 
 class Reader {
   readonly #placeOf: (path: string) => Place | undefined;
-  /** The texts of the filter, which the parser is only told the numbers of: it does not know the escapes of JSON. */
+  /** String values of the filter. The parser gets their numbers, because it does not know JSON escapes. */
   #texts: string[] = [];
   #terms = 0;
 
@@ -55,14 +55,14 @@ class Reader {
 
   read(text: string): Condition {
     if (text.length > MAX_LENGTH) throw refusal('invalidFilter', `the filter has more than ${MAX_LENGTH} characters`);
-    // No text of JSON holds one as it is, and the parser would take its time over many of them.
+    // JSON strings contain no raw control characters, and the parser is slow on many of them.
     if (/\p{Cc}/u.test(text)) throw refusal('invalidFilter', 'the filter contains a control character');
     let filter: Filter;
     try {
       const numbered = text.replace(QUOTED, (quoted) => `"${this.#texts.push(unquoted(quoted)) - 1}"`);
       filter = libraries().parse(numbered.replace(WORDS, (word) => word.toLowerCase()));
     } catch (error) {
-      throw refusal('invalidFilter', `the filter cannot be read: ${(error as Error).message.slice(0, 200)}`);
+      throw refusal('invalidFilter', `the filter cannot be parsed: ${(error as Error).message.slice(0, 200)}`);
     }
     return this.#condition(filter, 0);
   }
@@ -79,7 +79,7 @@ class Reader {
       case '[]': {
         const place = this.#place(filter.attrPath);
         if (!place.attribute.multiValued || place.sub || !place.attribute.subAttributes) {
-          throw refusal('invalidFilter', `${filter.attrPath} is no list of objects, so it takes no brackets`);
+          throw refusal('invalidFilter', `${filter.attrPath} is not a list of objects and cannot have brackets`);
         }
         const within = new Reader((path) => placeWithin(place.extension, place.attribute, path));
         within.#terms = this.#terms;
@@ -101,11 +101,11 @@ class Reader {
   #place(path: string): Place {
     const place = this.#placeOf(path);
     if (!place) throw refusal('invalidFilter', `there is no attribute ${path.slice(0, 200)}`);
-    if (place.attribute.returned === 'never') throw refusal('invalidFilter', `${path} cannot be asked for`);
+    if (place.attribute.returned === 'never') throw refusal('invalidFilter', `${path} cannot be used in a filter`);
     return place;
   }
 
-  /** An object is compared by its value, as in `members eq "..."`. */
+  /** A complex attribute is compared by its `value`, as in `members eq "..."`. */
   #comparable(path: string): Place {
     const place = this.#place(path);
     if (place.sub || place.attribute.type !== 'complex') return place;
@@ -119,29 +119,32 @@ function comparison(place: Place, operator: Operator, given: unknown, path: stri
   const { type } = place.sub ?? place.attribute;
   if (given === null) {
     if (operator !== 'eq' && operator !== 'ne')
-      throw refusal('invalidFilter', `${path} ${operator} null has no meaning`);
+      throw refusal('invalidFilter', `${path} can only be compared with null by eq or ne`);
     return { op: 'compare', operator, value: null };
   }
   if (type === 'boolean') {
     const word = String(given).toLowerCase();
-    if (word !== 'true' && word !== 'false') throw refusal('invalidFilter', `${path} is true or false`);
-    if (operator !== 'eq' && operator !== 'ne') throw refusal('invalidFilter', `${path} has no order and no parts`);
+    if (word !== 'true' && word !== 'false')
+      throw refusal('invalidFilter', `${path} must be compared with true or false`);
+    if (operator !== 'eq' && operator !== 'ne')
+      throw refusal('invalidFilter', `${path} can only be compared with eq or ne`);
     return { op: 'compare', operator, value: word === 'true' };
   }
-  if (typeof given !== 'string') throw refusal('invalidFilter', `${path} is a text; put the value in quotes`);
+  if (typeof given !== 'string') throw refusal('invalidFilter', `${path} must be compared with a string in quotes`);
   if (given.includes('\0')) throw refusal('invalidFilter', 'the filter contains the character U+0000');
   if (type === 'dateTime' && (Number.isNaN(Date.parse(given)) || ['co', 'sw', 'ew'].includes(operator))) {
-    throw refusal('invalidFilter', `${path} is compared with a time as a whole, such as 2030-01-31T00:00:00Z`);
+    throw refusal('invalidFilter', `${path} must be compared with a complete time, such as 2030-01-31T00:00:00Z`);
   }
-  if (type === 'binary' && ORDERED.has(operator)) throw refusal('invalidFilter', `${path} has no order`);
+  if (type === 'binary' && ORDERED.has(operator))
+    throw refusal('invalidFilter', `${path} can only be compared for equality`);
   return { op: 'compare', operator, value: given };
 }
 
 const QUOTED = /"(?:[^"\\]|\\.)*"/g;
-/** Microsoft Entra's `True`, which is no JSON; behind an operator it can be no attribute. */
+/** Microsoft Entra sends `True`, which is not JSON. After an operator the word cannot be an attribute. */
 const WORDS = /(?<=\s(?:eq|ne)\s+)(?:true|false|null)\b/gi;
 
-/** A text of JSON; one with a backslash that means nothing there, as in `DOMAIN\user`, is what it looks like. */
+/** Decodes a JSON string. If an escape is invalid, as in `DOMAIN\user`, the text is taken literally. */
 function unquoted(quoted: string): string {
   try {
     return String(JSON.parse(quoted));
@@ -150,7 +153,7 @@ function unquoted(quoted: string): string {
   }
 }
 
-/** Whether an item of a list, or a resource as it is kept, fulfils the condition. */
+/** True if an item of a list, or a stored resource, satisfies the condition. */
 export function holds(condition: Condition, value: Record<string, unknown>): boolean {
   switch (condition.op) {
     case 'and':
@@ -168,7 +171,7 @@ export function holds(condition: Condition, value: Record<string, unknown>): boo
       const { test, place } = condition;
       if (test.op === 'present') return values.length > 0;
       if (test.value === null) return (values.length === 0) === (test.operator === 'eq');
-      // Of no value at all it is true that it is another.
+      // An attribute without a value satisfies `ne`.
       if (values.length === 0) return test.operator === 'ne';
       return values.some((each) => compares(place.sub ?? place.attribute, each, test));
     }
@@ -177,7 +180,7 @@ export function holds(condition: Condition, value: Record<string, unknown>): boo
 
 function valuesAt({ extension, attribute, sub }: Place, value: Record<string, unknown>): unknown[] {
   const scope = extension === undefined ? value : (value[extension] as Record<string, unknown> | undefined);
-  // Within brackets the value is the item itself, whatever extension the list belongs to.
+  // Inside brackets the value is the item itself, whatever extension the list is from.
   const found = (scope ?? value)[attribute.name];
   const items = Array.isArray(found) ? found : [found];
   return items

@@ -1,4 +1,4 @@
-/** What the service says of itself (RFC 7643, sections 5 to 7; RFC 7644, section 4), and what it refuses to do. */
+/** Service discovery (RFC 7643, sections 5 to 7; RFC 7644, section 4), and the unsupported operations. */
 import { Type } from 'typebox';
 import type { Caller } from '../../access/index.ts';
 import { GatewayError } from '../../base/errors.ts';
@@ -9,22 +9,22 @@ import { notFound, refusal } from './fault.ts';
 import { AnyObject, IdParams, MAX_PAGE, replyList, rootUrl, scimOperation } from './operation.ts';
 
 const TYPES = [USER, GROUP];
-/** Neither is filtered (section 4); a filter that is passed over would tell of what was not asked for. */
+/** Discovery does not support filters (section 4). Ignoring one would return resources that were not requested. */
 const NoFilter = Type.Object({ filter: Type.Optional(Type.String()) });
 
 export function discoveryOperations(): Operation<Caller>[] {
-  const replies = ok('What there is', AnyObject);
+  const replies = ok('The requested descriptions', AnyObject);
   const described = (id: string, path: string, summary: string, tell: (root: string) => readonly { id: string }[]) => [
     scimOperation({
       id: `list${id}s`,
       method: 'GET',
       path,
-      summary: `${summary}, all of them`,
+      summary: `List all ${summary}`,
       query: NoFilter,
       replies,
       handle(exchange) {
         if (exchange.query['filter'] !== undefined) {
-          throw new GatewayError('permission_denied', `${path} is not filtered`);
+          throw new GatewayError('permission_denied', `${path} does not support filters`);
         }
         const all = tell(rootUrl(exchange));
         replyList(exchange, { startIndex: 1 }, all.length, all);
@@ -34,7 +34,7 @@ export function discoveryOperations(): Operation<Caller>[] {
       id: `get${id}`,
       method: 'GET',
       path: `${path}/{id}`,
-      summary: `${summary}, one of them`,
+      summary: `Get one of the ${summary}`,
       params: IdParams,
       replies,
       handle(exchange) {
@@ -50,33 +50,33 @@ export function discoveryOperations(): Operation<Caller>[] {
       id: 'getScimServiceProviderConfig',
       method: 'GET',
       path: '/ServiceProviderConfig',
-      summary: 'What of SCIM is supported',
+      summary: 'Get the supported features of SCIM',
       replies,
       handle: (exchange) => exchange.reply(200, serviceProviderConfig(rootUrl(exchange))),
     }),
-    ...described('ScimResourceType', '/ResourceTypes', 'Types of resources', (root) =>
+    ...described('ScimResourceType', '/ResourceTypes', 'resource types', (root) =>
       TYPES.map((type) => describeType(type, root)),
     ),
-    ...described('ScimSchema', '/Schemas', 'Schemas', (root) => SCHEMAS.map((schema) => describeSchema(schema, root))),
+    ...described('ScimSchema', '/Schemas', 'schemas', (root) => SCHEMAS.map((schema) => describeSchema(schema, root))),
     ...refused(
       'Me',
       '/Me',
-      'Who calls: an identity provider, which is no user',
+      'Not supported: the caller is an identity provider, not a user',
       ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'],
       () =>
-        new GatewayError('server', 'a token of an identity provider stands for no user, so there is no /Me', {
+        new GatewayError('server', '/Me is not supported: an identity provider token does not belong to a user', {
           status: 501,
         }),
     ),
     ...refused(
       'Bulk',
       '/Bulk',
-      'Several operations in one: not supported, as the config says',
+      'Not supported: bulk operations',
       ['POST'],
       () => new GatewayError('server', 'bulk operations are not supported', { status: 501 }),
     ),
-    ...refused('Search', '/.search', 'Users and groups at once: not supported', ['POST'], () =>
-      refusal('invalidValue', 'ask for one type of resource: /Users/.search or /Groups/.search'),
+    ...refused('Search', '/.search', 'Not supported: search over users and groups', ['POST'], () =>
+      refusal('invalidValue', 'search one resource type only: /Users/.search or /Groups/.search'),
     ),
   ];
 }

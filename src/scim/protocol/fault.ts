@@ -1,4 +1,4 @@
-/** How SCIM refuses (RFC 7644, section 3.12). */
+/** SCIM error responses (RFC 7644, section 3.12). */
 import { Type } from 'typebox';
 import { GatewayError } from '../../base/errors.ts';
 import type { ErrorContext } from '../../http/operation.ts';
@@ -26,19 +26,19 @@ export type ScimType =
   | 'invalidValue'
   | 'invalidVers';
 
-/** 400, or 409 where something is taken. */
+/** 400, or 409 for `uniqueness`. */
 export function refusal(scimType: ScimType, message: string): GatewayError {
   const status = scimType === 'uniqueness' ? 409 : 400;
   return new GatewayError('invalid_request', message, { status, metadata: { scim_type: scimType } });
 }
 
 export function notFound(what: string, id: string): GatewayError {
-  return new GatewayError('not_found', `there is no ${what} with the id ${id.slice(0, 100)}`);
+  return new GatewayError('not_found', `no ${what} has the id ${id.slice(0, 100)}`);
 }
 
 export function encodeFault(error: GatewayError, _context?: ErrorContext): Record<string, unknown> {
   const { metadata } = error.details;
-  // What was refused before the protocol looked at it was no JSON, or a parameter of the query.
+  // A 400 without a type was raised before the protocol: invalid JSON, or an invalid query parameter.
   const scimType = metadata?.['scim_type'] ?? (error.status === 400 ? 'invalidSyntax' : undefined);
   return {
     schemas: ['urn:ietf:params:scim:api:messages:2.0:Error'],

@@ -1,4 +1,6 @@
-/** The libraries that read filters and apply patches. Most installations never need them, so the first request loads them. */
+/**
+ * The libraries that parse filters and apply patches, loaded on first use because most installations never need them.
+ */
 interface Libraries {
   parse: typeof import('scim2-parse-filter').parse;
   scimPatch: typeof import('scim-patch').scimPatch;
@@ -6,7 +8,7 @@ interface Libraries {
 
 let loaded: Libraries | undefined;
 
-/** Before anything reads a filter or a patch. */
+/** Call it before parsing a filter or a patch. */
 export async function loadLibraries(): Promise<void> {
   if (loaded) return;
   const [{ parse }, { scimPatch }] = await Promise.all([import('scim2-parse-filter'), import('scim-patch')]);
@@ -14,6 +16,6 @@ export async function loadLibraries(): Promise<void> {
 }
 
 export function libraries(): Libraries {
-  if (!loaded) throw new Error('the libraries of SCIM are not loaded yet');
+  if (!loaded) throw new Error('the SCIM libraries are not loaded yet');
   return loaded;
 }

@@ -1,4 +1,4 @@
-/** What a request does to the members of a group, before it is known who is in it. */
+/** Changes of a group's members, computed without reading the current members. */
 import type { Condition } from './condition.ts';
 import { refusal } from './fault.ts';
 import type { Verb } from './patch.ts';
@@ -7,7 +7,7 @@ import { isObject } from './resource.ts';
 
 export type MemberStep =
   | { readonly verb: Verb; readonly userIds: readonly string[] }
-  /** Takes out whoever fulfils it. */
+  /** Removes the members that satisfy the condition. */
   | { readonly verb: 'removeWhere'; readonly condition: Condition };
 
 const MAX_MEMBERS = 50_000;
@@ -17,20 +17,20 @@ export function memberStep(at: string, verb: Verb, target: Target & { kind: 'att
   if (place.sub) throw refusal('mutability', `${at}: the attributes of a member cannot be changed`);
   if (filter) {
     if (verb === 'remove') return byId(filter) ?? { verb: 'removeWhere', condition: filter };
-    throw refusal('invalidPath', `${at}.path must be members alone to ${verb} members`);
+    throw refusal('invalidPath', `${at}.path must be "members" to ${verb} members`);
   }
   if (verb === 'remove' && (value === undefined || value === null)) return { verb: 'replace', userIds: [] };
   return { verb, userIds: readMembers(value, `${at}.value`) };
 }
 
-/** Of `value eq "..."`, which is how one member is mostly named. */
+/** Recognizes `value eq "..."`, the usual way to name one member. */
 function byId(filter: Condition): MemberStep | undefined {
   if (filter.op !== 'test' || filter.place.attribute.name !== 'value' || filter.test.op !== 'compare') return undefined;
   const { operator, value } = filter.test;
   return operator === 'eq' && typeof value === 'string' ? { verb: 'remove', userIds: [value] } : undefined;
 }
 
-/** The ids in a list of members; each once. Throws 400 for what names no person. */
+/** The distinct ids in a list of members. Throws 400 for anything but users. */
 export function readMembers(value: unknown, path: string): string[] {
   if (value === null || value === undefined) return [];
   const items = Array.isArray(value) ? value : [value];
@@ -39,7 +39,7 @@ export function readMembers(value: unknown, path: string): string[] {
     const member = isObject(item) ? item : { value: item };
     const { value: id, type } = member as { value?: unknown; type?: unknown };
     if (typeof type === 'string' && type.toLowerCase() === 'group') {
-      throw refusal('invalidValue', `${path}[${index}] is a group: groups within groups are not kept`);
+      throw refusal('invalidValue', `${path}[${index}] is a group: nested groups are not supported`);
     }
     if (typeof id !== 'string' || id === '' || id.length > 200 || id.includes('\0')) {
       throw refusal('invalidValue', `${path}[${index}].value must be the id of a user`);

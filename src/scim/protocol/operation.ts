@@ -1,4 +1,4 @@
-/** What the operations of `/scim/v2` have in common: their place, their type, their errors, lists and versions. */
+/** The common parts of the operations of `/scim/v2`: path, content type, errors, lists and versions. */
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../../access/index.ts';
 import { GatewayError } from '../../base/errors.ts';
@@ -12,7 +12,7 @@ import { type Projection, readProjection } from './projection.ts';
 import type { Attributes } from './resource.ts';
 
 export const ROOT = '/scim/v2';
-/** Resources on one page, and how many there are when a client does not say. */
+/** Maximum and default number of resources per page. */
 export const MAX_PAGE = 1_000;
 const USUAL_PAGE = 100;
 
@@ -24,7 +24,7 @@ export function scimOperation(operation: Omit<Operation<Caller>, Own>): Operatio
     ...operation,
     path: ROOT + operation.path,
     root: true,
-    // Microsoft Entra and others put `/Users` behind an address as it was typed in, which may end in a slash.
+    // Microsoft Entra and others append `/Users` to the configured URL, which may end in a slash.
     passesOverEmptySegments: true,
     tag: 'SCIM 2.0',
     access: 'scim',
@@ -38,16 +38,20 @@ export function scimOperation(operation: Omit<Operation<Caller>, Own>): Operatio
   };
 }
 
-/** Conflicts, other versions, and too many changes at a time. */
+/** Conflict, precondition failed, and too many changes at a time. */
 export const WRITE_ERRORS = [409, 412, 429];
 
-/** Read by `protocol/resource.ts` and `protocol/patch.ts`, which take names in any case. */
+/** `protocol/resource.ts` and `protocol/patch.ts` parse it, because names are case-insensitive. */
 export const AnyObject = Type.Object({}, { additionalProperties: true, $id: 'ScimResource' });
 export const IdParams = Type.Object({ id: Type.String({ minLength: 1, maxLength: 200 }) });
 
 const listed = {
-  attributes: Type.Optional(Type.String({ description: 'Names, separated by commas: nothing else is told' })),
-  excludedAttributes: Type.Optional(Type.String({ description: 'Names, separated by commas: these are not told' })),
+  attributes: Type.Optional(
+    Type.String({ description: 'Names, separated by commas; only these attributes are returned' }),
+  ),
+  excludedAttributes: Type.Optional(
+    Type.String({ description: 'Names, separated by commas; these attributes are not returned' }),
+  ),
 };
 export const ShownQuery = Type.Object(listed);
 const ListQuery = Type.Object({
@@ -55,7 +59,7 @@ const ListQuery = Type.Object({
   sortBy: Type.Optional(Type.String()),
   sortOrder: Type.Optional(Type.String({ description: '`ascending` or `descending`' })),
   startIndex: Type.Optional(Type.Integer({ description: 'From 1' })),
-  count: Type.Optional(Type.Integer({ description: `${USUAL_PAGE} when absent, at most ${MAX_PAGE}` })),
+  count: Type.Optional(Type.Integer({ description: `Default ${USUAL_PAGE}, at most ${MAX_PAGE}` })),
   ...listed,
 });
 
@@ -76,13 +80,13 @@ const SearchBody = Type.Object(
 export interface ListRequest {
   condition: Condition | undefined;
   order: { by: Place; descending: boolean } | undefined;
-  /** From 1. */
+  /** 1-based. */
   startIndex: number;
   count: number;
   projection: Projection;
 }
 
-/** Some clients write out every parameter that there is, empty where they want nothing; a filter is never passed over. */
+/** Some clients send every parameter and leave unused ones empty; an empty filter is still an error. */
 function readListQuery(type: ResourceType, query: unknown): ListRequest {
   const { filter, sortBy, sortOrder, startIndex = 1, count = USUAL_PAGE } = query as Static<typeof ListQuery>;
   return {
@@ -107,11 +111,11 @@ function readSearch(type: ResourceType, body: unknown): ListRequest {
 function orderPlace(type: ResourceType, name: string): Place {
   const place = placeOf(type, name);
   if (!place || place.attribute.returned === 'never') {
-    throw refusal('invalidValue', `sortBy names no attribute: ${name.slice(0, 200)}`);
+    throw refusal('invalidValue', `sortBy is not a known attribute: ${name.slice(0, 200)}`);
   }
   const { attribute, sub } = place;
   if (sub || !attribute.subAttributes) return place;
-  // Objects are ordered by their value.
+  // Complex attributes are sorted by their value.
   const value = attribute.subAttributes.find((each) => each.name === 'value');
   if (!value) throw refusal('invalidValue', `${name} is an object; name one of its attributes`);
   return { ...place, sub: value };
@@ -133,13 +137,13 @@ export function projectionOf(type: ResourceType, query: unknown): Projection {
 export interface Listing {
   type: ResourceType;
   plural: 'Users' | 'Groups';
-  /** Ids of the operations: the list itself, and the one with the question in the body. */
+  /** Operation ids of GET on the list and of POST to `.search`. */
   ids: { list: string; search: string };
-  /** One page, and how many there are on all of them. */
+  /** One page, and the total over all pages. */
   read(exchange: Exchange<Caller>, request: ListRequest): Promise<{ total: number; resources: readonly Attributes[] }>;
 }
 
-/** Both ways to ask for resources of one type. */
+/** GET with a query, and POST to `.search`, for resources of one type. */
 export function listOperations({ type, plural, ids, read }: Listing): Operation<Caller>[] {
   const replies = ok('One page', AnyObject);
   const answer = async (exchange: Exchange<Caller>, request: ListRequest) => {
@@ -151,7 +155,7 @@ export function listOperations({ type, plural, ids, read }: Listing): Operation<
       id: ids.list,
       method: 'GET',
       path: type.endpoint,
-      summary: `${plural} that fulfil a filter`,
+      summary: `List ${plural}, optionally filtered`,
       query: ListQuery,
       replies,
       handle: (exchange) => answer(exchange, readListQuery(type, exchange.query)),
@@ -160,7 +164,7 @@ export function listOperations({ type, plural, ids, read }: Listing): Operation<
       id: ids.search,
       method: 'POST',
       path: `${type.endpoint}/.search`,
-      summary: 'As the list, with the question in the body',
+      summary: 'The same, with the query in the body',
       body: { schema: SearchBody },
       replies,
       handle: (exchange) => answer(exchange, readSearch(type, exchange.body)),
@@ -183,7 +187,7 @@ export function replyList(
   });
 }
 
-/** Where the client finds `/scim/v2`. */
+/** The client's URL of `/scim/v2`. */
 export function rootUrl({ protocol, host }: Pick<Exchange, 'protocol' | 'host'>): string {
   return host === undefined ? ROOT : `${protocol}://${host}${ROOT}`;
 }
@@ -206,7 +210,7 @@ export function metaOf(type: ResourceType, id: string, { version, createdAt, upd
 
 const etag = (version: bigint) => `W/"${version}"`;
 
-/** Answers with one resource, whose whole `meta` the headers repeat. */
+/** Sends one resource, with the headers that repeat its `meta`. */
 export function replyResource(
   exchange: Exchange<Caller>,
   status: 200 | 201,
@@ -220,14 +224,14 @@ export function replyResource(
   exchange.reply(status, resource, location);
 }
 
-/** Throws 412 when `If-Match` names other versions only. */
+/** Throws 412 if `If-Match` names other versions only. */
 export function checkVersion({ headers }: Pick<Exchange, 'headers'>, version: bigint): void {
   const wanted = headers['if-match'];
   if (wanted === undefined || wanted.trim() === '*') return;
   const digits = String(version);
   const named = wanted.split(',').map((each) => /^\s*(?:W\/)?"([^"]*)"\s*$/.exec(each)?.[1]);
   if (!named.includes(digits)) {
-    throw new GatewayError('precondition_failed', `the version is ${etag(version)} by now`, {
+    throw new GatewayError('precondition_failed', `the current version is ${etag(version)}`, {
       headers: { ETag: etag(version) },
     });
   }

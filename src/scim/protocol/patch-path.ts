@@ -1,4 +1,4 @@
-/** The paths of patches (RFC 7644, section 3.5.2): an attribute, items of a list by a filter, an attribute of either. */
+/** Patch paths (RFC 7644, section 3.5.2): an attribute, filtered items of a list, or a sub-attribute of either. */
 import {
   isExtensionId,
   knownExtension,
@@ -12,29 +12,29 @@ import { type Condition, readItemFilter } from './condition.ts';
 import { refusal } from './fault.ts';
 
 export type Target =
-  /** An attribute, with all items of a list or those that fulfil `filter`; `place.sub` is the attribute of each. */
+  /** An attribute; for a list, all items or those that satisfy `filter`. `place.sub` is a sub-attribute of each. */
   | { readonly kind: 'attribute'; readonly place: Place; readonly filter: Condition | undefined }
   /** All attributes of an extension. */
   | { readonly kind: 'extension'; readonly id: string }
-  /** An attribute of an extension that nobody here knows. */
+  /** An attribute of an unknown extension. */
   | { readonly kind: 'opaque'; readonly id: string; readonly name: string };
 
 const MAX_LENGTH = 4_096;
 const PATH = /^((?:urn:[^[\]"]*:)?)([a-z$][\w$-]*)(?:\[(.*)\])?(?:\.([a-z$][\w$-]*))?$/is;
 const OWN_SCHEMAS = /^urn:ietf:params:scim:schemas:core:/i;
 
-/** undefined for what no schema has. Throws 400 for a path that cannot be read. */
+/** Returns undefined if no schema has the attribute. Throws 400 for a malformed path. */
 export function readPath(type: ResourceType, path: string): Target | undefined {
   if (path.length > MAX_LENGTH) throw refusal('invalidPath', `the path has more than ${MAX_LENGTH} characters`);
   const extension = knownExtension(type, path);
   if (extension) return { kind: 'extension', id: extension.id };
   const [, prefix = '', name = '', filter, sub] = PATH.exec(path) ?? [];
-  if (name === '') throw refusal('invalidPath', `the path cannot be read: ${path.slice(0, 200)}`);
+  if (name === '') throw refusal('invalidPath', `the path cannot be parsed: ${path.slice(0, 200)}`);
   const place = placeOf(type, `${prefix}${name}${filter === undefined && sub !== undefined ? `.${sub}` : ''}`);
   if (!place) return opaqueTarget(type, path);
   if (filter === undefined) return { kind: 'attribute', place, filter: undefined };
   if (!place.attribute.multiValued || !place.attribute.subAttributes) {
-    throw refusal('invalidPath', `${name} is no list of objects, so it takes no brackets`);
+    throw refusal('invalidPath', `${name} is not a list of objects and cannot have brackets`);
   }
   const subAttribute = sub === undefined ? undefined : named(place.attribute.subAttributes, sub);
   if (sub !== undefined && !subAttribute) return undefined;
@@ -44,12 +44,12 @@ export function readPath(type: ResourceType, path: string): Target | undefined {
 function opaqueTarget(type: ResourceType, path: string): Target | undefined {
   const [id, name] = splitPrefix(path);
   if (id === undefined || name === '' || !isExtensionId(id)) return undefined;
-  // What a known schema does not have is a mistake, not an extension.
+  // An unknown attribute of a known schema is an error, not an extension.
   if (OWN_SCHEMAS.test(id) || knownExtension(type, id) || name === '__proto__') return undefined;
   return { kind: 'opaque', id, name };
 }
 
-/** The attributes that an item must have to fulfil the filter, where it says so plainly; undefined where it does not. */
+/** The attributes that an item needs to satisfy the filter, if it consists only of `eq` terms; otherwise undefined. */
 export function plainItem(filter: Condition): Record<string, unknown> | undefined {
   if (filter.op === 'and') {
     const parts = filter.parts.map(plainItem);

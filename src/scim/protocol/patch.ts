@@ -1,7 +1,7 @@
 /**
- * PATCH (RFC 7644, section 3.5.2). Operations are brought into one shape first, whatever the vendor: names in any case,
- * booleans as texts, keys with dots and partial resources without a path, values wrapped into lists. Each is then applied
- * to a copy by `scim-patch`. All of them apply, or the first that cannot refuses the request.
+ * PATCH (RFC 7644, section 3.5.2). Operations are normalized first, for all vendors: names in any case, booleans as
+ * strings, dotted keys, partial resources without a path, and single values for lists. `scim-patch` then applies each
+ * to a copy. Either all operations apply, or the first one that fails refuses the request.
  */
 import type { ScimPatchOperation, ScimResource } from 'scim-patch';
 import { type Attribute, isExtensionId, knownExtension, type ResourceType } from './attributes.ts';
@@ -23,14 +23,14 @@ import {
 
 export interface Patched {
   attributes: Attributes;
-  /** What becomes of the members of a group, in order. */
+  /** Changes of a group's members, in order. */
   members: readonly MemberStep[];
 }
 
 export type Verb = 'add' | 'remove' | 'replace';
 
 interface Operation {
-  /** As a message names it, e.g. `Operations[0]`. */
+  /** Position for messages, e.g. `Operations[0]`. */
   at: string;
   verb: Verb;
   path: string | undefined;
@@ -39,10 +39,10 @@ interface Operation {
 
 const MAX_OPERATIONS = 1_000;
 const PATCH_SCHEMA = 'urn:ietf:params:scim:api:messages:2.0:PatchOp';
-/** What only the server writes; a client that sends back what it was told means nothing by it. */
+/** Members that only the server writes; clients that send them back do not mean to change them. */
 const SERVER_NAMES = new Set(['schemas', 'meta', 'groups']);
 
-/** @param id of the resource; @param current its attributes, which stay as they are. Throws 400 with a scimType. */
+/** @param id of the resource; @param current its attributes, which are not modified. Throws 400 with a scimType. */
 export function applyPatch(type: ResourceType, id: string, current: Attributes, body: unknown): Patched {
   const patch = new Patch(type, id, structuredClone(current));
   for (const operation of readOperations(body)) patch.apply(operation);
@@ -68,14 +68,14 @@ function readOperations(body: unknown): Operation[] {
       throw refusal('invalidSyntax', `${at}.op must be add, remove or replace`);
     }
     if (path !== undefined && path !== null && typeof path !== 'string') {
-      throw refusal('invalidPath', `${at}.path must be a text`);
+      throw refusal('invalidPath', `${at}.path must be a string`);
     }
-    if (verb !== 'remove' && value === undefined) throw refusal('invalidSyntax', `${at}.value is missing`);
+    if (verb !== 'remove' && value === undefined) throw refusal('invalidSyntax', `${at}.value is required`);
     return { at, verb, path: path === '' ? undefined : (path ?? undefined), value };
   });
 }
 
-/** As everywhere in SCIM, whatever the case. */
+/** Schema ids are case-insensitive. */
 function isPatchSchema(schema: unknown): boolean {
   return typeof schema === 'string' && schema.toLowerCase() === PATCH_SCHEMA.toLowerCase();
 }
@@ -99,15 +99,19 @@ class Patch {
 
   apply({ at, verb, path, value }: Operation): void {
     if (path !== undefined) {
-      if (!this.#applyAt(at, verb, path, value)) throw refusal('invalidPath', `${at}.path names no attribute: ${path}`);
+      if (!this.#applyAt(at, verb, path, value))
+        throw refusal('invalidPath', `${at}.path is not a known attribute: ${path}`);
       return;
     }
-    if (verb === 'remove') throw refusal('noTarget', `${at} must have a path to say what to remove`);
-    if (!isObject(value)) throw refusal('invalidSyntax', `${at}.value must be an object where there is no path`);
+    if (verb === 'remove') throw refusal('noTarget', `${at}.path is required for remove`);
+    if (!isObject(value)) throw refusal('invalidSyntax', `${at}.value must be an object if there is no path`);
     this.#applyPartial(at, verb, value);
   }
 
-  /** A partial resource. Names that no schema has are left out as in a whole one, but not when there are no others. */
+  /**
+   * Applies a partial resource. Unknown names are ignored as in a complete resource, but refused if there are no
+   * others.
+   */
   #applyPartial(at: string, verb: Verb, value: Record<string, unknown>): void {
     const entries = Object.entries(value);
     const unknown = entries.filter(([key, member]) => {
@@ -121,7 +125,7 @@ class Patch {
     if (unknown.length > 0 && unknown.length === entries.length) {
       throw refusal(
         'invalidPath',
-        `${at}.value names no attribute: ${unknown
+        `${at}.value has no known attribute: ${unknown
           .map(([key]) => key)
           .join(', ')
           .slice(0, 200)}`,
@@ -134,11 +138,11 @@ class Patch {
     if (extension) {
       for (const [key, member] of Object.entries(value)) this.#applyAt(at, verb, `${extension.id}:${key}`, member);
     } else if (!this.#applyAt(at, verb, id, value)) {
-      throw refusal('invalidPath', `${at} names no extension: ${id}`);
+      throw refusal('invalidPath', `${at} names an invalid extension: ${id}`);
     }
   }
 
-  /** False where no schema has the attribute. */
+  /** Returns false if no schema has the attribute. */
   #applyAt(at: string, verb: Verb, path: string, value: unknown): boolean {
     const target = readPath(this.#type, path);
     if (!target) return false;
@@ -159,7 +163,7 @@ class Patch {
 
   #applyOpaque(verb: Verb, { id, name }: Target & { kind: 'opaque' }, value: unknown): void {
     const { attributes } = this;
-    // The path of a whole extension looks like that of an attribute in one.
+    // The path of a whole extension has the same form as that of an attribute in one.
     const whole = `${id}:${name}`;
     if (Object.hasOwn(attributes, whole) || (isObject(value) && !Object.hasOwn(attributes, id))) {
       if (verb === 'remove' || value === null) delete attributes[whole];
@@ -178,7 +182,7 @@ class Patch {
     if (attribute.name === 'members') {
       this.members.push(memberStep(at, verb, target, value));
     } else if (attribute.name === 'id' && value === this.#id && verb !== 'remove') {
-      // Okta sends it along.
+      // Okta sends the unchanged id.
     } else if (attribute.mutability === 'readOnly' || attribute.name === 'schemas') {
       throw refusal('mutability', `${at}: ${path} cannot be changed`);
     } else if (attribute.mutability === 'readWrite') {
@@ -197,7 +201,7 @@ class Patch {
 
 type AttributeTarget = Target & { kind: 'attribute' };
 
-/** A single attribute, one within a single object, or a whole list. */
+/** A single attribute, a sub-attribute of a complex one, or a complete list. */
 function patchWhole(scope: Attributes, at: string, verb: Verb, { place }: AttributeTarget, given: unknown): void {
   const { attribute, sub } = place;
   const path = sub ? `${attribute.name}.${sub.name}` : attribute.name;
@@ -207,7 +211,7 @@ function patchWhole(scope: Attributes, at: string, verb: Verb, { place }: Attrib
     return;
   }
   const value = readValue(sub ?? attribute, unwrapped(sub ?? attribute, given), `${at}.value`);
-  // No value, and a list without items, say that there is none.
+  // A null value or an empty list means no value.
   if (value === undefined) {
     if (verb === 'replace' || given === null) run(scope, { op: 'remove', path });
     return;
@@ -216,7 +220,7 @@ function patchWhole(scope: Attributes, at: string, verb: Verb, { place }: Attrib
   if (attribute.multiValued) onePrimary(scope[attribute.name] as Item[], value as Item[]);
 }
 
-/** Some items of a list, or an attribute of each. */
+/** Some items of a list, or a sub-attribute of each. */
 function patchItems(
   scope: Attributes,
   at: string,
@@ -251,7 +255,7 @@ function patchItems(
   onePrimary(items, touched);
 }
 
-/** Takes out the items that are named by their values, as Microsoft Entra does for want of a path. */
+/** Removes the items given by value, as Microsoft Entra sends them instead of a path. */
 function removeListed(scope: Attributes, at: string, attribute: Attribute, given: unknown): void {
   const listed = (readValue(attribute, given, `${at}.value`) ?? []) as Item[];
   const items = (scope[attribute.name] ?? []) as Item[];
@@ -263,7 +267,7 @@ function removeListed(scope: Attributes, at: string, attribute: Attribute, given
   scope[attribute.name] = items.filter((item) => !listed.some((named) => matches(item, named)));
 }
 
-/** `[{"value": "x"}]` for a single text, as older jobs of Microsoft Entra send it. */
+/** Unwraps `[{"value": "x"}]` for a single-valued attribute, as older provisioning jobs of Microsoft Entra send it. */
 function unwrapped(attribute: Attribute, value: unknown): unknown {
   if (attribute.multiValued) return value;
   const single = Array.isArray(value) && value.length === 1 ? (value[0] as unknown) : value;
@@ -274,7 +278,7 @@ function run(scope: Attributes, operation: { op: Verb; path?: string; value?: un
   libraries().scimPatch(scope as unknown as ScimResource, [operation as ScimPatchOperation]);
 }
 
-/** Objects and lists that became empty are no values. */
+/** Removes objects and lists that became empty, because they are not values. */
 function withoutEmpty(attributes: Attributes): Attributes {
   const kept = Object.entries(attributes).flatMap(([key, value]): [string, unknown][] => {
     if (Array.isArray(value)) {

@@ -1,8 +1,8 @@
-/** `attributes` and `excludedAttributes` (RFC 7644, section 3.9): which members of a resource are told. */
+/** `attributes` and `excludedAttributes` (RFC 7644, section 3.9): which members of a resource are returned. */
 import { COMMON, isExtensionId, named, placeOf, type ResourceType } from './attributes.ts';
 import type { Attributes } from './resource.ts';
 
-/** `name` or `name.sub`, in an extension or not, as the schemas write them. */
+/** `name` or `name.sub`, possibly of an extension, spelled as in the schemas. */
 interface Named {
   extension: string | undefined;
   name: string | undefined;
@@ -14,7 +14,7 @@ export interface Projection {
   without: readonly Named[];
 }
 
-/** Names that nothing has are passed over, so that one list can be asked of every type. A list without names is none. */
+/** Ignores unknown names, so that one list works for every type. An empty list counts as absent. */
 export function readProjection(type: ResourceType, attributes?: string, excludedAttributes?: string): Projection {
   return {
     only: attributes?.trim() ? names(type, attributes) : undefined,
@@ -31,7 +31,7 @@ function names(type: ResourceType, list = ''): Named[] {
   });
 }
 
-/** Whether the attribute is told at all, so that it need not be read otherwise. */
+/** True if the attribute is returned; if not, it need not be read. */
 export function tells(projection: Projection, name: string): boolean {
   const { only, without } = projection;
   if (without.some((each) => each.extension === undefined && each.name === name && each.sub === undefined))
@@ -39,7 +39,7 @@ export function tells(projection: Projection, name: string): boolean {
   return only === undefined || only.some((each) => each.extension === undefined && each.name === name);
 }
 
-/** What is left of a resource; its id and schemas always are. */
+/** The projected resource; it always keeps its id and schemas. */
 export function project(resource: Attributes, { only, without }: Projection): Attributes {
   if (only === undefined && without.length === 0) return resource;
   const always = (key: string) => named(COMMON, key)?.returned === 'always';

@@ -1,9 +1,11 @@
-/** Reading what an identity provider sends into attributes as they are kept: right names, right types, nothing empty. */
+/**
+ * Parses resources from an identity provider into stored attributes: canonical names, checked types, no empty values.
+ */
 import { storable } from '../../base/storable.ts';
 import { type Attribute, isExtensionId, knownExtension, named, type ResourceType, type Schema } from './attributes.ts';
 import { refusal } from './fault.ts';
 
-/** Attributes by their names, those of an extension under its id. */
+/** Attributes by name; those of an extension are under its id. */
 export type Attributes = Record<string, unknown>;
 
 const MAX_TEXT = 32_768;
@@ -15,14 +17,14 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /**
- * The attributes of a whole resource, as POST and PUT bring it. What only the server writes is left out, and so are names
- * that no schema has (RFC 7644, section 3.3); members of groups are read elsewhere. Throws for values of a wrong type.
+ * The attributes of a complete resource, from POST and PUT. Server-written and unknown members are ignored (RFC 7643,
+ * section 3.3); group members are parsed elsewhere. Throws for values of a wrong type.
  */
 export function readResource(type: ResourceType, body: unknown): Attributes {
   if (!isObject(body)) throw refusal('invalidSyntax', 'the body must be an object');
   const attributes = readAttributes(type.schema.attributes, body, '');
   const take = (name: string, value: unknown) => {
-    if (Object.hasOwn(attributes, name)) throw refusal('invalidSyntax', `${name} is given twice`);
+    if (Object.hasOwn(attributes, name)) throw refusal('invalidSyntax', `${name} appears twice`);
     attributes[name] = value;
   };
   for (const [key, value] of Object.entries(body)) {
@@ -37,7 +39,7 @@ export function readResource(type: ResourceType, body: unknown): Attributes {
   return checkSize(attributes);
 }
 
-/** What nobody here knows is kept as it came, so that it is told as it was. */
+/** Unknown extensions are stored and returned unchanged. */
 export function opaque(id: string, value: Record<string, unknown>): Record<string, unknown> {
   if (/\\u0000/.test(JSON.stringify(value)))
     throw refusal('invalidValue', `${id} must not contain the character U+0000`);
@@ -56,14 +58,14 @@ function readAttributes(known: Schema['attributes'], body: Record<string, unknow
   for (const [key, value] of Object.entries(body)) {
     const attribute = named(known, key);
     if (attribute?.mutability !== 'readWrite' || attribute.name === 'members') continue;
-    if (Object.hasOwn(attributes, attribute.name)) throw refusal('invalidSyntax', `${prefix}${key} is given twice`);
+    if (Object.hasOwn(attributes, attribute.name)) throw refusal('invalidSyntax', `${prefix}${key} appears twice`);
     const read = readValue(attribute, value, prefix + attribute.name);
     if (read !== undefined) attributes[attribute.name] = read;
   }
   return attributes;
 }
 
-/** The value as it is kept; undefined for one that says that there is none. Throws for a value of a wrong type. */
+/** The value to store; undefined for null and empty values. Throws for a value of a wrong type. */
 export function readValue(attribute: Attribute, value: unknown, path: string): unknown {
   if (value === null || value === undefined) return undefined;
   if (!attribute.multiValued) return readSingle(attribute, value, path);
@@ -76,10 +78,10 @@ export function readValue(attribute: Attribute, value: unknown, path: string): u
   return kept;
 }
 
-/** One of a list of objects. */
+/** An item of a list of objects. */
 export type Item = Record<string, unknown>;
 
-/** At most one item is the primary one (RFC 7643, section 2.4): the last of those that were just written. */
+/** Keeps at most one primary item (RFC 7643, section 2.4): the last of those just written. */
 export function onePrimary(items: readonly Item[], written: readonly Item[]): void {
   const winner = written.findLast((item) => item['primary'] === true);
   if (!winner) return;
@@ -102,7 +104,7 @@ export function readSingle(attribute: Attribute, value: unknown, path: string): 
 function readComplex(attribute: Attribute, value: unknown, path: string): Record<string, unknown> | undefined {
   const known = attribute.subAttributes ?? [];
   const plain = named(known, 'value');
-  // A manager or a role is often told by its id alone.
+  // A manager or a role is often sent as its plain id.
   const body = !isObject(value) && plain ? { value } : value;
   if (!isObject(body)) throw refusal('invalidValue', `${path} must be an object`);
   const read: Record<string, unknown> = {};
@@ -114,7 +116,7 @@ function readComplex(attribute: Attribute, value: unknown, path: string): Record
   return Object.keys(read).length === 0 ? undefined : read;
 }
 
-/** Microsoft Entra writes `"True"` for true. */
+/** Microsoft Entra sends `"True"` for true. */
 function readBoolean(value: unknown, path: string): boolean {
   if (typeof value === 'boolean') return value;
   const word = typeof value === 'string' ? value.toLowerCase() : undefined;
@@ -124,7 +126,7 @@ function readBoolean(value: unknown, path: string): boolean {
 
 function readText(value: unknown, path: string): string {
   const text = typeof value === 'number' && Number.isFinite(value) ? String(value) : value;
-  if (typeof text !== 'string') throw refusal('invalidValue', `${path} must be a text`);
+  if (typeof text !== 'string') throw refusal('invalidValue', `${path} must be a string`);
   if (text.length > MAX_TEXT) throw refusal('invalidValue', `${path} has more than ${MAX_TEXT} characters`);
   return storable(path, text);
 }
@@ -133,7 +135,7 @@ export function sameAttributes(a: Attributes, b: Attributes): boolean {
   return canonical(a) === canonical(b);
 }
 
-/** The database does not keep the order of keys. */
+/** JSON with sorted keys, because the database does not keep their order. */
 function canonical(value: unknown): string {
   return JSON.stringify(value, (_key, member: unknown) =>
     isObject(member) ? Object.fromEntries(Object.entries(member).toSorted(([a], [b]) => (a < b ? -1 : 1))) : member,

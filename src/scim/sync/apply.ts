@@ -1,4 +1,4 @@
-/** What a job does to users and groups: brings them to what the identity provider says, or memberships to what it said. */
+/** Applies a sync job: updates users and groups from the directory, or memberships from the stored groups. */
 import { gatewayAuthor } from '../../audit/index.ts';
 import { GatewayError } from '../../base/errors.ts';
 import { type GroupFacts, groupFacts } from '../groups/group.ts';
@@ -23,11 +23,11 @@ export interface Counts {
   deletedGroups: number;
 }
 
-/** Users in one transaction; a push waits for no more than that. */
+/** Users per transaction; a request from the identity provider waits for at most one. */
 const USERS_AT_ONCE = 200;
 const GROUPS_AT_ONCE = 50;
 
-/** Members and memberships as what was pushed says, whatever happened to them since. */
+/** Resets members and memberships to the pushed state, whatever changed since. */
 export async function recompute(parts: ApplyParts): Promise<Counts> {
   const syncedGroups = await inTurn(parts, async (provisioning) => {
     const { tx, organizationId, nowMs } = provisioning;
@@ -41,8 +41,9 @@ export async function recompute(parts: ApplyParts): Promise<Counts> {
 }
 
 /**
- * The directory is taken in pieces, each whole in itself, so that one that was begun before may be begun again. What was
- * pushed stays as it was pushed, but for who is in its groups; what was pulled and is there no more ends.
+ * Applies the directory in chunks. Each chunk is consistent, so an interrupted run can start again. Pushed resources
+ * keep their pushed attributes, except for group members; pulled resources that are missing from the directory are
+ * removed.
  */
 export async function takeDirectory(parts: ApplyParts, { users, groups }: RemoteDirectory): Promise<Counts> {
   if (users.length === 0) await checkNobodyLeft(parts);
@@ -68,14 +69,14 @@ export async function takeDirectory(parts: ApplyParts, { users, groups }: Remote
   return { syncedGroups: groups.length, deletedGroups };
 }
 
-/** A provider that suddenly tells of nobody is broken more often than it is empty, and would lock everybody out. */
+/** An empty user list is more often a fault of the provider than real, and would remove all members. */
 async function checkNobodyLeft({ database, organizationId }: ApplyParts): Promise<void> {
   const pulled = await userStore.pulledUsers(database, organizationId);
   if (!pulled.some(({ active }) => active)) return;
-  throw new SourceError('the identity provider tells of no users at all, so nothing was changed');
+  throw new SourceError('the identity provider returned no users at all, so nothing was changed');
 }
 
-/** Says of which one it is that something cannot be kept. */
+/** Adds the resource to the error message. */
 async function told(kind: string, { id }: RemoteResource, take: () => Promise<string>): Promise<string> {
   try {
     return await take();
@@ -105,7 +106,7 @@ function factsOfGroup({ id, body }: RemoteResource): GroupFacts {
   return groupFacts({ ...readResource(GROUP, body), externalId: id });
 }
 
-/** Members that are no users, such as groups, are left out: what they stand for is not known here. */
+/** Ignores members that are not users, such as nested groups, which are not supported. */
 async function takeGroup(
   provisioning: Provisioning,
   remote: RemoteResource,
@@ -127,7 +128,7 @@ async function takeGroup(
   return before.id;
 }
 
-/** Who was pulled and is there no more belongs to the organization no more. */
+/** Removes pulled users that are missing from the directory. */
 async function endUsers(parts: ApplyParts, known: ReadonlySet<string>): Promise<void> {
   const pulled = await userStore.pulledUsers(parts.database, parts.organizationId);
   const gone = pulled.filter(({ userId, active }) => active && !known.has(userId));

@@ -1,6 +1,6 @@
 /**
- * Runs sync jobs as background work, one at a time in the whole installation. `scim_sync_jobs` says what is to be done; a
- * background job only wakes a process up to look there.
+ * Runs sync jobs in the background, one at a time per installation. The table `scim_sync_jobs` lists the work; a
+ * background job only wakes up a process to look there.
  */
 import type { Clock } from '../../base/clock.ts';
 import type { ScimSource } from '../../base/config.ts';
@@ -15,20 +15,20 @@ import * as store from './store.ts';
 
 export interface SyncParts {
   database: Database;
-  /** What sync jobs write through, next to the requests that do. */
+  /** Shared with the requests that write to SCIM. */
   writer: Database;
   changes: Changes;
   egress: Egress;
   clock: Clock;
   log: Log;
-  /** As configured now; null: nothing is pulled. */
+  /** The current configuration; null if no directory is configured. */
   source(): ScimSource | null;
 }
 
 const MAX_ATTEMPTS = 3;
-/** A directory of many thousand users is read page by page. */
+/** A directory of many thousands of users is read page by page. */
 const LONGEST_SECONDS = 6 * 3600;
-/** An outage of the database or a process that still holds the turn ends; the sync job stays until then. */
+/** The sync job stays queued through an outage of the database, or while another process holds the lock. */
 const RETRIES = 1_000;
 
 export function syncJob(parts: SyncParts): JobKind {
@@ -42,19 +42,19 @@ export function syncJob(parts: SyncParts): JobKind {
         signal.throwIfAborted();
         const found = await parts.database.transaction((tx) => runOldest(parts, tx, signal));
         if (found === 'none') return;
-        if (found === 'busy') throw new Error('another process still runs sync jobs');
+        if (found === 'busy') throw new Error('another process is still running sync jobs');
       }
     },
   };
 }
 
-/** @param tx holds the turn: a process that the job runner gave up for dead may still be at work */
+/** @param tx holds the lock, because a process that the job runner considers dead may still be working */
 async function runOldest(parts: SyncParts, tx: Queryable, signal: AbortSignal): Promise<'done' | 'none' | 'busy'> {
   const { database, clock } = parts;
-  // Most wake-ups find nothing to do, and take no lock.
+  // Most wake-ups find nothing to do and take no lock.
   if (!(await store.oldestUnfinished(tx))) return 'none';
   if (!(await store.takeTurn(tx))) return 'busy';
-  // The process that had the turn before may have finished it.
+  // The previous holder of the lock may have finished the job.
   const job = await store.oldestUnfinished(tx);
   if (!job) return 'none';
   const now = () => new Date(clock.now());
@@ -69,7 +69,7 @@ async function runOldest(parts: SyncParts, tx: Queryable, signal: AbortSignal): 
   return 'done';
 }
 
-/** Throws for a cause that will pass: the sync job is then tried again. */
+/** Throws for a temporary cause: the sync job is then retried. */
 async function outcomeOf(
   parts: SyncParts,
   job: store.StoredJob,
@@ -82,7 +82,7 @@ async function outcomeOf(
     const passing = error instanceof GatewayError && error.status >= 500;
     if (signal.aborted || passing) throw error;
     const known = error instanceof SourceError || error instanceof GatewayError;
-    if (!known) parts.log.error('a sync job failed', { job: job.id, error });
+    if (!known) parts.log.error('sync job failed', { job: job.id, error });
     const errorMessage = known ? error.message : 'internal error';
     return { syncedGroups: null, deletedGroups: null, errorMessage };
   }

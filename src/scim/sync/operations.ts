@@ -1,4 +1,4 @@
-/** `/scim/sync-jobs` (wire/scim.md). */
+/** `/scim/sync-jobs`. */
 import type { Caller } from '../../access/index.ts';
 import { authorOf, recordChange } from '../../audit/index.ts';
 import { GatewayError } from '../../base/errors.ts';
@@ -10,7 +10,7 @@ import * as schema from '../schema.ts';
 import { lockOrganization } from '../store.ts';
 import * as store from './store.ts';
 
-/** Jobs that wait; more would do the same once more. */
+/** Maximum unfinished jobs; more would only repeat the same work. */
 const MAX_UNFINISHED = 100;
 const MAX_KEPT = 1_000;
 
@@ -26,17 +26,17 @@ function createSyncJob(parts: ProvisioningParts): Operation<Caller> {
     id: 'createScimSyncJob',
     method: 'POST',
     path: '/scim/sync-jobs',
-    summary: 'Ask the identity provider for its groups again; without one to ask, bring all memberships in line',
+    summary: 'Sync users and groups from the identity provider; without one configured, recompute memberships',
     body: { schema: schema.NothingSchema, optional: true },
     errors: [404, 429],
-    replies: { 202: { description: 'The job; `Location` shows how it goes on', schema: schema.SyncJobEnvelope } },
+    replies: { 202: { description: 'The job; `Location` is the URL of its status', schema: schema.SyncJobEnvelope } },
     async handle(exchange) {
       const { database, clock, runSyncJobs } = parts;
       const { organizationId } = exchange.caller;
       const job = await database.transaction(async (tx) => {
         await lockOrganization(tx, organizationId);
         if ((await store.countUnfinished(tx, organizationId)) >= MAX_UNFINISHED) {
-          throw new GatewayError('rate_limit_exceeded', `${MAX_UNFINISHED} sync jobs wait already`, {
+          throw new GatewayError('rate_limit_exceeded', `${MAX_UNFINISHED} sync jobs are already waiting`, {
             retryAfterSeconds: 60,
           });
         }
@@ -63,7 +63,7 @@ function getSyncJob(parts: ProvisioningParts): Operation<Caller> {
     id: 'getScimSyncJob',
     method: 'GET',
     path: '/scim/sync-jobs/{id}',
-    summary: 'How a job goes on',
+    summary: 'Get the status of a sync job',
     params: schema.IdParams,
     replies: ok('The job', schema.SyncJobEnvelope),
     async handle(exchange) {

@@ -1,4 +1,4 @@
-/** Asks an identity provider for its users and groups, over its own SCIM endpoint and the checked egress. */
+/** Reads users and groups from an identity provider's SCIM endpoint, through the checked egress. */
 
 import type { ScimSource } from '../../base/config.ts';
 import { type Egress, EgressError } from '../../egress/index.ts';
@@ -14,14 +14,14 @@ export interface RemoteDirectory {
   groups: readonly RemoteResource[];
 }
 
-/** Why the provider's answer is of no use; the message may be shown. */
+/** The provider's response is unusable; the message may be shown to clients. */
 export class SourceError extends Error {}
 
 export interface Asking {
   egress: Egress;
   source: ScimSource;
   signal: AbortSignal;
-  /** Called before each request; throws when the job is not ours any more. */
+  /** Called before each request; throws if another process has taken over the job. */
   proceed(): Promise<void>;
 }
 
@@ -31,13 +31,13 @@ const MAX_RESOURCES = 100_000;
 const MAX_BYTES = 32 * 1024 * 1024;
 const TIMEOUT_MS = 60_000;
 
-/** All of it or an error: what is missing from half a directory would look as if it were gone. */
+/** Reads everything or throws: resources missing from a partial directory would be removed. */
 export async function readDirectory(asking: Asking): Promise<RemoteDirectory> {
   const users = await readAll(asking, 'Users');
   const listed = await readAll(asking, 'Groups');
   const groups: RemoteResource[] = [];
   for (const group of listed) {
-    // Some leave the members out of lists, and of a group without any it cannot be told which it is.
+    // Some providers omit members from lists, which looks the same as a group without members.
     const whole =
       memberOf(group.body, 'members') === undefined
         ? await read(asking, `Groups/${encodeURIComponent(group.id)}`)
@@ -55,7 +55,7 @@ async function readAll(asking: Asking, type: 'Users' | 'Groups'): Promise<Remote
     const total = memberOf(list, 'totalresults');
     const resources = memberOf(list, 'resources') ?? [];
     if (typeof total !== 'number' || !Array.isArray(resources))
-      throw new SourceError(`what /${type} answers is no list of SCIM`);
+      throw new SourceError(`the response of /${type} is not a SCIM list`);
     for (const body of resources) {
       const id = isObject(body) ? memberOf(body, 'id') : undefined;
       if (typeof id !== 'string' || id === '') throw new SourceError(`/${type} lists a resource without an id`);
@@ -80,19 +80,19 @@ async function read({ egress, source, signal, proceed }: Asking, path: string): 
       timeoutMs: TIMEOUT_MS,
       signal,
     });
-    if (status !== 200) throw new SourceError(`the identity provider answered ${shown} with ${status}`);
+    if (status !== 200) throw new SourceError(`the identity provider returned status ${status} for ${shown}`);
     const value: unknown = JSON.parse(body.toString('utf8'));
     if (isObject(value)) return value;
-    throw new SourceError(`the identity provider answered ${shown} with no object`);
+    throw new SourceError(`the identity provider did not return a JSON object for ${shown}`);
   } catch (error) {
     if (error instanceof EgressError)
       throw new SourceError(`the identity provider ${error.message} (${shown})`, { cause: error });
-    if (error instanceof SyntaxError) throw new SourceError(`the identity provider answered ${shown} with no JSON`);
+    if (error instanceof SyntaxError) throw new SourceError(`the identity provider did not return JSON for ${shown}`);
     throw error;
   }
 }
 
-/** Names in SCIM mean the same in any case. */
+/** Looks up a member; SCIM names are case-insensitive. */
 export function memberOf(value: Record<string, unknown>, lowerName: string): unknown {
   return Object.entries(value).find(([key]) => key.toLowerCase() === lowerName)?.[1];
 }

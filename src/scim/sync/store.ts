@@ -48,7 +48,7 @@ export async function countUnfinished(tx: Queryable, organizationId: string): Pr
   return row?.count ?? 0;
 }
 
-/** Those that ended longest ago, but for the newest `kept`. */
+/** Deletes finished jobs except the newest `kept`. */
 export async function deleteOld(tx: Queryable, organizationId: string, kept: number): Promise<void> {
   await tx.query(
     `delete from scim_sync_jobs where id in (
@@ -58,7 +58,7 @@ export async function deleteOld(tx: Queryable, organizationId: string, kept: num
   );
 }
 
-/** One that a process left when it died comes first, as the oldest. */
+/** The oldest unfinished job, which may be one that a dead process left. */
 export async function oldestUnfinished(db: Queryable): Promise<StoredJob | undefined> {
   const sql = `${SELECT_JOBS} where status in ('queued', 'running') order by created_at, id limit 1`;
   const [job] = await db.query<StoredJob>(sql);
@@ -66,8 +66,8 @@ export async function oldestUnfinished(db: Queryable): Promise<StoredJob | undef
 }
 
 /**
- * True when this transaction is now the one that runs jobs, in all of the installation, until it ends. The server ends it
- * when the process is gone, so that no job is left to nobody and none waits for a clock.
+ * Tries to take the installation-wide lock for running jobs; true on success. The transaction holds it until it ends.
+ * If the process dies, the server ends the transaction, so no job is stuck or has to wait for a timeout.
  */
 export async function takeTurn(tx: Queryable): Promise<boolean> {
   const [row] = await tx.query<{ taken: boolean }>(
@@ -76,7 +76,7 @@ export async function takeTurn(tx: Queryable): Promise<boolean> {
   return row?.taken === true;
 }
 
-/** Throws when the turn was lost with its connection. */
+/** Throws if the lock was lost with its connection. */
 export async function checkTurn(tx: Queryable): Promise<void> {
   await tx.query('select 1');
 }
@@ -98,7 +98,7 @@ export async function endJob(db: Queryable, id: string, outcome: Outcome, now: D
   );
 }
 
-/** Users whose membership is not what is said of them. */
+/** Users whose membership differs from their `active` state. */
 export function strayUsers(tx: Queryable, organizationId: string) {
   return tx.query<{ userId: string; active: boolean }>(
     `select u.user_id as "userId", u.active from scim_users u

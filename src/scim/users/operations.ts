@@ -43,7 +43,7 @@ function createUserOperation(users: Users): Operation<Caller> {
     id: 'createScimUser',
     method: 'POST',
     path: '/Users',
-    summary: 'Make a user, who is a member of the organization from now on',
+    summary: 'Create a user, who becomes a member of the organization',
     query: protocol.ShownQuery,
     body: { schema: protocol.AnyObject },
     errors: protocol.WRITE_ERRORS,
@@ -76,7 +76,7 @@ function replaceUser(users: Users): Operation<Caller> {
     id: 'replaceScimUser',
     method: 'PUT',
     path: '/Users/{id}',
-    summary: 'Replace all attributes of a user; without `active` that stays as it is',
+    summary: 'Replace all attributes of a user; an absent `active` stays unchanged',
     params: protocol.IdParams,
     query: protocol.ShownQuery,
     body: { schema: protocol.AnyObject },
@@ -97,7 +97,7 @@ function patchUser(users: Users): Operation<Caller> {
     id: 'patchScimUser',
     method: 'PATCH',
     path: '/Users/{id}',
-    summary: 'Change attributes of a user: all operations or none',
+    summary: 'Update attributes of a user, all operations or none',
     params: protocol.IdParams,
     query: protocol.ShownQuery,
     body: { schema: protocol.AnyObject },
@@ -106,7 +106,7 @@ function patchUser(users: Users): Operation<Caller> {
     async handle(exchange) {
       const user = await users.change(exchange, async (provisioning, before) => {
         const { attributes } = applyPatch(USER, before.userId, before.attributes, exchange.body);
-        // What cannot be told apart from an order to let the user in or out is none.
+        // Removing `active` is ambiguous: it could mean to admit or to remove the user.
         if (attributes['active'] === undefined) throw refusal('invalidValue', 'active must be true or false');
         await changeUser(provisioning, before, userFacts(attributes, before.active));
       });
@@ -120,16 +120,16 @@ function deleteUser(users: Users): Operation<Caller> {
     id: 'deleteScimUser',
     method: 'DELETE',
     path: '/Users/{id}',
-    summary: 'Delete a user, whose keys stop working at once',
+    summary: 'Delete a user; the keys of the user stop working at once',
     params: protocol.IdParams,
     errors: protocol.WRITE_ERRORS,
-    replies: { 204: { description: 'The user is gone' } },
+    replies: { 204: { description: 'The user is deleted' } },
     handle: (exchange) => users.remove(exchange, removeUser),
   });
 }
 
 async function findUser(db: Queryable, organizationId: string, id: string): Promise<store.StoredUser | undefined> {
-  // PostgreSQL takes no text with this character.
+  // PostgreSQL does not accept this character in text.
   return id.includes('\0') ? undefined : store.findUser(db, organizationId, id);
 }
 

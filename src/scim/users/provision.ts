@@ -1,4 +1,4 @@
-/** Users and the members that they are, within what `provisioning.ts` begins. */
+/** Writes users and their memberships, inside a transaction of `provisioning.ts`. */
 import { recordChange } from '../../audit/index.ts';
 import { uuidv7 } from '../../base/ids.ts';
 import type { Queryable } from '../../storage/database.ts';
@@ -12,8 +12,8 @@ import { emailsOf, personOf, type UserFacts } from './user.ts';
 const MAX_USERS = 100_000;
 
 /**
- * Makes a user; one who is a member already, by the address and without an identity provider, becomes theirs. Throws 409
- * when the name is taken.
+ * Creates a user. An existing member with the same e-mail address who is not managed by an identity provider is taken
+ * over. Throws 409 if the name is taken.
  */
 export async function createUser(provisioning: Provisioning, facts: UserFacts): Promise<string> {
   const { tx, organizationId, source, nowMs } = provisioning;
@@ -35,7 +35,7 @@ export async function createUser(provisioning: Provisioning, facts: UserFacts): 
   return userId;
 }
 
-/** Writes what is known of a user now; the version stays when nothing differs. Throws 409 when the name is taken. */
+/** Writes the new state of a user. The version stays if nothing differs. Throws 409 if the name is taken. */
 export async function changeUser(
   provisioning: Provisioning,
   before: store.StoredUser,
@@ -58,7 +58,7 @@ export async function changeUser(
   await enforceActive(provisioning, userId, facts.active);
 }
 
-/** The person stays for the keys and the ledger that name them. */
+/** Keeps the person, because keys and the ledger refer to it. */
 export async function removeUser(
   { tx, organizationId, author, nowMs, moved }: Provisioning,
   { userId, attributes }: store.StoredUser,
@@ -68,7 +68,7 @@ export async function removeUser(
   if (await store.leaveOrganization(tx, organizationId, userId)) moved.add(userId);
 }
 
-/** Also where nothing about the user has changed: what is said of them holds, whatever happened to the member. */
+/** Makes the membership match `active`, even if the user itself has not changed, because the member may have. */
 export async function enforceActive(
   { tx, organizationId, author, nowMs, moved }: Provisioning,
   userId: string,
@@ -88,13 +88,13 @@ export async function enforceActive(
   if (active) await applyGrants(tx, organizationId, { userIds: [userId] }, nowMs);
 }
 
-/** The user of an entry of the audit log. */
+/** The resource of an audit entry about a user. */
 function userResource(userId: string) {
   return { resourceType: 'scim_user', resourceId: userId, workspaceId: null };
 }
 
 async function takeName(tx: Queryable, organizationId: string, userName: string, userId?: string): Promise<void> {
   if (await store.isNameTaken(tx, organizationId, userName, userId)) {
-    throw refusal('uniqueness', `userName is taken by another user: ${userName}`);
+    throw refusal('uniqueness', `userName is already used by another user: ${userName}`);
   }
 }

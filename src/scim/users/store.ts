@@ -1,14 +1,14 @@
-/** The SQL of SCIM users and of the members that they are. Callers hold the organization's lock for what they write. */
+/** The SQL of SCIM users and their memberships. Writers hold the organization's lock. */
 import type { Queryable } from '../../storage/database.ts';
 import { type Columns, countRows, listRows, type Question, type Table } from '../filter/store.ts';
 import type { Condition } from '../protocol/condition.ts';
 import type { Attributes } from '../protocol/resource.ts';
 
-/** Told by the identity provider, or asked of it. */
+/** Pushed by the identity provider, or pulled from it. */
 export type Source = 'push' | 'pull';
 
 export interface StoredUser {
-  /** `user_...`: the id in SCIM and everywhere else. */
+  /** `user_...`: the id in SCIM and in the rest of the gateway. */
   userId: string;
   organizationId: string;
   userName: string;
@@ -75,7 +75,7 @@ export function countUsers(db: Queryable, organizationId: string, condition: Con
   return countRows(db, TABLE, organizationId, condition);
 }
 
-/** The user that another directory calls `externalId`, or else the one of this name. */
+/** The user with the remote directory's `externalId`, or else the one with this name. */
 export async function findRemote(tx: Queryable, organizationId: string, externalId: string, userName: string) {
   const [user] = await tx.query<StoredUser>(
     `select ${FIELDS} from scim_users u
@@ -91,7 +91,7 @@ export function pulledUsers(db: Queryable, organizationId: string): Promise<Stor
   return db.query<StoredUser>(sql, [organizationId]);
 }
 
-/** By name. */
+/** Sorted by name. */
 export function groupsOfUsers(db: Queryable, userIds: readonly string[]): Promise<UserGroup[]> {
   return db.query<UserGroup>(
     `select gm.user_id as "userId", g.id as "groupId", g.display_name as "displayName"
@@ -101,14 +101,14 @@ export function groupsOfUsers(db: Queryable, userIds: readonly string[]): Promis
   );
 }
 
-/** Whether another user than `userId` has the name. */
+/** True if a user other than `userId` has the name. */
 export async function isNameTaken(tx: Queryable, organizationId: string, userName: string, userId?: string) {
   const sql = `select 1 from scim_users where organization_id = $1 and lower(user_name) = lower($2)
                   and user_id is distinct from $3`;
   return (await tx.query(sql, [organizationId, userName, userId ?? null])).length > 0;
 }
 
-/** A member whom no identity provider manages, by e-mail address; undefined also when several have it. */
+/** A member not managed by an identity provider, by e-mail address; undefined also if several match. */
 export async function unmanagedMember(tx: Queryable, organizationId: string, emails: readonly string[]) {
   const rows = await tx.query<{ userId: string }>(
     `select m.user_id as "userId" from members m join users p on p.id = m.user_id
@@ -125,7 +125,7 @@ export interface Person {
   email: string | null;
 }
 
-/** Makes the person, or writes what is known of one now. */
+/** Inserts the person, or updates the name and e-mail address. */
 export async function putPerson(tx: Queryable, { userId, name, email }: Person, now: Date): Promise<void> {
   await tx.query(
     `insert into users (id, name, email, created_at) values ($1, $2, $3, $4)
@@ -170,7 +170,7 @@ export async function updateUser(
   );
 }
 
-/** The groups that lose a member are of another version then. */
+/** Increases the versions of the groups that lose a member. */
 export async function deleteUser(tx: Queryable, userId: string, now: Date): Promise<void> {
   await tx.query(
     `update scim_groups set version = version + 1, updated_at = $2
@@ -180,14 +180,14 @@ export async function deleteUser(tx: Queryable, userId: string, now: Date): Prom
   await tx.query('delete from scim_users where user_id = $1', [userId]);
 }
 
-/** True when the user was none before. */
+/** Returns true if the user was not a member before. */
 export async function joinOrganization(tx: Queryable, organizationId: string, userId: string, now: Date) {
   const sql = `insert into members (organization_id, user_id, role, created_at) values ($1, $2, 'member', $3)
                on conflict do nothing returning user_id`;
   return (await tx.query(sql, [organizationId, userId, now])).length > 0;
 }
 
-/** True when the user was a member until now. Takes all memberships of workspaces along. */
+/** Returns true if the user was a member. Deletes all workspace memberships too. */
 export async function leaveOrganization(tx: Queryable, organizationId: string, userId: string): Promise<boolean> {
   const sql = 'delete from members where organization_id = $1 and user_id = $2 returning user_id';
   return (await tx.query(sql, [organizationId, userId])).length > 0;

@@ -1,4 +1,4 @@
-/** Users without I/O: what their attributes say, and how they are told. */
+/** Users without I/O: parsing attributes and rendering users. */
 import { isExtensionId, USER } from '../protocol/attributes.ts';
 import { refusal } from '../protocol/fault.ts';
 import { metaOf } from '../protocol/operation.ts';
@@ -16,12 +16,12 @@ const MAX_NAME = 320;
 const MAX_ID = 1_000;
 
 /**
- * Reads what the columns hold from the attributes, which are completed. Who is not said to be active or not stays as
- * before: a field that a client forgot must give nobody access.
+ * Derives the columns from the attributes, and sets `active` in them. If it is absent the previous value stays: a
+ * missing field must not give access.
  */
 export function userFacts(attributes: Attributes, activeBefore: boolean): UserFacts {
   const userName = attributes['userName'];
-  if (typeof userName !== 'string' || userName.trim() === '') throw refusal('invalidValue', 'userName is missing');
+  if (typeof userName !== 'string' || userName.trim() === '') throw refusal('invalidValue', 'userName is required');
   if (userName.length > MAX_NAME) throw refusal('invalidValue', `userName has more than ${MAX_NAME} characters`);
   const active = (attributes['active'] as boolean | undefined) ?? activeBefore;
   return { userName, externalId: externalIdOf(attributes), active, attributes: { ...attributes, active } };
@@ -39,7 +39,7 @@ interface Item {
   primary?: boolean;
 }
 
-/** What the rest of the gateway calls the user. */
+/** The user's name and e-mail address in the rest of the gateway. */
 export function personOf(userId: string, { userName, attributes }: UserFacts): Person {
   const { formatted, givenName, familyName } = (attributes['name'] ?? {}) as Record<string, string | undefined>;
   const whole = [givenName, familyName].filter(Boolean).join(' ');
@@ -47,7 +47,7 @@ export function personOf(userId: string, { userName, attributes }: UserFacts): P
   return { userId, name: name.slice(0, MAX_NAME), email: emailsOf(userName, attributes)[0] ?? null };
 }
 
-/** The preferred address first. */
+/** The primary address first. */
 export function emailsOf(userName: string, attributes: Attributes): string[] {
   const items = (attributes['emails'] ?? []) as Item[];
   const sorted = items.toSorted((a, b) => Number(b.primary ?? false) - Number(a.primary ?? false));
