@@ -20,7 +20,7 @@ import {
 import { type Caller, NO_GUARDRAILS, NO_TERMS } from './caller.ts';
 import { hashToken } from './token.ts';
 
-/** An authenticator whose database is a map that answers when the test says so. */
+/** An authenticator whose database is a map that answers when the test allows it. */
 class Scene {
   readonly clock = new TestClock();
   readonly database = { up: true };
@@ -28,10 +28,10 @@ class Scene {
   readonly rows = new Map<string, KeyState>();
   readonly batches: string[][] = [];
   readonly #subscribers = new Map<string, (id: string | null) => void>();
-  /** Set: queries wait for it; a rejection fails them. */
+  /** If set, queries wait for it; a rejection fails them. */
   gate: Promise<void> | undefined;
   readonly authenticator: Authenticator;
-  /** The key's hash for each JWT that stands for one. */
+  /** The key's hash for each JWT that acts for a key. */
   readonly standsFor = new Map<string, ReturnType<AccessTokens['keyHashOf']>>();
 
   constructor() {
@@ -66,7 +66,7 @@ class Scene {
     this.#subscribers.get(topic)?.(id);
   }
 
-  /** The database is gone, and with it the connection that changes arrive on. */
+  /** Takes the database down, with the connection that delivers changes. */
   fail(): void {
     this.database.up = false;
     this.freshness.stop();
@@ -79,7 +79,7 @@ class Scene {
     this.gate = undefined;
   }
 
-  /** Changes arrive again, of which some were missed. */
+  /** Delivers changes again; some were missed. */
   relisten(): void {
     for (const changed of this.#subscribers.values()) changed(null);
     this.freshness.arrive();
@@ -112,12 +112,12 @@ const status =
 const retryable = (error: unknown) =>
   status(503)(error) && error instanceof GatewayError && error.details.metadata?.['retryable'] === true;
 
-/** The outcome of presenting a token, whether it is thrown, rejected or returned. */
+/** The outcome of presenting a token, whether thrown, rejected or returned. */
 async function outcome(scene: Scene, token: string): Promise<Caller> {
   return scene.present(token);
 }
 
-test('a key is asked for once and then answers without a promise', async () => {
+test('a key is looked up once and then returned without a promise', async () => {
   const scene = new Scene();
   scene.add('key');
   const first = await scene.present('key');
@@ -127,7 +127,7 @@ test('a key is asked for once and then answers without a promise', async () => {
   assert.equal(scene.batches.length, 1);
 });
 
-test('a token that stands for a key is that key, and answers without a promise as it does', async () => {
+test('a token that acts for a key yields that key, also without a promise', async () => {
   const scene = new Scene();
   scene.add('key');
   scene.add('eyJ-that-is-a-key');
@@ -146,7 +146,7 @@ test('a token that stands for a key is that key, and answers without a promise a
   await assert.rejects(outcome(scene, 'eyJ-known'), status(401, /disabled/));
 });
 
-test('who is named by a secret that was rotated away is the key, and who presents it is nobody', async () => {
+test('a rotated hash still names the key, but presenting its ended secret is refused', async () => {
   const scene = new Scene();
   scene.add('former', {
     caller: { keyHash: hashToken('present') },
@@ -157,7 +157,7 @@ test('who is named by a secret that was rotated away is the key, and who present
   assert.equal((await scene.authenticator.callerOfKey(hashToken('former'))).keyHash, hashToken('present'));
 });
 
-test('while the database is down a token works for the grace of its key', async () => {
+test("while the database is down a token works for its key's grace period", async () => {
   const scene = new Scene();
   scene.add('key');
   scene.standsFor.set('eyJ-known', hashToken('key'));
@@ -168,7 +168,7 @@ test('while the database is down a token works for the grace of its key', async 
   await assert.rejects(outcome(scene, 'eyJ-known'), retryable);
 });
 
-test('requests that meet an unread key at the same time share one query', async () => {
+test('concurrent requests with an uncached key share one query', async () => {
   const scene = new Scene();
   scene.add('key');
   const callers = await Promise.all(Array.from({ length: 50 }, () => scene.present('key')));
@@ -176,7 +176,7 @@ test('requests that meet an unread key at the same time share one query', async 
   assert.deepEqual(scene.batches, [[hashToken('key')]]);
 });
 
-test('invented keys cost one query at a time, however many there are', async () => {
+test('unknown keys cost one query at a time, however many there are', async () => {
   const scene = new Scene();
   const open = Promise.withResolvers<void>();
   scene.gate = open.promise;
@@ -190,14 +190,14 @@ test('invented keys cost one query at a time, however many there are', async () 
   );
 });
 
-test('an invented key that comes again costs no query', async () => {
+test('a repeated unknown key costs no query', async () => {
   const scene = new Scene();
   await assert.rejects(outcome(scene, 'invented'), status(401));
   assert.throws(() => scene.present('invented'), status(401));
   assert.equal(scene.batches.length, 1);
 });
 
-test('past the bound of keys being looked up a request is told to come back', async () => {
+test('beyond the limit of concurrent lookups a request gets a retryable error', async () => {
   const scene = new Scene();
   const open = Promise.withResolvers<void>();
   scene.gate = open.promise;
@@ -207,7 +207,7 @@ test('past the bound of keys being looked up a request is told to come back', as
   for (const each of tries) await assert.rejects(each, status(401));
 });
 
-test('the memory of invented keys is bounded and forgets the oldest', async () => {
+test('the cache of unknown keys is bounded and drops the oldest', async () => {
   const scene = new Scene();
   const waves = Math.ceil((MAX_UNKNOWN_KEYS + 1) / 1000);
   for (let wave = 0; wave < waves; wave += 1) {
@@ -221,7 +221,7 @@ test('the memory of invented keys is bounded and forgets the oldest', async () =
   assert.equal(scene.batches.length, before + 1, 'the oldest is not');
 });
 
-test('a key that is made after it was refused is accepted at once', async () => {
+test('a key created after it was refused is accepted at once', async () => {
   const scene = new Scene();
   await assert.rejects(outcome(scene, 'key'), status(401));
   scene.add('key');
@@ -242,7 +242,7 @@ test('a change that arrives while the key is being read is not lost', async () =
   assert.throws(() => scene.present('key'), status(401, /disabled/));
 });
 
-test('a change that names the key alone holds for its other secrets, known and being read', async () => {
+test('a change that names only the key applies to its other secrets, cached and being read', async () => {
   const scene = new Scene();
   const key = { presentedHash: hashToken('other'), caller: { keyHash: hashToken('key') } };
   const add = (disabled: boolean) => scene.add('other', { ...key, disabled });
@@ -260,7 +260,7 @@ test('a change that names the key alone holds for its other secrets, known and b
   assert.equal(scene.batches.length, 3);
 });
 
-test('a key that is made while it is being refused is not refused for ever', async () => {
+test('a key created while it is being refused is not refused for ever', async () => {
   const scene = new Scene();
   const open = Promise.withResolvers<void>();
   scene.gate = open.promise;
@@ -279,13 +279,13 @@ test('a disabled key is refused with 401 and a key whose creator left with 403',
   await assert.rejects(outcome(scene, 'orphan'), status(403, /no longer a member/));
 });
 
-test('a secret that has ended is a wrong credential, also of a key whose creator left', async () => {
+test('an ended secret is an invalid credential, also for a key whose creator left', async () => {
   const scene = new Scene();
   scene.add('former', { creatorIsMember: false, aliasExpiresAt: 0 });
   await assert.rejects(outcome(scene, 'former'), status(401, /replaced/));
 });
 
-test('a key stops at the millisecond of its expiry, without a query', async () => {
+test('a key stops working at the millisecond of its expiry, without a query', async () => {
   const scene = new Scene();
   scene.add('key', { caller: { expiresAt: scene.clock.now() + 1000 } });
   await scene.present('key');
@@ -296,7 +296,7 @@ test('a key stops at the millisecond of its expiry, without a query', async () =
   assert.equal(scene.batches.length, 1);
 });
 
-test('when a member leaves, the keys the member made are read again, and no others', async () => {
+test("when a member leaves, only that member's keys are read again", async () => {
   const scene = new Scene();
   scene.add('theirs', { caller: { userId: 'user_2' } });
   scene.add('other');
@@ -308,7 +308,7 @@ test('when a member leaves, the keys the member made are read again, and no othe
   assert.ok(!(scene.present('other') instanceof Promise));
 });
 
-test('what a workspace prescribes is asked for again when it changes, for the keys of that workspace only', async () => {
+test('changed workspace rules are read again, only for the keys of that workspace', async () => {
   const scene = new Scene();
   scene.add('theirs', { caller: { workspaceId: 'w1' } });
   scene.add('other', { caller: { workspaceId: 'w2' } });
@@ -321,7 +321,7 @@ test('what a workspace prescribes is asked for again when it changes, for the ke
   assert.ok(!(scene.present('other') instanceof Promise));
 });
 
-test('a guardrail that changes is asked for again for the keys that it applies to, and for no other', async () => {
+test('a changed guardrail is read again, only for the keys that it applies to', async () => {
   const scene = new Scene();
   const guardrails = { ids: ['g1'] };
   scene.add('guarded', { caller: { guardrails } });
@@ -334,7 +334,7 @@ test('a guardrail that changes is asked for again for the keys that it applies t
   assert.ok(!(scene.present('other') instanceof Promise));
 });
 
-test('while the database is down a known key works for the grace, then gets a retryable 503', async () => {
+test('while the database is down a cached key works for the grace period, then gets a retryable 503', async () => {
   const scene = new Scene();
   scene.add('key');
   const caller = await scene.present('key');
@@ -347,7 +347,7 @@ test('while the database is down a known key works for the grace, then gets a re
   await assert.rejects(outcome(scene, 'key'), retryable);
 });
 
-test('while the database is down an unknown key gets a retryable 503, also one that was refused before', async () => {
+test('while the database is down an unknown key gets a retryable 503, even if it was refused before', async () => {
   const scene = new Scene();
   await assert.rejects(outcome(scene, 'refused'), status(401));
   scene.fail();
@@ -410,7 +410,7 @@ test('while changes do not arrive, a request does not join a query that began be
   assert.equal(scene.batches.length, 3);
 });
 
-test('a proof counts from the moment it was sent, on both clocks', async () => {
+test('a freshness proof counts from the time it was sent, on both clocks', async () => {
   const clock = new TestClock();
   const freshness = new ProvenFreshness(clock, { up: true });
   assert.equal(freshness.current, false);
@@ -425,7 +425,7 @@ test('a proof counts from the moment it was sent, on both clocks', async () => {
   assert.equal(freshness.current, false, 'the machine slept, and its monotonic clock with it');
 });
 
-test('while changes do not arrive, known keys are looked up also past the bound of unknown ones', async () => {
+test('while changes do not arrive, cached keys are looked up even beyond the limit for unknown ones', async () => {
   const scene = new Scene();
   scene.add('key');
   await scene.present('key');
@@ -440,7 +440,7 @@ test('while changes do not arrive, known keys are looked up also past the bound 
   for (const each of tries) await assert.rejects(each, status(401));
 });
 
-test('a database that swallows queries delays one request at a time, while known keys are in their grace', async () => {
+test('an unresponsive database delays one request at a time while cached keys are in their grace period', async () => {
   const scene = new Scene();
   scene.add('key');
   const caller = await scene.present('key');
@@ -458,7 +458,7 @@ test('a database that swallows queries delays one request at a time, while known
   assert.equal(await probe, caller);
 });
 
-test('a database that fails again before the key was read again grants no second grace', async () => {
+test('a second failure before a key was read again grants no second grace period', async () => {
   const scene = new Scene();
   scene.add('key');
   await scene.present('key');
@@ -471,7 +471,7 @@ test('a database that fails again before the key was read again grants no second
   await assert.rejects(outcome(scene, 'key'), retryable);
 });
 
-test('after missed changes keys are read again, and serve on if that fails', async () => {
+test('after missed changes keys are read again, and stay usable if that fails', async () => {
   const scene = new Scene();
   scene.add('key');
   const caller = await scene.present('key');
@@ -484,7 +484,7 @@ test('after missed changes keys are read again, and serve on if that fails', asy
   await assert.rejects(outcome(scene, 'key'), status(401, /disabled/));
 });
 
-test('a database that takes a query and never answers counts as down', async () => {
+test('a database that accepts a query and never answers counts as down', async () => {
   const scene = new Scene();
   scene.gate = new Promise(() => {});
   const caller = outcome(scene, 'key');
@@ -492,7 +492,7 @@ test('a database that takes a query and never answers counts as down', async () 
   await assert.rejects(caller, retryable);
 });
 
-/** What happens, one after the other; requests and queries may stay open over any of it. */
+/** Events, one after the other; requests and queries may stay open across any of them. */
 const STEPS = [
   'present',
   'change',
@@ -506,7 +506,7 @@ const STEPS = [
   'wait',
 ] as const;
 
-test('whatever happens in whatever order, no answer is older than a change that had arrived, and no 401 is false', async () => {
+test('in any order of events no answer is older than a received change, and no 401 is false', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.constantFrom(...STEPS), { minLength: 1, maxLength: 60 }), async (steps) => {
       const run = new Interleaving();
@@ -527,14 +527,14 @@ async function turns(): Promise<void> {
   for (let turn = 0; turn < 12; turn += 1) await Promise.resolve();
 }
 
-/** One key whose name counts its changes, and what may be said of it while they happen. */
+/** One key whose name counts its changes, and the permitted answers meanwhile. */
 class Interleaving {
   readonly #scene = new Scene();
   readonly #open: { check: Promise<void>; watch: { absent: boolean; present: boolean; down: boolean } }[] = [];
   #version = 0;
-  /** The newest version that this process has been told of by the key's name. */
+  /** The newest version announced to this process for the key. */
   #arrived = 0;
-  /** The version at which it was told that it may have missed some; it learns which as soon as the database answers. */
+  /** The version at which it learned that changes may be missing; it reads them as soon as the database answers. */
   #suspected = 0;
   #listening = true;
   #held: PromiseWithResolvers<void> | undefined;
@@ -557,7 +557,7 @@ class Interleaving {
     else if (step === 'relisten' && scene.database.up && !this.#listening) this.#relisten();
   }
 
-  /** Every request must have been answered, and rightly. */
+  /** Every request must have received a permitted answer. */
   async finish(): Promise<void> {
     this.#present();
     for (const { check } of this.#open) await check;
@@ -586,7 +586,7 @@ class Interleaving {
     if (this.#scene.database.up) this.#scene.gate = undefined;
   }
 
-  /** Queries that run fail; what changes from now on is not heard. */
+  /** Running queries fail; later changes are not delivered. */
   #lose(): void {
     this.#held?.reject(new Error('connection reset'));
     this.#held = undefined;
@@ -610,11 +610,11 @@ class Interleaving {
     const exists = this.#scene.rows.has(hashToken('key'));
     const watch = { absent: !exists, present: exists, down: !this.#scene.database.up };
     const arrived = this.#arrived;
-    // While no change arrives, the database is read.
+    // While changes do not arrive, the database is read.
     const asked = this.#listening ? Math.max(arrived, this.#suspected) : this.#version;
     const check = outcome(this.#scene, 'key').then(
       ({ name }) => {
-        // With the database gone nobody can say what was missed, and known keys go on for the outage's grace.
+        // Without the database missed changes are unknown, and cached keys work for the grace period of an outage.
         const floor = watch.down ? arrived : asked;
         assert.ok(Number(name) >= floor, `version ${name} after ${floor} had arrived`);
       },

@@ -1,4 +1,4 @@
-/** Keys through HTTP, with a fresh database: each operation, status by status (wire/keys.md). */
+/** Keys through HTTP, with a fresh database: each operation, status by status. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { TSchema } from 'typebox';
@@ -15,7 +15,7 @@ const matches = (schema: TSchema, value: unknown) => {
   assert.ok(validator.Check(value), JSON.stringify([...validator.Errors(value)], null, 1));
 };
 
-test('GET /key tells the kind of a key and what it has spent', async (t) => {
+test('GET /key returns the kind of a key and its spend', async (t) => {
   const { gate, keys } = await installation(t);
   const inference = await gate.call('GET', '/key', keys.inference);
   assert.equal(inference.status, 200);
@@ -60,7 +60,7 @@ test('an inference key gets 403 on every operation of management keys', async (t
   }
 });
 
-test('a management key gets 403 where an inference key is needed, and the reverse', async (t) => {
+test('a management key gets 403 where an inference key is required, and the reverse', async (t) => {
   const { gate, keys } = await installation(t);
   const management = await gate.access.authenticate({ authorization: `Bearer ${keys.management}` });
   const inference = await gate.access.authenticate({ authorization: `Bearer ${keys.inference}` });
@@ -106,7 +106,7 @@ test('POST /keys answers 201 with the token, which works at once and is never sh
   assert.deepEqual(shown.body, { data });
 });
 
-test('a new key belongs to the member who owns the management key, to another one, or to nobody', async (t) => {
+test('a new key belongs to the owner of the management key, to another member, or to the organization', async (t) => {
   const { gate, keys } = await installation(t);
   const owner = (await gate.access.authenticate({ authorization: `Bearer ${keys.management}` })).userId;
   assert.equal((await create(gate, keys, { name: 'a' }))['creator_user_id'], owner);
@@ -168,7 +168,7 @@ test('GET /keys lists inference keys 100 at a time, newest first', async (t) => 
   refused(await gate.call('GET', '/keys?offset=-1', keys.management), 400, /^offset/);
 });
 
-test('GET /keys leaves disabled keys out unless they are asked for', async (t) => {
+test('GET /keys omits disabled keys unless they are requested', async (t) => {
   const { gate, keys } = await installation(t);
   const { hash } = await create(gate, keys, { name: 'off' });
   await gate.call('PATCH', `/keys/${hash}`, keys.management, { disabled: true });
@@ -180,7 +180,7 @@ test('GET /keys leaves disabled keys out unless they are asked for', async (t) =
   refused(await gate.call('GET', '/keys?include_disabled=maybe', keys.management), 400, /^include_disabled/);
 });
 
-test('GET /keys shows the default workspace unless another one is named', async (t) => {
+test('GET /keys lists the default workspace unless another one is named', async (t) => {
   const { gate, keys } = await installation(t);
   const { organizationId } = await gate.access.authenticate({ authorization: `Bearer ${keys.management}` });
   const other = '0190a000-0000-7000-8000-00000000000a';
@@ -198,7 +198,7 @@ test('GET /keys shows the default workspace unless another one is named', async 
   refused(nowhere, 400, /^workspace_id is not a workspace/);
 });
 
-test('PATCH /keys/{hash} changes what it names, null clears, and the rest stays', async (t) => {
+test('PATCH /keys/{hash} changes the named members, null clears, and others stay', async (t) => {
   const { gate, keys } = await installation(t);
   const { hash, token } = await create(gate, keys, { name: 'one', limit: 5, limit_reset: 'daily' });
   gate.clock.advance(1000);
@@ -262,7 +262,7 @@ test('DELETE /keys/{hash} ends a key for good', async (t) => {
   refused(await gate.call('PATCH', `/keys/${hash}`, keys.management, { disabled: false }), 404, /no inference key/);
 });
 
-test('a hash that names nothing, or a management key, is not found', async (t) => {
+test('an unknown hash, and the hash of a management key, is not found', async (t) => {
   const { gate, keys } = await installation(t);
   const { keyHash } = await gate.access.authenticate({ authorization: `Bearer ${keys.management}` });
   for (const hash of [keyHash, '0'.repeat(64), 'x', '%00']) {
@@ -273,7 +273,7 @@ test('a hash that names nothing, or a management key, is not found', async (t) =
   }
 });
 
-test('limit_remaining counts the window of the limit, and own-key spend only where the key says so', async (t) => {
+test('limit_remaining counts the window of the limit, and BYOK spend only if the key includes it', async (t) => {
   const { gate, keys } = await installation(t);
   const { hash, token } = await create(gate, keys, { name: 'one', limit: 10, limit_reset: 'daily' });
   const { keyId } = await gate.access.authenticate({ 'x-api-key': token });
@@ -302,7 +302,7 @@ test('limit_remaining counts the window of the limit, and own-key spend only whe
   assert.equal(await remaining({ limit: null }), null);
 });
 
-test('a key stops when it expires', async (t) => {
+test('a key stops working when it expires', async (t) => {
   const { gate, keys } = await installation(t);
   const { token } = await create(gate, keys, { name: 'short', expires_at: '2026-01-01T00:00:10Z' });
   assert.equal((await gate.call('GET', '/key', token)).status, 200);
@@ -327,7 +327,7 @@ test('a write answers only once it holds in every process', async (t) => {
   refused(await first.call('GET', '/key', token), 401, /not known/);
 });
 
-test('of processes that start at once exactly one makes the first keys', async (t) => {
+test('of processes that start at once exactly one creates the first keys', async (t) => {
   const clock = new TestClock();
   const { target, database } = await freshDatabase(t, { migrations: [...accessMigrations, ...auditMigrations] });
   const processes = await Promise.all([1, 2, 3].map(() => KeyProcess.start(t, target, clock)));
@@ -340,7 +340,7 @@ test('of processes that start at once exactly one makes the first keys', async (
   assert.deepEqual({ ...counts[0] }, { organizations: 1n, keys: 2n, workspaces: 1n, members: 1n });
 });
 
-test('tokens that the operator chose become the first keys, on the first start only', async (t) => {
+test('tokens chosen by the operator become the first keys, on the first start only', async (t) => {
   const { target } = await freshDatabase(t, { migrations: [...accessMigrations, ...auditMigrations] });
   const gate = await KeyProcess.start(t, target, new TestClock());
   await assert.rejects(gate.access.bootstrap({ management: 'two words' }), /management key must be/);
@@ -359,7 +359,7 @@ test('tokens that the operator chose become the first keys, on the first start o
   refused(await gate.call('GET', '/key', 'later-management'), 401, /not known/);
 });
 
-test('first keys that could not be shown do not exist, and the next start makes others', async (t) => {
+test('first keys that could not be shown do not exist, and the next start creates others', async (t) => {
   const { target } = await freshDatabase(t, { migrations: [...accessMigrations, ...auditMigrations] });
   const gate = await KeyProcess.start(t, target, new TestClock());
   const lost: string[] = [];

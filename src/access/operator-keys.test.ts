@@ -6,7 +6,7 @@ import type { Database } from '../storage/database.ts';
 import { create, installation } from '../testing/keys.ts';
 import { revokeOperatorKey } from './index.ts';
 
-test('a key that goes between being found and being revoked is not revoked a second time', async (t) => {
+test('a key deleted between being found and being revoked is not revoked twice', async (t) => {
   const { gate, keys, target } = await installation(t);
   const { hash } = await create(gate, keys, { name: 'one' });
   const { database, clock } = gate;

@@ -1,4 +1,4 @@
-/** What callers see while the database cannot be reached (promise 7), through HTTP and with the real storage. */
+/** Requests while the database is unreachable, through HTTP and with the real storage. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import pg from 'pg';
@@ -7,7 +7,7 @@ import { OUTAGE_GRACE_MS } from '../storage/freshness.ts';
 import { until } from '../testing/clock.ts';
 import { type Answer, create, installation, type KeyProcess, refused } from '../testing/keys.ts';
 
-/** Closes the one database to everybody, or opens it again; the server itself stays up for other tests. */
+/** Closes the one database to all connections, or opens it again; the server stays up for other tests. */
 async function setReachable(target: Target, reachable: boolean): Promise<void> {
   assert.ok('socketFolder' in target && target.database);
   const client = new pg.Client(clientConfig({ socketFolder: target.socketFolder }));
@@ -19,7 +19,7 @@ async function setReachable(target: Target, reachable: boolean): Promise<void> {
   await client.end();
 }
 
-/** Lets a request run while its process's time goes on. */
+/** Lets a request run while the clock of its process advances. */
 async function whileTimePasses(gate: KeyProcess, request: Promise<Answer>): Promise<Answer> {
   let answer: Answer | undefined;
   const answered = request.then((each) => {
@@ -33,7 +33,7 @@ async function whileTimePasses(gate: KeyProcess, request: Promise<Answer>): Prom
   return answer ?? assert.fail();
 }
 
-test('without its database a gateway lets known keys in for a while and tells the others to come back', async (t) => {
+test('without its database a gateway accepts cached keys for a while and gives others a retryable error', async (t) => {
   const { gate, keys, target } = await installation(t);
   const { hash, token } = await create(gate, keys, { name: 'known' });
   const { token: unread } = await create(gate, keys, { name: 'not read yet' });
@@ -65,7 +65,7 @@ test('without its database a gateway lets known keys in for a while and tells th
     gate.clock.advance(100);
     return gate.database.up;
   }, 'the database is reached again');
-  // The one who deletes too: time that flies while its key is looked up would make the database late.
+  // The deleting key too: if time advanced during its lookup, the database would count as late.
   for (const known of [token, unread, keys.management]) {
     assert.equal((await gate.call('GET', '/key', known)).status, 200);
   }

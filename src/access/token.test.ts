@@ -10,7 +10,7 @@ const refused = (message: RegExp) => (error: unknown) =>
   error.type === 'authentication' &&
   message.test(error.message);
 
-test('a token is 256 random bits behind a prefix that tells its kind', () => {
+test('a token is 256 random bits after a prefix that shows its kind', () => {
   assert.match(createToken('inference'), /^sk-svc-v1-[0-9a-f]{64}$/);
   assert.match(createToken('management'), /^sk-svc-mgmt-v1-[0-9a-f]{64}$/);
   assert.notEqual(createToken('inference'), createToken('inference'));
@@ -40,7 +40,7 @@ test('a mask never shows more than six characters of a secret, and nothing of a 
   );
 });
 
-test('a bearer token is found whatever the spelling of the scheme', () => {
+test('a bearer token is found in any spelling of the scheme', () => {
   for (const scheme of ['Bearer ', 'bearer ', 'BEARER ', 'Bearer   ']) {
     assert.equal(presentedToken({ authorization: `${scheme}secret` }), 'secret');
   }
@@ -56,13 +56,13 @@ test('a bearer token decides when both headers are present and differ', () => {
   assert.equal(presentedToken({ authorization: 'Bearer ours', 'x-api-key': 'a-vendors' }), 'ours');
 });
 
-test('a missing or impossible token is refused with 401 and how to send one', () => {
+test('a missing or malformed token is refused with 401 and an explanation how to send one', () => {
   assert.throws(() => presentedToken({}), refused(/No API key was given.*Authorization: Bearer/));
   assert.throws(() => presentedToken({ 'x-api-key': '' }), refused(/No API key/));
   assert.throws(() => presentedToken({ authorization: 'secret' }), refused(/not a bearer token/));
   assert.throws(() => presentedToken({ authorization: 'Bearer' }), refused(/not a bearer token/));
   assert.throws(() => presentedToken({ authorization: 'Bearer two words' }), refused(/not valid/));
-  // node joins repeated headers that it has no rule for.
+  // Node joins repeated headers that have no special rule.
   assert.throws(() => presentedToken({ 'x-api-key': 'one, two' }), refused(/not valid/));
   assert.throws(() => presentedToken({ authorization: `Bearer ${'a'.repeat(513)}` }), refused(/not valid/));
 });

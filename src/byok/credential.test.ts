@@ -1,4 +1,4 @@
-/** Own keys of clouds reach the project, region and resource that they belong to, and nothing beside the cloud. */
+/** BYOK credentials of clouds reach their own project, region and resource, and only that cloud. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { KINDS, ownWay, type Provider, providersFrom } from '../providers/index.ts';
@@ -15,7 +15,7 @@ function configured(kind: string, options: Record<string, string>, baseUrl?: str
   return providersFrom({ providers: [{ ...settings, ...(baseUrl && { baseUrl }) }] } as never)[0]!;
 }
 
-/** Where a call with the credential goes, and what it carries. */
+/** URL and headers of a call with the credential. */
 function reached(provider: Provider, text: string, model = 'gemini-2.5-flash') {
   const { value } = readCredential(KINDS.find(({ id }) => id === provider.kind.id)!, text);
   const way = ownWay(provider, value);
@@ -27,7 +27,7 @@ function reached(provider: Provider, text: string, model = 'gemini-2.5-flash') {
   };
 }
 
-test('project and location of a key file go before those of the configuration, which stand where it says nothing', () => {
+test('project and location of a key file override the configuration, which supplies absent ones', () => {
   const vertex = configured('vertex', { project: 'gateway', location: 'europe-west1' });
   const { url } = reached(vertex, serviceAccount({ project_id: 'own-project', region: 'us-central1' }));
   assert.match(
@@ -45,7 +45,7 @@ test('project and location of a key file go before those of the configuration, w
   );
 });
 
-test('keys of AWS sign for the region that they name, and go there', async () => {
+test('AWS keys sign for the region that they name, and are sent there', async () => {
   const bedrock = configured('bedrock', { region: 'eu-west-1' });
   assert.match(reached(bedrock, JSON.stringify(AWS)).url, /bedrock-runtime\.eu-west-1\./);
   const own = JSON.stringify({ ...AWS, region: 'us-west-2' });
@@ -62,7 +62,7 @@ test('keys of AWS sign for the region that they name, and go there', async () =>
   assert.equal(reached(bedrock, 'bedrock-api-key').credential, 'bedrock-api-key');
 });
 
-test('a key of a resource of Azure goes to that resource', () => {
+test('a key of an Azure resource is sent to that resource', () => {
   const azure = configured('azure', { endpoint: 'https://gateway.openai.azure.com' });
   const own = { endpoint: 'https://own.openai.azure.com/', api_key: 'own-key-1234567890' };
   assert.deepEqual(reached(azure, JSON.stringify(own)), {
@@ -77,7 +77,7 @@ test('a key of a resource of Azure goes to that resource', () => {
   assert.equal(reached(azure, 'plain-key').url, 'https://gateway.openai.azure.com/openai/v1/chat/completions');
 });
 
-test('a place that is none is refused by its name, and leads nowhere', () => {
+test('an invalid project, region or endpoint is refused by name, and never used', () => {
   const wrong: [string, string | Json, RegExp][] = [
     ['vertex', serviceAccount({ project_id: '../x' }), /^key has an invalid project: /],
     ['vertex', serviceAccount({ region: 'evil.example/' }), /^key has an invalid location: /],
@@ -106,7 +106,7 @@ test('a place that is none is refused by its name, and leads nowhere', () => {
     const text = typeof document === 'string' ? document : JSON.stringify(document);
     assert.throws(() => readCredential(kind, text), { message }, text.slice(0, 80));
   }
-  // As one could be stored before this was looked at.
+  // As an earlier version could have stored it, before this check.
   const vertex = configured('vertex', { project: 'gateway', location: 'global' });
   const { provider } = ownWay(vertex, serviceAccount({ region: 'evil.example/', project_id: 'own-project' }));
   assert.equal(provider.baseUrl, 'https://aiplatform.googleapis.com/v1');

@@ -14,7 +14,7 @@ import { VENDORS } from './vendors.ts';
 const MODELS = ['google/a', 'openai/b', 'x-ai/c', 'test/d', 'test/d:free'];
 const PROVIDERS = ['one', 'two'];
 const REGIONS = ['global', 'europe', 'us'] as const;
-/** Knows every model by its id and `alias-<slug>`. */
+/** Knows every model by its id and as `alias-<slug>`. */
 const catalog = {
   find: (name: string) => {
     const id = MODELS.find((model) => model === name || `alias-${model.split('/')[1]}` === name);
@@ -72,7 +72,7 @@ function policyFor(all: readonly Rules[]): Policy {
   return new Policy([], prescriptionOf(all, undefined), []);
 }
 
-/** As routing asks. */
+/** Same check as routing. */
 function allows(policy: Policy, endpoint: Endpoint, zdr: boolean): boolean {
   const { dataPolicy, modelId } = endpoint;
   if (!policy.prescription.rules.every((rule) => rule.keeps(endpoint, catalog))) return false;
@@ -102,7 +102,7 @@ test('a further guardrail never allows an endpoint or a region that was not allo
   );
 });
 
-test('guardrails that say nothing allow everything, in any number, and their order changes nothing', () => {
+test('empty guardrails allow everything, in any number, and their order has no effect', () => {
   for (const policy of [OPEN_POLICY, policyFor([NO_RULES, NO_RULES])]) {
     assert.ok(endpoints.every((endpoint) => allows(policy, endpoint, false)));
     assert.ok(REGIONS.every((region) => admits(policy, region)));
@@ -117,7 +117,7 @@ test('guardrails that say nothing allow everything, in any number, and their ord
   );
 });
 
-test('an author that no vendor is named for belongs to the others', () => {
+test('an author without a named vendor belongs to "other"', () => {
   const other = policyFor([{ ...NO_RULES, zdr: { ...NO_RULES.zdr, other: true } }]);
   assert.ok(other.wantsZdr('test/d') && other.wantsZdr('nobody'));
   for (const { authors } of VENDORS) for (const author of authors) assert.ok(!other.wantsZdr(`${author}/x`));
@@ -130,7 +130,7 @@ const sentence = fc
   })
   .map((words) => words.join(''));
 
-/** What goes out; null: nothing does. */
+/** The text that is sent; null if it is blocked. */
 async function sentBy(guardrails: readonly Rules[], content: string): Promise<string | null> {
   const filters = await Filters.of(
     guardrails.map((each, index): FiltersOf => ({ guardrailId: String(index), way: 'api-key', rules: each })),
@@ -144,7 +144,7 @@ async function sentBy(guardrails: readonly Rules[], content: string): Promise<st
   }
 }
 
-test('a further guardrail never lets a text out that was blocked, nor a match that was replaced', async () => {
+test('a further guardrail never sends a blocked text, nor a redacted match', async () => {
   await fc.assert(
     fc.asyncProperty(rules, rules, sentence, async (one, two, content) => {
       const [alone, together] = [await sentBy([one], content), await sentBy([one, two], content)];
@@ -158,11 +158,11 @@ test('a further guardrail never lets a text out that was blocked, nor a match th
   );
 });
 
-test('a text that filters are slow on is refused before all of it was gone through, built-in filters too', async () => {
+test('a text with slow filters, built-in ones too, is refused before all of it was searched', async () => {
   const name = Object.keys(BUILTINS)[0]!;
   const rules: Rules = { ...NO_RULES, builtins: [{ slug: name as never, action: 'flag' }] };
   const filters = await Filters.of([{ guardrailId: '1', way: 'api-key', rules }]);
-  // Whoever looks at this clock has taken a tenth of a second.
+  // Each call of this clock takes a tenth of a second.
   let looks = 0;
   const slow = { ...systemClock, monotonic: () => 100 * looks++ };
   const screen = (length: number) => {

@@ -1,7 +1,7 @@
 /**
- * Rate limits under generated interleavings: three processes on one database, requests that hold more tokens, end or are
- * abandoned, kills, lost answers of the database, changed limits, and a clock that passes from one window to the next. The
- * model is the plain sum of what was let through.
+ * Rate limits under generated interleavings: three processes on one database, requests that hold more tokens, end or
+ * are abandoned, kills, lost database answers, changed limits, and a clock that passes from one window to the next. The
+ * model is the sum of the admitted requests.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -58,12 +58,12 @@ class World {
   readonly #all: RateProcess[] = [];
   readonly #passed: Passed[] = [];
   readonly #asked = new Map<Promise<unknown>, RateProcess>();
-  /** The highest limits of each window. */
+  /** The highest limits per window. */
   readonly #most = new Map<number, { requests: number; tokens: number }>();
   #now = Date.UTC(2026, 4, 6, 12);
   #limits: RateLimit[] = [];
   #present = { requests: 30, tokens: 120 };
-  /** Nothing was lost, so nothing may be refused too much. */
+  /** True while no lease was lost, so that every refusal must be justified. */
   whole = true;
 
   constructor(place: Omit<RateWorld, 'now'>, scope: string) {
@@ -107,7 +107,7 @@ class World {
       requests: Math.max(requests, before?.requests ?? 0),
       tokens: Math.max(tokens, before?.tokens ?? 0),
     });
-    // What was leased under a higher limit may be used up, and what was used counts under a lower one.
+    // Leases granted under a higher limit may still be used, and their usage counts under a lower one.
     if (before !== undefined) this.whole = false;
   }
 
@@ -181,7 +181,10 @@ class World {
     }
   }
 
-  /** With everything ended, what is left of the window passes to the last request and token, wherever it is asked for. */
+  /**
+   * After all requests have ended, every process must be able to use the rest of the window, to the last request and
+   * token.
+   */
   async end(): Promise<void> {
     await this.#rest();
     for (const one of this.#passed) if (one.open && !one.process.dead) this.#settle(0, 100);
@@ -201,7 +204,7 @@ class World {
 
 const RUNS = process.env['GATEHOUSE_TEST_EXHAUSTIVE'] === '1' ? 500 : 25;
 
-test('no interleaving of processes, crashes and lost answers lets more pass than a limit says, or less', async (t) => {
+test('under any interleaving, with crashes and lost answers, exactly the limit is admitted', async (t) => {
   const { database, target } = await freshDatabase(t, { migrations: rateLimitMigrations, poolSize: 10 });
   let runs = 0;
   let whole = 0;

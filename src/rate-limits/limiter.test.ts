@@ -41,17 +41,17 @@ async function countAdmitted(process: RateProcess, limits: RateLimit[], times: n
   return answers.filter(Boolean).length;
 }
 
-test('of requests in two processes at once exactly as many pass as the limit says', async (t) => {
+test('two processes together admit exactly the limit', async (t) => {
   const place = await Place.open(t);
   const processes = [await place.process(), await place.process()];
   const limits = limitsOf({ requests_per_minute: 100 });
-  // One has leased spare room before the rush, which the other needs in the end.
+  // The first process has leased spare room before the rush, which the second needs in the end.
   assert.equal(await countAdmitted(processes[0]!, limits, 1), 1);
   const counts = await Promise.all(processes.map((process) => countAdmitted(process, limits, 150)));
   assert.equal(1 + counts[0]! + counts[1]!, 100);
 });
 
-test('what one process leased and does not use, another gets', async (t) => {
+test('another process gets the unused lease of a process', async (t) => {
   const place = await Place.open(t);
   const [idle, busy] = [await place.process(), await place.process()];
   const limits = limitsOf({ requests_per_hour: 160 });
@@ -59,7 +59,7 @@ test('what one process leased and does not use, another gets', async (t) => {
   assert.equal(await countAdmitted(busy, limits, 400), 159);
 });
 
-test('a window that is used up refuses without asking the database, and the next one admits', async (t) => {
+test('a used-up window refuses without a query, and the next one admits', async (t) => {
   const place = await Place.open(t);
   const process = await place.process();
   const limits = limitsOf({ requests_per_minute: 3 });
@@ -72,7 +72,7 @@ test('a window that is used up refuses without asking the database, and the next
   assert.equal(await countAdmitted(process, limits, 5, NOON + 60_000), 3);
 });
 
-test('away from the limit most requests ask nobody', async (t) => {
+test('far from the limit most requests need no query', async (t) => {
   const place = await Place.open(t);
   const process = await place.process();
   const limits = limitsOf({ requests_per_minute: 10_000, requests_per_day: 100_000 });
@@ -80,17 +80,17 @@ test('away from the limit most requests ask nobody', async (t) => {
   assert.ok(process.asked <= 5, `${process.asked} transactions`);
 });
 
-test('a process that dies takes its lease with it and nothing more', async (t) => {
+test('a process that dies loses its lease and nothing more', async (t) => {
   const place = await Place.open(t);
   const [dying, living] = [await place.process(), await place.process()];
   const limits = limitsOf({ requests_per_day: 320 });
   assert.equal(await countAdmitted(dying, limits, 1), 1);
   await dying.kill();
-  // The first lease is the one request and a sixteenth of what is left behind it.
+  // The first lease is one request plus a sixteenth of the remainder.
   assert.equal(await countAdmitted(living, limits, 400), 320 - 1 - Math.floor(319 / 16));
 });
 
-test('a process that ends gives back what it did not use', async (t) => {
+test('a process that exits returns its unused lease', async (t) => {
   const place = await Place.open(t);
   const [ending, living] = [await place.process(), await place.process()];
   const limits = limitsOf({ requests_per_day: 320 });
@@ -99,7 +99,7 @@ test('a process that ends gives back what it did not use', async (t) => {
   assert.equal(await countAdmitted(living, limits, 400), 319);
 });
 
-test('tokens are held at their bound and settled at what was used, for every process', async (t) => {
+test('tokens are held at their bound and settled at the actual usage, for every process', async (t) => {
   const place = await Place.open(t);
   const [one, other] = [await place.process(), await place.process()];
   const limits = limitsOf({ tokens_per_minute: 1_000 });
@@ -111,12 +111,12 @@ test('tokens are held at their bound and settled at what was used, for every pro
   assert.ok(refusal.remaining <= 100);
   first.settle(200);
   first.settle(900);
-  // Until the other process hears of it what it was told of the limit stands.
+  // Until the other process is notified, its last answer about the limit applies.
   while ((await second.hold(800)) !== undefined) await settle();
   assert.equal((await (await admitted(one, limits, NOON))!.hold(1))?.refused, true);
 });
 
-test('a limit that is lowered holds at once, and one that is raised lets more pass', async (t) => {
+test('a lowered limit applies at once, and a raised one admits more', async (t) => {
   const place = await Place.open(t);
   const process = await place.process();
   assert.equal(await countAdmitted(process, limitsOf({ requests_per_hour: 100 }), 10), 10);
@@ -124,7 +124,7 @@ test('a limit that is lowered holds at once, and one that is raised lets more pa
   assert.equal(await countAdmitted(process, limitsOf({ requests_per_hour: 20 }), 20), 8);
 });
 
-test('of several limits a request takes a part of all or of none', async (t) => {
+test('a request takes from all of its limits or from none', async (t) => {
   const place = await Place.open(t);
   const process = await place.process();
   const workspace = compileLimits('workspace', 'w', { requests_per_minute: 3 }, {});
@@ -133,7 +133,7 @@ test('of several limits a request takes a part of all or of none', async (t) => 
   assert.equal(await countAdmitted(process, workspace, 10), 1);
 });
 
-test('a limit that cannot be asked for refuses nothing for good: 503, and the request can come again', async (t) => {
+test('while the database is down a request gets 503 and can be retried', async (t) => {
   const place = await Place.open(t);
   const process = await place.process();
   const limits = limitsOf({ requests_per_minute: 2 });

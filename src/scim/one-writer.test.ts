@@ -3,12 +3,12 @@ import { test } from 'node:test';
 import type { Database, Queryable } from '../storage/database.ts';
 import { oneWriter } from './one-writer.ts';
 
-/** A database whose transactions are what the test does. */
+/** A database whose transactions are the test's own functions. */
 const plain = {
   transaction: (work: (tx: Queryable) => Promise<unknown>) => work(undefined as unknown as Queryable),
 } as Database;
 
-test('transactions begin in order, each when the one before has ended, well or not', async () => {
+test('transactions start in order, each after the previous one has committed or failed', async () => {
   const writer = oneWriter(plain);
   const events: string[] = [];
   const gates = [0, 1, 2].map(() => Promise.withResolvers<void>());
@@ -32,7 +32,7 @@ test('transactions begin in order, each when the one before has ended, well or n
   );
 });
 
-test('more than a thousand that wait are told to come back, and are taken when there is room again', async () => {
+test('beyond a thousand waiting transactions get a retryable error until there is room again', async () => {
   const writer = oneWriter(plain);
   const gate = Promise.withResolvers<void>();
   const taken = Array.from({ length: 1_000 }, () => writer.transaction(() => gate.promise));

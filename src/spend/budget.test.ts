@@ -6,7 +6,7 @@ import { INTERVALS, refusalError, windowEnd, windowId, windowStart } from './bud
 
 const time = fc.integer({ min: Date.UTC(1970, 0, 5), max: Date.UTC(2100, 0, 1) });
 
-test('windows are half-open, meet without a gap, and hold the time that they were made for', () => {
+test('windows are half-open, adjoin without a gap, and contain the time they are computed for', () => {
   fc.assert(
     fc.property(time, fc.constantFrom(...INTERVALS), (at, interval) => {
       const start = windowStart(interval, at);
@@ -29,13 +29,13 @@ test('a week begins on Monday at 00:00 UTC all year, over daylight-saving change
   }
 });
 
-test('a month ends on the first of the next, from its 31st too', () => {
+test('a month ends on the first of the next one, also from the 31st', () => {
   assert.equal(windowEnd('monthly', Date.UTC(2026, 0, 31, 12)), Date.UTC(2026, 1, 1));
   assert.equal(windowEnd('monthly', Date.UTC(2026, 11, 31, 23, 59, 59, 999)), Date.UTC(2027, 0, 1));
   assert.equal(windowStart('monthly', Date.UTC(2028, 1, 29)), Date.UTC(2028, 1, 1));
 });
 
-test('windows begin at the same instant whatever the time zone of the process', () => {
+test('windows begin at the same instant in every time zone of the process', () => {
   const script = `import { windowStart } from ${JSON.stringify(new URL('./budget.ts', import.meta.url).href)};
     const at = Date.UTC(2026, 2, 8, 23, 59, 59, 999);
     console.log(['daily', 'weekly', 'monthly'].map((interval) => windowStart(interval, at)).join());`;
@@ -59,7 +59,7 @@ test('windows of different scopes, intervals and times never share a counter', (
   assert.equal(new Set(ids).size, ids.length);
 });
 
-test('a refusal is 402 and says what the request could cost, what is left, and which budget refused', () => {
+test('a refusal is 402 and names the possible cost, the remaining amount and the budget', () => {
   const error = refusalError({
     refused: true,
     budget: { scope: 'workspace', scopeId: 'w-1', interval: 'daily', limitNano: 5_000_000_000n, includeByok: false },

@@ -14,15 +14,15 @@ const yes = () => true;
 
 interface Setting {
   commits: GroupCommit;
-  /** Sizes of the writes that reached the file system. */
+  /** Sizes of the writes to the file system. */
   writes: number[];
-  /** Bytes that the disk still takes, ballast apart. */
+  /** Free bytes on the disk, excluding the ballast. */
   disk: { room: number };
   text(): string;
   endTurn(): void;
 }
 
-/** A turn of the event loop ends when the test says so. */
+/** The test decides when a turn of the event loop ends. */
 function setting(t: TestContext, log: Log = silentLog): Setting {
   const directory = mkdtempSync(join(tmpdir(), 'commits-'));
   const writes: number[] = [];
@@ -63,7 +63,7 @@ function setting(t: TestContext, log: Log = silentLog): Setting {
 
 const same = (segment: Segment) => segment;
 
-test('what one turn has to say goes into the journal in one write, before anybody goes on', async (t) => {
+test('the records of one turn are journalled in one write before any request continues', async (t) => {
   const { commits, writes, text, endTurn } = setting(t);
   const told: string[] = [];
   const note = (name: string, json: string) => told.push(`${name} ${text().includes(json)}`);
@@ -91,7 +91,7 @@ test('what one turn has to say goes into the journal in one write, before anybod
   assert.equal(writes.length, 1, 'a turn in which nothing is said writes nothing');
 });
 
-test('an intent that nobody wants any more when the turn ends is not written', async (t) => {
+test('an intent that is no longer wanted at the end of the turn is not written', async (t) => {
   const { commits, text, endTurn } = setting(t);
   let wanted = true;
   const gone = commits.intent('["gone"]', () => wanted, same);
@@ -108,7 +108,7 @@ test('an intent that nobody wants any more when the turn ends is not written', a
   assert.ok(text().includes('kept') && !text().includes('gone'));
 });
 
-test('on a full disk intents are refused, and rows of the same turn are written out of the ballast', async (t) => {
+test('on a full disk intents are refused, and rows of the same turn use the ballast', async (t) => {
   const { commits, disk, text, endTurn } = setting(t);
   disk.room = 10;
   const segments: unknown[] = [];
@@ -122,7 +122,7 @@ test('on a full disk intents are refused, and rows of the same turn are written 
   assert.throws(() => commits.intent('["at once"]', yes, same), { status: 503 });
 });
 
-test('where even the ballast does not help, what waits for a row is told so', async (t) => {
+test('if even the ballast does not suffice, the failure is reported to the waiting request', async (t) => {
   const { commits, disk, endTurn } = setting(t);
   disk.room = -2_000;
   const segments: unknown[] = [];
@@ -131,7 +131,7 @@ test('where even the ballast does not help, what waits for a row is told so', as
   assert.deepEqual(segments, [undefined]);
 });
 
-test('an answer that cannot be sent keeps nobody else waiting, and is logged', async (t) => {
+test('an answer that cannot be sent does not delay others, and is logged', async (t) => {
   const logged: string[] = [];
   const { commits, endTurn } = setting(t, { ...silentLog, error: (message) => logged.push(message) });
   const told: string[] = [];
@@ -145,7 +145,7 @@ test('an answer that cannot be sent keeps nobody else waiting, and is logged', a
   assert.deepEqual([told, logged], [['b'], ['callback of a settled record failed']]);
 });
 
-test('what is said while a turn ends goes into the next one', async (t) => {
+test('records added while a turn ends go into the next write', async (t) => {
   const { commits, text, endTurn } = setting(t);
   commits.settled('["first"]', '', () => commits.settled('["second"]', '', () => {}));
   endTurn();
@@ -154,7 +154,7 @@ test('what is said while a turn ends goes into the next one', async (t) => {
   assert.ok(text().includes('second'));
 });
 
-test('a commit before the end of the turn leaves nothing for it', (t) => {
+test('a commit before the end of the turn leaves nothing to write', (t) => {
   const { commits, writes, endTurn } = setting(t);
   commits.settled('["early"]', '', () => {});
   commits.commit();

@@ -1,7 +1,7 @@
 /**
- * Hard budgets and exactly-once rows under generated interleavings: three processes on one database, requests that wait,
- * grow, end and are abandoned, kills, replays that are interrupted, lost answers of the database, changed limits, and a
- * clock that passes midnight. The model is the plain sum of what was let through.
+ * Hard budgets and exactly-once rows under generated interleavings: three processes on one database, requests that
+ * wait, grow, end or are abandoned, kills, interrupted replays, lost database answers, changed limits, and a clock that
+ * passes midnight. The model is the sum of the admitted requests.
  */
 import assert from 'node:assert/strict';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
@@ -38,7 +38,7 @@ type Step =
   | { do: 'midnight' }
   | { do: 'wait' };
 
-// Mostly one process, so that its lease is used up and asked for again.
+// Mostly one process, so that its lease is used up and requested again.
 const place = fc.constantFrom(0, 0, 0, 1, 1, 2);
 const percent = fc.constantFrom(0, 10, 50, 100, 100);
 const which = fc.nat(20);
@@ -78,7 +78,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ do: fc.constant('wait' as const) }) },
 );
 
-/** A request that was let through. */
+/** An admitted request. */
 interface Passed {
   id: string;
   process: SpendProcess;
@@ -86,23 +86,23 @@ interface Passed {
   scopes: string[];
   day: number;
   held: bigint;
-  /** undefined while it runs. */
+  /** undefined while it is running. */
   cost: bigint | undefined;
-  /** Index of the limit that it came with; it may grow under that one. */
+  /** Index of the limit that it was accepted with; it may grow under that limit. */
   since: number;
-  /** What it costs if its process dies. */
+  /** Its cost if its process dies. */
   promptNano: bigint;
-  /** What its journal says that it holds. */
+  /** The hold that its journal records. */
   journalled: bigint;
-  /** What it held when it was settled in memory only. */
+  /** Its hold when it was settled in memory only. */
   perhaps: bigint;
-  /** It was open when its process died: what its upstream served is unknown, so its bound stays held. */
+  /** It was open when its process died: its cost is unknown, so its bound stays held. */
   unreturned: boolean;
   reservation: Reservation;
-  /** How far it is: held only, on its way into the journal, or running. */
+  /** Its progress: only held, on its way into the journal, or running. */
   begun: 'no' | 'at the end of this turn' | 'yes';
   open: OpenGeneration | undefined;
-  /** Its row is on its way into the journal: nobody has been told of it yet. */
+  /** Its row is not journalled yet, so its client has received nothing. */
   untold: boolean;
 }
 
@@ -113,7 +113,7 @@ class World {
   readonly #processes: SpendProcess[] = [];
   readonly #dead = new Set<SpendProcess>();
   readonly #waiting = new Map<Promise<unknown>, SpendProcess>();
-  /** Every limit that there was, the present one last. */
+  /** All limits so far, the current one last. */
   readonly #limits: number[] = [];
   #now = NOON;
   #budgets: Budget[] = [];
@@ -145,10 +145,10 @@ class World {
     }
   }
 
-  /** Lets everything end, and compares the database with the model. */
+  /** Ends all requests, and compares the database with the model. */
   async finish(): Promise<void> {
     for (const process of this.#processes) process.fault(undefined);
-    // Who was let through late begins late.
+    // Requests that were admitted late begin late.
     while (this.#waiting.size > 0) await Promise.allSettled([...this.#waiting.keys()]);
     while (this.#running(0)) this.#settle(0, 50n);
     for (const process of this.#processes) await process.spend.flush();
@@ -222,7 +222,7 @@ class World {
     passed.begun = 'yes';
   }
 
-  /** A database that is down refuses with 503, which is no failure here; anything else is. */
+  /** A 503 while the database is down is expected; any other error is a failure. */
   #watch(process: SpendProcess, work: Promise<unknown>): void {
     const watched = work.catch((error) => {
       if (error.status !== 503) throw error;
@@ -233,7 +233,7 @@ class World {
 
   readonly #failures: unknown[] = [];
 
-  /** The law: what was spent and what may still be spent stays within a limit that held while the request waited. */
+  /** The law: spend plus possible spend stays within a limit that applied while the request waited. */
   #checkLimits(passed: Passed, since: number): void {
     const highest = Math.max(...this.#limits.slice(since));
     for (const scope of passed.scopes) {
@@ -289,15 +289,15 @@ class World {
     const process = this.#processes[at]!;
     this.#dead.add(process);
     await process.kill();
-    // Of what was to be written at the end of the turn nothing is: the client of a row has heard nothing of it.
+    // Pending writes of the turn are lost; their clients have received nothing.
     for (const passed of this.passed) {
       if (passed.process !== process || !passed.untold) continue;
       passed.cost = undefined;
-      // Its hold was free again in memory, so it may have been returned already.
+      // Its hold was already free in memory, so it may have been returned.
       passed.perhaps = passed.journalled;
       passed.journalled = 0n;
     }
-    // What waited in it is never answered.
+    // Requests that waited in the process are never answered.
     for (const [waiting, owner] of this.#waiting) if (owner === process) this.#waiting.delete(waiting);
     this.#processes[at] = await SpendProcess.start(this.#place);
   }
@@ -311,7 +311,7 @@ class World {
     const [processId] = await this.#deadJournals();
     if (processId === undefined) return;
     const left = this.passed.filter((each) => each.cost === undefined && each.process.processId === processId);
-    // From here on others may get what the replay gives back, so the model has to know before they do.
+    // Other processes may use what the replay returns, so update the model first.
     for (const passed of left) {
       passed.cost = passed.open === undefined ? 0n : passed.promptNano;
       passed.unreturned = passed.open !== undefined;
@@ -324,7 +324,7 @@ class World {
       });
     }
     await replayJournal(directory, processId, this.#database, silentLog).catch((error) => {
-      // The interruption came too late to keep the journal.
+      // The interruption came after the journal was removed.
       assert.equal(error.code, 'ENOENT');
     });
   }
@@ -365,13 +365,13 @@ class World {
   }
 }
 
-/** What a request has cost or may have cost. */
+/** Actual or possible cost of a request. */
 function committed({ cost, held, journalled, unreturned }: Passed): bigint {
   if (cost === undefined) return held;
   return unreturned && journalled > cost ? journalled : cost;
 }
 
-test('no interleaving spends beyond a limit, loses a row or enters one twice', async (t) => {
+test('no interleaving exceeds a limit, loses a row or enters one twice', async (t) => {
   const { database, target } = await freshDatabase(t, { migrations: spendMigrations, poolSize: 8 });
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 100, size: 'max' }), async (steps) => {

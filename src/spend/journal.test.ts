@@ -113,7 +113,7 @@ test('everything written within 50 ms is synced together', async (t) => {
   await journal.close(true);
 });
 
-/** Files on a disk with so many bytes of room. */
+/** A disk with a given amount of free space. */
 class SmallDisk implements JournalFiles {
   room: number;
   failSync = false;
@@ -163,7 +163,7 @@ class SmallDisk implements JournalFiles {
   }
 }
 
-test('on a full disk nothing new is accepted, what runs is still entered, and it recovers when space returns', async (t) => {
+test('on a full disk new requests are refused, running ones are still entered, and space restores service', async (t) => {
   const directory = folder(t);
   const clock = new TestClock();
   const disk = new SmallDisk(8_000);
@@ -195,7 +195,7 @@ test('on a full disk nothing new is accepted, what runs is still entered, and it
   await journal.close(true);
 });
 
-test('of records that are written together and do not all fit, none is left for a replay', async (t) => {
+test('if a batch of records does not fit completely, a replay sees none of them', async (t) => {
   const directory = folder(t);
   const clock = new TestClock();
   const disk = new SmallDisk(8_100);

@@ -55,7 +55,7 @@ async function started(test: TestContext, place: SpendWorld, count: number): Pro
   return processes;
 }
 
-/** As `gatehouse spend release` does it. */
+/** Same as `gatehouse spend release`. */
 async function release({ database, target, now }: SpendWorld, processId: string, force = false) {
   const changes = await openChanges({ target, database, clock: systemClock, log: silentLog });
   const clock = { ...systemClock, now };
@@ -66,7 +66,7 @@ async function release({ database, target, now }: SpendWorld, processId: string,
   }
 }
 
-/** One request that takes a moment; whether it was let through. */
+/** Runs one request that takes a moment; returns whether it was admitted. */
 async function request(spend: Spend, budgets: Budget[], bound: bigint, cost: bigint): Promise<boolean> {
   const reservation = await spend.reserve(budgets, { creditNano: bound, byokNano: 0n }, NOON);
   if (reservation.refused) return false;
@@ -85,7 +85,7 @@ async function passed(processes: SpendProcess[], budgets: Budget[], bound: bigin
   return (await Promise.all(requests)).filter(Boolean).length;
 }
 
-test('of 2,000 concurrent requests of one cent, two processes let exactly 100 through a budget of one dollar', async (t) => {
+test('of 2,000 concurrent requests of one cent, two processes admit exactly 100 with a budget of one dollar', async (t) => {
   const place = await world(t);
   const processes = await started(t, place, 2);
   assert.equal(await passed(processes, [sampleBudget(DOLLAR)], CENT, CENT), 100);
@@ -93,7 +93,7 @@ test('of 2,000 concurrent requests of one cent, two processes let exactly 100 th
   assert.deepEqual((await processes[0]!.spend.stateOf([sampleBudget(DOLLAR)]))[0]?.spentNano, DOLLAR);
 });
 
-test('a worst case of ten cents and a real cost of one lets 90 to 100 through, and none beyond', async (t) => {
+test('a worst case of ten cents and an actual cost of one admits 90 to 100 requests', async (t) => {
   const processes = await started(t, await world(t), 2);
   const count = await passed(processes, [sampleBudget(DOLLAR)], 10n * CENT, CENT);
   assert.ok(count >= 90 && count <= 100, `${count} passed`);
@@ -103,13 +103,13 @@ test('idle leases of another process are recalled before a refusal', async (t) =
   const [a, b] = await started(t, await world(t), 2);
   const budgets = [sampleBudget(DOLLAR)];
   assert.equal(await request(a!.spend, budgets, CENT, CENT), true);
-  // The first process holds an eighth of the budget beyond its need; the second gets all but the cent spent.
+  // The first process leases an eighth of the budget beyond its need; the second gets all but the cent spent.
   assert.equal(await request(b!.spend, budgets, 99n * CENT, CENT), true);
   const refused = (await a!.spend.reserve(budgets, { creditNano: 99n * CENT, byokNano: 0n }, NOON)) as Refusal;
   assert.equal(refused.refused, true);
 });
 
-test('a limit lowered below what is spent refuses at once, also within a lease that was granted before', async (t) => {
+test('a limit lowered below the spend refuses at once, even within an existing lease', async (t) => {
   const [a, b] = await started(t, await world(t), 2);
   assert.equal(await request(a!.spend, [sampleBudget(DOLLAR)], 20n * CENT, 20n * CENT), true);
   assert.equal(await request(b!.spend, [sampleBudget(DOLLAR)], CENT, CENT), true);
@@ -123,7 +123,7 @@ test('a limit lowered below what is spent refuses at once, also within a lease t
   }
 });
 
-test('a request with an older form of a budget is held to the newer one, and loosens it for nobody', async (t) => {
+test('a request with an older version of a budget is held to the newer one and does not loosen it', async (t) => {
   const [a] = await started(t, await world(t), 1);
   const older = sampleBudget(DOLLAR, { version: 1 });
   const newer = sampleBudget(2n * CENT, { version: 2 });
@@ -155,7 +155,7 @@ test('several budgets are held together or not at all', async (t) => {
   assert.equal(await request(a!.spend, [wide], DOLLAR, CENT), true);
 });
 
-test('a request that waits for its key alone keeps nobody from what the budget of its workspace has left', async (t) => {
+test('a request that waits for its key budget does not block the workspace budget for others', async (t) => {
   const [a] = await started(t, await world(t, { leases: { patienceMs: 60_000, waitMs: 60_000 } }), 1);
   const workspace = sampleBudget(10n * DOLLAR, { scope: 'workspace', scopeId: 'w' });
   const key = sampleBudget(DOLLAR);
@@ -163,7 +163,7 @@ test('a request that waits for its key alone keeps nobody from what the budget o
     a!.spend.reserve(budgets, { creditNano, byokNano: 0n }, NOON);
   const running = await reserve([key, workspace], 60n * CENT);
   assert.ok(!running.refused);
-  // What is leased of the workspace covers the first of them, and not the second.
+  // The workspace lease covers the first of them, but not the second.
   const waiting = reserve([key, workspace], 50n * CENT);
   const other = await reserve([workspace], 5n * DOLLAR);
   assert.ok(!other.refused);
@@ -171,7 +171,7 @@ test('a request that waits for its key alone keeps nobody from what the budget o
   assert.ok(!(await waiting).refused);
 });
 
-test('spend through own keys counts only in budgets that include it', async (t) => {
+test('BYOK spend counts only in budgets that include it', async (t) => {
   const [a] = await started(t, await world(t), 1);
   const own = { creditNano: 0n, byokNano: 2n * CENT };
   assert.ok(!(await a!.spend.reserve([sampleBudget(CENT)], own, NOON)).refused);
@@ -188,7 +188,7 @@ test('spend at the last millisecond of a day counts to that day, and at midnight
   assert.ok((await reserve(midnight - 1)).refused);
 });
 
-test('with the database down requests go on within the lease, and beyond it get 503 and never 402', async (t) => {
+test('with the database down requests continue within the lease, and get 503, never 402, beyond it', async (t) => {
   const [a] = await started(t, await world(t), 1);
   const budgets = [sampleBudget(DOLLAR)];
   assert.equal(await request(a!.spend, budgets, CENT, CENT), true);
@@ -227,7 +227,7 @@ test('a lease of a killed process counts as spent until its journal is replayed,
   const row = await b!.spend.findGeneration(accepted.id, { organizationId: 'org-1' });
   assert.equal(row?.unconfirmed, true);
   assert.equal(row?.costNano, 3n * CENT);
-  // 60 cents stay: 3 that are spent, and 57 that the upstream may have served.
+  // 60 cents stay held: 3 are spent, and 57 may have been spent at the upstream.
   assert.ok((await ask()).refused);
   const [state] = await b!.spend.stateOf(budgets);
   assert.deepEqual([state!.spentNano, state!.unreturnedNano], [3n * CENT, 57n * CENT]);
@@ -238,7 +238,7 @@ test('a lease of a killed process counts as spent until its journal is replayed,
   assert.ok(!(await ask()).refused);
 });
 
-test('what processes lose that die with their disks is a few requests each, and a release returns it', async (t) => {
+test('a process that dies with its disk loses a lease of a few requests, and a release returns it', async (t) => {
   let now = NOON;
   const place = { ...(await world(t)), now: () => now };
   const [last] = await started(t, place, 1);
@@ -271,7 +271,7 @@ test('what processes lose that die with their disks is a few requests each, and 
   assert.ok(entries.every(({ before }) => before.holds.length === 1));
 });
 
-test('a released process that comes back with its journal has its rows entered once, and the audit log says so', async (t) => {
+test('a released process that returns with its journal has its rows entered once, with an audit entry', async (t) => {
   const place = await world(t);
   const [b] = await started(t, place, 1);
   const a = await SpendProcess.start(place);
@@ -297,7 +297,7 @@ test('a released process that comes back with its journal has its rows entered o
   assert.deepEqual(entries, [{ id: a.processId }]);
 });
 
-test('a request that waits for a budget goes on when a lost process is released', async (t) => {
+test('a request that waits for a budget continues when a lost process is released', async (t) => {
   const place = await world(t, { leases: { patienceMs: 60_000, waitMs: 60_000 } });
   const [b] = await started(t, place, 1);
   const a = await SpendProcess.start(place);

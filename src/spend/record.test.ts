@@ -29,7 +29,7 @@ function line(kind: RecordKind, json: string): Buffer {
 const text = fc.string({ unit: 'binary', maxLength: 20 });
 const money = fc.bigInt({ min: 0n, max: 2n ** 53n });
 
-test('every record reads back as it was written, whatever its texts hold', () => {
+test('every record is read back as it was written, for any text', () => {
   fc.assert(
     fc.property(text, money, fc.boolean(), fc.nat(), (name, nano, includeByok, bytes) => {
       const attempt = sampleAttempt({ model: name, promptNano: nano, earlier: { creditNano: 1n, byokNano: 2n } });
@@ -56,7 +56,7 @@ test('every record reads back as it was written, whatever its texts hold', () =>
   );
 });
 
-test('a record with any byte missing or changed is not taken for one', () => {
+test('a record with any byte missing or changed is not accepted', () => {
   const whole = line('I', encodeIntent({ accepted: sampleAccepted('gen-1'), attempt: sampleAttempt(), held: [] }));
   for (let at = 0; at < whole.length - 1; at++) {
     assert.equal(unframe(whole.toString('utf8', 0, at)), undefined);
@@ -67,7 +67,7 @@ test('a record with any byte missing or changed is not taken for one', () => {
   }
 });
 
-test('records that are written together are those that were added, each from where it is said to begin', () => {
+test('records written together equal those that were added, at the returned offsets', () => {
   const lines = new Lines();
   const texts = ['["a"]', JSON.stringify(['ä\ud83d\ude00'.repeat(40_000)]), '["last"]'];
   const starts = texts.map((json) => lines.add('S', json));
@@ -82,7 +82,7 @@ test('records that are written together are those that were added, each from whe
   assert.deepEqual([lines.count, lines.length, lines.add('P', '[]')], [0, 0, 0]);
 });
 
-test('a row reads back as it was settled, and money stays exact to the nano-dollar', () => {
+test('a row is read back as it was settled, with money exact to the nano-dollar', () => {
   fc.assert(
     fc.property(money, money, fc.option(money, { nil: null }), (cost, byok, upstream) => {
       const row = sampleGeneration(sampleAccepted('gen-1'), {
@@ -95,7 +95,7 @@ test('a row reads back as it was settled, and money stays exact to the nano-doll
   );
 });
 
-test('a row never holds what PostgreSQL refuses: NUL, lone surrogates, counts that are no integers', () => {
+test('a row never contains what PostgreSQL refuses: NUL, lone surrogates, non-integer counts', () => {
   const usage = { ...SAMPLE_USAGE, input: 1.4, output: 1e300, reasoning: Number.NaN, cacheRead: -3 };
   const accepted = sampleAccepted('gen-1', { metadata: { 'k\0': '\\u0000 \ud83d \0', ok: '😀' } });
   const json = encodeRow(sampleGeneration(accepted, { usage, costNano: 10n ** 40n }));

@@ -63,7 +63,7 @@ async function totals(database: Database): Promise<Totals> {
   return found!;
 }
 
-/** A journal with a request in every state, of a process that is dead. */
+/** Journal of a dead process, with a request in every state. */
 async function writeJournal(directory: string): Promise<void> {
   mkdirSync(directory, { recursive: true });
   const journal = new Journal({ directory, clock: systemClock, ballastBytes: 1 });
@@ -82,7 +82,7 @@ async function writeJournal(directory: string): Promise<void> {
   await journal.close(false);
 }
 
-test('what a dead process left is entered: rows as settled, streams as far as seen, silence at its prompt', async (t) => {
+test('a replay enters settled rows, streams as far as seen, and unanswered requests at their prompt cost', async (t) => {
   const database = await freshLedger(t);
   const directory = join(folder(), 'dead');
   await writeJournal(directory);
@@ -93,7 +93,7 @@ test('what a dead process left is entered: rows as settled, streams as far as se
   assert.deepEqual([silent.costNano, silent.unconfirmed, silent.estimated], [500n, true, false]);
   assert.equal(silent.usage?.input, 100);
   const streaming = await rowOf(database, 'streaming');
-  // 81 bytes are 21 tokens at 20 nano-dollars.
+  // 81 bytes are 21 tokens at 20 nano-dollars each.
   assert.deepEqual([streaming.costNano, streaming.unconfirmed, streaming.estimated], [500n + 420n, false, true]);
   assert.equal(streaming.usage?.output, 21);
   const reported = await rowOf(database, 'reported');
@@ -125,7 +125,7 @@ test("what a dead process spent over a customer's own key is kept apart from cre
   assert.deepEqual([mixed.isByok, mixed.costNano, mixed.byokNano], [false, 60n, 500n]);
 });
 
-test('what open requests may have cost beyond their rows stays held, also as their last attempt had grown it', async (t) => {
+test('the bound of open requests beyond their rows stays held, including growth of the last attempt', async (t) => {
   const database = await freshLedger(t);
   const window = 'key/key-1/lifetime/0';
   const origin = join(folder(), 'dead');
@@ -137,7 +137,7 @@ test('what open requests may have cost beyond their rows stays held, also as the
   journal.append('P', encodeProgress('streaming', { outputBytes: 81, usage: null, charge: null }));
   const again = sampleAttempt({ earlier: { creditNano: 10_000n, byokNano: 0n } });
   journal.append('A', encodeAttempt('grown', again, { creditNano: 25_000n, byokNano: 7n }));
-  // As versions before this one wrote it.
+  // The format of earlier versions.
   journal.append('A', encodeAttempt('older', sampleAttempt({ promptNano: 600n })));
   const row = sampleGeneration(sampleAccepted('settled'));
   const taken = [{ windowId: window, nano: 1_500n, forcedNano: 0n }];
@@ -161,7 +161,7 @@ test('what open requests may have cost beyond their rows stays held, also as the
   assert.deepEqual(state, { spent: String(spent), leased: String(rest), held: String(rest), open: 4 });
 });
 
-test('a replay that is interrupted anywhere and repeated enters every row once', async (t) => {
+test('a replay that is interrupted anywhere and then repeated enters every row once', async (t) => {
   const database = await freshLedger(t);
   const origin = join(folder(), 'dead');
   await writeJournal(origin);
@@ -179,7 +179,7 @@ test('a replay that is interrupted anywhere and repeated enters every row once',
   assert.equal(spent, cost);
 });
 
-test('a journal torn at any byte is replayed without harm, and never enters more than a whole one', async (t) => {
+test('a journal torn at any byte is replayed safely, and never enters more than the complete one', async (t) => {
   const database = await freshLedger(t);
   const origin = join(folder(), 'dead');
   await writeJournal(origin);
@@ -202,7 +202,7 @@ test('a journal torn at any byte is replayed without harm, and never enters more
   }
 });
 
-test('the next start enters what a killed process left, and a live process is left alone', async (t) => {
+test('the next start replays the journal of a killed process, and ignores that of a live one', async (t) => {
   const { database, target } = await freshDatabase(t, { migrations: spendMigrations });
   const dataDir = folder();
   const alive = await SpendProcess.start({ database, target, dataDir, now: () => NOON });
@@ -221,7 +221,7 @@ test('the next start enters what a killed process left, and a live process is le
   await alive.close();
 });
 
-test('rows wait in the journal while the database is down, bounded in memory, and all arrive when it is back', async (t) => {
+test('rows wait in the journal while the database is down, with bounded memory, and all are entered later', async (t) => {
   const { database, target } = await freshDatabase(t, { migrations: spendMigrations });
   const options = { ledger: { memoryRows: 20, flushMs: 10 }, journal: { segmentBytes: 20_000, ballastBytes: 1 } };
   const process = await SpendProcess.start({ database, target, dataDir: folder(), now: () => NOON, options });
@@ -248,7 +248,7 @@ test('rows wait in the journal while the database is down, bounded in memory, an
   await process.close();
 });
 
-test('a row that could not be journalled at first is read back once, and what still runs keeps its intent', async (t) => {
+test('a row that could not be journalled at first is entered once, and running requests keep their intents', async (t) => {
   const { database, target } = await freshDatabase(t, { migrations: spendMigrations });
   const dataDir = folder();
   let full = false;
@@ -275,7 +275,7 @@ test('a row that could not be journalled at first is read back once, and what st
   process.fault(undefined);
   await spend.flush();
   assert.equal((await totals(database)).rows, 3);
-  // A journal that could not be written begins a new segment, and lets go of those that nobody needs.
+  // After a failure the journal starts a new segment and deletes unused ones.
   for (let again: unknown; again === undefined; ) {
     again = await begin(spend, sampleAccepted('gen-again'), free()).catch(() => undefined);
   }
@@ -285,7 +285,7 @@ test('a row that could not be journalled at first is read back once, and what st
   assert.equal((await totals(database)).rows, 5);
 });
 
-test('past the bound of the journal nothing new is accepted, and it is again when the database is back', async (t) => {
+test('a full journal refuses new requests until the database is back', async (t) => {
   const { database, target } = await freshDatabase(t, { migrations: spendMigrations });
   const options = { ledger: { journalBytes: 50_000 }, journal: { segmentBytes: 10_000, ballastBytes: 1 } };
   const process = await SpendProcess.start({ database, target, dataDir: folder(), now: () => NOON, options });
@@ -310,7 +310,7 @@ test('past the bound of the journal nothing new is accepted, and it is again whe
   await process.close();
 });
 
-test('closing while the database is down keeps the journal, and its replay enters what waited', async (t) => {
+test('closing while the database is down keeps the journal, and its replay enters the waiting rows', async (t) => {
   const { database, target } = await freshDatabase(t, { migrations: spendMigrations });
   const dataDir = folder();
   const process = await SpendProcess.start({ database, target, dataDir, now: () => NOON });
@@ -326,7 +326,7 @@ test('closing while the database is down keeps the journal, and its replay enter
   assert.deepEqual(await rowOf(database, accepted.id), sampleGeneration(accepted));
 });
 
-test('a stream that is open when the process is killed is entered as far as it was seen', async (t) => {
+test('a stream that is open when the process is killed is entered as far as seen', async (t) => {
   const { database, target } = await freshDatabase(t, { migrations: spendMigrations });
   const dataDir = folder();
   const process = await SpendProcess.start({ database, target, dataDir, now: () => NOON });
@@ -347,7 +347,7 @@ test('a stream that is open when the process is killed is entered as far as it w
   assert.deepEqual([row.estimated, row.usage?.output, row.costNano], [true, 20, 500n + 400n]);
 });
 
-test('kill -9 of a process that enters rows loses none that it said was settled, in 20 rounds', async (t) => {
+test('kill -9 during writes loses no row that was reported as settled, in 20 rounds', async (t) => {
   const database = await freshLedger(t);
   const seen = { settled: 0, estimated: 0, unconfirmed: 0 };
   for (let round = 0; round < 20; round++) {
@@ -373,7 +373,7 @@ test('kill -9 of a process that enters rows loses none that it said was settled,
   assert.equal(spent, cost);
 });
 
-/** What the child said of each id before it was killed after `lines` lines. */
+/** What the child reported for each id before it was killed after `lines` lines. */
 async function runAndKill(directory: string, prefix: string, lines: number): Promise<Map<string, string>> {
   const program = new URL('../testing/journal-writer.ts', import.meta.url).pathname;
   const child = spawn(process.execPath, [program, directory, prefix], { stdio: ['ignore', 'pipe', 'inherit'] });

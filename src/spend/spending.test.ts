@@ -26,7 +26,7 @@ import { replayJournal } from './replay.ts';
 
 const FREE: Charge = { creditNano: 0n, byokNano: 0n };
 
-/** The real timers, with the wall time at noon of a Wednesday. */
+/** Real timers; the wall time starts at noon of a Wednesday. */
 const clock: Clock = { ...systemClock, now: () => NOON + Math.round(systemClock.monotonic()) };
 
 interface Setting {
@@ -35,7 +35,7 @@ interface Setting {
   dataDir: string;
 }
 
-/** @param prepare what the database holds before the process starts */
+/** @param prepare fills the database before the process starts */
 async function start(
   test: TestContext,
   change: Partial<SpendOptions> = {},
@@ -58,7 +58,7 @@ function unlimited(spend: Spend): Reservation {
   return spend.reserve([], FREE, NOON) as Reservation;
 }
 
-test('a settled generation is found at once and unchanged after it was flushed', async (t) => {
+test('a settled generation is found at once, and unchanged after it is flushed', async (t) => {
   const { spend } = await start(t);
   const accepted = sampleAccepted(generationId(NOON), { metadata: { team: 'a\0b \ud800 ü' } });
   const row = sampleGeneration(accepted, {
@@ -75,7 +75,7 @@ test('a settled generation is found at once and unchanged after it was flushed',
   assert.deepEqual(await spend.findGeneration(row.id, { organizationId: 'org-1' }), stored);
 });
 
-test('a generation is seen by its key, its workspace and its organization only', async (t) => {
+test('a generation is visible only to its key, its workspace and its organization', async (t) => {
   const { spend } = await start(t);
   const accepted = sampleAccepted(generationId(NOON));
   for (const flushed of [false, true]) {
@@ -91,10 +91,10 @@ test('a generation is seen by its key, its workspace and its organization only',
   }
 });
 
-test('usage of a key counts in the windows of acceptance, with own-key spend apart', async (t) => {
+test('usage of a key counts in the windows of acceptance, with BYOK spend separate', async (t) => {
   const { spend } = await start(t);
   const dayMs = 86_400_000;
-  // Wednesday noon; Tuesday of the same week; the Sunday before; the month before.
+  // Wednesday noon; Tuesday of the same week; the Sunday before; the previous month.
   for (const [at, cost] of [
     [NOON, 1n],
     [NOON - dayMs, 10n],
@@ -124,7 +124,7 @@ test('settling twice is a bug that throws, and enters one row', async (t) => {
   assert.deepEqual(await database.query('SELECT count(*)::int AS rows FROM generations'), [{ rows: 1 }]);
 });
 
-test('rows beyond what memory holds end no turn early, and all of them are entered', async (t) => {
+test('rows beyond the memory limit do not end a turn early, and all of them are entered', async (t) => {
   const ends: (() => void)[] = [];
   const { spend, database } = await start(t, { endOfTurn: (run) => ends.push(run), ledger: { memoryRows: 2 } });
   const endTurn = () => {
@@ -160,12 +160,12 @@ test('rows beyond what memory holds end no turn early, and all of them are enter
   await turn(1);
   await spend.flush();
   const [found] = await database.query('SELECT count(*)::int AS rows, sum(cost_nano)::bigint AS cost FROM generations');
-  // Twelve rows of 1,500 nano-dollars.
+  // Twelve rows of 1,500 nano-dollars each.
   assert.deepEqual(found, { rows: 12, cost: 18_000n });
   assert.deepEqual(spend.backlog.rows, 0);
 });
 
-test('what is settled while a process closes is in its journal, though its turn does not end any more', async (t) => {
+test('a row settled while the process closes is in its journal, although its turn never ends', async (t) => {
   const ends: (() => void)[] = [];
   const { spend, dataDir, database } = await start(t, { endOfTurn: (run) => ends.push(run) });
   const accepted = [sampleAccepted(generationId(NOON)), sampleAccepted(generationId(NOON))];
@@ -184,7 +184,7 @@ test('what is settled while a process closes is in its journal, though its turn 
   assert.deepEqual(counts, { settled: 2, estimated: 0, unconfirmed: 0, damaged: 0 });
 });
 
-test('closing leaves no journal and no lease behind', async (t) => {
+test('closing removes the journal and all leases', async (t) => {
   const { spend, database, dataDir } = await start(t);
   const budget = sampleBudget(1_000_000n);
   const reservation = await spend.reserve([budget], { creditNano: 2_000n, byokNano: 0n }, NOON);
@@ -200,7 +200,7 @@ test('closing leaves no journal and no lease behind', async (t) => {
   );
 });
 
-test('a budget holds what may be spent, gives back what was not, and a refusal says which one and how much', async (t) => {
+test('a budget holds the bound, returns the unused part, and a refusal names the budget and the amount', async (t) => {
   const { spend } = await start(t);
   const budgets = [sampleBudget(10_000n), sampleBudget(50_000n, { scope: 'workspace', scopeId: 'workspace-1' })];
   const bound = (creditNano: bigint) => ({ creditNano, byokNano: 0n });
@@ -223,7 +223,7 @@ test('a budget holds what may be spent, gives back what was not, and a refusal s
   assert.equal(state?.remainingNano, 6_000n);
 });
 
-test('a process that starts adds rows that an earlier version left out of the sums by day', async (t) => {
+test('a starting process adds rows that an earlier version left out of the daily totals', async (t) => {
   const row = sampleGeneration(sampleAccepted('left-out', { createdAt: NOON }));
   const { database } = await start(t, { maintainMs: 1 }, async (before) => {
     await enterBatch(before, 'earlier', [{ id: row.id, row: encodeRow(row), taken: [] }], silentLog);

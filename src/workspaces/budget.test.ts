@@ -6,17 +6,17 @@ import { INTERVALS, type Interval } from '../spend/index.ts';
 import { checkDecreasing } from './budget.ts';
 
 const interval = fc.constantFrom(...INTERVALS);
-/** Few enough that equal ones are common. */
+/** A small range, so that equal limits are common. */
 const limit = fc.bigInt({ min: 1n, max: 12n });
 const step = fc.oneof(fc.record({ set: interval, limit }), fc.record({ removed: interval }));
 
-/** lifetime > monthly > weekly > daily, for those that are there; written without knowing how it is checked. */
+/** True if lifetime > monthly > weekly > daily for the limits that are set; independent of the code under test. */
 function decreases(limits: ReadonlyMap<Interval, bigint>): boolean {
   const present = (['daily', 'weekly', 'monthly', 'lifetime'] as const).flatMap((name) => limits.get(name) ?? []);
   return present.every((each, index) => index === 0 || each > present[index - 1]!);
 }
 
-test('after any changes the limits strictly decrease as the interval narrows, and no change is refused that keeps them so', () => {
+test('limits always decrease strictly as the interval narrows, and no valid change is refused', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
       const limits = new Map<Interval, bigint>();

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createTerms } from './terms.ts';
 
-/** Answers with one row, as the table would. */
+/** Answers with one row, like the table would. */
 function tableOf(row: Record<string, unknown>) {
   return {
     row,
@@ -44,7 +44,7 @@ test('all keys of a workspace get one object until its version changes', async (
   assert.equal((await termsOf(['nobody'])).size, 0);
 });
 
-test('terms hold limits to the nano-dollar, the widest first, and key numbers exactly', async () => {
+test('terms keep limits to the nano-dollar, widest first, and exact key numbers', async () => {
   const terms = (await createTerms(tableOf({ ...ROW }) as never)(['w'])).get('w')!;
   assert.deepEqual(terms.budgets, [
     {
@@ -61,7 +61,7 @@ test('terms hold limits to the nano-dollar, the widest first, and key numbers ex
   assert.deepEqual([terms.defaultProviderSort, terms.disabledServerTools], ['price', new Set(['svc:bash'])]);
 });
 
-test('io logging that is off is told as nothing', async () => {
+test('disabled io logging is null in the terms', async () => {
   const terms = (await createTerms(tableOf({ ...ROW, ioLogging: false }) as never)(['w'])).get('w')!;
   assert.equal(terms.ioLogging, null);
 });

@@ -1,4 +1,4 @@
-/** Filters on answers: what is found does not depend on the pieces that an answer comes in. */
+/** Filters on answers: findings do not depend on how the answer is chunked. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -27,7 +27,7 @@ async function screening(builtins: BuiltinFilter[], patterns: PatternFilter[]): 
   return (await AnswerFilters.of(given(builtins, patterns)))!.screening(systemClock);
 }
 
-/** What is let go of a text that comes in these pieces, and the most that ever waited. */
+/** The released text of a chunked answer, and the most that was ever held back. */
 function streamed(screened: ScreenedText, pieces: readonly string[]): { text: string; waited: number } {
   let text = '';
   let passed = 0;
@@ -47,7 +47,7 @@ function streamed(screened: ScreenedText, pieces: readonly string[]): { text: st
   return { text, waited };
 }
 
-/** The whole text by the filters that look through requests: other code, and no window. */
+/** The complete text through the request filters, which are other code without windows. */
 async function whole(builtins: BuiltinFilter[], patterns: PatternFilter[], text: string): Promise<string> {
   const filters = (await Filters.of(given(builtins, patterns)))!;
   const matches = filters.matches(text, true, new Effort(systemClock)).sort(inOrder);
@@ -69,7 +69,7 @@ const TEXTS = [
   'b\u200bob@ex\u200bample.com, \uff14111 1111 1111 1111, b\u0301ob@example.com \ud83d\ude00 \u0430nn@example.com',
 ];
 
-test('every split of a text in two, and into single units, gives what the whole text gives', async () => {
+test('every split of a text in two, and into single units, gives the result of the complete text', async () => {
   for (const text of TEXTS) {
     const expected = await whole(every, [], text);
     for (let at = 0; at <= text.length; at++) {
@@ -94,7 +94,7 @@ const PATTERNS = [
   'é',
 ];
 
-test('any text, any patterns, any pieces: the same as the whole', async () => {
+test('any text, patterns and chunks give the result of the complete text', async () => {
   const letters = fc.constantFrom('a', 'b', 'c', 'A', 'C', ' ', '\n', '\u00e9', 'e\u0301', '\u200b', '\uff41');
   const text = fc.array(letters, { maxLength: 60 }).map((list) => list.join(''));
   await fc.assert(
@@ -116,7 +116,7 @@ test('any text, any patterns, any pieces: the same as the whole', async () => {
   );
 });
 
-test('built-in filters find the same in any pieces, also where no character lets go', async () => {
+test('built-in filters find the same in any chunks, even without a releasing character', async () => {
   const piece = fc.constantFrom(
     ...'4111 1111.@-+:/ax='.split(''),
     'bob@example.com',
@@ -141,7 +141,7 @@ test('built-in filters find the same in any pieces, also where no character lets
   );
 });
 
-test('no more than the longest match waits, and nothing where a character stands that no match contains', async () => {
+test('at most the longest match is held back, and nothing at a character that no match contains', async () => {
   const long = 'a'.repeat(5_000).split('');
   const bounded = streamed((await screening([], [pattern('a{9}b')])).text(), long);
   assert.ok(bounded.waited <= 10 + 3, String(bounded.waited));
@@ -149,7 +149,7 @@ test('no more than the longest match waits, and nothing where a character stands
   assert.ok(words.waited <= 'plain'.length + 4, String(words.waited));
 });
 
-test('a match that blocks is told before anything of it is let go, flags are counted', async () => {
+test('a blocking match is reported before any of it is released, and flags are counted', async () => {
   const both = await screening([], [pattern('secret', 'block'), pattern('fine', 'flag')]);
   const text = both.text();
   assert.equal(text.advance('a fine and a sec', false) <= 'a fine and a '.length, true);

@@ -1,4 +1,4 @@
-/** What filters find in a request they find in an answer, and tell it in the same order. */
+/** Filters find the same in requests and in answers, and report it in the same order. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -37,7 +37,7 @@ const text = fc
   .map((words) => words.join(' '));
 
 interface Outcome {
-  /** null: it was refused. */
+  /** null if it was refused. */
   text: string | null;
   found: unknown[];
 }
@@ -55,7 +55,7 @@ function outcomeOf(run: () => { text: string; hits: readonly Hit[] }): Outcome {
   }
 }
 
-test('a text is blocked, replaced and counted alike as a request and as an answer', async () => {
+test('a text is blocked, redacted and counted equally as a request and as an answer', async () => {
   let told = 0;
   await fc.assert(
     fc.asyncProperty(guardrails, text, async (all, content) => {

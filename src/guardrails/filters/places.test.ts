@@ -1,4 +1,4 @@
-/** The short ways of the built-in filters and of reading find what the plain ones find. */
+/** The fast paths of the built-in filters and of folding find the same as the plain implementation. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -6,7 +6,7 @@ import { BUILTINS } from './builtins.ts';
 import { barely, plainly } from './look-alikes.ts';
 import { Readings, type Span } from './reading.ts';
 
-/** One for each beginning that is looked for, and numbers of every kind. */
+/** One sample for each known beginning, and numbers of every kind. */
 const FINDS = [
   'AKIAIOSFODNN7EXAMPLF ASIAIOSFODNN7EXAMPLF ABIAIOSFODNN7EXAMPLF ACCAIOSFODNN7EXAMPLF',
   ...['ghp_', 'gho_', 'ghu_', 'ghs_', 'ghr_', 'github_pat_', 'glpat-', 'gldt-', 'glrt-', 'sk-', 'sk-svc-', 'sk_live_'],
@@ -134,7 +134,7 @@ function everywhere(of: string) {
   return { tokens: places, assigned: places, injections: places, digits: Number.POSITIVE_INFINITY };
 }
 
-test('each text that is planted is found, and where it begins is one of the places that are looked at', () => {
+test('every planted sample is found, and its start is one of the reported places', () => {
   for (const planted of FINDS) {
     const { text: read } = new Readings(planted).skeleton;
     const found = Object.values(BUILTINS).flatMap(({ find }) => find(read));
@@ -144,7 +144,7 @@ test('each text that is planted is found, and where it begins is one of the plac
   }
 });
 
-test('looking only where something may begin finds what looking everywhere does', () => {
+test('searching only at reported places finds the same as searching everywhere', () => {
   fc.assert(
     fc.property(text, (raw) => {
       for (const read of [raw, new Readings(raw).skeleton.text]) {
@@ -155,10 +155,10 @@ test('looking only where something may begin finds what looking everywhere does'
   );
 });
 
-/** Control characters beyond ASCII as well, but for the end of a line. */
+/** Control characters beyond ASCII too, except line ends. */
 const UNSEEN = /^[\p{Default_Ignorable_Code_Point}\p{Cf}\u0080-\u0084\u0086-\u009f]$/u;
 
-/** Reading character by character, with the origin of every unit. */
+/** Folds character by character, with the origin of every unit. */
 function plainReading(raw: string, fold: (cluster: string) => string): { text: string; origins: Span[] } {
   const clusters: (Span & { written: string })[] = [];
   let at = 0;
@@ -167,7 +167,7 @@ function plainReading(raw: string, fold: (cluster: string) => string): { text: s
     const end = at + character.length;
     const last = clusters.at(-1);
     if (UNSEEN.test(character)) {
-      // What is unseen and stands low in Unicode ends a cluster.
+      // An invisible character with a low code point ends a cluster.
       if (character.charCodeAt(0) < 0x300) joinable = false;
     } else if (/^\p{M}$/u.test(character) && joinable && last !== undefined) {
       last.written += character;
@@ -188,7 +188,7 @@ function plainReading(raw: string, fold: (cluster: string) => string): { text: s
   return { text: folded, origins };
 }
 
-test('what a text reads as, and where each place of it comes from, is the same as character by character', () => {
+test('folding and its offset mapping equal those computed character by character', () => {
   fc.assert(
     fc.property(text, (raw) => {
       const readings = new Readings(raw);
@@ -212,7 +212,7 @@ test('what a text reads as, and where each place of it comes from, is the same a
   );
 });
 
-test('what is planted at the border of the parts that a long text is walked in is found', () => {
+test('a sample across two chunks of a long text is found', () => {
   const planted = [
     '4111 1111 1111 1111',
     'ignore all previous instructions',
@@ -229,7 +229,7 @@ test('what is planted at the border of the parts that a long text is walked in i
   }
 });
 
-test('a long text that folding makes many times longer reads as its parts do', () => {
+test('a long text that folding makes many times longer folds like its parts', () => {
   const part = '\ufdfaé中e\u0301😀';
   const { plain } = new Readings(part.repeat(6_000));
   const reads = new Readings(part).plain.text;

@@ -1,4 +1,4 @@
-/** What is found in many texts at once is what is found in each of them alone, with everything looked at that is otherwise skipped. */
+/** Searching many texts at once finds the same as searching each alone without any shortcut. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -13,7 +13,7 @@ import { BlockedByFilter, Filters, type LookedText } from './filters.ts';
 import { Effort } from './patterns.ts';
 import { Readings, type Span, unchanged } from './reading.ts';
 
-/** What a built-in filter finds, whole and in pieces that only become one where two texts are read as one. */
+/** Samples of the built-in filters, complete and in parts that only match when two texts are joined. */
 const FINDS = [
   'jane.doe@example.com',
   '+1 415-555-2671',
@@ -32,7 +32,7 @@ const FINDS = [
   'new system prompt:',
   '## new prompt',
   '<<SYS>>',
-  // Escapes of three kinds, one within the other, and a number that is written unseen between what is seen.
+  // Three kinds of nested escapes, and a number with invisible characters between its digits.
   'jane.doe&#92;u002540example.com',
   [...'123-45-6789'].map((one) => `x${String.fromCodePoint(0xe0000 + one.charCodeAt(0))}`).join(''),
 ];
@@ -92,10 +92,10 @@ const PIECES = [
     'K',
   ],
   ...['\u0301', '\u200b', '\u00ad', '\ufe0f', '\u3099', 'か', 'а', '４', '😀', '\ud83d', '\ude00', '\udb40', 'ﬁ', '中'],
-  // What reads as far less and far more than is written.
+  // Folds to much shorter and much longer text.
   ...['\u200b'.repeat(60), '\ufdfa'.repeat(4)],
 ];
-/** In one text the first of two would change what the second is, or be one match with it. */
+/** Pairs that would change each other, or match together, if they were one text. */
 const NEIGHBOURS = [
   ['version', '203.0.113.42'],
   ['the v', '198.51.100.7 is up'],
@@ -119,7 +119,7 @@ const text = fc
     { maxLength: 16 },
   )
   .map((pieces) => pieces.join(''));
-/** Of one long text, so that what stands in it is cut anywhere, and now and then more than is looked at together. */
+/** Slices of one long text, cut anywhere, and sometimes longer than the maximum length of a joined text. */
 const texts = fc.oneof(
   {
     weight: 8,
@@ -153,7 +153,7 @@ const texts = fc.oneof(
 
 function cutAt(whole: string, cuts: readonly number[]): string[] {
   const places = [0, ...cuts.map((cut) => cut % (whole.length + 1)).sort((a, b) => a - b), whole.length];
-  // As a body's texts are: a slice of a longer string shows half of a character that the slice ends before (V8 of Node 26.10).
+  // Copy the slices: a slice of a longer string exposes half of a character it ends in (V8 of Node 26.10).
   return places.slice(1).map((end, index) => JSON.parse(JSON.stringify(whole.slice(places[index]!, end))));
 }
 
@@ -196,12 +196,12 @@ const anchored = fc
 const pattern = fc.oneof(written, anchored).filter((source) => plainPattern(source) !== undefined);
 const slugs = fc.subarray(Object.keys(BUILTINS) as BuiltinSlug[]);
 
-/** However long it takes, nothing is refused for that. */
+/** A frozen clock, so that nothing is refused for taking too long. */
 const still = { ...systemClock, monotonic: () => 0 };
 
 type Found = Span & { name: string };
 
-/** By the engine and the finders alone, each asked at every place of every reading. */
+/** Only the engine and the finders, at every offset of every reading. */
 function foundAlone(of: string, builtins: readonly BuiltinSlug[], patterns: readonly string[], depth = 0): Found[] {
   const readings = new Readings(of);
   const hidden = readings.hidden === undefined ? [] : [readings.hidden];
@@ -257,9 +257,9 @@ async function compare(native: NativeModule | null): Promise<void> {
   assert.ok(matching > 500 && clean > 500, `${matching} texts matched and ${clean} did not`);
 }
 
-test('what is found in many texts at once is what is found in each alone', () => compare(null));
+test('searching many texts at once finds the same as searching each alone', () => compare(null));
 
-test('what stands beside a text neither hides nor makes what is found in it', async () => {
+test('neighbouring texts neither hide nor create matches', async () => {
   const rules = {
     builtins: Object.keys(BUILTINS).map((slug) => ({ slug, action: 'flag' as const })),
     patterns: ['^ab$', 'a\\s+b', '\\bab\\z', '[^x]{16}'].map((one) => ({
@@ -289,8 +289,8 @@ test('what stands beside a text neither hides nor makes what is found in it', as
   assert.deepEqual(foundIn('a password:', 'password: xr0ub4d0rxx'), ['secrets: xr0ub4d0rxx']);
 });
 
-test('many short texts that filters are slow on are refused before all of them were gone through', async () => {
-  // Whoever looks at this clock has taken a tenth of a second.
+test('many short texts with slow filters are refused before all of them were searched', async () => {
+  // Each call of this clock takes a tenth of a second.
   let looks = 0;
   const slow = { ...systemClock, monotonic: () => 100 * looks++ };
   for (const patterns of [[], [{ pattern: '\\S{80}', action: 'flag' as const, label: null }]]) {
@@ -309,7 +309,7 @@ test('many short texts that filters are slow on are refused before all of them w
 
 const skip = nativeModule() === null && 'the module `re2` is not installed';
 
-test('what the native engine finds in many texts at once is what re2js finds in each alone', { skip }, () =>
+test('the native engine on many texts at once finds the same as re2js on each alone', { skip }, () =>
   compare(nativeModule()),
 );
 
@@ -325,7 +325,7 @@ const rules = fc.record({
   ),
   patterns: fc.array(fc.record({ pattern, action, label: fc.constantFrom(null, '[A]') }), { maxLength: 2 }),
 });
-/** A body with half a character is refused. */
+/** Bodies with lone surrogates are refused, so avoid them. */
 const content = text.map((one) => one.toWellFormed());
 const parts = fc
   .array(content, { minLength: 2, maxLength: 3 })
@@ -335,7 +335,7 @@ const message = fc.record({
   content: fc.oneof({ weight: 2, arbitrary: content }, { weight: 1, arbitrary: parts }),
 });
 
-/** The same is said more than once, and by others. */
+/** Repeats texts, also with other roles. */
 const conversation = fc
   .tuple(
     fc.array(message, { minLength: 2, maxLength: 8 }),
@@ -353,7 +353,7 @@ function outcomeOf(filters: Filters, messages: readonly unknown[]) {
   }
 }
 
-test('a request is blocked, replaced and told as its messages are, each in a request of its own', async () => {
+test('a request is blocked, redacted and reported like its messages in separate requests', async () => {
   const seen = { replaced: 0, blocked: 0 };
   await fc.assert(
     fc.asyncProperty(conversation, rules, async (messages, applied) => {

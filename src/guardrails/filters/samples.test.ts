@@ -1,7 +1,7 @@
 /**
- * How well the built-in filters do, on samples of our own: texts in which what should be found stands in marks, and texts
- * in which nothing should be. The rules were fitted to the tuned ones; the held-out ones were written later, in another
- * style, and marked before the rules ran on them. The figures that the guide tells are the least that may come out here.
+ * Accuracy of the built-in filters on our own samples: texts with marked findings, and texts without any. The rules
+ * were tuned on the tuned samples. The held-out samples were written later, in another style, and marked before the
+ * rules ran on them. The figures in the guide are the minimum that must hold here.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ interface Sample {
   marked: Span[];
 }
 
-/** `⟦` and `⟧` mark what should be found; `~` only keeps a sample from looking like a leaked key. */
+/** `⟦` and `⟧` mark the expected finding; `~` only keeps a sample from looking like a leaked key. */
 function samplesOf(file: string): Sample[] {
   const lines = readFileSync(`${import.meta.dirname}/samples/${file}.txt`, 'utf8')
     .trimEnd()
@@ -31,7 +31,7 @@ function samplesOf(file: string): Sample[] {
   });
 }
 
-test('there are at least 30 held-out samples with and 30 without something to find for each filter', () => {
+test('each filter has at least 30 held-out samples with and 30 without a finding', () => {
   for (const [file] of Object.values(TOLD)) {
     const samples = samplesOf(`held-out/${file}`);
     const positive = samples.filter(({ marked }) => marked.length > 0).length;
@@ -56,7 +56,7 @@ function measure(slug: BuiltinSlug, file: string) {
   return { precision: found / (found + invented), recall: found / (found + missed), wrong };
 }
 
-/** Least precision and recall on the tuned samples, as docs/guides/guardrails.md tells them. */
+/** Minimum precision and recall on the tuned samples, as in docs/guides/guardrails.md. */
 const TOLD: Record<BuiltinSlug, [file: string, precision: number, recall: number]> = {
   email: ['email', 1, 0.86],
   phone: ['phone', 1, 0.85],
@@ -67,7 +67,7 @@ const TOLD: Record<BuiltinSlug, [file: string, precision: number, recall: number
   'regex-prompt-injection': ['prompt-injection', 1, 0.86],
 };
 
-/** What holds on samples that the rules were never fitted to: a rule is changed for what users report, not for these. */
+/** Minimum on the held-out samples: change rules for reports from users, not for these. */
 const HELD_OUT: Record<BuiltinSlug, [precision: number, recall: number]> = {
   email: [0.99, 0.87],
   phone: [0.95, 0.78],
@@ -90,7 +90,7 @@ const floors = Object.entries(TOLD).flatMap(([slug, [file, precision, recall]]) 
 ]);
 
 for (const { slug, file, precision, recall, kind } of floors) {
-  test(`${slug} finds at least ${recall * 100} % of the ${kind} samples, and of what it finds ${precision * 100} % is right`, (t) => {
+  test(`${slug} has at least ${recall * 100} % recall and ${precision * 100} % precision on the ${kind} samples`, (t) => {
     const measured = measure(slug as BuiltinSlug, file);
     t.diagnostic(`${slug}, ${kind}: precision ${measured.precision.toFixed(3)}, recall ${measured.recall.toFixed(3)}`);
     assert.ok(measured.precision >= precision, measured.wrong.join('\n'));
@@ -98,7 +98,7 @@ for (const { slug, file, precision, recall, kind } of floors) {
   });
 }
 
-test('finding takes time in line with the length, whatever the text', () => {
+test('search time is linear in the length of any text', () => {
   const hostile = [
     'a',
     'a@',

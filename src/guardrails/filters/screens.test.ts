@@ -1,4 +1,4 @@
-/** What must stand in a match is looked for first: that never hides a match from the engine. */
+/** Required keys are searched first; this never hides a match from the engine. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -58,7 +58,7 @@ const text = fc
 const letter = RE2JS.compile('\\pL');
 const nativeLetter = nativeModule() === null ? undefined : nativeExpression('\\pL', nativeModule()!);
 
-/** The engines are of different versions of Unicode: what came between is a letter for only one of them. */
+/** The engines use different Unicode versions: a newer letter is a letter for only one of them. */
 function isSettled(of: string): boolean {
   return nativeLetter === undefined || [...of].every((one) => nativeLetter.matches(one) === letter.test(one));
 }
@@ -96,15 +96,15 @@ async function compare(native: NativeModule | null, numRuns: number): Promise<vo
   assert.ok(matches > 20, `only ${matches} matches were compared`);
 }
 
-test('patterns with what they need looked for first match where the engine alone says, alone and together', async () => {
+test('searching keys first gives the matches of the engine, for single patterns and sets', async () => {
   await compare(null, 200);
 });
 
 const skip = nativeModule() === null && 'the module `re2` is not installed';
 
-test('the native engine matches where re2js does', { skip }, () => compare(nativeModule(), 200));
+test('the native engine matches where re2js matches', { skip }, () => compare(nativeModule(), 200));
 
-test('every pattern that is taken compiles on the native engine', { skip }, () => {
+test('every accepted pattern compiles on the native engine', { skip }, () => {
   fc.assert(
     fc.property(flagged, (source) => {
       fc.pre(plainPattern(source) !== undefined);
@@ -114,7 +114,7 @@ test('every pattern that is taken compiles on the native engine', { skip }, () =
   );
 });
 
-/** Stands for the module: JavaScript's own engine, which refuses a flag in a pattern that RE2 takes. */
+/** Stand-in for the native module: JavaScript's own engine, which rejects inline flags that RE2 accepts. */
 class Counting {
   static made = 0;
   static asked = 0;
@@ -135,7 +135,7 @@ class Counting {
   }
 }
 
-test('an engine that is there is asked for what may match, nothing else, and what it does not take still matches', async () => {
+test('the native engine gets only candidate patterns, and patterns it rejects still match', async () => {
   const set = await PatternSet.of(['order-\\d{2}', '(?i)badge'], Counting);
   const effort = new Effort(systemClock);
   assert.equal(Counting.made, 1);
@@ -151,7 +151,7 @@ test('an engine that is there is asked for what may match, nothing else, and wha
   assert.deepEqual(set.find(1, text, effort), [{ start: 2, end: 7 }]);
 });
 
-test('shapes of numbers are asked of the engine only where as many characters of each kind stand in a row', async () => {
+test('number patterns reach the engine only where enough characters of each kind are in a row', async () => {
   const sources = ['\\b\\d{9,12}\\b', '[A-Z]{3}-\\d{4,8}', '(?:[01]\\d|2[0-3]):[0-5]\\d', 'größe-\\d|密码:', '\\d+ €'];
   const set = await PatternSet.of(sources, Counting);
   const effort = new Effort(systemClock);
@@ -166,7 +166,7 @@ test('shapes of numbers are asked of the engine only where as many characters of
   assert.equal(Counting.asked, before + sources.length);
 });
 
-test('what a pattern needs is found in reasonable time, however many ways it has', () => {
+test('keys are computed in reasonable time, however many alternatives a pattern has', () => {
   const many = Array.from({ length: 200 }, (_, index) => `(?:a${index}|b?c${index % 7})`).join('');
   const keys = (source: string) => keysOf(programOf(RE2JS.compile(source)));
   assert.ok(keys(many) === undefined || keys(many)!.length > 0);
@@ -174,7 +174,7 @@ test('what a pattern needs is found in reasonable time, however many ways it has
   assert.equal(keys('abc|\\d{4}|[x-z]!')!.length, 3);
 });
 
-test('several candidates are asked about at once, and one by one where the module cannot say', async () => {
+test('several candidates are matched at once, or one by one if the module cannot decide', async () => {
   let asked = 0;
   class Sets extends Counting {
     static Set = class {

@@ -4,7 +4,7 @@ import { readDocument } from '../../base/json.ts';
 import { TestClock } from '../../testing/clock.ts';
 import { BlockedByFilter, Filters } from './filters.ts';
 
-// biome-ignore lint/suspicious/noExplicitAny: content parts of every form
+// biome-ignore lint/suspicious/noExplicitAny: content parts of every format
 type Json = any;
 
 const MEDIA: Json[] = [
@@ -30,14 +30,14 @@ async function blocks(content: Json[]): Promise<boolean> {
 
 const text = (said: string) => ({ type: 'text', text: said });
 
-test('a phrase that media split is found as if they were not there', async () => {
+test('a phrase split by media is found as if the media were absent', async () => {
   for (const medium of MEDIA) {
     assert.equal(await blocks([text('the sec'), medium, text('ret phrase')]), true, medium.type);
     assert.equal(await blocks([text('the '), medium, medium, text('secret '), medium, text('phrase')]), true);
     assert.equal(await blocks([medium, text('the secret'), text(' phrase'), medium, text('x')]), true);
     assert.equal(await blocks([medium, text('the sec'), medium]), false);
   }
-  // What is no medium stands between two texts for the model too.
+  // A part that is not media separates two texts for the model too.
   const result = { type: 'tool_result', tool_use_id: 'a', content: 'x' };
   assert.equal(await blocks([text('the sec'), result, text('ret phrase')]), false);
 });

@@ -18,7 +18,7 @@ import { rotateSigningKey } from './signing-keys.ts';
 
 const KEY_HASH = 'ab'.repeat(32);
 
-/** The tokens of one process, on a database that the test may take away. */
+/** The tokens of one process, on a database that the test can take down. */
 async function scene(t: TestContext) {
   const clock = new TestClock();
   const { database: real } = await freshDatabase(t, { migrations });
@@ -51,7 +51,7 @@ async function scene(t: TestContext) {
     const ends = { lifetimeMs: 900_000, endsBy: Number.POSITIVE_INFINITY };
     return (await tokens.issue({ subject: 's', policyId: 'ci', keyHash: KEY_HASH, ...ends }))!.token;
   };
-  /** A token of the real key that says something else. */
+  /** A token signed with the real key, with other claims. */
   const signed = async (claims: JWTPayload, header: object = {}) => {
     const { key, issuer } = await tokens.keys.signer();
     const exp = Math.floor(clock.now() / 1000) + 900;
@@ -72,7 +72,7 @@ async function status(tokens: OwnAccessTokens, token: string): Promise<number | 
   }
 }
 
-test('a token is verified once and then known without a promise, until its time has come', async (t) => {
+test('a token is verified once and then returned without a promise until it expires', async (t) => {
   const { clock, tokens, issue } = await scene(t);
   const token = await issue();
   const first = tokens.keyHashOf(token);
@@ -87,7 +87,7 @@ test('a token is verified once and then known without a promise, until its time 
   assert.equal(await status(tokens, token), 401);
 });
 
-test('what our own key has signed is no access token unless it says all that one says', async (t) => {
+test('a JWT signed with our own key is only an access token if it has all required claims', async (t) => {
   const { tokens, signed } = await scene(t);
   assert.equal(await status(tokens, await signed({})), KEY_HASH);
   const wrong: JWTPayload[] = [
@@ -107,7 +107,7 @@ test('what our own key has signed is no access token unless it says all that one
   assert.equal(await status(tokens, await stranger), undefined);
 });
 
-test('tokens in the form of ours whose key nobody knows ask the database once a second', async (t) => {
+test('tokens of our format with an unknown key cause one query per second', async (t) => {
   const { clock, state, tokens, issue, signed } = await scene(t);
   await issue();
   const before = state.statements;
@@ -120,7 +120,7 @@ test('tokens in the form of ours whose key nobody knows ask the database once a 
   assert.ok(once > 0 && once < 6, String(once));
 });
 
-test('while the database is away known keys sign and verify for the grace, and of unknown ones it cannot be told', async (t) => {
+test('while the database is down cached keys work for the grace period, and unknown ones get 503', async (t) => {
   const { clock, state, tokens, issue, signed, tell } = await scene(t);
   await issue();
   const unknown = await signed({}, { kid: 'unknown' });
@@ -141,7 +141,7 @@ test('while the database is away known keys sign and verify for the grace, and o
   assert.equal((await tokens.keys.all()).length, 2);
 });
 
-test('where a change was missed nothing is believed that was verified before it', async (t) => {
+test('after a missed change earlier verification results are not used', async (t) => {
   const { parts, real, tokens, issue, tell } = await scene(t);
   const token = await issue();
   assert.equal(await status(tokens, token), KEY_HASH);
@@ -153,7 +153,7 @@ test('where a change was missed nothing is believed that was verified before it'
   assert.equal(await status(tokens, await issue()), KEY_HASH);
 });
 
-test('a token that is presented while a process reads of the end of all tokens ends with them', async (t) => {
+test('a token presented while a process reads the end of all tokens ends with them', async (t) => {
   const { parts, state, tokens, issue, tell } = await scene(t);
   const token = await issue();
   assert.equal(await status(tokens, token), KEY_HASH);
@@ -171,7 +171,7 @@ test('a token that is presented while a process reads of the end of all tokens e
   assert.equal(await status(tokens, token), undefined);
 });
 
-test('a key that cannot be opened signs nothing, and another may take its place', async (t) => {
+test('a key that cannot be decrypted signs nothing, and can be replaced', async (t) => {
   const { parts, real, tokens, issue, tell } = await scene(t);
   const token = await issue();
   await real.query(`update federation_keys set sealed = set_byte(sealed, 30, get_byte(sealed, 30) # 1)`);

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { fitsPattern, unmetRule } from './claims.ts';
 
-test('a pattern fits a whole text; * stands for any characters, all others for themselves', () => {
+test('a pattern matches a complete text; * matches any characters, all others match themselves', () => {
   const fits: [string, string][] = [
     ['repo:acme/app:ref', 'repo:acme/app:ref'],
     ['repo:acme/app:ref', 'repo:acme/app:*'],
@@ -31,7 +31,7 @@ test('a pattern fits a whole text; * stands for any characters, all others for t
   for (const [text, pattern] of misses) assert.ok(!fitsPattern(text, pattern), `${text} ~ ${pattern}`);
 });
 
-test('of any pattern and text the answer is that of the regular expression', () => {
+test('any pattern and text give the result of the equivalent regular expression', () => {
   const piece = fc.string({ unit: fc.constantFrom('a', 'b', '*'), maxLength: 8 });
   const text = fc.string({ unit: fc.constantFrom('a', 'b'), maxLength: 12 });
   fc.assert(
@@ -42,7 +42,7 @@ test('of any pattern and text the answer is that of the regular expression', () 
   );
 });
 
-test('every rule must hold; a claim that is a list holds when one of its values fits', () => {
+test('every rule must hold; a list claim satisfies a rule if one of its values matches', () => {
   const rules = [
     { name: 'sub', patterns: ['a*', 'b*'] },
     { name: 'groups', patterns: ['deployers'] },

@@ -18,7 +18,7 @@ const POLICY: FederationPolicy = {
   claims: [{ name: 'sub', patterns: ['build'] }],
 };
 
-/** Exchanges of one process; the access tokens themselves are of no interest. */
+/** Exchanges of one process; the access tokens themselves do not matter. */
 function scene() {
   const clock = new TestClock();
   const egress = { request: () => Promise.reject(new Error('nobody is asked')) };
@@ -29,7 +29,7 @@ function scene() {
     policies: () => [POLICY],
     callerOfKey: () => ({ kind: 'inference', keyHash: POLICY.keyHash, expiresAt: null }) as Caller,
   });
-  /** 200, or the status of the refusal. */
+  /** Returns 200, or the status of the refusal. */
   const come = async (subjectToken: string, from: string) => {
     const form = new URLSearchParams({
       ...{ grant_type: GRANT_TYPE, subject_token_type: JWT_TYPE, requested_token_type: ACCESS_TOKEN_TYPE },
@@ -49,7 +49,7 @@ function scene() {
   return { come, right, clock };
 }
 
-/** How often each status came, of one request after another from addresses that change when one is used up. */
+/** Number of responses by status, for consecutive requests that switch to a new address when one is used up. */
 async function counts(
   times: number,
   network: number,
@@ -63,7 +63,7 @@ async function counts(
   return statuses;
 }
 
-test('tokens that are not right use up nothing of their policy, wherever they come from', async () => {
+test('invalid tokens do not use up the rate limit of their policy, from any address', async () => {
   const { come, right } = scene();
   const token = await right;
   const wrong = `${token.slice(0, -8)}AAAAAAAA`;
@@ -73,7 +73,7 @@ test('tokens that are not right use up nothing of their policy, wherever they co
   assert.equal(await come(token, '203.0.113.1'), 200);
 });
 
-test('tokens that are right do, until some time has passed', async () => {
+test('valid tokens use up the rate limit of their policy until some time has passed', async () => {
   const { come, right, clock } = scene();
   const token = await right;
   const all = await counts(PER_POLICY.atOnce + 10, 1, (from) => come(token, from));

@@ -12,13 +12,13 @@ const URL = 'https://idp.test/tenant/';
 const { publicKey } = await generateKeyPair('ES256');
 const point = await exportJWK(publicKey);
 
-/** Issuers whose answers are said here. */
+/** Issuers with scripted answers. */
 class Scene {
   readonly clock = new TestClock();
   readonly asked: string[] = [];
   kids = ['one'];
   down = false;
-  /** What answers wait for. */
+  /** Answers wait for this promise. */
   held: Promise<void> | undefined;
   document: unknown = { issuer: URL, jwks_uri: 'https://keys.test/set' };
   keySet: unknown;
@@ -39,7 +39,7 @@ class Scene {
     return { url, status: this.status, headers: {}, body: Buffer.from(text) };
   }
 
-  /** `found`, or the status of the refusal. */
+  /** Returns `found`, or the status of the refusal. */
   async find(kid: string, policy: Partial<FederationPolicy> = {}): Promise<string | number> {
     const whole = { issuer: URL, keys: null, ...policy } as FederationPolicy;
     try {
@@ -54,7 +54,7 @@ class Scene {
 
 const DISCOVERY = ['https://idp.test/tenant/.well-known/openid-configuration', 'https://keys.test/set'];
 
-test('keys are found through the document of the issuer, once for all who come, and asked for again when they are old', async () => {
+test("keys are found through the issuer's document, fetched once for all, and fetched again when old", async () => {
   const scene = new Scene();
   assert.deepEqual(await Promise.all([1, 2, 3].map(() => scene.find('one'))), ['found', 'found', 'found']);
   assert.deepEqual(scene.asked, DISCOVERY);
@@ -67,13 +67,13 @@ test('keys are found through the document of the issuer, once for all who come, 
   assert.deepEqual(scene.asked, [...DISCOVERY, ...DISCOVERY]);
 });
 
-test('an address that is configured is asked at once', async () => {
+test('a configured key URL is fetched directly', async () => {
   const scene = new Scene();
   assert.equal(await scene.find('one', { keys: 'https://elsewhere.test/keys' }), 'found');
   assert.deepEqual(scene.asked, ['https://elsewhere.test/keys']);
 });
 
-test('a key that is not known is asked for, and however many unknown ones come, rarely', async () => {
+test('an unknown key causes a fetch, but many unknown keys cause few', async () => {
   const scene = new Scene();
   assert.equal(await scene.find('one'), 'found');
   scene.clock.advance(AGAIN_MS);
@@ -91,7 +91,7 @@ test('a key that is not known is asked for, and however many unknown ones come, 
   assert.equal(scene.asked.length, 6);
 });
 
-test('while the issuer is away its keys hold for an hour, and what cannot be told may be tried again', async () => {
+test('while the issuer is unreachable its keys are valid for an hour, and unknown keys get 503', async () => {
   const scene = new Scene();
   scene.down = true;
   assert.equal(await scene.find('one'), 503);
@@ -118,7 +118,7 @@ test('while the issuer is away its keys hold for an hour, and what cannot be tol
   assert.equal(await scene.find('one'), 'found');
 });
 
-test('nobody waits for an issuer that did not answer before, while its keys hold', async () => {
+test('no request waits for an issuer that failed before, while its keys are valid', async () => {
   const scene = new Scene();
   assert.equal(await scene.find('one'), 'found');
   scene.down = true;
@@ -138,7 +138,7 @@ test('nobody waits for an issuer that did not answer before, while its keys hold
   assert.equal(await scene.find('one'), 400);
 });
 
-test('what an issuer should not say leaves it without keys', async () => {
+test('an invalid issuer document leaves the issuer without keys', async () => {
   const cases: Partial<Pick<Scene, 'document' | 'keySet' | 'status'>>[] = [
     { status: 500 },
     { status: 301 },
@@ -157,7 +157,7 @@ test('what an issuer should not say leaves it without keys', async () => {
   for (const said of cases) assert.equal(await Object.assign(new Scene(), said).find('one'), 503, JSON.stringify(said));
 });
 
-test('of the keys of an issuer those are used that signatures may be checked with', async () => {
+test("only an issuer's signature keys are used", async () => {
   const scene = new Scene();
   scene.keySet = {
     keys: [
@@ -170,14 +170,14 @@ test('of the keys of an issuer those are used that signatures may be checked wit
   assert.equal(await scene.find('two'), 'found');
 });
 
-test('keys that are of no use take no place from those that are', async () => {
+test('unusable keys do not count towards the maximum', async () => {
   const scene = new Scene();
   const others = Array.from({ length: 200 }, (_, count) => ({ ...point, kid: `other-${count}`, use: 'enc' }));
   scene.keySet = { keys: [...others, { ...point, kid: 'one' }] };
   assert.equal(await scene.find('one'), 'found');
 });
 
-test('a kid of several keys is refused, and told as that', async () => {
+test('a kid that several keys have is refused with that reason', async () => {
   const scene = new Scene();
   scene.kids = ['one', 'one'];
   const policy = { issuer: URL, keys: null } as FederationPolicy;

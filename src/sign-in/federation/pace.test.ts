@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { clientOf, Pace } from './pace.ts';
 
-test('so many at once, then so many a second, each name for itself', () => {
+test('a burst, then the sustained rate, separately for each name', () => {
   const pace = new Pace({ perSecond: 2, atOnce: 3 });
   assert.deepEqual(
     [0, 0, 0, 0].map((now) => pace.take('a', now)),
@@ -18,7 +18,7 @@ test('so many at once, then so many a second, each name for itself', () => {
   );
 });
 
-test('who came longest ago is forgotten when there are too many, and nobody else', () => {
+test('beyond the maximum only the least recently seen name is dropped', () => {
   const pace = new Pace({ perSecond: 1, atOnce: 1 });
   assert.equal(pace.take('first', 0), 0);
   assert.equal(pace.take('second', 0), 0);
@@ -27,7 +27,7 @@ test('who came longest ago is forgotten when there are too many, and nobody else
   assert.equal(pace.take('first', 0), 0);
 });
 
-test('an IPv6 network is one client, however its addresses are written', () => {
+test('an IPv6 network counts as one client in any notation of its addresses', () => {
   assert.equal(clientOf('192.0.2.1'), '192.0.2.1');
   assert.equal(clientOf('::ffff:192.0.2.1'), '192.0.2.1');
   assert.equal(clientOf('2001:db8::1'), clientOf('2001:db8:0:0:ffff::2'));

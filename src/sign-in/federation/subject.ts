@@ -72,7 +72,7 @@ async function problemOf(error: errors.JOSEError): Promise<string> {
   if (error instanceof errors.JWTClaimValidationFailed) {
     if (error.reason === 'missing') return `lacks the claim ${error.claim}`;
     if (error.claim === 'nbf') return 'is not valid yet (nbf)';
-    return `does not have the ${error.claim} that the policy requires`;
+    return `has a claim ${error.claim} that the policy does not accept`;
   }
   if (error instanceof errors.JOSEAlgNotAllowed) return 'is signed with an algorithm that is not accepted';
   if (error instanceof errors.JWSSignatureVerificationFailed) return 'has a signature that the issuer did not make';

@@ -24,7 +24,7 @@ const enter = (database: Database, process: string, rows: readonly Generation[])
     silentLog,
   );
 
-/** Around a month's end; few keys and models, so that rows meet. */
+/** Around the end of a month; few keys and models, so that rows share totals. */
 const generation = fc
   .record({
     id: fc.integer({ min: 0, max: 60 }),
@@ -37,7 +37,7 @@ const generation = fc
     byok: fc.bigInt({ min: 0n, max: 1000n }),
   })
   .map(({ id, hour, key, model, endpointId, tokens, cost, byok }) => {
-    // The time belongs to the id: one request is accepted once.
+    // The time is derived from the id, because one request is accepted once.
     const accepted = sampleAccepted(`row-${id}`, {
       createdAt: NEW_YEAR + ((id * 7 + Math.sign(hour)) % 40) * 3_600_000,
       keyId: `key-${key}`,
@@ -63,7 +63,7 @@ interface Sums {
   byok: bigint;
 }
 
-/** Of the rows that are there, by a reader that shares nothing with what keeps the sums. */
+/** Totals of the stored rows, computed independently of the code under test. */
 function expected(rows: readonly Record<string, unknown>[]): Record<string, Sums> {
   const sums: Record<string, Sums> = {};
   const number = (value: unknown) => BigInt((value ?? 0) as string | number);
@@ -103,7 +103,7 @@ async function assertAddsUp(database: Asks): Promise<void> {
   assert.deepEqual(Object.fromEntries(actual), expected(rows));
 }
 
-test('whatever batches come, twice, at once or out of order, the days are the sums of the rows', async (t) => {
+test('daily totals equal the rows for any batches, repeated, concurrent or out of order', async (t) => {
   const { database } = await freshDatabase(t, { migrations: spendMigrations });
   const batches = fc.array(fc.array(generation, { minLength: 1, maxLength: 12 }), { minLength: 1, maxLength: 6 });
   await fc.assert(
@@ -118,7 +118,7 @@ test('whatever batches come, twice, at once or out of order, the days are the su
   );
 });
 
-test('a batch that the database refuses adds nothing to the days, and one without the bad row adds the others', async (t) => {
+test('a refused batch adds nothing to the daily totals, and without the bad row it adds the others', async (t) => {
   const { database } = await freshDatabase(t, { migrations: spendMigrations });
   const good = sampleGeneration(sampleAccepted('good'));
   const bad = sampleGeneration(sampleAccepted('bad'), { status: 10 ** 12 });
@@ -128,7 +128,7 @@ test('a batch that the database refuses adds nothing to the days, and one withou
   assert.equal(row?.requests, 1n);
 });
 
-test('rows of the schema before days are in their days afterwards', async (t) => {
+test('the migration adds existing rows to the daily totals', async (t) => {
   const before = spendMigrations.filter(({ name }) => name < '0024');
   const target = await emptyDatabase(t, before);
   const client = await connectOnce(t, target);
@@ -142,7 +142,7 @@ test('rows of the schema before days are in their days afterwards', async (t) =>
   await client.query('insert into generations select * from jsonb_populate_recordset(null::generations, $1::jsonb)', [
     JSON.stringify(rows),
   ]);
-  // A session elsewhere must not move a row into another day.
+  // The time zone of the session must not move a row into another day.
   await client.query(`set time zone 'Pacific/Auckland'`);
   await migrate({ target, migrations: spendMigrations, log: silentLog });
   await assertAddsUp({ query: async (text) => (await client.query(text)).rows });
@@ -154,7 +154,7 @@ test('rows of the schema before days are in their days afterwards', async (t) =>
   ]);
 });
 
-/** As a process of a version before the sums by day enters rows: without a word about them. */
+/** Enters rows like a process of a version without daily totals. */
 async function enterAsBefore(database: Pick<Database, 'query'>, rows: readonly Generation[]): Promise<void> {
   const written = rows.map((row) => JSON.parse(encodeRow(row)));
   const columns = Object.keys(written[0])
@@ -166,7 +166,7 @@ async function enterAsBefore(database: Pick<Database, 'query'>, rows: readonly G
   );
 }
 
-test('rows that a process of an earlier version enters afterwards are added once, whoever looks for them', async (t) => {
+test('rows entered later by an earlier version are added to the daily totals exactly once', async (t) => {
   const { database } = await freshDatabase(t, { migrations: spendMigrations });
   const at = (createdAt: number, id: string) => sampleGeneration(sampleAccepted(id, { createdAt, keyId: 'key' }));
   await enter(database, 'new', [at(NEW_YEAR - 1, 'new-1'), at(NEW_YEAR, 'new-2')]);
@@ -179,7 +179,7 @@ test('rows that a process of an earlier version enters afterwards are added once
   await assertAddsUp(database);
 });
 
-test('rows that came between the first sums and the day from which rows tell whether they are in them are summed', async (t) => {
+test('rows entered between the first totals and the summed marker are added to the daily totals', async (t) => {
   const target = await emptyDatabase(
     t,
     spendMigrations.filter(({ name }) => name < '0026'),
@@ -199,7 +199,7 @@ test('rows that came between the first sums and the day from which rows tell whe
   assert.deepEqual(rows, [], 'it is not summed again');
 });
 
-test('days are let go with the rows of their month, and the others stay the sums of theirs', async (t) => {
+test('daily totals are dropped with the rows of their month, and the others still equal their rows', async (t) => {
   const { database } = await freshDatabase(t, { migrations: spendMigrations });
   const at = (createdAt: number, id: string) => sampleGeneration(sampleAccepted(id, { createdAt }));
   await enter(database, 'process', [at(NEW_YEAR - 1, 'old'), at(NEW_YEAR, 'new')]);

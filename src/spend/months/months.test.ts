@@ -42,7 +42,7 @@ async function sums(database: Database): Promise<{ rows: number; lifetime: strin
 
 const ledgerOf = async (t: TestContext) => (await freshDatabase(t, { migrations: spendMigrations })).database;
 
-test('rows of both sides of a month end in one batch are entered, each into its month and each once', async (t) => {
+test('a batch over the end of a month enters each row once, into its month', async (t) => {
   const database = await ledgerOf(t);
   const both = [entry('old', NEW_YEAR - 1), entry('new', NEW_YEAR)];
   await enter(database, ...both);
@@ -51,14 +51,14 @@ test('rows of both sides of a month end in one batch are entered, each into its 
   assert.equal((await sums(database)).rows, 2);
 });
 
-test('many processes that meet a new month at once make it once, and no row is lost', async (t) => {
+test('many processes that need a new month at once create it once, and no row is lost', async (t) => {
   const database = await ledgerOf(t);
   await Promise.all(Array.from({ length: 5 }, (_, at) => enter(database, entry(`row-${at}`, NEW_YEAR + at))));
   assert.deepEqual(await monthsOf(database), ['2027-01']);
   assert.equal((await sums(database)).rows, 5);
 });
 
-test('a month is let go when its last row is older than the retention, and what was spent stays', async (t) => {
+test('a month is dropped when its last row is older than the retention, and spend totals stay', async (t) => {
   const database = await ledgerOf(t);
   await enter(database, entry('december', NEW_YEAR - DAY_MS), entry('january', NEW_YEAR));
   const before = await sums(database);
@@ -71,7 +71,7 @@ test('a month is let go when its last row is older than the retention, and what 
   assert.notEqual(await generationById(database, 'january'), undefined);
 });
 
-test('a row that comes after its month was let go is entered all the same', async (t) => {
+test('a row that arrives after its month was dropped is still entered', async (t) => {
   const database = await ledgerOf(t);
   await enter(database, entry('first', NEW_YEAR));
   await letGo(database, NEW_YEAR + 100 * DAY_MS, 30, silentLog);
@@ -80,7 +80,7 @@ test('a row that comes after its month was let go is entered all the same', asyn
   assert.notEqual(await generationById(database, 'late'), undefined);
 });
 
-test('counters of days long past are let go, those of the lifetime and those that hold leases are not', async (t) => {
+test('old daily counters are deleted, except lifetime counters and those with leases', async (t) => {
   const database = await ledgerOf(t);
   await enter(database, entry('row', NEW_YEAR));
   await database.query(`update spend_windows set leased_nano = 1 where id like 'key/%/daily/%'`);
@@ -97,7 +97,7 @@ test('counters of days long past are let go, those of the lifetime and those tha
   );
 });
 
-test('rows of the schema before months are all there afterwards, unchanged, each in its month', async (t) => {
+test('the migration to months keeps all rows unchanged, each in its month', async (t) => {
   const target = await emptyDatabase(t, [ledger]);
   const client = await connectOnce(t, target);
   const times = [NEW_YEAR - 40 * DAY_MS, NEW_YEAR - 1, NEW_YEAR, NEW_YEAR + 40 * DAY_MS];
