@@ -205,7 +205,7 @@ test('what is no picture, is too large, or is not there is 400 with the field', 
     bytes(Buffer.concat([PNG, Buffer.alloc(5000)])),
     { status: 404 },
   ]);
-  await refused(await ask('gemini', [image(at('bad'))]), 400, /image_url\.url leads to something that is not an image/);
+  await refused(await ask('gemini', [image(at('bad'))]), 400, /image_url\.url points to content that is not an image/);
   await refused(await ask('gemini', [image(at('bad'))]), 400, /image_url\.url has more than the 4096 bytes/);
   await refused(await ask('gemini', [image(at('bad'))]), 400, /image_url\.url answered 404/);
 });

@@ -72,9 +72,9 @@ test('schemathesis finds no answer that the document does not allow, for any kin
   const made = await runCommand(gateway.home, ['scim', 'token', 'create', '--print']);
   const scimToken = /sk-\S+/.exec(made.out)?.[0] ?? '';
   const callers: [kinds: string[], token: string][] = [
-    [['Needs a management key.', 'Needs any valid key.', 'Needs no key.'], MANAGEMENT_KEY],
-    [['Needs an inference key.', 'Needs any valid key.'], INFERENCE_KEY],
-    [['Needs a SCIM token.'], scimToken],
+    [['Requires a management key.', 'Requires any valid key.', 'Requires no key.'], MANAGEMENT_KEY],
+    [['Requires an inference key.', 'Requires any valid key.'], INFERENCE_KEY],
+    [['Requires a SCIM token.'], scimToken],
   ];
   for (const [kinds, token] of callers) {
     const folder = emptyFolder(t);

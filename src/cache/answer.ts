@@ -1,13 +1,13 @@
-/** One answer as it is kept. */
+/** One cached answer. */
 export interface CachedAnswer {
   /** SHA-256. */
   key: Buffer;
-  /** The generation whose answer it is. */
+  /** The generation that the answer is from. */
   sourceId: string;
   /** Wall times in ms. */
   createdAt: number;
   expiresAt: number;
-  /** What that generation's row says of who answered and how it ended. */
+  /** From that generation's row: who served it and how it ended. */
   model: string;
   endpointId: string | null;
   providerName: string | null;

@@ -1,6 +1,6 @@
 /**
- * The response cache of one process. Look-ups that come while one is on its way share the next statement, so that they
- * hold one connection however many they are; answers are written one after the other, behind the request's back.
+ * The response cache of one process. Lookups that arrive while one is running share the next statement, so any number
+ * of them needs one connection. Answers are written one after the other, in the background.
  */
 import { type Clock, waitAtMost } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
@@ -10,49 +10,49 @@ import type { Database } from '../storage/database.ts';
 import type { CachedAnswer } from './answer.ts';
 import { findAnswers, keepAnswer, makeRoom } from './store.ts';
 
-/** How long a request waits to learn whether its answer is there; then it is asked for anew. */
+/** The longest wait of a request for a lookup; after it the request counts as a miss. */
 const PATIENCE_MS = 1_000;
-/** Keys of one statement, and requests that may wait for one. */
+/** The most keys of one statement, and the most requests that wait for one. */
 const KEYS_AT_ONCE = 16;
 const MOST_WAITING = 1_000;
-/** Answers that are not written yet, and those that are still being given, in bytes; what comes beyond is not kept. */
+/** The most bytes of answers not written yet, and of answers still being streamed; anything beyond is not cached. */
 const UNWRITTEN_BYTES = 64 * 1024 * 1024;
 const GATHERED_BYTES = 64 * 1024 * 1024;
 const CLEAN_MS = 60_000;
-/** Room is made earlier when this part of the whole has been written since. */
+/** Cleanup runs early after this share of the total size has been written. */
 const CLEAN_SHARE = 1 / 16;
-/** How long the end waits for what is not written yet. */
+/** How long closing waits for pending writes. */
 const LAST_WRITES_MS = 2_000;
 
 export interface CacheOptions {
   database: Database;
   clock: Clock;
   log: Log;
-  /** Of all answers together, over all processes; 0 turns the cache off. */
+  /** The most bytes of all answers, over all processes; 0 turns the cache off. */
   mostBytes: number;
-  /** Of one answer. */
+  /** The most bytes of one answer. */
   answerBytes: number;
 }
 
 export interface ResponseCache {
-  /** False: nobody's answers are kept. */
+  /** False when the cache is turned off. */
   readonly on: boolean;
-  /** The largest answer that is kept. */
+  /** The most bytes of a cached answer. */
   readonly answerBytes: number;
-  /** For the answers that are still being given. */
+  /** Shared buffer for answers that are still being streamed. */
   readonly room: Room;
-  /** The answer under the key; undefined when there is none, or none could be had in time. Never rejects. */
+  /** The answer under the key; undefined if there is none, or the lookup failed or timed out. Never rejects. */
   find(key: Buffer): Promise<CachedAnswer | undefined>;
-  /** Keeps an answer; this process finds it at once, others some milliseconds later. Returns at once, never throws. */
+  /** Stores an answer. This process finds it at once, others milliseconds later. Returns at once, never throws. */
   keep(answer: CachedAnswer): void;
-  /** Answers that were not kept because too many were waiting or the database failed. */
+  /** Answers that were not stored because too many were waiting or the database failed. */
   readonly dropped: number;
-  /** Removes what has expired or is too much, now. Resolves also when the database is away. */
+  /** Removes expired answers and those over the size limit. Resolves also when the database is unreachable. */
   clean(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Removes what has expired or is too much. */
+/** The background job that removes expired answers and those over the size limit. */
 export function cleanCacheJob(cache: ResponseCache): JobKind {
   return { name: 'cache.clean', runs: 'one', retries: 0, everyMs: CLEAN_MS, run: () => cache.clean() };
 }
@@ -63,7 +63,7 @@ export function createResponseCache(options: CacheOptions): ResponseCache {
 
 interface Waiting {
   key: Buffer;
-  /** Nobody waits any more. */
+  /** The request has stopped waiting. */
   late: boolean;
   resolve(answer: CachedAnswer | undefined): void;
 }
@@ -76,7 +76,7 @@ class DatabaseCache implements ResponseCache {
   readonly #options: CacheOptions;
   readonly #waiting: Waiting[] = [];
   #asking = false;
-  /** By key in hexadecimal; in the order in which they are written. */
+  /** By key in hexadecimal, in the order in which they are written. */
   readonly #unwritten = new Map<string, CachedAnswer>();
   #unwrittenBytes = 0;
   #writing: Promise<void> | undefined;
@@ -127,7 +127,7 @@ class DatabaseCache implements ResponseCache {
           found.set(answer.key.toString('hex'), answer);
         this.#failing = false;
       } catch (cause) {
-        this.#failed('answers are not looked up for now', cause);
+        this.#failed('response cache lookup failed', cause);
       }
       for (const { key, resolve } of asked) resolve(found.get(key.toString('hex')));
     }
@@ -160,9 +160,9 @@ class DatabaseCache implements ResponseCache {
         this.#failing = false;
       } catch (cause) {
         this.dropped += 1;
-        this.#failed('answers are not kept for now', cause);
+        this.#failed('response cache write failed', cause);
       }
-      // A younger one for the same key may have taken its place.
+      // A newer answer for the same key may have replaced it.
       if (this.#unwritten.get(name) === answer) this.#forget(name, answer);
       if (this.#writtenBytes > this.#options.mostBytes * CLEAN_SHARE) await this.clean();
     }
@@ -187,11 +187,11 @@ class DatabaseCache implements ResponseCache {
     try {
       await makeRoom(database, clock.now(), mostBytes);
     } catch (cause) {
-      this.#failed('the response cache is not cleaned for now', cause);
+      this.#failed('response cache cleanup failed', cause);
     }
   }
 
-  /** Once an outage; the request path tells more of it than this. */
+  /** Logs once per outage; the request path reports the outage in more detail. */
   #failed(event: string, cause: unknown): void {
     if (!this.#failing && !this.#closed) this.#options.log.warn(event, { cause });
     this.#failing = true;

@@ -2,9 +2,9 @@
 import type { Database } from '../storage/database.ts';
 import type { CachedAnswer } from './answer.ts';
 
-/** Only one process makes room at a time. */
+/** Ensures that only one process cleans up at a time. */
 const ROOM_LOCK = 0x63616368;
-/** Rows that one statement removes, so that none holds others up for long. */
+/** Rows that one statement removes, so that none blocks others for long. */
 const REMOVED_AT_ONCE = 500;
 
 interface Row {
@@ -20,7 +20,7 @@ interface Row {
   body: Buffer;
 }
 
-/** Those of the keys that have an answer which has not expired. */
+/** The unexpired answers for the keys. */
 export async function findAnswers(database: Database, keys: readonly Buffer[], nowMs: number): Promise<CachedAnswer[]> {
   const rows = await database.query<Row>(
     `select key, source_id, created_at, expires_at, model, endpoint_id, provider_name, finish_reason,
@@ -42,7 +42,7 @@ export async function findAnswers(database: Database, keys: readonly Buffer[], n
   }));
 }
 
-/** Keeps an answer; of two for one key the younger stays. */
+/** Stores an answer; of two answers for one key, the newer one stays. */
 export async function keepAnswer(database: Database, answer: CachedAnswer): Promise<void> {
   await database.query(
     `insert into cached_answers as held (key, source_id, created_at, expires_at, model, endpoint_id, provider_name,
@@ -69,7 +69,9 @@ export async function keepAnswer(database: Database, answer: CachedAnswer): Prom
   );
 }
 
-/** Removes what has expired, then the oldest until the rest has at most `mostBytes`. Leaves it to another that is at it. */
+/**
+ * Removes expired answers, then the oldest above `mostBytes` in total. Does nothing while another process cleans up.
+ */
 export async function makeRoom(database: Database, nowMs: number, mostBytes: number): Promise<void> {
   for (;;) {
     const removed = await database.transaction(async (tx) => {

@@ -1,4 +1,4 @@
-/** From a name to a connection: resolve once, check every answer, connect to what was checked (design, promise 10). */
+/** Resolves a name once, checks every address, and connects to a checked address. */
 import dns from 'node:dns';
 import net, { isIP } from 'node:net';
 import tls from 'node:tls';
@@ -8,7 +8,7 @@ import { type EgressRules, hostOf, portOf } from './rules.ts';
 export interface Dialling {
   /** All addresses of a name. */
   resolve(host: string): Promise<readonly string[]>;
-  /** A socket that connects to an address, which is never a name. */
+  /** A socket that connects to an IP address, never to a name. */
   open(address: string, port: number): net.Socket;
 }
 
@@ -20,18 +20,18 @@ export const NETWORK: Dialling = {
   open: (host, port) => net.connect({ host, port }),
 };
 
-/** Addresses of one name that are tried at most. */
+/** The most addresses of one name that are tried. */
 const MOST_ADDRESSES = 4;
 
 /**
- * The addresses that `url` leads to, each of them allowed. One that is not refuses them all: a name that mixes public
- * and private answers is an attack, not a service.
+ * The addresses of `url`, all of them allowed. One forbidden address refuses the whole name: a mix of public and
+ * private answers is an attack, not a service.
  */
 async function addressesOf(url: URL, rules: EgressRules, dialling: Dialling): Promise<readonly string[]> {
   const host = hostOf(url);
   const addresses = isIP(host) !== 0 ? [host] : await resolved(host, dialling);
   if (!addresses.every((address) => rules.allows(address))) {
-    throw new EgressError('address', 'leads to an address that is not public');
+    throw new EgressError('address', 'points to an address that is not public');
   }
   return addresses.slice(0, MOST_ADDRESSES);
 }
@@ -42,14 +42,14 @@ async function resolved(host: string, dialling: Dialling): Promise<readonly stri
   return addresses;
 }
 
-/** Connects to the first of the checked addresses that answers. Once `signal` is aborted no socket of it is left. */
+/** Connects to the first checked address that answers. After `signal` is aborted, none of its sockets is left open. */
 export async function connect(
   url: URL,
   rules: EgressRules,
   dialling: Dialling,
   signal: AbortSignal,
 ): Promise<net.Socket> {
-  // A resolver cannot be told to stop, so it is left behind.
+  // A DNS lookup cannot be cancelled, so its result is ignored.
   const addresses = await orAborted(addressesOf(url, rules, dialling), signal);
   let failed: unknown;
   for (const address of addresses) {
@@ -91,7 +91,7 @@ function connected<S extends net.Socket>(socket: S, event: 'connect' | 'secureCo
     signal.addEventListener('abort', abort);
     socket.once(event, () => resolve(socket));
     socket.on('error', reject);
-    // Stays until the end: whoever has the socket may be in the middle of anything.
+    // Kept for the socket's lifetime, because an abort must close it in any state.
     socket.once('close', () => {
       signal.removeEventListener('abort', abort);
       reject(new EgressError('network', 'could not be connected to'));

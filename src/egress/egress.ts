@@ -1,4 +1,4 @@
-/** One fetch: hop after hop, each checked anew, under one deadline and one limit of size. */
+/** One fetch: each redirect is checked again, under one deadline and one size limit. */
 import type { EventEmitter } from 'node:events';
 import type { Dispatcher } from 'undici';
 import Client from 'undici/lib/dispatcher/client.js';
@@ -11,39 +11,39 @@ import { EgressRules } from './rules.ts';
 export interface EgressRequest {
   /** As the user gave it. */
   url: string;
-  /** Default GET. Redirects of anything else are answers, not followed. */
+  /** Default GET. Redirects are followed for GET only. */
   method?: 'GET' | 'POST' | 'PUT';
-  /** Built by the caller from nothing. `authorization` and `cookie` do not follow a redirect to another host. */
+  /** Headers set by the caller. Those that identify it, such as `authorization`, are not sent to another host. */
   headers?: Readonly<Record<string, string>>;
   body?: Buffer | string;
-  /** The largest body of the answer, as it comes over the wire: compression is not asked for and refused. */
+  /** The most bytes of the response body, uncompressed: compression is neither requested nor accepted. */
   maxBytes: number;
-  /** For all of it: names, connections, redirects, body. */
+  /** For everything together: names, connections, redirects, body. */
   timeoutMs: number;
   signal?: AbortSignal;
 }
 
 export interface EgressReply {
-  /** Where the redirects ended. */
+  /** The URL at the end of the redirects. */
   url: string;
   status: number;
-  /** Names in lower case; of a header that came several times the first. */
+  /** Names in lower case; of repeated headers, the first value. */
   headers: Readonly<Record<string, string>>;
   body: Buffer;
 }
 
 export interface Egress {
-  /** @throws EgressError; an answer with an error status is an answer */
+  /** @throws EgressError; a response with an error status does not throw */
   request(request: EgressRequest): Promise<EgressReply>;
-  /** Ends every fetch that is under way. */
+  /** Aborts every running fetch. */
   close(): Promise<void>;
 }
 
 export interface EgressOptions {
   clock: Clock;
-  /** As configured now. */
+  /** The current configuration. */
   settings(): EgressSettings;
-  /** Other ways to resolve and connect, for tests. */
+  /** Replaces resolving and connecting in tests. */
   dialling?: Dialling;
 }
 
@@ -53,11 +53,11 @@ export function createEgress(options: EgressOptions): Egress {
 
 const MOST_REDIRECTS = 5;
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
-/** Fetches of one process at once; each holds a socket and up to its limit of memory. */
+/** Concurrent fetches of one process; each holds a socket and memory up to its limit. */
 const MOST_AT_ONCE = 64;
 const MOST_WAITING = 512;
 const MOST_HEAD_BYTES = 32 * 1024;
-/** Headers that name the caller, and so are for the first host alone. */
+/** Headers that identify the caller, so they are sent to the first host only. */
 const PERSONAL = /^(?:authorization|proxy-authorization|cookie|x-api-key|x-key)$/i;
 
 class CheckedEgress implements Egress {
@@ -78,7 +78,7 @@ class CheckedEgress implements Egress {
     if (this.#closed) throw new EgressError('cancelled', 'was not fetched: the gateway is shutting down');
     const controller = new AbortController();
     const stop = (fault: 'time' | 'cancelled', message: string) => controller.abort(new EgressError(fault, message));
-    const cancel = () => stop('cancelled', 'is not wanted any more');
+    const cancel = () => stop('cancelled', 'was cancelled');
     const timer = this.#options.clock.timer(request.timeoutMs, () =>
       stop('time', `could not be fetched within ${request.timeoutMs} ms`),
     );
@@ -116,7 +116,7 @@ class CheckedEgress implements Egress {
       signal.throwIfAborted();
       return await run();
     } finally {
-      // The place goes to the next in line, if there is one.
+      // The slot passes to the next fetch in line, if there is one.
       const next = this.#waiting.shift();
       if (next) next();
       else this.#atOnce--;
@@ -125,7 +125,7 @@ class CheckedEgress implements Egress {
 
   #turn(signal: AbortSignal): Promise<void> {
     if (this.#waiting.length >= MOST_WAITING) {
-      throw new EgressError('busy', 'was not fetched: too many addresses are being fetched');
+      throw new EgressError('busy', 'was not fetched: too many fetches are running');
     }
     return new Promise((resolve, reject) => {
       const go = () => {
@@ -167,7 +167,7 @@ function withoutCaller(headers: EgressRequest['headers']): Record<string, string
   return Object.fromEntries(Object.entries(headers ?? {}).filter(([name]) => !PERSONAL.test(name)));
 }
 
-/** One exchange on a connection of its own, which is closed behind it: what was checked once serves once. */
+/** One exchange on its own connection, closed afterwards: a checked address is used once. */
 async function hop(
   url: URL,
   request: EgressRequest,
@@ -176,7 +176,7 @@ async function hop(
 ): Promise<EgressReply> {
   const socket = await open();
   const client = new Client(url.origin, {
-    // Not at once: the library looks for more to do behind this call. A second connection is never made.
+    // Deferred by a tick, because undici reads its queue after this call returns. A second connection is never made.
     connect: (_options, callback) =>
       process.nextTick(() => (socket.destroyed ? callback(new Error('closed'), null) : callback(null, socket))),
     pipelining: 1,
@@ -184,7 +184,7 @@ async function hop(
     bodyTimeout: 0,
     maxHeaderSize: MOST_HEAD_BYTES,
   });
-  // Nobody is told twice: the exchange hears of it too.
+  // The exchange's handler reports the same error.
   (client as EventEmitter).on('error', () => {});
   try {
     return await new Promise<EgressReply>((resolve, reject) => {
@@ -206,7 +206,7 @@ async function hop(
   }
 }
 
-/** Reads an answer into memory, up to a limit; the body of a redirect is of no use and not read. */
+/** Reads a response into memory, up to a limit. The body of a redirect is not read. */
 class Gatherer implements Dispatcher.DispatchHandler {
   readonly #url: URL;
   readonly #maxBytes: number;
@@ -223,7 +223,7 @@ class Gatherer implements Dispatcher.DispatchHandler {
     this.#reject = reject;
   }
 
-  /** By this the library knows a handler of its newer kind. */
+  /** Its presence marks a handler of undici's current interface. */
   onRequestStart(): void {}
 
   onResponseStart(_controller: unknown, status: number, headers: Record<string, string | string[] | undefined>): void {
@@ -237,7 +237,7 @@ class Gatherer implements Dispatcher.DispatchHandler {
     if (REDIRECTS.has(status)) this.#done();
     else if (Number(kept['content-length']) > this.#maxBytes) this.#tooLarge();
     else if (!/^(?:identity)?$/i.test(kept['content-encoding'] ?? '')) {
-      this.#reject(new EgressError('network', 'answers in a compressed form that was not asked for'));
+      this.#reject(new EgressError('network', 'sent a compressed response, which is not supported'));
     }
   }
 
@@ -260,11 +260,11 @@ class Gatherer implements Dispatcher.DispatchHandler {
   }
 
   #tooLarge(): void {
-    this.#reject(new EgressError('size', `has more than the ${this.#maxBytes} bytes that are fetched`));
+    this.#reject(new EgressError('size', `is larger than the limit of ${this.#maxBytes} bytes`));
   }
 }
 
-/** Errors of the library may quote an address, so none of their texts is passed on. */
+/** Errors of the library may contain addresses, so their texts are not passed on. */
 function asFault(error: unknown): EgressError {
   return error instanceof EgressError ? error : new EgressError('network', 'could not be fetched');
 }

@@ -1,12 +1,12 @@
 /**
- * Why something was not fetched.
- *  - `url`: not an http(s) address of this rule's ports; `address`: it leads to a place that is not public
- *  - `redirect`: too many, from https to http, or to nowhere; `size`, `time`: past a limit
- *  - `network`: no connection, or it broke; `busy`: too many at once; `cancelled`: the caller asked for it
+ * Why a fetch failed.
+ *  - `url`: not an http(s) URL, or a forbidden port; `address`: the host is not public
+ *  - `redirect`: too many, or from https to http; `size`, `time`: over a limit
+ *  - `network`: no connection, or it broke; `busy`: too many at once; `cancelled`: cancelled by the caller
  */
 export type EgressFault = 'url' | 'address' | 'redirect' | 'size' | 'time' | 'network' | 'busy' | 'cancelled';
 
-/** The message may be shown to the caller: it names neither addresses that a name resolved to nor what stands behind them. */
+/** The message may be shown to the caller: it reveals neither resolved addresses nor anything about the host. */
 export class EgressError extends Error {
   readonly fault: EgressFault;
 

@@ -1,4 +1,4 @@
-/** Which addresses may be fetched from. Pure. */
+/** Decides which URLs and addresses may be fetched. Pure. */
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import type { EgressSettings } from '../base/config.ts';
@@ -6,7 +6,7 @@ import { EgressError } from './fault.ts';
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
-/** The part of IPv6 that is given out to the public; everything else is special today, or will be some day. */
+/** The range of IPv6 that is assigned to the public; all others are special-purpose or reserved. */
 const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR('2000::/3');
 
 export class EgressRules {
@@ -23,27 +23,27 @@ export class EgressRules {
   }
 
   /**
-   * The address parsed and checked, but for where its name leads.
-   * @param base what a relative address is relative to
+   * Parses and checks a URL, except for the addresses that its host resolves to.
+   * @param base for a relative URL
    */
   url(text: string, base?: URL): URL {
     const url = URL.parse(text, base?.href);
-    if (url === null) throw new EgressError('url', 'is not an address');
+    if (url === null) throw new EgressError('url', 'is not a URL');
     if (url.protocol !== 'http:' && url.protocol !== 'https:') {
-      throw new EgressError('url', 'is not an http or https address');
+      throw new EgressError('url', 'is not an http or https URL');
     }
-    if (url.username !== '' || url.password !== '') throw new EgressError('url', 'holds a user name or a password');
+    if (url.username !== '' || url.password !== '') throw new EgressError('url', 'contains a user name or a password');
     const port = portOf(url);
     if (!this.#ports.some(({ from, to }) => port >= from && port <= to)) {
-      throw new EgressError('url', `names the port ${port}, which is not allowed`);
+      throw new EgressError('url', `uses port ${port}, which is not allowed`);
     }
     return url;
   }
 
-  /** Whether an address, as a resolver writes it, is public or in a network that the operator allows. */
+  /** Whether an IP address is public or in a network that the operator allows. */
   allows(text: string): boolean {
     if (isIP(text) === 0) return false;
-    // An IPv4 address in IPv6 clothing goes to the IPv4 address.
+    // Converts an IPv4-mapped IPv6 address to the IPv4 address that it connects to.
     const address = ipaddr.process(text);
     return isPublic(address) || this.#networks.some((network) => isIn(address, network));
   }

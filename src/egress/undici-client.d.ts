@@ -1,6 +1,6 @@
 /**
- * undici's client alone. The package's own entry loads its `fetch`, caches and sockets as well, which no one here uses: a tenth
- * of a second of every start, and 10 MB.
+ * undici's client alone. The package's entry also loads its `fetch`, caches and sockets, which are unused here and cost
+ * a tenth of a second at every start and 10 MB.
  */
 declare module 'undici/lib/dispatcher/client.js' {
   type Client = import('undici').Client;

@@ -1,7 +1,7 @@
-/** Whether an address can be listened on. */
+/** Checks whether an address can be listened on. */
 import { createServer } from 'node:net';
 
-/** Resolves with the code of the system's refusal, e.g. `EADDRINUSE`; undefined when the address is free. */
+/** Resolves with the system's error code, e.g. `EADDRINUSE`; undefined when the address is free. */
 export function refusalToListen(host: string, port: number): Promise<string | undefined> {
   return new Promise((resolve) => {
     const server = createServer();

@@ -1,37 +1,37 @@
-/** The body of a request as bytes: what its headers must say, and how its chunks are kept. */
+/** The body of a request as bytes: the checks of its headers, and the buffer for its chunks. */
 import type { IncomingHttpHeaders } from 'node:http';
 import { GatewayError } from '../base/errors.ts';
 
-/** `application/json` and its relatives (`application/scim+json`), in UTF-8. */
+/** `application/json` and its variants (`application/scim+json`), in UTF-8. */
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i;
 const FORM = 'application/x-www-form-urlencoded';
 const FORM_TYPE = /^application\/x-www-form-urlencoded\s*(?:;|$)/i;
 const CHARSET = /;\s*charset\s*=\s*"?([^\s;"]+)/i;
 const DIGITS = /^\d{1,15}$/;
 
-/** True when the request announces a body, be it empty. */
+/** True when the request announces a body, even an empty one. */
 export function announcesBody(headers: IncomingHttpHeaders): boolean {
   const length = headers['content-length'];
   return headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0');
 }
 
 /**
- * The announced length in bytes, undefined for a chunked body. Throws GatewayError 415 for anything but plain JSON and
- * 413 for an announced length past the limit. Compressed bodies are refused rather than unpacked: no client of these
- * forms sends them, and a limit on what is unpacked would have to be paid for by every request.
+ * Returns the announced length in bytes, undefined for a chunked body. Throws GatewayError 415 for anything but plain
+ * JSON and 413 for an announced length over the limit. Compressed bodies are refused: no client of these formats sends
+ * them, and limiting the decompressed size would cost every request.
  */
 export function checkBodyHeaders(headers: IncomingHttpHeaders, maxBytes: number, form = false): number | undefined {
   const type = headers['content-type'];
   if (form) {
     if (type === undefined || !FORM_TYPE.test(type)) throw refuseMedia(`the header content-type must be ${FORM}`);
   } else if (type === undefined || (type !== 'application/json' && !isJsonType(type))) {
-    const shown = type === undefined ? 'there is none' : `it is ${JSON.stringify(type.slice(0, 100))}`;
+    const shown = type === undefined ? 'it is missing' : `it is ${JSON.stringify(type.slice(0, 100))}`;
     throw refuseMedia(`the header content-type must be application/json; ${shown}`);
   }
   return checkLength(headers, maxBytes);
 }
 
-/** For a body that is read as a stream. Throws GatewayError 415 for another media type and 413 like `checkBodyHeaders`. */
+/** For a streamed body. Throws GatewayError 415 for another media type and 413 like `checkBodyHeaders`. */
 export function checkUploadHeaders(headers: IncomingHttpHeaders, contentType: string, maxBytes: number): void {
   const type = headers['content-type'];
   if (type === undefined || type.split(';', 1)[0]!.trim().toLowerCase() !== contentType) {
@@ -40,11 +40,13 @@ export function checkUploadHeaders(headers: IncomingHttpHeaders, contentType: st
   checkLength(headers, maxBytes);
 }
 
-/** The announced length. */
+/** Returns the announced length. */
 function checkLength(headers: IncomingHttpHeaders, maxBytes: number): number | undefined {
   const encoding = headers['content-encoding'];
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
-    throw refuseMedia('compressed bodies are not taken: send no content-encoding', { 'Accept-Encoding': 'identity' });
+    throw refuseMedia('compressed bodies are not supported: send no content-encoding', {
+      'Accept-Encoding': 'identity',
+    });
   }
   const length = headers['content-length'];
   if (length === undefined) return undefined;
@@ -75,8 +77,9 @@ const NOTHING = Buffer.alloc(0);
 const MIN_CAPACITY = 4096;
 
 /**
- * Keeps a body that arrives in chunks. A single chunk is kept as it is; from the second on all are copied into one
- * buffer that doubles, so that neither a thousand tiny chunks nor an announced length that never comes costs memory.
+ * Collects a body that arrives in chunks. A single chunk is kept as it is. From the second chunk on, all are copied
+ * into one buffer that doubles in size, so neither many tiny chunks nor an announced length that never arrives costs
+ * memory.
  */
 export class BodyBuffer {
   length = 0;

@@ -1,7 +1,7 @@
-/** Whether a certificate and its key can serve TLS. */
+/** Checks whether a certificate and its key can serve TLS. */
 import { createSecureContext } from 'node:tls';
 
-/** Why not, in the words of OpenSSL; undefined: they can. */
+/** Returns OpenSSL's reason why they cannot; undefined if they can. */
 export function certificateProblem(cert: string, key: string): string | undefined {
   try {
     createSecureContext({ cert, key });

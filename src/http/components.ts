@@ -1,12 +1,12 @@
 /**
- * The schemas of a document. One that has a name (`$id`) stands once, under `#/components/schemas`, and is referred to
- * everywhere else.
+ * Collects the schemas of an OpenAPI document. A schema with a name (`$id`) is written once, under
+ * `#/components/schemas`, and referenced everywhere else.
  */
 import type { TSchema } from 'typebox';
 
 type Node = Record<string, unknown>;
 
-/** Members whose values are data and no schemas. */
+/** Members whose values are data, not schemas. */
 const DATA = new Set(['const', 'enum', 'default', 'examples', 'required', 'type']);
 /** Members whose keys are names and whose values are schemas. */
 const NAMED = new Set(['properties', 'patternProperties', '$defs']);
@@ -16,7 +16,7 @@ const ANY_TEXT = '^.*$';
 export class Components {
   readonly #named = new Map<string, { node: unknown; text: string }>();
 
-  /** The schema as an operation has it. @throws Error when another schema has its name */
+  /** Converts a schema for use in an operation. @throws Error when another schema has its name */
   use(schema: TSchema): unknown {
     return this.#converted(schema);
   }
@@ -65,7 +65,7 @@ export class Components {
   }
 }
 
-/** The same for schemas with the same members, in whatever order. */
+/** The same text for schemas that differ only in the order of their members. */
 function canonical(value: unknown): string {
   return JSON.stringify(value, (_key, member: unknown) =>
     typeof member === 'object' && member !== null && !Array.isArray(member)
@@ -74,7 +74,7 @@ function canonical(value: unknown): string {
   );
 }
 
-/** As generators of clients understand it best: words as an enum, records by their values. */
+/** Simplifies for client generators: a union of strings becomes an enum, a record is described by its values. */
 function simplified(node: Node): Node {
   const { anyOf, patternProperties, ...rest } = node;
   if (Array.isArray(anyOf)) {

@@ -1,4 +1,4 @@
-/** What the exchanges of one server have in common, and what ties them to their connections. */
+/** State shared by all exchanges of a server, and the connections that they run on. */
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
@@ -12,22 +12,22 @@ import { Linger } from './linger.ts';
 import type { Access, FinishedExchange } from './operation.ts';
 import type { Router } from './router.ts';
 
-/** What all exchanges of a server share. */
+/** State shared by all exchanges of a server. */
 export interface Core<C> {
   readonly router: Router<C>;
   readonly authenticate: (headers: IncomingHttpHeaders) => C | Promise<C>;
   readonly admit: (caller: C, access: Access) => void;
   readonly userId: (caller: C) => string | null | undefined;
   readonly observe: ((exchange: FinishedExchange<C>) => void) | undefined;
-  /** Paths of resources that are not built, whose clients know no metadata of a 404 but their own. */
+  /** Paths of unsupported resources. Their clients expect 404 errors without the gateway's metadata. */
   readonly unbuilt: RegExp;
   readonly clock: Clock;
   readonly log: Log;
   readonly limits: Readonly<HttpLimits>;
   readonly proxies: () => TrustedProxies;
-  /** Exchanges whose client owes bytes; they are looked at for lateness now and then. */
+  /** Exchanges whose client still has to send bytes; swept regularly for timeouts. */
   readonly owing: Watched;
-  /** Connections that wait for their next request, and how many looks they outlast. */
+  /** Connections that wait for their next request, and the number of sweeps after which they are closed. */
   readonly idle: Watched;
   readonly idleLooks: number;
   /** Unfinished exchanges and the bytes of their bodies. */
@@ -36,33 +36,33 @@ export interface Core<C> {
   draining: boolean;
 }
 
-/** What a lingering connection needs. */
+/** The part of the core that a lingering connection needs. */
 export type LingerCore = Pick<Core<never>, 'owing' | 'clock' | 'limits'>;
 
-/** Who is looked at now and then. */
+/** A list that is swept regularly. */
 interface Watched {
-  /** Its seat, which `delete` wants to know. */
+  /** Returns the member's slot, for `delete`. */
   add(member: Late): number;
   delete(member: Late, seat: number): void;
 }
 
-/** Something that must not wait for ever. */
+/** Something with a timeout. */
 export interface Late {
-  /** Called now and then with the clock's monotonic time. */
+  /** Called regularly with the clock's monotonic time. */
   checkLateness(nowMs: number): void;
 }
 
-/** What runs on a connection. */
+/** An exchange that is open on a connection. */
 interface OpenExchange {
-  /** The client is gone. Idempotent. */
+  /** The client has disconnected. Idempotent. */
   finished(): void;
   badBody(error: GatewayError): boolean;
 }
 
 /**
- * A client's connection, what is unfinished on it, and how long nothing has been: counted in looks and not in time, since a
- * process that was stopped for a while has not heard its clients either. (node's own timer for this is set anew twice for
- * each request.)
+ * A client's connection, its unfinished exchanges, and how long it has been idle. Idle time is counted in sweeps, not
+ * wall time, so a suspended process does not drop every idle connection when it resumes. (Node's own keep-alive timer
+ * would be reset twice per request.)
  */
 export class Connection implements Late {
   readonly open = new Roster<OpenExchange>();
@@ -78,7 +78,7 @@ export class Connection implements Late {
     this.#core = core;
   }
 
-  /** @returns the seat that `ended` wants to know */
+  /** @returns the slot, for `ended` */
   begun(exchange: OpenExchange): number {
     this.#leaveIdle();
     return this.open.add(exchange);
@@ -91,7 +91,7 @@ export class Connection implements Late {
     this.#seat = this.#core.idle.add(this);
   }
 
-  /** What still comes of a request that is answered is read and dropped, so that the answer arrives. */
+  /** Reads and drops the rest of an already answered request, so that the response reaches the client. */
   lingers(): Linger {
     this.#linger = new Linger(this.#socket, this.#core, () => {
       this.#linger = undefined;
@@ -99,12 +99,12 @@ export class Connection implements Late {
     return this.#linger;
   }
 
-  /** Its client may send bytes that nobody wants. */
+  /** Set while the connection drops unread bytes. */
   get linger(): Linger | undefined {
     return this.#linger;
   }
 
-  /** The client is gone. */
+  /** The client has disconnected. */
   closed(): void {
     this.#linger?.stop();
     for (const exchange of this.open) exchange.finished();

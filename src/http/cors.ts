@@ -1,26 +1,26 @@
 /**
- * Cross-origin access: any page may call with a key in a header. No cookie means anything here and credentials are never
+ * Cross-origin access: any page may call with a key in a header. Cookies have no meaning here and credentials are never
  * allowed, so a page can do no more than its own key can.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 
 const METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS';
 const PREFLIGHT_SECONDS = '86400';
-/** Header names and commas; what is repeated in an answer must not be able to do more. */
+/** Header names and commas only, because the value is repeated in a response header. */
 const HEADER_LIST = /^[\w-]+(?:\s*,\s*[\w-]+)*$/;
 
-/** Lets the page that asks read the answer, with all of its headers, by what it adds to those of the answer. */
+/** Adds the headers that let a page from another origin read the response with all of its headers. */
 export function allowOrigin(headers: IncomingHttpHeaders, answer: Record<string, string>): void {
   if (headers.origin === undefined) return;
   answer['Access-Control-Allow-Origin'] = '*';
   answer['Access-Control-Expose-Headers'] = '*';
 }
 
-/** The headers that answer a preflight; undefined when the OPTIONS request is none. */
+/** The response headers for a preflight; undefined when the OPTIONS request is not a preflight. */
 export function preflightHeaders(headers: IncomingHttpHeaders): Record<string, string> | undefined {
   if (headers.origin === undefined || headers['access-control-request-method'] === undefined) return undefined;
   const asked = headers['access-control-request-headers'];
-  // Named one by one, since `*` does not cover Authorization.
+  // Listed by name, since `*` does not cover Authorization.
   const allowed = asked !== undefined && HEADER_LIST.test(asked) ? asked : 'Authorization, Content-Type';
   return {
     'Access-Control-Allow-Methods': METHODS,

@@ -1,4 +1,4 @@
-/** The error envelope (wire/common.md, "Error envelope") and how anything that is thrown becomes an answer. */
+/** The error envelope ([errors](../../docs/guides/errors.md)), and how a thrown value becomes a response. */
 import { GatewayError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import type { ErrorContext, Operation } from './operation.ts';
@@ -28,7 +28,7 @@ export function encodeEnvelope(error: GatewayError, userId: string | null | unde
   return envelope;
 }
 
-/** The body that an operation has for its errors; undefined where it has none, or fails to make it. */
+/** The operation's own body for an error; undefined if it has none or its encoder fails. */
 export function ownErrorBody<C>(
   operation: Operation<C> | undefined,
   error: GatewayError,
@@ -43,13 +43,15 @@ export function ownErrorBody<C>(
   }
 }
 
-/** What the caller may know of an error: a refusal as it is, anything else as a 500 that says nothing but the id. */
+/**
+ * The error as the caller may see it: a GatewayError as it is, anything else as a 500 with nothing but the request id.
+ */
 export function presentableError(error: unknown, requestId: string): GatewayError {
   if (error instanceof GatewayError) return error;
   return new GatewayError('server', `Internal error (request ${requestId}).`, { cause: error });
 }
 
-/** The headers that belong to an error, whatever its body. */
+/** The headers that an error needs, whatever its body. */
 export function errorHeaders(error: GatewayError): Record<string, string> | undefined {
   const { headers, retryAfterSeconds } = error.details;
   if (headers === undefined && retryAfterSeconds === undefined && error.status !== 401) return undefined;
@@ -58,7 +60,7 @@ export function errorHeaders(error: GatewayError): Record<string, string> | unde
   return Object.assign(result, headers);
 }
 
-/** More than can be held at one time is under way. */
+/** The error when the server is at a limit of concurrent work. */
 export function busy(): GatewayError {
   return new GatewayError('provider_overloaded', 'the gateway is busy', {
     retryAfterSeconds: 1,

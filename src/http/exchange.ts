@@ -1,7 +1,7 @@
 /**
- * One request from its head to the end of its answer. The order is fixed: route, authentication from the headers,
- * parameters, then the body, then the handler; each step that fails answers at once. Nothing here waits unless
- * authentication, the body or the handler does, and nothing is allocated per request that these steps do not need.
+ * One request from its head to the end of its response. The order is fixed: route, authentication from the headers,
+ * parameters, then the body, then the handler; each step that fails responds at once. Only authentication, the body and
+ * the handler may wait, and nothing is allocated per request that these steps do not need.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { GatewayError } from '../base/errors.ts';
@@ -42,7 +42,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
   readonly #connectionSeat: number;
   #owingSeat = -1;
   #operation: Operation<C> | undefined = undefined;
-  /** The path leads to the operation, or to another one of its path. */
+  /** The path matches the operation, or another operation of the same path. */
   #matches = false;
   #phase: 'head' | 'body' | 'handling' | 'discarding' = 'head';
   #body: BodyBuffer | undefined = undefined;
@@ -111,7 +111,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
     return this.#core.clock.monotonic() - this.#beganAt;
   }
 
-  /** Starts the exchange. @param expectation the Expect header was given: 'continue', or something that nobody knows */
+  /** Starts the exchange. @param expectation the value of the Expect header, if there is one */
   begin(expectation?: 'continue' | 'unknown'): void {
     try {
       const { common } = this.response;
@@ -119,7 +119,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
       this.response._keepAliveTimeout = this.#core.limits.keepAliveMs;
       allowOrigin(this.headers, common);
       if (this.#core.draining) this.response.shouldKeepAlive = false;
-      // First of all, since an error is told in the form of its path.
+      // Routing comes first, since errors are rendered in the format of their path.
       const operation = this.#route();
       if (!operation) return;
       this.#operation = operation;
@@ -165,10 +165,12 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
     if (this.#phase === 'head' || this.#phase === 'body' || this.upload?.open) this.#discardRest();
   }
 
-  /** Answers with an error; past the head of an answer the connection is cut, so that nobody takes it for whole. */
+  /**
+   * Sends an error. If the response head is already sent, cuts the connection, so that no client takes it for complete.
+   */
   fail(thrown: unknown): void {
     const error = presentableError(thrown, this.requestId);
-    // Where there is nothing, and where the path cannot be read, errors have the form of their place.
+    // For unknown or unreadable paths, errors have the format of the part of the API that the path belongs to.
     this.#operation ??= this.#core.router.formOf(this.#plainPath);
     if (error.details.cause !== undefined) {
       const fields = {
@@ -186,7 +188,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
       return;
     }
     for (const name of this.response.getHeaderNames()) {
-      // What the handler had prepared for its own answer does not describe this one.
+      // Headers that the handler prepared for its own response do not fit the error.
       if (name !== 'x-generation-id') this.response.removeHeader(name);
     }
     this.reply(error.status, this.#encodeError(error), errorHeaders(error));
@@ -206,13 +208,13 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
     else if (body.length === this.#expected) this.#bodyComplete();
   }
 
-  /** The request has been read to its end. */
+  /** The request has been received completely. */
   received(): void {
     if (this.#phase === 'body') this.#bodyComplete();
     else this.#linger?.complete();
   }
 
-  /** The answer is complete, or never will be. */
+  /** The response is complete, or never will be. */
   finished(): void {
     if (this.#over) return;
     this.#over = true;
@@ -227,7 +229,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
     if (this.#core.draining && this.#connection.open.size === 0) this.#request.socket.destroySoon();
   }
 
-  /** The client broke the framing of the body; true when this exchange could still say so. */
+  /** The client broke the framing of the body. Returns true if this exchange could still respond with the error. */
   badBody(error: GatewayError): boolean {
     if (this.#phase !== 'body' && !this.upload?.open) return false;
     this.response.shouldKeepAlive = false;
@@ -244,7 +246,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
     this.fail(slowBody());
   }
 
-  /** The operation that is asked for; undefined when the question was about methods and is answered. */
+  /** Finds the operation. Returns undefined if an OPTIONS request was answered instead. */
   #route(): Operation<C> | undefined {
     const url = this.#request.url ?? '/';
     const method = this.#request.method ?? 'GET';
@@ -263,15 +265,15 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
     if (!match) {
       const bare = this.#core.unbuilt.test(path);
       const hint = bare ? '' : this.#core.router.hint(path);
-      throw new GatewayError('not_found', `there is nothing at ${shownPath(path)}${hint}`, { bare });
+      throw new GatewayError('not_found', `there is no resource at ${shownPath(path)}${hint}`, { bare });
     }
     this.#matches = true;
     const { route } = match;
     const operation = route.operations.get(method === 'HEAD' ? 'GET' : method);
     if (!operation) {
-      // The error is told in the form of the path's other operations.
+      // The error is rendered in the format of the path's other operations.
       [this.#operation] = route.operations.values();
-      const message = `${method.slice(0, 20)} is not possible here; possible are ${route.allow}`;
+      const message = `method ${method.slice(0, 20)} is not allowed here; allowed: ${route.allow}`;
       throw new GatewayError('invalid_request', message, { status: 405, headers: { Allow: route.allow } });
     }
     this.params = match.params;
@@ -333,7 +335,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
     this.#handle(operation);
   }
 
-  /** Drops the rest of the body: a client that is cut off while it sends may never see its answer. */
+  /** Drops the rest of the body, because a client that is cut off while sending may never see the response. */
   #discardRest(): void {
     const wasReading = this.#phase === 'body';
     this.#phase = 'discarding';
@@ -376,7 +378,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
     try {
       this.#core.observe?.(this);
     } catch (error) {
-      this.#core.log.error('observer of exchanges failed', { request_id: this.requestId, error });
+      this.#core.log.error('exchange observer failed', { request_id: this.requestId, error });
     }
   }
 

@@ -1,19 +1,19 @@
 /**
- * Says why a schema refuses a value, in the words of whoever wrote the value: one path, one problem. Of a union it follows
- * the branch that the value's tag (`type`, `role`) or kind selects. Runs only after a check has failed.
+ * Explains why a schema refuses a value: one path, one problem. In a union it follows the branch that the value's tag
+ * (`type`, `role`) or kind selects. Runs only after a check has failed.
  */
 import type { TSchema } from 'typebox';
 import { Value } from 'typebox/value';
 import { keyStep } from '../base/json-fault.ts';
 
 export interface Refusal {
-  /** `messages[3].content`; '' is the value itself. */
+  /** `messages[3].content`; '' for the value itself. */
   path: string;
   /** Continues a sentence that starts with the path: `must be a string`. */
   problem: string;
 }
 
-/** The keywords of JSON Schema that TypeBox writes, as far as they are looked at here. */
+/** The JSON Schema keywords written by TypeBox that are used here. */
 export interface SchemaNode {
   type?: string | string[];
   const?: unknown;
@@ -42,19 +42,19 @@ export interface SchemaNode {
 }
 
 interface Found extends Refusal {
-  /** How many steps the path has: of two refusals the deeper one says more. */
+  /** The number of steps in the path: the deeper of two refusals is the more specific. */
   depth: number;
-  /** The refusal is of the value's kind or tag, so that another branch of a union was meant. */
+  /** The value's kind or tag is wrong, so another branch of a union was meant. */
   wrongBranch: boolean;
 }
 
 const MAX_SHOWN = 20;
-/** Schemas may refer to themselves; values are no deeper than bodies may be. */
+/** Bounds recursive schemas; bodies are not nested more deeply. */
 const MAX_DEPTH = 200;
 
 export function explainRefusal(schema: TSchema, value: unknown): Refusal {
   const found = new Explainer(schema as SchemaNode).explain(schema as SchemaNode, value, '', 0);
-  return found ?? { path: '', problem: 'does not have the required form' };
+  return found ?? { path: '', problem: 'does not match the schema' };
 }
 
 class Explainer {
@@ -142,7 +142,7 @@ class Explainer {
     return wrongValue(step, depth + 1, [...new Set(fitting.flatMap((branch) => constants(branch.properties?.[tag])))]);
   }
 
-  /** The branches with references resolved and unions in unions opened. */
+  /** The branches, with references resolved and nested unions flattened. */
   #flatten(union: SchemaNode[], level = 0): SchemaNode[] {
     return union.flatMap((branch) => {
       const target = branch.$ref === undefined ? branch : this.#defs[branch.$ref.replace(/^#\/\$defs\//, '')];
@@ -194,7 +194,7 @@ function explainScalar(schema: SchemaNode, value: unknown, path: string, depth: 
   return explainRest(schema, value, path, depth);
 }
 
-/** What the keywords that are not looked at above say of the value itself, in TypeBox's words where ours are missing. */
+/** Explains the remaining keywords, in TypeBox's words where there is no text of our own. */
 function explainRest(schema: SchemaNode, value: unknown, path: string, depth: number): Found | undefined {
   const [error] = Value.Errors(schema as TSchema, value);
   if (!error) return undefined;
@@ -222,7 +222,7 @@ function wrongValue(path: string, depth: number, allowed: readonly unknown[]): F
   return { path, depth, problem, wrongBranch: true };
 }
 
-/** Of several refusals the one that says most: of a branch that was meant, with the longest way into the value. */
+/** The most specific refusal: the deepest path, and among those a branch that was meant. */
 function deepest(refusals: Found[]): Found | undefined {
   return refusals.reduce<Found | undefined>((best, found) => {
     if (!best) return found;
@@ -243,7 +243,7 @@ function constants(schema: SchemaNode | undefined): unknown[] {
   return union?.every((branch) => constants(branch).length > 0) ? union.flatMap(constants) : [];
 }
 
-/** The JSON kinds that a schema without unions takes; of one that does not say, all. */
+/** The JSON kinds that a schema without unions accepts; all of them if it does not say. */
 function kindsOf(schema: SchemaNode): string[] {
   if (schema.type !== undefined) return Array.isArray(schema.type) ? schema.type : [schema.type];
   if (schema.const !== undefined) return [kindOf(schema.const)];

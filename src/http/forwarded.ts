@@ -1,13 +1,12 @@
 /**
- * Who asks, where proxies stand in between: what `X-Forwarded-*` say counts only from addresses that the operator trusts.
- * Of several values the last one counts, as it is what the trusted proxy itself has seen; whatever stands before it may
- * have come from a client.
+ * Finds the client behind reverse proxies. `X-Forwarded-*` headers count only from addresses that the operator trusts.
+ * Of several values the last one counts, because the trusted proxy wrote it; earlier ones may come from the client.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { BlockList, isIP } from 'node:net';
 
 const BITS = { 4: 32, 6: 128 } as const;
-/** A chain of proxies longer than this is nobody's. */
+/** The longest chain of proxies that is followed. */
 const MOST_HOPS = 32;
 
 /** Addresses, and networks as `address/bits`. */
@@ -24,14 +23,14 @@ export class TrustedProxies {
     }
   }
 
-  /** @param address of the connection's other end; undefined when it is gone */
+  /** @param address of the connection's peer; undefined after it has closed */
   trusts(address: string | undefined): boolean {
     if (!this.#any || address === undefined) return false;
     const version = isIP(address);
     return version !== 0 && this.#networks.check(address, version === 6 ? 'ipv6' : 'ipv4');
   }
 
-  /** The first address, seen from here, that is none of the proxies: `X-Forwarded-For` is read backwards. */
+  /** Reads `X-Forwarded-For` backwards and returns the first address that is not a trusted proxy. */
   clientAddress(peer: string | undefined, headers: IncomingHttpHeaders): string | undefined {
     let client = peer;
     const hops = valuesOf(headers['x-forwarded-for']);
@@ -43,13 +42,13 @@ export class TrustedProxies {
     return client;
   }
 
-  /** The host, with its port if there is one, that the client asked for. */
+  /** The host that the client asked for, with its port if there is one. */
   host(peer: string | undefined, headers: IncomingHttpHeaders): string | undefined {
     const forwarded = this.trusts(peer) ? valuesOf(headers['x-forwarded-host']).at(-1) : undefined;
     return forwarded ?? headers.host;
   }
 
-  /** @param encrypted whether the connection to us is */
+  /** @param encrypted whether the connection to the gateway is */
   protocol(peer: string | undefined, headers: IncomingHttpHeaders, encrypted: boolean): 'http' | 'https' {
     const forwarded = this.trusts(peer) ? valuesOf(headers['x-forwarded-proto']).at(-1)?.toLowerCase() : undefined;
     if (forwarded === 'http' || forwarded === 'https') return forwarded;
@@ -65,7 +64,7 @@ function valuesOf(header: string | string[] | undefined): string[] {
     .filter((value) => value !== '');
 }
 
-/** Some proxies add a port, and brackets to version 6. */
+/** Some proxies add a port, and brackets around IPv6 addresses. */
 function addressOf(hop: string): string | undefined {
   const bare = /^\[([^\]]*)\](?::\d+)?$/.exec(hop)?.[1] ?? /^([\d.]+):\d+$/.exec(hop)?.[1] ?? hop;
   return isIP(bare) === 0 ? undefined : bare;

@@ -307,7 +307,7 @@ describe('the query', () => {
     ['limit=%2010', 'limit must be an integer'],
     ['limit=-1', 'limit must be at least 1'],
     ['limit=101', 'limit must be at most 100'],
-    ['limit=1&limit=2', 'limit is given twice'],
+    ['limit=1&limit=2', 'limit is given more than once'],
     ['order=%00', 'order must not contain the character U+0000'],
     ['deleted=yes', 'deleted must be true or false'],
     ['order=up', 'order must be one of "asc", "desc"'],

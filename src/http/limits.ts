@@ -1,28 +1,30 @@
-/** What one client may ask of the server; every number bounds something that a hostile one would let grow. */
+/** Limits of the HTTP server; each one bounds something that a hostile client could let grow. */
 export interface HttpLimits {
-  /** Request line and headers together, bytes: 431 past it. */
+  /** Request line and headers together, bytes; 431 above it. */
   headerBytes: number;
-  /** From the first byte of a request, or from the connection when none comes, to the end of its headers: 408 past it. */
+  /**
+   * From the first byte of a request, or from the connection if none arrives, to the end of its headers; 408 after it.
+   */
   headerMs: number;
-  /** Body of an operation that sets no limit of its own, bytes: 413 past it. */
+  /** Body of an operation without a limit of its own, bytes; 413 above it. */
   bodyBytes: number;
-  /** How long a body may take, whatever its length: 408 past it, plus the time that `bodyBytesPerSecond` grants. */
+  /** Time for a body of any length; 408 after it. Received bytes extend it at `bodyBytesPerSecond`. */
   bodyMs: number;
-  /** Slowest arrival of a long body. Received bytes extend `bodyMs` at this rate. */
+  /** The slowest rate for a long body. Received bytes extend `bodyMs` at this rate. */
   bodyBytesPerSecond: number;
-  /** Bodies of all unfinished exchanges together: 503 past it. */
+  /** Bodies of all unfinished exchanges together; 503 above it. */
   bodyBytesInFlight: number;
-  /** Unfinished exchanges: 503 past it. */
+  /** Unfinished exchanges; 503 above it. */
   exchanges: number;
-  /** Open connections; further ones are closed unanswered. */
+  /** Open connections; further ones are closed without a response. */
   connections: number;
   /** How long an idle connection stays open; longer than the usual load balancer's 60 s. */
   keepAliveMs: number;
-  /** Nesting of bodies: 400 past it. */
+  /** Nesting of bodies; 400 above it. */
   depth: number;
-  /** What is still read, and thrown away, of a body whose request is answered already, so that the answer arrives. */
+  /** Bytes read and dropped of an already answered request's body, so that the response reaches the client. */
   lingerBytes: number;
-  /** Without a byte, and altogether. */
+  /** Time without a byte, and in total (`lingerTotalMs`). */
   lingerMs: number;
   lingerTotalMs: number;
 }

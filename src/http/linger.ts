@@ -1,7 +1,7 @@
 /**
- * The end of a connection whose client is still sending. The kernel answers bytes that nobody reads with a reset, and the
- * reset destroys the answer on its way to the client. So the answer is followed by the end of our side only, and what the
- * client sends is read and dropped until the client is done, within limits of bytes and time.
+ * Closes a connection whose client is still sending. The kernel answers unread bytes with a reset, which can destroy
+ * the response on its way to the client. So only the gateway's side is closed, and what the client sends is read and
+ * dropped until it is done, within limits of bytes and time.
  */
 import type { Socket } from 'node:net';
 import type { Late, LingerCore } from './core.ts';
@@ -15,7 +15,7 @@ export class Linger implements Late {
   readonly #over: () => void;
   #bytes = 0;
 
-  /** @param over called once, when nothing more is dropped */
+  /** @param over called when lingering ends */
   constructor(socket: Socket, core: LingerCore, over: () => void) {
     this.#over = over;
     this.#socket = socket;
@@ -23,7 +23,7 @@ export class Linger implements Late {
     this.#beganAt = core.clock.monotonic();
     this.#receivedAt = this.#beganAt;
     this.#seat = core.owing.add(this);
-    // node calls it behind an answer with `Connection: close`.
+    // Node calls it after a response with `Connection: close`.
     socket.destroySoon = endOurSide;
   }
 
@@ -41,7 +41,7 @@ export class Linger implements Late {
     if (this.#socket.writableEnded) this.#socket.destroySoon();
   }
 
-  /** The connection is closed, or serves on. Idempotent. */
+  /** The connection is closed, or continues to serve. Idempotent. */
   stop(): void {
     this.#core.owing.delete(this, this.#seat);
     this.#over();

@@ -1,31 +1,31 @@
-/** node's request and response as an exchange wants them: less in between, and less to put together. */
+/** Node's request and response, with a shorter path to the exchange and fewer allocations. */
 import { type IncomingHttpHeaders, IncomingMessage, type OutgoingHttpHeaders, ServerResponse } from 'node:http';
 
-/** Who reads a request's body. */
+/** The reader of a request's body. */
 interface BodyReader {
-  /** False: no more for now; `more` asks for it. */
+  /** Returns false to pause; `more` resumes. */
   receive(chunk: Buffer): boolean;
   received(): void;
 }
 
 /**
- * node's request with a way back to its exchange, and without a stream in between: what the parser pushes goes straight to
- * the exchange once that reads, which saves a small request a tenth of what it costs. Until then it is kept here, and the
- * socket rests once that is as much as a stream would keep. (Not before: what stands behind another request in one packet
- * would ask for rest while node is still about to go on, and node hears that only once. And the leaving of a client whose
- * socket rests is not heard.)
+ * Node's request with a reference to its exchange and without a stream in between: the parser pushes straight to the
+ * exchange once that reads, which saves a tenth of the cost of a small request. Until then chunks are kept here, and
+ * the socket is paused once they reach a stream's high-water mark. (Do not pause earlier: a pipelined request would
+ * call pause() just before Node resumes, which Node honours only once, and a paused socket does not report a
+ * disconnect.)
  */
 export class GatewayRequest extends IncomingMessage {
   exchange: { finished(): void } | undefined = undefined;
   #reader: BodyReader | undefined = undefined;
   #kept: Buffer[] | undefined = undefined;
   #keptBytes = 0;
-  /** All of the body has come. */
+  /** The body has arrived completely. */
   ended = false;
-  /** The headers, once somebody has asked for them. */
+  /** The headers, after their first use. */
   known: IncomingHttpHeaders | undefined = undefined;
 
-  /** Lets the body flow into `reader`, what has come of it first of all. */
+  /** Passes the body to `reader`, beginning with the chunks that have arrived already. */
   readInto(reader: BodyReader): void {
     this.#reader = reader;
     const kept = this.#kept;
@@ -35,17 +35,17 @@ export class GatewayRequest extends IncomingMessage {
     else this.more();
   }
 
-  /** Lets the socket flow after `receive` has returned false. */
+  /** Resumes the socket after `receive` has returned false. */
   more(): void {
     this._read(0);
   }
 
-  /** Called by node's parser with each piece of the body, and with null behind the last. False: no more for now. */
+  /** Called by Node's parser with each piece of the body, and with null at the end. Returns false to pause. */
   override push(chunk: Buffer | null): boolean {
     if (chunk === null) {
       this.ended = true;
       this.#reader?.received();
-      // node lets go of a request that ends behind its answer.
+      // Node releases a request that ends after its response when it sees this event.
       if (this.listenerCount('end') > 0) this.emit('end');
       return true;
     }
@@ -66,7 +66,7 @@ Object.defineProperty(GatewayRequest.prototype, 'headers', {
   },
 });
 
-/** What node makes of headers of which none stands twice; undefined where one does, or is always a list. */
+/** The headers as Node would parse them if no name occurs twice; undefined if one does, or is always a list. */
 function singleHeaders(raw: readonly string[]): IncomingHttpHeaders | undefined {
   const headers: IncomingHttpHeaders = {};
   for (let at = 0; at < raw.length; at += 2) {
@@ -77,7 +77,7 @@ function singleHeaders(raw: readonly string[]): IncomingHttpHeaders | undefined 
   return headers;
 }
 
-/** Clients write few names, and always the same: a text that is known to the engine is found and set more quickly. */
+/** Clients send few distinct names: an interned string is found and set faster. */
 const lowerCaseNames = new Map<string, string>();
 const MOST_NAMES = 256;
 
@@ -89,42 +89,45 @@ function lowerCase(name: string): string {
   return lower;
 }
 
-// By this node tells a request that was read from one that was broken off. (Declared a property, which a class cannot override.)
+// Node distinguishes a complete request from an aborted one by this member, which it defines as a property on the
+// prototype, so a class cannot override it.
 Object.defineProperty(GatewayRequest.prototype, 'readableEnded', {
   get(this: GatewayRequest) {
     return this.ended;
   },
 });
 
-/** node's answer with headers that stand in every one of an exchange. They go out with the others, set once. */
+/** Node's response, with headers common to every response of an exchange. They are sent together with the others. */
 export class GatewayResponse extends ServerResponse<GatewayRequest> {
   readonly common: Record<string, string> = {};
-  /** Milliseconds; by it node tells a client how long its connection waits, in the answers behind which it stays open. */
+  /**
+   * Milliseconds. Node announces it to clients in the `Keep-Alive` header of responses that keep the connection open.
+   */
   declare _keepAliveTimeout: number;
 
   override writeHead(status: number, headers?: OutgoingHttpHeaders): this;
   override writeHead(status: number, message: string): this;
   override writeHead(status: number, headers?: OutgoingHttpHeaders | string): this {
-    if (typeof headers === 'string') throw new Error('the message of a status is the standard one');
+    if (typeof headers === 'string') throw new Error('custom status messages are not supported');
     return super.writeHead(status, { ...this.common, ...headers });
   }
 
-  /** Cuts its connection; behind another answer that is still written, which is to arrive whole, once its own turn comes. */
+  /** Cuts the connection. A pipelined response that is still being written before this one arrives whole first. */
   override destroy(error?: Error): this {
-    // node would give the connection to what is destroyed, and wait for its end for ever.
+    // Otherwise Node would assign the connection to the destroyed response and wait for its end forever.
     if (!this.destroyed && !this.socket) this.once('socket', (socket) => socket.destroy(error));
     return super.destroy(error);
   }
 
   /**
-   * Writes a piece of a stream at once, after `writeHead`; false when the reader is slow, who tells of it by `drain`. Chunked,
-   * it leaves with its frame as one string: node makes four pieces of it, and waits a tick for more.
+   * Writes a piece of a stream at once, after `writeHead`. Returns false when the reader is slow; `drain` follows. A
+   * chunk is written with its frame as one string: Node would make four pieces of it and wait a tick for more.
    */
   writePiece(text: string): boolean {
     if (text === '') return true;
     if (!this.chunkedEncoding) return this.write(text);
     const { socket } = this;
-    // node corks a socket that is not, until the next tick.
+    // Node would cork the socket until the next tick.
     socket?.cork();
     this.chunkedEncoding = false;
     const goesOn = this.write(`${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`);

@@ -1,4 +1,7 @@
-/** Operations as an OpenAPI 3.1 document. TypeBox schemas are JSON Schema; those with a name become components. */
+/**
+ * Describes operations as an OpenAPI 3.1 document. TypeBox schemas are JSON Schema; those with a name become
+ * components.
+ */
 import { type TSchema, Type } from 'typebox';
 import { Components } from './components.ts';
 import type { SchemaNode } from './explain.ts';
@@ -17,11 +20,11 @@ const JSON_TYPE = 'application/json';
 const FORM_TYPE = 'application/x-www-form-urlencoded';
 
 const ACCESS_NOTES: Record<Access, string> = {
-  none: 'Needs no key.',
-  any: 'Needs any valid key.',
-  management: 'Needs a management key.',
-  inference: 'Needs an inference key.',
-  scim: 'Needs a SCIM token.',
+  none: 'Requires no key.',
+  any: 'Requires any valid key.',
+  management: 'Requires a management key.',
+  inference: 'Requires an inference key.',
+  scim: 'Requires a SCIM token.',
 };
 
 const SECURITY_SCHEMES = {
@@ -30,32 +33,32 @@ const SECURITY_SCHEMES = {
   scimToken: { type: 'http', scheme: 'bearer', description: 'A SCIM token of this gateway.' },
 };
 
-/** What errors mean, by status. */
+/** Descriptions of errors, by status. */
 const ERROR_NOTES: Readonly<Record<number, string>> = {
-  400: 'The request is malformed or asks for what is not possible.',
-  401: 'There is no valid key.',
+  400: 'The request is malformed or not possible.',
+  401: 'The key is missing or invalid.',
   402: 'A budget or the balance is used up.',
   403: 'The key may not do this.',
-  404: 'There is no such thing.',
+  404: 'The resource does not exist.',
   408: 'The request took too long to arrive, or to answer.',
-  409: 'The request conflicts with the present state.',
-  412: 'The resource has another version.',
+  409: 'The request conflicts with the current state.',
+  412: 'The version of the resource does not match the precondition.',
   413: 'The body is too large.',
-  415: 'The body has another media type or encoding than the operation takes.',
+  415: 'The media type or encoding of the body is not supported.',
   422: 'The upstream cannot process the request.',
   429: 'A rate limit is reached.',
   500: 'The gateway failed.',
   501: 'The operation is not supported.',
   502: 'The upstream failed.',
-  503: 'The gateway is busy, stopping, or cannot reach what it needs.',
+  503: 'The gateway is busy, shutting down, or cannot reach a service that it needs.',
   504: 'The upstream did not answer in time.',
   524: 'The upstream did not answer in time.',
   529: 'The upstream is overloaded.',
 };
-/** Errors that may say when to try again. */
+/** Errors that may carry `Retry-After`. */
 const RETRIABLE = new Set([429, 503, 529]);
 
-/** Bodies of errors, unless an operation has its own. */
+/** The body of errors, unless an operation has its own. */
 export const ErrorSchema = Type.Object(
   {
     error: Type.Object({
@@ -66,7 +69,7 @@ export const ErrorSchema = Type.Object(
       ),
       availability: Type.Optional(Type.Object({}, { additionalProperties: true })),
     }),
-    user_id: Type.Optional(Type.Union([Type.String(), Type.Null()], { description: 'Of the account' })),
+    user_id: Type.Optional(Type.Union([Type.String(), Type.Null()], { description: 'The id of the account' })),
   },
   { $id: 'Error', additionalProperties: true },
 );
@@ -82,7 +85,7 @@ const HEADERS = {
 };
 const REQUEST_ID = { 'X-Request-Id': headerRef('X-Request-Id') };
 
-/** The same operations give the same document, to the byte, in whatever order they come. Throws when an id stands twice. */
+/** The output is the same, byte for byte, for any order of the operations. Throws for a duplicate id. */
 export function describeOperations<C>(operations: readonly Operation<C>[], info: OpenApiInfo): Record<string, unknown> {
   const document = new Document<C>();
   const ids = new Set<string>();
@@ -110,7 +113,7 @@ export function describeOperations<C>(operations: readonly Operation<C>[], info:
 class Document<C> {
   readonly paths: Record<string, Record<string, unknown>> = {};
   readonly components = new Components();
-  /** Error responses by their name. */
+  /** Error responses by name. */
   readonly errors = new Map<string, unknown>();
 
   add(operation: Operation<C>): void {
@@ -220,7 +223,7 @@ function headerRef(name: keyof typeof HEADERS): { $ref: string } {
   return { $ref: `#/components/headers/${name}` };
 }
 
-/** An operation that some requests may call without a key lists that as one of the ways. */
+/** An operation that some requests may call without a key lists that as an alternative. */
 function securityOf<C>({ access, opens }: Operation<C>): Record<string, never[]>[] {
   if (access === 'none') return [];
   if (access === 'scim') return [{ scimToken: [] }];

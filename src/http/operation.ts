@@ -1,6 +1,7 @@
 /**
- * One HTTP operation as data: method, path, who may call it, what goes in and out, and a thin handler. `server.ts`
- * executes it, `openapi.ts` describes it, `test/access.test.ts` walks it. `C` is the caller that authentication yields.
+ * One HTTP operation as data: method, path, access, schemas of request and replies, and a thin handler. `server.ts`
+ * runs it, `openapi.ts` describes it, and `test/access.test.ts` checks its access. `C` is the caller that
+ * authentication yields.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { TObject, TSchema } from 'typebox';
@@ -9,8 +10,8 @@ import type { JsonDocument } from '../base/json.ts';
 import type { GatewayResponse } from './message.ts';
 
 /**
- * Who may call: anybody; any valid key; management keys only (403 otherwise); inference keys only (a management key is
- * refused, wire/keys.md "Facts"); tokens of identity providers only, which `any` does not mean.
+ * Who may call: everyone (`none`); any valid key; management keys only (403 for others); inference keys only (403 for a
+ * management key); SCIM tokens of identity providers only, which `any` does not include.
  */
 export type Access = 'none' | 'any' | 'management' | 'inference' | 'scim';
 
@@ -18,11 +19,11 @@ export interface OperationReply {
   description: string;
   schema?: TSchema;
   contentType?: string;
-  /** The answer as server-sent events, on request; the schema is of what an event carries. */
+  /** The reply as server-sent events, on request; the schema describes the data of an event. */
   events?: { schema: TSchema; description: string };
-  /** Further content types of the same answer, as text. */
+  /** Further content types of the same reply, as text. */
   texts?: readonly string[];
-  /** Headers besides those of every answer, with what they say. */
+  /** Headers in addition to the common ones, with their descriptions. */
   headers?: Record<string, string>;
 }
 
@@ -37,61 +38,69 @@ export interface Operation<C = unknown> {
   /** Stable name, `operationId` in the OpenAPI document. */
   id: string;
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** Below `/api/v1` (and `/v1`), with `{name}` segments, e.g. `/keys/{hash}`. `root: true` serves it at the root instead. */
+  /**
+   * Below `/api/v1` (and `/v1`), with `{name}` segments, e.g. `/keys/{hash}`. `root: true` serves it at the root
+   * instead.
+   */
   path: string;
   root?: boolean;
   /**
-   * With `root`: doubled slashes, and one at the end, mean nothing behind the first two segments of the path. For clients
-   * that put a path behind an address which ends in a slash itself. Holds for all operations with these two segments.
+   * With `root`: empty segments after the first two segments of the path are ignored, and so is a trailing slash. For
+   * clients that append a path to a base URL that ends in a slash. Applies to all operations with these two segments.
    */
   passesOverEmptySegments?: boolean;
   summary: string;
   tag: string;
   access: Access;
-  /** True for a request that needs no key for this operation: it brought another credential, or everybody may. */
+  /** True if this request needs no key: it brings another credential, or the operation is open to all. */
   opens?(headers: IncomingHttpHeaders): boolean;
   params?: TObject;
-  /** Every query value arrives as text; numbers and booleans are converted as the schema says before the check. */
+  /** Query values arrive as text; numbers and booleans are converted as the schema says before the check. */
   query?: TObject;
-  /** `maxBytes` overrides the server's limit for control-plane bodies; `optional` lets an empty body pass as undefined; `form`: fields of a page's form, unchecked. */
+  /**
+   * `maxBytes` overrides the server's limit for control-plane bodies; `optional` accepts an empty body as undefined;
+   * `form` is for the fields of an HTML form, which are not validated.
+   */
   body?: { schema: TSchema; maxBytes?: number; optional?: boolean; form?: boolean };
-  /** In place of `body`: a body of this media type that the handler reads as a stream (`exchange.upload`). */
+  /** Instead of `body`: a body of this media type that the handler reads as a stream (`exchange.upload`). */
   upload?: UploadRule;
-  /** Of answers in JSON, errors too; default `application/json`. */
+  /** Content type of JSON replies and errors; default `application/json`. */
   contentType?: string;
-  /** A further header of every answer that names the request, for clients that know it by that; lower case. */
+  /** Lower-case name of an additional response header with the request id, for clients that expect it there. */
   requestIdHeader?: string;
-  /** By status, but for errors. */
+  /** Successful replies by status. */
   replies: Record<number, OperationReply>;
-  /** Statuses of errors besides those that follow from access, parameters and body (`statuses.ts`). */
+  /** Error statuses in addition to those that follow from access, parameters and body (`statuses.ts`). */
   errors?: readonly number[];
-  /** What `encodeError` yields. */
+  /** The schema of `encodeError`'s result. */
   errorSchema?: TSchema;
-  /** Errors are pages as well, where a person is asked. */
+  /** Errors are also available as HTML pages, for operations that people open in a browser. */
   errorPages?: boolean;
   handle(exchange: Exchange<C>): void | Promise<void>;
-  /** The body of an error answer; default, also when this yields undefined, is the envelope of wire/common.md. */
+  /** The body of an error response. Without it, or when it returns undefined, the error envelope is sent. */
   encodeError?(error: GatewayError, exchange: ErrorContext<C>): unknown;
 }
 
-/** What is known when an error is rendered; `caller` is undefined before authentication. */
+/** The facts known when an error is rendered; `caller` is undefined before authentication. */
 export interface ErrorContext<C = unknown> {
   requestId: string;
   caller: C | undefined;
   headers: IncomingHttpHeaders;
 }
 
-/** One request being answered. Exactly one of `reply` and writing to `response` answers it. */
+/** One request in progress. Exactly one of `reply` and writing to `response` answers it. */
 export interface Exchange<C = unknown> {
   readonly requestId: string;
   /** Clock's wall time in ms when the request's head arrived. */
   readonly startedAt: number;
   readonly headers: IncomingHttpHeaders;
-  /** The host, with a port or not, that the client asked for; behind a trusted proxy what that proxy says. */
+  /**
+   * The host that the client asked for, with its port if there is one; as reported by a trusted proxy if there is one.
+   */
   readonly host: string | undefined;
   /** As the client sees it, in front of any trusted proxy. */
   readonly protocol: 'http' | 'https';
-  /** Where the client is, as the trusted proxies say; undefined when the connection has ended. */
+  /** The client's address, as reported by trusted proxies; undefined after the connection has closed. */
   readonly clientAddress: string | undefined;
   readonly caller: C;
   readonly params: Record<string, string>;
@@ -103,19 +112,21 @@ export interface Exchange<C = unknown> {
    * ASCII costs more than parsing it, so what only relays reads `document.structure` instead.
    */
   readonly body: unknown;
-  /** The fields of a body that is a `form`. */
+  /** The fields of a `form` body. */
   readonly form: URLSearchParams | undefined;
-  /** The body of an operation with `upload`; reading it rejects when the client leaves, is too slow or sends too much. */
+  /**
+   * The body of an operation with `upload`. Reading rejects if the client disconnects, is too slow or sends too much.
+   */
   readonly upload: AsyncIterable<Buffer> | undefined;
-  /** True once the client is gone. */
+  /** True once the client has disconnected. */
   readonly closed: boolean;
-  /** Calls `run` when the client goes away before the answer is complete; at most once, also when it is gone already. */
+  /** Calls `run` at most once if the client disconnects before the response is complete, or already has. */
   onClose(run: () => void): void;
-  /** Answers with JSON. */
+  /** Sends a JSON response. */
   reply(status: number, value: unknown, headers?: Record<string, string>): void;
-  /** For streams: the raw response; the server has set nothing on it but the common headers (request id, CORS). */
+  /** For streams: the raw response. The server sets only the common headers on it (request id, CORS). */
   readonly response: GatewayResponse;
-  /** What the handler leaves for who observes finished exchanges, such as the row of a generation. */
+  /** Set by the handler for observers of finished exchanges, for example the row of a generation. */
   record: unknown;
 }
 
@@ -123,17 +134,19 @@ export interface Exchange<C = unknown> {
 export interface FinishedExchange<C = unknown> {
   readonly requestId: string;
   readonly method: string;
-  /** As its operation writes it (`/api/v1/keys/{hash}`); where there is none, with `*` for segments that no operation has. */
+  /**
+   * The operation's template (`/api/v1/keys/{hash}`); for an unknown path, with `*` for segments that no operation has.
+   */
   readonly path: string;
-  /** Where the client is, as the trusted proxies say; undefined when the connection ended before anybody looked. */
+  /** The client's address, as reported by trusted proxies; undefined if the connection closed before it was read. */
   readonly clientAddress: string | undefined;
-  /** undefined where there is none. */
+  /** Undefined for a path without an operation. */
   readonly operation: Operation<C> | undefined;
-  /** undefined before authentication. */
+  /** Undefined before authentication. */
   readonly caller: C | undefined;
-  /** HTTP status of the answer; 0 when the client left before it had one. */
+  /** HTTP status of the response; 0 if the client disconnected before there was one. */
   readonly status: number;
-  /** The client left before the answer was complete. */
+  /** The client disconnected before the response was complete. */
   readonly closed: boolean;
   readonly durationMs: number;
   readonly record: unknown;

@@ -1,11 +1,13 @@
-/** Requests that node's parser gave up on, before there is anything like a request: answered in the envelope all the same. */
+/**
+ * Requests that Node's parser rejects before there is a request object: answered with the error envelope all the same.
+ */
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { GatewayError } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
 import { encodeEnvelope } from './envelope.ts';
 
-/** What to tell a client whose bytes node refused with `error`; undefined when there is nobody left to tell. */
+/** The error for a client whose bytes Node rejected with `error`; undefined if the client cannot be answered. */
 export function parserError(error: Error): GatewayError | undefined {
   const code = (error as NodeJS.ErrnoException).code ?? '';
   if (code === 'HPE_HEADER_OVERFLOW') {
@@ -21,7 +23,7 @@ export function parserError(error: Error): GatewayError | undefined {
   return new GatewayError('invalid_request', 'this is not a valid HTTP request');
 }
 
-/** Writes the answer by hand and closes the connection. */
+/** Writes the response by hand and closes the connection. */
 export function answerParserError(error: GatewayError, socket: Socket, nowMs: number): void {
   const body = JSON.stringify(encodeEnvelope(error, undefined));
   socket.write(

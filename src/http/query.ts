@@ -1,4 +1,4 @@
-/** Reads a query string into the values that its schema speaks of. */
+/** Parses a query string into the values that its schema describes. */
 import type { TObject } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { invalidField } from '../base/errors.ts';
@@ -9,8 +9,8 @@ const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d{1,3})?$/;
 const MAX_PARAMETERS = 1_000;
 
 /**
- * A function from the text behind the question mark to the converted and checked parameters. Throws GatewayError 400 that
- * names the parameter. Parameters that the schema does not name are left out, unless it forbids them.
+ * Creates a function from the text after the question mark to the converted and checked parameters. Throws GatewayError
+ * 400 that names the parameter. Parameters that the schema does not name are ignored, unless it forbids them.
  */
 export function queryReader(schema: TObject): (search: string) => Record<string, unknown> {
   const validator = Compile(schema);
@@ -24,9 +24,9 @@ export function queryReader(schema: TObject): (search: string) => Record<string,
       if (count > MAX_PARAMETERS) throw invalidField('the query', `has more than ${MAX_PARAMETERS} parameters`);
       if (!Object.hasOwn(properties, name)) {
         if (node.additionalProperties !== false) continue;
-        throw invalidField(name.slice(0, 100), `is no parameter; there are ${Object.keys(properties).join(', ')}`);
+        throw invalidField(name.slice(0, 100), `is not a parameter; accepted: ${Object.keys(properties).join(', ')}`);
       }
-      // No stored text holds it, and the database refuses to look for it.
+      // The database cannot store U+0000 and rejects it in queries.
       storable(name, text);
       const property = properties[name]!;
       const item = arrayItem(property);
@@ -34,7 +34,7 @@ export function queryReader(schema: TObject): (search: string) => Record<string,
         query[name] ??= [];
         (query[name] as unknown[]).push(convert(text, item));
       } else {
-        if (Object.hasOwn(query, name)) throw invalidField(name, 'is given twice');
+        if (Object.hasOwn(query, name)) throw invalidField(name, 'is given more than once');
         query[name] = convert(text, property);
       }
     }
@@ -46,7 +46,9 @@ export function queryReader(schema: TObject): (search: string) => Record<string,
   };
 }
 
-/** The text as the first kind of value that the schema allows and that it can be; as it is when there is none. */
+/**
+ * Converts the text to the first kind of value that the schema allows and that fits; otherwise returns it unchanged.
+ */
 function convert(text: string, schema: SchemaNode): unknown {
   if (schema.anyOf) {
     for (const branch of schema.anyOf) {

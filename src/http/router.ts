@@ -1,13 +1,13 @@
 /**
- * Finds the operation of a method and path. Segments are percent-decoded once, after the path is cut at its slashes, so
- * an encoded slash stays inside its segment; dot segments match nothing, and empty ones only where an operation is told to
- * pass over them.
+ * Finds the operation for a method and path. Segments are percent-decoded once, after the path is split at its slashes,
+ * so an encoded slash stays inside its segment. Dot segments match nothing; empty segments are skipped only for
+ * operations with `passesOverEmptySegments`.
  */
 import { GatewayError } from '../base/errors.ts';
 import { pathHint } from './near-path.ts';
 import type { Operation } from './operation.ts';
 
-/** Where operations are served; the second for SDKs with fixed habits. */
+/** Prefixes under which operations are served; the second is for SDKs with a fixed path. */
 export const API_PREFIXES = ['/api/v1', '/v1'];
 
 /** The operations of one path pattern. */
@@ -30,7 +30,7 @@ interface Node<C> {
   route: Route<C> | undefined;
 }
 
-/** Of a path that leads nowhere: characters and segments that are looked at for the log. */
+/** Limits for logging an unknown path: characters and segments. */
 const LONGEST_LOGGED = 1_000;
 const MOST_LOGGED = 12;
 
@@ -38,11 +38,11 @@ const NO_PARAMS: Record<string, string> = Object.freeze({});
 
 export class Router<C> {
   readonly #root: Node<C> = createNode();
-  /** By the first two segments of their paths: operations at the root that tell errors in a form of their own. */
+  /** By the first two segments of their paths: operations at the root with an error format of their own. */
   readonly #formOf = new Map<string, Operation<C>>();
-  /** By the first two segments of their paths: operations that pass over empty segments behind these two. */
+  /** First two segments of paths where the empty segments after them are skipped. */
   readonly #passOverEmpty = new Set<string>();
-  /** Paths without parameters, as they are usually written. */
+  /** Paths without parameters, in their usual spelling. */
   readonly #exact = new Map<string, Match<C>>();
   /** Every fixed segment of any path. */
   readonly #words = new Set<string>();
@@ -60,7 +60,7 @@ export class Router<C> {
     }
   }
 
-  /** @param path the path of the request as it came, without its query. Throws GatewayError 400 for broken encoding. */
+  /** @param path the raw path of the request, without its query. Throws GatewayError 400 for broken encoding. */
   find(path: string): Match<C> | undefined {
     const exact = this.#exact.get(path);
     if (exact) return exact;
@@ -72,14 +72,14 @@ export class Router<C> {
     return this.#match(segments.filter((segment) => segment !== ''));
   }
 
-  /** For a path where there is nothing: who has the form in which that is told. */
+  /** The operation whose error format applies to an unknown path. */
   formOf(path: string): Operation<C> | undefined {
     return this.#formOf.get(firstSegments(path));
   }
 
   /**
-   * A path as logs may have it: any segment that an operation does not spell out may be a secret in the wrong place.
-   * @param operation what the path matched; undefined: nothing
+   * A path as it may be logged: any segment that no operation spells out may be a secret in the wrong place.
+   * @param operation the matched operation; undefined for an unknown path
    */
   template(path: string, operation: Operation<C> | undefined): string {
     if (this.#exact.has(path)) return path;
@@ -149,7 +149,7 @@ function createNode<C>(): Node<C> {
   return { fixed: new Map(), param: undefined, route: undefined };
 }
 
-/** Fixed segments win over parameters; what leads nowhere is taken back. */
+/** Fixed segments take precedence over parameters; backtracks from a dead end. */
 function findRoute<C>(node: Node<C>, segments: string[], at: number, values: string[]): Route<C> | undefined {
   if (at === segments.length) return node.route;
   const segment = segments[at]!;
@@ -183,7 +183,7 @@ export function pathOf(target: string): string {
   return absolute ? absolute[1] || '/' : target;
 }
 
-/** A path as an error may name it. */
+/** A path as an error may show it. */
 export function shownPath(path: string): string {
   return path.length > 200 ? `${path.slice(0, 200)}...` : path;
 }

@@ -93,7 +93,7 @@ describe('routes', () => {
     const response = await ask(['PUT /v1/things/a HTTP/1.1', KEY]);
     assert.equal(response.status, 405);
     assert.equal(response.headers['allow'], 'GET, HEAD, DELETE, OPTIONS');
-    assert.match(messageOf(response), /^PUT is not possible here/);
+    assert.match(messageOf(response), /^method PUT is not allowed here/);
   });
 
   test('what is refused before its handler is told in the form of its path', async () => {
@@ -266,7 +266,7 @@ describe('errors', () => {
     for (const lines of twice) {
       const response = await ask(lines);
       assert.equal(response.status, 400, lines.join());
-      assert.match(messageOf(response), /stands more than once/);
+      assert.match(messageOf(response), /is given more than once/);
     }
     for (const [host, status] of [
       ['a b', 400],

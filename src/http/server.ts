@@ -1,6 +1,6 @@
 /**
- * HTTP for operations given as data: see `createHttpServer`. Knows no operation of ours. The pieces: `router` finds the
- * operation, `exchange` answers one request, `validate` checks its input, `limits` bounds everything.
+ * HTTP server for operations given as data: see `createHttpServer`. Knows no concrete operation. `router` finds the
+ * operation, `exchange` serves one request, `validate` checks its input, `limits` bounds everything.
  */
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
@@ -21,35 +21,37 @@ import { API_PREFIXES, Router } from './router.ts';
 
 export interface HttpServerOptions<C> {
   operations: readonly Operation<C>[];
-  /** Who calls, from the headers alone. Throws (or rejects with) GatewayError 401, 403 or 503. Sync where it can be. */
+  /**
+   * Identifies the caller from the headers. Throws (or rejects with) GatewayError 401, 403 or 503. Sync if possible.
+   */
   authenticate: (headers: IncomingHttpHeaders) => C | Promise<C>;
-  /** Throws GatewayError 403 when the caller's kind may not use operations of this access. Default: all may. */
+  /** Throws GatewayError 403 if the caller's kind may not use operations of this access. Default: all may. */
   admit?: (caller: C, access: Access) => void;
-  /** `user_id` of error envelopes; undefined leaves it out. */
+  /** `user_id` of error envelopes; undefined omits it. */
   userId?: (caller: C) => string | null | undefined;
-  /** Called once for each exchange that is over. */
+  /** Called once for each finished exchange. */
   observe?: (exchange: FinishedExchange<C>) => void;
-  /** First segments below `/api/v1` of resources that are not built: a 404 there has no metadata. */
+  /** First segments below `/api/v1` of unsupported resources: a 404 there has no metadata. */
   unbuilt?: readonly string[];
   clock: Clock;
   log: Log;
   limits?: Partial<HttpLimits>;
-  /** Whose `X-Forwarded-*` count; default nobody's. */
+  /** Proxies whose `X-Forwarded-*` headers are trusted; default none. */
   proxies?: () => TrustedProxies;
-  /** PEM texts; with them the server speaks TLS. */
+  /** PEM texts; if set, the server speaks TLS. */
   tls?: { cert: string | Buffer; key: string | Buffer };
 }
 
 export interface HttpServer {
-  /** Resolves once connections are accepted; port 0 takes any free one. */
+  /** Resolves once connections are accepted; port 0 takes any free port. */
   listen(port: number, host: string): Promise<AddressInfo>;
   /** True from `listen` until `drain`. */
   readonly ready: boolean;
   /** Unfinished exchanges. */
   readonly exchanges: number;
   /**
-   * Accepts no more connections, lets open exchanges end for at most `ms`, then cuts what is left. Resolves when the last
-   * connection is closed. Requests that still arrive on open connections are answered, and their connection closed.
+   * Stops accepting connections, lets open exchanges end for at most `ms`, then cuts the rest. Resolves when the last
+   * connection is closed. Requests that arrive on open connections are still served, and their connection is closed.
    */
   drain(ms: number): Promise<void>;
 }
@@ -59,10 +61,10 @@ export function createHttpServer<C>(options: HttpServerOptions<C>): HttpServer {
   return new OperationServer(options);
 }
 
-/** How often late clients are looked for, as a share of the shortest limit. */
+/** Sweeps per timeout, relative to the shortest limit. */
 const SWEEPS_PER_LIMIT = 4;
 const MAX_SWEEP_MS = 1_000;
-/** Beyond what a client is told, so that a request that it sends at the last moment finds somebody. */
+/** Added to the announced keep-alive time, so that a request sent at the last moment is still served. */
 const IDLE_SLACK_MS = 1_000;
 const NO_PROXIES = new TrustedProxies([]);
 
@@ -70,7 +72,7 @@ class OperationServer<C> implements HttpServer {
   readonly #core: Core<C>;
   readonly #server: NodeServer;
   readonly #connections = new Map<Socket, Connection>();
-  /** What lies below TLS, from before its handshake on. */
+  /** The TCP sockets below TLS, from before the handshake. */
   readonly #rawSockets = new Set<Socket>();
   #listening = false;
 
@@ -128,7 +130,7 @@ class OperationServer<C> implements HttpServer {
   async drain(ms: number): Promise<void> {
     this.#core.draining = true;
     const { promise: closed, resolve } = Promise.withResolvers<void>();
-    // Not the close of http.Server, which destroys connections whose last answer is written but not sent yet.
+    // http.Server's own close would destroy connections whose last response is written but not sent yet.
     NetServer.prototype.close.call(this.#server, () => resolve());
     for (const [socket, connection] of this.#connections) if (connection.open.size === 0) socket.destroySoon();
     const cut = this.#core.clock.timer(ms, () => {
@@ -137,7 +139,7 @@ class OperationServer<C> implements HttpServer {
     });
     await closed;
     cut.cancel();
-    // Ends what http.Server keeps for itself (its check of late headers).
+    // Stops the timers of http.Server itself (its check of slow headers).
     this.#server.close(() => {});
   }
 
@@ -172,7 +174,7 @@ class OperationServer<C> implements HttpServer {
       return;
     }
     if (!connection || connection.open.size === 0) {
-      // What the client sends on comes here as well, as more of what the parser refuses.
+      // Further bytes of the client arrive here too, since the parser keeps rejecting them.
       connection?.lingers();
       answerParserError(refusal, socket as Socket, this.#core.clock.now());
       return;
@@ -182,7 +184,7 @@ class OperationServer<C> implements HttpServer {
   }
 }
 
-/** Of paths whose first segment below `/api/v1` is one of these. */
+/** Matches paths whose first segment below `/api/v1` is one of these. */
 function pathsBelow(segments: readonly string[]): RegExp {
   return segments.length === 0 ? /(?!)/ : new RegExp(`^(?:${API_PREFIXES.join('|')})/(?:${segments.join('|')})(?:/|$)`);
 }
@@ -196,12 +198,12 @@ function createNodeServer(limits: HttpLimits, tls: HttpServerOptions<unknown>['t
     maxHeaderSize: limits.headerBytes,
     headersTimeout: limits.headerMs,
     connectionsCheckingInterval: Math.ceil(sweepMs(limits.headerMs)),
-    // Bodies have a limit of their own, which grants long ones more; node's would not.
+    // Bodies have a limit of their own, which gives long ones more time; Node's limit does not.
     requestTimeout: 0,
-    // As for those, see `Connection`.
+    // Idle connections are closed by `Connection`.
     keepAliveTimeout: 0,
     noDelay: true,
-    // Refused in the exchange, with an envelope.
+    // The exchange refuses a missing host, with an error envelope.
     requireHostHeader: false,
   };
   return tls ? createTlsServer({ ...options, handshakeTimeout: limits.headerMs, ...tls }) : createServer(options);
@@ -211,7 +213,7 @@ function sweepMs(shortestMs: number): number {
   return Math.min(MAX_SWEEP_MS, shortestMs / SWEEPS_PER_LIMIT);
 }
 
-/** Asks its members now and then whether they are late; runs a timer only while it has any. */
+/** Checks its members for timeouts regularly; runs a timer only while it has any. */
 class Sweeper {
   readonly #members = new Roster<Late>();
   readonly #clock: Clock;

@@ -1,29 +1,29 @@
 /**
- * The headers that say who asks, and at which of our names. Of one that stands twice Node.js keeps the first or joins them,
- * and a proxy before us may have looked at the other.
+ * Headers that identify the caller and the host. If one occurs twice, Node.js keeps the first or joins them, while a
+ * proxy in front may have checked the other, so duplicates are refused.
  */
 import type { IncomingMessage } from 'node:http';
 import { GatewayError } from '../base/errors.ts';
 
 const SINGLE = ['host', 'authorization', 'x-api-key'];
-/** RFC 3986, host and port; empty where the target has none. */
+/** RFC 3986, host and port; empty if the request target has no host. */
 const HOST = /^(?:[\w.~!$&'()*+,;=%-]*|\[[0-9a-f:.%\w-]*\])(?::\d*)?$/i;
 
-/** Throws GatewayError 400 where one of them stands twice, or the host is missing or is none. */
+/** Throws GatewayError 400 if one of them occurs more than once, or the host is missing or invalid. */
 export function checkSingleHeaders({ rawHeaders, headers, httpVersion }: IncomingMessage): void {
   let seen = 0;
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at]!;
-    // They are of different lengths, which most other names do not have.
+    // Their lengths differ from each other and from most other names, which keeps the check cheap.
     const index = name.length === 4 ? 0 : name.length === 13 ? 1 : name.length === 9 ? 2 : -1;
     if (index === -1 || name.toLowerCase() !== SINGLE[index]) continue;
-    if ((seen & (1 << index)) !== 0) throw refusal(`the header ${SINGLE[index]} stands more than once`);
+    if ((seen & (1 << index)) !== 0) throw refusal(`the header ${SINGLE[index]} is given more than once`);
     seen |= 1 << index;
   }
   const { host } = headers;
   if (host === undefined) {
     if (httpVersion === '1.1') throw refusal('the header host is missing');
-  } else if (!HOST.test(host)) throw refusal('the header host is neither a name nor an address');
+  } else if (!HOST.test(host)) throw refusal('the header host is not a valid host name or address');
 }
 
 function refusal(message: string): GatewayError {

@@ -1,7 +1,7 @@
 /**
- * Server-sent events, read: the line rules of the WHATWG HTML standard ("Interpreting an event stream").
- * Knows nothing of what the events mean. Work is linear in the bytes whatever the chunks are, and a chunk that holds
- * whole lines is decoded in place.
+ * Reads server-sent events by the line rules of the WHATWG HTML standard ("Interpreting an event stream"). Knows
+ * nothing of the events' meaning. The work is linear in the bytes whatever the chunks are, and whole lines within a
+ * chunk are decoded in place.
  */
 
 const LINE_FEED = 10;
@@ -9,23 +9,23 @@ const CARRIAGE_RETURN = 13;
 const SPACE = 32;
 const COLON = 58;
 
-/** What one event may hold unless the reader is told otherwise: tool arguments and images travel in single events. */
+/** Default limit of one event: tool arguments and images arrive in single events. */
 const DEFAULT_EVENT_LIMIT_BYTES = 32 * 1024 * 1024;
 
-/** How much of the lines that are no event stream is kept for error messages. */
+/** How much of lines that are not event stream fields is kept for error messages. */
 const STRAY_LIMIT_BYTES = 64 * 1024;
 
-/** A carry buffer above this size is given back after the line that needed it. */
+/** A carry buffer above this size is released after the line that needed it. */
 const CARRY_KEPT_BYTES = 64 * 1024;
 
-/** One event. `name` is '' where the stream gives none (a browser would say `message`); `data` joins its lines by LF. */
+/** One event. `name` is '' if the stream gives none (a browser would say `message`); `data` joins its lines by LF. */
 export type EventHandler = (name: string, data: string) => void;
 
 /** The stream ended inside this event. */
 export interface UnfinishedEvent {
   name: string;
   data: string;
-  /** True when the last line was whole and only the blank line is missing. */
+  /** True if the last line was complete and only the blank line is missing. */
   lineEnded: boolean;
 }
 
@@ -49,7 +49,7 @@ export class EventReader {
   readonly #handler: EventHandler;
   readonly #limitBytes: number;
   #stopped = false;
-  /** Nothing was read yet, so a byte order mark may follow. */
+  /** Nothing has been read yet, so a byte order mark may follow. */
   #atStart = true;
   /** The last chunk ended in CR: a LF at the start of the next one belongs to it. */
   #afterCarriageReturn = false;
@@ -59,7 +59,7 @@ export class EventReader {
   #name = '';
   #data = '';
   #hasData = false;
-  /** Bytes of the data lines of the event being read. */
+  /** Bytes of the current event's data lines. */
   #eventBytes = 0;
   #stray = '';
 
@@ -68,7 +68,10 @@ export class EventReader {
     this.#limitBytes = limitBytes;
   }
 
-  /** Calls the handler for every event that this chunk completes. Keeps no reference to the chunk. Throws EventTooLargeError. */
+  /**
+   * Calls the handler for every event that this chunk completes. Keeps no reference to the chunk. Throws
+   * EventTooLargeError.
+   */
   push(chunk: Buffer): void {
     const length = chunk.length;
     if (this.#stopped || length === 0) return;
@@ -77,7 +80,7 @@ export class EventReader {
       this.#afterCarriageReturn = false;
       if (chunk[0] === LINE_FEED) start = 1;
     }
-    // Each search starts where the last one of its kind ended, so no byte is looked at more than twice.
+    // Each search starts where the last one of its kind ended, so no byte is inspected more than twice.
     let lineFeed = find(chunk, LINE_FEED, start);
     let carriageReturn = find(chunk, CARRIAGE_RETURN, start);
     while (start < length) {
@@ -101,8 +104,8 @@ export class EventReader {
   }
 
   /**
-   * The bytes are over. Returns the event that no blank line ended, which the standard drops and some upstreams mean;
-   * null when there is none or the reader was stopped. Calls no handler.
+   * Ends the input. Returns the event that no blank line ended, which the standard drops but some upstreams rely on;
+   * null if there is none or the reader was stopped. Calls no handler.
    */
   end(): UnfinishedEvent | null {
     if (this.#stopped) return null;
@@ -113,7 +116,7 @@ export class EventReader {
     return { name: this.#name, data: this.#data, lineEnded };
   }
 
-  /** No further event is reported, not even of the chunk being read. May be called by the handler. */
+  /** Stops the reader: no further event is reported, not even from the current chunk. May be called by the handler. */
   stop(): void {
     this.#stopped = true;
     this.#carry = undefined;
@@ -121,8 +124,8 @@ export class EventReader {
   }
 
   /**
-   * Lines that are no field of an event stream, up to 64 KiB: some upstreams break into a stream with a bare JSON error
-   * object or an HTML page, which the standard would have us skip without a word.
+   * Lines that are not event stream fields, up to 64 KiB. The standard would skip them silently, but some upstreams put
+   * a bare JSON error object or an HTML page into a stream.
    */
   get stray(): string {
     return this.#stray;
@@ -177,7 +180,7 @@ export class EventReader {
   }
 
   #appendData(bytes: Buffer, start: number, end: number): void {
-    // A line feed joins the lines, so that lines without content cannot grow an event unseen.
+    // Counts the line feed that joins the lines too, so empty lines cannot grow an event beyond the limit.
     this.#eventBytes += end - start + 1;
     if (this.#eventBytes > this.#limitBytes) this.#refuse();
     const text = bytes.toString('utf8', start, end);
@@ -212,13 +215,13 @@ export class EventReader {
   }
 }
 
-/** Position of the byte, or the chunk's length where there is none. */
+/** Position of the byte, or the chunk's length if it is absent. */
 function find(chunk: Buffer, byte: number, from: number): number {
   const at = chunk.indexOf(byte, from);
   return at === -1 ? chunk.length : at;
 }
 
-/** Whether the four bytes stand at `start` and are followed by a colon or the line's end. */
+/** Whether the four bytes are at `start`, followed by a colon or the end of the line. */
 function isField(bytes: Buffer, start: number, end: number, a: number, b: number, c: number, d: number): boolean {
   return (
     bytes[start] === a &&
@@ -229,7 +232,7 @@ function isField(bytes: Buffer, start: number, end: number, a: number, b: number
   );
 }
 
-/** Where the value begins: after the colon at `colon` (if the line goes that far) and one space. */
+/** The start of the value: after the colon at `colon` (if the line is that long) and one space. */
 function valueStart(bytes: Buffer, colon: number, end: number): number {
   if (colon >= end) return end;
   return colon + 1 < end && bytes[colon + 1] === SPACE ? colon + 2 : colon + 1;

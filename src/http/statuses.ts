@@ -1,9 +1,9 @@
-/** Which errors an operation may answer with: those that follow from its access, path and body, and those it declares. */
+/** The error statuses of an operation: those that follow from its access, path and body, and those it declares. */
 import type { Operation } from './operation.ts';
 
-/** A malformed request, a failure of ours, and a gateway that is busy, stopping or without its database. */
+/** A malformed request, an internal error, and a gateway that is busy, shutting down or without its database. */
 const OF_ALL = [400, 500, 503];
-/** No key or an unknown one; a key of another kind. */
+/** A missing or unknown key; a key of the wrong kind. */
 const OF_CLOSED = [401, 403];
 /** A body that arrives too slowly, is too large, or is of another media type. */
 const OF_BODIES = [408, 413, 415];

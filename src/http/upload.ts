@@ -1,11 +1,11 @@
-/** A body that its handler reads as a stream, with back-pressure down to the client's socket. */
+/** A body that the handler reads as a stream, with back-pressure down to the client's socket. */
 import { GatewayError } from '../base/errors.ts';
 import { checkUploadHeaders, slowBody, tooLarge } from './body.ts';
 import type { Core, Late } from './core.ts';
 import type { GatewayRequest } from './message.ts';
 import type { UploadRule } from './operation.ts';
 
-/** Bytes that may wait for the handler before the client's socket is paused. */
+/** Bytes buffered for the handler before the client's socket is paused. */
 const HIGH_WATER_BYTES = 256 * 1024;
 
 type UploadCore = Pick<Core<never>, 'owing' | 'clock' | 'limits'>;
@@ -26,8 +26,8 @@ export class Upload implements AsyncIterable<Buffer>, Late {
   #wake: (() => void) | undefined;
 
   /**
-   * @param refuse answers the request: the client sent too much, or nothing for too long
-   * @throws GatewayError 415, 413 for what the headers announce
+   * @param refuse sends an error: the client sent too much, or nothing for too long
+   * @throws GatewayError 415 or 413 for what the headers announce
    */
   constructor(
     request: GatewayRequest,
@@ -44,7 +44,7 @@ export class Upload implements AsyncIterable<Buffer>, Late {
     this.#seat = core.owing.add(this);
   }
 
-  /** More of it is to come. */
+  /** True while more of the body is expected. */
   get open(): boolean {
     return !this.#ended && this.#error === undefined;
   }
@@ -70,12 +70,12 @@ export class Upload implements AsyncIterable<Buffer>, Late {
   }
 
   checkLateness(nowMs: number): void {
-    // While the handler is the slower one, nothing is expected of the client.
+    // While the handler is slower than the client, the client's timeout is suspended.
     if (this.#paused) this.#receivedAt = nowMs;
     if (nowMs - this.#receivedAt > this.#core.limits.bodyMs) this.#refuse(slowBody());
   }
 
-  /** What the handler reads next rejects with `error`. Does nothing to a body that is read to its end. */
+  /** Makes the handler's next read reject with `error`. No effect on a body that was read completely. */
   stop(error: Error): void {
     this.#core.owing.delete(this, this.#seat);
     this.#error ??= error;
@@ -115,7 +115,7 @@ export class Upload implements AsyncIterable<Buffer>, Late {
   }
 }
 
-/** For a handler that still reads when its client has disconnected. */
+/** The error for a handler that still reads after its client has disconnected. */
 export function clientLeft(): GatewayError {
   return new GatewayError('invalid_request', 'the client disconnected before its body was complete');
 }

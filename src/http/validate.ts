@@ -1,6 +1,6 @@
 /**
  * Checks input against TypeBox schemas, compiled once per operation and applied in place: nothing is copied, converted
- * or filled in, except that texts of the query become numbers and booleans first.
+ * or defaulted, except that query texts become numbers and booleans first.
  */
 import type { TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
@@ -14,19 +14,19 @@ import { queryReader } from './query.ts';
 /** The compiled checks of an operation; each throws GatewayError 400 with the path of the offending field. */
 export interface Checks {
   params?: (params: Record<string, string>) => void;
-  /** Takes the text behind the question mark. */
+  /** Takes the text after the question mark. */
   query?: (search: string) => Record<string, unknown>;
   body?: (document: JsonDocument) => void;
 }
 
-/** What is asked of a model may have any character; identity providers are told of it in the words of their protocol. */
+/** Prompts may contain any character, and SCIM reports invalid text in its own protocol's errors. */
 const TAKE_ANY_TEXT = new Set<Access>(['inference', 'scim']);
-/** How U+0000 is written in JSON, which does not take it as it is. */
+/** U+0000 as JSON writes it; JSON does not allow the raw character. */
 const ESCAPED_NUL = '\\u0000';
 
 const compiled = new WeakMap<object, Checks>();
 
-/** Compiled at an operation's first request, so that a start does not pay for hundreds of them. */
+/** Compiled at an operation's first request, so that start-up does not pay for hundreds of schemas. */
 export function checksOf<C>(operation: Operation<C>): Checks {
   let checks = compiled.get(operation);
   if (!checks) {
@@ -55,9 +55,9 @@ export function valueCheck(schema: TSchema): (value: unknown) => void {
 }
 
 /**
- * A check of a document. The structural view is asked first, since it costs nothing more; where it fails, the true value
- * decides, as texts may look longer there than they are. Schemas that a longer or other text could satisfy where the true
- * one does not (least lengths, patterns, formats) are asked of the true value at once.
+ * A check of a document. The structural view is checked first, since it is available at no cost. If it fails, the exact
+ * value decides, because texts may look longer in the view than they are. Schemas that a longer or different text could
+ * satisfy although the exact one does not (minimum lengths, patterns, formats) are checked on the exact value at once.
  */
 export function documentCheck(schema: TSchema): (document: JsonDocument) => void {
   const validator = Compile(schema);
@@ -69,7 +69,7 @@ export function documentCheck(schema: TSchema): (document: JsonDocument) => void
   };
 }
 
-/** Of names in a path: nothing that is kept has one with the character that the database lacks. */
+/** For path parameters: no stored name contains U+0000, which the database cannot store, so the answer is 404. */
 function existingCheck(check: (params: Record<string, string>) => void): (params: Record<string, string>) => void {
   return (params) => {
     for (const [name, value] of Object.entries(params)) {
@@ -79,7 +79,7 @@ function existingCheck(check: (params: Record<string, string>) => void): (params
   };
 }
 
-/** Of a document that is kept, or compared with what is: no text of it may have the one character that the database lacks. */
+/** For a document that is stored or compared with stored data: none of its texts may contain U+0000. */
 function storedCheck(check: (document: JsonDocument) => void): (document: JsonDocument) => void {
   return (document) => {
     check(document);
@@ -108,7 +108,7 @@ function dependsOnTexts(node: unknown): boolean {
   if ((schema.minLength ?? 0) > 1 || schema.pattern !== undefined || schema.format !== undefined || schema.not)
     return true;
   return Object.entries(schema).some(([key, part]) => {
-    // The names of properties are no keywords, and records have the pattern of any text for their keys.
+    // Property names are not keywords, and records have a pattern for their keys that matches any text.
     if (key === 'properties' || key === 'patternProperties' || key === '$defs') {
       return Object.values(part as Record<string, unknown>).some(dependsOnTexts);
     }

@@ -1,7 +1,7 @@
 /**
- * The filters of guardrails over the events of an answer: what is let through stands in the order in which it came, with
- * what was found replaced. Texts of one kind are one text, however many parts they stand in; a call leaves when all of
- * its arguments were seen, and where a filter blocks, when all of the answer was.
+ * Applies the guardrail filters to the events of an answer. Events leave in the order in which they arrive, with
+ * matches replaced. All text of one kind is filtered as one text, across parts. A tool call is released once its
+ * arguments are complete; under a blocking filter, once the whole answer is.
  */
 import type { Clock } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
@@ -12,7 +12,7 @@ import { collect, eventsOf } from '../formats/conversation/replay.ts';
 import type { AnswerFilters, AnswerScreening, Hit, ScreenedText } from '../guardrails/index.ts';
 import { replaceStrings } from './replace-strings.ts';
 
-/** Texts that are read as one: what an answer says, thinks, refuses with and speaks. */
+/** Kinds of text, each filtered as one text: visible text, reasoning, refusal and the transcript of audio. */
 type Voice = 'text' | 'reasoning' | 'refusal' | 'audio';
 type TextMember = 'text' | 'transcript';
 
@@ -20,12 +20,12 @@ type Item =
   | { kind: 'event'; event: TurnEvent }
   | { kind: 'text'; index: number; member: TextMember; run: Run; start: number; end: number }
   | { kind: 'call'; index: number; call: ToolCallPart; complete: boolean }
-  /** The end of a part of text, with what is bound to all of it. */
+  /** The end of a text part, with its signature and citations, which apply to the whole part. */
   | { kind: 'stop'; index: number; sealed: PartDelta; citations: PartDelta[] };
 
 interface Run {
   screened: ScreenedText;
-  /** Up to where it may be let go. */
+  /** The offset up to which the text may be released. */
   sure: number;
   ended: boolean;
 }
@@ -37,13 +37,13 @@ interface OpenPart {
   citations: PartDelta[];
 }
 
-/** UTF-16 units that an answer may have waiting at once. */
+/** The most UTF-16 units that an answer may hold back at once. */
 const MOST_HELD = 8 * 1024 * 1024;
-/** What the probabilities of an answer may take until it is known whether they may be shown. */
+/** The most log probabilities held back until it is known whether they may be shown. */
 const MOST_LOGPROBS = 20_000;
 
 function heldTooMuch(): GatewayError {
-  const message = 'the answer has more waiting for the filters of this key than they can keep back';
+  const message = "the response is too large to be held back for this key's guardrail filters";
   return new GatewayError('provider_unavailable', message, { status: 502 });
 }
 
@@ -63,7 +63,7 @@ export class AnswerScreen {
     return this.#screening.hits;
   }
 
-  /** What of a stream may be shown after these events. @throws GatewayError 403 when a filter blocks */
+  /** The events of a stream that may be shown after these. @throws GatewayError 403 when a filter blocks */
   take(events: readonly TurnEvent[]): TurnEvent[] {
     return this.#screening.timed(() => {
       const shown: TurnEvent[] = [];
@@ -81,9 +81,9 @@ export class AnswerScreen {
     });
   }
 
-  /** A whole answer. What has no name in the conversation is read through as well. */
+  /** Filters a whole answer, including the members that the conversation does not model (`extras`). */
   turn(turn: Turn): Turn {
-    // All of it is there, so that all that is found counts before it is refused.
+    // The answer is complete, so every match is recorded before it is refused.
     this.#screening.refuses = false;
     const { choices } = collect(this.take(eventsOf(turn)));
     const screened: Turn = { ...turn, choices };
@@ -94,7 +94,7 @@ export class AnswerScreen {
     return screened;
   }
 
-  /** The failure of an upstream, whose error may quote what the model said. */
+  /** Filters an upstream's error, which may quote the model. */
   failure(failure: UpstreamFailure): UpstreamFailure {
     const screening = this.#filters.screeningOfError(this.#clock);
     const { message, code, raw, ...rest } = failure;
@@ -107,7 +107,7 @@ export class AnswerScreen {
         ...(raw !== undefined && { raw: replaceStrings(raw, clean, true) }),
       }));
     } catch {
-      // More than the filters can look through: nothing of it is shown.
+      // The error is larger than the filters accept, so none of its text is shown.
       return { ...rest, message: '' };
     }
   }
@@ -133,12 +133,12 @@ class ChoiceScreen {
   readonly #runs = new Map<Voice, Run>();
   readonly #open = new Map<number, OpenPart>();
   #queue: Item[] = [];
-  /** Parts whose text is not as it came, by index. */
+  /** Indexes of the parts in which a filter replaced text. */
   readonly #changed = new Set<number>();
   #logprobs: Extract<TurnEvent, { type: 'logprobs' }>[] = [];
   #logprobsCount = 0;
   #finished = false;
-  /** UTF-16 units, roughly, that wait. */
+  /** UTF-16 units held back, roughly. */
   held = 0;
 
   constructor(number: number, screening: AnswerScreening, callsWait: boolean) {
@@ -169,7 +169,7 @@ class ChoiceScreen {
 
   #start(index: number, part: Part): void {
     const voice = voiceOf(part);
-    // What was thought before is whole once something is said.
+    // Reasoning is complete once visible text begins.
     if (voice !== 'reasoning' && part.type !== 'toolCall') this.#end('reasoning');
     const open: OpenPart = { voice, call: undefined, sealed: {}, citations: [] };
     this.#open.set(index, open);
@@ -184,7 +184,7 @@ class ChoiceScreen {
     if (delta !== undefined) this.#delta(index, delta);
   }
 
-  /** A part without what is looked through as it comes, and that. */
+  /** Splits a part into its empty start and the text to filter as it arrives. */
   #apart(part: Part, open: OpenPart): { bare: Part; delta: PartDelta | undefined } {
     switch (part.type) {
       case 'text': {
@@ -272,7 +272,7 @@ class ChoiceScreen {
     call.complete = true;
   }
 
-  /** Arguments are looked through as what their strings say, and as they are written. */
+  /** Filters the arguments both as decoded strings and as written. */
   #screenedCall(call: ToolCallPart): ToolCallPart {
     const { signature, ...rest } = call;
     const name = this.#screening.whole(call.name);
@@ -320,7 +320,7 @@ class ChoiceScreen {
   }
 
   #drain(shown: TurnEvent[]): void {
-    // A refusal leaves nothing behind that it was found with.
+    // After a match that blocks, nothing that precedes it may leave.
     this.#screening.refuse();
     const choice = this.#number;
     let passed = 0;
@@ -346,7 +346,7 @@ class ChoiceScreen {
     if (passed > 0) this.#queue = this.#queue.slice(passed);
   }
 
-  /** True once all of it is through. */
+  /** Returns true once the whole item is released. */
   #drainText(item: Extract<Item, { kind: 'text' }>, shown: TurnEvent[]): boolean {
     const { run, index, member } = item;
     const end = Math.min(item.end, run.sure);
@@ -361,7 +361,7 @@ class ChoiceScreen {
     return item.start >= item.end;
   }
 
-  /** A signature holds for the text that it was made of and for no other; so do the places of sources. */
+  /** Signatures and citation offsets fit the original text only, so both are dropped when a filter changed it. */
   #drainStop({ index, sealed, citations }: Extract<Item, { kind: 'stop' }>, shown: TurnEvent[]): void {
     const choice = this.#number;
     const changed = this.#changed.has(index);

@@ -1,6 +1,6 @@
 /**
- * The client's side of an answer that goes out piece by piece: opened by its first text, told to whoever listens, kept alive
- * by comments while nothing comes (promise 3).
+ * The client's side of a streamed answer. The first text opens it, listeners receive every write, and comments keep the
+ * connection alive while the upstream is silent.
  */
 import type { Timer } from '../base/clock.ts';
 import type { Stamp } from '../formats/conversation/format.ts';
@@ -9,7 +9,7 @@ import type { InferenceParts } from './parts.ts';
 import type { AcceptedRequest } from './request.ts';
 
 export class AnswerStream {
-  /** Its head is out: from now on errors are in-band. */
+  /** True once the response head is sent: from then on errors are sent in-band. */
   opened = false;
   readonly #request: AcceptedRequest;
   readonly #parts: InferenceParts;
@@ -20,7 +20,7 @@ export class AnswerStream {
     this.#parts = parts;
   }
 
-  /** From now on a silent while (ten seconds) brings a comment. */
+  /** Starts sending a comment after each silent interval (`limits.keepAliveCommentMs`). */
   keepAlive(): void {
     const { clock, limits, keepAliveComment } = this.#parts;
     const timer = clock.timer(limits.keepAliveCommentMs, () => {
@@ -31,13 +31,13 @@ export class AnswerStream {
     this.#keepAlive = timer;
   }
 
-  /** Nothing is sent any more unless it is written. */
+  /** Stops the keep-alive comments. */
   quiet(): void {
     this.#keepAlive?.cancel();
     this.#keepAlive = undefined;
   }
 
-  /** @param stamp for what a debugging client is told; false when the reader is slow */
+  /** @param stamp for the debug trail; returns false when the client reads too slowly */
   write(text: string, stamp: Stamp): boolean {
     if (text === '') return true;
     const { sink, debug, listeners } = this.#request;
@@ -48,7 +48,7 @@ export class AnswerStream {
     return sink.write(debug === undefined ? text : debug.take(stamp) + text);
   }
 
-  /** The end of a whole answer: what it shows, that its upstream has ended (for a debugging client), and the rest. */
+  /** Ends a whole answer: the visible text, the debug mark for the upstream's end, then the remaining text. */
   complete(shown: string, rest: string, stamp: Stamp, endedAt: number): void {
     this.write(shown, stamp);
     this.#request.debug?.happened('upstream_body_ended', endedAt);

@@ -1,4 +1,4 @@
-/** Error answers in the client's own form. */
+/** Error responses in the client's format. */
 
 import { GatewayError } from '../base/errors.ts';
 import { stringifyJson } from '../base/json.ts';
@@ -7,11 +7,11 @@ import { headersOf } from './answer-headers.ts';
 import type { AcceptedRequest } from './request.ts';
 import type { Task } from './task.ts';
 
-/** Clients such as Codex retry a 429 only when they are told when, and providers do not always say. */
+/** Clients such as Codex retry a 429 only with a `Retry-After`, which providers do not always send. */
 const BUSY = new Set([429, 503]);
 const BUSY_SECONDS = 2;
 
-/** Answers a request of which nothing was sent yet. */
+/** Sends an error response. Nothing may have been sent to the client yet. */
 export function answerError(
   request: AcceptedRequest,
   task: Pick<Task, 'encodeFailure'>,
@@ -22,7 +22,7 @@ export function answerError(
   const body = task.encodeFailure(error, {
     generationId: request.id,
     userId: request.caller.organizationId,
-    // A bug says nothing of our routing (wire/common.md: "never on 500").
+    // An internal error must not expose routing details.
     ...(metadata && error.status !== 500 && { metadata }),
   });
   const headers = { ...headersOf(request), ...error.details.headers };
@@ -31,12 +31,12 @@ export function answerError(
   request.sink.reply(error.status, headers, stringifyJson(body));
 }
 
-/** Whatever was thrown, as something that may be shown. */
+/** Wraps any thrown value in an error that may be shown to a client. */
 export function asGatewayError(error: unknown): GatewayError {
   return error instanceof GatewayError ? error : new GatewayError('server', 'internal error', { cause: error });
 }
 
-/** For what runs when the gateway ends: another process, or the next start, can answer it. */
+/** For requests that are running when the gateway shuts down. Another process, or the next start, can serve a retry. */
 export function shuttingDown(): GatewayError {
   return new GatewayError('provider_overloaded', 'the gateway is shutting down', {
     retryAfterSeconds: 1,
@@ -44,12 +44,12 @@ export function shuttingDown(): GatewayError {
   });
 }
 
-/** For an answer that no endpoint has given. */
+/** The stamp of an answer that no endpoint gave. */
 export function unservedStamp({ id, asked, startedAt }: AcceptedRequest): Stamp {
   return { id, model: asked.model ?? '', provider: '', created: Math.floor(startedAt / 1000), usage: 'none' };
 }
 
-/** Tells a client the end of its answer; why it could not be told, which is a bug of ours. Undefined: it was. */
+/** Calls `tell`, which sends the end of an answer. Returns what it throws, which is a bug of the gateway. */
 export function faultOf(tell: () => void): unknown {
   try {
     tell();

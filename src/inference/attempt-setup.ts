@@ -1,4 +1,4 @@
-/** What one try of a conversation at one endpoint works with. */
+/** The inputs of one attempt of a conversation at one endpoint. */
 import type { Limits } from '../base/config.ts';
 import type { ServedFormat, SpokenFormat, Stamp } from '../formats/conversation/format.ts';
 import type { Framing } from '../providers/index.ts';
@@ -11,20 +11,20 @@ export interface AttemptSetup {
   served: ServedFormat;
   spoken: SpokenFormat;
   passage: Passage;
-  /** The upstream's own name of the model. */
+  /** The upstream's name for the model. */
   model: string;
   stamp: Stamp;
   stream: boolean;
-  /** Names of the declared tools; absent: there are none. */
+  /** Names of the declared tools; absent when the request declares none. */
   tools?: readonly string[] | undefined;
-  /** Writes down what the answer says; absent: nobody wants it. */
+  /** Records the content of the answer; absent when content is not logged. */
   transcript?: Transcript | undefined;
-  /** Looks through the answer before anybody sees it; absent: no guardrail asks for that. */
+  /** Filters the answer before it is shown; absent when no guardrail filters answers. */
   screen?: AnswerScreen | undefined;
   owner: AttemptOwner;
   limits: Limits;
-  /** How the provider cuts its streams into events; absent: server-sent events. */
+  /** How the provider frames its streams into events; absent for server-sent events. */
   framing?: Framing | undefined;
-  /** Reads an answer with an error status. */
+  /** Decodes a response with an error status. */
   decodeFailure: SpokenFormat['decodeFailure'];
 }

@@ -25,32 +25,32 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
   #round: RoundReceiver | undefined;
   #mode: 'head' | 'error' | 'whole' | 'stream' | 'over' = 'head';
   readonly #body = new BodyText();
-  /** Bytes of the body came. */
+  /** True once bytes of the body have arrived. */
   #began = false;
   #reader: FrameReader | undefined;
   decoder: TurnDecoder | undefined;
   #pending = '';
-  /** Events of a stream that came although a whole answer was asked for. */
+  /** Events of a stream that arrived although the client asked for a whole answer. */
   #gathered: TurnEvent[] | undefined;
 
-  /** 0 before the head came. */
+  /** 0 until the response head arrives. */
   status = 0;
   headers: Record<string, string> = {};
   writer: StreamWriter | undefined;
   whole: WholeReply | undefined;
-  /** The stream has brought something that the client sees, so no other endpoint may answer any more. */
+  /** True once the client can see something of the stream; from then on no other endpoint may answer. */
   visible = false;
-  /** The stream ended as a refusal that showed nothing, so another model may still be asked. */
+  /** The stream ended as a refusal that showed nothing, so another model may still be tried. */
   unseenRefusal = false;
   usage: Usage | undefined;
   finish: Finish | undefined;
-  /** UTF-8 bytes of everything written so far, for an estimate when no usage arrives. */
+  /** UTF-8 bytes of all output so far, for an estimate when no usage arrives. */
   outputBytes = 0;
-  /** What of them the last reported usage knows. */
+  /** The output bytes that the last reported usage covers. */
   #countedBytes = 0;
   upstreamId: string | undefined;
   serviceTier: string | null | undefined;
-  /** An earlier call of the answer was complete. */
+  /** An earlier upstream call of this answer was complete, so the attempt costs something even if it fails. */
   paid = false;
   uncountedPromptBytes = 0;
   #send: Send | undefined;
@@ -73,7 +73,7 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
     this.#call = send({ form: spoken.id, stream, path, body }, this.#receiver());
   }
 
-  /** Whom a call tells: for an answer of several calls, one that falls silent when the next call begins. */
+  /** For an answer of several calls, a receiver that goes silent when the next call begins. */
   #receiver(): UpstreamReceiver {
     if (this.#send === undefined) return this;
     const round = new RoundReceiver(this);
@@ -81,7 +81,7 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
     return round;
   }
 
-  /** The answer takes a further call, if its passage says so. */
+  /** Starts the next upstream call of the answer if the passage asks for one. */
   #goOn(): boolean {
     const body = this.#setup.passage.again?.();
     if (body === undefined) return false;
@@ -115,7 +115,7 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
     return this.#judge?.counts;
   }
 
-  /** How much has been written since the upstream last told a usage. */
+  /** Output bytes since the upstream last reported usage. */
   get uncountedBytes(): number {
     return this.outputBytes - this.#countedBytes;
   }
@@ -124,13 +124,13 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
     return this.#mode === 'over';
   }
 
-  /** Ends the call at once; the owner hears nothing more of it. */
+  /** Ends the call at once. The owner receives no further callback. */
   abort(): void {
     this.#mode = 'over';
     this.#call?.abort();
   }
 
-  /** Text for the client that has gathered since the last time. */
+  /** Returns the text for the client that has gathered since the last call. */
   take(): string {
     const text = this.#pending;
     this.#pending = '';
@@ -146,7 +146,7 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
     if (this.#mode === 'stream') this.#startStream();
   }
 
-  /** What the body begins with decides how it is read, whatever its content type says. */
+  /** The first byte of the body decides how it is read, whatever its content type says. */
   #begin(chunk: Buffer): void {
     this.#began = true;
     const shape = this.#setup.framing === undefined ? bodyShape(chunk) : undefined;
@@ -177,7 +177,7 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
       if (this.#body.size + chunk.length > this.#setup.limits.upstreamReplyBytes) this.#tooLarge();
       else this.#body.add(chunk);
     } else if (this.#mode === 'over') {
-      // More after the end marker is of no use to anybody, and may never end.
+      // Data after the end marker is useless and may never end.
       this.#call?.abort();
     }
   }
@@ -197,7 +197,7 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
   }
 
   #tooLarge(): void {
-    this.#fail({ kind: 'malformed', status: this.status, message: 'the upstream answer is too large' });
+    this.#fail({ kind: 'malformed', status: this.status, message: 'the upstream response is too large' });
   }
 
   #refused(): void {
@@ -229,7 +229,7 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
     this.#complete();
   }
 
-  /** The answer as it may be shown; undefined when a filter blocks it, of which the owner has heard then. */
+  /** The answer as it may be shown; undefined when a filter blocks it, after the owner has been notified. */
   #screened(whole: WholeReply): WholeReply | undefined {
     try {
       return shownWhole(this.#setup, whole);
@@ -278,11 +278,11 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
       this.#fail({ kind: 'malformed', status: null, message: (cause as Error).message });
       return;
     }
-    // The mode may have become `over` inside push: then the owner already knows.
+    // The push may have set the mode to `over`; the owner has been notified then.
     if (this.#readsOn && this.visible && this.#pending !== '') this.#setup.owner.attemptAdvanced(this);
   }
 
-  /** Within a stream, or between two calls of one answer. */
+  /** True within a stream and between two calls of one answer. */
   get #readsOn(): boolean {
     return this.#mode === 'stream' || this.#mode === 'head';
   }
@@ -313,7 +313,7 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
     else if (this.#send !== undefined) this.#goOn();
   }
 
-  /** Writes what the client may see; false when a filter blocks the answer. */
+  /** Writes what the client may see. Returns false when a filter blocks the answer. */
   #present(name: string, data: string, value: unknown, events: readonly TurnEvent[]): boolean {
     try {
       const shown = shownEvents(this.#setup, events);
@@ -326,7 +326,7 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
     }
   }
 
-  /** What came, whether it is shown or not: it costs the same. */
+  /** Counts every event, shown or not: hidden output costs the same. */
   #observe(event: TurnEvent): void {
     this.#judge?.event(event);
     switch (event.type) {
@@ -350,7 +350,7 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
     }
   }
 
-  /** The connection is over before the end marker came; `failure` says how, undefined for a clean close. */
+  /** The connection closed before the end marker. `failure` says how; undefined for a clean close. */
   #closed(failure: UpstreamFailure | undefined): void {
     const reader = this.#reader!;
     const unfinished = failure === undefined ? reader.end() : null;
@@ -361,8 +361,8 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
     if (this.#mode !== 'stream') return;
     const events = this.decoder!.close();
     const cut = events.find((event) => event.type === 'failure');
-    // An upstream that has told its finish and then neither ends nor says more has answered; one whose connection
-    // breaks has not: what was to follow (usage, a further choice) is lost.
+    // A finish reason followed by silence or a clean close is a complete answer. After a broken connection it is not:
+    // the usage or a further choice may be lost.
     const silent = failure === undefined || failure.kind === 'timeout';
     if (cut === undefined && silent) this.#take('', '', undefined, events);
     else this.#fail(failure ?? cut!.failure);

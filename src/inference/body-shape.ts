@@ -1,7 +1,7 @@
-/** How the body of an answer is read: what its head announces, and what its first bytes are. */
+/** How the body of an upstream response is read: as its head announces, or as its first byte shows. */
 import { isEventStream, isJson } from './reply-headers.ts';
 
-/** @param streamed a stream was asked for */
+/** @param streamed the request asked for a stream */
 export function announcedMode(
   status: number,
   type: string | undefined,
@@ -13,13 +13,13 @@ export function announcedMode(
 
 export type BodyShape = 'events' | 'object';
 
-/** Bytes with which the lines of an event stream begin: `data`, `event`, `id`, `retry`, and a comment. None begins JSON. */
+/** First bytes of event stream lines: `data`, `event`, `id`, `retry`, and a comment. None of them begins JSON. */
 const EVENT_STARTS: ReadonlySet<number> = new Set(Buffer.from('deir:'));
 const OBJECT_START = 0x7b;
 const SPACE = 0x20;
 const BYTE_ORDER_MARK: ReadonlySet<number> = new Set([0xef, 0xbb, 0xbf]);
 
-/** The shape that the first byte of content tells; undefined for anything else, and for white space alone. */
+/** The shape that the first byte of content shows; undefined for any other byte and for white space alone. */
 export function bodyShape(chunk: Buffer): BodyShape | undefined {
   for (const byte of chunk) {
     if (byte <= SPACE || BYTE_ORDER_MARK.has(byte)) continue;

@@ -1,6 +1,6 @@
-/** The bytes of an answer as they gather, and what they say. */
+/** Gathers the bytes of an upstream response and decodes them. */
 
-/** An error's body is read up to here; what vendors say in more is not worth the memory. */
+/** The most bytes read of an error body; vendors say nothing useful after that. */
 export const ERROR_BODY_BYTES = 256 * 1024;
 /** Some servers begin JSON with a byte order mark, as an event stream may. */
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
@@ -14,12 +14,12 @@ export class BodyText {
     this.size += chunk.length;
   }
 
-  /** What of the chunk is within `most` bytes; the rest is dropped. */
+  /** Adds the chunk up to a total of `most` bytes and drops the rest. */
   addUpTo(most: number, chunk: Buffer): void {
     if (this.size < most) this.add(chunk.subarray(0, most - this.size));
   }
 
-  /** All of it without a byte order mark; nothing is kept. */
+  /** Returns all bytes without a byte order mark, and clears the buffer. */
   takeBytes(): Buffer {
     const bytes = this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks);
     this.clear();

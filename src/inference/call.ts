@@ -1,6 +1,6 @@
 /**
- * The attempts of one accepted request: candidate after candidate until one answers, then its answer to the client.
- * Decides alone what follows a failure (with `decide.ts`), and enters the request's row exactly once (promises 1, 3, 5).
+ * The attempts of one accepted request: tries one candidate after the other until one answers, and sends that answer to
+ * the client. Decides what follows a failure (with `decide.ts`) and settles the request's row exactly once.
  */
 
 import { GatewayError } from '../base/errors.ts';
@@ -26,7 +26,7 @@ import type { Route } from './routing/index.ts';
 import type { Interruptible } from './running.ts';
 import type { Attempt, AttemptOwner, Task } from './task.ts';
 
-/** What an answered, failed or abandoned request leaves for its row. */
+/** How a request ended, for its row. */
 type Outcome = Pick<Ending, 'status' | 'error' | 'cancelled' | 'metered'>;
 
 export class Call implements AttemptOwner, Interruptible {
@@ -38,16 +38,16 @@ export class Call implements AttemptOwner, Interruptible {
   readonly #failed: FailedAttempt[] = [];
   #lastFailed: Attempt | undefined;
   readonly #responses: ProviderResponse[] = [];
-  /** With why the client could not be told of the end, which is a bug of ours. */
+  /** Resolves with the reason why the client did not receive the end, which is a bug of the gateway. */
   readonly #finished = Promise.withResolvers<unknown>();
   readonly #race: Race;
   #generation: OpenGeneration | undefined;
   readonly #stream: AnswerStream;
   #over = false;
-  /** The attempt has brought something that is not written yet. */
+  /** The attempt has output that is not written yet. */
   #advances = false;
   #firstOutputAt: number | null = null;
-  /** What the last attempt that failed has cost; null when it cost nothing. */
+  /** The cost of the last failed attempt; null when it cost nothing. */
   #lastCost: Metered | null = null;
   #ended: Ended | undefined;
 
@@ -65,7 +65,7 @@ export class Call implements AttemptOwner, Interruptible {
       meter: (dispatched) => costOf(dispatched, task, false),
       lost: (loser) => {
         this.#responses.push(responseOf(loser, loser.attempt.status, parts));
-        // Its first token would have come later still; without this the slow ones would look fast.
+        // Its first token would have arrived even later. Without this sample, slow endpoints would look fast.
         observe(loser, 'none', parts.clock.monotonic(), parts);
         parts.attempted?.(loser.candidate.endpoint, 'given_up');
       },
@@ -73,7 +73,7 @@ export class Call implements AttemptOwner, Interruptible {
     });
   }
 
-  /** Resolves once the client has its answer (or is gone) and the row is entered. Rejects when it was not told the end. */
+  /** Resolves once the client has its answer or has disconnected, and the row is settled. Rejects if sending threw. */
   async run(): Promise<void> {
     const { sink, asked } = this.#request;
     sink.onClose(() => this.#abandoned());
@@ -123,7 +123,7 @@ export class Call implements AttemptOwner, Interruptible {
     });
   }
 
-  // What the current attempt tells.
+  // Callbacks of the current attempt.
 
   attemptAdvanced(attempt: Attempt): void {
     this.#race.won(attempt);
@@ -131,7 +131,7 @@ export class Call implements AttemptOwner, Interruptible {
       this.#firstOutputAt = this.#parts.clock.monotonic();
       this.#request.debug?.happened('first_token_received');
       this.#current!.recovered();
-      // How long a stream takes to begin is what its client feels; what follows is written with what others have.
+      // The first text goes out at once, since clients feel the time to first token. Later text is sent once per turn.
       this.#show(attempt);
       return;
     }
@@ -140,7 +140,7 @@ export class Call implements AttemptOwner, Interruptible {
     this.#parts.endOfTurn(() => this.#show(attempt));
   }
 
-  /** All that this turn has brought, unless the answer's end has taken it along. */
+  /** Writes the output of this turn, unless the end of the answer has already included it. */
   #show(attempt: Attempt): void {
     this.#advances = false;
     if (this.#over) return;
@@ -173,7 +173,7 @@ export class Call implements AttemptOwner, Interruptible {
     let shown = '';
     let answer: WholeBody;
     try {
-      // A debugging client reads in order what came when, also of an answer that came in one piece.
+      // A debug stream shows events in order with their times, also for an answer that arrived in one piece.
       if (request.debug && !whole) {
         if (attempt.visible && this.#firstOutputAt === null) request.debug.happened('first_token_received', endedAt);
         shown = attempt.take();
@@ -200,7 +200,7 @@ export class Call implements AttemptOwner, Interruptible {
     this.#request.hits = withHits(this.#request.hits, attempt.hits);
   }
 
-  /** The upstream has done its work and is paid for it, whoever may see that. */
+  /** A filter blocked the answer. The upstream has done its work and is paid even so. */
   attemptBlocked(attempt: Attempt, error: GatewayError, complete: boolean): void {
     const dispatched = this.#race.of(attempt);
     this.#answered(dispatched, attempt);
@@ -212,10 +212,10 @@ export class Call implements AttemptOwner, Interruptible {
     this.#giveUp(error, withLosses(metered, this.#race.losses));
   }
 
-  /** A bug of ours in the face of an answer that nobody has seen the like of: the client is told, and nothing hangs. */
+  /** Writing the answer threw, which is a bug of the gateway: reports an error to the client so that nothing hangs. */
   #unwritable(cause: unknown, attempt: Attempt, metered: Metered): void {
-    this.#parts.log.error('an answer could not be written', { generation: this.#request.id, cause });
-    const message = 'the answer of the upstream could not be read';
+    this.#parts.log.error('writing an answer failed', { generation: this.#request.id, cause });
+    const message = 'the upstream response could not be read';
     const error = new GatewayError('provider_unavailable', message, { status: 502 });
     if (attempt.visible) this.#breakOff(attempt, error);
     else this.#giveUp(error, metered);
@@ -224,7 +224,7 @@ export class Call implements AttemptOwner, Interruptible {
   attemptFailed(attempt: Attempt, failure: UpstreamFailure, sent: boolean): void {
     const dispatched = this.#race.of(attempt);
     const { endpoint, rank } = dispatched.candidate;
-    // A refused connection, a redirect and an error status cost nothing; a call that broke off may have.
+    // A refused connection, a redirect and an error status cost nothing; a call that breaks off may.
     const mayHaveCost = attempt.paid || (sent && (failure.status ?? 0) < 300);
     dispatched.ended(mayHaveCost);
     this.#lastCost = mayHaveCost ? costOf(dispatched, this.#task, false) : null;
@@ -251,9 +251,9 @@ export class Call implements AttemptOwner, Interruptible {
     this.#goOn();
   }
 
-  // How an answer ends.
+  // Ways to end an answer.
 
-  /** A failure behind something visible: one error event, nothing replayed, nothing behind it. */
+  /** A failure after visible output: one error event ends the stream, and nothing is replayed. */
   #breakOff(attempt: Attempt, error: GatewayError): void {
     const metered = this.#meterBroken(attempt);
     this.#settle({ status: 200, error, cancelled: false, metered }, attempt, () => {
@@ -262,7 +262,7 @@ export class Call implements AttemptOwner, Interruptible {
     });
   }
 
-  /** Nobody answered. Before the head is out it is a plain error answer, behind it an error event. */
+  /** No endpoint answered. Sends an error response, or an error event if the response head is already sent. */
   #giveUp(error: GatewayError, metered: Metered | null = this.#lastCost): void {
     this.#settle(
       { status: this.#stream.opened ? 200 : error.status, error, cancelled: false, metered },
@@ -283,7 +283,7 @@ export class Call implements AttemptOwner, Interruptible {
     sink.end();
   }
 
-  /** The client is gone: the upstream is aborted at once and what it wrote is paid for (promise 5). */
+  /** The client disconnected: aborts the upstream at once and charges for what it wrote. */
   #abandoned(): void {
     if (this.#over) return;
     const metered = this.#stop() ?? this.#lastCost;
@@ -299,7 +299,7 @@ export class Call implements AttemptOwner, Interruptible {
     this.#settle({ status, error: null, cancelled: true, metered }, current.attempt, () => {});
   }
 
-  /** The gateway ends: what the upstream wrote is paid for, and the client hears that there is no more to come. */
+  /** The gateway shuts down: charges for what the upstream wrote, and ends the answer with an error. */
   interrupt(): void {
     if (this.#over) return;
     const error = shuttingDown();
@@ -317,7 +317,7 @@ export class Call implements AttemptOwner, Interruptible {
     else this.#giveUp(error, metered);
   }
 
-  /** Ends the upstream call, if one runs, and whatever would follow it; what it has cost so far, as far as is known. */
+  /** Aborts the upstream call and any that would follow. Returns its cost so far, as far as it is known. */
   #stop(): Metered | null {
     this.#dispatcher.cancel();
     this.#race.stop();
@@ -327,12 +327,12 @@ export class Call implements AttemptOwner, Interruptible {
     return this.#meterBroken(current.attempt);
   }
 
-  /** What an answer has cost that did not reach its end: as reported, and an estimate of what came behind the report. */
+  /** The cost of an incomplete answer: the usage reported, and an estimate for the output after the last report. */
   #meterBroken(attempt: Attempt): Metered {
     return withLosses(costOf(this.#race.of(attempt), this.#task, false), this.#race.losses);
   }
 
-  /** Nothing follows any more but what is to be told of the end. */
+  /** Stops everything except sending the end of the answer. */
   #close(): void {
     this.#over = true;
     this.#dispatcher.cancel();
@@ -340,7 +340,7 @@ export class Call implements AttemptOwner, Interruptible {
     this.#stream.quiet();
   }
 
-  /** @param tell the client of the end, once the row is in the journal; it may be gone by then */
+  /** @param tell sends the end to the client once the row is in the journal; the client may be gone by then */
   #settle(outcome: Outcome, attempt: Attempt | undefined, tell: () => void): void {
     this.#close();
     const current = this.#current;
@@ -363,7 +363,7 @@ export class Call implements AttemptOwner, Interruptible {
     this.#generation!.settle(row, () => this.#release(faultOf(tell)));
   }
 
-  /** The request is over: whoever waits for it and whoever listens hears of it. */
+  /** The request is over: resolves `run` and notifies the listeners. */
   #release(untold?: unknown): void {
     this.#finished.resolve(untold);
     const { listeners } = this.#request;

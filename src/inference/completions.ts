@@ -1,4 +1,4 @@
-/** `POST /completions` and `POST /messages/count_tokens`: what tools of the two ecosystems call besides their main operation. */
+/** `POST /completions` and `POST /messages/count_tokens`: what OpenAI and Anthropic tools call in addition. */
 import { Type } from 'typebox';
 import type { Caller } from '../access/index.ts';
 import { type JsonDocument, readDocument, stringifyJson } from '../base/json.ts';
@@ -26,11 +26,11 @@ import type { InferenceRequest } from './request.ts';
 import type { Sink } from './sink.ts';
 
 interface Ways {
-  /** Runs a conversation of the chat form to its end, with another sink than the exchange's own. */
+  /** Runs a conversation in the chat format to its end, writing to the given sink. */
   answer(exchange: Exchange<Caller>, document: JsonDocument, sink: Sink): Promise<void>;
-  /** Runs the exchange's body as it is, at services that have the operation. */
+  /** Sends the exchange's body unchanged to services that have the operation. */
   complete(exchange: Exchange<Caller>): Promise<void>;
-  /** The exchange's body as a request of the messages form, checked. */
+  /** The exchange's body as a checked request in the messages format. */
   asMessages(exchange: Exchange<Caller>): InferenceRequest;
 }
 
@@ -48,7 +48,7 @@ export function companionOperations(
       id: 'createCompletion',
       method: 'POST',
       path: '/completions',
-      summary: 'Continue a text: the older form of chat completions, streamed or not',
+      summary: 'Complete a text (legacy), streamed or not',
       tag: 'Inference',
       access: 'inference',
       body: { schema: completionSchema, maxBytes: limits.inferenceBodyBytes },
@@ -74,7 +74,7 @@ export function companionOperations(
       method: 'POST',
       path: '/messages/count_tokens',
       requestIdHeader: ANTHROPIC_REQUEST_ID,
-      summary: 'How many tokens a conversation of the messages form has, by its provider or as an estimate; free',
+      summary: 'Count the tokens of a messages request, by its provider or as an estimate; free of charge',
       tag: 'Inference',
       access: 'inference',
       body: { schema: messages.schema, maxBytes: limits.inferenceBodyBytes },
@@ -85,7 +85,7 @@ export function companionOperations(
             {
               input_tokens: Type.Integer({ minimum: 0 }),
               estimated: Type.Optional(
-                Type.Literal(true, { description: 'The provider counts nothing for us; taken from the length' }),
+                Type.Literal(true, { description: 'The provider cannot count tokens; estimated from the length' }),
               ),
             },
             { $id: 'MessageTokens' },
@@ -103,9 +103,9 @@ export function companionOperations(
   ];
 }
 
-/** Whether the request goes out as it is; one for a model that nobody knows is refused where it is routed. */
+/** Whether the request is sent unchanged. An unknown model is refused by routing. */
 function goesNative(document: JsonDocument, caller: Caller, parts: InferenceParts): boolean {
-  // Answers that are looked through are conversations: what no conversation can say is refused.
+  // Filtered answers must be conversations, so what a conversation cannot express is refused.
   if (policyOf(caller).prescription.answerFilters !== undefined) return false;
   const body = document.value;
   const needed = needsNative(body);
@@ -116,7 +116,7 @@ function goesNative(document: JsonDocument, caller: Caller, parts: InferencePart
   return adapters.some((adapter) => (needed ? adapter !== undefined : adapter?.able?.includes('echo')));
 }
 
-/** Writes what the chat form says in the older one. */
+/** Rewrites replies of the chat format in the completions format. */
 class CompletionSink implements Sink {
   readonly #sink: Sink;
   readonly #shape: CompletionShape;

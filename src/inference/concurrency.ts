@@ -1,10 +1,10 @@
-/** How many calls run at each provider at once (`max_concurrency`), per process. */
+/** Counts the running calls of each provider, per process, against its `max_concurrency`. */
 import type { Provider } from '../providers/index.ts';
 
 export class Concurrency {
   readonly #running = new Map<string, number>();
 
-  /** False when the provider is full; true takes a place that `leave` gives back. */
+  /** Takes a slot, which `leave` gives back. Returns false when the provider is full. */
   enter(provider: Provider): boolean {
     const running = this.#running.get(provider.id) ?? 0;
     if (running >= provider.maxConcurrency) return false;

@@ -1,4 +1,7 @@
-/** A conversation as a task: bounded by its output cap, asked for in the best of an endpoint's forms, relayed or translated. */
+/**
+ * A conversation as a task: bounded by its output cap, sent in the best of an endpoint's formats, relayed or
+ * translated.
+ */
 
 import type { Pricing } from '../base/config.ts';
 import type { GatewayError } from '../base/errors.ts';
@@ -41,10 +44,10 @@ import { requestText } from './tokens/request-text.ts';
 import { Transcript } from './transcript.ts';
 import { type Passage, Translation } from './translate.ts';
 
-/** What a model of these writes is nothing that a conversation could show. */
+/** Models whose only output is one of these cannot serve a conversation. */
 const OTHER_OUTPUT: ReadonlySet<string> = new Set(['embeddings', 'rerank']);
 
-/** For searches by words, which compile none. */
+/** For searches by words, which compile no expressions. */
 const NO_REGEX = () => undefined;
 
 const MEDIA: readonly MediumKind[] = ['image', 'file', 'audio', 'video'];
@@ -59,9 +62,9 @@ export class ConversationTask implements Task {
   readonly #translation: Translation;
   readonly promptBytes: number;
   #fetcher: MediaFetcher | undefined;
-  /** What was fetched for the endpoint that is tried next. */
+  /** Media fetched for the endpoint that is tried next. */
   #media: Fetched | undefined;
-  /** Tokens of the prompt. */
+  /** The prompt's token count, and the encoding that it was counted with. */
   #counted: { encoding: Encoding; tokens: number } | undefined;
 
   constructor(request: InferenceRequest, parts: InferenceParts) {
@@ -86,11 +89,11 @@ export class ConversationTask implements Task {
   async countPrompt({ upstreamId }: Endpoint): Promise<number | undefined> {
     const { document, asked } = this.#request;
     const encoding = encodingOf(upstreamId);
-    // What a page or a second of sound counts, no text says.
+    // Token counts of documents and audio cannot be derived from text.
     if (encoding === undefined || asked.media.documents > 0 || holdsMore(asked)) return undefined;
     if (this.#counted?.encoding === encoding) return this.#counted.tokens;
     const tokens = await this.#parts.tokens?.count(encoding, requestText(document.value));
-    // A prompt that could not be counted may be the next time.
+    // A failed count is not remembered: the next one may succeed.
     if (tokens !== undefined) this.#counted = { encoding, tokens };
     return tokens;
   }
@@ -131,7 +134,7 @@ export class ConversationTask implements Task {
     return Promise.all([loadRegex(), media]).then(() => undefined);
   }
 
-  /** `deferred_tools`, if the request has it. */
+  /** The request's `deferred_tools`, if it has them. */
   get #deferred(): unknown {
     return this.#request.document.structure['deferred_tools'] ?? undefined;
   }
@@ -146,7 +149,7 @@ export class ConversationTask implements Task {
     if (spoken?.wantsBytes === undefined || !MEDIA.some((medium) => spoken.wantsBytes!(medium, '', kind.dialect))) {
       return undefined;
     }
-    // A request that is relayed need not be decoded to see that all its media are in it.
+    // A cheap check that spares decoding a request whose media are all inline.
     if (!this.#request.document.bytes.includes('"http')) return undefined;
     const wants = (medium: MediumKind, url: string) => spoken.wantsBytes!(medium, url, kind.dialect);
     const remote = remoteMedia(this.#translation.conversation, wants);
@@ -162,10 +165,10 @@ export class ConversationTask implements Task {
 
   attempt(endpoint: Endpoint, { stamp, owner, user, capOutputTokens }: AttemptAbout): Attempt {
     const { format, asked } = this.#request;
-    // Its clients could not be shown what such a model answers with. One that writes as well is asked for words.
+    // The messages format cannot carry images in replies. A model that also writes text is asked for text.
     const makes = endpoint.outputModalities ?? [];
     if (format.id === 'messages' && makes.includes('image') && !makes.includes('text')) {
-      throw new Uncarried('image', 'the messages form has no place for the pictures that the model makes');
+      throw new Uncarried('image', 'the messages format cannot carry the images that this model generates');
     }
     const { spoken, passage } = this.#passage(endpoint, user, capOutputTokens);
     const { dropped } = passage.losses;
@@ -205,7 +208,7 @@ export class ConversationTask implements Task {
     });
   }
 
-  /** Of a model that the endpoint's upstream calls by itself within an answer. */
+  /** The pricing of a model that the endpoint's upstream calls within an answer. */
   #pricingOf(endpoint: Endpoint, model: string): Pricing | undefined {
     if (isNamed(endpoint, model)) return endpoint.pricing ?? undefined;
     return this.#parts.catalog().pricingOfCalled?.(endpoint.provider, model);
@@ -219,7 +222,10 @@ export class ConversationTask implements Task {
     return this.#request.format.encoder(stamp).failure(error, closing);
   }
 
-  /** In the first of the endpoint's forms that can carry the request. @throws Uncarried of the best form when none can */
+  /**
+   * Encodes in the first of the endpoint's formats that can carry the request. @throws Uncarried of the first one if
+   * none can
+   */
   #passage(
     endpoint: Endpoint,
     user: string,
@@ -244,7 +250,7 @@ export class ConversationTask implements Task {
     let refused: Uncarried | undefined;
     const forms = formsFor(kind, endpoint.upstreamId, this.#request.format.id, endpoint.speaks);
     for (const byTool of needsOutputTool(endpoint, this.#request.asked.needs) ? [true] : [false, true]) {
-      // A tool stands for the format of the answer only where none of the forms has a place for that.
+      // A tool replaces `response_format` only if no format of the endpoint can carry that.
       if (byTool && refused !== undefined && refused.feature !== 'response_format') break;
       for (const form of forms) {
         const spoken = spokenFormat(form);
@@ -256,17 +262,17 @@ export class ConversationTask implements Task {
         }
       }
     }
-    throw refused ?? new Uncarried('model', `${endpoint.provider.name} serves no conversations`);
+    throw refused ?? new Uncarried('model', `${endpoint.provider.name} does not serve conversations`);
   }
 }
 
-/** The catalog says that the model takes tools, and no format of the answer. */
+/** True if the catalog says that the model takes tools but no `response_format`. */
 function needsOutputTool({ supportedParameters: known, partial }: Endpoint, needs: Needs | undefined): boolean {
   if (known === null || needs === undefined || partial?.parameters) return false;
   return needs.features.some((name) => isOutputFeature(name) && !known.includes(name));
 }
 
-/** The names in a header that lists them. */
+/** The names in a comma-separated header. */
 function betasOf(header: string | string[] | undefined): string[] | undefined {
   if (typeof header !== 'string') return undefined;
   const betas = header.split(',').flatMap((name) => name.trim() || []);
@@ -274,15 +280,15 @@ function betasOf(header: string | string[] | undefined): string[] | undefined {
 }
 
 /**
- * A tier is asked for where the catalog has its price. Elsewhere a wish for one is not passed on: the upstream would charge
- * what nobody has reserved.
+ * Requests a service tier only where the catalog has its price. Elsewhere the client's tier is not passed on: the
+ * upstream would charge more than is reserved.
  */
 function tierFor({ tier }: Endpoint, wanted: string | undefined): EncodeTarget['serviceTier'] {
   if (tier !== undefined) return tier.name;
   return wanted !== undefined && isPricedTier(wanted) ? null : undefined;
 }
 
-/** An upstream may answer in its default tier although another was asked for, and charges that one. */
+/** An upstream may serve its default tier although another was requested, and then charges the default price. */
 function asServed(endpoint: Endpoint, { serviceTier }: Attempt): Endpoint {
   const { tier } = endpoint;
   if (tier === undefined || (serviceTier !== 'default' && serviceTier !== 'standard')) return endpoint;

@@ -1,6 +1,6 @@
 /**
- * How many tokens a conversation of the messages form has: the provider's own count where it gives one to anybody with a
- * key, else an estimate that says so. Nothing is generated, so nothing is reserved, charged or entered.
+ * Counts the tokens of a conversation in the messages format: by the provider's own counting operation where it has
+ * one, otherwise as an estimate marked as such. Nothing is generated, so nothing is reserved, charged or recorded.
  */
 import type { Caller } from '../access/index.ts';
 import { type JsonDocument, stringifyJson } from '../base/json.ts';
@@ -25,11 +25,11 @@ import { routeOf } from './serve.ts';
 import { encodingOf } from './tokens/family.ts';
 import { requestText } from './tokens/request-text.ts';
 
-/** A picture of usual size. */
+/** An image of usual size. */
 const IMAGE_TOKENS = 1_600;
-/** Role and borders. */
+/** The role and the separators of one message. */
 const MESSAGE_TOKENS = 4;
-/** What stands in front of the answer. */
+/** The tokens that open the answer. */
 const ANSWER_TOKENS = 3;
 const LARGEST_REPLY = 64 * 1024;
 
@@ -38,7 +38,9 @@ export interface TokenCount {
   estimated?: true;
 }
 
-/** @throws GatewayError 400 for an unknown model, 429 past a limit of requests, and what the provider finds wrong with the request */
+/**
+ * @throws GatewayError 400 for an unknown model, 429 over a request limit, and the provider's own 400 for a bad request
+ */
 export async function countTokens(
   asked: InferenceRequest,
   exchange: Pick<Exchange<Caller>, 'onClose' | 'response'>,
@@ -50,7 +52,7 @@ export async function countTokens(
   const request = guarded(asked, (document) => asked.format.asked(document.value), parts);
   const { document } = request;
   await parts.refresh?.();
-  // What may not have the conversation may not count it either.
+  // Counting needs the same permissions as the conversation itself.
   const { candidates } = routeOf(request, new ConversationTask(request, parts), parts);
   for (const candidate of candidates) {
     const { endpoint } = candidate;
@@ -60,9 +62,9 @@ export async function countTokens(
     const counted = await askProvider(exchange, request, { candidate, ...counting!, body }, parts);
     if (typeof counted === 'number') return { input_tokens: counted };
     const { failure } = counted;
-    // Some models of a cloud are not counted there, which is nobody's fault.
+    // Some clouds do not count tokens for every model; that is not a fault of the request.
     if (/count(ing)? tokens/i.test(failure.message)) continue;
-    // What is wrong with the request is worth knowing; for any other trouble the estimate does.
+    // A fault of the request is reported to the client; for any other failure the estimate will do.
     if (failure.kind === 'invalid_request' || failure.kind === 'context_length') {
       throw clientError([failedAt(candidate, failure)]);
     }
@@ -70,7 +72,7 @@ export async function countTokens(
   return countHere(document, candidates[0]?.endpoint, parts);
 }
 
-/** By the model's own tokenizer, where there is one; exact for texts, and an estimate for tools and pictures. */
+/** Counts with the model's own tokenizer, if it has one: exact for texts, an estimate for tools and images. */
 async function countHere(
   { value }: JsonDocument,
   endpoint: Endpoint | undefined,
@@ -84,13 +86,13 @@ async function countHere(
   const given = Array.isArray(tools) ? tools : [];
   const described = given.length === 0 ? 0 : await tokens?.count(encoding!, requestText({ tools: given }));
   const count = (Array.isArray(turns) ? turns.length : 0) + (system === undefined ? 0 : 1);
-  // The texts are apart in the prompt, so the line breaks between them are none of it.
+  // In the prompt the texts are separate, so the line breaks that join them here do not count.
   const borders = count * MESSAGE_TOKENS + ANSWER_TOKENS - Math.max(texts.length - 1, 0);
   const input_tokens = Math.max(counted + (described ?? 0) + images * IMAGE_TOKENS + borders, 0);
   return plain && given.length === 0 ? { input_tokens } : { input_tokens, estimated: true };
 }
 
-/** `plain`: there is nothing but texts. */
+/** `plain`: the content is text only. */
 function textsOf(content: unknown): { texts: string[]; images: number; plain: boolean } {
   const found = { texts: [] as string[], images: 0, plain: true };
   const visit = (value: unknown): void => {
@@ -108,7 +110,7 @@ function textsOf(content: unknown): { texts: string[]; images: number; plain: bo
   return found;
 }
 
-/** How the endpoint's provider counts for this model, if it does. */
+/** How the endpoint's provider counts for this model; undefined if it does not. */
 function countingOf({ provider: { kind }, upstreamId }: Endpoint): Pick<Asking, 'spoken' | 'counting'> | undefined {
   const { countsTokens, speaks } = kind;
   if (countsTokens === undefined) return undefined;
@@ -121,8 +123,8 @@ function countingOf({ provider: { kind }, upstreamId }: Endpoint): Pick<Asking, 
 }
 
 /**
- * What is counted, in the words of the service; undefined where its form cannot carry the conversation, or reads no address
- * of a medium in it: nothing is fetched only to be counted.
+ * The body of the provider's counting operation. Undefined if its format cannot carry the conversation or cannot read
+ * the URL of a medium in it: media are not fetched only to be counted.
  */
 function bodyFor(
   { spoken, counting }: Pick<Asking, 'spoken' | 'counting'>,
@@ -137,7 +139,7 @@ function bodyFor(
     stream: false,
     maxOutputTokens: maxCompletionTokens,
     origin: kind.originFor?.(upstreamId) ?? kind.origin,
-    // Nobody is named to a service that only counts.
+    // A counting operation gets no user identity.
     user: '',
     dialect: kind.dialect,
   };
@@ -200,9 +202,9 @@ function readCount(
     const count = counting.read(JSON.parse(text));
     if (Number.isSafeInteger(count) && (count as number) >= 0) return count as number;
   } catch {
-    // Told below.
+    // Reported below.
   }
-  return { failure: { kind: 'malformed', status, message: 'the upstream answered without a count' } };
+  return { failure: { kind: 'malformed', status, message: 'the upstream response has no token count' } };
 }
 
 class CountReceiver implements UpstreamReceiver {
@@ -233,7 +235,7 @@ class CountReceiver implements UpstreamReceiver {
   }
 }
 
-/** From the length of every text; a picture counts as one of usual size, however many bytes it has. */
+/** Estimates from the length of every text. An image counts as one of usual size, however many bytes it has. */
 function estimate(document: Pick<JsonDocument, 'value'>): number {
   const { messages: turns, system, tools } = document.value;
   const { bytes, images } = textOf([turns, system, tools]);

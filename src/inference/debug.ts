@@ -1,7 +1,7 @@
 /**
- * What a client sees of a stream's making that asked with `debug: {echo_upstream_body: true}` (wire/chat.md): for each
- * attempted provider the body that was sent, and when things happened. It goes out with the first thing that the stream
- * shows, so that a request that nobody answers still gets a plain error with its status.
+ * Events of a stream with `debug: {echo_upstream_body: true}`: the body sent to each attempted provider, and when
+ * things happened. They are sent with the stream's first output, so that a request that fails before it still gets a
+ * plain error response with its status.
  */
 import type { Clock } from '../base/clock.ts';
 import { scrub } from '../base/log.ts';
@@ -9,17 +9,17 @@ import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { Asked, ServedFormat, Stamp } from '../formats/conversation/format.ts';
 import type { UpstreamReceiver } from '../providers/index.ts';
 
-/** A larger body is not kept for the sake of showing it. */
+/** Larger bodies are not kept; the event states their size instead. */
 const MAX_SHOWN_BYTES = 1024 * 1024;
 
-/** ChatDebug.timings.event of wire/chat.md. */
+/** Values of `timings.event` in debug events. */
 export type DebugMoment =
   | 'adapter_request'
   | 'upstream_headers_received'
   | 'first_token_received'
   | 'upstream_body_ended';
 
-/** undefined where nothing was asked for: also without streaming, and in forms that have no such event. */
+/** Undefined if the client did not ask for it, does not stream, or uses a format without such an event. */
 export function debugTrail(
   asked: Asked,
   format: ServedFormat,
@@ -42,7 +42,7 @@ export class DebugTrail {
     this.#clock = clock;
   }
 
-  /** A call goes out with `body`; its receiver is called through the returned one. */
+  /** Records that a call goes out with `body`, and returns a receiver that wraps the given one. */
   watch(body: Buffer | string, receiver: UpstreamReceiver): UpstreamReceiver {
     this.#waiting.push(`{"echo_upstream_body":${shown(body)},"timings":${this.#timing('adapter_request')}}`);
     return new WatchedReceiver(receiver, this);
@@ -52,7 +52,7 @@ export class DebugTrail {
     this.#waiting.push(`{"timings":${this.#timing(event, at)}}`);
   }
 
-  /** Events of what has happened since the last time, as text of the stream. */
+  /** The events since the last call, as text of the stream. */
   take(stamp: Stamp): string {
     if (this.#waiting.length === 0) return '';
     const events = this.#waiting;
@@ -92,7 +92,7 @@ class WatchedReceiver implements UpstreamReceiver {
   }
 }
 
-/** The body without credentials, on one line: in JSON a bare line break is nothing but space between its tokens. */
+/** The body without credentials, on one line: between JSON tokens, line breaks are plain white space. */
 function shown(body: Buffer | string): string {
   const bytes = Buffer.byteLength(body);
   if (bytes <= MAX_SHOWN_BYTES) return scrub(body.toString()).replace(/[\r\n]/g, ' ');

@@ -1,18 +1,18 @@
 /**
- * What follows a failed attempt: another endpoint, another model, or an answer to the client; and how that answer reads.
- * The only place that decides it (design, promise 3). Pure.
+ * Decides what follows a failed attempt: another endpoint, another model, or an error to the client, and how that error
+ * reads. No other file decides this. Pure.
  */
 import { type ErrorType, GatewayError } from '../base/errors.ts';
 import { scrub } from '../base/log.ts';
 import { type FailureKind, type UpstreamFailure, withoutAccount } from '../formats/conversation/failure.ts';
 import type { Candidate } from './routing/index.ts';
 
-/** One failed attempt, as the answer's metadata and the generation's row tell it. */
+/** One failed attempt, for the response's metadata and the generation's row. */
 export interface FailedAttempt {
   providerId: string;
   providerName: string;
   modelId: string;
-  /** It was asked over a key of the customer's own. */
+  /** The attempt used a BYOK credential. */
   isByok: boolean;
   failure: UpstreamFailure;
 }
@@ -24,21 +24,21 @@ export function failedAt({ endpoint, own }: Candidate, failure: UpstreamFailure)
 
 interface Verdict {
   /**
-   * `endpoint`: any later candidate may do better; `model`: only one of another model; `answer`: nobody will, the
-   * request itself is at fault.
+   * `endpoint`: any later candidate may succeed; `model`: only one of another model may; `answer`: none can, because
+   * the request itself is at fault.
    */
   next: 'endpoint' | 'model' | 'answer';
-  /** The endpoint rests for a while. Never for a fault of the client's (bug 58). */
+  /** The endpoint goes into cooldown. Never for a fault of the client's. */
   cools: boolean;
-  /** How it counts in the endpoint's statistics. */
+  /** How the attempt counts in the endpoint's statistics. */
   outcome: 'failed' | 'rate_limited' | 'none';
-  /** Another credential of the same provider may do better. */
+  /** Another credential of the same provider may succeed. */
   credential: boolean;
   type: ErrorType;
   status: number;
 }
 
-/** wire/common.md "Typed error set"; an overloaded upstream is 529, our own account's trouble is a 502, never a false 401. */
+/** An overloaded upstream is 529. A problem of the gateway's own account is 502: a 401 would blame the client's key. */
 const VERDICTS: Record<FailureKind, Verdict> = {
   invalid_request: clients('answer', 'invalid_request', 400),
   too_large: clients('answer', 'payload_too_large', 413),
@@ -63,12 +63,12 @@ function clients(next: Verdict['next'], type: ErrorType, status: number): Verdic
   return { next, cools: false, outcome: 'none', credential: false, type, status };
 }
 
-/** The endpoint is at fault, or what is behind it. */
+/** The endpoint or its upstream is at fault. */
 function endpoints(type: ErrorType, status: number): Verdict {
   return { next: 'endpoint', cools: true, outcome: 'failed', credential: false, type, status };
 }
 
-/** The account with the provider is at fault. */
+/** The gateway's account with the provider is at fault. */
 function credentials(type: ErrorType, status: number): Verdict {
   return { ...endpoints(type, status), credential: true };
 }
@@ -77,18 +77,17 @@ export function verdictOf(failure: UpstreamFailure): Verdict {
   return VERDICTS[failure.kind];
 }
 
-/** Kinds whose body speaks about our account with the provider: nothing of it is shown. */
+/** Kinds whose body describes the account with the provider: nothing of it is shown. */
 const PRIVATE: ReadonlySet<FailureKind> = new Set(['auth', 'permission', 'quota']);
 
 /**
- * The client's view of a request whose every attempt failed: the last failure, the earlier ones beside it. All rate
- * limited: the smallest Retry-After of all (bug 60).
- * @param silentStatus of an upstream that was silent
+ * The error for a request whose every attempt failed: the last failure, with the earlier ones in its metadata. The
+ * `Retry-After` is the smallest one of all attempts.
+ * @param silentStatus status for an upstream that timed out
  */
 export function clientError(attempts: readonly FailedAttempt[], silentStatus = VERDICTS.timeout.status): GatewayError {
   const last = attempts.at(-1);
-  if (last === undefined)
-    return new GatewayError('provider_unavailable', 'no endpoint could be tried', { status: 503 });
+  if (last === undefined) return new GatewayError('provider_unavailable', 'no endpoint is available', { status: 503 });
   const { failure } = last;
   const verdict = VERDICTS[failure.kind];
   const hidden = PRIVATE.has(failure.kind);
@@ -116,7 +115,7 @@ export function clientError(attempts: readonly FailedAttempt[], silentStatus = V
   });
 }
 
-/** wire/common.md, "Model availability": everybody who could answer is rate limited. */
+/** The `availability` member of the error when every endpoint is rate limited. */
 function capacityExhausted(attempts: readonly FailedAttempt[], waits: readonly number[]): Record<string, unknown> {
   return {
     code: 'capacity_exhausted',
@@ -136,10 +135,10 @@ function describe({ failure, providerName, isByok }: FailedAttempt): string {
   return withoutAccount(scrub(failure.message)) || `${providerName} failed`;
 }
 
-/** What the request names keeps the upstream's own status for it (422; 400 for a model), everything else has the table's. */
+/** A 422 for the request and a 400 for an unknown model keep the upstream's status; other failures get the table's. */
 function statusFor({ kind, status, details }: UpstreamFailure, verdict: Verdict, silentStatus: number): number {
   if (kind === 'timeout') return silentStatus;
-  // The SDKs of the form tell a thread that is gone by 404.
+  // The format's SDKs expect 404 for a missing thread.
   if (details?.['error_code'] === 'thread_not_found') return 404;
   if (kind === 'invalid_request' && status === 422) return 422;
   return kind === 'not_found' && status === 400 ? 400 : verdict.status;

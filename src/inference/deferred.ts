@@ -1,4 +1,7 @@
-/** What the pipeline has to do with deferred tools: the engine of their expressions, and what several calls can cost. */
+/**
+ * Deferred tools in the pipeline: the regular expression engine for their search, and bounds for several upstream
+ * calls.
+ */
 
 import type { Endpoint, PricingOf } from '../catalog/index.ts';
 import { isFields } from '../formats/conversation/fields.ts';
@@ -6,7 +9,7 @@ import type { Asked } from '../formats/conversation/format.ts';
 import { type CompileRegex, MOST_ROUNDS } from '../formats/deferred/index.ts';
 import { type Bound, boundOf, type PromptSize, type TokenLimits, tokenLimitsOf } from './govern.ts';
 
-/** Of the texts that a search or a turned-down call brings besides definitions, in all rounds. */
+/** Bytes that searches and rejected calls add besides tool definitions, over all rounds. */
 const STEP_BYTES = 64 * 1024;
 
 let compile: CompileRegex | undefined;
@@ -16,7 +19,7 @@ export function regexCompiler(): CompileRegex | undefined {
   return compile;
 }
 
-/** Only requests that search by expressions load the engine (RE2: linear time). */
+/** Loads the engine (RE2, linear time). Only requests that search by regular expression need it. */
 export async function loadRegex(): Promise<void> {
   const { RE2JS } = await import('re2js');
   compile = (pattern) => {
@@ -35,8 +38,8 @@ export function searchesByRegex(given: unknown): boolean {
 }
 
 /**
- * The most that all rounds of one answer can cost: each reads the request, every definition once more and all that was
- * written before; what they write together is within the one cap.
+ * The most that all rounds of one answer can cost. Each round reads the request, every definition once more and all
+ * earlier output; the output of all rounds together is within the one cap.
  */
 export function boundOfRounds(endpoint: Endpoint, asked: Asked, prompt: PromptSize, pricingOf: PricingOf): Bound {
   const { maxOutputTokens } = boundOf(endpoint, asked, prompt, pricingOf);
@@ -44,7 +47,7 @@ export function boundOfRounds(endpoint: Endpoint, asked: Asked, prompt: PromptSi
   return { ...grown, promptPrice: grown.promptPrice * BigInt(MOST_ROUNDS) };
 }
 
-/** The same of tokens: what one round can read, and what all can write together; with the number of rounds. */
+/** The same for tokens: the prompt tokens of one round, and the output tokens of all rounds. */
 export function tokenLimitsOfRounds(endpoint: Endpoint, asked: Asked, prompt: PromptSize): TokenLimits {
   const { maxOutputTokens } = tokenLimitsOf(endpoint, asked, prompt);
   return tokenLimitsOf(endpoint, asked, grownPrompt(prompt, maxOutputTokens));

@@ -1,6 +1,6 @@
 /**
- * From the list of candidates to calls that run: skips what cannot carry the request or is full, reserves what an
- * attempt could cost, journals the intent, and sends. One instance per request.
+ * Turns the list of candidates into running calls: skips candidates that are full or cannot carry the request, reserves
+ * the bound of an attempt, journals the intent, and sends. One instance per request.
  */
 import { GatewayError } from '../base/errors.ts';
 import type { Endpoint } from '../catalog/index.ts';
@@ -17,7 +17,7 @@ import type { AcceptedRequest } from './request.ts';
 import { type Candidate, type Credential, type Route, type SessionKey, wayOf } from './routing/index.ts';
 import type { Attempt, AttemptOwner, Task } from './task.ts';
 
-/** A call that is ready to start, and what its owner may say about it. */
+/** A call that is ready to start, with the callbacks for its owner. */
 export interface Dispatched {
   readonly candidate: Candidate;
   readonly attempt: Attempt;
@@ -27,22 +27,27 @@ export interface Dispatched {
   /** Monotonic; 0 before `start`. */
   readonly startedAt: number;
   start(): void;
-  /** Its bound stays held whatever comes of it: another attempt starts beside it. */
+  /** Keeps the call's bound reserved whatever the outcome: another attempt starts in parallel. */
   keep(): void;
-  /** A later attempt was given up for this one: should the process die, this is the one to be charged. */
+  /** A later attempt was dropped in favour of this one: if the process dies, this one is charged. */
   again(): void;
   /**
-   * The call is over: its place among the provider's concurrent calls is free again. `mayHaveCost` keeps its bound held
-   * until the request is settled; a refused connection or an error status costs nothing. Idempotent.
+   * The call is over and frees its slot at the provider. `mayHaveCost` keeps its bound reserved until the request is
+   * settled; a refused connection or an error status costs nothing. Idempotent.
    */
   ended(mayHaveCost: boolean): void;
-  /** Lets the endpoint rest after a failure, or the credential when that is at fault; another one is tried then. */
+  /**
+   * Starts the cooldown of the endpoint after a failure, or of the credential (`ofCredential`) so that another is
+   * tried.
+   */
   rest(failure: UpstreamFailure, ofCredential: boolean): void;
-  /** The endpoint answers: nothing of it rests any more. */
+  /** The endpoint answers: ends its cooldown and its credential's. */
   recovered(): void;
 }
 
-/** The request ended while a budget was asked for: nothing was begun, nobody waits. */
+/**
+ * The request ended before its generation began, for example while a budget was checked. Nothing is owed to the client.
+ */
 export class Abandoned extends Error {}
 
 export class Dispatcher {
@@ -54,15 +59,15 @@ export class Dispatcher {
   readonly #holding: Holding;
   readonly #uncarried: UncarriedBy[] = [];
   #position = 0;
-  /** Models that will not do, by their rank. */
+  /** Ranks of the models that are ruled out. */
   readonly #dropped = new Set<number>();
   #begun = false;
   #refused: GatewayError | undefined;
   #full = false;
   #cancelled = false;
-  /** Ends what is waited for; made when something is. */
+  /** Aborts preparation; created when an attempt needs it. */
   #stop: AbortController | undefined;
-  /** Endpoints whose credential failed although the provider has others: tried once more. */
+  /** A candidate whose credential failed although its provider has others: tried next. */
   #again: Candidate | undefined;
 
   constructor(request: AcceptedRequest, task: Task, route: Route, parts: InferenceParts) {
@@ -74,7 +79,7 @@ export class Dispatcher {
     this.#holding = new Holding(request, task, parts);
   }
 
-  /** Why no candidate was left, when that was not a failed attempt's doing. */
+  /** Why no candidate is left, unless a failed attempt is the reason. */
   get refusal(): GatewayError | undefined {
     if (this.#refused) return this.#refused;
     if (this.#begun) return undefined;
@@ -83,19 +88,19 @@ export class Dispatcher {
     return undefined;
   }
 
-  /** The model with this rank will not do: its other endpoints are not asked. */
+  /** Rules out the model with this rank: its other endpoints are skipped. */
   dropModel(rank: number): void {
     this.#dropped.add(rank);
   }
 
-  /** Whether a model with another rank is left to be asked. */
+  /** Whether a model with another rank is left to try. */
   hasOtherModel(rank: number): boolean {
     return this.#candidates.some(
       (one, at) => at >= this.#position && one.rank !== rank && !this.#dropped.has(one.rank),
     );
   }
 
-  /** The next candidate that can be asked; undefined when none is left. */
+  /** The next candidate that can be tried; undefined when none is left. */
   async next(owner: AttemptOwner, generation: OpenGeneration | undefined): Promise<Dispatched | undefined> {
     for (;;) {
       const candidate = this.#again ?? this.#candidates[this.#position++];
@@ -112,7 +117,7 @@ export class Dispatcher {
         dispatched = await this.#prepare(candidate, owner, generation);
       } catch (error) {
         if (error instanceof Uncarried) this.#uncarried.push({ endpoint, error });
-        // A refusal for one endpoint's sake (no price, too dear) leaves the others; the first one is told.
+        // A refusal for one endpoint (no price, too expensive) leaves the others; the first refusal is reported.
         else if (error instanceof GatewayError && error.status < 500) this.#refused ??= error;
         else throw error;
       } finally {
@@ -122,13 +127,13 @@ export class Dispatcher {
     }
   }
 
-  /** The request has ended while a budget was asked for: nothing is dispatched any more. */
+  /** The request has ended: nothing more is dispatched. */
   cancel(): void {
     this.#cancelled = true;
     this.#stop?.abort();
   }
 
-  /** Gives a reservation back that no generation was begun with. */
+  /** Releases the reservation if no generation was begun with it. */
   release(): void {
     if (!this.#begun) this.#holding.release();
   }
@@ -189,13 +194,13 @@ export class Dispatcher {
     try {
       await preparing;
     } finally {
-      // Whatever it came to: nobody waits for it any more.
+      // After a disconnect the outcome of the preparation does not matter.
       // biome-ignore lint/correctness/noUnsafeFinally: an abandoned request has no other outcome.
       if (!this.#stillWanted()) throw new Abandoned();
     }
   }
 
-  /** A session whose prompt the provider has cached, or will: that is a matter of the account behind the credential. */
+  /** Prompt caches belong to the provider account, so a warm session must keep its credential. */
   #warmSession(endpoint: Endpoint): SessionKey | undefined {
     const session = this.#session;
     if (session === undefined || session.named) return session;
@@ -206,7 +211,7 @@ export class Dispatcher {
     return this.#holding.earlier;
   }
 
-  /** Called by an attempt that failed after its request may have been worked on: its bound stays held. */
+  /** Keeps the bound of an attempt reserved that failed after the upstream may have worked on it. */
   keepBound(): void {
     this.#holding.keep();
   }
@@ -301,7 +306,7 @@ class Ready implements Dispatched {
       return;
     }
     credentials.rest(this.credential, endpoint, failure);
-    // A customer's own key has no others beside it: the next candidate is theirs, or ours.
+    // A BYOK credential has no alternatives: the next candidate is another BYOK credential, or the gateway's own.
     if (this.candidate.own === undefined && credentials.restMs(endpoint) === 0)
       this.#dispatcher.tryAgain(this.candidate);
   }
@@ -314,7 +319,7 @@ class Ready implements Dispatched {
   }
 }
 
-/** An endpoint whose form has no place for something of the request. */
+/** An endpoint whose format cannot carry some part of the request. */
 interface UncarriedBy {
   endpoint: Endpoint;
   error: Uncarried;

@@ -1,12 +1,12 @@
-/** What the events of streams carry and how operations fail, for the OpenAPI document. */
+/** Stream events and error statuses of the inference operations, for the OpenAPI document. */
 import { Type } from 'typebox';
 import { nullable } from '../http/contract.ts';
 
-/** Budgets, models, refusals of upstreams, rate limits, and upstreams that fail, are silent or are overloaded. */
+/** Budgets, models, upstream refusals, rate limits, and upstreams that fail, time out or are overloaded. */
 export const INFERENCE_ERRORS = [402, 404, 422, 429, 502, 504, 529];
 
 const open = { additionalProperties: true } as const;
-const DONE = 'The last one is `[DONE]`; lines that begin with a colon keep the connection alive.';
+const DONE = 'The last event is `[DONE]`; lines that begin with a colon keep the connection alive.';
 
 const ChatChunk = Type.Object(
   {
@@ -68,7 +68,7 @@ const CompletionChunk = Type.Object(
 const ImageEvent = Type.Object({ type: Type.String() }, { ...open, $id: 'ImageEvent' });
 
 export const ChatEvents = { schema: ChatChunk, description: DONE };
-export const MessagesEvents = { schema: MessageEvent, description: 'The last one is of the type `message_stop`.' };
+export const MessagesEvents = { schema: MessageEvent, description: 'The last event has the type `message_stop`.' };
 export const ResponsesEvents = { schema: ResponseEvent, description: DONE };
 export const CompletionEvents = { schema: CompletionChunk, description: DONE };
 export const ImageEvents = { schema: ImageEvent, description: DONE };

@@ -1,6 +1,6 @@
 /**
- * What a caller may do and spend, before anything is dispatched: which budgets its spend counts in, how much one attempt
- * could cost at most, and the reservation of that (design, promise 2).
+ * Cost bounds: the budgets that a caller's spend counts in, and the most that one attempt can cost and use, which is
+ * reserved before the attempt is sent ([guarantees](../../docs/guarantees.md)).
  */
 import type { Caller } from '../access/index.ts';
 import { GatewayError } from '../base/errors.ts';
@@ -13,11 +13,11 @@ import { type InnerTokens, innerPrice, innerTokens } from './inner-calls.ts';
 import { countedOverhead, promptOverhead } from './prompt-overhead.ts';
 import type { TokenBound } from './task.ts';
 
-/** The most that vendors count for one picture, however few bytes it has: they cut it into a bounded number of tiles. */
+/** The most that vendors count for one image, whatever its size: they cut it into a bounded number of tiles. */
 const IMAGE_TOKENS = 8_192;
-/** Pages, seconds and frames are bounded by nothing but the context, and this stands for one that is not known. */
+/** Pages, seconds and frames are bounded only by the context length; this is used where that is unknown. */
 const UNKNOWN_CONTEXT_TOKENS = 1_000_000;
-/** The least output that is worth a call when a budget's remainder decides (promise 2). */
+/** The least output for which a call is sent when the remaining budget sets its cap. */
 const MIN_AFFORDABLE_TOKENS = 1024;
 
 interface CompiledBudgets {
@@ -25,19 +25,20 @@ interface CompiledBudgets {
   budgets: readonly Budget[];
 }
 
-/** A caller is made anew when anything about it changes. */
+/** A caller object is replaced when anything about it changes, so it can serve as the key. */
 const compiled = new WeakMap<Caller, CompiledBudgets>();
 
 /**
- * The budgets that this caller's spend counts in, the account's first and the key's own last; none means that it may spend
- * without limit. The same objects for each of its requests, which is how spend knows them again at once.
+ * The budgets that this caller's spend counts in, the account's first and the key's own last. An empty list means that
+ * spend is unlimited. Returns the same objects for each request of the caller, which lets spend recognize them by
+ * identity.
  */
 export function budgetsOf(caller: Caller, accountBalanceNano: Nano | null): readonly Budget[] {
   const known = compiled.get(caller);
   if (known !== undefined && known.accountBalanceNano === accountBalanceNano) return known.budgets;
   const budgets: Budget[] = [];
   if (accountBalanceNano !== null) budgets.push(accountBudget(caller.organizationId, accountBalanceNano));
-  // A management key spends nothing, so no workspace limits it.
+  // A management key spends nothing, so no workspace budget applies.
   if (caller.kind === 'inference') budgets.push(...caller.workspace.budgets, ...policyOf(caller).budgets);
   if (caller.limitNano !== null) {
     budgets.push({
@@ -54,7 +55,7 @@ export function budgetsOf(caller: Caller, accountBalanceNano: Nano | null): read
 
 let lastAccount: Budget | undefined;
 
-/** All keys of an account come with one object. */
+/** One object for all keys of an account. */
 function accountBudget(organizationId: string, limitNano: Nano): Budget {
   if (lastAccount?.scopeId !== organizationId || lastAccount.limitNano !== limitNano) {
     lastAccount = { scope: 'account', scopeId: organizationId, interval: 'lifetime', limitNano, includeByok: false };
@@ -62,34 +63,34 @@ function accountBudget(organizationId: string, limitNano: Nano): Budget {
   return lastAccount;
 }
 
-/** The size of a prompt: its UTF-8 bytes, or its tokens where they were counted. */
+/** The size of a prompt: its UTF-8 bytes, or its tokens if they were counted. */
 export type PromptSize = { bytes: number } | { tokens: number };
 
 /** The most that one attempt can cost, as a function of the output cap. Exact: rounded once, as the bill is. */
 export interface Bound {
-  /** The endpoint costs nothing, so every budget can hold it. */
+  /** The endpoint costs nothing, so it fits in every budget. */
   free: boolean;
-  /** Prompt, fixed fees and calls of the upstream's own at their dearest, 10^-18 USD. */
+  /** Prompt, fixed fees and the upstream's inner calls at their highest price, in 10^-18 USD. */
   promptPrice: Price;
   outputPrice: Price;
-  /** The output cap that holds anyway: the request's, the endpoint's, or what the context leaves. */
+  /** The output cap without a budget: the request's, the endpoint's, or the rest of the context. */
   maxOutputTokens: number;
-  /** True when the request itself gave the cap, so that no smaller one may be put in its place. */
+  /** True when the request set the cap itself, so no smaller one may replace it. */
   fixed: boolean;
   choices: number;
 }
 
-/** What one attempt can use, whatever it costs. */
+/** The most tokens that one attempt can use, whatever they cost. */
 export interface TokenLimits {
   promptTokens: number;
   maxOutputTokens: number;
-  /** True when the request itself gave the cap. */
+  /** True when the request set the cap itself. */
   fixed: boolean;
-  /** What the upstream may use for calls of its own. */
+  /** Tokens that the upstream may use for inner calls. */
   inner: readonly InnerTokens[];
 }
 
-/** Throws GatewayError 400 when nobody says how much the model may write. */
+/** Throws GatewayError 400 if neither the request nor the catalog limits the output. */
 export function tokenLimitsOf(endpoint: Endpoint, asked: Asked, prompt: PromptSize): TokenLimits {
   const contextLeft = endpoint.contextLength === null ? null : Math.max(endpoint.contextLength - 1, 1);
   const own = endpoint.maxCompletionTokens ?? contextLeft;
@@ -97,7 +98,7 @@ export function tokenLimitsOf(endpoint: Endpoint, asked: Asked, prompt: PromptSi
   if (wanted === undefined && own === null) {
     throw new GatewayError(
       'invalid_request',
-      'max_tokens is required: the output limit of this model is unknown and the key has a budget or a limit of tokens',
+      'max_tokens is required: the output limit of this model is unknown, and the key has a budget or a token limit',
       { path: 'max_tokens' },
     );
   }
@@ -111,15 +112,15 @@ export function tokenLimitsOf(endpoint: Endpoint, asked: Asked, prompt: PromptSi
 const unknown: PricingOf = () => undefined;
 
 /**
- * An upper bound. Throws GatewayError 403 for an endpoint without a price, which no limit could hold.
- * @param pricingOf of models that the upstream may call by itself
+ * An upper bound of the cost. Throws GatewayError 403 for an endpoint without a price, which no budget can bound.
+ * @param pricingOf prices of models that the upstream may call itself
  */
 export function boundOf(endpoint: Endpoint, asked: Asked, prompt: PromptSize, pricingOf: PricingOf = unknown): Bound {
   const { pricing } = endpoint;
   if (pricing === null) {
     throw new GatewayError(
       'permission_denied',
-      `${endpoint.modelId} has no price, so no budget can hold what it costs, and this key has one`,
+      `${endpoint.modelId} has no price, so its cost cannot be bounded, and this key has a budget`,
     );
   }
   const { images } = asked.media;
@@ -137,7 +138,7 @@ export function boundOf(endpoint: Endpoint, asked: Asked, prompt: PromptSize, pr
   };
 }
 
-/** No token is shorter than a byte; media have rates of their own; and nothing longer than the context is read. */
+/** A token has at least one byte, media have rates of their own, and a model reads no more than its context. */
 function mostPromptTokens(endpoint: Endpoint, asked: Asked, prompt: PromptSize): number {
   const { contextLength } = endpoint;
   const { media } = asked;
@@ -148,19 +149,19 @@ function mostPromptTokens(endpoint: Endpoint, asked: Asked, prompt: PromptSize):
   return contextLength === null ? counted : Math.min(counted, contextLength);
 }
 
-/** The upstream reads more than what the request brings. */
+/** True if the upstream reads more than the request contains. */
 export function holdsMore({ thread }: Asked): boolean {
   return thread?.previousId !== undefined;
 }
 
-/** Nothing for what costs nothing, which every budget can hold. */
+/** Zero for an endpoint that costs nothing, so that it fits in every budget. */
 export function boundNano(bound: Bound, maxOutputTokens: number): Nano {
   if (bound.free) return 0n;
   const tokens = BigInt(Math.ceil(maxOutputTokens)) * BigInt(bound.choices);
   return nanoFromPrice(bound.promptPrice + tokens * bound.outputPrice);
 }
 
-/** The output that `leftNano` pays for, or undefined when it is too little or the request fixed its own cap. */
+/** The output that `leftNano` pays for; undefined when that is too little or the request set its own cap. */
 export function affordableTokens(bound: Bound, leftNano: Nano): number | undefined {
   if (bound.fixed || bound.outputPrice === 0n) return undefined;
   const forOutput = priceFromNano(leftNano) - bound.promptPrice;
@@ -169,7 +170,7 @@ export function affordableTokens(bound: Bound, leftNano: Nano): number | undefin
   return tokens >= MIN_AFFORDABLE_TOKENS ? Math.min(tokens, bound.maxOutputTokens) : undefined;
 }
 
-/** The most tokens that `rounds` calls of one answer can use together, with `cap` where that is smaller. */
+/** The most tokens that `rounds` calls of one answer can use together, within `cap` where that is smaller. */
 export function tokenBound(limits: TokenLimits, choices: number, rounds: number, cap: number | undefined): TokenBound {
   const inner = limits.inner.reduce((sum, { input, output }) => sum + input + output, 0);
   const prompt = (limits.promptTokens + Math.ceil(inner)) * rounds;

@@ -1,4 +1,4 @@
-/** What the guardrails of its key make of a request, before anything else looks at it: refused, changed, or noted. */
+/** Applies the guardrails of the caller's key to a request, before any other stage: refuses, redacts or flags it. */
 import type { JsonDocument } from '../base/json.ts';
 import type { Asked } from '../formats/conversation/format.ts';
 import { BlockedByFilter, type Hit, policyOf } from '../guardrails/index.ts';
@@ -8,9 +8,9 @@ import type { InferenceParts } from './parts.ts';
 import type { AcceptedRequest } from './request.ts';
 
 /**
- * The request that may go on; the same one when nothing was found.
- * @param asked reads a body that was changed
- * @throws GatewayError 403 for a region that is not allowed and for what a filter blocks
+ * The request as it may proceed; the same object when no filter matches.
+ * @param asked reads the facts of a redacted body
+ * @throws GatewayError 403 for a region that is not allowed and when a filter blocks
  */
 export function guarded<R extends AcceptedRequest>(
   request: R,
@@ -27,7 +27,7 @@ export function guarded<R extends AcceptedRequest>(
   return { ...request, document, hits, asked: changed };
 }
 
-/** For one attempt: what looks through its answer; undefined when no guardrail asks for that. */
+/** Creates the filter of one attempt's answer; undefined when no guardrail filters answers. */
 export function screenOf(
   { caller }: Pick<AcceptedRequest, 'caller'>,
   { clock }: Pick<InferenceParts, 'clock'>,
@@ -36,7 +36,7 @@ export function screenOf(
   return answerFilters && new AnswerScreen(answerFilters, clock);
 }
 
-/** For the row: which filters found something, and never what. */
+/** For the row: which filters matched, but never the matched text. */
 export function marksOf(hits: readonly Hit[]): GuardrailMark[] {
   return hits.map(({ filter, matches }) => ({
     guardrail_id: filter.guardrailId,
@@ -49,7 +49,7 @@ export function marksOf(hits: readonly Hit[]): GuardrailMark[] {
 
 const LONGEST_NAME = 1_000;
 
-/** Stages of `svc_metadata.pipeline` (wire/chat.md, PipelineStage). */
+/** The guardrail stages of the `pipeline` in the routing metadata. */
 export function stagesOf(hits: readonly Hit[]): Record<string, unknown>[] {
   return hits.map(({ filter, matches }) => {
     const injection = filter.name === 'regex-prompt-injection';
@@ -69,7 +69,7 @@ export function stagesOf(hits: readonly Hit[]): Record<string, unknown>[] {
   });
 }
 
-/** `svc_metadata` of a request that was refused before it was routed. */
+/** The routing metadata of a request that a filter refused before it was routed. */
 export function metadataOfRefusal(
   { about }: AcceptedRequest,
   thrown: unknown,

@@ -1,6 +1,6 @@
 /**
- * What one request holds of budgets and rate limits while its attempts run: the bound of each attempt before it is sent, on
- * top of those of earlier ones that may have cost something (design, promise 2).
+ * The budgets and rate-limit tokens that one request reserves. Before each attempt is sent, its bound is reserved on
+ * top of the bounds of earlier attempts that may have cost something.
  */
 import type { Nano } from '../base/money.ts';
 import type { Endpoint } from '../catalog/index.ts';
@@ -31,7 +31,7 @@ export class Holding {
     this.#budgets = budgetsOf(request.caller, parts.accountBalanceNano());
   }
 
-  /** What `begin` wants; after `hold`. */
+  /** The argument for `spend.begin`; set once `hold` succeeds. */
   get reservation(): Reservation {
     return this.#reservation!;
   }
@@ -41,8 +41,9 @@ export class Holding {
   }
 
   /**
-   * Holds what an attempt could cost and use; returns the smaller output cap that a nearly spent limit leaves. Without a
-   * promise away from every limit, which is the rule. Throws or rejects with GatewayError 402, 403 or 429.
+   * Reserves what an attempt could cost and use. Resolves with a smaller output cap if a nearly exhausted limit
+   * requires one. Returns no promise if no limit is near, the usual case. Throws or rejects with GatewayError 402, 403
+   * or 429.
    */
   hold(candidate: Candidate): undefined | Promise<number | undefined> {
     const bound = this.#boundOf(candidate);
@@ -51,21 +52,21 @@ export class Holding {
     return this.#holdTokens(candidate.endpoint, undefined);
   }
 
-  /** An attempt has failed after its request may have been worked on: its bound stays held. */
+  /** Keeps the bound of an attempt reserved that failed after the upstream may have worked on it. */
   keep(): void {
     if (this.#reservation) this.#earlier = this.#reservation.held;
     this.#earlierTokens = this.#request.standing?.heldTokens ?? 0;
   }
 
-  /** Gives back what no generation was begun with. */
+  /** Releases a reservation that no generation was begun with. */
   release(): void {
     this.#reservation?.release();
   }
 
-  /** Undefined where it does not matter what the attempt could cost; it then needs no price. */
+  /** Undefined if no budget counts the attempt's cost; the endpoint then needs no price. */
   #boundOf({ endpoint, own }: Candidate): CostBound | undefined {
     const budgets = this.#budgets;
-    // What a customer's own key spends may be nobody's concern.
+    // Spend on a BYOK credential counts only in budgets that include it.
     const matters = own === undefined ? budgets.length > 0 : budgets.some(({ includeByok }) => includeByok);
     return matters ? this.#task.bound(endpoint) : undefined;
   }
@@ -81,11 +82,11 @@ export class Holding {
     return (await this.#holdTokens(candidate.endpoint, affordable)) ?? affordable;
   }
 
-  /** The output cap with which budgets that refused the largest bound take the attempt; undefined for none. */
+  /** The output cap with which the budgets accept the attempt; undefined if no cap is needed. */
   async #reserve(candidate: Candidate, byBytes: CostBound, first: Refusal): Promise<number | undefined> {
     let bound = byBytes;
     let refusal = first;
-    // A token may be many bytes: where they decide, the tokens themselves are counted.
+    // A token may have many bytes, so count the exact tokens before refusing.
     const counted = await this.#task.countPrompt?.(candidate.endpoint);
     if (counted !== undefined) {
       bound = this.#task.bound(candidate.endpoint, counted);
@@ -96,7 +97,9 @@ export class Holding {
     return this.#affordable(candidate, bound, refusal);
   }
 
-  /** The output that every budget pays for: each that refuses leaves less of it. Throws GatewayError 402 for too little. */
+  /**
+   * The output that every budget pays for; each refusal leaves less. Throws GatewayError 402 when that is too little.
+   */
   async #affordable(candidate: Candidate, bound: CostBound, refusal: Refusal): Promise<number | undefined> {
     let { budget, leftNano }: Refusal = refusal;
     for (let asked = 0; asked < this.#budgets.length; asked++) {
@@ -109,7 +112,7 @@ export class Holding {
     throw refusalError(refusal);
   }
 
-  /** The same for tokens of rate limits; `cap` is the one that stands already. */
+  /** The same for the tokens of rate limits. `cap` is the output cap found so far. */
   #holdTokens(endpoint: Endpoint, cap: number | undefined): undefined | Promise<number | undefined> {
     const { standing } = this.#request;
     if (standing === undefined || !standing.countsTokens) return undefined;
@@ -122,7 +125,7 @@ export class Holding {
     });
   }
 
-  /** @returns why not, told of all that this request holds and asks for together */
+  /** @returns the refusal, with figures for all that this request holds and asks for together */
   #ask(charge: Charge): undefined | Refusal | Promise<Refusal | undefined> {
     if (this.#reservation === undefined) {
       const answer = this.#parts.spend.reserve(this.#budgets, charge, this.#request.startedAt);
@@ -147,7 +150,7 @@ export class Holding {
 
 function extended(answer: true | Refusal, held: Charge): Refusal | undefined {
   if (answer === true) return undefined;
-  // What attempts that cost nothing have left is this request's own to use.
+  // What this request already holds, from attempts that cost nothing, is still available to it.
   const own = chargeIn(answer.budget, held);
   return { ...answer, neededNano: answer.neededNano + own, leftNano: answer.leftNano + own };
 }

@@ -1,4 +1,4 @@
-/** The answer of an HTTP exchange as the pipeline writes it: batched text, back-pressure, the client's leaving. */
+/** The pipeline's sink over an HTTP exchange: batched text, back-pressure, and the client's disconnect. */
 import type { WholeBody } from '../formats/single/index.ts';
 import type { Exchange } from '../http/operation.ts';
 import type { Generation } from '../spend/index.ts';
@@ -7,7 +7,7 @@ import type { Sink } from './sink.ts';
 const STREAM_HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-cache',
-  // Reverse proxies would gather events otherwise.
+  // Reverse proxies would buffer events otherwise.
   'x-accel-buffering': 'no',
 };
 
@@ -40,7 +40,7 @@ export class HttpSink implements Sink {
   }
 
   open(headers: Record<string, string>): void {
-    // It goes out with the first text, in one packet.
+    // The head is sent with the first text, in one packet.
     this.#response.writeHead(200, { ...headers, ...STREAM_HEADERS });
   }
 

@@ -1,11 +1,11 @@
 /**
- * The end user as providers see it: a keyed hash, so that a provider can tell abusers apart without learning who they
- * are, and nobody can test guesses without the installation's secret (wire/chat.md, `user`).
+ * The end user as providers see it: a keyed hash. A provider can tell abusive users apart without learning who they
+ * are, and nobody can test guesses without the installation's secret.
  */
 import { createHmac } from 'node:crypto';
 import type { Caller } from '../access/index.ts';
 
-/** Account-level identities kept; each is one organization. */
+/** The most organization hashes kept in memory. */
 const REMEMBERED = 1000;
 
 export class Identities {

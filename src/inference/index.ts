@@ -1,7 +1,7 @@
 /**
- * Inference: one request from acceptance to its row. `serve.ts` is the table of contents; `operations.ts` is the only file
- * that knows HTTP. Not here: what forms mean (`formats/`), where providers are (`providers/`), who calls (`access/`), what
- * was spent (`spend/`).
+ * Inference: one request from acceptance to its row. `serve.ts` is the table of contents; `operations.ts` is the only
+ * file that knows HTTP. Not here: wire formats (`formats/`), upstream services (`providers/`), keys and callers
+ * (`access/`), the ledger and budgets (`spend/`).
  */
 export { Concurrency } from './concurrency.ts';
 export { budgetsOf } from './govern.ts';

@@ -1,16 +1,19 @@
-/** What calls that an upstream makes by itself within an answer can use and cost at most, besides the answer. Pure. */
+/**
+ * Bounds what the calls that an upstream makes within an answer can use and cost, in addition to the answer itself.
+ * Pure.
+ */
 import type { Price } from '../base/money.ts';
 import { type Ceiling, ceilingOf, type Endpoint, type PricingOf } from '../catalog/index.ts';
 import type { InnerCalls } from '../formats/conversation/format.ts';
 
-/** A summary is no longer than this, or than the answer may be. */
+/** The most tokens of a summary, unless the answer may be longer. */
 const SUMMARY_TOKENS = 32_768;
-/** An advice without `max_tokens`: twice what Anthropic documents as usual, thinking included. */
+/** Advice without `max_tokens`: twice the usual length that Anthropic documents, thinking included. */
 const ADVICE_TOKENS = 4_096;
-/** Rounds of an answer with tools of the upstream. */
+/** The most rounds of an answer with the upstream's own tools. */
 const MOST_ROUNDS = 10;
 
-/** The answering call, and where it runs. */
+/** The answering call and its limits. */
 export interface Around {
   endpoint: Endpoint;
   contextTokens: number;
@@ -18,21 +21,21 @@ export interface Around {
   maxOutputTokens: number;
 }
 
-/** Calls of one model together. */
+/** The calls of one model, added up. */
 export interface InnerTokens {
-  /** Absent: the model that answers. */
+  /** Absent for the answering model. */
   model?: string;
   input: number;
   output: number;
 }
 
-/** Empty for none, which is the rule. */
+/** Empty without inner calls, the usual case. */
 export function innerTokens(inner: InnerCalls | undefined, around: Around): InnerTokens[] {
   if (inner === undefined) return [];
   return [...compactions(inner, around), ...advisors(inner, around)];
 }
 
-/** @param pricingOf of an advisor's model; where it is unknown the price of the answering model holds */
+/** @param pricingOf price of an advisor's model; if unknown, the answering model's price is used */
 export function innerPrice(tokens: readonly InnerTokens[], own: Ceiling, pricingOf: PricingOf): Price {
   let sum = 0n;
   for (const { model, input, output } of tokens) {
@@ -43,7 +46,7 @@ export function innerPrice(tokens: readonly InnerTokens[], own: Ceiling, pricing
   return sum;
 }
 
-/** The trigger is looked at before each round: once, unless tools of the upstream let the conversation grow. */
+/** The trigger is checked before each round: once, unless the upstream's own tools let the conversation grow. */
 function compactions({ compactsFrom, serverTools }: InnerCalls, around: Around): InnerTokens[] {
   const { promptTokens, maxOutputTokens, contextTokens, endpoint } = around;
   if (compactsFrom === undefined || (!serverTools && promptTokens < compactsFrom)) return [];
@@ -52,11 +55,11 @@ function compactions({ compactsFrom, serverTools }: InnerCalls, around: Around):
   return [{ input: rounds * (serverTools ? contextTokens : promptTokens), output: rounds * summary }];
 }
 
-/** Each advice is a call of the advisor and a further one of the answering model; both read all that was written before. */
+/** Each advice is one call of the advisor and one more of the answering model; both read everything written so far. */
 function advisors({ advisors: all }: InnerCalls, { promptTokens, maxOutputTokens }: Around): InnerTokens[] {
   const uses = all.reduce((sum, each) => sum + each.uses, 0);
   const advice = Math.max(0, ...all.map((each) => each.maxOutputTokens ?? ADVICE_TOKENS));
-  // The n-th call reads n pieces of advice; on average half of them.
+  // The n-th call reads n pieces of advice, so on average half of them.
   const read = promptTokens + maxOutputTokens + (advice * (uses + 1)) / 2;
   return all.flatMap((each) => [
     { model: each.model, input: each.uses * read, output: each.uses * (each.maxOutputTokens ?? ADVICE_TOKENS) },

@@ -1,32 +1,32 @@
-/** Who hears what a client is answered, besides the client: the response cache, the log of contents. */
+/** Listeners that receive a client's answer in addition to the client: the response cache and the content log. */
 import type { GatewayError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import type { WholeBody } from '../formats/single/index.ts';
 import type { Generation } from '../spend/index.ts';
 import type { Transcript } from './transcript.ts';
 
-/** What listeners are told of the end. */
+/** How the answer ended, for listeners. */
 export interface Ended {
   row: Generation;
-  /** What the answer said, where that is kept. */
+  /** The content of the answer, if it is logged. */
   said: Transcript | undefined;
   error: GatewayError | null;
 }
 
 export interface AnswerListener {
-  /** A piece of the answer as the client gets it; comments of a stream and errors before its head are not told. */
+  /** A piece of the answer as the client gets it. Excludes keep-alive comments, and errors before the stream's head. */
   wrote?(piece: WholeBody): void;
-  /** Called at most once, when everything was written and the row is entered, which tells how it ended. */
+  /** Called at most once, when everything is written and the row is settled. */
   ended(ended: Ended): void;
 }
 
-/** No fault of a listener is the request's. */
+/** A listener that throws must not affect the request. */
 export function tellEnded(listeners: readonly AnswerListener[], ended: Ended, log: Log): void {
   for (const listener of listeners) {
     try {
       listener.ended(ended);
     } catch (cause) {
-      log.error('a listener of answers failed', { generation: ended.row.id, cause });
+      log.error('an answer listener failed', { generation: ended.row.id, cause });
     }
   }
 }

@@ -1,4 +1,4 @@
-/** Which requests' inputs and outputs are kept, and what of an input is (wire/generations.md, GET /generation/content). */
+/** Decides which requests' inputs and outputs are logged, and builds them for `GET /generation/content`. */
 import { type JsonDocument, stringifyJson } from '../base/json.ts';
 import type { Transcripts } from '../transcripts/index.ts';
 import type { AnswerListener, Ended } from './listener.ts';
@@ -6,7 +6,7 @@ import type { InferenceParts } from './parts.ts';
 import type { AcceptedRequest } from './request.ts';
 import { shortened } from './shorten.ts';
 
-/** Sets the request up so that its contents are kept, where they shall be. One question for most requests. */
+/** Sets the request up for content logging if a rule applies. Costs one lookup otherwise. */
 export function listen(request: AcceptedRequest, form: string, { transcripts }: InferenceParts): void {
   const rule = transcripts?.ruleFor(request.caller);
   if (rule === undefined) return;
@@ -19,7 +19,7 @@ class ContentListener implements AnswerListener {
   readonly #request: AcceptedRequest;
   readonly #form: string;
   readonly #transcripts: Transcripts;
-  /** What is taken of the room of answers that are being given. */
+  /** Units taken from the shared buffer of running answers. */
   #taken = 0;
 
   constructor(request: AcceptedRequest, form: string, transcripts: Transcripts) {
@@ -57,7 +57,7 @@ class ContentListener implements AnswerListener {
   }
 }
 
-/** GenerationContentError. */
+/** The `error` member of `GET /generation/content`. */
 function errorOf(message: string, status: number, metadata: Readonly<Record<string, unknown>>) {
   const earlier = Array.isArray(metadata['previous_errors']) ? (metadata['previous_errors'] as unknown[]) : [];
   return {
@@ -81,8 +81,8 @@ function rawText(value: unknown): string | null {
 }
 
 /**
- * JSON of `{messages}`, or `{prompt}` where the form has no messages. What stands outside of the messages (a system
- * prompt, instructions) leads them as one of the role system.
+ * JSON of `{messages}`, or of `{prompt}` for formats without messages. A system prompt or instructions outside of the
+ * messages become the first message, with the role system.
  */
 function inputOf(form: string, document: JsonDocument, most: number): string {
   const member = (key: string) => rawMember(document, key);
@@ -121,7 +121,7 @@ function messagesOf(document: JsonDocument, system: string | undefined, key: str
   return `{"messages":[{"role":"system","content":${system}}${rest.startsWith(']') ? '' : ','}${rest}}`;
 }
 
-/** The text of a member as it was sent; undefined when absent. */
+/** The text of a member as the client sent it; undefined when absent. */
 function rawMember({ bytes, members }: JsonDocument, key: string): string | undefined {
   const found = members.find((one) => one.key === key);
   return found && bytes.toString('utf8', found.valueStart, found.valueEnd);

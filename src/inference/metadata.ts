@@ -1,15 +1,15 @@
-/** `svc_metadata`: how a request was routed (wire/chat.md, SvcMetadata). Pure. */
+/** The routing metadata of a response (`svc_metadata`). Pure. */
 import type { FailedAttempt } from './decide.ts';
 import { stagesOf } from './guard.ts';
 import type { AcceptedRequest } from './request.ts';
 import type { Candidate, Route } from './routing/index.ts';
 
 export interface RoutingState {
-  /** The candidate that was asked last. */
+  /** The candidate tried last. */
   asked: Candidate | undefined;
-  /** The answer, as far as there is one, is its. */
+  /** True if that candidate gave the answer, or the part of it that exists. */
   serves: boolean;
-  /** Which attempt that was, from 1; 0 before any. */
+  /** The number of that attempt, from 1; 0 before the first. */
   attempt: number;
   failed: readonly FailedAttempt[];
   /** From the upstream dispatch to now; null before it. */
@@ -49,7 +49,7 @@ export function routingMetadata(request: AcceptedRequest, route: Route, state: R
 function summaryOf(route: Route, served: Candidate | undefined, failures: number): string {
   const after = failures === 0 ? '' : ` after ${failures} failed ${failures === 1 ? 'attempt' : 'attempts'}`;
   if (served === undefined)
-    return `no endpoint of ${route.requested} ${failures === 0 ? 'was asked' : 'answered'}${after}`;
+    return `no endpoint of ${route.requested} ${failures === 0 ? 'was tried' : 'answered'}${after}`;
   const { modelId, provider } = served.endpoint;
   return `${modelId} by ${provider.name}, 1 of ${route.candidates.length}${after}`;
 }

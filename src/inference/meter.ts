@@ -1,4 +1,4 @@
-/** From token counts to money: one path for streamed and whole, relayed and translated answers. Pure. */
+/** Turns token counts into cost: one path for streamed and whole, relayed and translated answers. Pure. */
 import { type Nano, nanoFromPrice, usdFromNano } from '../base/money.ts';
 import { type Endpoint, type PricingOf, priceOf } from '../catalog/index.ts';
 import type { Usage } from '../formats/conversation/conversation.ts';
@@ -7,28 +7,34 @@ import { callsOf } from '../formats/conversation/usage.ts';
 
 export interface Metered {
   usage: Usage;
-  /** True when the counts, or a part of them, come from the bytes seen, since no usage arrived for them. */
+  /**
+   * True when the counts are estimated from bytes, in whole or in part, because the upstream reported no usage for
+   * them.
+   */
   estimated: boolean;
-  /** What credits pay. */
+  /** The cost charged to credits. */
   costNano: Nano;
-  /** What the customer pays the provider over a key of their own. */
+  /** The cost that the provider charges to the customer's own account (BYOK). */
   byokNano: Nano;
   cacheDiscountNano: bigint | null;
-  /** As `usage` shows it. */
+  /** The cost as the response's `usage` shows it. */
   cost: Cost;
 }
 
-/** Tokens of a text whose tokenizer is unknown: a token is about four bytes in all of them. */
+/** Estimates the tokens of a text whose tokenizer is unknown: about four bytes a token in all of them. */
 export function estimateTokens(bytes: number): number {
   return Math.ceil(bytes / 4);
 }
 
 /**
- * @param reported what the upstream counted, undefined when it did not
- * @param promptBytes size of the request body; @param outputBytes size of the text seen
- * @param images in the prompt, for models that charge them by the piece; @param uncountedBytes of an answer that broke off: how much of that text came behind the last report. Some upstreams
- * report at the start of a stream already, when next to nothing is written. @param uncountedPromptBytes the same of
- * what was sent, where an answer takes several calls; @param pricingOf of other models that the upstream called in this answer
+ * @param reported the upstream's counts; undefined if it reported none
+ * @param promptBytes size of the request body
+ * @param outputBytes size of the output text
+ * @param images number of images in the prompt, for models that charge per image
+ * @param uncountedBytes output bytes of an incomplete answer after the last report: some upstreams report only at the
+ * start of a stream, when next to nothing is written
+ * @param uncountedPromptBytes the same for the prompt, for an answer of several upstream calls
+ * @param pricingOf prices of other models that the upstream called in this answer
  */
 export function meter(
   endpoint: Endpoint,
@@ -42,7 +48,7 @@ export function meter(
     pricingOf,
   }: { uncountedBytes?: number; uncountedPromptBytes?: number; images?: number; pricingOf?: PricingOf } = {},
 ): Metered {
-  // Who answers has read something and written what is seen: of two counts one that is 0 beside the other was not made.
+  // An upstream that answered read and wrote something: a zero next to a non-zero count means it was not reported.
   const unread = reported !== undefined && reported.output > 0 && inputOf(reported) === 0;
   const unwritten = reported !== undefined && reported.output === 0 && inputOf(reported) > 0;
   const lackingPromptBytes = unread ? promptBytes : uncountedPromptBytes;
@@ -65,7 +71,7 @@ function inputOf({ input, cacheRead, cacheWrite5m, cacheWrite1h }: Usage): numbe
   return input + cacheRead + cacheWrite5m + cacheWrite1h;
 }
 
-/** What a usage costs at an endpoint. */
+/** The cost of a usage at an endpoint. */
 export function metered(
   endpoint: Endpoint,
   usage: Usage,
@@ -90,8 +96,8 @@ export function metered(
 }
 
 /**
- * An answer together with attempts that ran beside it and were given up. The usage stays the answer's own; the cost is
- * all of it, and an estimate for its other part.
+ * Adds the cost of hedged attempts that were aborted to an answer. The usage remains the answer's own; the cost covers
+ * all attempts and counts as estimated.
  */
 export function withLosses(answer: Metered, losses: readonly Metered[]): Metered {
   if (losses.length === 0) return answer;
@@ -116,7 +122,7 @@ export function withLosses(answer: Metered, losses: readonly Metered[]): Metered
   };
 }
 
-/** The same over a customer's own key: credits pay nothing, and what the provider takes from the customer stands apart. */
+/** The same answer over a BYOK credential: credits pay nothing, and the provider's charge is reported separately. */
 export function onOwnKey(answer: Metered): Metered {
   const { cost, costNano } = answer;
   return {
@@ -145,7 +151,7 @@ function costView(total: Nano | null, prompt: Nano, completion: Nano): Cost {
   };
 }
 
-/** What caching saved against reading everything at the prompt's price; negative when writing the cache cost more. */
+/** The saving of caching compared with reading everything at the prompt price; negative if cache writes cost more. */
 function cacheDiscount(usage: Usage, { pricing }: Endpoint, pricingOf?: PricingOf): bigint | null {
   if (pricing === null || usage.cacheRead + usage.cacheWrite5m + usage.cacheWrite1h === 0) return null;
   const plain = uncached(usage);
@@ -159,7 +165,7 @@ function uncached(usage: Usage): Usage {
   return { ...usage, input: inputOf(usage), cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0 };
 }
 
-/** Its call is charged at the price of the model that was asked. */
+/** A call of a model without a known price is charged at the answering model's price, so the cost is an estimate. */
 function callsUnknownModel({ calls = [] }: Usage, pricingOf: PricingOf | undefined): boolean {
   return calls.some(({ model }) => model !== undefined && pricingOf?.(model) === undefined);
 }

@@ -1,4 +1,4 @@
-/** What an attempt tells about its endpoint: for the statistics, for the session, for the request's row. */
+/** Reports an attempt's outcome to the endpoint's statistics, the session and the request's row. */
 
 import type { Endpoint, Measured } from '../catalog/index.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
@@ -10,8 +10,8 @@ import type { Route } from './routing/index.ts';
 import type { Task } from './task.ts';
 
 /**
- * @param firstOutputAt monotonic time at which a streamed answer showed something; null when it has not
- * @param whole the answer comes as a whole in this operation (embeddings, images), so that its first token is its end
+ * @param firstOutputAt monotonic time of a stream's first visible output; null before it
+ * @param whole the operation's answers arrive in one piece (embeddings, images), so the first token comes with the end
  */
 export function observe(
   { candidate, attempt, startedAt }: Dispatched,
@@ -34,13 +34,13 @@ export function observe(
   });
 }
 
-/** What an attempt has cost so far, and who pays for it. */
+/** The cost of an attempt so far, charged to credits or, for BYOK, to the customer's provider account. */
 export function costOf({ candidate: { endpoint, own }, attempt }: Dispatched, task: Task, complete: boolean): Metered {
   const metered = task.meter(endpoint, attempt, complete);
   return own === undefined ? metered : onOwnKey(metered);
 }
 
-/** A session stays where it was answered; a prompt without one does so once the provider has cached it. */
+/** A named session stays with the endpoint that answered; an unnamed prompt does once the provider has cached it. */
 export function keepSession(
   { candidate, attempt }: Dispatched,
   { session }: Route,
@@ -68,7 +68,7 @@ export function responseOf(
   };
 }
 
-/** What the log says of a failure. */
+/** The log fields of a failed attempt. */
 export function failureFields(
   generation: string,
   { provider, modelId }: Endpoint,

@@ -1,4 +1,4 @@
-/** The inference operations: from an HTTP exchange to `serve`, and the row of a generation. */
+/** The inference operations: turns HTTP exchanges into requests for `serve`, and serves `GET /generation`. */
 import { type TSchema, Type } from 'typebox';
 import type { Caller } from '../access/index.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
@@ -47,14 +47,14 @@ export function inferenceOperations(parts: InferenceParts, limits: InferenceLimi
     conversation(parts, limits, chat, {
       id: 'createChatCompletion',
       path: '/chat/completions',
-      summary: 'Answer a conversation in the chat completions form, streamed or not',
+      summary: 'Create a chat completion, streamed or not',
       reply: ChatReply,
       events: ChatEvents,
     }),
     conversation(parts, limits, messages, {
       id: 'createMessage',
       path: '/messages',
-      summary: 'Answer a conversation in the messages form, streamed or not',
+      summary: 'Create a message (Anthropic Messages format), streamed or not',
       reply: MessagesReply,
       events: MessagesEvents,
       errorSchema: MessagesErrorSchema,
@@ -62,27 +62,27 @@ export function inferenceOperations(parts: InferenceParts, limits: InferenceLimi
     conversation(parts, limits, responses, {
       id: 'createResponse',
       path: '/responses',
-      summary: 'Answer a conversation in the responses form, streamed or not; nothing is stored',
+      summary: 'Create a response (OpenAI Responses format), streamed or not; responses are not stored',
       reply: ResponsesReply,
       events: ResponsesEvents,
     }),
     single(parts, limits, embedding, {
       id: 'createEmbeddings',
       path: '/embeddings',
-      summary: 'Vectors of texts, token ids or media',
+      summary: 'Create embeddings of texts, token ids or media',
       reply: EmbeddingsReply,
     }),
     single(parts, limits, rerank, {
       id: 'rerank',
       path: '/rerank',
-      summary: 'Order documents by their relevance to a query',
+      summary: 'Rank documents by their relevance to a query',
       reply: RerankReply,
       errors: [SILENT],
     }),
     single(parts, limits, image, {
       id: 'createImage',
       path: '/images',
-      summary: 'Pictures from a prompt and reference images; partial ones as events where the provider streams',
+      summary: 'Generate images from a prompt and reference images; streams where the provider does',
       reply: ImageReply,
       events: ImageEvents,
       errors: [SILENT],
@@ -90,7 +90,7 @@ export function inferenceOperations(parts: InferenceParts, limits: InferenceLimi
     single(parts, limits, image, {
       id: 'createImageGeneration',
       path: '/images/generations',
-      summary: 'The same, where clients of another habit look for it',
+      summary: 'Alias of `POST /images` for OpenAI clients',
       reply: ImageReply,
       events: ImageEvents,
       errors: [SILENT],
@@ -120,10 +120,10 @@ interface SingleOperation extends Pick<ConversationOperation, 'id' | 'path' | 's
 }
 
 const NAMED = { 'X-Generation-Id': 'The id of the generation, for `GET /generation`' };
-/** The upstream of an answer in one piece was silent. */
+/** Status for an upstream that timed out in an operation without streaming. */
 const SILENT = 524;
 
-/** `/messages` also takes the key as `x-api-key`; that is `access`'s business. */
+/** `/messages` also accepts the key as `x-api-key`; see `access/`. */
 function conversation(
   parts: InferenceParts,
   limits: InferenceLimits,
@@ -141,7 +141,7 @@ function conversation(
     ...(format.id === 'messages' && { requestIdHeader: ANTHROPIC_REQUEST_ID }),
     replies: {
       200: {
-        description: 'The answer, or an event stream when `stream` is true',
+        description: 'The reply, or an event stream when `stream` is true',
         schema: reply,
         events,
         headers: NAMED,
@@ -155,7 +155,7 @@ function conversation(
   };
 }
 
-/** An operation with one public form. */
+/** An operation with a single public format. */
 function single<Request, Answer>(
   parts: InferenceParts,
   limits: InferenceLimits,
@@ -170,7 +170,7 @@ function single<Request, Answer>(
     tag: 'Inference',
     access: 'inference',
     body: { schema: form.schema, maxBytes: limits.inferenceBodyBytes },
-    replies: { 200: { description: 'The answer', schema: reply, ...(events && { events }), headers: NAMED } },
+    replies: { 200: { description: 'The reply', schema: reply, ...(events && { events }), headers: NAMED } },
     errors: [...INFERENCE_ERRORS, ...errors],
     handle: (exchange) => answerSingle(exchange, form, parts),
     encodeError: (error, { caller }) =>
@@ -217,7 +217,7 @@ function requestOf(
   document: JsonDocument,
   sink: Sink,
 ): InferenceRequest {
-  // Before what is not built is refused, which would say nothing of the workspace.
+  // Comes before the checks that refuse unsupported members, so that the error names the workspace's rule.
   refuseDisabledTools(exchange.caller, document);
   check(format, document);
   const asked = format.asked(askedView(document));
@@ -230,14 +230,16 @@ function requestOf(
     debug: debugTrail(asked, format, exchange.startedAt, parts.clock),
     caller: exchange.caller,
     startedAt: exchange.startedAt,
-    // As in its errors, the generation's id names the request once it has one.
+    // The generation's id is also the request id in errors.
     ...(format.id === 'messages' && { answerHeaders: { [ANTHROPIC_REQUEST_ID]: id } }),
     sink,
     about: aboutOf(exchange, parts),
   };
 }
 
-/** On the cheap view first: texts in it are never shorter than the true ones, so only a refusal needs a second look. */
+/**
+ * Checks the cheap view first. Its texts are never shorter than the real ones, so only a failure needs the exact body.
+ */
 function check(format: ServedFormat, document: JsonDocument): void {
   try {
     format.check(document.structure);
@@ -246,7 +248,7 @@ function check(format: ServedFormat, document: JsonDocument): void {
   }
 }
 
-/** Members whose texts we keep or act on although they may leave ASCII. */
+/** Members whose texts the gateway stores or acts on, so they are decoded exactly if the body has non-ASCII text. */
 const OWN_TEXTS = [
   'model',
   'models',
@@ -258,7 +260,7 @@ const OWN_TEXTS = [
   'metadata',
 ] as const;
 
-/** The cheap view of the body with the true texts of the members that `asked` reads; messages stay undecoded. */
+/** The cheap view of the body, with exact texts for the members that `asked` reads; messages stay undecoded. */
 function askedView(document: JsonDocument): Record<string, unknown> {
   if (document.ascii) return document.structure;
   const view = { ...document.structure };
@@ -282,7 +284,7 @@ function aboutOf({ headers, host, requestId }: Exchange<Caller>, parts: Inferenc
   };
 }
 
-/** As the body's `session_id` (wire/common.md). */
+/** Validates the header with the rule of the body's `session_id`. */
 function sessionIdOf(header: string | undefined): string | null {
   if (header === undefined || header === '') return null;
   if (header.length > 256) throw invalidField('x-session-id', 'must have at most 256 characters');
@@ -293,7 +295,7 @@ function first(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value[0] : value;
 }
 
-/** GET /generation (wire/generations.md): a key sees its own, a management key those of its organization. */
+/** `GET /generation`: an inference key sees its own generations, a management key those of its organization. */
 function generation(parts: InferenceParts): Operation<Caller> {
   return {
     id: 'getGeneration',
@@ -303,7 +305,7 @@ function generation(parts: InferenceParts): Operation<Caller> {
     tag: 'Generations',
     access: 'any',
     query: Type.Object({
-      id: Type.String({ minLength: 1, description: 'The id of the answer, `gen-...` or `resp_...`' }),
+      id: Type.String({ minLength: 1, description: 'The id of the generation, `gen-...` or `resp_...`' }),
     }),
     errors: [404],
     replies: ok('The generation', GenerationReply),

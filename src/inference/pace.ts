@@ -1,6 +1,6 @@
 /**
- * Rate limits on the way of a request: counted when it is accepted, before anything else looks at it; the tokens of each
- * attempt held at their bound before it is sent, and settled by the row.
+ * Rate limits in the pipeline. A request is counted when it is accepted, before any other stage. The tokens of each
+ * attempt are reserved at their upper bound before it is sent, and settled with the row.
  */
 import type { Caller } from '../access/index.ts';
 import type { Clock } from '../base/clock.ts';
@@ -19,7 +19,7 @@ import { addHeaders } from './answer-headers.ts';
 import type { AcceptedRequest } from './request.ts';
 import type { Task, TokenBound } from './task.ts';
 
-/** For keys and workspaces that say nothing themselves, as configured now. */
+/** The configured limits of keys and workspaces that set none of their own. */
 export interface RateDefaults {
   key: RateLimits;
   workspace: RateLimits;
@@ -35,7 +35,7 @@ interface Compiled {
   limits: readonly RateLimit[];
 }
 
-/** A caller is made anew when anything about it changes. */
+/** A caller object is replaced when anything about it changes, so it can serve as the key. */
 const compiled = new WeakMap<Caller, Compiled>();
 
 function limitsOf(caller: Caller, defaults: RateDefaults): readonly RateLimit[] {
@@ -49,7 +49,7 @@ function limitsOf(caller: Caller, defaults: RateDefaults): readonly RateLimit[] 
   return limits;
 }
 
-/** Counts a request; undefined where nothing limits its caller. Throws or rejects with GatewayError 429 or 503. */
+/** Counts a request. Undefined if no limit applies to its caller. Throws or rejects with GatewayError 429 or 503. */
 export function admit(
   caller: Caller,
   acceptedAt: number,
@@ -67,18 +67,20 @@ export function admit(
   return answer instanceof Promise ? answer.then(checked) : checked(answer);
 }
 
-/** From now on the request's tokens count, its answer tells what is left, and its row settles what was held. */
+/**
+ * Attaches the hold to the request: its tokens count, its response carries the limit headers, and its row settles it.
+ */
 export function attend(request: AcceptedRequest, standing: Standing): void {
   request.standing = standing;
   addHeaders(request, standing.headers);
 }
 
-/** Called with the row as it is entered. */
+/** Called with the row when it is settled. */
 export function settleTokens({ standing }: Pick<AcceptedRequest, 'standing'>, row: { usage: Usage | null }): void {
   standing?.settle(tokensOf(row.usage));
 }
 
-/** All that was read and written, from a cache or not. */
+/** Input and output tokens, cached ones included. */
 function tokensOf(usage: Usage | null): number {
   if (usage === null) return 0;
   return usage.input + usage.cacheRead + usage.cacheWrite5m + usage.cacheWrite1h + usage.output;
@@ -87,19 +89,19 @@ function tokensOf(usage: Usage | null): number {
 interface TokensToHold {
   task: Pick<Task, 'tokens' | 'countPrompt'>;
   endpoint: Endpoint;
-  /** The output cap that stands already. */
+  /** The output cap set so far. */
   cap: number | undefined;
-  /** What earlier attempts of the request may have used. */
+  /** Tokens that earlier attempts of the request may have used. */
   earlier: number;
   clock: Pick<Clock, 'now'>;
 }
 
 /**
- * Holds what an attempt could use, beside what earlier ones may have; yields the smaller output cap that a nearly used
- * limit leaves. Without a promise away from every limit. Rejects with GatewayError 429.
+ * Reserves the tokens that an attempt could use, on top of those of earlier attempts. Resolves with a smaller output
+ * cap if a nearly exhausted limit requires one. Returns no promise if no limit is near. Rejects with GatewayError 429.
  */
 export function holdTokens(standing: Standing, wish: TokensToHold): undefined | Promise<number | undefined> {
-  // No token is shorter than a byte.
+  // A token has at least one byte.
   const known = wish.task.tokens(wish.endpoint, wish.cap);
   const refusal = standing.hold(wish.earlier + known.most);
   return refusal && holdFewer(standing, wish, known, refusal);
@@ -120,7 +122,7 @@ async function holdFewer(
     refusal = await standing.hold(earlier + known.most);
     if (!refusal) return undefined;
   }
-  // What is held stays held, so that it is left as well.
+  // Tokens that this request already holds are still available to it.
   const smaller = known.within(refusal.remaining + standing.heldTokens - earlier);
   if (smaller !== undefined && !(await standing.hold(earlier + smaller.tokens))) return smaller.capOutputTokens;
   throw rateLimitError(refusal, clock.now());

@@ -1,4 +1,4 @@
-/** What the pipeline works with; put together in `app.ts`. */
+/** The dependencies of the pipeline; wired in `app.ts`. */
 import type { Caller } from '../access/index.ts';
 import type { Clock } from '../base/clock.ts';
 import type { HostSettings, Limits, PromptCachingMode } from '../base/config.ts';
@@ -24,27 +24,27 @@ import type { TokenCounter } from './tokens/counter.ts';
 export type AttemptOutcome = FailureKind | 'answered' | 'given_up';
 
 export interface InferenceParts {
-  /** The catalog as it is now; a reload of the configuration replaces it. */
+  /** The current catalog; a configuration reload replaces it. */
   catalog(): Catalog;
   spend: Spend;
   statistics: Statistics;
   /**
-   * Hears how each call to an upstream ended: `answered`, `given_up` (the client left, or another one was faster) or the
-   * kind of its failure. Absent: nobody counts.
+   * Called when an upstream call ends: `answered`, `given_up` (the client disconnected, or another attempt was faster)
+   * or the kind of its failure.
    */
   attempted?(endpoint: Endpoint, outcome: AttemptOutcome): void;
   /**
-   * Reads again what follows changes (own keys, the balance), where this process cannot be sure of it. undefined: nothing
-   * has to be waited for. Absent: nothing is followed. Rejects with GatewayError 503.
+   * Reloads followed state (BYOK credentials, the balance) if this process may have missed a change. Undefined: up to
+   * date. Absent: no state is followed. Rejects with GatewayError 503.
    */
   refresh?(): Promise<void> | undefined;
-  /** Customers' own keys at providers. Absent: nobody has any. */
+  /** Customers' BYOK credentials. Absent: BYOK is off. */
   ownKeys?: OwnKeys;
-  /** Rate limits. Absent: nobody has any. */
+  /** Rate limits. Absent: rate limits are off. */
   pace?: Pace;
-  /** The response cache, and how its headers begin (`X-Svc-`). Absent: requests that ask for it are answered without. */
+  /** The response cache, and the prefix of its headers (`X-Svc-`). Absent: requests are answered without the cache. */
   cached?: { answers: ResponseCache; headerPrefix: string };
-  /** The log of inputs and outputs. Absent: nobody's are kept. */
+  /** The content log of inputs and outputs. Absent: content is not logged. */
   transcripts?: Transcripts;
   health: Health;
   concurrency: Concurrency;
@@ -52,33 +52,33 @@ export interface InferenceParts {
   credentials: Credentials;
   sessions: Sessions;
   threads: Threads;
-  /** Thinking that clients cannot carry. Absent: none is remembered. */
+  /** Reasoning that the client's format cannot carry. Absent: it is not remembered. */
   thinking?: RememberedThinking;
   transport: Transport;
   egress: Egress;
   /** Counts tokens exactly. Absent: requests are bounded by their bytes. */
   tokens?: TokenCounter;
   clock: Clock;
-  /** When what streams have brought is written to their clients. */
+  /** Schedules the writes of stream output at the end of the event-loop turn. */
   endOfTurn: EndOfTurn;
   log: Log;
   limits: Limits;
-  /** Host names of the regional roots, as configured now. */
+  /** Host names of the regional roots, as currently configured. */
   hosts(): HostSettings;
-  /** What the account demands of every endpoint, as configured now. */
+  /** The account's requirements for every endpoint, as currently configured. */
   policy(): RoutingPolicy;
-  /** Where cache breakpoints are placed unless a workspace or a request says otherwise, as configured now. */
+  /** Where cache breakpoints are placed by default, as currently configured. */
   promptCaching(): PromptCachingMode;
-  /** Silence of a stream's beginning after which a second endpoint is asked beside the first; null: never. */
+  /** Silence at the start of a stream after which a second endpoint is tried in parallel; null: never. */
   hedgeAfterMs(): number | null;
-  /** As Math.random. */
+  /** Like `Math.random`. */
   random(): number;
-  /** The account's balance as it is now; null is unlimited. */
+  /** The account's current balance; null for unlimited. */
   accountBalanceNano(): Nano | null;
-  /** The end user as providers see it: a keyed hash, of the account when the request names nobody. */
+  /** The end user as providers see it: a keyed hash of the user, or of the account if the request names no user. */
   hashUser(caller: Caller, user: string | undefined): string;
   /** Comment line for a silent stream, framing included. */
   keepAliveComment: string;
-  /** `svc_metadata`, or its alias. */
+  /** The member name of the routing metadata: `svc_metadata`, or its alias. */
   metadataKey: string;
 }

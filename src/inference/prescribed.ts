@@ -1,4 +1,4 @@
-/** What a caller's workspace prescribes to its requests: models for those that name none, and tools that they may not name. */
+/** Workspace rules for requests: the default model, and disabled tools. */
 import type { Caller } from '../access/index.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { JsonDocument } from '../base/json.ts';
@@ -6,7 +6,9 @@ import { toWireName } from '../base/namespace.ts';
 import type { Asked } from '../formats/conversation/format.ts';
 import type { ApiType } from '../spend/index.ts';
 
-/** With the workspace's default model where the request names none and there is one for this kind of operation. */
+/**
+ * Adds the workspace's default model if the request names none and the workspace has one for this kind of operation.
+ */
 export function withDefaultModel(asked: Asked, { workspace }: Caller, apiType: ApiType): Asked {
   if (asked.model !== undefined || asked.fallbackModels.length > 0) return asked;
   const model =
@@ -15,8 +17,8 @@ export function withDefaultModel(asked: Asked, { workspace }: Caller, apiType: A
 }
 
 /**
- * Other names of what the gateway's tools do: vendors' own tools that run at the vendor and not at the client, in all
- * their dated versions, and the plugins and members of a request that ask for the same.
+ * Other names of the gateway's tools: vendors' tools that run at the vendor instead of the client, in all their dated
+ * versions, and the plugins and request members that enable the same function.
  */
 const OTHER_NAMES: Readonly<Record<string, { tool?: RegExp; plugin?: string; member?: string }>> = {
   'svc:web_search': { tool: /^web_search(?:_preview)?(?:_\d[\d_]*)?$/, plugin: 'web', member: 'web_search_options' },
@@ -26,7 +28,7 @@ const OTHER_NAMES: Readonly<Record<string, { tool?: RegExp; plugin?: string; mem
   'svc:fusion': { plugin: 'fusion' },
 };
 
-/** Throws GatewayError 403 for a conversation that names a server tool which its workspace has switched off (spec.md). */
+/** Throws GatewayError 403 for a conversation that names a server tool which its workspace has disabled. */
 export function refuseDisabledTools({ workspace }: Caller, document: JsonDocument): void {
   const { disabledServerTools } = workspace;
   if (disabledServerTools.size === 0) return;

@@ -1,6 +1,6 @@
 /**
- * How a translated answer is shown to its client: names, ids and kinds of calls as the client knows them, hidden thinking
- * left out. Pure.
+ * Presents a translated answer to its client: restores the client's names, ids and kinds of calls, and removes hidden
+ * reasoning. Pure.
  */
 import { type Directory, restoredTurn, restoringDecoder } from '../formats/client-tools/index.ts';
 import { type CallIds, distinctDecoder, distinctTurn } from '../formats/conversation/call-ids.ts';
@@ -12,15 +12,15 @@ import { namedTurn, namingDecoder, type OwnNames } from '../formats/conversation
 import { type OutputTool, outputDecoder, outputTurn } from '../formats/output-tool/index.ts';
 
 export interface Shown {
-  /** The client excluded thinking. */
+  /** The client excluded reasoning. */
   hides: boolean;
-  /** A tool that stands for the format of the answer. */
+  /** The tool that replaces `response_format` for this upstream. */
   tool: OutputTool | undefined;
-  /** Functions that stand for other tools of the client. */
+  /** Functions that replace other kinds of the client's tools. */
   directory: Directory | undefined;
-  /** The ids that are taken. */
+  /** Call ids already in use. */
   ids: CallIds;
-  /** Where the thinking of the answer is kept. */
+  /** Stores the reasoning of the answer. */
   memory: ThinkingMemory | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** Whether the gateway places prompt cache breakpoints in a request whose client set none. */
+/** Whether the gateway places prompt cache breakpoints in a request whose client sets none. */
 import type { IncomingHttpHeaders } from 'node:http';
 import { PROMPT_CACHING_MODES, type PromptCachingMode } from '../base/config.ts';
 import { invalidField } from '../base/errors.ts';
@@ -18,8 +18,8 @@ export function promptCachingWish(headers: IncomingHttpHeaders): PromptCachingMo
 }
 
 /**
- * The mode for one endpoint: the request's, else the workspace's, else the account's. Undefined where no breakpoints are
- * placed, as for an endpoint without a price for cached tokens and for prompts that no provider caches.
+ * The mode for one endpoint: the request's, else the workspace's, else the account's. Undefined if no breakpoints are
+ * placed, for example for an endpoint without a price for cached tokens or a prompt too short to be cached.
  */
 export function promptCachingFor(
   { about, asked, caller, document }: AcceptedRequest,
@@ -27,11 +27,11 @@ export function promptCachingFor(
   account: PromptCachingMode,
 ): PromptCaching | undefined {
   const mode = about.promptCaching ?? caller.workspace.promptCaching ?? account;
-  // Threads take no breakpoints: the service holds the prompt.
+  // The service stores the prompts of threads, so breakpoints do not apply.
   if (asked.thread !== undefined) return undefined;
   if (mode === 'off' || pricing?.inputCacheRead === undefined) return undefined;
   if (document.bytes.length < SHORTEST_CACHED_BYTES) return undefined;
-  // `explicit`: only what the client marks is cached.
+  // In the mode `explicit`, only what the client marks is cached.
   if (fieldsOf(document.structure['prompt_cache_options'])['mode'] === 'explicit') return undefined;
   return mode;
 }

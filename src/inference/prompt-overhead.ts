@@ -1,6 +1,6 @@
 /**
- * Tokens of a prompt that its bytes do not cover: the template of the model, a default system prompt, and what an upstream
- * writes about tools and output formats. Roles and borders of messages are shorter than their JSON.
+ * Prompt tokens that the request's bytes do not cover: the model's template, a default system prompt, and the
+ * upstream's instructions for tools and output formats. Roles and message separators are shorter than their JSON.
  */
 import type { Endpoint } from '../catalog/index.ts';
 import type { FormatId } from '../formats/conversation/conversation.ts';
@@ -8,13 +8,14 @@ import type { Asked } from '../formats/conversation/format.ts';
 
 interface Overhead {
   plain: number;
-  /** With tools or a format of the answer. */
+  /** With tools or an output format. */
   tools: number;
 }
 
 /**
- * Default system prompts of open models have at most some 200 tokens, and their instructions for tools some 300. Anthropic
- * documents up to 804 for tools (platform.claude.com, "Tool use system prompt token count"); Converse serves the same models.
+ * Default system prompts of open models have up to about 200 tokens, and their tool instructions about 300. Anthropic
+ * documents up to 804 for tools (platform.claude.com, "Tool use system prompt token count"); Converse serves the same
+ * models.
  */
 const BY_FORMAT: Readonly<Record<FormatId, Overhead>> = {
   chat: { plain: 256, tools: 512 },
@@ -24,13 +25,13 @@ const BY_FORMAT: Readonly<Record<FormatId, Overhead>> = {
   gemini: { plain: 256, tools: 512 },
   cohere: { plain: 256, tools: 512 },
 };
-/** Models with a public tokenizer have public templates as well; the longest is that of gpt-oss. */
+/** Models with a public tokenizer also have public templates; the longest is that of gpt-oss. */
 const COUNTED: Overhead = { plain: 128, tools: 512 };
 
-/** By endpoint. */
+/** Cached by endpoint. */
 const known = new WeakMap<Endpoint, Overhead>();
 
-/** Of a prompt that is bounded by its bytes. */
+/** The overhead of a prompt that is bounded by its bytes. */
 export function promptOverhead(endpoint: Endpoint, asked: Asked): number {
   let overhead = known.get(endpoint);
   if (overhead === undefined) {
@@ -40,7 +41,7 @@ export function promptOverhead(endpoint: Endpoint, asked: Asked): number {
   return of(overhead, asked);
 }
 
-/** Of a prompt whose tokens were counted. */
+/** The overhead of a prompt whose tokens were counted. */
 export function countedOverhead(asked: Asked): number {
   return of(COUNTED, asked);
 }
@@ -49,7 +50,7 @@ function of({ plain, tools }: Overhead, { needs }: Asked): number {
   return needs === undefined || needs.features.length === 0 ? plain : tools;
 }
 
-/** Which of its formats an endpoint is sent depends on the request, so the largest counts. */
+/** The request decides which of the endpoint's formats is used, so the largest overhead counts. */
 function overheadOf({ provider: { kind }, upstreamId, speaks }: Endpoint): Overhead {
   const formats = speaks ?? kind.speaksFor?.(upstreamId) ?? [kind.speaks ?? 'chat', ...(kind.alsoSpeaks ?? [])];
   const all = formats.map((format) => BY_FORMAT[format]);

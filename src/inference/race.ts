@@ -1,8 +1,8 @@
 /**
- * The attempt that runs, and a second one beside it when the first stays silent for too long (`routing.hedge_after`). The
- * first of the two that shows something has won; the other is aborted at once, and what it has cost by then is charged
- * too, as an estimate: somebody pays for it. The second one's bound is reserved on top of the first one's, so no budget is
- * exceeded by a race; where that does not fit there is none.
+ * Runs the current attempt, and hedges it with a second one if it stays silent too long (`routing.hedge_after`). The
+ * first to show output wins. The other is aborted at once, and its cost so far is charged as an estimate, because the
+ * provider charges for it. The second attempt's bound is reserved on top of the first one's; if that does not fit,
+ * there is no hedge.
  */
 import type { Clock, Timer } from '../base/clock.ts';
 import type { Dispatched } from './dispatch.ts';
@@ -13,13 +13,13 @@ export interface RaceOptions {
   clock: Clock;
   /** Silence after which a second attempt starts; null: never. */
   hedgeAfterMs: number | null;
-  /** The next candidate, ready to start; undefined when there is none. */
+  /** The next candidate, ready to start; undefined when none is left. */
   another(): Promise<Dispatched | undefined>;
-  /** What an attempt has cost so far. */
+  /** The cost of an attempt so far. */
   meter(dispatched: Dispatched): Metered;
-  /** A loser was aborted. */
+  /** Called after a loser was aborted. */
   lost(dispatched: Dispatched): void;
-  /** The first attempt has failed while a second one was sought, and there is none: with the reason, when it is one. */
+  /** The first attempt failed during the search for a second, and there is none; `reason` is what the search threw. */
   stranded(reason?: unknown): void;
 }
 
@@ -31,19 +31,19 @@ export class Race {
   #seeking = false;
   #stranded = false;
   #stopped = false;
-  /** What the losers have cost. */
+  /** The costs of the losers. */
   readonly losses: Metered[] = [];
 
   constructor(options: RaceOptions) {
     this.#options = options;
   }
 
-  /** Whose answer the request gets, as far as is known; after a failure the one that failed last. */
+  /** The attempt whose answer the client gets, as far as is known; after a failure, the one that failed last. */
   get current(): Dispatched | undefined {
     return this.#first;
   }
 
-  /** Starts an attempt of which something is expected soon. */
+  /** Starts an attempt, and the timer for its hedge. */
   start(dispatched: Dispatched): void {
     this.#first = dispatched;
     dispatched.start();
@@ -55,7 +55,7 @@ export class Race {
     return this.#second?.attempt === attempt ? this.#second : this.#first!;
   }
 
-  /** The attempt shows something, or is complete: nobody runs beside it any more. Cheap enough for every event. */
+  /** The attempt shows output or is complete: aborts the other one. Cheap enough to call for every event. */
   won(attempt: Attempt): void {
     if (this.#timer === undefined && this.#second === undefined) return;
     this.#timer?.cancel();
@@ -69,7 +69,7 @@ export class Race {
     this.#abort(loser);
   }
 
-  /** The attempt has failed. True: another one runs, or is being sought, and the request goes on by itself. */
+  /** The attempt has failed. Returns true if another one runs or is being sought, so the caller need not act. */
   failed(attempt: Attempt): boolean {
     this.#timer?.cancel();
     this.#timer = undefined;
@@ -82,7 +82,7 @@ export class Race {
     return this.#seeking;
   }
 
-  /** Ends everything that runs; the costs of all but the current one are in `losses`. */
+  /** Aborts the second attempt and the search for one; `losses` has the costs of all but the current attempt. */
   stop(): void {
     this.#stopped = true;
     this.#timer?.cancel();

@@ -1,4 +1,4 @@
-/** The row of one request (wire/generations.md): what was known at acceptance, and how it ended. Pure. */
+/** Builds the row of one request from the facts at acceptance and the outcome. Pure. */
 import type { GatewayError } from '../base/errors.ts';
 import type { CachedAnswer } from '../cache/index.ts';
 import type { Accepted, ApiType, Generation, ProviderResponse } from '../spend/index.ts';
@@ -30,17 +30,17 @@ export function acceptedOf(request: AcceptedRequest, apiType: ApiType): Accepted
   };
 }
 
-/** What was found in a request and in its answer. */
+/** The filter matches of a request and of its answer. */
 export function withHits(before: AcceptedRequest['hits'], more: Attempt['hits']): AcceptedRequest['hits'] {
   return more === undefined || more.length === 0 ? before : [...(before ?? []), ...more];
 }
 
 export interface Ending {
-  /** HTTP status that the client got; null when it got none. */
+  /** The HTTP status that the client got; null when it got none. */
   status: number | null;
   error: GatewayError | null;
   cancelled: boolean;
-  /** null when no attempt produced anything that costs. */
+  /** Null when no attempt cost anything. */
   metered: Metered | null;
   candidate: Candidate | undefined;
   attempt: Attempt | undefined;
@@ -52,7 +52,7 @@ export interface Ending {
 export function rowOf(request: AcceptedRequest, apiType: ApiType, route: Route, ending: Ending): Generation {
   const { attempt, candidate, error, metered } = ending;
   const accepted = acceptedOf(request, apiType);
-  // Member by member: one object of this size that begins as a copy of another costs several times as much.
+  // Listed member by member: starting an object of this size as a copy of another costs several times as much.
   return {
     id: accepted.id,
     createdAt: accepted.createdAt,
@@ -100,7 +100,7 @@ export function rowOf(request: AcceptedRequest, apiType: ApiType, route: Route, 
   };
 }
 
-/** Everything of an answer that was given before costs nothing. */
+/** A cached answer costs nothing. */
 const NO_USAGE = { input: 0, cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0, output: 0, reasoning: 0 };
 
 /** The row of a request that the response cache answered. */

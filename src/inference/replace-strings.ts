@@ -1,14 +1,14 @@
-/** A JSON value with its strings replaced. */
+/** Replaces the strings of a JSON value. */
 
-/** Sealed by their makers, or media: nothing can be read in them. */
+/** Encrypted by their makers, or media: they contain no readable text. */
 const SEALED = new Set(['signature', 'encrypted_content', 'encrypted_index', 'thought_signature', 'thoughtSignature']);
 const MEDIA = new Set(['data', 'file_data', 'b64_json']);
 const IDS = new Set(['id', 'type', 'tool_call_id', 'tool_use_id', 'call_id', 'item_id']);
 const OPAQUE = /^[\w+/=.:-]*$/;
 
 /**
- * The same object where nothing was replaced.
- * @param keys their names are texts as well (what a model itself has named)
+ * Returns the same object if nothing was replaced.
+ * @param keys also replace member names, which are text where a model chose them
  */
 export function replaceStrings(value: unknown, replace: (text: string) => string, keys = false): unknown {
   if (typeof value === 'string') return value === '' ? value : replace(value);

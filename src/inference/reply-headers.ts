@@ -1,4 +1,4 @@
-/** What the headers of an upstream's reply say. Pure. */
+/** Reads the headers of an upstream's response. Pure. */
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { SpokenFormat } from '../formats/conversation/format.ts';
 
@@ -18,7 +18,7 @@ function retryAfter(headers: Record<string, string>): number | undefined {
   return seconds > 0 ? Math.ceil(seconds) : undefined;
 }
 
-/** What an answer with another status than success says, and when to ask again. */
+/** The failure of a response with an error status, and its retry hint. */
 export function refusalOf(
   decode: SpokenFormat['decodeFailure'],
   status: number,

@@ -1,4 +1,4 @@
-/** Inference requests as the pipeline sees them: no HTTP below this line (batches make them too). */
+/** Inference requests as the pipeline sees them, independent of HTTP. */
 import type { Caller } from '../access/index.ts';
 import type { PromptCachingMode } from '../base/config.ts';
 import type { JsonDocument } from '../base/json.ts';
@@ -18,42 +18,42 @@ export interface InferenceRequest extends AcceptedRequest {
   format: ServedFormat;
 }
 
-/** Of an operation with one public form. */
+/** A request of an operation with a single public format. */
 export interface SingleRequest<Request, Answer> extends AcceptedRequest {
   form: SingleForm<Request, Answer>;
 }
 
-/** What the pipeline knows of every request. */
+/** What every request of the pipeline carries. */
 export interface AcceptedRequest {
-  /** `gen-...`, given before anything can go wrong. */
+  /** `gen-...`, assigned at acceptance so that errors can name it. */
   id: string;
-  /** Validated against the form's schema and rules. */
+  /** Validated against the format's schema and rules. */
   document: JsonDocument;
   asked: Asked;
   caller: Caller;
   /** Wall time in ms at which the request's head arrived: the moment of acceptance. */
   startedAt: number;
   sink: Sink;
-  /** Of a stream whose client wants to see how it comes about. */
+  /** The debug trail of a stream whose client asked for it. */
   debug?: DebugTrail | undefined;
-  /** Its contents are kept, as far as they are within this. */
+  /** Set if the content is logged; holds the size limits. */
   logged?: ContentBounds | undefined;
-  /** Who hears what is answered; absent for most requests. */
+  /** Listeners of the answer; absent for most requests. */
   listeners?: readonly AnswerListener[];
-  /** Headers of the answer beside those that all have; set by `addHeaders` only. */
+  /** Response headers in addition to the common ones; set by `addHeaders` only. */
   answerHeaders?: Readonly<Record<string, string>>;
-  /** The upstream's own id of the answer that its thread continues. */
+  /** The upstream's id of the answer that this thread continues. */
   previousId?: string;
-  /** That of the answer whose prompt the upstream compares with this one. */
+  /** The upstream's id of the answer whose prompt is compared with this one. */
   comparedId?: string | undefined;
-  /** What it has taken of rate limits; absent: nothing limits its caller. */
+  /** The request's rate limit hold; absent if no limit applies to its caller. */
   standing?: Standing;
-  /** What filters of guardrails found; absent: nothing. */
+  /** Filter matches of guardrails; absent if there are none. */
   hits?: readonly Hit[] | undefined;
   about: RequestAbout;
 }
 
-/** What headers say about a request. Nothing of it goes upstream but `forwarded`. */
+/** Facts from the request's headers. Of these, a provider receives only the headers that it `forwards`. */
 export interface RequestAbout {
   requestId: string | null;
   region: DataRegion;
@@ -63,7 +63,7 @@ export interface RequestAbout {
   sessionId: string | null;
   /** `X-Svc-Metadata: enabled`. */
   metadata: boolean;
-  /** `X-Svc-Cache: true`; absent: the response cache is neither asked nor filled. */
+  /** `X-Svc-Cache: true`; absent: the response cache is neither read nor filled. */
   cache?: CacheWish | undefined;
   /** `X-Svc-Prompt-Caching`; absent: the workspace or the account decides. */
   promptCaching?: PromptCachingMode | undefined;

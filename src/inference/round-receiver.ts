@@ -1,8 +1,8 @@
-/** One call of an answer that takes several (formats/deferred): what it brings behind its end is nobody's. */
+/** Receiver for an answer of several upstream calls (`formats/deferred`): ignores a call after its round is over. */
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { UpstreamCall, UpstreamReceiver } from '../providers/index.ts';
 
-/** Passes on what one call of several brings, until the next one begins. */
+/** Forwards one call's callbacks until the next call begins. */
 export class RoundReceiver implements UpstreamReceiver {
   #attempt: UpstreamReceiver | undefined;
   #call: UpstreamCall | undefined;
@@ -21,7 +21,7 @@ export class RoundReceiver implements UpstreamReceiver {
   }
 
   data(chunk: Buffer): void {
-    // More after the end marker is of no use to anybody, and may never end.
+    // Data after the end marker is useless and may never end.
     if (this.#attempt === undefined) this.#call?.abort();
     else this.#attempt.data(chunk);
   }

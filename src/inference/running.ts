@@ -1,23 +1,23 @@
 import type { Log } from '../base/log.ts';
 import { Roster } from '../base/roster.ts';
 
-/** The requests that run in this process, so that a shutdown can end them in words rather than with a cut. */
+/** A request that runs in this process, which a shutdown ends with a proper response instead of a broken connection. */
 export interface Interruptible {
-  /** Ends the request now: its client is told, its row is entered. Does nothing to one that is over. */
+  /** Ends the request now: sends its client an error and settles its row. Does nothing if it is over. */
   interrupt(): void;
 }
 
 export class Running {
   readonly #log: Log;
   readonly #requests = new Roster<Interruptible>();
-  /** How many have begun so far. */
+  /** Number of requests begun so far. */
   begun = 0;
 
   constructor(log: Log) {
     this.#log = log;
   }
 
-  /** The request's seat, which `delete` wants to know. */
+  /** Returns the request's slot, for `delete`. */
   add(request: Interruptible): number {
     this.begun += 1;
     return this.#requests.add(request);
@@ -32,8 +32,8 @@ export class Running {
       try {
         request.interrupt();
       } catch (cause) {
-        // Those behind it are to be told as well.
-        this.#log.error('a request could not be ended', { cause });
+        // The remaining requests must be ended too.
+        this.#log.error('ending a request at shutdown failed', { cause });
       }
     }
   }

@@ -1,12 +1,12 @@
-/** Answers that say nothing, or say it outside of their form. */
+/** Answers without visible content, and errors outside of the wire format. */
 import type { Finish, Turn } from '../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import { unifiedWord } from '../formats/conversation/finish-words.ts';
 import { isVisible } from './visible.ts';
 
 /**
- * The failure that a 200 without visible content is: it ended in an error, or it says nothing and no output was paid for.
- * A refusal says something. Undefined for an answer that only hides what it says.
+ * The failure for a 200 without visible content: it ended in an error, or nothing was output and nothing billed. A
+ * refusal counts as content. Undefined for an answer whose output is merely hidden.
  */
 export function unseenFailure(finish: Finish | undefined, billed: boolean): UpstreamFailure | undefined {
   if (finish?.unified === 'error' || isUnknownEnd(finish)) {
@@ -24,7 +24,9 @@ function isUnknownEnd(finish: Finish | undefined): finish is Finish {
   return finish?.unified === 'stop' && finish.native !== null && unifiedWord(finish.native) === undefined;
 }
 
-/** The same of a whole answer, for which the first choice speaks; one that reached its limit says that. */
+/**
+ * The same for a whole answer, judged by its first choice. An answer that reached its output limit is not a failure.
+ */
 export function turnFailure({ choices, usage }: Turn): UpstreamFailure | undefined {
   const silent = choices.every(({ parts, finish }) => finish.unified !== 'length' && !parts.some(isVisible));
   if (!silent || choices.some(({ finish }) => isRefusal(finish))) return undefined;
@@ -35,14 +37,14 @@ export function isRefusal(finish: Finish | undefined): boolean {
   return finish?.unified === 'content_filter';
 }
 
-/** Some upstreams break into a stream with a bare JSON error object: one text that the decoder can read. */
+/** Some upstreams put a bare JSON error object into a stream. Returns it as text that the decoder can read. */
 export function strayError(stray: string): string | undefined {
   if (!stray.includes('"error"')) return undefined;
   try {
     const value: unknown = JSON.parse(stray);
     return JSON.stringify(Array.isArray(value) ? value[0] : value);
   } catch {
-    // Cut off in the middle of it.
+    // The object was cut off.
     return /^\s*[[{]/.test(stray) ? '{"error":{"message":"the upstream broke off within an error"}}' : undefined;
   }
 }

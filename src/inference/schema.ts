@@ -1,6 +1,6 @@
 /**
- * What the inference operations answer with, for the OpenAPI document (wire/chat.md, wire/messages.md,
- * wire/generations.md). Open: an upstream's further fields pass. Answers are not checked against it on the way.
+ * Reply schemas of the inference operations, for the OpenAPI document. They allow additional members, because an
+ * upstream's other members pass through. Replies are not validated at run time.
  */
 import { Type } from 'typebox';
 import { nullable } from '../http/contract.ts';
@@ -25,8 +25,8 @@ const Charged = {
 
 const ChatUsage = Type.Object(
   {
-    prompt_tokens: Type.Integer({ minimum: 0, description: 'Everything read, cache reads and writes included' }),
-    completion_tokens: Type.Integer({ minimum: 0, description: 'Everything written, reasoning included' }),
+    prompt_tokens: Type.Integer({ minimum: 0, description: 'All input tokens, cache reads and writes included' }),
+    completion_tokens: Type.Integer({ minimum: 0, description: 'All output tokens, reasoning included' }),
     total_tokens: Count,
     prompt_tokens_details: Type.Object({ cached_tokens: Count, cache_write_tokens: Type.Optional(Count) }, open),
     completion_tokens_details: Type.Object({ reasoning_tokens: Count }, open),
@@ -99,7 +99,7 @@ export const MessagesReply = Type.Object(
 
 export const ResponsesReply = Type.Object(
   {
-    id: Type.String({ description: '`resp_...`: the generation is `gen-...` with the same ending' }),
+    id: Type.String({ description: '`resp_...`; the generation id is `gen-...` with the same suffix' }),
     object: Type.Literal('response'),
     created_at: Type.Integer({ description: 'Unix seconds' }),
     status: Type.Enum(['completed', 'incomplete', 'failed']),
@@ -110,8 +110,8 @@ export const ResponsesReply = Type.Object(
     usage: nullable(
       Type.Object(
         {
-          input_tokens: Type.Integer({ minimum: 0, description: 'Everything read, cache reads and writes included' }),
-          output_tokens: Type.Integer({ minimum: 0, description: 'Everything written, reasoning included' }),
+          input_tokens: Type.Integer({ minimum: 0, description: 'All input tokens, cache reads and writes included' }),
+          output_tokens: Type.Integer({ minimum: 0, description: 'All output tokens, reasoning included' }),
           total_tokens: Count,
           cost: Charged.cost,
           is_byok: Type.Optional(Type.Boolean()),
@@ -141,11 +141,11 @@ export const GenerationReply = Type.Object(
       finish_reason: text,
       generation_time: amount,
       http_referer: text,
-      guardrails: Type.Array(Type.Object({}), { description: 'What filters of guardrails found in the request' }),
+      guardrails: Type.Array(Type.Object({}), { description: 'Guardrail filters that matched' }),
       is_byok: Type.Boolean(),
       latency: amount,
       metadata: nullable(
-        Type.Record(Type.String(), Type.String(), { description: 'The pairs of the member `metadata` of the request' }),
+        Type.Record(Type.String(), Type.String(), { description: "The pairs of the request's member `metadata`" }),
       ),
       model: Type.String(),
       moderation_latency: amount,

@@ -1,7 +1,11 @@
 /**
- * One inference request from acceptance to its row. The stages: `route` finds who may serve it, `dispatch` governs
- * (reserves, journals) and sends to one candidate after the other, `call` answers from the first that does, `meter`
- * and `record` enter what it cost.
+ * One inference request from acceptance to its row: the table of contents. The stages, in order:
+ *
+ * 1. `pace` counts the request against rate limits, and `guard` applies the guardrail filters.
+ * 2. `routing` ranks the endpoints that may serve it.
+ * 3. `cached` serves a repeated request that opted in.
+ * 4. `call` tries one endpoint after the other: `dispatch` reserves, journals and sends; the first answer goes out.
+ * 5. `meter` and `record` turn its usage into cost and the row.
  */
 import type { Caller } from '../access/index.ts';
 import type { JsonDocument } from '../base/json.ts';
@@ -26,7 +30,7 @@ import { type CallersKeys, type Route, route, sessionKey } from './routing/index
 import { SingleTask } from './single.ts';
 import type { Task } from './task.ts';
 
-/** A conversation. Resolves when it is answered and entered. Never rejects: whatever goes wrong is told to the client. */
+/** Serves a conversation. Resolves when the row is settled. Never rejects: every error is sent to the client. */
 export function serve(request: InferenceRequest, parts: InferenceParts): Promise<void> {
   const { format } = request;
   const asked = (document: JsonDocument) => format.asked(document.value);
@@ -36,7 +40,7 @@ export function serve(request: InferenceRequest, parts: InferenceParts): Promise
   });
 }
 
-/** The same for an operation with one public form: embeddings, rerank, images. */
+/** The same for an operation with a single public format: embeddings, rerank, images. */
 export function serveSingle<Request, Answer>(
   request: SingleRequest<Request, Answer>,
   parts: InferenceParts,
@@ -48,7 +52,7 @@ export function serveSingle<Request, Answer>(
   });
 }
 
-/** Nothing behind it sees a request that its key's rate limits or guardrails refuse, or what these replace in it. */
+/** Applies rate limits and guardrails first: later stages see only admitted, already redacted requests. */
 function behindGuardrails<R extends AcceptedRequest>(
   request: R,
   form: Pick<Task, 'encodeFailure'>,
@@ -67,7 +71,7 @@ function behindGuardrails<R extends AcceptedRequest>(
       return DONE;
     }
     const done = run(admitted);
-    // Of a request that has a row, that has settled it already.
+    // Does nothing if the request's row has settled the hold already.
     return standing === undefined ? done : done.finally(() => standing.settle(0));
   };
   let counted: Standing | undefined | Promise<Standing>;
@@ -115,7 +119,7 @@ async function run(request: AcceptedRequest, task: Task, parts: InferenceParts):
   }
 }
 
-/** Which endpoints may serve it, in order, by all that is set for its caller. */
+/** The endpoints that may serve the request, in order, under all rules of its caller. */
 export function routeOf(request: AcceptedRequest, task: Task, parts: InferenceParts): Route {
   const { caller, about, document } = request;
   const asked = withDefaultModel(request.asked, caller, task.apiType);

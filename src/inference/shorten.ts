@@ -1,10 +1,10 @@
-/** Less of a value that is too large to be kept: long texts lose their middle, then a list its beginning. Pure. */
+/** Shortens a value that is too large for the log: long texts lose their middle, then a list its beginning. Pure. */
 import { stringifyJson } from '../base/json.ts';
 
-/** Texts up to here stay whole where something else can go. */
+/** Texts up to this length stay whole as long as something else can be cut. */
 const SHORT_TEXT = 2_048;
 
-/** @param most UTF-16 units of its JSON, roughly */
+/** @param most UTF-16 units of the value's JSON, roughly */
 export function shortened(value: unknown, most: number): unknown {
   if (typeof value === 'string') return value.length <= most ? value : cut(value, Math.max(most, 16));
   const lighter = mapTexts(value, (text) => (text.length > SHORT_TEXT ? cut(text, SHORT_TEXT) : text));
@@ -20,7 +20,7 @@ export function shortened(value: unknown, most: number): unknown {
   return [{ role: 'system', content: `[${from} earlier messages are left out]` }, ...lighter.slice(from)];
 }
 
-/** Beginning and end, with a word on what is missing between them; never half of a character. */
+/** Keeps the beginning and the end, with a note on what is missing between them; never half a character. */
 function cut(text: string, most: number): string {
   const half = Math.floor(most / 2);
   const [head, tail] = [text.slice(0, half).toWellFormed(), text.slice(-half).toWellFormed()];

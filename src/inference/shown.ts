@@ -1,10 +1,10 @@
-/** What of an answer the client may see, where guardrails look through it; all of it otherwise. */
+/** The part of an answer that the client may see: all of it unless guardrails filter answers. */
 import type { TurnEvent } from '../formats/conversation/conversation.ts';
 import type { AttemptSetup } from './attempt-setup.ts';
 import { type StreamWriter, type WholeReply, wholeFrom, writerFromEvents } from './translate.ts';
 import { isVisible, visibleSize } from './visible.ts';
 
-/** What is looked through is written from what is left of it, as bytes would carry the rest along. */
+/** A filtered answer is written from its events, since relayed bytes would include what a filter removed. */
 export function shownWriter({ passage, served, stamp, screen }: AttemptSetup): StreamWriter {
   return screen === undefined ? passage.writer(stamp) : writerFromEvents(served, stamp);
 }
@@ -23,7 +23,7 @@ export function shownWhole({ screen, served, transcript }: AttemptSetup, whole: 
   return shown;
 }
 
-/** Whether one of the events shows something. */
+/** Whether one of the events has visible content. */
 export function someVisible(events: readonly TurnEvent[]): boolean {
   for (const event of events) {
     if (

@@ -1,6 +1,7 @@
 /**
- * One try of an operation with one public form at one endpoint: the calls that it takes, one after the other, each read
- * whole or, where the form is streamed, event by event. Tells its owner exactly once how it ended.
+ * One attempt of an operation with a single public format at one endpoint. It makes the upstream calls that the
+ * operation takes, one after the other; each response is read whole or, for a stream, event by event. It notifies its
+ * owner exactly once how it ended.
  */
 import type { Clock, Timer } from '../base/clock.ts';
 import type { Limits } from '../base/config.ts';
@@ -24,14 +25,14 @@ export interface SingleAttemptSetup<Answer> {
   decodeFailure(status: number, body: string, headers: Readonly<Record<string, string>>): UpstreamFailure;
   encodeReply(answer: Answer, closing: Closing): WholeBody;
   events?: { end(answer: Answer, closing: Closing): string; failure(error: GatewayError): string };
-  /** The client wants a stream. */
+  /** The client asked for a stream. */
   stream: boolean;
   owner: AttemptOwner;
   clock: Clock;
   egress: Egress;
   limits: Limits;
   framing?: Framing | undefined;
-  /** The provider's longest call, which all calls of one answer share. */
+  /** The provider's total timeout, shared by all calls of one answer. */
   totalMs: number;
 }
 
@@ -41,7 +42,7 @@ export class SingleAttempt<Answer> implements Attempt, UpstreamReceiver {
   #send: Send | undefined;
   #call: UpstreamCall | undefined;
   #wait: Timer | undefined;
-  /** Ends the fetching of results. */
+  /** Aborts the fetching of results. */
   #stop: AbortController | undefined;
   #startedAt = 0;
   #mode: 'head' | 'error' | 'whole' | 'stream' | 'waiting' | 'over' = 'head';
@@ -50,7 +51,7 @@ export class SingleAttempt<Answer> implements Attempt, UpstreamReceiver {
   #reader: FrameReader | undefined;
   #events: EventCourse<Answer> | undefined;
   #pending = '';
-  /** Usage of the calls that are complete; events of a stream replace what they told before. */
+  /** Usage of the completed calls. Within a stream, later usage events replace earlier ones. */
   #earlier: Usage | undefined;
 
   status = 0;
@@ -75,7 +76,7 @@ export class SingleAttempt<Answer> implements Attempt, UpstreamReceiver {
     return this.#mode === 'over';
   }
 
-  /** How much of the request is in a call whose usage nobody has told. */
+  /** The share of the request that is in a call whose usage has not been reported. */
   get openShare(): number {
     return this.#call === undefined ? 0 : (this.#course.share ?? 1);
   }
@@ -125,7 +126,7 @@ export class SingleAttempt<Answer> implements Attempt, UpstreamReceiver {
     } else if (this.#mode === 'stream') {
       this.#read(chunk);
     } else if (this.#mode === 'over') {
-      // More after the end is of no use to anybody, and may never end.
+      // Data after the end is useless and may never end.
       this.#call?.abort();
     }
   }
@@ -168,7 +169,7 @@ export class SingleAttempt<Answer> implements Attempt, UpstreamReceiver {
     this.upstreamId ??= step.upstreamId;
     this.#call = undefined;
     if ('fetch' in step) {
-      // Should the fetching fail, this is what the work has cost all the same.
+      // The work is done and charged, even if fetching the images fails.
       this.usage = addUsage(this.#earlier, step.usage);
       this.paid = true;
       void this.#obtain(step.fetch, step.withMedia);
@@ -196,7 +197,7 @@ export class SingleAttempt<Answer> implements Attempt, UpstreamReceiver {
     }
   }
 
-  /** The upstream's work is done; its pictures are fetched from where it says they are. */
+  /** The upstream's work is done: fetches the images from the URLs that it returned. */
   async #obtain(
     urls: readonly string[],
     withMedia: (media: ReadonlyMap<string, FetchedMedium>) => Step<Answer>,
@@ -243,7 +244,7 @@ export class SingleAttempt<Answer> implements Attempt, UpstreamReceiver {
     const step = this.#events!.read(name, data);
     this.upstreamId ??= step.upstreamId;
     if (step.usage !== undefined) this.usage = addUsage(this.#earlier, step.usage);
-    // A client that asked for no stream waits for the answer.
+    // A client that did not ask for a stream waits for the whole answer.
     if (step.text !== undefined && step.text !== '' && this.#setup.stream) {
       this.#pending += step.text;
       this.visible = true;
@@ -262,7 +263,7 @@ export class SingleAttempt<Answer> implements Attempt, UpstreamReceiver {
     const streamed = stream && this.#mode === 'stream';
     this.#mode = 'over';
     this.#call = undefined;
-    // Also where the reply came whole: a comment may have opened the client's stream meanwhile.
+    // Needed for a whole response too: a keep-alive comment may have opened the client's stream meanwhile.
     this.writer = this.#writer(answer);
     if (!streamed) this.whole = { write: (_stamp: Stamp, closing: Closing) => encodeReply(answer, closing) };
     owner.attemptCompleted(this);
@@ -286,14 +287,14 @@ export class SingleAttempt<Answer> implements Attempt, UpstreamReceiver {
     this.#mode = 'over';
     this.#wait?.cancel();
     this.#call?.abort();
-    // A refusal, a redirect and a call that never left cost nothing.
+    // An error status, a redirect and a call that was never sent cost nothing.
     if (!sent || (failure.status ?? 0) >= 300) this.#call = undefined;
     this.#setup.owner.attemptFailed(this, failure, sent);
   }
 }
 
 function tooLarge(status: number): UpstreamFailure {
-  return { kind: 'malformed', status, message: 'the upstream answer is too large' };
+  return { kind: 'malformed', status, message: 'the upstream response is too large' };
 }
 
 function cut(): UpstreamFailure {

@@ -1,6 +1,6 @@
 /**
- * An operation with one public form (embeddings, rerank, images) as a task: decoded once, asked for through the adapter
- * of the endpoint's provider, charged by what the form says can be charged.
+ * An operation with a single public format (embeddings, rerank, images) as a task: decoded once, sent through the
+ * adapter of the endpoint's provider, and charged by the units that its format counts.
  */
 import { GatewayError } from '../base/errors.ts';
 import { nanoFromPrice } from '../base/money.ts';
@@ -23,10 +23,10 @@ const API_TYPES: Record<SingleFormId, ApiType> = {
   image: 'image',
   completion: 'completions',
 };
-/** The operations whose clients know a silent upstream as 524. */
+/** The operations that report an upstream timeout as 524. */
 const WHOLE_FORMS: ReadonlySet<SingleFormId> = new Set(['rerank', 'image']);
 type Adapters = { readonly [Form in SingleFormId]?: unknown };
-/** What a model writes that has the operation. */
+/** The output modality that a model needs for the operation. */
 const OUTPUT: Record<SingleFormId, string> = {
   embedding: 'embeddings',
   rerank: 'rerank',
@@ -44,7 +44,7 @@ export class SingleTask<Request, Answer> implements Task {
   readonly #request: SingleRequest<Request, Answer>;
   readonly #parts: InferenceParts;
   #decoded: Request | undefined;
-  /** What the request only names by address stands in `#decoded`. */
+  /** True once `#decoded` contains the media that the request references by URL. */
   #fetched = false;
 
   constructor(request: SingleRequest<Request, Answer>, parts: InferenceParts) {
@@ -68,7 +68,7 @@ export class SingleTask<Request, Answer> implements Task {
     if (pricing === null) {
       throw new GatewayError(
         'permission_denied',
-        `${endpoint.modelId} has no price, so no budget can hold what it costs, and this key has one`,
+        `${endpoint.modelId} has no price, so its cost cannot be bounded, and this key has a budget`,
       );
     }
     const most = this.#request.form.most(this.#decode(), { contextLength });
@@ -145,7 +145,7 @@ export class SingleTask<Request, Answer> implements Task {
     });
   }
 
-  /** Reported usage, and for what was under way when it broke off, or was never reported, the likely one. */
+  /** The reported usage. A call that broke off or reported none is charged at its likely usage. */
   meter(endpoint: Endpoint, attempt: Attempt, complete: boolean): Metered {
     const { usage } = attempt;
     if (complete && usage !== undefined) return this.#metered(endpoint, usage, false);
@@ -163,7 +163,7 @@ export class SingleTask<Request, Answer> implements Task {
   }
 
   #adapter(endpoint: Endpoint): Adapter<Request, Answer> | undefined {
-    // The kind's member of a form's name is an adapter of that form.
+    // A provider kind has its adapter for a format under the format's id.
     return (endpoint.provider.kind as Adapters)[this.#request.form.id] as Adapter<Request, Answer> | undefined;
   }
 

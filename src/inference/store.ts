@@ -1,8 +1,8 @@
-/** The SQL of this folder: secrets of the installation, made once and shared by every process. */
+/** The SQL of this folder: secrets of the installation, created once and shared by every process. */
 import { randomBytes } from 'node:crypto';
 import type { Database } from '../storage/database.ts';
 
-/** The key that end users are hashed with; 32 bytes, the same in every process and after every restart. */
+/** The key for the hashes of end users; 32 bytes, the same in every process and after every restart. */
 export async function userHashSecret(database: Database): Promise<Buffer> {
   await database.query(
     `insert into installation_secrets (name, value) values ('user_hash', $1) on conflict (name) do nothing`,

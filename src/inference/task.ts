@@ -1,7 +1,7 @@
 /**
- * What a request wants done, as the pipeline sees it: what it could cost, how it goes to one endpoint, what comes back,
- * and what that cost. Two kinds implement it: conversations (`conversation.ts`) and the operations with one public form
- * (`single.ts`). Everything else (order, budgets, journal, failover, abort, the row) is the same for both.
+ * A request's work as the pipeline sees it: its cost bound, how it is sent to one endpoint, how the response is read,
+ * and what it cost. Two classes implement it: conversations (`conversation.ts`) and operations with a single public
+ * format (`single.ts`). Everything else (order, budgets, journal, failover, abort, the row) is common to both.
  */
 import type { GatewayError } from '../base/errors.ts';
 import type { Nano, Price } from '../base/money.ts';
@@ -20,67 +20,71 @@ import type { Transcript } from './transcript.ts';
 
 export interface Task {
   readonly apiType: ApiType;
-  /** Id of the public form. */
+  /** Id of the public format. */
   readonly form: string;
-  /** Its answers have no first token: they come as a whole. */
+  /** True for operations whose answers arrive in one piece, without a first token. */
   readonly answersWhole?: boolean;
-  /** Status of an answer where every upstream was silent; default 504. */
+  /** Error status when every upstream timed out; default 504. */
   readonly silentStatus?: number;
-  /** Size of what has to fit into an endpoint's context. */
+  /** Size of the part that has to fit into an endpoint's context. */
   readonly promptBytes: number;
-  /** Whether the endpoint has such an operation for its model; those that do not are no candidates. */
+  /** Whether the endpoint offers the operation for its model; others are not candidates. */
   servedBy(endpoint: Endpoint): boolean;
-  /** @param promptTokens as counted; absent: taken from its bytes. Throws GatewayError for an endpoint that no limit could hold: without a price, without an output cap. */
+  /**
+   * @param promptTokens exact count; if absent, bounded by the prompt's bytes. Throws GatewayError for an endpoint
+   * whose cost cannot be bounded: without a price, or without an output cap.
+   */
   bound(endpoint: Endpoint, promptTokens?: number): CostBound;
   /**
-   * The tokens of the prompt by the model's own tokenizer, for a request whose bound does not fit; undefined where there is
-   * none, or none in time. Never less than what the model reads, media apart.
+   * Counts the prompt with the model's own tokenizer, for a request whose byte bound does not fit. Undefined if there
+   * is no tokenizer or it takes too long. Never less than what the model reads, media excluded.
    */
   countPrompt?(endpoint: Endpoint): Promise<number | undefined>;
   /**
    * The most tokens that one attempt can use. Throws as `bound` does, but needs no price.
-   * @param cap a smaller output cap that stands already
-   * @param promptTokens as counted
+   * @param cap a smaller output cap that applies already
+   * @param promptTokens exact count
    */
   tokens(endpoint: Endpoint, cap?: number, promptTokens?: number): TokenBound;
-  /** For the intent that is journalled before dispatch. */
+  /** The estimate for the intent that is journalled before dispatch. */
   estimate(endpoint: Endpoint): Estimate;
   /**
-   * What must be waited for before an attempt at the endpoint, such as media that it takes only as bytes; undefined when
-   * nothing must. Ends early when the signal is aborted. Rejects with a GatewayError 400 that refuses this endpoint.
+   * Prepares an attempt at the endpoint, for example by fetching media that it accepts only as bytes; undefined if
+   * there is nothing to prepare. Ends early when the signal is aborted. Rejects with a GatewayError 400 that rules out
+   * this endpoint.
    */
   prepare?(endpoint: Endpoint, signal: () => AbortSignal): Promise<void> | undefined;
   /** @throws Uncarried when the endpoint cannot carry the request */
   attempt(endpoint: Endpoint, about: AttemptAbout): Attempt;
-  /** @param complete false for an answer that broke off: what came behind the last report is estimated */
+  /** @param complete false for an answer that broke off: output after the last report is estimated */
   meter(endpoint: Endpoint, attempt: Attempt, complete: boolean): Metered;
-  /** What the answers repeat of the request, for forms that do. */
+  /** Members of the request that replies repeat, for formats that do so. */
   readonly echo?: Stamp['echo'];
   encodeFailure(error: GatewayError, about: FailureContext): unknown;
-  /** An answer that was given before as that of this request. Absent: such answers are not given twice. */
+  /** Rewrites a cached answer for this request. Absent: the operation's answers are not cached. */
   readonly renew?: ((json: string, renewal: Renewal) => string) | undefined;
-  /** The text that ends a stream of which only comments have been sent. */
+  /** The text that ends a stream after only comments have been sent. */
   failureEvent(error: GatewayError, stamp: Stamp, closing: Closing): string;
 }
 
 /** The most that one attempt can cost. */
 export interface CostBound {
   nano: Nano;
-  /** The output cap that `leftNano` still pays for, with its cost; undefined when no smaller cap may be put. */
+  /** The output cap that `leftNano` pays for, with its cost; undefined if no smaller cap may be set. */
   within(leftNano: Nano): { capOutputTokens: number; nano: Nano } | undefined;
 }
 
-/** The most tokens that one attempt can use, read and written. */
+/** The most tokens that one attempt can use, input and output. */
 export interface TokenBound {
   most: number;
-  /** The output cap that `left` tokens allow, with what it can use; undefined when no smaller cap may be put. */
+  /** The output cap that `left` tokens allow, with its token bound; undefined if no smaller cap may be set. */
   within(left: number): { capOutputTokens: number; tokens: number } | undefined;
 }
 
 export interface Estimate {
   promptTokens: number;
   promptNano: Nano;
-  /** Of one token of output. */
+  /** Price of one output token. */
   outputPrice: Price;
 }
 
@@ -89,68 +93,68 @@ export interface AttemptAbout {
   owner: AttemptOwner;
   /** Keyed hash of the end user, or of the account. */
   user: string;
-  /** What a nearly spent budget leaves. */
+  /** The output cap that a nearly exhausted limit leaves. */
   capOutputTokens?: number | undefined;
 }
 
-/** Sends one call to the endpoint of the attempt, signed as its provider wants it. */
+/** Sends one call to the endpoint of the attempt, signed as its provider requires. */
 export type Send = (call: AttemptCall, receiver: UpstreamReceiver) => UpstreamCall;
 export type AttemptCall = Pick<Delivery, 'form' | 'stream' | 'path' | 'body' | 'method' | 'contentType' | 'url'>;
 
 export interface AttemptOwner {
-  /** Something visible is ready: `attempt.take()` has it. Called after each chunk that brought some. */
+  /** Visible output is ready in `attempt.take()`. Called after each chunk that has some. */
   attemptAdvanced(attempt: Attempt): void;
-  /** The answer is complete: `attempt.whole` for a whole one, else the writer awaits `end`. */
+  /** The answer is complete: in `attempt.whole`, or streamed, in which case the writer awaits `end`. */
   attemptCompleted(attempt: Attempt): void;
-  /** `sent`: the upstream may have worked for it. `attempt.visible` tells whether the client has seen part of it. */
+  /** `sent`: the upstream may have worked on it. `attempt.visible`: the client has seen a part of the answer. */
   attemptFailed(attempt: Attempt, failure: UpstreamFailure, sent: boolean): void;
-  /** A filter of a guardrail refuses the answer; `complete` when all of it had come. */
+  /** A guardrail filter blocked the answer; `complete` if all of it had arrived. */
   attemptBlocked(attempt: Attempt, error: GatewayError, complete: boolean): void;
 }
 
-/** One try at one endpoint. Tells its owner exactly once how it ended; decides nothing about what follows. */
+/** One attempt at one endpoint. Notifies its owner exactly once how it ended; decides nothing about what follows. */
 export interface Attempt {
   start(send: Send): void;
-  /** Ends the call at once; the owner hears nothing more of it. */
+  /** Ends the call at once. The owner receives no further callback. */
   abort(): void;
   pause(): void;
   resume(): void;
-  /** Text for the client that has gathered since the last time. */
+  /** Returns the text for the client that has gathered since the last call. */
   take(): string;
-  /** It has ended, one way or another. */
+  /** True once the attempt has ended, in whatever way. */
   readonly over: boolean;
-  /** HTTP status of the upstream; 0 before the head came. */
+  /** HTTP status of the upstream; 0 until the response head arrives. */
   readonly status: number;
   readonly whole: WholeAnswer | undefined;
-  /** Closes an answer that is streamed. */
+  /** Writes the end of a streamed answer. */
   readonly writer: AnswerEnd | undefined;
-  /** The client has seen something, so no other endpoint may answer any more. */
+  /** True once the client has seen output; from then on no other endpoint may answer. */
   readonly visible: boolean;
-  /** It ended as a refusal that showed nothing, so another model may still be asked. */
+  /** The answer was a refusal that showed nothing, so another model may still be tried. */
   readonly unseenRefusal: boolean;
-  /** An earlier call of this attempt was answered, so it has cost something whatever the last one did. */
+  /** An earlier call of this attempt was answered, so the attempt costs something even if the last call failed. */
   readonly paid: boolean;
   readonly usage: Usage | undefined;
   readonly finish: Finish | undefined;
-  /** Of a streamed conversation. */
+  /** The decoder of a streamed conversation. */
   readonly decoder?: TurnDecoder | undefined;
-  /** UTF-8 bytes of everything written so far, for an estimate when no usage arrives. */
+  /** UTF-8 bytes of all output so far, for an estimate when no usage arrives. */
   readonly outputBytes: number;
-  /** How much has been written since the upstream last told a usage. */
+  /** Output bytes since the upstream last reported usage. */
   readonly uncountedBytes: number;
-  /** Of an answer that takes several calls: what the one that runs has sent, until its usage is told. */
+  /** For an answer of several calls: bytes sent in the running call, until its usage is reported. */
   readonly uncountedPromptBytes?: number;
   readonly upstreamId: string | undefined;
   readonly serviceTier: string | null | undefined;
-  /** Absent: no tools were declared. */
+  /** Absent when the request declares no tools. */
   readonly toolCalls?: ToolCallCounts | undefined;
-  /** What filters of guardrails found in the answer. */
+  /** Filter matches of guardrails in the answer. */
   readonly hits?: readonly Hit[] | undefined;
-  /** What it said, when that is kept. */
+  /** The content of the answer, if it is logged. */
   readonly transcript?: Transcript | undefined;
 }
 
-/** A whole answer as read; `write` renders it for the client once its figures are known. */
+/** A whole answer as read; `write` renders it for the client once its usage and cost are known. */
 export interface WholeAnswer {
   write(stamp: Stamp, closing: Closing): WholeBody;
 }

@@ -1,14 +1,14 @@
 /**
- * What answers thought before their calls, for clients that cannot carry it (formats/conversation/kept-thinking.ts). Kept in
- * the memory of this process for an hour, apart for each key, and in a bounded size: where it is gone, or another process is
- * asked, the request goes up without thinking, as it would without a memory.
+ * Remembers the reasoning that precedes tool calls, for clients that cannot carry it
+ * (`formats/conversation/kept-thinking.ts`). Entries are in this process's memory for an hour, separate for each key
+ * and bounded in size. Without an entry (expired, or in another process) the request is sent without the reasoning.
  */
 import type { Clock } from '../base/clock.ts';
 import type { KeptThinking, ThinkingMemory } from '../formats/conversation/kept-thinking.ts';
 
 /** In UTF-16 units. */
 const MOST_SIZE = 16 * 1024 * 1024;
-/** For the bookkeeping of one entry. */
+/** Overhead of one entry. */
 const ENTRY_SIZE = 256;
 const KEPT_MS = 60 * 60_000;
 
@@ -20,7 +20,7 @@ interface Entry {
 
 export class RememberedThinking {
   readonly #clock: Clock;
-  /** By key and call; the least recently used first. */
+  /** By key and call, the least recently used first. */
   readonly #entries = new Map<string, Entry>();
   #size = 0;
 
@@ -28,7 +28,7 @@ export class RememberedThinking {
     this.#clock = clock;
   }
 
-  /** The memory of one key: no other key's calls are in it. */
+  /** The memory of one key; it contains no other key's calls. */
   of(keyId: string): ThinkingMemory {
     const nameOf = (callId: string): string => `${keyId} ${callId}`;
     return {
@@ -39,7 +39,7 @@ export class RememberedThinking {
     };
   }
 
-  /** In UTF-16 units, about. */
+  /** In UTF-16 units, roughly. */
   get size(): number {
     return this.#size;
   }

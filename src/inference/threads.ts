@@ -1,10 +1,11 @@
 /**
- * Message threads: the upstream holds a conversation under the id of its answer, which clients know by ours. A request that
- * continues one goes to the endpoint, and with the credential, that holds it. Ids are kept per process, in a bounded
- * number; the row of the answer knows them for the other processes, which choose the same credential by its key's name.
+ * Message threads: the upstream stores a conversation under the id of its answer, which clients know by the gateway's
+ * id. A request that continues a thread goes to the endpoint and credential that store it. Ids are kept per process and
+ * bounded in number; other processes find them in the answer's row, and choose the same credential by the session's
+ * name.
  *
- * What cannot be continued is refused so that the SDKs send the whole conversation: `thread_not_found` starts a new
- * thread, `thread_unsupported_request` goes on without one.
+ * A thread that cannot be continued is refused in a way that makes the SDKs send the whole conversation:
+ * `thread_not_found` starts a new thread, `thread_unsupported_request` continues without one.
  */
 import { GatewayError } from '../base/errors.ts';
 import type { Endpoint } from '../catalog/index.ts';
@@ -16,33 +17,33 @@ import { type Candidate, ownCredentialId, type Route, sessionKey } from './routi
 const MOST_THREADS = 20_000;
 
 interface Held {
-  /** Another key's thread is nobody else's. */
+  /** The key that owns the thread; other keys cannot continue it. */
   keyId: string;
   endpointId: string;
-  /** The upstream's own id of the answer. */
+  /** The upstream's id of the answer. */
   upstreamId: string;
-  /** Absent: any of the gateway's own, chosen as for the first request. */
+  /** Absent for any of the gateway's own credentials, chosen as for the first request. */
   credentialId?: string;
   isByok: boolean;
 }
 
 export class Threads {
   readonly #spend: Pick<Spend, 'findGeneration'>;
-  /** By our id of the answer; the least recently used first. */
+  /** By the gateway's id of the answer, the least recently used first. */
   readonly #held = new Map<string, Held>();
 
   constructor(spend: Pick<Spend, 'findGeneration'>) {
     this.#spend = spend;
   }
 
-  /** Keeps what an answer of a thread is known by. */
+  /** Remembers an answer of a thread. */
   keep({ id, keyId, endpointId, upstreamId, isByok }: Generation, credentialId: string): void {
     if (endpointId === null || upstreamId === null) return;
     if (this.#held.size >= MOST_THREADS) this.#held.delete(this.#held.keys().next().value!);
     this.#held.set(id, { keyId, endpointId, upstreamId, credentialId, isByok });
   }
 
-  /** The endpoints that may serve a request with a thread; those that hold it where it continues one. */
+  /** The endpoints that may serve a request with a thread; if it continues one, the endpoint that stores it. */
   async route(route: Route, request: AcceptedRequest): Promise<Route> {
     const { asked, caller } = request;
     const named = sessionKey({
@@ -53,7 +54,7 @@ export class Threads {
       body: request.document.bytes,
     });
     const candidates = route.candidates.filter(({ endpoint }) => holdsThreads(endpoint));
-    // Another model than the wanted one would be worse than a request without a thread.
+    // A fallback model would be worse than a request without a thread.
     if (!candidates.some(({ rank }) => rank === 0)) throw unsupported(route.requested);
     const { previousId } = asked.thread!;
     if (previousId === undefined) return { ...route, candidates, session: named };
@@ -64,7 +65,7 @@ export class Threads {
     return { ...route, candidates: [{ ...holder, credentialId: held.credentialId }], session: named };
   }
 
-  /** Names the earlier answer that a request compares its prompt with as the upstream knows it. */
+  /** Sets the upstream's id of the earlier answer that a request compares its prompt with. */
   async compare(request: AcceptedRequest): Promise<void> {
     request.comparedId = (await this.#find(request.asked.comparedId!, request))?.upstreamId;
   }
@@ -97,7 +98,7 @@ function isHolder({ endpoint, own }: Candidate, { endpointId, credentialId, isBy
 function unsupported(model: string): GatewayError {
   return new GatewayError(
     'invalid_request',
-    `thread: no endpoint of ${JSON.stringify(model.slice(0, 200))} holds message threads; send the whole conversation`,
+    `thread: no endpoint of ${JSON.stringify(model.slice(0, 200))} supports threads; send the whole conversation`,
     { path: 'thread', formDetails: { error_code: 'thread_unsupported_request', unsupported: ['thread'] } },
   );
 }
@@ -105,7 +106,7 @@ function unsupported(model: string): GatewayError {
 function notFound(id: string): GatewayError {
   return new GatewayError(
     'not_found',
-    `thread.previous_message_id: no endpoint holds a thread with the answer ${JSON.stringify(id.slice(0, 200))}`,
+    `thread.previous_message_id: no endpoint stores a thread with the answer ${JSON.stringify(id.slice(0, 200))}`,
     { path: 'thread.previous_message_id', formDetails: { error_code: 'thread_not_found' } },
   );
 }

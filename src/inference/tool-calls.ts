@@ -1,6 +1,6 @@
 /**
- * Whether a client could run the tool calls of an answer: each names a declared tool, and its arguments are a JSON object
- * (an empty text stands for none). What `exacto` sorts by; nothing is refused for it.
+ * Counts whether a client could run the tool calls of an answer: each must name a declared tool, with a JSON object (or
+ * an empty text) as arguments. The sort metric `exacto` uses the counts; nothing is refused because of them.
  */
 import { parseJson } from '../base/json.ts';
 import type { Part, Turn, TurnEvent } from '../formats/conversation/conversation.ts';
@@ -10,9 +10,9 @@ export interface ToolCallCounts {
   invalid: number;
 }
 
-/** Longer arguments are not judged. */
+/** Calls with longer arguments are not counted. */
 const LONGEST_ARGUMENTS = 1024 * 1024;
-/** Calls of one answer that are judged. */
+/** The most calls of one answer that are counted. */
 const MOST_CALLS = 1_000;
 
 interface OpenCall {

@@ -1,4 +1,4 @@
-/** What an answer says in words, for the log of contents: the text of its first choice, its thinking, its calls. */
+/** The content of an answer for the content log: the text, reasoning and tool calls of its first choice. */
 import type { FormatId, Part, Turn, TurnEvent } from '../formats/conversation/conversation.ts';
 import { spokenFormat } from '../formats/index.ts';
 import { EventReader } from '../http/sse.ts';
@@ -9,27 +9,27 @@ export interface TranscribedCall {
   arguments: string;
 }
 
-/** How much may be kept of what a request asks and is answered. */
+/** How much of a request's input and answers may be logged. */
 export interface ContentBounds {
-  /** Of its input, and of each answer. */
+  /** Limit for the input, and for each answer. */
   maxBytes: number;
-  /** Takes room for so many UTF-16 units more, over all that is kept of the request; false: there is none. */
+  /** Reserves buffer for so many more UTF-16 units of the request's content. Returns false when the buffer is full. */
   take(units: number): boolean;
 }
 
 type Kind = 'completion' | 'reasoning' | TranscribedCall | undefined;
 
-/** Calls of one answer that are kept. */
+/** The most calls of one answer that are logged. */
 const MOST_CALLS = 1_000;
 
 export class Transcript {
   completion = '';
   reasoning = '';
   readonly calls: TranscribedCall[] = [];
-  /** The answer said more than may be kept. */
+  /** True if the answer exceeded the limits. */
   truncated = false;
   #left: number;
-  /** By the index of the part. */
+  /** By part index. */
   readonly #open = new Map<number, Kind>();
   readonly #bounds: ContentBounds;
 
@@ -99,7 +99,7 @@ export class Transcript {
 
 const READ_FORMS: ReadonlySet<string> = new Set<FormatId>(['chat', 'messages', 'responses']);
 
-/** What a text says that was written to a client. Undefined for forms whose answers are no words. */
+/** The content of an answer as it was written to a client. Undefined for formats whose answers are not text. */
 export function transcriptOf(
   form: string,
   text: string,

@@ -1,6 +1,7 @@
 /**
- * How one request goes to one endpoint and how the answer comes back: relayed where both sides are of one form (byte
- * edits, decision 001), translated through the conversation otherwise. Pure.
+ * Turns one request into the body for one endpoint, and the response into the client's format: relayed with byte edits
+ * if both sides speak the same format ([decision 001](../../docs/decisions/001-canonical-conversation-and-relay.md)),
+ * otherwise translated through the conversation. Pure.
  */
 import type { GatewayError } from '../base/errors.ts';
 import { applyEdits, type Edit, type JsonDocument, parseJson, stringifyJson } from '../base/json.ts';
@@ -28,43 +29,43 @@ import { withOutputTool } from '../formats/output-tool/index.ts';
 import { type Fetched, withMedia } from './media/remote.ts';
 import { Presentation, type Shown } from './presentation.ts';
 
-/** Writes a streamed answer, relayed or translated: the same three calls (formats/conversation/format.ts). */
+/** Writes a streamed answer, relayed or translated, with the same three calls as a `StreamEncoder`. */
 export interface StreamWriter {
   event(name: string, data: string, value: unknown, events: readonly TurnEvent[]): string;
   end(closing: Closing): string;
   failure(error: GatewayError, closing: Closing): string;
 }
 
-/** A whole answer as read; `write` renders it for the client once its figures are known. */
+/** A whole answer as read; `write` renders it for the client once its usage and cost are known. */
 export interface WholeReply {
   turn: Turn;
   write(stamp: Stamp, closing: Closing): string;
 }
 
-/** The way of one request to endpoints of one spoken form; made per attempt. */
+/** One request prepared for endpoints of one spoken format; created per attempt. */
 export interface Passage {
   readonly relayed: boolean;
   readonly body: Buffer | string;
   readonly losses: Losses;
-  /** `seed` names the answer, as for `SpokenFormat.decoder`. */
+  /** `seed` is for generated ids, as in `SpokenFormat.decoder`. */
   decoder(seed: string): TurnDecoder;
   writer(stamp: Stamp): StreamWriter;
-  /** Reads a whole answer; a failure that it reports with status 200 is returned as one. */
+  /** Reads a whole answer. A failure reported with status 200 is returned as `failure`. */
   readWhole(text: string, seed: string): WholeReply | { failure: UpstreamFailure };
-  /** After the end of a call: what the next one sends, where the answer takes another. Absent: one call is all. */
+  /** The body of the next upstream call of the answer, undefined if there is none. Absent: one call is enough. */
   again?(): string | undefined;
 }
 
 const NONE: Fetched = new Map();
 
-/** What is decoded of a request, once, however many endpoints are tried. */
+/** The decoded request, shared by all endpoints that are tried. */
 export class Translation {
   readonly format: ServedFormat;
   readonly document: JsonDocument;
   readonly #memory: ThinkingMemory | undefined;
   #conversation: Conversation | undefined;
 
-  /** @param memory of thinking, for a format whose clients cannot carry it */
+  /** @param memory stores reasoning, for a format whose clients cannot carry it */
   constructor(format: ServedFormat, document: JsonDocument, memory?: ThinkingMemory) {
     this.format = format;
     this.document = document;
@@ -80,9 +81,9 @@ export class Translation {
   }
 
   /**
-   * @param media what was fetched for this endpoint: with any, its own form is translated too, as bytes are put in
-   * @param outputByTool the format of the answer goes out as a tool (formats/output-tool)
-   * @throws Uncarried when the spoken form cannot hold the request.
+   * @param media fetched for this endpoint; if there are any, the request is translated even into its own format
+   * @param outputByTool sends `response_format` as a tool (`formats/output-tool`)
+   * @throws Uncarried when the spoken format cannot carry the request
    */
   toward(spoken: SpokenFormat, target: EncodeTarget, media: Fetched = NONE, outputByTool = false): Passage {
     if (spoken.id !== this.format.id) this.#refuseOwnFeatures();
@@ -97,7 +98,7 @@ export class Translation {
     }
     const tool = outputByTool ? withOutputTool(this.conversation) : undefined;
     if (outputByTool && tool === undefined) {
-      throw new Uncarried('response_format', 'no call of a tool can stand for this format of the answer');
+      throw new Uncarried('response_format', 'this output format cannot be replaced by a tool call');
     }
     const losses = new Losses();
     const fetched = withMedia(tool?.conversation ?? this.conversation, media);
@@ -114,7 +115,7 @@ export class Translation {
     );
   }
 
-  /** Tools that the upstream does not know in its own format, such as a namespace. */
+  /** Whether the request has tools that the upstream does not know in its own format, such as a namespace. */
   #needsFunctions(spoken: SpokenFormat, target: EncodeTarget): boolean {
     const native = spoken.id === 'responses' ? (spoken.nativeTools?.(target.dialect) ?? []) : 'all';
     if (native === 'all') return false;
@@ -122,7 +123,7 @@ export class Translation {
     return needsFunctions(tools, input, native);
   }
 
-  /** The client wants no thinking to be shown (`reasoning.exclude`, or the older `include_reasoning`). */
+  /** Whether the client hides reasoning (`reasoning.exclude`, or the older `include_reasoning`). */
   get #hides(): boolean {
     const { reasoning, include_reasoning: older } = this.document.structure;
     const exclude = isFields(reasoning) ? reasoning['exclude'] : undefined;
@@ -132,19 +133,19 @@ export class Translation {
   #refuseOwnFeatures(): void {
     const { ownFeatures = [], id } = this.format;
     const feature = ownFeatures.find((name) => isGiven(this.document.structure[name]));
-    if (feature !== undefined) throw new Uncarried(feature, `only the ${id} form has a place for it`);
+    if (feature !== undefined) throw new Uncarried(feature, `only the ${id} format supports it`);
   }
 }
 
-/** A thread is held by its service; without it a request would arrive without what came before. */
+/** A thread is stored by its service. On any other endpoint the request would lack the earlier messages. */
 function refuseThread(spoken: SpokenFormat, { dialect }: EncodeTarget, deferred: boolean): void {
   if (spoken.id !== 'messages' || dialect.messages?.threads !== true) {
-    throw new Uncarried('thread', 'the endpoint holds no message threads');
+    throw new Uncarried('thread', 'the endpoint does not support message threads');
   }
-  if (deferred) throw new Uncarried('thread', 'deferred tools take several calls for one answer');
+  if (deferred) throw new Uncarried('thread', 'deferred tools need several upstream calls for one answer');
 }
 
-/** Relayed answers are not gone through for what they should not show. */
+/** Whether the upstream itself leaves out hidden reasoning, so that its answer can be relayed. */
 function hidesItself({ id }: SpokenFormat, { dialect }: EncodeTarget): boolean {
   return id !== 'chat' || dialect.chat?.reasoning === 'object';
 }
@@ -233,7 +234,7 @@ class TranslatedPassage implements Passage {
   }
 }
 
-/** A translation that takes as many calls as the model searches for tools. */
+/** A translation with one upstream call for each search for tools. */
 class DeferredPassage implements Passage {
   readonly relayed = false;
   readonly body: string;
@@ -242,7 +243,7 @@ class DeferredPassage implements Passage {
   readonly #spoken: SpokenFormat;
   readonly #target: EncodeTarget;
   readonly #rounds: Rounds;
-  /** The model itself gets what is hidden back between the rounds. */
+  /** Hidden reasoning is still sent back to the model between rounds. */
   readonly #presentation: Presentation;
 
   constructor(
@@ -254,7 +255,7 @@ class DeferredPassage implements Passage {
     shown: Shown,
   ) {
     this.losses = losses;
-    if ((conversation.choices ?? 1) > 1) throw new Uncarried('n', 'deferred tools are searched for one answer');
+    if ((conversation.choices ?? 1) > 1) throw new Uncarried('n', 'deferred tools support a single choice only');
     this.#format = format;
     this.#spoken = spoken;
     this.#target = target;
@@ -290,13 +291,13 @@ class DeferredPassage implements Passage {
     return 'failure' in gathered ? gathered : wholeFrom(this.#format, this.#presentation.turn(gathered.turn));
   }
 
-  /** Ids that are made up for one call must not return in the next. */
+  /** The round's number keeps ids generated in one call from recurring in the next. */
   #seed(seed: string): string {
     return `${seed}-${this.#rounds.number}`;
   }
 }
 
-/** The output that all calls together may bring; undefined where nobody has set a limit. */
+/** The output limit of all calls together; undefined without a limit. */
 function outputLeft(
   { settings }: Conversation,
   { capOutputTokens, maxOutputTokens }: EncodeTarget,
@@ -306,7 +307,7 @@ function outputLeft(
   return given.length === 0 ? undefined : Math.min(...given);
 }
 
-/** `value` is the answer as it came, parsed. */
+/** `value` is the parsed response. */
 function readTurn(
   text: string,
   spoken: SpokenFormat,
@@ -345,33 +346,33 @@ class TranslatedStream implements StreamWriter {
   }
 }
 
-/** Writes a streamed answer from its events alone, whatever form the upstream speaks. */
+/** Writes a streamed answer from its events alone, whatever format the upstream speaks. */
 export function writerFromEvents(format: ServedFormat, stamp: Stamp): StreamWriter {
   return new TranslatedStream(format.encoder(stamp));
 }
 
-/** A whole answer from what it says alone. */
+/** Renders a whole answer from its turn alone. */
 export function wholeFrom(format: ServedFormat, turn: Turn): WholeReply {
   return { turn, write: (stamp, closing) => stringifyJson(format.encodeReply(turn, stamp, closing)) };
 }
 
-/** A whole answer shown as a stream, for an upstream that did not stream although it was asked to. */
+/** Writes a whole answer as a stream, for an upstream that did not stream although it should. */
 export function streamWhole(format: ServedFormat, turn: Turn, stamp: Stamp): { writer: StreamWriter; text: string } {
   const writer = writerFromEvents(format, stamp);
   return { writer, text: writer.event('', '', undefined, eventsOf(turn)) };
 }
 
-/** A stream shown as a whole answer, for an upstream that streamed although it was not asked to. */
+/** Writes a stream as a whole answer, for an upstream that streamed although it should not. */
 export function gatherWhole(format: ServedFormat, events: readonly TurnEvent[]): WholeReply {
   return wholeFrom(format, collect(events));
 }
 
 function notJson(text: string): UpstreamFailure {
   const shown = text.slice(0, 200);
-  return { kind: 'malformed', status: null, message: 'the upstream answered something that is not JSON', raw: shown };
+  return { kind: 'malformed', status: null, message: 'the upstream response is not JSON', raw: shown };
 }
 
-/** The tier of the endpoint in place of the one that the client wrote; a word of the form's own for it reaches the upstream. */
+/** Replaces the client's tier by the endpoint's. A format's own member for a tier is passed to the upstream. */
 function withTier(
   { relay: { tierWord } }: ServedFormat,
   edits: Edit[],
@@ -394,5 +395,5 @@ function inTier(conversation: Conversation, { serviceTier }: EncodeTarget): Conv
   return { ...conversation, settings: serviceTier === null ? settings : { ...settings, serviceTier } };
 }
 
-/** It has this name in every form whose requests are relayed. */
+/** The member's name in every format whose requests are relayed. */
 const TIER_MEMBER = 'service_tier';

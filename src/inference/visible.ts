@@ -1,7 +1,7 @@
-/** What of an answer a client can see, and how large it is: the border behind which no other endpoint may answer. */
+/** The visible part of an answer and its size. Once something is visible, no other endpoint may answer. */
 import type { Part, PartDelta } from '../formats/conversation/conversation.ts';
 
-/** UTF-16 units of the visible text in a part or a delta of one; base64 counts as it stands. */
+/** UTF-16 units of the visible text in a part or a delta; base64 counts with its encoded length. */
 export function visibleSize(piece: Part | PartDelta): number {
   const some = piece as {
     text?: string;
@@ -23,7 +23,7 @@ export function visibleSize(piece: Part | PartDelta): number {
   );
 }
 
-/** A started part that shows something already: any call, picture, sound or vendor's block; text once it has some. */
+/** Whether a new part is visible: any call, image, audio or vendor block; text only once it is not empty. */
 export function isVisible(part: Part): boolean {
   switch (part.type) {
     case 'text':

@@ -1,4 +1,4 @@
-/** GET /activity (wire/analytics.md): what the last 30 completed days (UTC) were and cost. */
+/** `GET /activity`: usage and cost of the last 30 completed days (UTC). */
 import { type Caller, hadWorkspace, pastKeyIds } from '../access/index.ts';
 import type { Clock } from '../base/clock.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
@@ -30,7 +30,7 @@ export function activityOperation(parts: ActivityParts): Operation<Caller> {
     access: 'management',
     query: ActivityParametersSchema,
     errors: [404],
-    replies: ok('A row for each day, model and endpoint', ActivityReplySchema),
+    replies: ok('One row per day, model and endpoint', ActivityReplySchema),
     async handle(exchange) {
       const query = exchange.query as ActivityParameters;
       const { organizationId } = exchange.caller;
@@ -52,20 +52,20 @@ export function activityOperation(parts: ActivityParts): Operation<Caller> {
   };
 }
 
-/** The wall times of one day, or of all that may be asked for. */
+/** The wall times of one day, or of the whole period. */
 export function span(date: string | undefined, nowMs: number): { from: number; until: number } {
   const today = Math.floor(nowMs / DAY_MS) * DAY_MS;
   const from = today - DAYS * DAY_MS;
   if (date === undefined) return { from, until: today };
   const day = /^\d{4}-\d\d-\d\d$/.test(date) ? Date.parse(`${date}T00:00:00Z`) : Number.NaN;
-  // Date.parse takes the 31st of February for a day in March.
+  // Date.parse reads the 31st of February as a day in March.
   const isDay = !Number.isNaN(day) && new Date(day).toISOString().startsWith(date);
   if (!isDay) throw invalidField('date', 'must be a day such as 2026-01-31');
   if (day < from || day >= today) throw invalidField('date', `must be one of the last ${DAYS} completed days (UTC)`);
   return { from: day, until: day + DAY_MS };
 }
 
-/** undefined: rows of all keys. */
+/** Undefined for rows of all keys. */
 async function keysOf(
   { api_key_hash: hash, user_id: creatorUserId }: ActivityParameters,
   organizationId: string,

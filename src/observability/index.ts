@@ -1,7 +1,7 @@
 /**
- * Observability: what an operator sees of the gateway: figures for Prometheus (GET /metrics), a line of the log for each
- * request, and sums of what was spent (GET /activity). It watches and never decides: nothing here holds up a request. Not
- * here: statistics that routing reads (`catalog/statistics`), the rows themselves (`spend`).
+ * Observability: metrics for Prometheus (`GET /metrics`), the request log, and sums of usage and cost (`GET
+ * /activity`). It only observes: nothing here delays or decides a request. Not here: the statistics that routing reads
+ * (`catalog/statistics`), and the rows themselves (`spend`).
  */
 import type { Caller } from '../access/index.ts';
 import type { Config } from '../base/config.ts';
@@ -22,16 +22,16 @@ export interface ObservabilityOptions {
   log: Log;
   catalog(): Catalog;
   gauges(): Gauges;
-  /** The reports of the other processes of this gateway; absent: there are none. */
+  /** Reads the metrics of this gateway's other processes; absent with a single process. */
   colleagues?: (() => Promise<Exposed[][]>) | undefined;
 }
 
 export interface Observability {
-  /** An HTTP exchange is over; its `record` is the row of its generation, if it has one. */
+  /** An HTTP exchange has finished; its `record` is the row of its generation, if it has one. */
   finished(exchange: FinishedExchange<Caller>): void;
-  /** A call to an upstream is over. */
+  /** A call to an upstream has finished. */
   attempted(endpointId: string, outcome: string): void;
-  /** The figures of this process. */
+  /** The metrics of this process. */
   report(): Promise<Exposed[]>;
   readonly metrics: MetricsOperationParts;
 }
@@ -55,7 +55,7 @@ export function createObservability(options: ObservabilityOptions): Observabilit
     report: () => exposition.report(),
     metrics: {
       settings: config.metrics,
-      // However many ask at once, it is made once.
+      // Concurrent scrapes share one reading.
       read() {
         reading ??= readAll().finally(() => {
           reading = undefined;
@@ -66,7 +66,7 @@ export function createObservability(options: ObservabilityOptions): Observabilit
   };
 }
 
-/** Whether the catalog as it is now lists an endpoint. */
+/** Whether the current catalog lists an endpoint. */
 function listedIn(catalog: () => Catalog): (endpointId: string) => boolean {
   let read: Catalog | undefined;
   let ids = new Set<string>();
@@ -84,7 +84,7 @@ export interface ObservabilityOperationParts extends ActivityParts {
   metrics: MetricsOperationParts;
 }
 
-/** @param parts read when a request comes */
+/** @param parts read at each request */
 export function observabilityOperations(parts: ObservabilityOperationParts): Operation<Caller>[] {
   return [metricsOperation(() => parts.metrics), activityOperation(parts)];
 }

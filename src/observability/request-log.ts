@@ -1,6 +1,6 @@
 /**
- * One line of the log for each request that is over: who asked for what, how it ended and what it cost. Nothing of a prompt
- * or an answer, and no key but its label.
+ * One log line per finished request: the caller, the request, its outcome and its cost. Nothing of a prompt or an
+ * answer, and of the key only its label and the beginning of its hash.
  */
 import type { Caller } from '../access/index.ts';
 import type { Level, Log } from '../base/log.ts';
@@ -8,7 +8,7 @@ import { usdFromNano } from '../base/money.ts';
 import type { FinishedExchange } from '../http/operation.ts';
 import type { Generation } from '../spend/index.ts';
 
-/** Machines ask for these all day long. */
+/** Operations that machines poll. */
 const PROBES: ReadonlySet<string> = new Set(['getHealth', 'getReadiness', 'getMetrics']);
 const SHOWN_HASH_LENGTH = 12;
 
@@ -17,7 +17,7 @@ export class RequestLog {
   readonly #share: number;
   #due = 0;
 
-  /** @param share of the requests that went well that get a line; those that did not all do */
+  /** @param share the share of successful requests that are logged; failed requests all are */
   constructor(log: Log, share: number) {
     this.#log = log;
     this.#share = share;
@@ -28,7 +28,7 @@ export class RequestLog {
     const failed = status >= 400 || closed || (row !== undefined && row.error !== null);
     if (!failed && !this.#isDue()) return;
     const probe = operation !== undefined && PROBES.has(operation.id);
-    // One literal with all members, so that the log meets objects of one shape only.
+    // One literal with all members, so that the log sees objects of one shape only.
     this.#log.often(probe && !failed ? 'debug' : levelOf(status, row), 'request', {
       method: exchange.method,
       path: exchange.path,
@@ -37,7 +37,7 @@ export class RequestLog {
       cancelled: closed || undefined,
       client: exchange.clientAddress,
       key: caller?.label,
-      // As `gatehouse keys list` shows it.
+      // The same prefix as in `gatehouse keys list`.
       key_hash: caller?.keyHash.slice(0, SHOWN_HASH_LENGTH),
       generation: row?.id,
       model: row?.model,
@@ -55,7 +55,7 @@ export class RequestLog {
     });
   }
 
-  /** Every so many requests, evenly. */
+  /** True for the configured share of calls, evenly spread. */
   #isDue(): boolean {
     this.#due += this.#share;
     if (this.#due < 1) return false;
@@ -67,7 +67,7 @@ export class RequestLog {
 function levelOf(status: number, row: Generation | undefined): Level {
   if (status >= 500) return 'error';
   if (status >= 400) return 'warn';
-  // A stream that broke off behind its head.
+  // A stream that broke off after its head was sent.
   return row !== undefined && row.error !== null ? 'error' : 'info';
 }
 

@@ -1,7 +1,8 @@
 /**
- * What requests and answers said (`io_logging`): kept where it is wanted, off the request's way and with bounded memory,
- * shown to their own key and to the organization, let go when it is old; and what people thought of an answer. Not here:
- * figures and cost of a generation (`spend/`), what is read of a request and its answer (`inference/log-contents.ts`).
+ * Content logging (`io_logging`): inputs and outputs of requests, stored where it is enabled, written in the background
+ * with bounded memory, readable for their own key and the organization, and removed after their retention; and feedback
+ * on generations. Not here: usage and cost of a generation (`spend/`), and how content is extracted from a request and
+ * its answer (`inference/log-contents.ts`).
  */
 export { transcriptMigrations } from './migrations/index.ts';
 export { type TranscriptOperationParts, transcriptOperations } from './operations.ts';

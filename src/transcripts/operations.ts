@@ -1,4 +1,4 @@
-/** `GET /generation/content` and `POST /generation/feedback` (wire/generations.md). */
+/** `GET /generation/content` and `POST /generation/feedback`. */
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../access/index.ts';
 import type { Clock } from '../base/clock.ts';
@@ -29,11 +29,11 @@ function content(parts: TranscriptOperationParts): Operation<Caller> {
     id: 'getGenerationContent',
     method: 'GET',
     path: '/generation/content',
-    summary: 'What one generation was asked and what it answered, where that is logged',
+    summary: 'Get the logged input and output of one generation',
     tag: 'Generations',
     access: 'any',
     query: Type.Object({
-      id: Type.String({ minLength: 1, description: 'The id of the answer, `gen-...` or `resp_...`' }),
+      id: Type.String({ minLength: 1, description: 'The id of the generation, `gen-...` or `resp_...`' }),
     }),
     errors: [404],
     replies: ok('Input and output', GenerationContent),
@@ -41,10 +41,10 @@ function content(parts: TranscriptOperationParts): Operation<Caller> {
       const { caller } = exchange;
       const found = await parts.transcripts.find(generationOf(exchange.query['id'] as string));
       if (found === undefined || found.organizationId !== caller.organizationId) {
-        throw new GatewayError('not_found', 'nothing is stored of such a generation', { path: 'id' });
+        throw new GatewayError('not_found', 'no content is stored for this generation', { path: 'id' });
       }
       if (caller.kind === 'inference' && found.keyId !== caller.keyId) {
-        throw new GatewayError('permission_denied', 'this generation is of another key', { path: 'id' });
+        throw new GatewayError('permission_denied', 'this generation belongs to another key', { path: 'id' });
       }
       exchange.reply(200, {
         data: {
@@ -62,12 +62,12 @@ function feedback(parts: TranscriptOperationParts): Operation<Caller> {
     id: 'submitGenerationFeedback',
     method: 'POST',
     path: '/generation/feedback',
-    summary: 'Say what is wrong with a generation; the last word in a category stands',
+    summary: 'Submit feedback on a generation; the latest per category wins',
     tag: 'Generations',
     access: 'management',
     body: { schema: FeedbackBody },
     errors: [404],
-    replies: ok('It is noted', FeedbackReply),
+    replies: ok('The feedback is stored', FeedbackReply),
     async handle(exchange) {
       const { organizationId } = exchange.caller;
       const given = exchange.body as Static<typeof FeedbackBody>;

@@ -1,4 +1,4 @@
-/** Wire schemas of contents and feedback (wire/generations.md). */
+/** Wire schemas of logged content and feedback. */
 import { Type } from 'typebox';
 import { closed } from '../http/contract.ts';
 
@@ -15,7 +15,7 @@ export const GenerationContent = Type.Object(
   {
     data: Type.Object({
       input: Type.Union([Type.Object({ prompt: Type.String() }), Type.Object({ messages: Type.Array(Type.Any()) })], {
-        description: 'As it was sent; what is past the limit is left out and said to be',
+        description: 'As the client sent it; content over the size limit is left out and marked',
       }),
       output: Type.Object({
         completion: NullableText,
@@ -23,7 +23,7 @@ export const GenerationContent = Type.Object(
         tool_calls: Type.Optional(
           Type.Array(Type.Object({ id: Type.String(), name: Type.String(), arguments: Type.String() })),
         ),
-        truncated: Type.Optional(Type.Literal(true, { description: 'The answer said more than is kept' })),
+        truncated: Type.Optional(Type.Literal(true, { description: 'The answer exceeds the size limit' })),
       }),
       error: Type.Union([
         Type.Object({

@@ -15,7 +15,7 @@ interface Row {
   error: string | null;
 }
 
-/** Enters rows; one that is there already stays, so that a doubtful write is simply repeated. */
+/** Inserts rows; existing ones stay, so a write with an unknown outcome can simply be repeated. */
 export async function insertTranscripts(database: Database, rows: readonly Transcript[]): Promise<void> {
   await database.query(
     `insert into transcripts (id, created_at, key_id, workspace_id, organization_id, input, output, error)
@@ -54,7 +54,7 @@ export async function findTranscript(database: Database, id: string): Promise<Tr
   );
 }
 
-/** Removes what is from before `beforeMs`, a part at a time. @returns how many rows went */
+/** Removes transcripts from before `beforeMs`, in batches. @returns the number of removed rows */
 export async function removeTranscripts(database: Database, beforeMs: number): Promise<number> {
   let removed = 0;
   for (;;) {
@@ -77,7 +77,7 @@ export interface Feedback {
   createdAt: number;
 }
 
-/** The last word on a generation in one category stands. */
+/** Stores feedback; the latest for a generation and category replaces the earlier one. */
 export async function keepFeedback(database: Database, feedback: Feedback): Promise<void> {
   await database.query(
     `insert into generation_feedback (generation_id, category, organization_id, comment, created_at)

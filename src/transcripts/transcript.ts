@@ -1,31 +1,30 @@
-/** One transcript, and who has them. No I/O. */
+/** One transcript, and the rule for which requests have one. No I/O. */
 import { type Caller, keyNumber } from '../access/index.ts';
 import type { IoLoggingSettings } from '../base/config.ts';
 
 export interface Transcript {
-  /** Of the generation. */
+  /** The id of the generation. */
   id: string;
   /** Wall time in ms. */
   createdAt: number;
   keyId: string;
   workspaceId: string;
   organizationId: string;
-  /** JSON of GenerationContentData's members. */
+  /** JSON of the members of `data` in `GET /generation/content`. */
   input: string;
   output: string;
   error: string | null;
 }
 
-/** How much of one request's input, and of its output, is kept. */
+/** The size limit for one request's input, and for its output. */
 export interface ContentRule {
   maxBytes: number;
 }
 
 /**
- * Whether the contents of one request are kept. What its workspace prescribes comes first; the installation's setting
- * stands for workspaces that prescribe nothing.
+ * Whether one request's content is logged. The workspace's setting takes precedence over the installation's.
  *
- * @param draw a number from 0 up to 1
+ * @param draw returns a number from 0 (inclusive) to 1 (exclusive)
  */
 export function ruleOf(caller: Caller, settings: IoLoggingSettings, draw: () => number): ContentRule | undefined {
   const { ioLogging } = caller.workspace;

@@ -1,6 +1,6 @@
 /**
- * The transcripts of one process: gathered in memory, written behind the requests' backs, dropped and counted when the
- * database cannot keep up. A process that is killed loses those of its last second; what was spent is in the journal.
+ * The transcripts of one process: gathered in memory, written in the background, and dropped and counted if the
+ * database cannot keep up. A killed process loses those of its last second; its spend is in the journal.
  */
 import type { Caller } from '../access/index.ts';
 import { type Clock, type Timer, waitAtMost } from '../base/clock.ts';
@@ -16,50 +16,50 @@ const WRITE_MS = 500;
 /** Rows and UTF-16 units of one statement. */
 const ROWS_AT_ONCE = 200;
 const UNITS_AT_ONCE = 4 * 1024 * 1024;
-/** Rows and UTF-16 units that may wait. */
+/** The most rows and UTF-16 units that wait. */
 const MOST_ROWS = 10_000;
 const MOST_UNITS = 32 * 1024 * 1024;
-/** UTF-16 units of answers that are still being given. */
+/** UTF-16 units of answers that are still being streamed. */
 const OPEN_UNITS = 32 * 1024 * 1024;
 const CLEAN_MS = 3_600_000;
 const DAY_MS = 86_400_000;
-/** How often a backlog is told of. */
+/** How often a backlog is logged. */
 const TOLD_MS = 60_000;
-/** How long the end waits for what is not written yet. */
+/** How long closing waits for pending writes. */
 const LAST_WRITES_MS = 2_000;
 
 export interface TranscriptOptions {
   database: Database;
   clock: Clock;
   log: Log;
-  /** As configured now. */
+  /** The current configuration. */
   settings(): IoLoggingSettings;
-  /** How long generations are kept, and with them what was thought of them; null: for ever. */
+  /** How long generations and the feedback on them are kept; null for ever. */
   feedbackDays(): number | null;
-  /** As Math.random. */
+  /** Like `Math.random`. */
   random(): number;
 }
 
 export interface Transcripts {
-  /** Undefined: nothing of this request is kept. */
+  /** Undefined if the request's content is not logged. */
   ruleFor(caller: Caller): ContentRule | undefined;
-  /** For the answers that are still being given. */
+  /** Shared buffer for answers that are still being streamed. */
   readonly room: Room;
-  /** False when so much waits that one of this size is dropped; it is counted. */
+  /** False if the backlog has no room for one of this size, which then counts as dropped. */
   hasRoom(size: number): boolean;
   /** Returns at once, never throws. */
   keep(transcript: Transcript): void;
-  /** How many could not be kept. */
+  /** Number of transcripts that could not be stored. */
   readonly dropped: number;
   find(id: string): Promise<Transcript | undefined>;
-  /** Resolves when everything that was kept so far is written, or the attempt has failed. */
+  /** Resolves when everything passed to `keep` so far is written, or the write has failed. */
   flush(): Promise<void>;
-  /** Removes what is older than it may be, now. */
+  /** Removes transcripts and feedback past their retention. */
   clean(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Removes inputs and outputs past their retention. */
+/** The background job that removes inputs and outputs past their retention. */
 export function cleanTranscriptsJob(transcripts: Transcripts): JobKind {
   return { name: 'transcripts.clean', runs: 'one', retries: 0, everyMs: CLEAN_MS, run: () => transcripts.clean() };
 }
@@ -109,7 +109,7 @@ class StoredTranscripts implements Transcripts {
     const now = this.#options.clock.monotonic();
     if (now - this.#toldAt < TOLD_MS) return;
     this.#toldAt = now;
-    this.#options.log.warn('inputs and outputs are not logged: too many wait for the database', {
+    this.#options.log.warn('content log full: the database is too slow', {
       dropped: this.dropped,
     });
   }
@@ -137,9 +137,8 @@ class StoredTranscripts implements Transcripts {
         await insertTranscripts(this.#options.database, rows);
         this.#failing = false;
       } catch (cause) {
-        // They wait for the next time. Once an outage; the request path tells more of it than this.
-        if (!this.#failing && !this.#closed)
-          this.#options.log.warn('inputs and outputs cannot be written for now', { cause });
+        // The rows wait for the next write. Logs once per outage; the request path reports it in more detail.
+        if (!this.#failing && !this.#closed) this.#options.log.warn('content log write failed', { cause });
         this.#failing = true;
         return;
       }
@@ -167,7 +166,7 @@ class StoredTranscripts implements Transcripts {
       const days = feedbackDays();
       if (days !== null) await removeFeedback(database, now - days * DAY_MS);
     } catch (cause) {
-      log.warn('old inputs and outputs could not be removed', { cause });
+      log.warn('content log cleanup failed', { cause });
     }
   }
 

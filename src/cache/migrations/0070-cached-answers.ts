@@ -1,8 +1,8 @@
 import type { Migration } from '../../storage/migrate.ts';
 
 /**
- * Answers that may be given again. Not logged ahead: after a crash of the database the table is empty, which a cache may
- * be at any time. `body` is stored as it was sent.
+ * Cached answers. The table is unlogged: after a crash of the database it is empty, as a cache may be at any time.
+ * `body` is stored as it was sent.
  */
 export const cachedAnswers: Migration = {
   name: '0070-cached-answers',

@@ -1,4 +1,4 @@
-/** Keeps an answer while it is given, and hands it to the cache once it is known to be whole. */
+/** Records an answer while it is sent, and stores it in the cache if it ends well. */
 import type { CachedAnswer, ResponseCache } from '../../cache/index.ts';
 import type { WholeBody } from '../../formats/single/index.ts';
 import type { Generation } from '../../spend/index.ts';
@@ -7,7 +7,7 @@ import type { AnswerListener, Ended } from '../listener.ts';
 interface Gathering {
   key: Buffer;
   ttlMs: number;
-  /** The client itself said how long its answer may be. */
+  /** The client set the output limit itself. */
   capped: boolean;
   /** Wall time in ms. */
   now(): number;
@@ -17,11 +17,11 @@ export class AnswerGatherer implements AnswerListener {
   readonly #cache: ResponseCache;
   readonly #key: Buffer;
   readonly #ttlMs: number;
-  /** The client itself said how long its answer may be. */
+  /** The client set the output limit itself. */
   readonly #capped: boolean;
   readonly #now: () => number;
   #pieces: (string | Buffer)[] | undefined = [];
-  /** UTF-16 units or bytes: never more than the bytes. */
+  /** UTF-16 units of strings plus bytes of buffers, so never more than the bytes. */
   #size = 0;
 
   constructor(cache: ResponseCache, { key, ttlMs, capped, now }: Gathering) {
@@ -72,8 +72,8 @@ export class AnswerGatherer implements AnswerListener {
 }
 
 /**
- * No error, also none that the provider ended its answer with; not cut and not left; and not ended by a limit that the
- * client does not know: what was left of a budget may have set it.
+ * True for an answer without an error (the provider's included) that was neither cut nor cancelled. An answer that
+ * ended at an output limit which the client did not set is not cached: the remaining budget may have set that limit.
  */
 function endedWell(row: Generation, capped: boolean): boolean {
   if (row.status !== 200 || row.error !== null || row.cancelled || row.finishReason === 'error') return false;

@@ -1,7 +1,7 @@
 /**
- * Requests that ask for the response cache (wire/common.md, "Response cache"): the answer of an earlier one where there
- * is one, otherwise one that is kept. Such a request is routed first, so that a model which its caller may no longer use
- * is refused as ever.
+ * The opt-in response cache ([caching](../../../docs/guides/caching.md)): finds the answer to an earlier identical
+ * request, or sets the request up so that its own answer is stored. Routing runs first, so a model that the caller may
+ * not use is refused here too.
  */
 import { createHash } from 'node:crypto';
 import type { CachedAnswer } from '../../cache/index.ts';
@@ -14,14 +14,14 @@ import type { Task } from '../task.ts';
 import { AnswerGatherer } from './gather.ts';
 
 /**
- * The request asks for it, and this installation and its operation have a cache. A stream that is to show how it comes
- * about (`debug`) has to come about.
+ * True when the request asks for the cache and both the installation and the operation support it. A `debug` stream
+ * never uses the cache, because it shows how the upstream's answer arrives.
  */
 export function wantsCache(request: AcceptedRequest, task: Task, { cached }: InferenceParts): boolean {
   return (
     request.about.cache !== undefined &&
     request.debug === undefined &&
-    // No upstream holds the answer under the id that a repeated one gets.
+    // A cached answer gets a new id, and no upstream could continue a thread from it.
     request.asked.thread === undefined &&
     task.renew !== undefined &&
     cached?.answers.on === true
@@ -29,8 +29,8 @@ export function wantsCache(request: AcceptedRequest, task: Task, { cached }: Inf
 }
 
 /**
- * The earlier answer to be given; otherwise undefined, and the request is set up so that its own is kept. The answer's
- * headers are told in either case.
+ * The cached answer to serve. If undefined, the request is set up so that its own answer is stored. Adds the cache
+ * headers to the response in either case.
  */
 export async function findCached(
   request: AcceptedRequest,
@@ -60,10 +60,10 @@ export async function findCached(
   return found;
 }
 
-/** Headers that change what an upstream answers. */
+/** Request headers that change what an upstream answers. */
 const TELLING_HEADERS = ['anthropic-version', 'anthropic-beta', 'x-anthropic-beta'] as const;
 
-/** Two requests are the same when the same key sent the same bytes for the same model to the same operation and region. */
+/** Requests match when the same key sent the same bytes to the same operation, for the same model and region. */
 function keyOf({ caller, about, asked, document }: AcceptedRequest, task: Task, { requested }: Route): Buffer {
   const told = TELLING_HEADERS.map((name) => about.headers[name] ?? null);
   const scope = [1, caller.keyId, requested, task.form, asked.stream, about.region, told];

@@ -1,6 +1,6 @@
 /**
- * A cached answer given to another request: with an id of its own, a row of its own that costs nothing, and as a stream
- * where a stream was asked for. It goes out as fast as the client reads.
+ * Serves a cached answer to a new request. The answer gets a new id and a row that costs nothing, is streamed if the
+ * client asked for a stream, and is sent as fast as the client reads.
  */
 import type { GatewayError } from '../../base/errors.ts';
 import type { CachedAnswer } from '../../cache/index.ts';
@@ -17,7 +17,7 @@ import type { Interruptible } from '../running.ts';
 import type { Task } from '../task.ts';
 import { transcriptOf } from '../transcript.ts';
 
-/** Text that is renewed and written at once, at least; the rest of the event that it ends in goes with it. */
+/** Text renewed and written at once, at least; a piece always ends at the end of an event. */
 const PIECE_LENGTH = 32 * 1024;
 const NOTHING = { creditNano: 0n, byokNano: 0n };
 
@@ -30,11 +30,11 @@ export class Replay implements Interruptible {
   readonly #startedAt: number;
   #generation: OpenGeneration | undefined;
   #ended: Omit<Ended, 'said'> | undefined;
-  /** Of a stream: what has not been written yet begins here. */
+  /** The cached stream, and the offset of what has not been written yet. */
   #text = '';
   #at = 0;
   #over = false;
-  /** With why the client could not be told of the end, which is a bug of ours. */
+  /** Resolves with the reason why the client did not receive the end, which is a bug of the gateway. */
   readonly #finished = Promise.withResolvers<unknown>();
 
   constructor(request: AcceptedRequest, task: Task, answer: CachedAnswer, parts: InferenceParts) {
@@ -47,7 +47,9 @@ export class Replay implements Interruptible {
     this.#renewal = { id: request.id, created, metadataKey: parts.metadataKey };
   }
 
-  /** Resolves once the client has its answer, or is gone, and the row is entered. Rejects when it cannot be journalled. */
+  /**
+   * Resolves once the client has its answer or has disconnected, and the row is settled. Rejects if journalling failed.
+   */
   async run(): Promise<void> {
     const { sink, asked } = this.#request;
     sink.onClose(() => this.#abandoned());
@@ -68,7 +70,7 @@ export class Replay implements Interruptible {
     if (untold !== undefined) throw untold;
   }
 
-  /** Costs nothing, but there is one row for every accepted request. Undefined when nobody waits for the answer any more. */
+  /** Every accepted request has a row, even one that costs nothing. Undefined when the client has disconnected. */
   #begin(): Promise<OpenGeneration | undefined> {
     const { spend } = this.#parts;
     const { model, endpointId, providerName } = this.#answer;
@@ -131,13 +133,13 @@ export class Replay implements Interruptible {
     this.#finished.resolve(untold);
     const { listeners, logged, asked } = this.#request;
     if (listeners === undefined || this.#ended === undefined) return;
-    // What it said is read from what was kept, which is only asked for where contents are logged.
+    // The transcript is read from the cached body, and only where content is logged.
     const text = () => this.#answer.body.toString('utf8');
     const said = logged && transcriptOf(this.#task.form, text(), asked.stream, logged);
     tellEnded(listeners, { ...this.#ended, said }, this.#parts.log);
   }
 
-  /** @param tell the client, once the row is in the journal */
+  /** @param tell sends the end to the client; runs once the row is in the journal */
   #settle(error: GatewayError | null, cancelled: boolean, tell: () => void): void {
     this.#over = true;
     const generationMs = this.#parts.clock.monotonic() - this.#startedAt;
@@ -149,7 +151,7 @@ export class Replay implements Interruptible {
   }
 }
 
-/** Where the first event ends that reaches `from`. */
+/** The offset at which the first event that reaches `from` ends. */
 function eventEnd(text: string, from: number): number {
   if (from >= text.length) return text.length;
   const found = text.indexOf('\n\n', from);

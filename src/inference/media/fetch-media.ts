@@ -1,6 +1,6 @@
 /**
- * Media of one request that the gateway fetches because a provider takes only bytes. Each address is fetched once, however
- * many endpoints are tried; all of them together are bounded in number, size and time.
+ * Fetches the media of one request for providers that accept only bytes. Each URL is fetched once, however many
+ * endpoints are tried. Number, total size and time are limited per request.
  */
 import type { Limits } from '../../base/config.ts';
 import { type ErrorType, GatewayError } from '../../base/errors.ts';
@@ -21,7 +21,7 @@ export class MediaFetcher {
   readonly #fetched = new Map<string, Promise<Medium>>();
   #leftBytes: number;
 
-  /** @param pathOf the field that holds an address, for the error that names it */
+  /** @param pathOf the field that holds a URL, for error messages */
   constructor(egress: Egress, limits: Limits, pathOf: (url: string) => string) {
     this.#egress = egress;
     this.#limits = limits;
@@ -30,7 +30,7 @@ export class MediaFetcher {
   }
 
   /**
-   * The bytes of every address. All begin at once; the first that fails ends the others.
+   * Fetches every URL in parallel. The first failure aborts the others.
    * @throws GatewayError 400 with the field's path
    */
   async all(addresses: ReadonlyMap<string, MediumKind>, signal: AbortSignal): Promise<Map<string, Medium>> {
@@ -38,7 +38,7 @@ export class MediaFetcher {
     const most = this.#limits.fetchedMedia;
     const beyond = urls.filter((url) => !this.#fetched.has(url))[most - this.#fetched.size];
     if (beyond !== undefined) {
-      throw new GatewayError('invalid_request', `${this.#pathOf(beyond)} is one of more than ${most} addresses`, {
+      throw new GatewayError('invalid_request', `${this.#pathOf(beyond)} exceeds the limit of ${most} media URLs`, {
         path: this.#pathOf(beyond),
       });
     }
@@ -58,7 +58,7 @@ export class MediaFetcher {
     if (pending === undefined) {
       pending = this.#obtain(url, kind, signal);
       this.#fetched.set(url, pending);
-      // What failed is asked for again by the next endpoint that needs it, within the same limits.
+      // A failed fetch is repeated for the next endpoint that needs the URL, within the same limits.
       pending.catch(() => this.#fetched.delete(url));
     }
     return pending;
@@ -75,15 +75,15 @@ export class MediaFetcher {
     }
     if (reply.status >= 300) throw this.#refuse(url, kind, 'image_download_failed', `answered ${reply.status}`);
     if (reply.body.length > this.#leftBytes) {
-      const problem = `brings all media of the request past ${this.#limits.fetchedMediaBytes} bytes`;
+      const problem = `brings the media of this request over the limit of ${this.#limits.fetchedMediaBytes} bytes`;
       throw this.#refuse(url, kind, 'image_too_large', problem);
     }
     this.#leftBytes -= reply.body.length;
     const mediaType = mediaTypeOf(reply, kind);
     if (mediaType === undefined) {
       const told = /^[\w.+-]+\/[\w.+-]+/.exec(reply.headers['content-type'] ?? '')?.[0];
-      const what = { image: 'an image', file: 'a document', audio: 'sound', video: 'a film' }[kind];
-      const problem = `leads to something that is not ${what}${told === undefined ? '' : ` (${told})`}`;
+      const what = { image: 'an image', file: 'a document', audio: 'audio', video: 'a video' }[kind];
+      const problem = `points to content that is not ${what}${told === undefined ? '' : ` (${told})`}`;
       throw this.#refuse(url, kind, 'unsupported_image_format', problem);
     }
     return { mediaType, bytes: reply.body };
@@ -96,18 +96,18 @@ export class MediaFetcher {
     return this.#refuse(url, kind, fault === 'size' ? 'image_too_large' : 'image_download_failed', message);
   }
 
-  /** The types of errors know images only. */
+  /** The error types for media exist for images only. */
   #refuse(url: string, kind: MediumKind, type: ErrorType, problem: string): GatewayError {
     const path = this.#pathOf(url);
     return new GatewayError(kind === 'image' ? type : 'invalid_request', `${path} ${problem}`, { path });
   }
 }
 
-/** A document may be text, which has no signature: then the label counts, if the bytes can be text at all. */
+/** A text document has no signature: its content type then counts, provided that the bytes are valid text. */
 function mediaTypeOf({ body, headers }: EgressReply, kind: MediumKind): string | undefined {
   const sniffed = sniffMediaType(body);
   if (kind !== 'file') {
-    // Sound and films share containers.
+    // Audio and video share container formats.
     const fits = kind === 'image' ? /^image\// : /^(?:audio|video)\//;
     return sniffed !== undefined && fits.test(sniffed) ? sniffed : undefined;
   }

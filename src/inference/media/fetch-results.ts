@@ -1,15 +1,15 @@
-/** Pictures that a provider made and only names by address: fetched through the checked egress, like a user's own. */
+/** Fetches generated images that a provider returns as URLs, through the checked egress like the URLs of users. */
 import { sniffMediaType } from '../../base/media-type.ts';
 import { type Egress, EgressError } from '../../egress/index.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
 import type { FetchedMedium } from '../../formats/single/index.ts';
 
-/** More than any answer has. */
+/** More images than any answer has. */
 const MOST_RESULTS = 32;
 
 /**
- * @param maxBytes of all of them together; @param timeoutMs for all of them
- * @returns what stands at the addresses, or why the answer is none; undefined when it was cancelled
+ * @param maxBytes of all images together; @param timeoutMs for each image
+ * @returns the images by URL, or the failure; undefined when cancelled
  */
 export async function fetchResults(
   egress: Egress,
@@ -17,22 +17,22 @@ export async function fetchResults(
   { maxBytes, timeoutMs, signal }: { maxBytes: number; timeoutMs: number; signal: AbortSignal },
 ): Promise<ReadonlyMap<string, FetchedMedium> | { failure: UpstreamFailure } | undefined> {
   const distinct = [...new Set(urls)];
-  if (distinct.length > MOST_RESULTS) return broken('more pictures than were asked for');
+  if (distinct.length > MOST_RESULTS) return broken(`more than ${MOST_RESULTS} images`);
   const fetched = new Map<string, FetchedMedium>();
   let left = maxBytes;
   try {
-    // One after the other: what they may hold in memory is one limit for all.
+    // Sequential, so that one limit bounds the memory of all images.
     for (const url of distinct) {
       const { status, body } = await egress.request({ url, maxBytes: left, timeoutMs, signal });
-      if (status >= 300) return broken(`a picture whose address answered ${status}`);
+      if (status >= 300) return broken(`an image URL that answered ${status}`);
       const mediaType = sniffMediaType(body);
-      if (!mediaType?.startsWith('image/')) return broken('a picture whose address leads to something else');
+      if (!mediaType?.startsWith('image/')) return broken('an image URL that does not point to an image');
       left -= body.length;
       fetched.set(url, { mediaType, data: body.toString('base64') });
     }
   } catch (error) {
     if (signal.aborted) return undefined;
-    return broken(`a picture whose address ${error instanceof EgressError ? error.message : 'could not be fetched'}`);
+    return broken(`an image URL that ${error instanceof EgressError ? error.message : 'could not be fetched'}`);
   }
   return fetched;
 }

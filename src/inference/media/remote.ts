@@ -1,11 +1,11 @@
-/** Media of a conversation that stand somewhere else: finding them, and putting their bytes in their place. Pure. */
+/** Finds the media that a conversation references by URL, and replaces the URLs with the fetched bytes. Pure. */
 import type { Conversation, Message, Part, Source } from '../../formats/conversation/conversation.ts';
 import type { MediumKind } from '../../formats/conversation/format.ts';
 
 export type Wants = (kind: MediumKind, url: string) => boolean;
 export type Fetched = ReadonlyMap<string, Source>;
 
-/** The addresses that `wants` picks, each once, in order, with the kind of the first part that has it. */
+/** The URLs that `wants` selects, each once, in order, with the kind of the first part that uses it. */
 export function remoteMedia(conversation: Conversation, wants: Wants): Map<string, MediumKind> {
   const found = new Map<string, MediumKind>();
   const look = (parts: readonly Part[]): void => {
@@ -22,7 +22,7 @@ export function remoteMedia(conversation: Conversation, wants: Wants): Map<strin
   return found;
 }
 
-/** The same conversation with the bytes that were fetched; what they do not touch is shared. */
+/** The conversation with the fetched bytes in place of URLs; shares everything that does not change. */
 export function withMedia(conversation: Conversation, fetched: Fetched): Conversation {
   if (fetched.size === 0) return conversation;
   return { ...conversation, messages: conversation.messages.map((message) => inMessage(message, fetched)) };
@@ -62,7 +62,7 @@ function isMedium(part: Part): part is Extract<Part, { type: MediumKind }> {
   return part.type === 'image' || part.type === 'file' || part.type === 'audio' || part.type === 'video';
 }
 
-/** Where in a body a text stands, as errors name fields; undefined when nowhere. */
+/** The path of a text in a body, in the notation of error messages; undefined when absent. */
 export function pathOf(value: unknown, text: string, path = ''): string | undefined {
   if (value === text) return path;
   if (typeof value !== 'object' || value === null) return undefined;

@@ -1,6 +1,6 @@
 import type { Migration } from '../../storage/migrate.ts';
 
-/** Keys that belong to the installation rather than to anybody in it; see `store.ts`. */
+/** Keys that belong to the installation, not to an organization; see `store.ts`. */
 export const installationSecrets: Migration = {
   name: '0040-installation-secrets',
   sql: `

@@ -1,7 +1,7 @@
 /**
- * Which credential of a provider a call carries: one after the other, for a session always the same (prompt caches belong
- * to an account), and resting ones only when all rest. A refused or exhausted credential rests for all models, one that is
- * rate limited or not allowed a model for that model alone.
+ * Chooses the credential of a provider for a call: round-robin, but always the same one for a session, because prompt
+ * caches belong to an account. Credentials in cooldown are used only when all are. A refused or exhausted credential is
+ * in cooldown for all models; one that is rate limited or lacks access to a model, for that model only.
  */
 import type { Endpoint } from '../../catalog/index.ts';
 import type { FailureKind, UpstreamFailure } from '../../formats/conversation/failure.ts';
@@ -12,12 +12,12 @@ import type { Candidate } from './route.ts';
 import { fractionOf, type SessionKey } from './sessions.ts';
 
 export interface Credential {
-  /** Names the credential in `Health` and in logs; says nothing about its value. */
+  /** Identifies the credential in `Health` and in logs; reveals nothing of its value. */
   id: string;
   value: string | null;
 }
 
-/** Faults of a credential that concern it as a whole. */
+/** Failures that concern a credential as a whole. */
 const OF_ALL_MODELS: ReadonlySet<FailureKind> = new Set(['auth', 'quota']);
 
 export class Credentials {
@@ -46,7 +46,7 @@ export class Credentials {
     return { id: idOf(provider.id, index), value: credentials[index]! };
   }
 
-  /** Lets the credential rest, for the endpoint's model or for all as the fault has it. */
+  /** Starts the credential's cooldown, for the endpoint's model or for all models depending on the failure. */
   rest({ id }: Credential, endpoint: Endpoint, failure: UpstreamFailure): void {
     this.#health.rest(OF_ALL_MODELS.has(failure.kind) ? id : `${id}:${endpoint.modelId}`, failure);
   }
@@ -57,13 +57,13 @@ export class Credentials {
     this.#health.asked(`${id}:${endpoint.modelId}`);
   }
 
-  /** It has been of use again. */
+  /** A call with the credential succeeded: ends its cooldown. */
   recovered({ id }: Credential, endpoint: Endpoint): void {
     this.#health.recovered(id);
     this.#health.recovered(`${id}:${endpoint.modelId}`);
   }
 
-  /** How long it takes until some credential does not rest; 0: one does not now. */
+  /** Time until some credential is out of cooldown, in ms; 0 if one is now. */
   restMs(endpoint: Endpoint): number {
     let least = Number.POSITIVE_INFINITY;
     const count = Math.max(endpoint.provider.credentials.length, 1);
@@ -83,7 +83,7 @@ export class Credentials {
   }
 }
 
-/** How a call with this credential goes: a customer's own may belong to another place than the provider is configured with. */
+/** The target of a call with this credential. A BYOK credential may have another base URL than the provider's. */
 export function wayOf(
   { endpoint, own }: Pick<Candidate, 'endpoint' | 'own'>,
   { value }: Credential,

@@ -1,20 +1,20 @@
 /**
- * Which endpoints and credentials rest after a failure, and which are ailing by their statistics. Both are advice: such an
- * endpoint is tried later, never refused, so a model with one endpoint keeps being asked. Rests are kept per process and
- * in memory; the statistics are everybody's.
+ * Tracks endpoints and credentials in cooldown after a failure, and endpoints that are unhealthy by their statistics.
+ * Both only lower the rank: such an endpoint is tried later, never refused, so the only endpoint of a model keeps being
+ * tried. Cooldowns are in memory, per process; the statistics cover all processes.
  */
 import type { Clock } from '../../base/clock.ts';
 import type { Endpoint, EndpointFigures } from '../../catalog/index.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
 import type { Credentials } from './credentials.ts';
 
-/** After an outage without a hint (wire/chat.md: "recent outages, about 30 s"). */
+/** Cooldown after a failure without a `Retry-After`. */
 const REST_MS = 30_000;
-/** How long one request probes an endpoint whose cooldown is over, before the next one may. */
+/** How long one request probes an endpoint after its cooldown, before the next request may. */
 const PROBE_MS = 30_000;
-/** No hint of an upstream rests an endpoint longer. */
+/** The longest cooldown that an upstream's `Retry-After` can cause. */
 const MAX_REST_MS = 10 * 60_000;
-/** Names that clients make up can fail too. */
+/** Bounds the table: endpoints whose names clients invent can fail too. */
 const MOST_RESTING = 10_000;
 
 export class Health {
@@ -25,12 +25,12 @@ export class Health {
     this.#clock = clock;
   }
 
-  /** False: every question for a rest has the answer no. */
+  /** False if nothing is in cooldown, which spares the lookups. */
   get anyRests(): boolean {
     return this.#until.size > 0;
   }
 
-  /** For how long `id` (an endpoint's, or a provider's credential's) should be tried after the others; 0: it need not. */
+  /** The remaining cooldown of `id` (an endpoint or a credential), in ms; 0 if it is not in cooldown. */
   restMs(id: string): number {
     const until = this.#until.get(id);
     if (until === undefined) return 0;
@@ -41,8 +41,8 @@ export class Health {
   }
 
   /**
-   * A request is sent to `id`. The first one after a cooldown is a probe: until it succeeds, other requests prefer other
-   * endpoints, so a silent upstream delays one request per period instead of all of them.
+   * A request is sent to `id`. The first one after a cooldown is a probe: until it succeeds, other requests prefer
+   * other endpoints, so a silent upstream delays one request per period instead of all of them.
    */
   asked(id: string): void {
     const until = this.#until.get(id);
@@ -58,13 +58,13 @@ export class Health {
     this.#until.set(id, this.#clock.monotonic() + Math.min(hintMs, MAX_REST_MS));
   }
 
-  /** A good answer ends the rest. */
+  /** A successful response ends the cooldown. */
   recovered(id: string): void {
     if (this.#until.size > 0) this.#until.delete(id);
   }
 }
 
-/** An endpoint that has answered less than this share of at least so many tries in five minutes is ailing. */
+/** An endpoint is unhealthy if its success rate is below this, with at least so many attempts in five minutes. */
 const AILING_UPTIME = 80;
 const AILING_TRIES = 10;
 
@@ -72,7 +72,7 @@ export function isAiling({ uptime5m, requests5m }: EndpointFigures): boolean {
   return requests5m >= AILING_TRIES && uptime5m! < AILING_UPTIME;
 }
 
-/** How long the endpoint rests in this process, or all credentials for it. */
+/** The endpoint's cooldown in this process, or that of all its credentials if longer. */
 export function restOf(
   endpoint: Endpoint,
   { health, credentials }: { health: Health; credentials: Credentials },

@@ -1,16 +1,16 @@
 /**
- * Routing: which endpoints are tried for a request, and in which order (docs/guides/routing.md; wire/chat.md, "provider").
+ * Routing: which endpoints are tried for a request, and in which order ([guide](../../../docs/guides/routing.md)).
  *
  *     route        the models of the request -> their endpoints
- *       rules        those that lists, privacy, prices or what they cannot do exclude go
- *       own-keys     customers' own keys at providers come first, and some leave nothing to the gateway's credentials
- *       order        the others by health, tier, preferences and metric, or by lot
- *       sessions     a session goes on where it was
- *       refusal      nobody is left: which rule excluded whom
- *     health, credentials   what rests after a failure
+ *       rules        drops endpoints excluded by allow/deny lists, privacy, price or missing capabilities
+ *       own-keys     puts BYOK credentials first; some exclude the gateway's own credentials
+ *       order        ranks the others by health, tier, preferences and metric, or by weighted lot
+ *       sessions     keeps a session at its endpoint
+ *       refusal      explains which rule excluded which endpoint when none is left
+ *     health, credentials   cooldowns after failures
  *
- * Everything is in memory and nothing is waited for; what routing knows of a model is prepared once (`prepared.ts`), and a
- * model with one endpoint is not sorted at all. Not here: trying (`inference/dispatch.ts`) and what follows a failure
+ * Routing reads only memory and never waits. Per-model data is prepared once (`prepared.ts`), and a model with one
+ * endpoint is not sorted at all. Not here: the attempts (`inference/dispatch.ts`) and what follows a failure
  * (`inference/decide.ts`).
  */
 export { type Credential, Credentials, wayOf } from './credentials.ts';

@@ -1,8 +1,8 @@
 /**
- * In which order endpoints are tried (wire/chat.md, "Details"). From the most to the least important: the caller's own
- * order; health; the wanted service tier; whether the prompt is likely to fit; the preferred latency and throughput; then
- * the metric that is sorted by. Without one the load is balanced: the cheaper an endpoint, the likelier it comes first, by
- * the inverse square of its price, and the others follow as its fallbacks by the same rule.
+ * The order in which endpoints are tried. Criteria, the most important first: cooldown; the request's own order;
+ * health; the wanted service tier; whether the prompt is likely to fit; the preferred latency and throughput; the sort
+ * metric. Without a metric, load is balanced by price: an endpoint comes first with a probability proportional to the
+ * inverse square of its price, and the fallbacks follow by the same rule.
  */
 import type { EndpointFigures } from '../../catalog/index.ts';
 import { type Cutoffs, PERCENTILES, type SortMetric } from '../../formats/conversation/preferences.ts';
@@ -10,10 +10,10 @@ import { isAiling } from './health.ts';
 import { type PreparedEndpoint, placeIn } from './prepared.ts';
 
 export interface Wanted {
-  /** Names that come first, in this order; empty: none. */
+  /** Names that come first, in this order; empty for no order. */
   order: readonly string[];
   sort: SortMetric | undefined;
-  /** Requests with tools go where tool calls are sound. */
+  /** Requests with tools prefer endpoints whose tool calls are valid. */
   tools: boolean;
   minThroughput: Cutoffs | null | undefined;
   /** Seconds. */
@@ -22,24 +22,24 @@ export interface Wanted {
   promptTokens: number;
 }
 
-/** What is known of the endpoints at this moment. */
+/** The current state of the endpoints. */
 export interface Live {
   figures(endpointId: string): EndpointFigures;
-  /** How long it rests after a failure, ms; 0: it does not. */
+  /** Remaining cooldown in ms; 0 if not in cooldown. */
   rest(candidate: PreparedEndpoint): number;
-  /** Place of the endpoint's service tier; 0 is the best. */
+  /** Rank of the endpoint's service tier; 0 is the best. */
   tier(candidate: PreparedEndpoint): number;
-  /** From 0 to 1, neither of them: chance, or for a session always the same for this endpoint. */
+  /** A number between 0 and 1, exclusive: random, or constant for a session and endpoint. */
   fraction(endpointId: string): number;
 }
 
 interface Ranked<T> {
   candidate: T;
-  /** Compared one after the other, the lower first. */
+  /** Compared one after the other, lower first. */
   keys: readonly number[];
 }
 
-/** All candidates, the first to be tried first. A total order: equals stay as they are. */
+/** All candidates in the order in which they are tried. Ties keep their order. */
 export function inOrder<T extends PreparedEndpoint>(
   candidates: readonly T[],
   wanted: Wanted,
@@ -67,13 +67,13 @@ function compare(a: Ranked<unknown>, b: Ranked<unknown>): number {
   for (let at = 0; at < a.keys.length; at++) {
     const left = a.keys[at]!;
     const right = b.keys[at]!;
-    // Infinity stands for what is not known, and two of it are equal.
+    // Unknown figures are Infinity, and two infinities tie.
     if (left !== right) return left < right ? -1 : 1;
   }
   return 0;
 }
 
-/** The prompt may fit, or may not. */
+/** The prompt may not fit into the context. */
 function isTight({ endpoint: { contextLength } }: PreparedEndpoint, promptTokens: number): boolean {
   return contextLength !== null && promptTokens > contextLength;
 }
@@ -98,33 +98,33 @@ function addMetric(
 }
 
 /**
- * The lowest lot is drawn first. Among lots of -ln(u) / w with w the inverse square of the price, each is the lowest with
- * the probability w / sum of all w, and so on among the rest. What is free is drawn before everything else.
+ * A weighted lot; the lowest comes first. With lots of -ln(u) / w, where w is the inverse square of the price, each lot
+ * is the lowest with probability w / sum of all w, and likewise among the rest. Free endpoints come before all others.
  */
 export function lot(price: number, fraction: number): number {
   return price === 0 ? fraction - 2 : -Math.log(fraction) * price * price;
 }
 
-/** What is not known is taken for as dear as the dearest; 1 when no price is known. */
+/** The highest known price, which stands in for unknown prices; 1 when no price is known. */
 function dearestOf(candidates: readonly PreparedEndpoint[]): number {
   let dearest = 0;
   for (const { price } of candidates) if (Number.isFinite(price) && price > dearest) dearest = price;
   return dearest === 0 ? 1 : dearest;
 }
 
-/** Calls that an endpoint is credited with before it has made any, nearly all of them sound. */
+/** Every endpoint starts with this many assumed calls, nearly all valid, so that few calls cannot decide the order. */
 const CREDITED_CALLS = 20;
 const CREDITED_INVALID = 0.2;
-/** Endpoints whose share of sound calls differs by less are equally good. */
+/** Endpoints whose rates of valid calls fall into the same step tie. */
 const SOUNDNESS_STEPS = 50;
 
-/** The share of tool calls that a client could run, in steps of 2 % from 0 to 49. */
+/** The rate of tool calls that a client could run, in steps of 2 % from 0 to 49. */
 function soundness({ toolCalls1d, invalidToolCalls1d }: EndpointFigures): number {
   const share = 1 - (invalidToolCalls1d + CREDITED_INVALID) / (toolCalls1d + CREDITED_CALLS);
   return Math.floor(share * SOUNDNESS_STEPS);
 }
 
-/** 0: known to be as fast as preferred, 1: not known, 2: known to be slower. */
+/** 0: known to meet the preference, 1: unknown, 2: known to miss it. */
 function preferencePlace(figures: EndpointFigures, { minThroughput, maxLatency }: Wanted): number {
   if (minThroughput === undefined && maxLatency === undefined) return 0;
   const latency = cutoffsPlace(maxLatency, figures.latencyMs, (is, cutoff) => is <= cutoff * 1000);

@@ -1,7 +1,7 @@
 /**
- * Customers' own keys at providers (wire/keys.md, `/byok`): every endpoint that one fits is tried with it before any is
- * tried over the gateway's own credentials, whatever order the request wants; among themselves by sort order, fallback ones
- * last. A key that rests after a failure comes behind everything else.
+ * BYOK: every endpoint that fits a customer's credential is tried with it before any endpoint is tried with the
+ * gateway's own credentials, whatever order the request wants. BYOK credentials go by their sort order, fallback ones
+ * last. One in cooldown goes after everything else.
  */
 import type { OwnKey } from '../../byok/index.ts';
 import type { Endpoint } from '../../catalog/index.ts';
@@ -10,24 +10,24 @@ import type { PreparedEndpoint } from './prepared.ts';
 import type { Candidate } from './route.ts';
 import type { Rule } from './rules.ts';
 
-/** What the caller has of own keys. */
+/** The caller's BYOK credentials. */
 export interface CallersKeys {
-  /** Those that may be used at an endpoint, in their order. */
+  /** The credentials that may be used at an endpoint, in their order. */
   of(endpoint: Endpoint): readonly OwnKey[];
-  /** Whether the gateway's own credentials may not. */
+  /** True if the gateway's own credentials must not be used. */
   closes(endpoint: Endpoint): boolean;
-  /** Those that this machine cannot open. */
+  /** The credentials that this machine cannot decrypt. */
   unopened(endpoint: Endpoint): readonly OwnKey[];
 }
 
-/** An endpoint that is left, by whose credentials: a key's, the gateway's own, or both. */
+/** An endpoint that passed the rules, with the credentials for it: BYOK, the gateway's own, or both. */
 export interface Owned extends Candidate {
   readonly keys: readonly OwnKey[];
-  /** Whether the gateway's own credentials may be used. */
+  /** True if the gateway's own credentials may be used. */
   readonly shared: boolean;
 }
 
-/** Excludes the gateway's own credentials where the caller's keys say so. */
+/** Excludes the gateway's own credentials where the caller's BYOK settings demand it. */
 export function ownKeysOnly(keys: CallersKeys): Rule {
   return {
     name: 'own_keys_only',
@@ -37,7 +37,7 @@ export function ownKeysOnly(keys: CallersKeys): Rule {
   };
 }
 
-/** Those of an endpoint's keys that the rules leave, with what their owner declares of the provider's retention. */
+/** The BYOK credentials of an endpoint that pass the rules, given what their owner declares about data retention. */
 export function fittingKeys(
   prepared: PreparedEndpoint,
   keys: readonly OwnKey[],
@@ -50,7 +50,7 @@ export function fittingKeys(
   });
 }
 
-/** Whose account retains nothing is not retained for safety either. */
+/** An account with zero data retention does not retain for safety either. */
 function declaring(endpoint: Endpoint, zdr: boolean): Endpoint {
   const { dataPolicy } = endpoint;
   return { ...endpoint, dataPolicy: { ...dataPolicy, zdr, retainsForSafety: !zdr && dataPolicy.retainsForSafety } };
@@ -60,7 +60,9 @@ export function hasKey({ keys }: Owned): boolean {
   return keys.length > 0;
 }
 
-/** One candidate for each key of each endpoint, then those over the gateway's own credentials in the order that they had. */
+/**
+ * One candidate per BYOK credential and endpoint, then the endpoints with the gateway's own credentials in their order.
+ */
 export function expanded(choices: readonly Owned[], health: Health): readonly Candidate[] {
   if (!choices.some(hasKey)) return choices;
   const own = choices.flatMap(({ endpoint, rank, keys }) => keys.map((key) => ({ endpoint, rank, own: key })));
@@ -80,7 +82,7 @@ export function ownKeyRests(key: OwnKey, { modelId }: Endpoint, health: Health):
   return health.restMs(id) > 0 || health.restMs(`${id}:${modelId}`) > 0;
 }
 
-/** Names the key in `Health` and in logs. */
+/** Identifies the credential in `Health` and in logs. */
 export function ownCredentialId({ id }: OwnKey): string {
   return `own#${id}`;
 }

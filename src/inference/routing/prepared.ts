@@ -1,24 +1,26 @@
-/** What routing wants to know of an endpoint, worked out once for each model of the catalog. */
+/** Routing data of endpoints, prepared once per model of the catalog. */
 import type { Pricing } from '../../base/config.ts';
 import type { Price } from '../../base/money.ts';
 import type { Endpoint, Model } from '../../catalog/index.ts';
 
 export interface PreparedEndpoint {
   endpoint: Endpoint;
-  /** Lower-case names that mean it: its provider's, and those with a variant behind a slash (`acme/us`, `acme/fp8`). */
+  /**
+   * Lower-case names of the endpoint: its provider's, and those with a variant after a slash (`acme/us`, `acme/fp8`).
+   */
   slugs: ReadonlySet<string>;
-  /** USD of a typical request; Infinity when the price is not known. */
+  /** USD of a typical request; Infinity if the price is unknown. */
   price: number;
   parameters: ReadonlySet<string> | null;
-  /** Place in the configuration, so that equals keep their order. */
+  /** Position in the configuration, so that ties keep their order. */
   index: number;
 }
 
-/** A request of 1,000 tokens, three quarters of them prompt, stands for all when endpoints are compared by price. */
+/** The typical request for price comparison: 1,000 tokens, three quarters of them prompt. */
 const TYPICAL_PROMPT = 750n;
 const TYPICAL_COMPLETION = 250n;
 
-/** Models are frozen and live as long as their catalog, so what was prepared goes with it. */
+/** Models are frozen and live as long as their catalog; the prepared data goes with them. */
 const prepared = new WeakMap<readonly Endpoint[], readonly PreparedEndpoint[]>();
 
 export function prepare({ endpoints }: Model): readonly PreparedEndpoint[] {
@@ -57,12 +59,12 @@ function usd(price: Price): number {
   return Number(price) / 1e18;
 }
 
-/** Whether one of `slugs` means the endpoint. A provider's name means all its endpoints. */
+/** Whether one of `names` matches the endpoint. A provider's name matches all its endpoints. */
 export function isNamed({ slugs }: PreparedEndpoint, names: readonly string[]): boolean {
   return placeIn(slugs, names) < names.length;
 }
 
-/** Where the endpoint is first named; the list's length when it is not. */
+/** The position of the first name that matches; the list's length if none does. */
 export function placeIn(slugs: ReadonlySet<string>, names: readonly string[]): number {
   for (let place = 0; place < names.length; place++) if (slugs.has(names[place]!.toLowerCase())) return place;
   return names.length;

@@ -1,10 +1,10 @@
-/** Refusals of routing, each with `error.availability` (wire/common.md, "Model availability"). */
+/** Errors of routing, each with `error.availability`. */
 import { GatewayError } from '../../base/errors.ts';
 import { WIRE_ALIAS, WIRE_NAME } from '../../base/namespace.ts';
 import type { PreparedEndpoint } from './prepared.ts';
 import { CONTEXT_RULE, type Rule } from './rules.ts';
 
-/** Endpoints that a refusal lists, each with what excluded it. */
+/** The most endpoints that an error lists. */
 const MOST_LISTED = 20;
 
 /** @param near the model that was probably meant */
@@ -16,21 +16,21 @@ export function unknownModel(name: string, requested: readonly string[], near: s
   });
 }
 
-/** Models of the public service that choose another one. */
+/** Router models of the public service, which choose another model. */
 const ROUTER = new RegExp(
   `^(?:${WIRE_NAME}|${WIRE_ALIAS})/(?:auto|auto-beta|free|pareto-code|bodybuilder|fusion)(?:[:@]|$)`,
 );
 const ONLINE = /:online$/;
 
-/** A name that asks for a feature and is not mistyped. @param knows whether the catalog has a model */
+/** The error for a model name that asks for an unsupported feature. @param knows whether the catalog has a model */
 export function unbuiltModel(name: string, knows: (name: string) => boolean): GatewayError | undefined {
   const shown = JSON.stringify(name.slice(0, 200));
   if (ROUTER.test(name)) {
-    const problem = `${shown} is a router that chooses a model, which this gateway does not have: name a model`;
+    const problem = `${shown} is a router model, which this gateway does not support: name a model`;
     return new GatewayError('invalid_request', problem, { path: 'model' });
   }
   if (!ONLINE.test(name) || !knows(name.replace(ONLINE, ''))) return undefined;
-  const problem = `${shown} asks for web search by the suffix :online, which this gateway does not have: name the model without it`;
+  const problem = `${shown} asks for web search by the suffix :online, which this gateway does not support: remove it`;
   return new GatewayError('invalid_request', problem, { path: 'model' });
 }
 
@@ -42,11 +42,11 @@ export function wrongOperation(requested: readonly string[]): GatewayError {
   });
 }
 
-/** The catalog knows the model, but nobody offers it (any more) in the way that was asked for. */
+/** The catalog knows the model but has no endpoint for it, or none of the requested variant. */
 export function noEndpoints(requested: readonly string[]): GatewayError {
   const free = requested.every((name) => name.endsWith(':free'));
   const name = JSON.stringify(requested[0]?.slice(0, 200));
-  return new GatewayError('not_found', `${name} has no endpoints${free ? ' that cost nothing' : ''}`, {
+  return new GatewayError('not_found', `${name} has no ${free ? 'free ' : ''}endpoints`, {
     path: 'model',
     availability: {
       code: free ? 'free_variant_ended' : 'no_endpoints',
@@ -56,13 +56,13 @@ export function noEndpoints(requested: readonly string[]): GatewayError {
   });
 }
 
-/** Another machine of the installation may be able to open it, so the request may be sent again. */
+/** Another machine of the installation may be able to decrypt the credential, so a retry can succeed. */
 export function unopenedKey(requested: readonly string[]): GatewayError {
   const name = JSON.stringify(requested[0]?.slice(0, 200));
   return new GatewayError(
     'server',
-    `${name} must be requested with an own key at its provider (BYOK), which cannot be decrypted on this machine. ` +
-      "The operator has to give this machine the installation's key for stored credentials (gatehouse doctor).",
+    `${name} must be requested with a BYOK credential, which this machine cannot decrypt. ` +
+      "The operator has to give this machine the installation's encryption key (see gatehouse doctor).",
     {
       status: 503,
       retryAfterSeconds: 1,
@@ -74,14 +74,14 @@ export function unopenedKey(requested: readonly string[]): GatewayError {
 
 const KINDS = ['list', 'privacy', 'constraint'] as const;
 const TEXTS: Record<Rule['kind'], string> = {
-  list: 'no allowed providers: the lists of models and providers leave none that serves the requested model',
-  privacy: 'no endpoint of the requested model handles data as the request or the account demands',
+  list: 'no allowed providers: the allow and deny lists exclude every provider of the requested model',
+  privacy: 'no endpoint of the requested model meets the data policy of the request or the account',
   constraint: 'no endpoint of the requested model satisfies the request',
 };
 
 /**
- * A prompt that no endpoint has the context for, which is the request's fault and not a lack of endpoints. Agents compact
- * their history when they read so. Undefined where endpoints with the context are excluded by other rules.
+ * The error for a prompt that exceeds every endpoint's context. It is the request's fault, and coding agents compact
+ * their history when they get it. Undefined if other rules exclude endpoints that have the context.
  */
 function tooLong(
   requested: readonly string[],
@@ -112,7 +112,7 @@ function tooLong(
   );
 }
 
-/** Endpoints, each with the names of the rules that exclude it. */
+/** The endpoints, each with the names of the rules that exclude it. */
 function excludedBy(endpoints: readonly PreparedEndpoint[], rules: readonly Rule[]): Record<string, unknown>[] {
   return endpoints.slice(0, MOST_LISTED).map((prepared) => ({
     provider: prepared.endpoint.provider.id,
@@ -123,9 +123,9 @@ function excludedBy(endpoints: readonly PreparedEndpoint[], rules: readonly Rule
 }
 
 /**
- * What is told is the first kind of rules that leaves nobody: lists before privacy before the others. `metadata` names
- * for each endpoint every rule that excluded it.
- * @param endpoints those that have the operation, all excluded by some rule
+ * Reports the first kind of rules that leaves no endpoint: lists, then privacy, then other constraints. `metadata` has
+ * every rule that excluded each endpoint.
+ * @param endpoints those that have the operation, each excluded by some rule
  */
 export function nothingLeft(
   requested: readonly string[],
@@ -161,7 +161,7 @@ export function nothingLeft(
   );
 }
 
-/** Lists of the request have a path; those without one stand in guardrails. */
+/** Names the lists without a path, which come from guardrails. */
 function byLists(told: readonly Rule[]): string {
   const names = unique(told.filter(({ path }) => path === undefined).map(({ name }) => name));
   return names.length === 0 ? '' : ` (${names.join(', ')} of the guardrails of this key)`;

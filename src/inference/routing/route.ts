@@ -1,4 +1,4 @@
-/** From a request to the endpoints that are tried for it: the table of contents of routing. */
+/** Turns a request into the list of endpoints to try: the table of contents of routing. */
 import { GatewayError } from '../../base/errors.ts';
 import type { OwnKey } from '../../byok/index.ts';
 import type { Catalog, Endpoint, EndpointStatistics, Model, RoutingVariant } from '../../catalog/index.ts';
@@ -17,11 +17,11 @@ import { tierPlace, type WantedTiers, wantedTiers } from './tiers.ts';
 
 export interface Candidate {
   endpoint: Endpoint;
-  /** The customer's key that it is asked with; absent: one of the gateway's own credentials. */
+  /** The BYOK credential to use; absent for one of the gateway's own credentials. */
   own?: OwnKey;
-  /** Which of the requested models it serves: 0 is the first. */
+  /** Index of the requested model that it serves; 0 is the first. */
   rank: number;
-  /** The one of the gateway's own credentials that must be used, by its id; absent: any. */
+  /** Id of the gateway's own credential that must be used; absent for any. */
   credentialId?: string | undefined;
 }
 
@@ -30,7 +30,7 @@ export interface Route {
   /** The model's name as the client wrote it. */
   requested: string;
   strategy: 'direct' | 'alias' | 'latest' | 'fallback';
-  /** Who the endpoint that answers is kept for. */
+  /** The session that is kept at the endpoint that answers. */
   session?: SessionKey | undefined;
 }
 
@@ -39,11 +39,11 @@ export interface RoutingRequest {
   promptBytes: number;
   /** Whether the endpoint has the operation for its model. */
   servedBy(endpoint: Endpoint): boolean;
-  /** Of a model's name; called only where there is a choice. */
+  /** The session of the request for a model; called only if there is a choice. */
   session(model: string): SessionKey | undefined;
 }
 
-/** What routing looks at besides the request. Nothing of it is waited for. */
+/** What routing needs besides the request; all of it in memory. */
 export interface RoutingParts {
   catalog: Catalog;
   health: Health;
@@ -51,25 +51,25 @@ export interface RoutingParts {
   statistics: EndpointStatistics;
   sessions: Sessions;
   policy: RoutingPolicy;
-  /** Of the caller's key; absent: none. */
+  /** The effective policy of the caller's key; absent without guardrails. */
   guardrails?: Policy;
-  /** The caller's own keys at providers; absent: there are none. */
+  /** The caller's BYOK credentials; absent without any. */
   ownKeys?: CallersKeys | undefined;
-  /** What endpoints are sorted by when the request does not say it. */
+  /** The sort metric for requests that set none. */
   defaultSort?: SortMetric | null;
-  /** At least 0 and below 1, as Math.random. */
+  /** A number from 0 (inclusive) to 1 (exclusive), like `Math.random`. */
   random(): number;
   maxCandidates: number;
 }
 
-/** An endpoint on its way through. */
+/** An endpoint during routing. */
 interface Choice extends PreparedEndpoint, Owned {}
 
 const NO_KEYS: readonly OwnKey[] = [];
 
 /**
- * @throws GatewayError 400 for an unknown model and one of another kind; 403 when lists of providers leave no endpoint,
- * 404 when privacy or another constraint does
+ * @throws GatewayError 400 for an unknown model or one that lacks the operation, 403 if allow or deny lists leave no
+ * endpoint, 404 if privacy or another constraint does
  */
 export function route(request: RoutingRequest, parts: RoutingParts): Route {
   const { asked } = request;
@@ -117,11 +117,11 @@ function nearModel(name: string, request: RoutingRequest, parts: RoutingParts): 
 interface Admission {
   rules: readonly Rule[];
   ownKeys: CallersKeys | undefined;
-  /** Concerns the gateway's own credentials alone. */
+  /** Applies to the gateway's own credentials only. */
   onlyOwn: Rule | undefined;
 }
 
-/** The endpoints of one model that no rule excludes. */
+/** The endpoints of one model that pass all rules. */
 function admitted(
   model: Model,
   rank: number,
@@ -140,7 +140,7 @@ function admitted(
   return choices;
 }
 
-/** Whether an endpoint would be left if this machine could open an own key of the caller's. */
+/** Whether an endpoint would be left if this machine could decrypt all of the caller's BYOK credentials. */
 function lacksKey(model: Model, rules: readonly Rule[], ownKeys: CallersKeys, request: RoutingRequest): boolean {
   const tiers = wantedTiers(request.asked.serviceTier, model.variant);
   return prepare(model).some(
@@ -151,7 +151,7 @@ function lacksKey(model: Model, rules: readonly Rule[], ownKeys: CallersKeys, re
   );
 }
 
-/** Endpoints of a service tier stand aside until it is asked for, also by its slug (`acme/priority`). */
+/** An endpoint of a service tier is offered only to requests for that tier, also by its slug (`acme/priority`). */
 function isOffered({ endpoint, slugs }: PreparedEndpoint, tiers: WantedTiers, { provider }: Asked): boolean {
   const tier = endpoint.tier?.name;
   if (tier === undefined || tierPlace(tier, tiers) !== undefined) return true;
@@ -168,7 +168,7 @@ function ordered(
   { asked, promptBytes }: RoutingRequest,
   parts: RoutingParts,
 ): readonly Candidate[] {
-  // Most requests: one model with one endpoint.
+  // The common case: one model with one endpoint.
   if (kept.length === 1 && kept[0]!.length === 1) return expanded(kept[0]!, parts.health);
   const { provider, serviceTier, needs } = asked;
   const { by, partition } = sortOf(asked, variant, parts.defaultSort ?? undefined);
@@ -195,8 +195,8 @@ function ordered(
 }
 
 /**
- * Joins the models' candidates in the order of the models. The candidates in cooldown at the end of a model's list go
- * behind every later model, so a model that is in cooldown as a whole does not delay a healthy fallback.
+ * Joins the models' candidates in the order of the models. Candidates in cooldown at the end of a model's list go after
+ * every later model, so a model that is entirely in cooldown does not delay a healthy fallback.
  */
 function coolingLast(groups: readonly (readonly Candidate[])[], parts: RoutingParts): readonly Candidate[] {
   if (groups.length === 1 || !parts.health.anyRests) return groups.flat();
@@ -215,7 +215,7 @@ function isCooling({ endpoint, own }: Candidate, parts: RoutingParts): boolean {
   return parts.health.restMs(endpoint.id) > 0 || ownKeyRests(own, endpoint, parts.health);
 }
 
-/** The session's own endpoint leads, unless the caller has an order; without fallbacks the first is the only one. */
+/** Puts the session's endpoint first unless the request has its own order. Without fallbacks only the first remains. */
 function first(
   choices: readonly Choice[],
   session: SessionKey | undefined,
@@ -233,7 +233,7 @@ function first(
   return [wanted].filter((choice) => choice !== undefined);
 }
 
-/** The caller wants the endpoint that is named first or none, also while it rests. */
+/** The endpoint named first in the request's order, even in cooldown; undefined if none is named. */
 function firstOfOrder(choices: readonly Choice[], order: readonly string[]): Choice | undefined {
   let best: Choice | undefined;
   for (const choice of choices) {

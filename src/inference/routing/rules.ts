@@ -1,6 +1,6 @@
 /**
- * The rules that exclude endpoints (wire/chat.md, "provider"; wire/common.md, `excluded_by`). Each looks at one endpoint
- * by itself, so the order in which they are applied changes nothing, and a further one never brings an endpoint back.
+ * The rules that exclude endpoints. Each judges one endpoint independently, so their order does not matter, and no rule
+ * brings back an endpoint that another excludes.
  */
 import type { AccountSettings, Pricing } from '../../base/config.ts';
 import { type Price, parsePrice } from '../../base/money.ts';
@@ -11,18 +11,18 @@ import { OPEN_POLICY, type Policy } from '../../guardrails/index.ts';
 import { isNamed, type PreparedEndpoint, prepareEndpoint } from './prepared.ts';
 
 export interface Rule {
-  /** As in `availability.excluded_by`. */
+  /** The name in `availability.excluded_by`. */
   name: string;
   /** Decides the status of the refusal: 403, 404 `privacy_restricted`, 404 `constraint_filtered`. */
   kind: 'list' | 'privacy' | 'constraint';
-  /** Of the request's field that asks for it; undefined when the account does. */
+  /** The path of the request's field that sets the rule; undefined if the account sets it. */
   path: string | undefined;
   keeps(candidate: PreparedEndpoint): boolean;
-  /** Of the rule about the context: what the prompt has, estimated. */
+  /** For the context rule: the estimated prompt tokens. */
   promptTokens?: number;
 }
 
-/** The rule about the length of the prompt. */
+/** The rule for the length of the prompt. */
 export const CONTEXT_RULE = 'context_length';
 
 export type RoutingPolicy = Pick<
@@ -30,19 +30,19 @@ export type RoutingPolicy = Pick<
   'zdr' | 'allowTraining' | 'allowPublication' | 'allowSafetyRetention'
 >;
 
-/** No token has so many bytes on average: what exceeds the context even so cannot fit. */
+/** No text averages more bytes a token: a prompt that exceeds the context by this ratio cannot fit. */
 const MOST_BYTES_PER_TOKEN = 10;
-/** Texts of about this many bytes are a token. */
+/** A token has about this many bytes. */
 export const USUAL_BYTES_PER_TOKEN = 4;
 const TOKENS_PER_LISTED_PRICE = 1_000_000n;
 
-/** The effective policy of the caller's guardrails, and the catalog in which their names mean something. */
+/** The effective policy of the caller's guardrails, and the catalog that resolves its names. */
 export interface Guarded {
   guardrails?: Policy | undefined;
   catalog: Catalog;
 }
 
-/** The rules that this request brings along; empty for most. */
+/** The rules of this request; empty for most requests. */
 export function rulesFor(asked: Asked, promptBytes: number, policy: RoutingPolicy, guarded?: Guarded): readonly Rule[] {
   const rules: Rule[] = [];
   addLists(rules, asked);
@@ -54,8 +54,8 @@ export function rulesFor(asked: Asked, promptBytes: number, policy: RoutingPolic
 }
 
 /**
- * Whether the account's own settings and a key's guardrails leave an endpoint at all, for lists of what can be asked for.
- * @param zdr to requests that want zero data retention themselves
+ * Whether the account's settings and a key's guardrails allow the endpoint at all, for lists of available models.
+ * @param zdr as for a request that demands zero data retention itself
  */
 export function leavesEndpoint(policy: RoutingPolicy, endpoint: Endpoint, guarded?: Guarded, zdr = false): boolean {
   const rules: Rule[] = [];
@@ -72,7 +72,7 @@ function addLists(rules: Rule[], { provider: { only, ignore } }: Asked): void {
   }
 }
 
-/** What is not known of an endpoint counts as the worst (`UNKNOWN_DATA_POLICY`), so these rules fail closed. */
+/** Unknown data policies count as the worst (`UNKNOWN_DATA_POLICY`), so these rules fail closed. */
 function addPrivacy(
   rules: Rule[],
   { provider }: Pick<Asked, 'provider'>,
@@ -101,7 +101,7 @@ function addPrivacy(
   if (!policy.allowPublication) privacy('publication', undefined, ({ endpoint }) => !endpoint.dataPolicy.publishes);
 }
 
-/** What the guardrails of the key say, whatever the request does. */
+/** The rules of the key's guardrails, which apply whatever the request sets. */
 function addGuardrails(rules: Rule[], { guardrails, catalog }: Guarded): void {
   for (const { name, kind, keeps } of guardrails?.prescription.rules ?? []) {
     rules.push({ name, kind, path: undefined, keeps: ({ endpoint }) => keeps(endpoint, catalog) });
@@ -119,7 +119,7 @@ function addConstraints(rules: Rule[], { provider, media }: Asked, promptBytes: 
     );
   }
   if (limits) addPriceLimits(limits, promptBytes, constraint);
-  // Inline media are bytes that say nothing about tokens.
+  // The size of inline media says nothing about their tokens.
   const leastTokens = media.images + media.documents > 0 ? 0 : Math.floor(promptBytes / MOST_BYTES_PER_TOKEN);
   if (leastTokens > 0) {
     rules.push({
@@ -134,7 +134,7 @@ function addConstraints(rules: Rule[], { provider, media }: Asked, promptBytes: 
 
 type AddConstraint = (name: string, path: string, keeps: Rule['keeps']) => void;
 
-/** A price that is not known is above every limit. */
+/** An unknown price exceeds every limit. */
 function addPriceLimits(limits: MaxPrice, promptBytes: number, add: AddConstraint): void {
   const promptTokens = Math.ceil(promptBytes / USUAL_BYTES_PER_TOKEN);
   const limit = (name: keyof MaxPrice, per: bigint, priceOf: (pricing: Pricing) => Price): void => {
@@ -149,11 +149,11 @@ function addPriceLimits(limits: MaxPrice, promptBytes: number, add: AddConstrain
   limit('completion', TOKENS_PER_LISTED_PRICE, ({ completion }) => completion);
   limit('request', 1n, ({ request = 0n }) => request);
   limit('image', 1n, ({ image = 0n }) => image);
-  // Sound without a price of its own is charged as prompt.
+  // Audio without a price of its own is charged as prompt.
   limit('audio', 1n, ({ audio, prompt }) => audio ?? prompt);
 }
 
-/** The prices that hold for a prompt of about this length. */
+/** The prices for a prompt of about this length. */
 function pricingAt(pricing: Pricing, promptTokens: number): Pricing {
   let result = pricing;
   for (const { minPromptTokens, prices } of pricing.overrides ?? []) {
@@ -162,7 +162,7 @@ function pricingAt(pricing: Pricing, promptTokens: number): Pricing {
   return result;
 }
 
-/** What the catalog knows that an endpoint cannot do. Where it knows nothing, the try shows. */
+/** Excludes endpoints that lack a needed feature according to the catalog. Unknown support is found out by trying. */
 function addNeeds(rules: Rule[], needs: Needs, requireParameters: boolean): void {
   const feature = (name: string, path: string, keeps: Rule['keeps']): void => {
     rules.push({ name: `feature:${name}`, kind: 'constraint', path, keeps });
@@ -181,7 +181,7 @@ function addNeeds(rules: Rule[], needs: Needs, requireParameters: boolean): void
   }
   for (const name of needs.features) {
     feature(name, PATHS[name] ?? name, ({ parameters, endpoint }) => {
-      // An answer in a format can be the argument of a tool.
+      // A tool's arguments can carry structured output.
       const known = parameters === null || parameters.has(name) || (isOutputFeature(name) && parameters.has('tools'));
       return endpoint.partial?.parameters || known;
     });
@@ -197,7 +197,7 @@ function addNeeds(rules: Rule[], needs: Needs, requireParameters: boolean): void
   });
 }
 
-/** Whether the feature is a format of the answer. */
+/** Whether the feature is an output format. */
 export function isOutputFeature(name: string): boolean {
   return name === 'structured_outputs' || name === 'response_format';
 }

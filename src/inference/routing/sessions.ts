@@ -1,14 +1,14 @@
 /**
- * Which endpoint a session was served by last, so that its next request finds the provider's prompt cache warm
- * (spec.md, "session id"). A session goes on where it was until that endpoint fails it. Kept per process, in a bounded
- * number; a session that is not known here still gets the same endpoint in every process, see `order.ts`.
+ * Remembers the endpoint that served a session last, so that its next request finds the provider's prompt cache warm. A
+ * session stays at its endpoint until that fails. Kept per process and bounded in number; a named session that this
+ * process does not know still gets the same endpoint in every process, see `order.ts`.
  */
 import type { Clock } from '../../base/clock.ts';
 
 const MOST_SESSIONS = 20_000;
-/** No provider keeps a prompt's cache for longer without use. */
+/** No provider keeps an unused prompt cache for longer. */
 const IDLE_MS = 60 * 60_000;
-/** A prompt that providers cache is longer than this, and conversations that share it begin with the same bytes. */
+/** Prompts that providers cache are longer than this, and conversations that share one begin with the same bytes. */
 const PREFIX_BYTES = 2_048;
 
 interface Entry {
@@ -16,7 +16,7 @@ interface Entry {
   usedAt: number;
 }
 
-/** What a session is known by. `named`: the client gave it an id; otherwise it is its prompt's beginning. */
+/** Identifies a session. `named`: by an id from the client; otherwise by the beginning of the prompt. */
 export interface SessionKey {
   hash: number;
   named: boolean;
@@ -24,14 +24,14 @@ export interface SessionKey {
 
 export class Sessions {
   readonly #clock: Clock;
-  /** The least recently used first. */
+  /** In order of use, the least recent first. */
   readonly #entries = new Map<number, Entry>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** The endpoint of the session; undefined when it has none, or none any more. */
+  /** The endpoint of the session; undefined if there is none or it has expired. */
   endpointOf({ hash }: SessionKey): string | undefined {
     const entry = this.#entries.get(hash);
     if (entry === undefined) return undefined;
@@ -46,7 +46,7 @@ export class Sessions {
     this.#entries.set(hash, { endpointId, usedAt: this.#clock.monotonic() });
   }
 
-  /** The endpoint has failed the session. */
+  /** The endpoint failed a request of the session. */
   letGo({ hash }: SessionKey, endpointId: string): void {
     if (this.#entries.get(hash)?.endpointId === endpointId) this.#entries.delete(hash);
   }
@@ -57,7 +57,7 @@ export class Sessions {
 }
 
 export interface SessionHints {
-  /** Sessions of different keys are different. */
+  /** Sessions of different keys are distinct. */
   keyId: string;
   model: string;
   sessionId: string | null;
@@ -66,7 +66,7 @@ export interface SessionHints {
   body: Uint8Array;
 }
 
-/** undefined for a request that names no session and is too short to be cached. */
+/** Undefined for a request that names no session and is too short to be cached. */
 export function sessionKey({ keyId, model, sessionId, cacheKey, body }: SessionHints): SessionKey | undefined {
   const about = `${keyId}\n${model}\n`;
   if (sessionId !== null && sessionId !== '') return { hash: hashText(`${about}session ${sessionId}`), named: true };
@@ -78,7 +78,7 @@ export function sessionKey({ keyId, model, sessionId, cacheKey, body }: SessionH
 const SEED = 0x811c9dc5;
 const SECOND = 0x01000193;
 
-/** 52 bits; only spreads, protects nothing. */
+/** A 52-bit hash for distribution; not a cryptographic one. */
 function hashText(text: string, seed = SEED): number {
   let low = seed | 0;
   let high = Math.imul(seed, SECOND) | 0;
@@ -101,7 +101,7 @@ function hashBytes(bytes: Uint8Array, length: number, seed: number): number {
   return finish(low, high);
 }
 
-/** Mixes both halves until every bit of the text moves every bit of the result. */
+/** Mixes both halves until every bit of the text affects every bit of the result. */
 function finish(low: number, high: number): number {
   let first = Math.imul(low ^ (low >>> 16), 0x85ebca6b) ^ Math.imul(high ^ (high >>> 13), 0xc2b2ae35);
   let second = Math.imul(high ^ (high >>> 16), 0x85ebca6b) ^ Math.imul(low ^ (low >>> 13), 0xc2b2ae35);
@@ -110,7 +110,7 @@ function finish(low: number, high: number): number {
   return ((second ^ (second >>> 16)) & 0xfffff) * 2 ** 32 + ((first ^ (first >>> 16)) >>> 0);
 }
 
-/** A number between 0 and 1 (neither) that is always the same for this session and endpoint. */
+/** A number between 0 and 1 (exclusive), constant for a session and endpoint. */
 export function fractionOf({ hash }: SessionKey, endpointId: string): number {
   return (hashText(`${hash} ${endpointId}`) + 0.5) / 2 ** 52;
 }

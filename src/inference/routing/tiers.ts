@@ -1,10 +1,10 @@
 /**
- * Service tiers (wire/chat.md, `service_tier`): an offering of a provider that is faster or cheaper at another price. An
- * endpoint of a tier is a candidate only for requests that ask for it, and the default tier stands behind all of them.
+ * Service tiers: an offering of a provider that is faster or cheaper at another price. An endpoint of a tier is a
+ * candidate only for requests that ask for the tier; the default tier is the fallback for all of them.
  */
 import type { RoutingVariant } from '../../catalog/index.ts';
 
-/** What each value looks for before the default; `auto`, `default` and unknown ones look for nothing. */
+/** The tiers that each value tries before the default one. Other values (`auto`, `default`, unknown ones) try none. */
 const CHAINS: Readonly<Record<string, readonly string[]>> = {
   ultrafast: ['ultrafast', 'priority'],
   priority: ['priority'],
@@ -13,13 +13,13 @@ const CHAINS: Readonly<Record<string, readonly string[]>> = {
   scale: ['scale'],
 };
 
-/** Tiers that a way of routing may use as well. */
+/** Tiers that a routing variant may also use. */
 const OF_VARIANT: Readonly<Partial<Record<RoutingVariant, string>>> = { nitro: 'priority', floor: 'flex' };
 
 export interface WantedTiers {
-  /** The wanted tiers, the best first. */
+  /** The wanted tiers, best first. */
   chain: readonly string[];
-  /** Tiers that are as good as the default. */
+  /** Tiers that rank like the default. */
   also: readonly string[];
 }
 
@@ -32,14 +32,14 @@ export function wantedTiers(serviceTier: string | undefined, variant: RoutingVar
   return { chain: chain ?? [], also: also === undefined ? [] : [also] };
 }
 
-/** The endpoint's place among the wanted tiers, 0 the best; undefined: it is of a tier that nobody asked for. */
+/** The rank of the endpoint's tier, 0 the best; undefined for a tier that the request does not ask for. */
 export function tierPlace(tier: string | undefined, { chain, also }: WantedTiers): number | undefined {
   if (tier === undefined || also.includes(tier)) return chain.length;
   const place = chain.indexOf(tier);
   return place < 0 ? undefined : place;
 }
 
-/** Whether the value names a tier that is priced apart, so that an endpoint of another tier must not pass it on. */
+/** Whether the value names a tier with its own price, so an endpoint of another tier must not pass it on. */
 export function isPricedTier(serviceTier: string): boolean {
   return serviceTier in CHAINS;
 }

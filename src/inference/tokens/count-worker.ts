@@ -1,4 +1,4 @@
-/** The thread that counts tokens. Loads a tokenizer when a text is first counted by it. */
+/** The worker thread that counts tokens. Loads a tokenizer on first use. */
 import { parentPort } from 'node:worker_threads';
 import type { Encoding } from './family.ts';
 import { countInPieces } from './pieces.ts';
@@ -9,20 +9,20 @@ export interface CountOrder {
   text: string;
 }
 
-/** `tokens` absent: it could not be counted. */
+/** `tokens` is absent when counting failed. */
 export interface CountNews {
   id: number;
   tokens?: number;
 }
 
-/** Told before anything is counted with it. */
+/** Sent once a tokenizer is loaded, before its first count. */
 export interface LoadedNews {
   loaded: Encoding;
 }
 
 type Count = (text: string, options: { disallowedSpecial: Set<string> }) => number;
 
-/** A text that spells a special token is a text all the same. */
+/** A prompt that spells a special token contains plain text, not that token. */
 const PLAIN = { disallowedSpecial: new Set<string>() };
 const tokenizers = new Map<Encoding, Promise<{ countTokens: Count }>>();
 
@@ -50,7 +50,7 @@ parentPort?.on('message', async ({ id, encoding, text }: CountOrder) => {
     const { countTokens } = await tokenizer(encoding);
     news.tokens = countInPieces(text, (piece) => countTokens(piece, PLAIN));
   } catch {
-    // Whoever asked goes on with the bound that it has.
+    // The caller falls back to its byte bound.
   }
   parentPort?.postMessage(news);
 });

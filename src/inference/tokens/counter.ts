@@ -1,19 +1,19 @@
 /**
- * Exact counts of tokens, off the main thread (design, promise 2): for requests whose size in bytes does not fit a budget
- * that their tokens may fit. The thread starts when it is first needed and ends when nobody has needed it for a while.
+ * Counts tokens exactly, in a worker thread: for requests whose byte bound does not fit a budget that their token count
+ * may fit. The thread starts on first use and ends after a minute without use.
  */
 import { Worker } from 'node:worker_threads';
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { CountNews, CountOrder, LoadedNews } from './count-worker.ts';
 import type { Encoding } from './family.ts';
 
-/** A longer text is not counted: it would hold up all others. */
+/** Longer texts are not counted, since they would delay all others. */
 const LONGEST_TEXT = 4 * 1024 * 1024;
-/** Counts that run or wait; more are not made. */
+/** The most counts that run or wait. */
 const MOST_WAITING = 16;
-/** From the order to the count, or from the tokenizer's loading, where that was still under way. */
+/** Timeout from the order to the count, or from the end of the tokenizer's loading. */
 const MOST_MS = 4_000;
-/** For the thread's start and the loading: a slow machine takes longer over it than any count may, and does it once. */
+/** Timeout for the thread's start and the loading, which happen once and may be slow on a small machine. */
 const MOST_LOADING_MS = 30_000;
 const IDLE_MS = 60_000;
 const MAX_HEAP_MB = 512;
@@ -27,7 +27,7 @@ interface Waiting {
 export class TokenCounter {
   readonly #clock: Clock;
   readonly #waiting = new Map<number, Waiting>();
-  /** Whose tokenizers the thread has loaded. */
+  /** The tokenizers that the thread has loaded. */
   readonly #loaded = new Set<Encoding>();
   #worker: Worker | undefined;
   #idle: Timer | undefined;
@@ -37,12 +37,12 @@ export class TokenCounter {
     this.#clock = clock;
   }
 
-  /** Whether its thread runs. */
+  /** Whether the thread runs. */
   get running(): boolean {
     return this.#worker !== undefined;
   }
 
-  /** Undefined where there is no count: the text is too long, too many others wait, or it took too long. */
+  /** Undefined without a count: the text is too long, too many counts wait, or it took too long. */
   count(encoding: Encoding, text: string): Promise<number | undefined> {
     if (text.length > LONGEST_TEXT || this.#waiting.size >= MOST_WAITING) return Promise.resolve(undefined);
     this.#idle?.cancel();
@@ -56,7 +56,7 @@ export class TokenCounter {
     });
   }
 
-  /** Ends the thread; whoever waits for it gets no count. */
+  /** Ends the thread. Waiting counts resolve to undefined. */
   async close(): Promise<void> {
     this.#idle?.cancel();
     const worker = this.#worker;
@@ -64,7 +64,7 @@ export class TokenCounter {
     await worker?.terminate();
   }
 
-  /** Whoever waits behind a count that takes too long has no count either: the thread goes. */
+  /** A count that takes too long ends the thread, and with it every count that waits behind it. */
   #limit(delayMs: number): Timer {
     return this.#clock.timer(delayMs, () => void this.close());
   }
@@ -89,7 +89,7 @@ export class TokenCounter {
     worker.on('exit', () => {
       if (this.#worker === worker) this.#ended();
     });
-    // Behind the listeners, since the first one for messages holds the process.
+    // After adding the listeners, because the first `message` listener refs the worker again.
     worker.unref();
     return worker;
   }

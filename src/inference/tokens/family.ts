@@ -1,11 +1,11 @@
-/** Which tokenizer a model has, as far as its vendor has published it. */
+/** The tokenizer of a model, where its vendor has published it. */
 
 export type Encoding = 'o200k_base' | 'cl100k_base';
 
 /**
- * OpenAI's models under whatever prefix a service gives them (`openai/gpt-4o`, `ft:gpt-4o:...`, `openai.gpt-oss-120b`).
- * gpt-oss adds only tokens of its own format to `o200k_base`. Undefined for every other family: none of them has a public
- * tokenizer here, and a request to them is bounded by its bytes.
+ * Recognizes OpenAI's models under any service's prefix (`openai/gpt-4o`, `ft:gpt-4o:...`, `openai.gpt-oss-120b`).
+ * gpt-oss adds only tokens of its own format to `o200k_base`. Undefined for every other family: none has a public
+ * tokenizer here, so requests to them are bounded by their bytes.
  */
 export function encodingOf(upstreamModel: string): Encoding | undefined {
   const name = upstreamModel.toLowerCase().match(/(?:^|[/:.])((?:gpt-|chatgpt-|codex-|o[1-9](?=$|-)).*)$/)?.[1];

@@ -1,9 +1,9 @@
 /**
- * A text in pieces that a tokenizer gets through in linear time. Its merging is quadratic in a run of letters, of white
- * space or of other signs, so longer runs are cut; each cut counts as a token more, and the sum stays an upper bound.
+ * Splits a text so that counting its tokens takes linear time. The tokenizer is quadratic in a run of letters, white
+ * space or other signs, so longer runs are cut. Each cut counts as one more token, which keeps the sum an upper bound.
  */
 
-/** Far more than words have. */
+/** Far longer than any word. */
 const LONGEST_RUN = 128;
 const LONG_RUNS = new RegExp(
   [`[\\p{L}\\p{M}]{${LONGEST_RUN + 1},}`, `\\s{${LONGEST_RUN + 1},}`, `[^\\s\\p{L}\\p{N}]{${LONGEST_RUN + 1},}`].join(
@@ -11,10 +11,10 @@ const LONG_RUNS = new RegExp(
   ),
   'gu',
 );
-/** Characters that are handed over at once. */
+/** Characters passed to the tokenizer at once. */
 const PIECE = 64 * 1024;
 
-/** @param count tokens of a text, whatever special tokens it spells */
+/** @param count counts the tokens of a text, with special tokens as plain text */
 export function countInPieces(text: string, count: (text: string) => number): number {
   let tokens = 0;
   for (let at = 0; at < text.length; at += PIECE)

@@ -1,13 +1,13 @@
-/** The text of a request whose tokens are an upper bound of what its model reads. */
+/** The text of a request whose token count is an upper bound of what its model reads. */
 import { isFields } from '../../formats/conversation/fields.ts';
 
 const IMAGES: ReadonlySet<unknown> = new Set(['image', 'image_url', 'input_image']);
-/** Where pictures may stand; anywhere else such an object is text for the model. */
+/** Members that may contain images; elsewhere such an object is text for the model. */
 const WITH_IMAGES: readonly string[] = ['messages', 'input'];
 
 /**
- * Every text and every name of a member, one a line: names of members stand for the borders of messages, and what an upstream
- * makes of a tool's schema is shorter than it. Pictures are left out, which have tokens of their own.
+ * All texts and member names, one per line. Member names account for message separators, and an upstream's rendering of
+ * a tool schema is shorter than the schema. Images are left out because they have a token rate of their own.
  */
 export function requestText(body: Readonly<Record<string, unknown>>): string {
   const lines: string[] = [];
@@ -18,7 +18,7 @@ export function requestText(body: Readonly<Record<string, unknown>>): string {
   return lines.join('\n');
 }
 
-/** Nesting is bounded where requests are read. */
+/** The nesting depth is limited when requests are parsed. */
 function gather(value: unknown, images: boolean, lines: string[]): void {
   if (Array.isArray(value)) {
     for (const item of value) gather(item, images, lines);

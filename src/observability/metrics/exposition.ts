@@ -1,7 +1,6 @@
 /**
- * What a scrape reads: the counts of `recorder.ts`, gauges of this moment, and what Node.js says of its process, in
- * Prometheus's text form. The library behind it is loaded by the first scrape; before that a process measures nothing of
- * its event loop.
+ * The metrics that a scrape reads: the counts of `recorder.ts`, current gauges, and Node.js's process metrics, in
+ * Prometheus's text format. The first scrape loads the library; until then a process does not measure its event loop.
  */
 import type { Registry } from 'prom-client';
 import type { Histogram } from './histogram.ts';
@@ -9,30 +8,30 @@ import type { Recorder, Series } from './recorder.ts';
 
 type Labels = Record<string, string | number>;
 
-/** One metric as processes hand it to each other: plain data. */
+/** One metric as plain data, for exchange between processes. */
 export interface Exposed {
   name: string;
   help: string;
   type: 'counter' | 'gauge' | 'histogram' | 'summary';
-  /** How several processes make one. */
+  /** How the values of several processes are combined. */
   aggregator: 'sum' | 'min' | 'max' | 'first' | 'average' | 'omit';
   values: { value: number; labels: Labels; metricName?: string }[];
 }
 
-/** Of this moment. */
+/** The current values. */
 export interface Gauges {
   databaseUp: boolean;
-  /** Changes that other processes make arrive here. */
+  /** Change notifications of other processes arrive here. */
   changesArrive: boolean;
-  /** Every stored credential that was needed so far could be decrypted. */
+  /** Every stored credential needed so far could be decrypted. */
   credentialsOpen: boolean;
-  /** HTTP requests whose answer is not complete. */
+  /** HTTP requests whose response is not complete. */
   openRequests: number;
   /** Accepted generations without a row. */
   openGenerations: number;
   waitingRows: number;
   journalBytes: number;
-  /** Since the start: inputs and outputs, and answers for the response cache, that the database was too slow for. */
+  /** Since the start: inputs and outputs, and cached answers, dropped because the database was too slow. */
   droppedContents: number;
   droppedAnswers: number;
 }
@@ -49,14 +48,14 @@ export class Exposition {
     this.#gauges = gauges;
   }
 
-  /** Of this process, for another one that makes the text. */
+  /** The metrics of this process, for the process that renders the text. */
   async report(): Promise<Exposed[]> {
     const { registry } = await this.#started();
     const ofProcess = (await registry.getMetricsAsJSON()) as unknown as Exposed[];
     return [...this.#own(), ...ofProcess];
   }
 
-  /** @param others the reports of the other processes of this gateway; undefined when there is only this one */
+  /** @param others the reports of the gateway's other processes; undefined with a single process */
   async text(others?: readonly Exposed[][]): Promise<{ text: string; contentType: string }> {
     const { client, registry } = await this.#started();
     const all = others === undefined ? registry : client.AggregatorRegistry.aggregate([await this.report(), ...others]);
@@ -83,10 +82,13 @@ export class Exposition {
 
   #usageMetrics(): Exposed[] {
     const tokens = counter('gatehouse_tokens_total', 'Tokens by kind; the kinds add up to all tokens.');
-    const reasoning = counter('gatehouse_reasoning_tokens_total', 'The part of the output tokens that was reasoning.');
-    const cost = counter('gatehouse_cost_usd_total', 'What requests cost in credits, USD.');
-    const byok = counter('gatehouse_byok_cost_usd_total', 'What requests cost at providers by keys of their own, USD.');
-    const attempts = counter('gatehouse_upstream_attempts_total', 'Calls to upstreams by how they ended.');
+    const reasoning = counter('gatehouse_reasoning_tokens_total', 'Reasoning tokens, a part of the output tokens.');
+    const cost = counter('gatehouse_cost_usd_total', 'Cost of requests charged to credits, USD.');
+    const byok = counter(
+      'gatehouse_byok_cost_usd_total',
+      "Cost of requests at customers' provider accounts (BYOK), USD.",
+    );
+    const attempts = counter('gatehouse_upstream_attempts_total', 'Calls to upstreams by outcome.');
     for (const used of this.#recorder.consumption()) {
       const labels = { provider: used.provider, model: used.model };
       tokens.values.push(
@@ -107,13 +109,19 @@ export class Exposition {
 }
 
 function requestMetrics(series: readonly Series[]): Exposed[] {
-  const requests = counter('gatehouse_requests_total', 'Requests that are over; status 0 where the client left first.');
-  const cancelled = counter('gatehouse_requests_cancelled_total', 'Requests whose client left before the end.');
-  const cached = counter('gatehouse_requests_cached_total', 'Requests that the response cache answered.');
-  const durations = histogram('gatehouse_request_duration_seconds', 'From the head of a request to its end.');
+  const requests = counter(
+    'gatehouse_requests_total',
+    'Finished requests; status 0 if the client left before a response.',
+  );
+  const cancelled = counter('gatehouse_requests_cancelled_total', 'Requests whose client disconnected before the end.');
+  const cached = counter('gatehouse_requests_cached_total', 'Requests served from the response cache.');
+  const durations = histogram(
+    'gatehouse_request_duration_seconds',
+    'From the head of a request to the end of its response.',
+  );
   const firstTokens = histogram(
     'gatehouse_time_to_first_token_seconds',
-    'From the dispatch of a request to the first content of its answer.',
+    'From the dispatch of a request to the first visible output.',
   );
   for (const one of series) {
     const { operation, provider, model } = one;
@@ -129,15 +137,19 @@ function requestMetrics(series: readonly Series[]): Exposed[] {
 
 function gaugeMetrics(now: Gauges): Exposed[] {
   return [
-    gauge('gatehouse_processes', 'Serving processes that this report is of.', 1),
-    gauge('gatehouse_open_requests', 'HTTP requests whose answer is not complete.', now.openRequests),
+    gauge('gatehouse_processes', 'Serving processes in this report.', 1),
+    gauge('gatehouse_open_requests', 'HTTP requests whose response is not complete.', now.openRequests),
     gauge('gatehouse_open_generations', 'Accepted generations that have no row yet.', now.openGenerations),
-    gauge('gatehouse_ledger_waiting_rows', 'Rows in memory on their way into the database.', now.waitingRows),
-    gauge('gatehouse_journal_bytes', 'Size of the journal of what the database does not have yet.', now.journalBytes),
+    gauge('gatehouse_ledger_waiting_rows', 'Rows in memory that wait to be written to the database.', now.waitingRows),
+    gauge(
+      'gatehouse_journal_bytes',
+      'Size of the journal of rows that the database does not have yet.',
+      now.journalBytes,
+    ),
     gauge('gatehouse_database_up', '1 while every process reaches the database.', now.databaseUp ? 1 : 0, 'min'),
     gauge(
       'gatehouse_changes_arrive',
-      '1 while every process hears of changes; one that does not reads the database for each request.',
+      '1 while every process receives change notifications; one that does not reads the database for each request.',
       now.changesArrive ? 1 : 0,
       'min',
     ),
@@ -148,7 +160,7 @@ function gaugeMetrics(now: Gauges): Exposed[] {
       'min',
     ),
     count('gatehouse_contents_dropped_total', 'Inputs and outputs that could not be logged.', now.droppedContents),
-    count('gatehouse_cached_answers_dropped_total', 'Answers that could not be kept.', now.droppedAnswers),
+    count('gatehouse_cached_answers_dropped_total', 'Answers that could not be cached.', now.droppedAnswers),
   ];
 }
 

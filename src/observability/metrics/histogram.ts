@@ -1,7 +1,7 @@
-/** Counts of values by size, as Prometheus wants them: cumulative over the bounds, with sum and count. */
+/** Counts values by size for a Prometheus histogram, with their sum. */
 export class Histogram {
   readonly bounds: readonly number[];
-  /** One more than bounds: the last is of what lies above all of them. Not cumulative. */
+  /** One more than bounds: the last counts values above all bounds. Not cumulative. */
   readonly counts: Float64Array;
   sum = 0;
 
@@ -19,6 +19,6 @@ export class Histogram {
   }
 }
 
-/** Seconds. Answers of the control plane take milliseconds, those of models minutes. */
+/** Seconds. Control-plane responses take milliseconds, model responses up to minutes. */
 export const DURATION_BOUNDS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600] as const;
 export const FIRST_TOKEN_BOUNDS = [0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 20, 30, 60] as const;

@@ -1,4 +1,4 @@
-/** GET /metrics: for whoever has a management key or the scraper's own token, or for everybody where it is set so. */
+/** `GET /metrics`: for management keys and the scraper's own token, or open to all if so configured. */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { MetricsSettings } from '../../base/config.ts';
@@ -7,18 +7,18 @@ import type { Operation } from '../../http/operation.ts';
 
 export interface MetricsOperationParts {
   settings: MetricsSettings;
-  /** The text of all processes. */
+  /** The metrics text of all processes. */
   read(): Promise<{ text: string; contentType: string }>;
 }
 
-/** @param parts read when a request comes */
+/** @param parts read at each request */
 export function metricsOperation<C>(parts: () => MetricsOperationParts): Operation<C> {
   return {
     id: 'getMetrics',
     method: 'GET',
     path: '/metrics',
     root: true,
-    summary: "The gateway's own figures for Prometheus; no prompts, keys or names of users",
+    summary: "The gateway's metrics for Prometheus; contains no prompts, keys or user names",
     tag: 'Health',
     access: 'management',
     opens(headers) {
@@ -30,7 +30,7 @@ export function metricsOperation<C>(parts: () => MetricsOperationParts): Operati
     replies: { 200: { description: 'The exposition format', contentType: 'text/plain' } },
     async handle({ response }) {
       const { settings, read } = parts();
-      if (settings.access === 'off') throw new GatewayError('not_found', 'metrics are switched off');
+      if (settings.access === 'off') throw new GatewayError('not_found', 'metrics are turned off');
       const { text, contentType } = await read();
       if (response.destroyed) return;
       response.writeHead(200, { 'content-type': contentType, 'content-length': Buffer.byteLength(text) });

@@ -1,28 +1,30 @@
 /**
- * What this process counts of its requests, in plain numbers: recording is a look into two maps and some additions. Only a
- * scrape makes text of it (`exposition.ts`). Labels are bounded: operations and providers are ours; a model is named when
- * it is listed in the catalog or has answered once, and past the limit on series it is `other`.
+ * Counts this process's requests in plain numbers: recording takes two map lookups and some additions. Only a scrape
+ * renders them as text (`exposition.ts`). Label values are bounded: operations and providers are fixed; a model has its
+ * own label if the catalog lists it or it has answered once, and above the limit on series it is `other`.
  */
 import type { FinishedExchange } from '../../http/operation.ts';
 import type { Generation } from '../../spend/index.ts';
 import { DURATION_BOUNDS, FIRST_TOKEN_BOUNDS, Histogram } from './histogram.ts';
 
-/** Requests of one operation to one model at one provider; the latter two are empty where none was asked. */
+/**
+ * Requests of one operation to one model at one provider; the latter two are empty for requests without an endpoint.
+ */
 export interface Series {
   readonly operation: string;
   readonly provider: string;
   readonly model: string;
-  /** By HTTP status; 0 where the client left without one. */
+  /** By HTTP status; 0 if the client disconnected before a response. */
   readonly statuses: Map<number, number>;
   readonly durations: Histogram;
-  /** undefined before the first. */
+  /** Undefined before the first value. */
   firstTokens: Histogram | undefined;
   cancelled: number;
-  /** Answered from the response cache. */
+  /** Served from the response cache. */
   cached: number;
 }
 
-/** What a model at a provider has used. */
+/** Usage and cost of a model at a provider. */
 export interface Consumption {
   readonly provider: string;
   readonly model: string;
@@ -41,7 +43,7 @@ export interface Attempts {
   readonly outcomes: Map<string, number>;
 }
 
-/** Of each kind; beyond it models are counted together. */
+/** Limit for each kind of series; above it, models are counted together. */
 const MAX_SERIES = 1_000;
 const NO_OPERATION = 'none';
 const OTHER = 'other';
@@ -54,13 +56,13 @@ export class Recorder {
   readonly #attempts = new Map<string, Attempts>();
   #series = 0;
 
-  /** @param isListed whether the catalog lists an endpoint; others are named by whoever asks for them */
+  /** @param isListed whether the catalog lists an endpoint; clients can invent the names of others */
   constructor(isListed: (endpointId: string) => boolean, maxSeries = MAX_SERIES) {
     this.#isListed = isListed;
     this.#maxSeries = maxSeries;
   }
 
-  /** A request that is over. @param row of the generation that it was, if it came to one */
+  /** A request has finished. @param row of its generation, if it has one */
   finished(exchange: FinishedExchange, row: Generation | undefined): void {
     const series = this.#seriesOf(exchange.operation?.id ?? NO_OPERATION, row);
     const { status } = exchange;
@@ -76,7 +78,7 @@ export class Recorder {
     this.#consume(row);
   }
 
-  /** A call to an upstream that is over, and how. */
+  /** A call to an upstream has finished. */
   attempted(endpointId: string, outcome: string): void {
     let attempts = this.#attempts.get(endpointId);
     if (attempts === undefined) {
@@ -142,7 +144,7 @@ export class Recorder {
     used.reasoning += usage.reasoning;
   }
 
-  /** The entry of an endpoint that has none yet: one of its own, or the one that its provider's others share. */
+  /** The entry of a new endpoint: its own, or the one that its provider's other endpoints share. */
   #admitted<Entry>(
     entries: Map<string, Entry>,
     endpointId: string,

@@ -1,8 +1,8 @@
 import type { Migration } from '../../storage/migrate.ts';
 
 /**
- * What requests and answers said, where that is logged. The texts are JSON, which spells every character that a column of
- * text cannot hold. Feedback is one line a generation and category.
+ * Logged inputs and outputs. The texts are JSON, which can express every character that a text column cannot hold.
+ * Feedback has one row per generation and category.
  */
 export const transcripts: Migration = {
   name: '0071-transcripts',
