@@ -1,4 +1,4 @@
-/** What is dialled is recorded and led to loopback, so no test touches a real address. */
+/** Connections are recorded and redirected to loopback, so no test reaches a real address. */
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import { after, test } from 'node:test';
@@ -13,7 +13,7 @@ after(() => upstream.close());
 const port = Number(new URL(upstream.url).port);
 
 const PUBLIC = '93.184.216.34';
-/** Names and what a resolver answers, one answer after the other, the last one for ever. */
+/** Names and their DNS answers, used one after the other; the last one repeats. */
 const NAMES: Record<string, readonly (readonly string[])[]> = {
   'public.test': [[PUBLIC]],
   'other.test': [['1.1.1.1']],
@@ -43,7 +43,7 @@ function start(settings: EgressSettings = DEFAULT_EGRESS, names = NAMES) {
       },
       open(address, to) {
         dialled.push(`${address} ${to}`);
-        // One address of the tests answers nobody.
+        // One test address never accepts connections.
         return net.connect(address === '93.184.216.1' ? 1 : port, '127.0.0.1');
       },
     },
@@ -65,7 +65,7 @@ async function refused(promise: Promise<unknown>, fault: EgressFault): Promise<E
 
 const redirectTo = (location: string, status = 302): Answer => ({ status, headers: { location } });
 
-test('an answer comes with its status, its headers and its bytes, from the address that was checked', async () => {
+test('a response has the status, headers and bytes of the address that was checked', async () => {
   const { fetch, dialled } = start();
   upstream.script('plain', [
     { status: 203, headers: { 'content-type': 'image/png' }, chunks: ['abc', { hex: 'ff00' }] },
@@ -104,7 +104,7 @@ for (const url of LITERALS) {
   });
 }
 
-test('a name is resolved once, so that an answer which changes afterwards leads nowhere', async () => {
+test('a name is resolved only once, so a DNS answer that changes later has no effect', async () => {
   const { fetch, dialled, asked } = start();
   upstream.script('rebind', { chunks: ['ok'] });
   await fetch('http://rebind.test/rebind');
@@ -133,14 +133,14 @@ for (const location of [
 }
 
 for (const location of ['file:///etc/passwd', 'http://public.test:25/', 'http://a:b@public.test/', 'http://[']) {
-  test(`a redirect to ${location} is refused as the address would be`, async () => {
+  test(`a redirect to ${location} is refused like the address itself`, async () => {
     const { fetch } = start();
     upstream.script('away', redirectTo(location));
     await refused(fetch('http://public.test/away'), 'url');
   });
 }
 
-test('redirects are followed, and what names the caller stays with the first host', async () => {
+test('redirects are followed, and headers that identify the caller are sent to the first host only', async () => {
   const { fetch, dialled } = start();
   upstream.script('one', redirectTo('/two?x=1', 307));
   upstream.script('two', redirectTo('http://other.test/three', 301));
@@ -155,14 +155,14 @@ test('redirects are followed, and what names the caller stays with the first hos
   assert.deepEqual([third.authorization, third.cookie, third.accept], [undefined, undefined, 'image/*']);
 });
 
-test('a circle of redirects ends after five', async () => {
+test('a redirect loop ends after five redirects', async () => {
   const { fetch, dialled } = start();
   upstream.script('circle', redirectTo('/circle'));
   await refused(fetch('http://public.test/circle'), 'redirect');
   assert.equal(dialled.length, 6);
 });
 
-test('the redirect of a POST is an answer', async () => {
+test('the redirect of a POST is returned, not followed', async () => {
   const { fetch, dialled } = start();
   upstream.script('post', redirectTo('http://other.test/x', 307));
   const reply = await fetch('http://public.test/post', { method: 'POST', body: 'secret' });
@@ -171,7 +171,7 @@ test('the redirect of a POST is an answer', async () => {
   assert.equal(upstream.requests('post')[0]?.body.toString(), 'secret');
 });
 
-test('a body past the limit is refused, told or not, and the connection is closed', async () => {
+test('a body over the limit is refused, announced or not, and the connection is closed', async () => {
   const { fetch } = start();
   upstream.script('told', { headers: { 'content-length': '1001' }, chunks: ['x'], end: 'stall' });
   upstream.script('endless', { chunks: ['x'.repeat(600), 'x'.repeat(600)], end: 'stall' });
@@ -182,13 +182,13 @@ test('a body past the limit is refused, told or not, and the connection is close
   await until(() => upstream.connections === 0 || undefined, 'the connections to be closed');
 });
 
-test('compression that nobody asked for is refused rather than unpacked', async () => {
+test('a compressed response is refused instead of decompressed', async () => {
   const { fetch } = start();
   upstream.script('packed', { headers: { 'content-encoding': 'gzip' }, chunks: ['x'] });
   await refused(fetch('http://public.test/packed'), 'network');
 });
 
-test('the time limit holds while a name is resolved, while nothing is answered, and in the middle of a body', async () => {
+test('the timeout applies while a name is resolved, before a response, and in the middle of a body', async () => {
   for (const step of ['resolve', 'stall-before-headers', 'stall'] as const) {
     const { fetch, clock, dialled, egress } = start();
     upstream.script('slow', { chunks: ['x'], end: step === 'resolve' ? 'close' : step });
@@ -209,7 +209,7 @@ test('the time limit holds while a name is resolved, while nothing is answered, 
   }
 });
 
-test('a cancelled fetch ends at once, with its connection', async () => {
+test('a cancelled fetch ends at once and closes its connection', async () => {
   const { fetch, clock } = start();
   upstream.script('hang', { end: 'stall-before-headers' });
   const controller = new AbortController();
@@ -223,7 +223,7 @@ test('a cancelled fetch ends at once, with its connection', async () => {
   assert.equal(upstream.requests('hang').length, 1);
 });
 
-test('closing ends what is under way and refuses what comes', async () => {
+test('closing aborts running fetches and refuses new ones', async () => {
   const { fetch, egress } = start();
   upstream.script('last', { end: 'stall-before-headers' });
   const pending = fetch('http://public.test/last');
@@ -233,14 +233,14 @@ test('closing ends what is under way and refuses what comes', async () => {
   await refused(fetch('http://public.test/last'), 'cancelled');
 });
 
-test('the next address of a name is tried when the first refuses', async () => {
+test('the next address of a name is tried when the first refuses the connection', async () => {
   const { fetch, dialled } = start();
   upstream.script('second', { chunks: ['ok'] });
   assert.equal((await fetch('http://two.test/second')).body.toString(), 'ok');
   assert.deepEqual(dialled, ['93.184.216.1 80', `${PUBLIC} 80`]);
 });
 
-test('a connection that breaks, an unknown name and an answer that is no HTTP are told without details', async () => {
+test('a broken connection, an unknown name and a response that is not HTTP are reported without details', async () => {
   const { fetch } = start();
   upstream.script('broken', { chunks: ['x'], headers: { 'content-length': '100' }, end: 'reset' });
   upstream.script('raw', { raw: ['SSH-2.0-secret\r\n\r\n'] });
@@ -250,14 +250,14 @@ test('a connection that breaks, an unknown name and an answer that is no HTTP ar
   await refused(fetch('http://unknown.test/'), 'network');
 });
 
-test('a secure connection asks for the name and does not trust a stranger', async () => {
+test('a secure connection sends the host name and does not trust an unknown certificate', async () => {
   const { fetch, dialled } = start();
-  // The scripted upstream speaks no TLS at all.
+  // The scripted upstream does not speak TLS.
   await refused(fetch('https://public.test/x'), 'network');
   assert.deepEqual(dialled, [`${PUBLIC} 443`]);
 });
 
-test('more fetches than places wait for their turn, and past the line they are refused', async () => {
+test('fetches over the concurrency limit wait in line, and those beyond the line are refused', async () => {
   const { fetch } = start();
   upstream.script('many', { chunks: [{ gate: 'many' }, 'ok'] });
   const before = upstream.requests('many').length;

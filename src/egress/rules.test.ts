@@ -26,19 +26,19 @@ const PUBLIC = [
 ];
 
 for (const address of PRIVATE) {
-  test(`the address ${address || '(nothing)'} is not fetched from`, () => {
+  test(`the address ${address || '(empty)'} is not fetched`, () => {
     assert.equal(rules.allows(address), false);
   });
 }
 
-test('public addresses are fetched from', () => {
+test('public addresses are fetched', () => {
   assert.deepEqual(
     PUBLIC.filter((address) => !rules.allows(address)),
     [],
   );
 });
 
-test('a network that the operator allows is fetched from, and no more than that', () => {
+test('a network that the operator allows is fetched, and no other private address', () => {
   const wider = new EgressRules({ ...DEFAULT_EGRESS, networks: ['10.1.0.0/16', '192.168.7.7', 'fd00:1::/32'] });
   for (const address of ['10.1.2.3', '::ffff:10.1.2.3', '192.168.7.7', 'fd00:1::9']) assert.ok(wider.allows(address));
   for (const address of ['10.2.0.1', '192.168.7.8', 'fd00:2::1', '::1', '127.0.0.1']) {
@@ -47,8 +47,8 @@ test('a network that the operator allows is fetched from, and no more than that'
 });
 
 const BAD_URLS: [string, RegExp][] = [
-  ['', /not an address/],
-  ['//no.scheme/x', /not an address/],
+  ['', /not a URL/],
+  ['//no.scheme/x', /not a URL/],
   ['file:///etc/passwd', /http or https/],
   ['gopher://public.test:70/x', /http or https/],
   ['ftp://public.test/x', /http or https/],
@@ -60,7 +60,7 @@ const BAD_URLS: [string, RegExp][] = [
 ];
 
 for (const [url, problem] of BAD_URLS) {
-  test(`the address ${JSON.stringify(url)} is refused before any name is resolved`, () => {
+  test(`the URL ${JSON.stringify(url)} is refused before any name is resolved`, () => {
     assert.throws(
       () => rules.url(url),
       (error) => error instanceof EgressError && error.fault === 'url' && problem.test(error.message),
@@ -68,7 +68,7 @@ for (const [url, problem] of BAD_URLS) {
   });
 }
 
-test('either scheme may use the port of the other, and further ports are the operator’s to allow', () => {
+test('both schemes may use ports 80 and 443, and the operator can allow other ports', () => {
   assert.equal(rules.url('http://public.test:443/x').port, '443');
   const wider = new EgressRules({ ...DEFAULT_EGRESS, ports: [{ from: 8000, to: 8100 }] });
   assert.equal(wider.url('http://public.test:8080/').port, '8080');

@@ -1,4 +1,4 @@
-/** Requests that come slowly, too many, too big or not at all, and clients that leave (bugs 75 to 77 and promise 5). */
+/** Slow, excessive, oversized and missing requests, and clients that disconnect. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { settle, TestClock, until } from '../testing/clock.ts';
@@ -12,7 +12,7 @@ const MEGA = 2 ** 20;
 const postHead = (path: string, lines: string[]) => `POST ${path} HTTP/1.1\r\nHost: x\r\n${lines.join('\r\n')}\r\n\r\n`;
 
 describe('before the body', () => {
-  test('an unknown key is 401 although the body never comes, and a wrong kind of key is 403', async () => {
+  test('an unknown key is 401 even if the body never arrives, and a key of the wrong kind is 403', async () => {
     await serving({}, async ({ port }) => {
       for (const [key, status] of [
         ['wrong', 401],
@@ -27,7 +27,7 @@ describe('before the body', () => {
     });
   });
 
-  test('a client that sends a body somewhat too large reads why, though it sends to the end first', async () => {
+  test('a client whose body is slightly too large reads the error even if it sends the whole body first', async () => {
     await serving({}, async ({ port }) => {
       const client = await RawClient.open(port);
       await client.send(postHead('/v1/chat', [KEY, JSON_TYPE, `Content-Length: ${40 * MEGA}`]));
@@ -38,7 +38,7 @@ describe('before the body', () => {
     });
   });
 
-  test('a refused client may send on for a while, so that it sees its answer, and is then cut; memory stays flat', async () => {
+  test('a refused client may send on for a while, sees its response, and is then cut; memory stays flat', async () => {
     await serving({ lingerBytes: MEGA }, async ({ port, server }) => {
       const client = await RawClient.open(port);
       const before = process.memoryUsage().rss;
@@ -60,7 +60,7 @@ describe('before the body', () => {
     });
   });
 
-  test('a refused client that sends nothing on is cut when its time is over', async () => {
+  test('a refused client that stops sending is cut after the timeout', async () => {
     await serving({ lingerMs: 1000 }, async ({ port }, clock) => {
       const client = await RawClient.open(port);
       await client.send(postHead('/v1/chat', ['Authorization: Bearer wrong', JSON_TYPE, 'Content-Length: 100000']));
@@ -70,7 +70,7 @@ describe('before the body', () => {
     });
   });
 
-  test('nothing is kept of a refused client that leaves with its body half sent', async () => {
+  test('no memory is kept for a refused client that disconnects with its body half sent', async () => {
     await serving({ lingerMs: 1000 }, async ({ port, server }, clock) => {
       const client = await RawClient.open(port);
       await client.send(
@@ -86,14 +86,14 @@ describe('before the body', () => {
     });
   });
 
-  test('a small body that nobody wanted leaves the connection usable', async () => {
+  test('a small unwanted body leaves the connection usable', async () => {
     await serving({}, async ({ port }) => {
       const client = await RawClient.open(port);
       const body = '{"model":"x"}';
       const refused = await client.ask(['POST /v1/chat HTTP/1.1', JSON_TYPE, `Content-Length: ${body.length}`], body);
       assert.equal(refused.status, 401);
       assert.equal((await client.ask(['GET /v1/things HTTP/1.1', KEY])).status, 200);
-      // A body on an operation that takes none is read and dropped.
+      // A body for an operation without one is read and dropped.
       const ignored = await client.ask(['GET /v1/things HTTP/1.1', KEY, `Content-Length: ${body.length}`], body);
       assert.equal(ignored.status, 200);
       assert.equal((await client.ask(['GET /v1/things HTTP/1.1', KEY])).status, 200);
@@ -101,7 +101,7 @@ describe('before the body', () => {
     });
   });
 
-  test('Expect: 100-continue gets its interim answer only when the body is wanted', async () => {
+  test('Expect: 100-continue gets its interim response only when the body is wanted', async () => {
     await serving({}, async ({ port }) => {
       const client = await RawClient.open(port);
       const lines = [JSON_TYPE, 'Expect: 100-continue', 'Content-Length: 7'];
@@ -116,7 +116,7 @@ describe('before the body', () => {
 });
 
 describe('slow requests', () => {
-  test('headers that do not end are 408, and so is silence', async () => {
+  test('headers that do not end are 408, and so is a silent connection', async () => {
     await serving({ headerMs: 100 }, async ({ port }) => {
       for (const text of ['GET /v1/things HTTP/1.1\r\nX-Slow: ', '']) {
         const client = await RawClient.open(port);
@@ -129,7 +129,7 @@ describe('slow requests', () => {
     });
   });
 
-  test('a body that stops is 408 and its connection closed', async () => {
+  test('a body that stops is 408, and its connection is closed', async () => {
     await serving({ bodyMs: 10_000 }, async ({ port, server, handled }, clock) => {
       const client = await RawClient.open(port);
       await client.send(postHead('/v1/chat', [KEY, JSON_TYPE, 'Content-Length: 100']) + '{"messages"');
@@ -171,7 +171,7 @@ describe('slow requests', () => {
     });
   });
 
-  test('a thousand slow connections do not keep a normal request from its answer', { timeout: 30_000 }, async () => {
+  test('a thousand slow connections do not block a normal request', { timeout: 30_000 }, async () => {
     await serving({ headerMs: 60_000 }, async ({ port, server }) => {
       const slow: RawClient[] = [];
       for (let count = 0; count < 1000; count += 1) {
@@ -194,7 +194,7 @@ describe('slow requests', () => {
     });
   });
 
-  test('an answer may take as long as it likes', async () => {
+  test('a response has no time limit', async () => {
     await serving({ headerMs: 50, bodyMs: 1000 }, async ({ port, waiting }, clock) => {
       const client = await RawClient.open(port);
       await client.send(postHead('/v1/wait', [KEY, JSON_TYPE, 'Content-Length: 2']) + '{}');
@@ -204,7 +204,7 @@ describe('slow requests', () => {
       await client.read('data: 1');
       clock.advance(3_600_000);
       const before = performance.now();
-      // Real time too, past node's own limit on headers: three of its checks.
+      // Real time too, beyond Node's own limit on headers: three of its checks.
       await until(() => performance.now() - before > 150, 'the limit on headers is over');
       response.end('data: 2\n\n');
       await client.read('data: 2');
@@ -213,8 +213,8 @@ describe('slow requests', () => {
   });
 });
 
-describe('too much at a time', () => {
-  test('exchanges past the limit are 503 with Retry-After', async () => {
+describe('too many at once', () => {
+  test('exchanges over the limit are 503 with Retry-After', async () => {
     await serving({ exchanges: 1 }, async ({ port, waiting }) => {
       const first = await RawClient.open(port);
       await first.send(postHead('/v1/wait', [KEY]));
@@ -231,7 +231,7 @@ describe('too much at a time', () => {
     });
   });
 
-  test('bodies past what all may hold together are 503, and the room comes back', async () => {
+  test('bodies over the shared limit are 503, and their memory is released', async () => {
     await serving({ bodyBytesInFlight: 1000 }, async ({ port, server }) => {
       const body = JSON.stringify({ messages: [{ role: 'user', content: 'a'.repeat(700) }] });
       const lines = ['POST /v1/chat HTTP/1.1', KEY, JSON_TYPE, `Content-Length: ${body.length}`];
@@ -249,8 +249,8 @@ describe('too much at a time', () => {
   });
 });
 
-describe('a client that leaves', () => {
-  test('is noticed at once while its answer is awaited, once, also by who asks late', async () => {
+describe('a client that disconnects', () => {
+  test('is noticed at once while its response is awaited, exactly once, also by a late listener', async () => {
     await serving({}, async ({ port, waiting, server }) => {
       const client = await RawClient.open(port);
       await client.send(postHead('/v1/wait', [KEY, JSON_TYPE, 'Content-Length: 2']) + '{}');
@@ -274,7 +274,7 @@ describe('a client that leaves', () => {
     });
   });
 
-  test('is noticed in the middle of a stream, and when it only ends its half', async () => {
+  test('is noticed in the middle of a stream, and when it closes only its own side', async () => {
     await serving({}, async ({ port, waiting }) => {
       for (const leave of [(client: RawClient) => client.leave(), (client: RawClient) => void client.socket.end()]) {
         waiting.length = 0;
@@ -294,7 +294,7 @@ describe('a client that leaves', () => {
     });
   });
 
-  test('takes every one of its pipelined requests along', async () => {
+  test('aborts all of its pipelined requests', async () => {
     await serving({}, async ({ port, waiting, server }) => {
       const client = await RawClient.open(port);
       await client.send(postHead('/v1/wait', [KEY]).repeat(3));
@@ -311,7 +311,7 @@ describe('a client that leaves', () => {
     });
   });
 
-  test('is not reported when the answer was complete', async () => {
+  test('is not reported after the response is complete', async () => {
     await serving({}, async ({ port, waiting, server }) => {
       const client = await RawClient.open(port);
       await client.send(postHead('/v1/wait', [KEY]));
@@ -326,7 +326,7 @@ describe('a client that leaves', () => {
     });
   });
 
-  test('in the middle of its body ends the exchange without its handler', async () => {
+  test('in the middle of its body ends the exchange without running its handler', async () => {
     await serving({}, async ({ port, server, handled }) => {
       const client = await RawClient.open(port);
       await client.send(postHead('/v1/chat', [KEY, JSON_TYPE, 'Content-Length: 100']) + '{"messages"');
@@ -339,7 +339,7 @@ describe('a client that leaves', () => {
 });
 
 describe('drain', () => {
-  test('closes idle connections, lets open answers end, and accepts no more', async () => {
+  test('closes idle connections, lets open responses end, and accepts no new connections', async () => {
     const running = await startTestServer({ clock: new TestClock() });
     const { port, server, waiting } = running;
     assert.equal(server.ready, true);
@@ -367,7 +367,7 @@ describe('drain', () => {
     await drained;
   });
 
-  test('delivers a long last answer to a slow reader before it closes', async () => {
+  test('delivers a long last response to a slow reader before it closes', async () => {
     const running = await startTestServer({ clock: new TestClock() });
     const client = await RawClient.open(running.port);
     client.socket.pause();
@@ -381,7 +381,7 @@ describe('drain', () => {
     await drained;
   });
 
-  test('cuts what is still open when its time is over', async () => {
+  test('cuts what is still open after the timeout', async () => {
     const clock = new TestClock();
     const { port, server, waiting } = await startTestServer({ clock });
     const client = await RawClient.open(port);

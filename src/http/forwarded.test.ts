@@ -18,13 +18,13 @@ const clients: [what: string, peer: string, forwarded: string | undefined, clien
   ['nothing said', '10.1.2.3', undefined, '10.1.2.3'],
 ];
 for (const [what, peer, forwarded, client] of clients) {
-  test(`address of the client: ${what}`, () => {
+  test(`client address: ${what}`, () => {
     const headers = forwarded === undefined ? {} : { 'x-forwarded-for': forwarded };
     assert.equal(proxies.clientAddress(peer, headers), client);
   });
 }
 
-test('host and protocol are those of the trusted proxy, the last where several are given', () => {
+test('host and protocol come from the trusted proxy, the last value if there are several', () => {
   const headers = { host: 'inner', 'x-forwarded-host': 'forged.test, outer.test', 'x-forwarded-proto': 'HTTPS' };
   assert.equal(proxies.host('10.0.0.1', headers), 'outer.test');
   assert.equal(proxies.protocol('10.0.0.1', headers, false), 'https');
@@ -33,19 +33,19 @@ test('host and protocol are those of the trusted proxy, the last where several a
   assert.equal(proxies.host(undefined, headers), 'inner');
 });
 
-test('a protocol that is none, and headers without values, change nothing', () => {
+test('an unknown protocol and empty headers have no effect', () => {
   const headers = { host: 'inner', 'x-forwarded-host': ' , ', 'x-forwarded-proto': 'javascript' };
   assert.equal(proxies.host('10.0.0.1', headers), 'inner');
   assert.equal(proxies.protocol('10.0.0.1', headers, true), 'https');
 });
 
-test('without a list nobody is trusted', () => {
+test('without a list no proxy is trusted', () => {
   const none = new TrustedProxies([]);
   assert.equal(none.clientAddress('127.0.0.1', { 'x-forwarded-for': '203.0.113.9' }), '127.0.0.1');
   assert.equal(none.trusts('127.0.0.1'), false);
 });
 
-test('a chain without end is not followed to its end', () => {
+test('an endless chain of proxies is followed up to a limit', () => {
   const headers = { 'x-forwarded-for': Array.from({ length: 10_000 }, () => '10.0.0.9').join(',') };
   assert.equal(proxies.clientAddress('10.0.0.1', headers), '10.0.0.9');
 });

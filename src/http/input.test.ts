@@ -1,4 +1,4 @@
-/** Bad input (promise 11): through a socket, the right status, the field's path in the message, and the process lives. */
+/** Bad input through a socket: the right status, the field's path in the message, and the process keeps running. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
@@ -45,7 +45,7 @@ function messageOf(response: RawResponse): string {
   return error.message;
 }
 
-describe('a body is refused with its place', () => {
+describe('a refused body is reported with the path of the field', () => {
   const user = (content: string) => `{"messages":[{"role":"user","content":${content}}]}`;
   const cases: [name: string, body: string | Buffer, message: string | RegExp][] = [
     [
@@ -114,12 +114,12 @@ describe('a body is refused with its place', () => {
     });
   }
 
-  test('a field that a closed schema does not know: 400', async () => {
+  test('an unknown field of a closed schema: 400', async () => {
     const response = await post('/v1/things', '{"name":"ab","naem":1}', [JSON_TYPE], 'management');
     assert.equal(messageOf(response), 'naem is not a known field');
   });
 
-  test('no body where one is needed: 400; where it is optional, it may be missing, empty or chunked empty', async () => {
+  test('a required body that is missing: 400; an optional one may be missing, empty or chunked empty', async () => {
     assert.equal(messageOf(await post('/v1/chat', '')), 'the body is missing');
     assert.equal((await post('/v1/poke', '')).status, 200);
     const client = await RawClient.open(running.port);
@@ -134,24 +134,24 @@ describe('a body is refused with its place', () => {
     client.leave();
   });
 
-  test('the server still answers after all of them', async () => {
+  test('the server still responds after all of them', async () => {
     assert.equal((await post('/v1/chat', user('"hello"'))).status, 200);
   });
 });
 
-describe('what is right is not refused for its spelling', () => {
-  test('twenty characters of two bytes each fit into twenty', async () => {
+describe('correct input is not refused for its spelling', () => {
+  test('twenty two-byte characters fit into a limit of twenty', async () => {
     const response = await post('/v1/chat', `{"model":"${'é'.repeat(20)}","messages":[{"role":"user","content":"ü"}]}`);
     assert.equal(response.status, 200);
     assert.equal((response.json() as { body: { model: string } }).body.model, 'é'.repeat(20));
   });
 
-  test('one character of two bytes is not two characters', async () => {
+  test('one two-byte character does not count as two characters', async () => {
     const response = await post('/v1/things', '{"name":"é"}', [JSON_TYPE], 'management');
     assert.equal(messageOf(response), 'name must have at least 2 characters');
   });
 
-  test('the content type may name UTF-8 and a relative of JSON', async () => {
+  test('the content type may name UTF-8 and a variant of JSON', async () => {
     for (const type of [
       'application/json; charset=utf-8',
       'Application/JSON;charset="UTF-8"',
@@ -161,7 +161,7 @@ describe('what is right is not refused for its spelling', () => {
     }
   });
 
-  test('a body in single bytes and in chunks gives the same as one in one piece', async () => {
+  test('a body in single bytes and in chunks gives the same result as in one piece', async () => {
     const body = Buffer.from('{"messages":[{"role":"user","content":"grüße 😀"}]}');
     const lines = [
       'POST /v1/chat HTTP/1.1',
@@ -184,7 +184,7 @@ describe('what is right is not refused for its spelling', () => {
     client.leave();
   });
 
-  test('a body of many reads is whole', async () => {
+  test('a body of many reads is complete', async () => {
     const content = 'ü'.repeat(900_000);
     const response = await post('/v1/chat', JSON.stringify({ messages: [{ role: 'user', content }] }));
     assert.equal(response.status, 200);
@@ -258,7 +258,7 @@ describe('size', () => {
     client.leave();
   });
 
-  test('headers over the limit are 431 in the envelope', async () => {
+  test('headers over the limit are 431 with the error envelope', async () => {
     const client = await RawClient.open(running.port);
     const response = await client.ask(['GET /v1/things HTTP/1.1', `X-Long: ${'a'.repeat(40_000)}`]);
     assert.equal(response.status, 431);
@@ -266,7 +266,7 @@ describe('size', () => {
     await client.closed;
   });
 
-  test('broken chunks are 400 in the envelope', async () => {
+  test('broken chunks are 400 with the error envelope', async () => {
     const client = await RawClient.open(running.port);
     const lines = [
       'POST /v1/chat HTTP/1.1',
@@ -289,7 +289,7 @@ describe('the query', () => {
     return response;
   };
 
-  test('texts become the numbers, booleans and lists that the operation speaks of; strangers are left out', async () => {
+  test('texts become the numbers, booleans and lists of the schema; unknown parameters are ignored', async () => {
     const response = await get('limit=20&deleted=false&order=desc&tag=a%20b&tag=c+d&utm=x&__proto__=1');
     assert.deepEqual((response.json() as { query: unknown }).query, {
       limit: 20,

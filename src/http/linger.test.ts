@@ -1,4 +1,4 @@
-/** Answers that come while the client still sends, on connections that end with the answer. */
+/** Responses that are sent while the client is still sending, on connections that end with the response. */
 import assert from 'node:assert/strict';
 import net, { type Socket } from 'node:net';
 import { describe, test } from 'node:test';
@@ -17,8 +17,8 @@ interface Heard {
 }
 
 /**
- * A client that reads nothing until it has sent all of its request, as simple clients and proxies do, and then reads until the
- * end.
+ * A client that reads nothing until it has sent all of its request, as simple clients and proxies do, and then reads to
+ * the end.
  */
 function sendThenRead(socket: Socket, head: string, body: Buffer): Promise<Heard> {
   const heard: Heard = { text: '' };
@@ -66,7 +66,7 @@ const REFUSED: [string, string, string, string[]][] = [
   ['403', '1.0', '/v1/things', [KEY, LENGTH]],
 ];
 
-describe('a client that sends 20 MB before it reads gets its answer', () => {
+describe('a client that sends 20 MB before it reads gets its response', () => {
   for (const [status, version, path, lines] of REFUSED) {
     test(`${status} over HTTP/${version}: ${lines[0]}`, async () => {
       await serving({}, async ({ port }) => {
@@ -117,14 +117,14 @@ describe('a client that sends 20 MB before it reads gets its answer', () => {
     }
   });
 
-  test('a server that drains meanwhile still reads what the client sends of a refused request', async () => {
+  test('a draining server still reads the rest of a refused request', async () => {
     await serving({}, async ({ port, server }) => {
       const socket = net.connect(port, '127.0.0.1');
       let text = '';
       let failed: Error | undefined;
       socket.on('error', (error) => (failed = error));
       socket.on('data', (piece) => (text += piece.toString('latin1')));
-      // The connection would be kept: the client did not ask for its end.
+      // The connection would be kept alive: the client did not ask to close it.
       socket.write(headOf('1.1', '/v1/chat', ['Authorization: Bearer wrong', TYPE, LENGTH]));
       await until(() => text.startsWith('HTTP/1.1 401 ') && server.exchanges === 0, 'the refusal');
       const drained = server.drain(60_000);
@@ -135,16 +135,16 @@ describe('a client that sends 20 MB before it reads gets its answer', () => {
   });
 });
 
-/** Sends a byte, and leaves the server time to read it. */
+/** Sends a byte and gives the server time to read it. */
 async function dropped(socket: Socket): Promise<void> {
   if (!socket.destroyed) await new Promise<void>((resolve) => socket.write('x', () => resolve()));
   for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate);
 }
 
-describe('a client whose answer is sent', () => {
+describe('a client whose response is sent', () => {
   const refusal = headOf('1.1', '/v1/chat', ['Authorization: Bearer wrong', 'Connection: close', TYPE, LENGTH]);
 
-  /** Sends the head and the start of the body, and waits for the end of the answer. */
+  /** Sends the head and the start of the body, and waits for the end of the response. */
   async function refused(port: number): Promise<Socket> {
     const socket = net.connect({ port, host: '127.0.0.1', allowHalfOpen: true });
     socket.on('error', () => {});
@@ -157,7 +157,7 @@ describe('a client whose answer is sent', () => {
     return socket;
   }
 
-  test('sees the end of the answer at once, although it could send on', async () => {
+  test('sees the end of the response at once, although it could continue to send', async () => {
     await serving({}, async ({ port }) => {
       const socket = await refused(port);
       assert.equal(socket.destroyed, false);
@@ -165,7 +165,7 @@ describe('a client whose answer is sent', () => {
     });
   });
 
-  test('is cut when it sends nothing for a while, and when it takes too long altogether', async () => {
+  test('is cut when it sends nothing for a while, and when it takes too long in total', async () => {
     for (const drips of [false, true]) {
       await serving({ lingerMs: 1000, lingerTotalMs: 5000 }, async ({ port }, clock) => {
         const socket = await refused(port);
@@ -173,7 +173,7 @@ describe('a client whose answer is sent', () => {
           if (drips) await dropped(socket);
           clock.advance(250);
         }
-        // A cut is noticed by the next byte that is sent.
+        // The next byte sent reveals the cut.
         await until(() => dropped(socket).then(() => socket.destroyed), 'the cut');
       });
       await serving({ lingerMs: 1000, lingerTotalMs: 5000 }, async ({ port }, clock) => {
@@ -189,7 +189,7 @@ describe('a client whose answer is sent', () => {
     }
   });
 
-  test('is cut after more bytes than the limit, also behind bytes that are not HTTP', async () => {
+  test('is cut after more bytes than the limit, also after bytes that are not HTTP', async () => {
     for (const head of [refusal, 'POST /v1/chat HTTP/1.1\r\nno colon\r\n\r\n']) {
       await serving({ lingerBytes: MEGA }, async ({ port }) => {
         const socket = net.connect({ port, host: '127.0.0.1', allowHalfOpen: true });
@@ -207,7 +207,7 @@ describe('a client whose answer is sent', () => {
     }
   });
 
-  test('leaves nothing behind when it disconnects in the middle of its body', async () => {
+  test('leaves no state when it disconnects in the middle of its body', async () => {
     await serving({}, async ({ port, server }, clock) => {
       const socket = await refused(port);
       socket.resetAndDestroy();

@@ -1,4 +1,4 @@
-/** Bodies that go from the parser to their exchange, pieces of streams on the wire, and connections between two requests. */
+/** Bodies on the way from the parser to their exchange, pieces of streams on the wire, and idle connections. */
 import assert from 'node:assert/strict';
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
@@ -44,7 +44,7 @@ describe('a body', () => {
     }
   }
 
-  test('rests while it is not known who calls, behind another request in one packet as well', async () => {
+  test('is paused until the caller is known, also for a pipelined request', async () => {
     const gates: (() => void)[] = [];
     const authenticate = () => new Promise<TestCaller>((resolve) => gates.push(() => resolve(CALLER)));
     await serving(
@@ -59,7 +59,7 @@ describe('a body', () => {
           await client.send(MEGABYTE.subarray(1));
         })();
         await until(() => gates.length === 2, 'both requests are there');
-        // What the system takes of it, and no more.
+        // As much as the system buffers, and no more.
         for (let before = -1; before < sent; ) {
           before = sent;
           for (let round = 0; round < 50; round += 1) await settle();
@@ -75,7 +75,7 @@ describe('a body', () => {
     );
   });
 
-  test('whose client leaves while it is not known who calls is not waited for', async () => {
+  test('is not waited for if its client disconnects before the caller is known', async () => {
     await serving(
       {},
       async ({ port, server }) => {
@@ -89,7 +89,7 @@ describe('a body', () => {
     );
   });
 
-  test('requests that come behind each other in one packet are answered in order, each by its own body', async () => {
+  test('pipelined requests in one packet are answered in order, each with its own body', async () => {
     await serving({}, async ({ port }) => {
       const client = await RawClient.open(port);
       const one = (text: string) => {
@@ -108,7 +108,7 @@ describe('a body', () => {
 
 describe('a stream', () => {
   for (const version of ['1.1', '1.0']) {
-    test(`leaves in pieces that its client puts together, HTTP/${version}`, async () => {
+    test(`arrives in pieces that its client can put together, HTTP/${version}`, async () => {
       await serving({}, async ({ port, waiting }) => {
         const client = await RawClient.open(port);
         await client.send(head([`POST /v1/wait HTTP/${version}`, 'Authorization: Bearer inference']));
@@ -134,7 +134,7 @@ describe('a stream', () => {
     });
   }
 
-  test('a slow reader is told of by each piece until it has read', async () => {
+  test('each write to a slow reader reports it, until it has read', async () => {
     await serving({}, async ({ port, waiting }) => {
       const client = await RawClient.open(port);
       await client.send(head(['POST /v1/wait HTTP/1.1', 'Authorization: Bearer inference']));
@@ -157,7 +157,7 @@ describe('a stream', () => {
 describe('a connection', () => {
   const health = ['GET /health HTTP/1.1'];
 
-  test('tells how long it waits for its next request, and is closed a second later', async () => {
+  test('announces its keep-alive time, and is closed a second after it', async () => {
     await serving({ keepAliveMs: 5_000 }, async ({ port, server }, clock) => {
       const client = await RawClient.open(port);
       for (let round = 0; round < 3; round += 1) {
@@ -172,7 +172,7 @@ describe('a connection', () => {
     });
   });
 
-  test('that is at work is not idle, however long that takes', async () => {
+  test('that is in use is not idle, however long that takes', async () => {
     await serving({ keepAliveMs: 5_000 }, async ({ port, waiting }, clock) => {
       const client = await RawClient.open(port);
       await client.ask(health);
@@ -197,7 +197,7 @@ describe('a connection', () => {
       'Content-Length: 2',
     ],
   ] as const) {
-    test(`that ends with its answer, since ${when}, says so and names no time`, async () => {
+    test(`that ends with its response, since ${when}, says so and announces no keep-alive time`, async () => {
       await serving({}, async ({ port }) => {
         const client = await RawClient.open(port);
         const { headers } = await client.ask(lines);
@@ -207,7 +207,7 @@ describe('a connection', () => {
     });
   }
 
-  test('is cut when its turn comes to an answer that broke while another one was written', async () => {
+  test('is cut when it is the turn of a pipelined response that broke while an earlier one was written', async () => {
     await serving({}, async ({ port, server, waiting }) => {
       const client = await RawClient.open(port);
       const key = 'Authorization: Bearer inference';
@@ -220,7 +220,7 @@ describe('a connection', () => {
   });
 });
 
-test('headers are what node makes of them, whatever their names and however often they stand there', () => {
+test("headers equal Node's own, whatever their names and however often they occur", () => {
   const names = fc.oneof(
     fc.constantFrom('Host', 'host', 'Content-Type', 'Cookie', 'Set-Cookie', 'X-A', 'x-a', 'Authorization', 'Expect'),
     fc.constantFrom('__proto__', 'constructor', 'toString', 'Transfer-Encoding', 'content-length', 'X-Forwarded-For'),

@@ -51,7 +51,7 @@ const operations: Operation[] = [
 
 const info = { title: 'Gatehouse', version: '1.2.3' };
 
-// biome-ignore lint/suspicious/noExplicitAny: the document is read like a client reads it, without types.
+// biome-ignore lint/suspicious/noExplicitAny: the document is read without types, as a client reads it.
 const described = JSON.parse(JSON.stringify(describeOperations(operations, info))) as any;
 
 test('names version, server, tags and the key', () => {
@@ -62,7 +62,7 @@ test('names version, server, tags and the key', () => {
   assert.equal(described.components.securitySchemes.key.scheme, 'bearer');
 });
 
-test('describes body, replies and parameters of an operation, and schemas by their names', () => {
+test('describes body, replies and parameters of an operation, with schemas by name', () => {
   const create = described.paths['/things'].post;
   assert.equal(create.operationId, 'createThing');
   assert.equal(create.requestBody.required, true);
@@ -85,7 +85,7 @@ test('describes body, replies and parameters of an operation, and schemas by the
   assert.deepEqual(Object.keys(get.responses['200'].content), ['text/plain', 'text/event-stream']);
 });
 
-test('the statuses of errors follow from access, parameters and body, and are those that an operation declares', () => {
+test('error statuses follow from access, parameters and body, plus those that an operation declares', () => {
   const errorsOf = ({ responses }: { responses: Record<string, { $ref?: string }> }) =>
     Object.entries(responses).flatMap(([status, { $ref }]) => ($ref ? [[status, $ref.split('/').at(-1)]] : []));
   const create = errorsOf(described.paths['/things'].post);
@@ -105,7 +105,7 @@ test('the statuses of errors follow from access, parameters and body, and are th
   assert.ok(closed.headers['WWW-Authenticate']);
 });
 
-test('a named schema stands once, of words an enum is made, and a nullable one refers to what it may be', () => {
+test('a named schema is written once, string unions become enums, and a nullable schema references its base', () => {
   const components = new Components();
   const Word = Type.Union([Type.Literal('a'), Type.Literal('b')], { $id: 'Word' });
   const Inner = Type.Object({ word: Word, more: Type.Record(Type.String(), Type.Number()) }, { $id: 'Inner' });
@@ -121,12 +121,12 @@ test('a named schema stands once, of words an enum is made, and a nullable one r
   assert.throws(() => components.use(namesake), /two schemas are called Inner/);
 });
 
-test('serves operations of the root at the root, without a key', () => {
+test('serves root operations at the root, without a key', () => {
   assert.deepEqual(described.paths['/health'].servers, [{ url: '/' }]);
   assert.deepEqual(described.paths['/health'].get.security, []);
 });
 
-test('every reference of the document leads somewhere', () => {
+test('every reference of the document resolves', () => {
   for (const [, reference = ''] of JSON.stringify(described).matchAll(/"\$ref":"#\/([^"]+)"/g)) {
     let target = described;
     for (const step of reference.split('/')) target = target?.[step];
@@ -134,12 +134,12 @@ test('every reference of the document leads somewhere', () => {
   }
 });
 
-test('is the same to the byte whatever the order of the operations', () => {
+test('is the same, byte for byte, for any order of the operations', () => {
   const other = JSON.stringify(describeOperations([...operations].reverse(), info));
   assert.equal(other, JSON.stringify(describeOperations(operations, info)));
 });
 
-test('refuses two operations of one name', () => {
+test('refuses two operations of the same name', () => {
   assert.throws(
     () => describeOperations([operations[0]!, { ...operations[1]!, id: 'createThing' }], info),
     /createThing/,

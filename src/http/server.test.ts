@@ -1,4 +1,4 @@
-/** Who gets where and what comes back: routes, methods, keys, errors, cross-origin access. */
+/** Routes, methods, keys, errors and cross-origin access. */
 import assert from 'node:assert/strict';
 import { request as tlsRequest } from 'node:https';
 import { after, before, describe, test } from 'node:test';
@@ -75,7 +75,7 @@ describe('routes', () => {
     '/V1/things',
   ];
   for (const target of nowhere) {
-    test(`${target} is 404 in the envelope`, async () => {
+    test(`${target} is 404 with the error envelope`, async () => {
       const response = await ask([`GET ${target} HTTP/1.1`, KEY]);
       assert.equal(response.status, 404);
       const { error } = response.json() as { error: Record<string, unknown> };
@@ -89,14 +89,14 @@ describe('routes', () => {
     assert.equal((await ask(['GET /v1/things/%ff HTTP/1.1', KEY])).status, 400);
   });
 
-  test('a method that the path does not have is 405 and told what it has', async () => {
+  test('a method that the path does not have is 405 with the allowed methods', async () => {
     const response = await ask(['PUT /v1/things/a HTTP/1.1', KEY]);
     assert.equal(response.status, 405);
     assert.equal(response.headers['allow'], 'GET, HEAD, DELETE, OPTIONS');
     assert.match(messageOf(response), /^method PUT is not allowed here/);
   });
 
-  test('what is refused before its handler is told in the form of its path', async () => {
+  test('an error before the handler has the format of its path', async () => {
     for (const lines of [
       ['GET /v1/messages HTTP/1.1', KEY],
       ['POST /v1/messages HTTP/1.1', KEY, 'Expect: the-best'],
@@ -113,12 +113,12 @@ describe('routes', () => {
     const response = await client.ask(['HEAD /v1/things HTTP/1.1', KEY]);
     assert.equal(response.status, 200);
     assert.ok(Number(response.headers['content-length']) > 0);
-    // The next answer on the connection follows at once, so nothing of a body came in between.
+    // The next response on the connection follows at once, so there was no body.
     assert.equal((await client.ask(['GET /v1/things HTTP/1.1', KEY])).status, 200);
     client.leave();
   });
 
-  test('OPTIONS tells the methods, of a path that exists', async () => {
+  test('OPTIONS lists the methods of an existing path', async () => {
     const response = await ask(['OPTIONS /v1/things HTTP/1.1']);
     assert.equal(response.status, 204);
     assert.equal(response.headers['allow'], 'GET, HEAD, POST, OPTIONS');
@@ -148,7 +148,7 @@ describe('routes', () => {
 });
 
 describe('keys', () => {
-  test('no key and an unknown one are 401 with a challenge, before the operation is looked into', async () => {
+  test('a missing and an unknown key are 401 with a challenge, before the operation is checked', async () => {
     for (const lines of [[], ['Authorization: Bearer wrong'], ['Authorization: Bearer slow-wrong']]) {
       const response = await ask(['GET /v1/things?limit=x HTTP/1.1', ...lines]);
       assert.equal(response.status, 401);
@@ -157,7 +157,7 @@ describe('keys', () => {
     }
   });
 
-  test('a key of the wrong kind is 403, and the envelope names the account', async () => {
+  test("a key of the wrong kind is 403, and the envelope has the account's id", async () => {
     const inference = await ask(['DELETE /v1/things/a HTTP/1.1', KEY]);
     assert.equal(inference.status, 403);
     assert.equal((inference.json() as { user_id: string }).user_id, 'user_1');
@@ -165,7 +165,7 @@ describe('keys', () => {
     assert.equal(management.status, 403);
   });
 
-  test('an authentication that waits serves as well', async () => {
+  test('an asynchronous authentication works too', async () => {
     const response = await ask(
       ['POST /v1/poke HTTP/1.1', 'Authorization: Bearer slow-inference', JSON_BODY],
       '{"a":1}',
@@ -173,7 +173,7 @@ describe('keys', () => {
     assert.deepEqual((response.json() as { body: unknown }).body, { a: 1 });
   });
 
-  test('an authentication that cannot tell is 503 with whole seconds to wait', async () => {
+  test('an authentication that is unavailable is 503 with a Retry-After in whole seconds', async () => {
     const response = await ask(['GET /v1/things HTTP/1.1', 'Authorization: Bearer down']);
     assert.equal(response.status, 503);
     assert.equal(response.headers['retry-after'], '2');
@@ -181,7 +181,7 @@ describe('keys', () => {
 });
 
 describe('errors', () => {
-  test('a refusal carries type, metadata, availability and Retry-After', async () => {
+  test('an error carries type, metadata, availability and Retry-After', async () => {
     const response = await ask(['GET /v1/refuse HTTP/1.1', KEY]);
     assert.equal(response.status, 429);
     assert.equal(response.headers['retry-after'], '7');
@@ -196,7 +196,7 @@ describe('errors', () => {
     });
   });
 
-  test('an unknown failure is a 500 that tells the request id and nothing else, and is logged with its cause', async () => {
+  test('an unknown failure is a 500 that shows only the request id, and is logged with its cause', async () => {
     for (const path of ['/v1/fail', '/v1/fail-later']) {
       const response = await ask([`GET ${path} HTTP/1.1`, KEY, 'X-Request-Id: trace-7']);
       assert.equal(response.status, 500);
@@ -209,7 +209,7 @@ describe('errors', () => {
     assert.match(logged, /"request_id":"trace-7","operation":"failLater"/);
   });
 
-  test('headers prepared for an answer do not describe the error that comes instead, save for the generation id', async () => {
+  test('headers prepared for a response are removed from an error, except for the generation id', async () => {
     const response = await ask(['GET /v1/fail-prepared HTTP/1.1', KEY, 'Origin: https://app.test']);
     assert.equal(response.status, 502);
     assert.equal(messageOf(response), 'the upstream is gone');
@@ -218,19 +218,19 @@ describe('errors', () => {
     assert.equal(response.headers['access-control-allow-origin'], '*');
   });
 
-  test('a failure in the middle of an answer cuts the connection instead of ending it cleanly', async () => {
+  test('a failure in the middle of a response cuts the connection instead of ending it cleanly', async () => {
     const client = await RawClient.open(running.port);
     await client.send(`GET /v1/break HTTP/1.1\r\nHost: x\r\n${KEY}\r\n\r\n`);
     await assert.rejects(client.response(), /connection ended/);
   });
 
-  test('an operation of another form renders its own errors, also those found before its handler', async () => {
+  test('an operation with its own error format uses it also for errors before its handler', async () => {
     const response = await ask(['POST /v1/messages HTTP/1.1', 'X-Request-Id: r1', JSON_BODY], '{}');
     assert.equal(response.status, 401);
     assert.deepEqual(response.json(), { type: 'error', message: 'The API key is not known.', request_id: 'r1' });
   });
 
-  test('what is no HTTP at all gets a 400 in the envelope', async () => {
+  test('input that is not HTTP gets a 400 with the error envelope', async () => {
     const client = await RawClient.open(running.port);
     await client.send('\x16\x03\x01 hello\r\n\r\n');
     const response = await client.response();
@@ -239,7 +239,7 @@ describe('errors', () => {
     await client.closed;
   });
 
-  test('a length and a transfer encoding together, and a missing host, are 400', async () => {
+  test('a length together with a transfer encoding, and a missing host, are 400', async () => {
     const smuggled = await ask([
       'POST /v1/poke HTTP/1.1',
       KEY,
@@ -256,7 +256,7 @@ describe('errors', () => {
     client.leave();
   });
 
-  test('a host or a credential that stands twice, and a host that is none, are 400', async () => {
+  test('a duplicate host or credential and an invalid host are 400', async () => {
     const twice = [
       ['GET /health HTTP/1.1', 'hoSt: other'],
       ['GET /v1/things HTTP/1.1', KEY, KEY],
@@ -285,20 +285,20 @@ describe('errors', () => {
     }
   });
 
-  test('an expectation that nobody knows is 417', async () => {
+  test('an unknown expectation is 417', async () => {
     assert.equal((await ask(['GET /v1/things HTTP/1.1', KEY, 'Expect: the-best'])).status, 417);
   });
 });
 
 describe('request ids', () => {
-  test('one is made, and differs, when none is given', async () => {
+  test('an id is generated, and differs each time, when none is given', async () => {
     const first = await ask(['GET /health HTTP/1.1']);
     const second = await ask(['GET /health HTTP/1.1']);
     assert.match(first.headers['x-request-id'] ?? '', /^[\w-]{20,}$/);
     assert.notEqual(first.headers['x-request-id'], second.headers['x-request-id']);
   });
 
-  test('a sane one is kept, any other replaced', async () => {
+  test('a valid id is kept, any other is replaced', async () => {
     assert.equal((await ask(['GET /health HTTP/1.1', 'X-Request-Id: a.b:c-1'])).headers['x-request-id'], 'a.b:c-1');
     for (const id of ['x'.repeat(129), 'a b', '<script>', '"']) {
       const response = await ask(['GET /health HTTP/1.1', `X-Request-Id: ${id}`]);
@@ -309,7 +309,7 @@ describe('request ids', () => {
 });
 
 describe('cross-origin access', () => {
-  test('a preflight is answered without a key, for any path, with the headers that were asked for', async () => {
+  test('a preflight is answered without a key, for any path, with the requested headers', async () => {
     const response = await ask([
       'OPTIONS /v1/chat HTTP/1.1',
       'Origin: https://app.test',
@@ -323,7 +323,7 @@ describe('cross-origin access', () => {
     assert.equal(response.headers['access-control-allow-credentials'], undefined);
   });
 
-  test('answers and errors can be read by the page that asked, others carry nothing of it', async () => {
+  test('replies and errors can be read by the page that asked, and others carry no such headers', async () => {
     const error = await ask(['GET /v1/things HTTP/1.1', 'Origin: https://app.test']);
     assert.equal(error.status, 401);
     assert.equal(error.headers['access-control-allow-origin'], '*');
@@ -333,7 +333,7 @@ describe('cross-origin access', () => {
   });
 });
 
-test('with a certificate the same is served over TLS', async (context) => {
+test('with a certificate the server speaks TLS', async (context) => {
   const certificate = makeCertificate();
   if (!certificate) return context.skip('openssl is not installed');
   const secure = await startTestServer({ tls: certificate });

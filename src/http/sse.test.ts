@@ -20,7 +20,7 @@ function readText(text: string): Read {
   return read([Buffer.from(text)]);
 }
 
-/** Cuts at the positions, which may repeat: empty chunks are part of the game. */
+/** Cuts at the positions, which may repeat, so empty chunks are included. */
 function cut(bytes: Buffer, positions: number[]): Buffer[] {
   const edges = [0, ...positions.map((at) => at % (bytes.length + 1)).sort((a, b) => a - b), bytes.length];
   return edges.slice(1).map((to, index) => bytes.subarray(edges[index], to));
@@ -48,7 +48,7 @@ describe('EventReader', () => {
     });
   });
 
-  test('what was written line by line is read back, whatever the text', () => {
+  test('events written line by line are read back, whatever the text', () => {
     const law = fc.property(
       fc.array(fc.tuple(fc.constantFrom('', 'message_start', 'x'), fc.string({ unit: 'binary' })), { maxLength: 6 }),
       (written) => {
@@ -63,7 +63,7 @@ describe('EventReader', () => {
     fc.assert(law, { numRuns: 300 });
   });
 
-  test('an event without data is none and takes its name with it', () => {
+  test('an event without data is dropped together with its name', () => {
     assert.deepEqual(readText('event: a\n\ndata: b\n\n').events, [['', 'b']]);
   });
 
@@ -89,7 +89,7 @@ describe('EventReader', () => {
     }
   });
 
-  test('a cut never makes a replacement character', () => {
+  test('a cut never produces a replacement character', () => {
     const { events } = read(Array.from(Buffer.from('data: 北京 🌤 é\n\n'), (byte) => Buffer.from([byte])));
     assert.deepEqual(events, [['', '北京 🌤 é']]);
   });
@@ -103,7 +103,7 @@ describe('EventReader', () => {
     }
   });
 
-  test('line feeds split from their carriage return add no blank line', () => {
+  test('a line feed separated from its carriage return adds no blank line', () => {
     assert.deepEqual(
       read(['data: a\r', '\ndata: b\r', '\n\r', '\ndata: c\r\n\r\n'].map((text) => Buffer.from(text))).events,
       [
@@ -113,7 +113,7 @@ describe('EventReader', () => {
     );
   });
 
-  test('a last event without its blank line is returned by end, never passed to the handler', () => {
+  test('a last event without its blank line is returned by end, and never passed to the handler', () => {
     assert.deepEqual(readText('data: a\n\nevent: e\ndata: b\n'), {
       events: [['', 'a']],
       left: { name: 'e', data: 'b', lineEnded: true },
@@ -134,7 +134,7 @@ describe('EventReader', () => {
     assert.deepEqual(events, ['a', 'b']);
   });
 
-  test('ill-formed UTF-8 becomes U+FFFD and leaves the framing alone', () => {
+  test('ill-formed UTF-8 becomes U+FFFD and does not affect the framing', () => {
     const bytes = Buffer.concat([
       Buffer.from('data: a'),
       Buffer.from([0xff, 0xc3]),
@@ -150,7 +150,7 @@ describe('EventReader', () => {
     assert.deepEqual(read(Array.from(bytes, (byte) => Buffer.from([byte]))).events, expected);
   });
 
-  test('lines that are no event stream are kept for the report, bounded', () => {
+  test('lines that are not event stream fields are kept for error messages, up to a limit', () => {
     const reader = new EventReader(() => assert.fail('no event expected'));
     reader.push(Buffer.from('{\n  "error": {"code": 503}\n}\n: comment\nid: 1\nretry: 1\n'));
     assert.equal(reader.stray, '{\n  "error": {"code": 503}\n}');
@@ -158,7 +158,7 @@ describe('EventReader', () => {
     assert.ok(reader.stray.length <= 64 * 1024 + 10);
   });
 
-  test('an event above the limit is an error, in one line, over many lines, and while its line has no end yet', () => {
+  test('an event above the limit is an error, in one line, over many lines, and before its line ends', () => {
     const big = 'x'.repeat(600);
     const tooLarge = (chunks: string[]) => {
       const events: string[] = [];
@@ -189,7 +189,7 @@ describe('EventReader', () => {
       const { user, system } = process.cpuUsage(startedAt);
       assert.equal(events.length, 1);
       assert.ok(events[0] === data, 'the text came through changed');
-      // Quadratic work would take minutes; the bound only has to tell the two apart on a busy machine.
+      // Quadratic work would take minutes, so a generous bound is enough on a busy machine.
       assert.ok(user + system < 10e6, `${(user + system) / 1e6} s for chunks of ${step}`);
     }
   });
@@ -203,7 +203,7 @@ describe('EventReader', () => {
     }
   });
 
-  test('whatever the events, the line ends and the cuts: the same events', () => {
+  test('the events are the same whatever the line ends and the cuts', () => {
     const text = fc
       .string({ unit: 'binary', maxLength: 40 })
       .map((value) => value.replace(/[\r\n]/g, ' ').toWellFormed());
@@ -242,7 +242,7 @@ describe('EventReader', () => {
 describe('recorded streams', { skip: corpusMissing }, () => {
   const streams = recordings().filter(({ events }) => events.length > 0);
 
-  test('give the events that another reader finds, whole and one byte at a time', () => {
+  test('give the same events as another reader, whole and one byte at a time', () => {
     assert.ok(streams.length > 80);
     for (const { id, bytes, events } of streams) {
       const whole = read([bytes]);
@@ -258,7 +258,7 @@ describe('recorded streams', { skip: corpusMissing }, () => {
     }
   });
 
-  test('give the same events at every cut, the short ones', () => {
+  test('give the same events at every cut (short streams)', () => {
     const short = streams.filter(({ bytes }) => bytes.length <= 2048);
     assert.ok(short.length > 5);
     for (const { id, bytes } of short) {

@@ -18,7 +18,7 @@ const head = (length: number | 'chunked', type = 'application/octet-stream', pat
     '',
   ].join('\r\n');
 
-test('a body arrives whole, with a length or chunked, and the connection serves on', async () => {
+test('a body arrives whole, with a length or chunked, and the connection stays usable', async () => {
   await serving({}, async ({ url }) => {
     for (const size of [1, 70_000, 3 * MEGA]) {
       const bytes = randomBytes(size);
@@ -36,7 +36,7 @@ test('a body arrives whole, with a length or chunked, and the connection serves 
   });
 });
 
-test('a client is paused while the handler is slow, so that little of its body is in memory', async () => {
+test('a client is paused while the handler is slow, so little of its body is in memory', async () => {
   await serving({}, async (server) => {
     const gate = Promise.withResolvers<void>();
     server.gate = gate.promise;
@@ -51,7 +51,7 @@ test('a client is paused while the handler is slow, so that little of its body i
         sent += chunk.length;
       }
     })();
-    // Sockets take some megabytes; then nothing more leaves the client.
+    // Socket buffers take some megabytes; after that the client cannot send.
     let before = -1;
     while (before !== sent) {
       before = sent;
@@ -76,7 +76,7 @@ test('a client that disconnects ends the reading of its body with an error', asy
   });
 });
 
-test('wrong media types, compressed bodies, announced and real sizes past the limit are refused', async () => {
+test('wrong media types, compressed bodies, announced and actual sizes over the limit are refused', async () => {
   await serving({}, async ({ port }) => {
     const cases: [string, number][] = [
       [head(4, 'application/json'), 415],
@@ -93,7 +93,7 @@ test('wrong media types, compressed bodies, announced and real sizes past the li
   });
 });
 
-test('a handler that refuses a body half-way is heard, though the client sends on', async () => {
+test('a handler that refuses a body half-way is answered, even if the client continues to send', async () => {
   await serving({}, async ({ port }) => {
     const client = await RawClient.open(port);
     await client.send(head(8 * MEGA, undefined, '/v1/upload-refused'));
@@ -104,7 +104,7 @@ test('a handler that refuses a body half-way is heard, though the client sends o
   });
 });
 
-test('a client that sends nothing for too long is 408, and the time that the handler takes does not count', async () => {
+test("a client that sends nothing for too long is 408, and the handler's time does not count", async () => {
   await serving({ bodyMs: 10_000 }, async (server, clock) => {
     const gate = Promise.withResolvers<void>();
     server.gate = gate.promise;

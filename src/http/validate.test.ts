@@ -16,7 +16,7 @@ function refusalOf(schema: TSchema, value: unknown): string | undefined {
   }
 }
 
-describe('a refusal names what was meant', () => {
+describe('an error names the field and what it accepts', () => {
   const Leaf = Type.Object({ type: Type.Literal('leaf'), size: Type.Integer() });
   const Tree = Type.Cyclic(
     { Tree: Type.Union([Leaf, Type.Object({ type: Type.Literal('node'), children: Type.Array(Type.Ref('Tree')) })]) },
@@ -81,7 +81,7 @@ describe('a refusal names what was meant', () => {
     assert.match(refusalOf(many, 'x') ?? '', /"v19", \.\.\.$/);
   });
 
-  test('a schema that refers to itself takes what fits', () => {
+  test('a recursive schema accepts what fits', () => {
     assert.equal(refusalOf(Tree, { type: 'node', children: [{ type: 'leaf', size: 1 }] }), undefined);
   });
 });
@@ -92,7 +92,7 @@ describe('a check of a document', () => {
   test('decodes nothing when the structural view passes', () => {
     const document = readDocument(bytes('{"text":"é"}'));
     documentCheck(Type.Object({ text: Type.String({ maxLength: 9 }) }))(document);
-    // The view that was not needed has not been made: it is made now, from bytes that have changed since.
+    // The exact view is created only now, from bytes that have changed since.
     document.bytes.write('{"text":"ab"}');
     assert.equal(document.value['text'], 'ab');
   });
@@ -128,14 +128,14 @@ describe('a check of a document', () => {
     });
   }
 
-  test('changes nothing and fills nothing in', () => {
+  test('modifies nothing and fills in no defaults', () => {
     const document = readDocument(bytes('{"a":"1","z":null}'));
     documentCheck(Type.Object({ a: Type.String(), b: Type.Optional(Type.Number({ default: 7 })) }))(document);
     assert.deepEqual(document.value, { a: '1', z: null });
   });
 });
 
-describe('what the database cannot hold', () => {
+describe('text that the database cannot store', () => {
   const bodyCheck = (access: Access) => {
     const body = { schema: Type.Object({}, { additionalProperties: true }) };
     const check = checksOf({
@@ -157,7 +157,7 @@ describe('what the database cannot hold', () => {
     ['{"a":{"b\\u0000":1}}', 'a key of a must not contain the character U+0000'],
   ];
   for (const [text, message] of refused) {
-    test(`${text} is refused wherever it is kept, and may be asked of a model`, () => {
+    test(`${text} is refused wherever it is stored, and allowed in prompts`, () => {
       for (const access of ['none', 'any', 'management'] as const) {
         assert.throws(() => bodyCheck(access)(text), { status: 400, message });
       }
@@ -165,7 +165,7 @@ describe('what the database cannot hold', () => {
     });
   }
 
-  test('the letters of its escape are no such character', () => {
+  test('the letters of the escape are not that character', () => {
     bodyCheck('management')('{"a":"\\\\u0000"}');
   });
 });

@@ -9,7 +9,7 @@ import { affordableTokens, boundNano, boundOf } from './govern.ts';
 
 const NO_USAGE = { input: 0, cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0, output: 0, reasoning: 0 };
 
-/** A model that reads 1,000 tokens at most: a prompt of more bytes than that fills it. */
+/** A model that reads at most 1,000 tokens, so a prompt with more bytes fills its context. */
 const endpointWith = (pricing: Pricing) =>
   ({
     modelId: 'test/m',
@@ -24,7 +24,7 @@ const asked = (more: Partial<Asked>) => ({ choices: 1, media: { images: 0, docum
 
 const price = fc.bigInt({ min: 0n, max: 10n ** 13n });
 
-test('the bound of a request is its dearest bill, to the nano-dollar', () => {
+test('the bound of a request equals its highest possible bill, to the nano-dollar', () => {
   fc.assert(
     fc.property(price, price, price, fc.integer({ min: 1, max: 500 }), (prompt, completion, request, output) => {
       const pricing = { prompt, completion, request } as Pricing;
@@ -35,7 +35,7 @@ test('the bound of a request is its dearest bill, to the nano-dollar', () => {
   );
 });
 
-test('the output that a remainder is said to pay for costs no more than the remainder, and one token more would', () => {
+test('the affordable output costs no more than the remainder, and one more token would', () => {
   fc.assert(
     fc.property(
       price,

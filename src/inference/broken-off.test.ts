@@ -1,4 +1,4 @@
-/** What an answer costs whose end never came. */
+/** The cost of an answer that never reached its end. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CHAT_DONE, chatChunk, chatFinish, chatUsageChunk, messagesStart, messagesText } from '../testing/answers.ts';
@@ -13,7 +13,7 @@ function broken(spoken: 'chat' | 'messages', events: readonly string[]): Promise
   );
 }
 
-test('what came behind the only count, the one of the start, is guessed and added to it', async () => {
+test('output after the only usage report, at the start, is estimated and added to it', async () => {
   const { row } = await broken('messages', [
     messagesStart({ input_tokens: 1000, cache_read_input_tokens: 50, output_tokens: 1 }),
     ...messagesText(0, TEXT),
@@ -25,7 +25,7 @@ test('what came behind the only count, the one of the start, is guessed and adde
   assert.equal(row.costNano, 1000n * prompt + 50n * cached + 11n * completion);
 });
 
-test('a count that came behind all of the text stands as it is', async () => {
+test('a usage report after all of the text is used as it is', async () => {
   const { row } = await broken('chat', [
     chatChunk({ role: 'assistant', content: TEXT }),
     chatFinish(),
@@ -36,7 +36,7 @@ test('a count that came behind all of the text stands as it is', async () => {
   assert.deepEqual([row.usage!.input, row.usage!.output], [7, 9]);
 });
 
-test('an answer that reaches its end is charged as it was counted, wherever the count stood', async () => {
+test('a complete answer is charged as reported, wherever the report was', async () => {
   const { row } = await broken('chat', [
     chatChunk({ role: 'assistant' }),
     chatUsageChunk({ input: 7, output: 9 }),
@@ -49,7 +49,7 @@ test('an answer that reaches its end is charged as it was counted, wherever the 
   assert.deepEqual([row.usage!.input, row.usage!.output], [7, 9]);
 });
 
-test('without any count everything is guessed', async () => {
+test('without any usage report everything is estimated', async () => {
   const { row } = await broken('chat', [chatChunk({ role: 'assistant', content: TEXT })]);
   assert.equal(row.estimated, true);
   assert.equal(row.usage!.output, TEXT.length / 4);

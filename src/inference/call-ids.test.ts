@@ -5,14 +5,14 @@ import type { FormatId } from '../formats/conversation/conversation.ts';
 import { playThrough } from '../testing/pipeline.ts';
 import type { ServedForm } from '../testing/served-answer.ts';
 
-// biome-ignore lint/suspicious/noExplicitAny: requests of every form are read freely
+// biome-ignore lint/suspicious/noExplicitAny: requests of every format are read freely
 type Json = any;
 
 const LONG = `chatcmpl-tool-${'0123456789abcdef'.repeat(5)}`;
 const OTHER = `${LONG}0`;
 const SHORT = 'call_1';
 
-/** A history of one turn with a call for each id and its results, in the form of the client. */
+/** A history of one turn with a call for each id and its results, in the client's format. */
 const HISTORY: Record<ServedForm, (ids: readonly string[]) => Json[]> = {
   chat: (ids) => [
     { role: 'user', content: 'weather?' },
@@ -41,7 +41,7 @@ const TOOLS: Record<ServedForm, Json[]> = {
   responses: [{ type: 'function', name: 'get', parameters: { type: 'object', properties: {} } }],
 };
 
-/** The ids of calls and of results, in order, of a request to an upstream. */
+/** The ids of calls and results, in order, in a request to an upstream. */
 const READ: Partial<Record<FormatId, (body: Json) => { calls: string[]; results: string[] }>> = {
   chat: ({ messages }) => ({
     calls: messages.flatMap((message: Json) => (message.tool_calls ?? []).map(({ id }: Json) => id)),
@@ -79,7 +79,7 @@ async function sentIds(served: ServedForm, spoken: FormatId, ids: readonly strin
 }
 
 const FORMS: ServedForm[] = ['chat', 'messages', 'responses'];
-/** What each format takes, from its vendor's error messages and documentation. */
+/** The ids that each format accepts, from its vendor's error messages and documentation. */
 const TAKES: [FormatId, RegExp][] = [
   ['chat', /^.{1,40}$/],
   ['responses', /^.{1,64}$/],
@@ -96,17 +96,17 @@ for (const served of FORMS) {
       assert.equal(new Set(calls).size, ids.length);
       for (const id of calls) assert.match(id, takes);
       assert.equal(calls[1], SHORT);
-      // An id is rewritten only where it must be.
+      // An id is rewritten only if it must be.
       ids.forEach((id, index) => {
         if (takes.test(id)) assert.equal(calls[index], id);
       });
-      // A longer history begins like a shorter one, so cached prefixes stay.
+      // A longer history begins like a shorter one, so cached prefixes remain valid.
       assert.deepEqual((await sentIds(served, spoken, ids.slice(0, 3))).calls, calls.slice(0, 3));
     });
   }
 }
 
-test('Mistral gets ids of nine letters or digits, from clients of all forms', async () => {
+test('Mistral gets ids of nine letters or digits, from clients of all formats', async () => {
   for (const served of FORMS) {
     const { calls, results } = await sentIds(served, 'chat', [LONG, SHORT, 'Abc123xyz'], 'mistral');
     assert.deepEqual(results, calls);
@@ -115,7 +115,7 @@ test('Mistral gets ids of nine letters or digits, from clients of all forms', as
   }
 });
 
-test('an id with an embedded thought signature reaches every service but OpenAI whole', async () => {
+test('an id with an embedded thought signature reaches every service but OpenAI unchanged', async () => {
   const signed = `call_1__thought__${'A'.repeat(300)}`;
   for (const spoken of ['chat', 'responses'] as const) {
     assert.deepEqual((await sentIds(spoken, spoken, [signed])).calls, [signed]);
@@ -124,7 +124,7 @@ test('an id with an embedded thought signature reaches every service but OpenAI 
   assert.ok(id!.length <= 40);
 });
 
-test('ids of items that another service made too long are left out of a request in the responses format', async () => {
+test('item ids from another service that are too long are left out of a request in the responses format', async () => {
   const long = 'x'.repeat(400);
   const items = [
     { role: 'user', content: 'hi' },

@@ -1,6 +1,6 @@
 /**
- * What a request's client, its upstream and a shutdown can do before the end of a turn of the event loop, when the journal
- * is written (`spend/group-commit.ts`).
+ * Events of the client, the upstream and a shutdown before the end of an event-loop turn, when the journal is written
+ * (`spend/group-commit.ts`).
  */
 import assert from 'node:assert/strict';
 import * as nodeFiles from 'node:fs';
@@ -21,7 +21,7 @@ import { NOON } from '../testing/spend-samples.ts';
 import type { InferenceRequest } from './index.ts';
 import { serve } from './index.ts';
 
-/** What the caller's key may spend for each request that may run at once: one at its bound, not two. */
+/** The key's budget per concurrent request: enough for one at its bound, not for two. */
 const LIMIT_NANO = 70_000_000n;
 const WHOLE = JSON.stringify({
   id: 'up-1',
@@ -42,7 +42,7 @@ interface Call {
   aborted: boolean;
 }
 
-/** A client with a request, and what listeners hear of its answer. */
+/** A client with a request, and what the listeners of its answer receive. */
 interface Asked {
   id: string;
   sink: MemorySink;
@@ -52,7 +52,7 @@ interface Asked {
   done: Promise<void>;
 }
 
-/** Fails at what ends an answer. */
+/** Throws where an answer is ended. */
 class Broken extends MemorySink {
   override reply(status: number, headers: Record<string, string>, body: string): void {
     if (status === 200) throw new Error('a bug');
@@ -107,11 +107,11 @@ async function setting(t: TestContext, { atOnce = 1, memoryRows = 100 } = {}) {
   };
   const { parts, request } = chatPipeline(transport, spend);
   parts.endOfTurn = (run) => void turn.push(run);
-  // A place that is not given back is noticed by the next request.
+  // A slot that is not released blocks the next request.
   const [endpoint] = parts.catalog().find('test/model')!.endpoints;
   Object.assign(endpoint!.provider, { maxConcurrency: atOnce });
 
-  /** Resolves when its intent waits for the end of the turn, or it is over. */
+  /** Resolves when the intent waits for the end of the turn, or the request is over. */
   async function ask(stream = false, sink = new MemorySink()): Promise<Asked> {
     const before = begun;
     const asked: Asked = { id: generationId(NOON), sink, heard: '', ended: [], over: false, done: Promise.resolve() };
@@ -140,7 +140,7 @@ async function setting(t: TestContext, { atOnce = 1, memoryRows = 100 } = {}) {
     await new Promise((resolve) => setImmediate(resolve));
   }
 
-  /** Nothing of earlier requests is held: neither of the budget nor of the provider. */
+  /** Earlier requests hold nothing: neither budget nor a slot at the provider. */
   async function servesAnother(): Promise<void> {
     const before = calls.length;
     const { sink, done } = await ask();
@@ -157,7 +157,7 @@ async function setting(t: TestContext, { atOnce = 1, memoryRows = 100 } = {}) {
     return database.query('SELECT id, status, cancelled FROM generations ORDER BY id');
   }
 
-  /** From now on every request asks for this answer, which is kept. */
+  /** From now on every request is served this cached answer. */
   function keep(body: string): void {
     const found: CachedAnswer = {
       ...{ key: Buffer.alloc(32), sourceId: 'gen-kept', createdAt: NOON, expiresAt: NOON + 300_000 },
@@ -182,7 +182,7 @@ function beginStream({ receiver }: Call): void {
   receiver.data(Buffer.from(FIRST));
 }
 
-test('a client that leaves before its intent is written is not asked for, has no row, and holds nothing', async (t) => {
+test('a client that leaves before its intent is written causes no upstream call, no row and no hold', async (t) => {
   const { calls, ask, endTurn, servesAnother, rows } = await setting(t);
   const left = await ask();
   assert.equal(calls.length, 0, 'nothing is dispatched before the end of the turn');
@@ -193,7 +193,7 @@ test('a client that leaves before its intent is written is not asked for, has no
   await servesAnother();
 });
 
-test('a shutdown before the intent is written is told once, and nothing is dispatched', async (t) => {
+test('a shutdown before the intent is written is reported once, and nothing is dispatched', async (t) => {
   const { parts, calls, ask, endTurn, servesAnother, rows } = await setting(t);
   const asked = await ask();
   parts.running.interrupt();
@@ -212,7 +212,7 @@ test('an intent that cannot be written is 503, and nothing of it is held', async
   await refused.done;
   assert.deepEqual([refused.sink.status, calls.length, await rows()], [503, 0, []]);
   disk.full = false;
-  // The journal tries again every 100 ms.
+  // The journal retries every 100 ms.
   let again = refused;
   for (; again.sink.status === 503; await endTurn()) again = await ask();
   answerWhole(calls[0]!);
@@ -220,7 +220,7 @@ test('an intent that cannot be written is 503, and nothing of it is held', async
   assert.equal(again.sink.status, 200);
 });
 
-test('whoever leaves behind the settled row gets no more, and what is kept of the answer is all of it', async (t) => {
+test('a client that leaves after the row is settled gets no more, and the whole answer is cached', async (t) => {
   const { calls, ask, endTurn, servesAnother, rows } = await setting(t);
   const whole = await ask();
   await endTurn();
@@ -255,7 +255,7 @@ test('whoever leaves behind the settled row gets no more, and what is kept of th
   await servesAnother();
 });
 
-test('who leaves just before the end has one row that says so, and nothing of it is kept as an answer', async (t) => {
+test('a client that leaves just before the end has one row that says so, and the answer is not cached', async (t) => {
   const { calls, ask, endTurn, servesAnother, rows } = await setting(t);
   const asked = await ask(true);
   await endTurn();
@@ -274,7 +274,7 @@ test('who leaves just before the end has one row that says so, and nothing of it
   await servesAnother();
 });
 
-test('a stream begins at once, and what it brings within a turn goes out at its end as one piece', async (t) => {
+test('a stream begins at once, and its output within a turn is sent at the end of the turn as one piece', async (t) => {
   const { calls, ask, endTurn, rows } = await setting(t, { atOnce: 2 });
   const [stays, leaves] = [await ask(true), await ask(true)];
   await endTurn();
@@ -316,8 +316,8 @@ test('a shutdown between the settled row and the answer changes neither', async 
   assert.deepEqual(await rows(), [{ id: asked.id, status: 200, cancelled: false }]);
 });
 
-test('a shutdown under a stream is told behind its row, and starts nothing whose intent was not written', async (t) => {
-  // Without room in memory: that must not write the intents of others either.
+test('a shutdown during a stream is reported after its row, and no unwritten intent is dispatched', async (t) => {
+  // Without free memory: that must not write the intents of other requests either.
   const { parts, calls, ask, endTurn, rows } = await setting(t, { atOnce: 2, memoryRows: 0 });
   const asked = await ask(true);
   await endTurn();
@@ -333,7 +333,7 @@ test('a shutdown under a stream is told behind its row, and starts nothing whose
   assert.deepEqual([calls.length, (await rows()).map(({ id }) => id)], [1, [asked.id]]);
 });
 
-test('an answer that cannot be written to its client ends the request: it is told, and its row stands', async (t) => {
+test('an answer that cannot be written to its client ends the request with an error, and its row stays', async (t) => {
   const { calls, ask, endTurn, servesAnother, rows } = await setting(t);
   const asked = await ask(false, new Broken());
   await endTurn();
@@ -345,7 +345,7 @@ test('an answer that cannot be written to its client ends the request: it is tol
   await servesAnother();
 });
 
-test('an end of a stream that cannot be written is for the exchange to cut', async (t) => {
+test('if the end of a stream cannot be written, the exchange cuts the connection', async (t) => {
   const { calls, ask, endTurn, rows } = await setting(t);
   const asked = await ask(true, new Broken());
   await endTurn();
@@ -357,7 +357,7 @@ test('an end of a stream that cannot be written is for the exchange to cut', asy
   assert.deepEqual(await rows(), [{ id: asked.id, status: 200, cancelled: false }]);
 });
 
-test('a piece of a stream that cannot be written ends the call, and its row says what was seen', async (t) => {
+test('a piece of a stream that cannot be written ends the call, and its row has what was seen', async (t) => {
   const { calls, ask, endTurn, rows } = await setting(t);
   const asked = await ask(true, new Broken());
   await endTurn();
@@ -373,7 +373,7 @@ test('a piece of a stream that cannot be written ends the call, and its row says
   assert.deepEqual(await rows(), [{ id: asked.id, status: 200, cancelled: false }]);
 });
 
-test('a kept answer is given behind its row: who leaves before its intent has none, who leaves behind it one', async (t) => {
+test('a cached answer is sent after its row: a client that leaves earlier has no row', async (t) => {
   const { parts, keep, calls, ask, endTurn, rows } = await setting(t);
   keep(WHOLE);
   const early = await ask();
@@ -401,7 +401,7 @@ test('a kept answer is given behind its row: who leaves before its intent has no
   );
 });
 
-test('a kept answer that cannot be written to its client ends the request: it is told, and its row stands', async (t) => {
+test('a cached answer that cannot be written to its client ends with an error, and its row stays', async (t) => {
   const { keep, ask, endTurn, rows } = await setting(t);
   keep(WHOLE);
   const asked = await ask(false, new Broken());

@@ -29,7 +29,7 @@ const wholeGood: Answer = {
   ],
 };
 
-/** Failures before anything visible, each with the status that the client gets when there is nobody else to ask. */
+/** Failures before visible output, each with the client's status when there is no other endpoint. */
 const FAILURES: [string, Answer, number][] = [
   ['an error status', { status: 500, chunks: ['{"error":{"message":"boom"}}'] }, 502],
   ['an overload', { status: 529, chunks: ['{"error":{"message":"overloaded"}}'] }, 529],
@@ -62,7 +62,7 @@ function readChat(text: string) {
 }
 
 for (const [name, failing, status] of FAILURES) {
-  test(`${name} before anything visible moves on to the next endpoint, and alone is told with ${status}`, async (t) => {
+  test(`${name} before visible output moves on to the next endpoint, and without one is ${status}`, async (t) => {
     const gateway = await startGateway(t, {
       providers: {
         first: { model: { id: 'test/m' }, ...(failing.end === 'refuse' && { base_url: 'http://127.0.0.1:9' }) },
@@ -89,7 +89,7 @@ for (const [name, failing, status] of FAILURES) {
   });
 }
 
-test('after something visible no other endpoint is asked: one error event ends the stream, without [DONE]', async (t) => {
+test('after visible output no other endpoint is tried: one error event ends the stream, without [DONE]', async (t) => {
   const gateway = await startGateway(t, {
     providers: { first: { model: { id: 'test/m' } }, second: { model: { id: 'test/m' } } },
   });
@@ -107,7 +107,7 @@ test('after something visible no other endpoint is asked: one error event ends t
   assert.equal(read.errors[0].error.code, 502);
 });
 
-test("a client's own 4xx is answered at once and cools nothing", async (t) => {
+test("a client's own 4xx is answered at once and starts no cooldown", async (t) => {
   const gateway = await startGateway(t, {
     providers: { first: { model: { id: 'test/m' } }, second: { model: { id: 'test/m' } } },
   });
@@ -122,7 +122,7 @@ test("a client's own 4xx is answered at once and cools nothing", async (t) => {
   assert.equal(gateway.upstream.requests('second').length, 0);
 });
 
-test('an endpoint that was rate limited is asked last until its Retry-After is over', async (t) => {
+test('a rate limited endpoint is tried last until its Retry-After is over', async (t) => {
   const gateway = await startGateway(t, {
     providers: { first: { model: { id: 'test/m' } }, second: { model: { id: 'test/m' } } },
   });
@@ -159,7 +159,7 @@ const SERVED: [string, string, (first: string, later: string) => Record<string, 
 ];
 
 for (const [format, path, body] of SERVED) {
-  test(`${format}: a rate limited first model is not asked again while a later model answers`, async (t) => {
+  test(`${format}: a rate limited first model is not tried again while a later model answers`, async (t) => {
     const gateway = await startGateway(t, {
       providers: { first: { model: { id: 'test/a' } }, second: { model: { id: 'test/b' } } },
     });
@@ -181,7 +181,7 @@ for (const [format, path, body] of SERVED) {
   });
 }
 
-test('a silent upstream is given up after first_byte, its socket closed, and the next endpoint answers', async (t) => {
+test('a silent upstream is abandoned after first_byte, its socket closed, and the next endpoint answers', async (t) => {
   const gateway = await startGateway(t, {
     providers: {
       first: { model: { id: 'test/m' }, timeouts: { connect: '5s', first_byte: '20s', idle: '20s', total: '600s' } },
@@ -197,7 +197,7 @@ test('a silent upstream is given up after first_byte, its socket closed, and the
   await until(() => asked.closedEarlyAt !== undefined, 'the silent call to be closed');
 });
 
-test('ten silent seconds bring a comment, and from then on a failure is told in-band', async (t) => {
+test('ten silent seconds produce a comment, and from then on a failure is sent in-band', async (t) => {
   const gateway = await startGateway(t, { providers: { only: {} } });
   gateway.upstream.script('only', {
     ...stream({ gate: 'go' }, `data: ${JSON.stringify({ error: { code: 500, message: 'boom' } })}\n\n`),
@@ -218,7 +218,7 @@ test('ten silent seconds bring a comment, and from then on a failure is told in-
   assert.deepEqual([read.errors.length, read.done], [1, false]);
 });
 
-test('a client that leaves ends the upstream call at once, before and after the first byte, streamed or not', async (t) => {
+test('a client that leaves ends the upstream call at once, before and after the first byte', async (t) => {
   const gateway = await startGateway(t, { providers: { only: {} } });
   for (const streamed of [true, false]) {
     for (const answer of [
@@ -245,7 +245,7 @@ test('a client that leaves ends the upstream call at once, before and after the 
   }
 });
 
-test('the row of a request tells its attempts, and the cost is the tokens times the price', async (t) => {
+test('the row of a request has its attempts, and the cost is the tokens times the price', async (t) => {
   const gateway = await startGateway(t, {
     providers: { first: { model: { id: 'test/m' } }, second: { model: { id: 'test/m' } } },
   });
@@ -269,7 +269,7 @@ test('the row of a request tells its attempts, and the cost is the tokens times 
   );
 });
 
-test('where nobody answers, the metadata of the error counts the attempts and marks no endpoint', async (t) => {
+test('if no endpoint answers, the metadata of the error counts the attempts and selects no endpoint', async (t) => {
   const gateway = await startGateway(t, {
     providers: { first: { model: { id: 'test/m' } }, second: { model: { id: 'test/m' } } },
   });
@@ -288,7 +288,7 @@ test('where nobody answers, the metadata of the error counts the attempts and ma
   assert.ok(told.endpoints.available.every((endpoint) => (endpoint as { selected: boolean }).selected === false));
 });
 
-test('an answer that breaks off is that of the endpoint that began it, in its first attempt', async (t) => {
+test('an answer that breaks off belongs to the endpoint that began it, in its first attempt', async (t) => {
   const gateway = await startGateway(t, { providers: { only: { model: { id: 'test/m' } } } });
   const event = { id: 'u', object: 'chat.completion.chunk', created: 1, model: 'm' };
   const chunk = JSON.stringify({ ...event, choices: [{ index: 0, delta: { role: 'assistant', content: 'Hel' } }] });

@@ -1,6 +1,6 @@
 /**
- * Every field of a request, in every served form, toward every spoken one: carried, reported, or the endpoint refused. What
- * goes nowhere without a word stands in a table, with its reason; a field that is silently lost fails here.
+ * Every field of a request, from every served format to every spoken one: carried, reported as lost, or the endpoint
+ * refused. Fields that are dropped silently are listed in a table with the reason; any other silent loss fails here.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -65,7 +65,7 @@ const BARE: Partial<Record<FormatId, Body>> = {
 };
 
 for (const [served, fields] of SERVED) {
-  test(`no field of ${served.id} is lost without a word, except for those whose reason is written down`, () => {
+  test(`no field of ${served.id} is lost silently, except for those with a documented reason`, () => {
     const silent: Record<string, string[]> = {};
     for (const [name, sample] of Object.entries(fields)) {
       const forms = SPOKEN_FORMS.filter((form) => outcomeOf(served, sample, form) === 'silent');

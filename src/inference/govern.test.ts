@@ -39,7 +39,7 @@ async function limitedGateway(t: TestContext, limitUsd: number, options: Gateway
   return { gateway, ask, usage };
 }
 
-test('a request whose worst case does not fit into the key limit is 402 before anything is sent, and says why', async (t) => {
+test('a request whose worst case exceeds the key limit is 402 before anything is sent, with the reason', async (t) => {
   const { gateway, ask, usage } = await limitedGateway(t, 0.01);
   gateway.upstream.script('m', answer(2));
   // 1,000 completion tokens alone could cost 0.015 USD.
@@ -54,7 +54,7 @@ test('a request whose worst case does not fit into the key limit is 402 before a
   assert.deepEqual(await usage().then(({ usage: spent }) => spent), 10 * 0.000003 + 2 * 0.000015);
 });
 
-test('without a maximum of its own a request gets the one that the budget can pay, and the upstream is told', async (t) => {
+test('a request without its own maximum gets the output cap that the budget can pay', async (t) => {
   // The endpoint would allow 8,000 tokens: 0.12 USD.
   const { gateway, ask } = await limitedGateway(t, 0.05);
   gateway.upstream.script('m', answer(2));
@@ -64,13 +64,13 @@ test('without a maximum of its own a request gets the one that the budget can pa
   assert.ok(cap >= 1024 && cap * 0.000015 < 0.05, `max_tokens ${cap}`);
 });
 
-test('less than 1,024 tokens are not worth a call: 402', async (t) => {
+test('fewer than 1,024 tokens are not worth a call: 402', async (t) => {
   const { gateway, ask } = await limitedGateway(t, 0.015);
   gateway.upstream.script('m', answer(2));
   assert.equal((await ask(hello)).status, 402);
 });
 
-test('a limit of 1.00 pays for exactly a hundred requests whose dearest bill is 0.01', async (t) => {
+test('a limit of 1.00 pays for exactly a hundred requests whose highest bill is 0.01', async (t) => {
   const { gateway, ask, usage } = await limitedGateway(t, 1, {
     providers: { m: { model: { pricing: { prompt: '0', completion: '0.001' } } } },
   });
@@ -88,7 +88,7 @@ test('small requests can use a budget of 0.006 USD', async (t) => {
   });
   gateway.upstream.script('m', { ...answer(2), repeat: true });
   assert.equal((await ask({ ...hello, max_tokens: 16 })).status, 200);
-  // What a provider writes about tools is held as well.
+  // Tool instructions that a provider adds are reserved as well.
   const tools = [{ type: 'function', function: { name: 'f', parameters: { type: 'object' } } }];
   assert.equal((await ask({ ...hello, max_tokens: 16, tools })).status, 402);
 });
@@ -104,7 +104,7 @@ test('a model without a price is refused to a key with a limit and served to one
   assert.ok(!('cost' in ((await served.json()) as { usage: object }).usage));
 });
 
-test('a picture counts as a picture, however few bytes it has', async (t) => {
+test('an image counts as an image, however few bytes it has', async (t) => {
   // 8,192 tokens of 0.000003 USD: 0.0246 USD.
   const { gateway, ask } = await limitedGateway(t, 0.02);
   gateway.upstream.script('m', answer(2));
@@ -122,7 +122,7 @@ test('a document may fill the whole context', async (t) => {
   assert.equal((await ask({ ...hello, max_tokens: 16, messages: [{ role: 'user', content: [file] }] })).status, 402);
 });
 
-test('the account balance refuses like a key limit', async (t) => {
+test('the account balance limits like a key limit', async (t) => {
   const gateway = await startGateway(t, {
     providers: { m: {} },
     yaml: { account: { balance_usd: 0.01 } },

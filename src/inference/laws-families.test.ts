@@ -1,7 +1,7 @@
 /**
- * The law of translation for the forms that are spoken only, on generated answers of Bedrock and Cohere through the whole
- * pipeline: what the service says reaches a client of every form, cut anywhere, and what the client sends back of it on the
- * next turn reaches the service as it said it.
+ * Laws of translation for the formats that are spoken but not served, on generated answers of Bedrock and Cohere
+ * through the whole pipeline: the answer reaches a client of every format, cut anywhere, and what the client sends back
+ * on the next turn reaches the service as it was.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -20,7 +20,7 @@ import { cutBytes } from '../testing/upstream.ts';
 
 const RUNS = process.env['GATEHOUSE_TEST_EXHAUSTIVE'] === '1' ? 2000 : 60;
 
-// biome-ignore lint/suspicious/noExplicitAny: JSON of all forms
+// biome-ignore lint/suspicious/noExplicitAny: JSON of all formats
 type Json = any;
 
 interface Said {
@@ -48,11 +48,11 @@ const cuts = fc.array(fc.nat({ max: 3000 }), { maxLength: 6 });
 const pieces = (text: string) => [text.slice(0, 2), text.slice(2)].filter((piece) => piece !== '');
 const idOf = (at: number) => `call_${at}`;
 
-/** A service as these tests play it, written from its documentation. */
+/** A simulated service, written from its documentation. */
 interface Family {
   stream(answer: Said): { type: string; bytes: Buffer };
   whole(answer: Said): string;
-  /** What the answer must look like in the request of the next turn. */
+  /** The answer as it must appear in the request of the next turn. */
   sentBack(answer: Said): unknown;
 }
 
@@ -63,7 +63,7 @@ const event = (type: string, payload: object) =>
   );
 const CONVERSE_USAGE = { inputTokens: 10, outputTokens: 5, totalTokens: 15 };
 
-/** As text: the digits of a call's input are those that the model wrote. */
+/** As text, because the digits of a call's input must stay as the model wrote them. */
 function converseContent({ thinking, text, calls }: Said): string {
   const blocks = calls.map(
     (call, at) => `{"toolUse":{"toolUseId":"${idOf(at)}","name":"${call.name}","input":${call.arguments}}}`,
@@ -169,7 +169,7 @@ const FAMILIES = { converse, cohere };
 for (const spoken of ['converse', 'cohere'] as const) {
   const family = FAMILIES[spoken];
   for (const served of SERVED_FORMS) {
-    test(`${spoken} to ${served}: what an upstream writes is what the client reads, cut anywhere`, async () => {
+    test(`${spoken} to ${served}: a client reads exactly what the upstream writes, cut anywhere`, async () => {
       await fc.assert(
         fc.asyncProperty(said, cuts, async (answer, positions) => {
           const { type, bytes } = family.stream(answer);
@@ -184,10 +184,10 @@ for (const spoken of ['converse', 'cohere'] as const) {
       );
     });
 
-    test(`${spoken} to ${served}: an answer sent back on the next turn reaches the service as it said it`, async () => {
+    test(`${spoken} to ${served}: an answer sent back on the next turn reaches the service unchanged`, async () => {
       await fc.assert(
         fc.asyncProperty(said, async (answer) => {
-          // A plan has a name only in the forms that have names for pieces of thinking.
+          // A plan has a name only in formats with names for pieces of reasoning.
           if (spoken === 'cohere' && served !== 'chat' && answer.calls.length > 0) return;
           const asked = { served, kind: spoken, spoken, stream: false, more: THINKS[served] };
           const first = await playThrough(asked, playedWhole(family.whole(answer)));
@@ -205,7 +205,7 @@ for (const spoken of ['converse', 'cohere'] as const) {
   }
 }
 
-/** What makes a client of the form get the thinking, with what it needs to send it back. */
+/** The settings with which a client of the format receives the reasoning and what it needs to send it back. */
 const THINKS: Record<ServedForm, Record<string, unknown>> = {
   chat: {},
   messages: {},
@@ -228,7 +228,7 @@ function expectedOf({ thinking = '', text = '', calls }: Said): RecordedAnswer {
   };
 }
 
-/** The next turn of a client that sends the answer back as it got it. */
+/** The next turn of a client that sends the answer back unchanged. */
 function historyOf(served: ServedForm, reply: Json, calls: number): Json[] {
   const ids = Array.from({ length: calls }, (_, at) => idOf(at));
   const user = { role: 'user', content: 'go on' };

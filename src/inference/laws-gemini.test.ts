@@ -1,6 +1,6 @@
 /**
- * The law of translation for Gemini on generated answers, through the whole pipeline: what the service says reaches a
- * client of every form, and what that client sends back of it on the next turn reaches the service as it said it.
+ * Laws of translation for Gemini on generated answers through the whole pipeline: the answer reaches a client of every
+ * format, and what that client sends back on the next turn reaches the service as it was.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -14,7 +14,7 @@ import { cutBytes } from '../testing/upstream.ts';
 
 const RUNS = process.env['GATEHOUSE_TEST_EXHAUSTIVE'] === '1' ? 2000 : 100;
 
-// biome-ignore lint/suspicious/noExplicitAny: JSON of three forms
+// biome-ignore lint/suspicious/noExplicitAny: JSON of three formats
 type Json = any;
 
 const text = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 30 });
@@ -36,7 +36,7 @@ const code = signature.map((thoughtSignature) => ({
   thoughtSignature,
 }));
 
-/** Thoughts, text with its signature behind it, the service's own code, calls: the order in which it writes them. */
+/** Thoughts, text followed by its signature, the service's own code, calls: the order in which Gemini writes them. */
 const answer = fc
   .record({
     thought: fc.option(fc.record({ text, thought: fc.constant(true) }), { nil: undefined }),
@@ -75,7 +75,7 @@ function bytesOf(parts: Json[], stream: boolean): Buffer {
 const cuts = fc.array(fc.nat({ max: 3000 }), { maxLength: 6 });
 
 for (const served of ['chat', 'messages'] as const) {
-  test(`${served}: an answer reaches the client, and sent back on the next turn the service, signatures and all`, async () => {
+  test(`${served}: an answer reaches the client, and on the next turn the service, signatures included`, async () => {
     await fc.assert(
       fc.asyncProperty(answer, fc.boolean(), cuts, async (parts, stream, positions) => {
         const bytes = bytesOf(parts, stream);
@@ -115,7 +115,7 @@ function historyOf(served: 'chat' | 'messages', seen: PipelineAnswer, stream: bo
   return results.length === 0 ? [turn] : [turn, { role: 'user', content: results }];
 }
 
-/** The message, as clients put it together from the chunks of a stream. */
+/** The message as clients assemble it from the chunks of a stream. */
 function chatMessage({ text: written }: PipelineAnswer, stream: boolean): Json {
   if (!stream) return JSON.parse(written).choices[0].message;
   const message: Json = { role: 'assistant', content: '', reasoning_details: [], tool_calls: [] };
@@ -145,7 +145,7 @@ function messageContent({ text: written }: PipelineAnswer, stream: boolean): Jso
   );
 }
 
-/** The parts in an order of their own: a chat client keeps what it cannot read apart from the text. Ids may be given. */
+/** The parts in a normalized order: a chat client keeps parts it cannot read apart from the text. Ids may be given. */
 function comparable(parts: Json[]): string[] {
   return parts
     .map(({ functionCall, ...part }) =>

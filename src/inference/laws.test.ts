@@ -1,6 +1,6 @@
 /**
- * The law of translation on generated answers, through the whole pipeline: what a service says reaches a client of either
- * form, and what that client sends back of it on the next turn reaches the service as it once said it.
+ * Laws of translation on generated answers through the whole pipeline: the answer reaches a client of either format,
+ * and what that client sends back on the next turn reaches the service as it was.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -22,7 +22,7 @@ import { cutBytes } from '../testing/upstream.ts';
 const FORMATS = { chat, messages };
 const FORMS = ['chat', 'messages'] as const;
 type ServedForm = (typeof FORMS)[number];
-/** A kind that can carry all of its form: signed and encrypted reasoning too. */
+/** A provider kind that supports all of its format, signed and encrypted reasoning included. */
 const KIND = { chat: 'openrouter', messages: 'messages' };
 const RUNS = process.env['GATEHOUSE_TEST_EXHAUSTIVE'] === '1' ? 3000 : 150;
 
@@ -32,7 +32,7 @@ const COMMON: Abilities = {
   userParts: ['text'],
   reasoning: ['signed', 'encrypted'],
   origins: ['anthropic-claude-v1'],
-  // Reasoning, then text, then calls: the one order that the chat form can say.
+  // Reasoning, then text, then calls: the only order that the chat format can express.
   sortedParts: true,
   refusals: false,
   resultImages: false,
@@ -47,7 +47,7 @@ const COMMON: Abilities = {
   strict: false,
 };
 
-/** What a service of each form can say. */
+/** The parts that a service of each format can produce. */
 const ABILITIES: Record<ServedForm, Abilities> = {
   chat: {
     ...COMMON,
@@ -59,12 +59,12 @@ const ABILITIES: Record<ServedForm, Abilities> = {
 
 const cuts = fc.array(fc.nat({ max: 4000 }), { maxLength: 8 });
 
-// biome-ignore lint/suspicious/noExplicitAny: JSON of both forms
+// biome-ignore lint/suspicious/noExplicitAny: JSON of both formats
 type Json = any;
 
 for (const spoken of FORMS) {
   for (const served of FORMS) {
-    test(`${spoken} to ${served}: what an upstream writes is what the client reads, cut anywhere`, async () => {
+    test(`${spoken} to ${served}: a client reads exactly what the upstream writes, cut anywhere`, async () => {
       await fc.assert(
         fc.asyncProperty(arbitraryTold(), fc.boolean(), cuts, async (told, stream, positions) => {
           const answer = answerOf(spoken, stream, told);
@@ -79,7 +79,7 @@ for (const spoken of FORMS) {
       );
     });
 
-    test(`${spoken} to ${served}: an answer sent back on the next turn reaches the service as it said it`, async () => {
+    test(`${spoken} to ${served}: an answer sent back on the next turn reaches the service unchanged`, async () => {
       await fc.assert(
         fc.asyncProperty(arbitraryAnswer(spoken), fc.boolean(), cuts, async (turn, stream, positions) => {
           const asked = { served, kind: KIND[spoken], spoken, stream };
@@ -96,7 +96,7 @@ for (const spoken of FORMS) {
   }
 }
 
-/** An answer for the writer of upstream bytes that shares no code with the formats. */
+/** An answer for the writer of upstream bytes, which shares no code with the formats. */
 function arbitraryTold(): fc.Arbitrary<Told> {
   const text = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 40 });
   const written = fc.constantFrom(
@@ -124,7 +124,7 @@ function arbitraryTold(): fc.Arbitrary<Told> {
     }));
 }
 
-/** A whole answer; summaries and what only their vendor can open are never of the one vendor that writes none. */
+/** A whole answer. Summaries and encrypted parts are never from the one vendor that writes none. */
 function arbitraryAnswer(spoken: ServedForm): fc.Arbitrary<Turn> {
   return arbitraryTurn(ABILITIES[spoken]).map((turn) => {
     for (const part of turn.choices[0]!.parts) {
@@ -163,7 +163,7 @@ function read(served: ServedForm, seen: PipelineAnswer, stream: boolean) {
   return stream ? readServedStream(served, seen.text, 'finish') : readServedWhole(served, seen.text);
 }
 
-/** A service's answer in bytes, by our own encoder: it knows all that the form can say. */
+/** A service's answer in bytes, by the gateway's own encoder, which covers the whole format. */
 function written(spoken: ServedForm, turn: Turn, stream: boolean): string {
   const stamp: Stamp = { id: 'answer-1', model: 'some/model', provider: 'Some', created: 1, usage: 'chunk' };
   const closing = { usage: turn.usage! };
@@ -177,7 +177,7 @@ function written(spoken: ServedForm, turn: Turn, stream: boolean): string {
   );
 }
 
-/** The assistant's message as a client keeps it, and what it says to each call. */
+/** The assistant's message as a client stores it, and its result for each call. */
 function historyOf(served: ServedForm, seen: PipelineAnswer, stream: boolean): Json[] {
   assert.equal(seen.status, 200, seen.text);
   if (served === 'messages') {
@@ -185,7 +185,7 @@ function historyOf(served: ServedForm, seen: PipelineAnswer, stream: boolean): J
     const results = content
       .filter((block: Json) => block.type === 'tool_use')
       .map(({ id }: Json) => ({ type: 'tool_result', tool_use_id: id, content: 'done' }));
-    // An answer of nothing but what is empty cannot be sent back in this form.
+    // An answer of empty parts only cannot be sent back in this format.
     const said = content.length > 0 ? [{ role: 'assistant', content }] : [];
     return [...said, { role: 'user', content: [...results, { type: 'text', text: 'go on' }] }];
   }
@@ -211,7 +211,7 @@ function keptOf(message: Json): Json {
   return { role, content, ...(details && { reasoning_details: details }), ...(calls && { tool_calls: calls }) };
 }
 
-/** As an SDK gathers a stream; the details of reasoning are kept as the list that came. */
+/** As an SDK assembles a stream; the reasoning details are kept as the list that arrived. */
 function gathered(text: string): Json {
   const message: Json = { role: 'assistant', content: '' };
   for (const { data } of readServerSentEvents(text)) {
@@ -231,7 +231,7 @@ function gathered(text: string): Json {
   return message;
 }
 
-/** The parts of the assistant's message in what was sent upstream. */
+/** The parts of the assistant's message in the request sent upstream. */
 function saidBack(spoken: ServedForm, { sent, text }: PipelineAnswer): unknown {
   assert.notEqual(sent, '', text);
   const conversation = FORMATS[spoken].decode(parseJson(sent));
@@ -240,8 +240,8 @@ function saidBack(spoken: ServedForm, { sent, text }: PipelineAnswer): unknown {
 }
 
 /**
- * Several texts are one where the form has one, and none where it is blank (a service may refuse that); the spaces in arguments go where they are an object; that a call came
- * from the model itself is what the messages form adds.
+ * Several texts become one where the format has one, and none where it is blank (a service may refuse that); white
+ * space in arguments is lost where they are an object; the messages format adds that the model itself made a call.
  */
 function comparable(parts: readonly Part[]): unknown {
   const text = parts.map((part) => (part.type === 'text' ? part.text : '')).join('');

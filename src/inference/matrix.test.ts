@@ -1,6 +1,6 @@
 /**
- * The matrix: every served form against every spoken form, both ways. What is registered takes part by itself. Requests
- * are generated and must arrive; answers are generated or recorded, and clients of all forms must read the same in them.
+ * Every served format against every spoken format, both ways; registered formats take part automatically. Requests are
+ * generated and must arrive; answers are generated or recorded, and clients of all formats must read the same in them.
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -20,7 +20,7 @@ import { readServedStream, readServedWhole, SERVED_FORMS, type ServedForm } from
 const SERVED: Record<ServedForm, ServedFormat & SpokenFormat> = { chat, messages, responses };
 const RUNS = process.env['GATEHOUSE_TEST_EXHAUSTIVE'] === '1' ? 2000 : 60;
 
-/** What all forms can say. */
+/** The parts that all formats can express. */
 const COMMON: Abilities = {
   format: 'chat',
   instructions: ['system'],
@@ -52,10 +52,12 @@ const TARGET: EncodeTarget = {
 
 const STAMP: Stamp = { id: 'gen-1', model: 'acme/large', provider: 'Acme', created: 1, usage: 'finish' };
 
-// biome-ignore lint/suspicious/noExplicitAny: bodies of every form are read freely
+// biome-ignore lint/suspicious/noExplicitAny: bodies of every format are read freely
 type Json = any;
 
-/** Without what some services refuse and their forms leave out: blank texts, and white space at the end of a begun answer. */
+/**
+ * Removes what some services refuse and their formats leave out: blank texts, and white space at the end of a prefill.
+ */
 const plainlySaid = arbitraryConversation(COMMON).filter(({ messages: list }) => {
   const last = list.at(-1)!;
   const end = last.parts.at(-1);
@@ -65,7 +67,7 @@ const plainlySaid = arbitraryConversation(COMMON).filter(({ messages: list }) =>
 
 for (const served of SERVED_FORMS) {
   for (const spoken of SPOKEN_FORMS) {
-    test(`${served} to ${spoken}: whatever a client says reaches the service`, () => {
+    test(`${served} to ${spoken}: whatever a client sends reaches the service`, () => {
       let carried = 0;
       fc.assert(
         fc.property(plainlySaid, fc.boolean(), (conversation, stream) => {
@@ -78,12 +80,12 @@ for (const served of SERVED_FORMS) {
             const target = { ...TARGET, stream };
             sent = stringifyJson(spokenFormat(spoken).encode(decoded, target, new Losses()));
           } catch (error) {
-            // What a form has no place for is refused by name, which sends the request elsewhere.
+            // A part that a format cannot carry is refused by name, which sends the request elsewhere.
             assert.ok(error instanceof Uncarried, String(error));
             return;
           }
           carried += 1;
-          // Where calls are forbidden, those of the history are texts there, and their arguments a text within a text.
+          // Where calls are forbidden, those of the history become texts, and their arguments a text within a text.
           if (spoken === 'converse' && decoded.toolChoice?.mode === 'none') return;
           assertArrived(conversation, sent);
         }),
@@ -125,7 +127,7 @@ for (const served of SERVED_FORMS) {
 
 describe('recorded answers', { skip: corpusMissing }, () => {
   for (const spoken of SPOKEN_FORMS) {
-    test(`${spoken}: clients of all forms read the same in every recorded answer`, async () => {
+    test(`${spoken}: clients of all formats read the same in every recorded answer`, async () => {
       const own = recordings().filter((recording) => formOf(recording) === spoken);
       assert.ok(own.length > 0, 'no recordings');
       for (const recording of own) {
@@ -152,11 +154,11 @@ const API_FORMS: Record<string, FormatId> = {
   'converse-stream': 'converse',
 };
 
-/** The spoken form of a recording; undefined for those of other operations, and of older forms of a vendor. */
+/** The spoken format of a recording; undefined for other operations and for older formats of a vendor. */
 function formOf({ api, provider, text, id }: Recording): FormatId | undefined {
   if (provider === 'cohere') return api === 'chat' && !/"generation_id"/.test(text) ? 'cohere' : undefined;
   if (/^\s*\{\s*"completion"/.test(text)) return undefined;
-  // Shortened by hand: its deltas are another text than its end.
+  // Shortened by hand: its deltas differ from its end.
   if (id.includes('shell-container')) return undefined;
   return API_FORMS[api];
 }
@@ -167,14 +169,14 @@ function play(recording: Recording, spoken: FormatId, served: ServedForm, stream
   return playThrough({ served, kind: spoken, spoken, stream, more: reasoning }, { status, headers, pieces: [bytes] });
 }
 
-/** What a client has of an answer, in the words that all forms have in common. */
+/** The client's view of an answer, in terms that all formats share. */
 function reading(served: ServedForm, answer: PipelineAnswer, stream: boolean): unknown {
   if (answer.status !== 200) return { refused: answer.status };
   const read =
     stream && answer.streamed ? readServedStream(served, answer.text, 'finish') : readServedWhole(served, answer.text);
   const choice = read.choices[0];
   if (read.error !== null) return { failed: true };
-  // A guess knows the size of the request, which differs from form to form.
+  // An estimate depends on the size of the request, which differs between formats.
   return { ...comparable(choice!), usage: answer.row.estimated ? null : read.usage };
 }
 
@@ -182,7 +184,7 @@ function comparable({ text, refusal, reasoning, calls }: Json) {
   return {
     text: text + refusal,
     reasoning,
-    // The older function calls have no id in their own form.
+    // The older function calls have no id in their own format.
     calls: calls.map((call: Json) => ({
       id: /^call_[A-Za-z0-9]{15,}_\d+$/.test(call.id) ? null : call.id,
       name: call.name,
@@ -191,7 +193,7 @@ function comparable({ text, refusal, reasoning, calls }: Json) {
   };
 }
 
-/** One spelling of arguments: their JSON without spaces, and of free text the text that stands in it. */
+/** A normal form of arguments: JSON without white space, or the free text itself. */
 function spelled(text: string): string {
   let value: Json;
   try {
@@ -216,7 +218,7 @@ function saidBy(turn: Turn) {
   };
 }
 
-/** Every text, call, argument and result of the conversation, and every tool, stands somewhere in what was sent. */
+/** Every text, call, argument and result of the conversation, and every tool, is in the request that was sent. */
 function assertArrived(conversation: Conversation, sent: string): void {
   const found: string[] = [];
   leaves(parsedExactly(sent), found);
@@ -235,15 +237,15 @@ function assertArrived(conversation: Conversation, sent: string): void {
       for (const value of written) expect(value);
     }
   }
-  // Without a word for "none", a form leaves the tools out.
+  // A format that cannot express "none" leaves the tools out.
   const { toolChoice, tools = [] } = conversation;
   if (toolChoice?.mode === 'none') return;
-  // Where one tool can only be forced as the only one, the others stay behind.
+  // If a format can force a tool only by making it the only one, the others are left out.
   const forced = toolChoice?.mode === 'tool' ? toolChoice.name : undefined;
   for (const tool of tools) if (tool.type === 'function' && tool.name === (forced ?? tool.name)) expect(tool.name);
 }
 
-/** Texts and numbers as written, also those inside of a JSON text. */
+/** Texts and numbers as written, including those inside a JSON text. */
 function leaves(value: Json, into: string[]): void {
   if (typeof value === 'string') {
     into.push(value);
@@ -251,7 +253,7 @@ function leaves(value: Json, into: string[]): void {
       try {
         leaves(parsedExactly(value), into);
       } catch {
-        // No JSON after all.
+        // Not JSON after all.
       }
     }
   } else if (Array.isArray(value)) for (const inner of value) leaves(inner, into);

@@ -1,4 +1,4 @@
-/** Streams of services that speak a format in their own way, each played to clients of every served format. */
+/** Streams of services with their own variation of a format, each played to clients of every served format. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { FormatId } from '../formats/conversation/conversation.ts';
@@ -116,7 +116,7 @@ describe('cohere upstreams', () => {
     'all of index 0': [start(0, 'a'), piece(0, '{"x":1}'), start(0, 'b'), piece(0, '{"y":2}')],
   };
   for (const [order, events] of Object.entries(ORDERS)) {
-    test(`calls that come ${order} keep their arguments`, async () => {
+    test(`calls that arrive ${order} keep their arguments`, async () => {
       const { row, text } = await play('chat', 'cohere', [...events, end('TOOL_CALL')]);
       assert.equal(row.error, null, text);
       const calls: Record<string, string>[] = [];
@@ -141,7 +141,7 @@ describe('cohere upstreams', () => {
   }
 });
 
-/** An answer of each format that ends with a word, with some content or without. */
+/** An answer of each format with a finish word, with or without content. */
 const ENDS: Partial<Record<FormatId, (word: string, content: boolean) => Event[]>> = {
   messages: (word, content) => [
     {
@@ -202,7 +202,7 @@ const ENDS: Partial<Record<FormatId, (word: string, content: boolean) => Event[]
 };
 
 for (const spoken of Object.keys(ENDS) as FormatId[]) {
-  test(`${spoken}: a finish word means the same in every case, and an unknown one without content is a failure`, async () => {
+  test(`${spoken}: a finish word means the same in any case; an unknown one without content is a failure`, async () => {
     for (const served of SERVED_FORMS) {
       for (const [word, finish] of [
         ['MAX_TOKENS', 'length'],
@@ -227,7 +227,7 @@ for (const spoken of Object.keys(ENDS) as FormatId[]) {
   });
 }
 
-test('an answer is read by what it is, whatever its content type says', async () => {
+test('an answer is read by its first byte, whatever its content type says', async () => {
   const events = ENDS.chat!('stop', true)
     .map(({ data }) => `data: ${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`)
     .join('');

@@ -22,7 +22,7 @@ async function rowOf(gateway: Gateway, reply: Response): Promise<Record<string, 
   return ((await row.json()) as { data: Record<string, unknown> }).data;
 }
 
-test('a silent stream is raced by the next endpoint: the faster one answers, the other is aborted and paid for', async (t) => {
+test('a silent stream is hedged with the next endpoint: the faster one answers, the other is aborted', async (t) => {
   const gateway = await racing(t);
   gateway.upstream.script('first', chatStream('late', [{ gate: 'never' }]));
   gateway.upstream.script('second', chatStream('in time'));
@@ -37,7 +37,7 @@ test('a silent stream is raced by the next endpoint: the faster one answers, the
   await until(() => silent.closedEarlyAt !== undefined, 'the slower call to be aborted');
   const row = await rowOf(gateway, reply);
   assert.equal(row['provider_name'], 'Provider second');
-  // 10 prompt and 2 output tokens of the winner, and the loser's prompt: a token for each four bytes of the body.
+  // 10 prompt and 2 output tokens of the winner, and the loser's prompt: one token per four bytes of the body.
   const lost = Math.ceil(JSON.stringify(BODY).length / 4) * 0.000003;
   assert.ok(Math.abs((row['total_cost'] as number) - (10 * 0.000003 + 2 * 0.000015 + lost)) < 1e-9);
   assert.deepEqual(
@@ -47,7 +47,7 @@ test('a silent stream is raced by the next endpoint: the faster one answers, the
   assert.equal(row['native_tokens_prompt'], 10);
 });
 
-test('what the client is told to pay is what the row says', async (t) => {
+test('the cost shown to the client equals the cost in the row', async (t) => {
   const gateway = await racing(t);
   gateway.upstream.script('first', chatStream('late', [{ gate: 'never' }]));
   gateway.upstream.script('second', chatStream('in time'));
@@ -59,7 +59,7 @@ test('what the client is told to pay is what the row says', async (t) => {
   assert.equal(Number(told![1]), (await rowOf(gateway, reply))['total_cost']);
 });
 
-test('the first one still wins when it is the first to show something, and the second is aborted', async (t) => {
+test('the first attempt still wins if it is the first to show output, and the second is aborted', async (t) => {
   const gateway = await racing(t);
   gateway.upstream.script('first', chatStream('at last', [{ gate: 'go' }]));
   gateway.upstream.script('second', { end: 'stall-before-headers' });
@@ -74,7 +74,7 @@ test('the first one still wins when it is the first to show something, and the s
   assert.equal((await rowOf(gateway, reply))['provider_name'], 'Provider first');
 });
 
-test('a racer that fails leaves the other one to answer, whichever it is', async (t) => {
+test('when one attempt fails, the other one answers, whichever it is', async (t) => {
   for (const failing of ['first', 'second']) {
     const gateway = await racing(t);
     gateway.upstream.script(failing, {
@@ -101,7 +101,7 @@ test('a racer that fails leaves the other one to answer, whichever it is', async
   }
 });
 
-test('both fail: the client gets one error and one row', async (t) => {
+test('if both attempts fail, the client gets one error and one row', async (t) => {
   const gateway = await racing(t);
   gateway.upstream.script('first', { ...chatFailure(500), chunks: [{ gate: 'go' }, '{}'] });
   gateway.upstream.script('second', chatFailure(429, 'slow down', { 'retry-after': '7' }));
@@ -115,7 +115,7 @@ test('both fail: the client gets one error and one row', async (t) => {
   assert.equal((await rowOf(gateway, reply))['total_cost'], 0);
 });
 
-test('a client that leaves during a race ends both calls', async (t) => {
+test('a client that leaves during a hedge ends both calls', async (t) => {
   const gateway = await racing(t);
   for (const key of ['first', 'second']) gateway.upstream.script(key, { end: 'stall-before-headers' });
   const abort = new AbortController();
@@ -133,7 +133,7 @@ test('a client that leaves during a race ends both calls', async (t) => {
   await pending;
 });
 
-test('nobody is raced without the setting, when the answer is not streamed, or when fallbacks are not allowed', async (t) => {
+test('there is no hedge without the setting, for a whole answer, or when fallbacks are not allowed', async (t) => {
   const cases: [Record<string, unknown>, object][] = [
     [{}, {}],
     [HEDGED, { stream: false }],
@@ -155,9 +155,9 @@ test('nobody is raced without the setting, when the answer is not streamed, or w
   }
 });
 
-test('a budget that holds one attempt is not exceeded by a race: there is none', async (t) => {
+test('a budget that holds one attempt is not exceeded by a hedge: there is none', async (t) => {
   const gateway = await racing(t);
-  // One attempt is bounded by 8,000 output tokens at 0.000015 and a prompt of some 1,100 tokens: about 0.124 USD.
+  // One attempt is bounded by 8,000 output tokens at 0.000015 and a prompt of about 1,100 tokens: about 0.124 USD.
   const created = await fetch(`${gateway.api}/keys`, {
     method: 'POST',
     headers: { authorization: `Bearer ${MANAGEMENT_KEY}`, 'content-type': 'application/json' },

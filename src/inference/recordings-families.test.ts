@@ -1,6 +1,6 @@
 /**
- * Every recorded answer of Amazon Bedrock and Cohere, from its bytes through the whole pipeline to clients of every served
- * form: as it came, cut anywhere, and broken off anywhere.
+ * Every recorded answer of Amazon Bedrock and Cohere, from its bytes through the whole pipeline to clients of every
+ * served format: as it arrived, cut anywhere, and broken off anywhere.
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -33,7 +33,7 @@ const BREAKS = 60;
 
 const all = [
   ...recordings(['converse', 'converse-stream'], /^bedrock$/),
-  // The older form of the vendor has its answer at the top.
+  // The vendor's older format has its answer at the top level.
   ...recordings(['chat'], /^cohere$/).filter(({ text }) => !/"generation_id"/.test(text)),
 ];
 const streams = all.filter((one) => one.stream && one.status === 200);
@@ -43,7 +43,7 @@ describe('recorded traffic of Bedrock and Cohere', { skip: corpusMissing }, () =
     for (const spoken of ['converse', 'cohere']) assert.ok(streams.some((one) => formOf(one) === spoken));
   });
 
-  test('every stream reaches clients of every form with all that it says', async () => {
+  test('every stream reaches clients of every format with all of its content', async () => {
     for (const recording of streams) {
       for (const served of SERVED_FORMS) {
         check(served, await play(recording, served, true, [recording.bytes]), read(recording), recording, '');
@@ -51,7 +51,7 @@ describe('recorded traffic of Bedrock and Cohere', { skip: corpusMissing }, () =
     }
   });
 
-  test('every whole answer does, also told as a stream', async () => {
+  test('every whole answer does, also when sent as a stream', async () => {
     for (const recording of all.filter((one) => !one.stream && one.status === 200)) {
       const whole = formOf(recording) === 'cohere' ? readCohereWhole : readConverseWhole;
       for (const served of SERVED_FORMS) {
@@ -98,7 +98,7 @@ describe('recorded traffic of Bedrock and Cohere', { skip: corpusMissing }, () =
     }
   });
 
-  test('every error reaches clients of every form as an error', async () => {
+  test('every error reaches clients of every format as an error', async () => {
     const errors = all.filter(({ status }) => status >= 400);
     assert.ok(errors.length >= 3);
     for (const recording of errors) {
@@ -121,7 +121,7 @@ function read(recording: Recording, ending: Ending = 'close'): RecordedAnswer {
     : readConverseStream(recording.bytes, ending);
 }
 
-/** In the middle of lengths, checksums and headers, or of the lines of an event. */
+/** Cuts inside lengths, checksums and headers, or inside the lines of an event. */
 function hardPositions(recording: Recording): number[] {
   const { bytes } = recording;
   if (formOf(recording) === 'cohere') return everyPosition(bytes);
@@ -154,7 +154,7 @@ function check(
   if (seen !== undefined) assertRow(answer, seen, recorded, recording, where);
 }
 
-/** The row, the usage that the client sees and the counts of the service are one; the cost is that of what is charged. */
+/** The row, the client's usage and the service's counts agree; the cost is that of what is charged. */
 function assertRow(
   answer: PipelineAnswer,
   seen: ServedAnswer,

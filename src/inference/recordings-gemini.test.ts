@@ -1,6 +1,6 @@
 /**
- * Every recorded answer of Gemini, of Google's own service and of Vertex AI, from its bytes through the whole pipeline to
- * clients of every served form: as it came, cut anywhere, and broken off anywhere.
+ * Every recorded answer of Gemini, of Google's own service and of Vertex AI, from its bytes through the whole pipeline
+ * to clients of every served format: as it arrived, cut anywhere, and broken off anywhere.
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -15,7 +15,7 @@ import { assertServed, readServedWhole, type ServedAnswer, type ServedForm } fro
 import { cutBytes } from '../testing/upstream.ts';
 
 const exhaustive = process.env['GATEHOUSE_TEST_EXHAUSTIVE'] === '1';
-/** Every form that clients speak. */
+/** Every served format. */
 const SERVED = Object.values(formats).flatMap((one) => ('encodeReply' in one ? [one.id as ServedForm] : []));
 const CUTS = 40;
 const BREAKS = 24;
@@ -35,7 +35,7 @@ describe('recorded traffic of Gemini', { skip: corpusMissing }, () => {
     }
   });
 
-  test('every stream reaches clients of every form with all that it says', async () => {
+  test('every stream reaches clients of every format with all of its content', async () => {
     for (const recording of streams) {
       const recorded = readGeminiStream(recording.bytes);
       for (const served of SERVED) {
@@ -44,7 +44,7 @@ describe('recorded traffic of Gemini', { skip: corpusMissing }, () => {
     }
   });
 
-  test('every whole answer does, also told as a stream', async () => {
+  test('every whole answer does, also when sent as a stream', async () => {
     for (const recording of whole) {
       const recorded = readGeminiWhole(recording.text);
       for (const served of SERVED) {
@@ -109,7 +109,7 @@ describe('recorded traffic of Gemini', { skip: corpusMissing }, () => {
     }
   });
 
-  test('every error reaches clients of every form as an error; neither our key nor our project stands in it', async () => {
+  test('every error reaches clients of every format as an error, without our key and our project', async () => {
     for (const recording of all.filter(({ status }) => status >= 400)) {
       for (const served of SERVED) {
         for (const stream of [false, true]) {
@@ -140,7 +140,7 @@ function check(served: ServedForm, answer: PipelineAnswer, recorded: RecordedAns
   assertRow(answer, seen, recorded, where);
 }
 
-/** The row, the usage that the client sees and the counts of the service are one; or the row says that it is a guess. */
+/** The row, the client's usage and the service's counts agree, or the row says that they are an estimate. */
 function assertRow(answer: PipelineAnswer, seen: ServedAnswer, recorded: RecordedAnswer, where: string): void {
   const { row } = answer;
   const counts = countsOfRow(answer);

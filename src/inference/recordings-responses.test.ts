@@ -1,7 +1,7 @@
 /**
- * Every recorded answer of a service that speaks the responses form, through the whole pipeline to clients of every served
- * form, and every recorded answer in the chat and messages forms to clients of the responses form: as it came, cut
- * anywhere, and broken off anywhere.
+ * Every recorded answer of a service that speaks the responses format, through the whole pipeline to clients of every
+ * served format, and every recorded answer in the chat and messages formats to clients of the responses format: as it
+ * arrived, cut anywhere, and broken off anywhere.
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -33,26 +33,26 @@ const BREAKS = 10;
 
 const all = [
   ...recordings(['responses']),
-  // Without what is called chat or messages but is of another form: Cohere's own, and the older text completion.
+  // Without recordings named chat or messages that have another format: Cohere's own, and the legacy text completion.
   ...recordings(['chat', 'messages'], /^(?!cohere$)/).filter(({ text }) => !/^\s*\{\s*"completion"/.test(text)),
 ];
 const streams = all.filter((one) => one.stream && one.status === 200);
 const whole = all.filter((one) => !one.stream && one.status === 200);
 
-/** Forms in which a recording is served here; chat and messages among themselves are tried in recordings.test.ts. */
+/** Formats in which a recording is served here; recordings.test.ts covers chat and messages among themselves. */
 function formsFor({ api, id }: Recording): readonly ServedForm[] {
-  // This one was shortened by hand, its deltas are another text than its end: relayed, it breaks the form by itself.
+  // Shortened by hand, so its deltas differ from its end: relayed, it breaks the format itself.
   if (id.includes('shell-container')) return ['chat', 'messages'];
   return api === 'responses' ? SERVED_FORMS : ['responses'];
 }
 
-describe('recorded traffic to and from the responses form', { skip: corpusMissing }, () => {
-  test('the corpus holds streams and whole answers of the form', () => {
+describe('recorded traffic to and from the responses format', { skip: corpusMissing }, () => {
+  test('the corpus holds streams and whole answers of the format', () => {
     const own = all.filter(({ api }) => api === 'responses');
     assert.ok(own.filter(({ stream }) => stream).length >= 10 && own.filter(({ stream }) => !stream).length >= 8);
   });
 
-  test('every stream reaches its clients with all that it says', async () => {
+  test('every stream reaches its clients with all of its content', async () => {
     for (const recording of streams) {
       for (const served of formsFor(recording)) {
         const answer = await play(recording, served, true, [recording.bytes]);
@@ -61,7 +61,7 @@ describe('recorded traffic to and from the responses form', { skip: corpusMissin
     }
   });
 
-  test('every whole answer reaches its clients with all that it says, also told as a stream', async () => {
+  test('every whole answer reaches its clients with all of its content, also when sent as a stream', async () => {
     for (const recording of whole) {
       const recorded =
         recording.api === 'responses'
@@ -152,7 +152,7 @@ describe('recorded traffic to and from the responses form', { skip: corpusMissin
     }
   });
 
-  test('a relayed stream keeps every event that is not of a response', async () => {
+  test('a relayed stream keeps every event that does not belong to a response', async () => {
     for (const recording of streams.filter(({ api }) => api === 'responses')) {
       const inner = (text: string) =>
         [...text.matchAll(/^data: (\{.*\})$/gm)].flatMap(([, data]) => {
@@ -179,7 +179,8 @@ function play(
   pieces: readonly Buffer[],
   ending: Ending = 'close',
 ): Promise<PipelineAnswer> {
-  // A service that serves the client's own form would be asked in it: these are recordings of its other one.
+  // A service that speaks the client's own format would get the request in it; these recordings are of its other
+  // format.
   const kind = ['openai', 'azure', 'xai'].includes(provider) ? api : provider;
   const spoken = api as SpokenForm | 'responses';
   return playThrough({ served, kind, spoken, stream }, { status, headers, pieces, ending });
@@ -190,7 +191,7 @@ function check(served: ServedForm, answer: PipelineAnswer, recorded: RecordedAns
   if (seen !== undefined) assertRow(answer, seen, recorded, where);
 }
 
-/** The row, the usage that the client sees and the counts of the service are one; or the row says that it is a guess. */
+/** The row, the client's usage and the service's counts agree, or the row says that they are an estimate. */
 function assertRow(answer: PipelineAnswer, seen: ServedAnswer, recorded: RecordedAnswer, where: string): void {
   const { row } = answer;
   const counts = countsOfRow(answer);

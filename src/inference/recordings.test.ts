@@ -1,7 +1,7 @@
 /**
- * Every recorded answer of a service, from its bytes through the whole pipeline to the text of a client of either form,
- * read there by a strict reader: as it came, cut anywhere, and broken off anywhere. What the answer must say is read from
- * the recording by code of the tests' own.
+ * Every recorded answer of a service, from its bytes through the whole pipeline to the text of a client of either
+ * format, read there by a strict reader: as it arrived, cut anywhere, and broken off anywhere. The expected content is
+ * read from the recording by the tests' own code.
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -33,7 +33,7 @@ const exhaustive = process.env['GATEHOUSE_TEST_EXHAUSTIVE'] === '1';
 const CUTS = 24;
 const TRUNCATIONS = 16;
 
-/** Without what is called chat or messages but is of another form: Cohere's own, and the older text completion. */
+/** Without recordings named chat or messages that have another format: Cohere's own, and the legacy text completion. */
 const all = recordings(['chat', 'messages'], /^(?!cohere$)/).filter(({ text }) => !/^\s*\{\s*"completion"/.test(text));
 const streams = all.filter((one) => one.stream && one.status === 200);
 const whole = all.filter((one) => !one.stream && one.status === 200);
@@ -51,7 +51,7 @@ describe('recorded traffic', { skip: corpusMissing }, () => {
     assert.ok(streams.length >= 70 && whole.length >= 30, `${streams.length} streams, ${whole.length} whole`);
   });
 
-  test('every stream reaches clients of both forms with all that it says', async () => {
+  test('every stream reaches clients of both formats with all of its content', async () => {
     for (const recording of streams) {
       const recorded = readRecordedStream(formOf(recording), recording.bytes);
       for (const served of SERVED) {
@@ -63,7 +63,7 @@ describe('recorded traffic', { skip: corpusMissing }, () => {
     }
   });
 
-  test('every whole answer reaches clients of both forms with all that it says, also told as a stream', async () => {
+  test('every whole answer reaches clients of both formats with all of its content, also as a stream', async () => {
     for (const recording of whole) {
       const form = formOf(recording);
       const recorded = readRecordedWhole(form, recording.text);
@@ -92,11 +92,11 @@ describe('recorded traffic', { skip: corpusMissing }, () => {
     }
   });
 
-  test('a cut anywhere leaves the events of the stream as they are', () => {
+  test('a cut anywhere does not change the events of the stream', () => {
     for (const { id, bytes } of streams) assertUncut(bytes, id);
   });
 
-  test('a cut anywhere leaves the events as they are also where lines end in CR LF', () => {
+  test('a cut anywhere does not change the events when lines end in CR LF', () => {
     for (const { id, bytes } of streams.filter((one) => one.bytes.length <= SHORT_STREAM_BYTES / 2)) {
       const windows = Buffer.from(bytes.toString().replaceAll(/\r?\n/g, '\r\n'));
       assert.equal(eventsOf([windows]), eventsOf([bytes]), id);
@@ -104,14 +104,14 @@ describe('recorded traffic', { skip: corpusMissing }, () => {
     }
   });
 
-  test('a cut anywhere leaves the text of the client as it is', async () => {
+  test('a cut anywhere does not change the text of the client', async () => {
     for (const recording of streams) {
       const { bytes } = recording;
       const positions = cutPositions(bytes, recording.id);
       const singles =
         exhaustive && bytes.length <= SHORT_STREAM_BYTES ? positions : sampleOf(positions, CUTS, recording.id);
       const runs = singles.map((at) => [at]);
-      // In a long stream many cuts share a run, far apart, and all positions have their turn.
+      // In a long stream many distant cuts share a run, and every position is covered.
       if (exhaustive && bytes.length > SHORT_STREAM_BYTES) runs.push(...spread(positions, 64));
       for (const served of SERVED) {
         const { text } = await streamed(recording, served, [bytes]);
@@ -138,7 +138,7 @@ describe('recorded traffic', { skip: corpusMissing }, () => {
             ),
             ...seeded(`${recording.id} end`, TRUNCATIONS, bytes.length),
           ];
-      // Of a long stream each position has one form and one ending, by turns, when all of them are tried.
+      // In a long stream each position gets one format and one ending, in turn, when all positions are tried.
       const turns = exhaustive && bytes.length > SHORT_STREAM_BYTES;
       for (const [turn, at] of positions.entries()) {
         for (const [way, [served, ending]] of WAYS_TO_BREAK.entries()) {
@@ -157,7 +157,7 @@ describe('recorded traffic', { skip: corpusMissing }, () => {
     for (const recording of whole) {
       const { bytes, id } = recording;
       for (const at of seeded(id, exhaustive ? 500 : TRUNCATIONS, bytes.length)) {
-        // White space behind the answer may be missing.
+        // White space after the answer may be missing.
         if (bytes.subarray(at).toString().trim() === '') continue;
         for (const [served, ending] of WAYS_TO_BREAK) {
           const answer = await play(recording, served, false, [bytes.subarray(0, at)], ending);
@@ -168,7 +168,7 @@ describe('recorded traffic', { skip: corpusMissing }, () => {
     }
   });
 
-  test('every error body reaches clients of both forms as an error, the wait beside it', async () => {
+  test('every error body reaches clients of both formats as an error, with its retry time', async () => {
     for (const recording of all.filter(({ status }) => status >= 400)) {
       for (const served of SERVED) {
         for (const stream of [false, true]) {
@@ -211,7 +211,7 @@ function streamed(
   return play(recording, served, true, pieces, ending, usage);
 }
 
-/** All that was said may be the beginning of a tag that thinking stands behind, and so is not shown yet. */
+/** The whole output may be the beginning of a tag that precedes reasoning, so it is not shown yet. */
 function mayBeginThinking({ choices }: RecordedAnswer): boolean {
   return choices.every(
     ({ text, reasoning, refusal, calls }) =>
@@ -219,7 +219,7 @@ function mayBeginThinking({ choices }: RecordedAnswer): boolean {
   );
 }
 
-/** Fails unless the client was told what the recording says, to its end. */
+/** Fails unless the client received what the recording says, to its end. */
 function check(
   served: ServedForm,
   answer: PipelineAnswer,
@@ -228,7 +228,7 @@ function check(
   where: string,
 ): void {
   if (!answer.streamed) {
-    // Nothing was seen, so another endpoint could have been asked, and the status tells.
+    // Nothing was visible, so another endpoint could have been tried, and the status shows the failure.
     const seen = saysSomething(recorded) && !mayBeginThinking(recorded);
     assert.ok(!recorded.complete && !seen, `${where}: ${answer.status} ${answer.text}`);
     assertRefused(answer, where);
@@ -245,7 +245,7 @@ function check(
   assertRow(answer, read, recorded, where);
 }
 
-/** The row, the usage that the client sees and the counts of the service are one; or the row says that it is a guess. */
+/** The row, the client's usage and the service's counts agree, or the row says that they are an estimate. */
 function assertRow(answer: PipelineAnswer, read: ServedAnswer, recorded: RecordedAnswer, where: string): void {
   const { row } = answer;
   assert.ok(row.usage !== null, where);
@@ -258,7 +258,7 @@ function assertRow(answer: PipelineAnswer, read: ServedAnswer, recorded: Recorde
   if (!lacking) assert.equal(row.estimated, told === null || early, `${where}: marked as a guess`);
   assert.ok(!early || recorded.uncounted > 0 || recorded.other, `${where}: a guess although all was counted`);
   if (early) {
-    // What came behind the last count is guessed from its size; the rest stands as it was told.
+    // Output after the last report is estimated from its size; the rest is as reported.
     assert.ok(counts.output > told.output, `${where}: what came behind the count is free`);
     assert.deepEqual({ ...counts, output: 0 }, { ...told, output: 0 }, `${where}: usage`);
   } else if (told !== null) assert.deepEqual(counts, told, `${where}: usage`);
@@ -269,7 +269,7 @@ function assertRow(answer: PipelineAnswer, read: ServedAnswer, recorded: Recorde
   assert.equal(row.error === null, recorded.complete, `${where}: the row's end`);
 }
 
-/** Fails unless every cut that has to be tried leaves the events as they are. */
+/** Fails unless every cut that has to be tried leaves the events unchanged. */
 function assertUncut(bytes: Buffer, id: string): void {
   const expected = eventsOf([bytes]);
   const borders = everyPosition(bytes).filter((at) => isBorder(bytes, at));
@@ -279,7 +279,7 @@ function assertUncut(bytes: Buffer, id: string): void {
     const same = from === 0 && to === bytes.length ? expected : eventsOf([bytes.subarray(from, to)]);
     if (cut !== same) assert.equal(cut, same, `${id} cut at ${at}`);
   }
-  // Around each border an event reads as it does in the whole stream, so that the windows above speak for it.
+  // Around each border an event reads as it does in the whole stream, so the windows above are representative.
   assert.equal(eventsOf(cutBytes(bytes, borders)), expected, id);
 }
 
@@ -294,7 +294,7 @@ function eventsOf(pieces: readonly Buffer[]): string {
   return `${seen}${JSON.stringify(rest)}${reader.stray}`;
 }
 
-/** The stretch from an event before the position to one behind it: a border leaves nothing behind in the reader. */
+/** The window from an event before the position to one after it: a border leaves no state in the reader. */
 function window(borders: readonly number[], at: number, length: number): [number, number] {
   if (length <= SHORT_STREAM_BYTES) return [0, length];
   let low = 0;
@@ -307,7 +307,7 @@ function window(borders: readonly number[], at: number, length: number): [number
   return [borders[low - 2] ?? 0, borders[low + 2] ?? length];
 }
 
-/** Positions in groups whose members lie `stride` positions apart. */
+/** Positions in groups whose members are `stride` positions apart. */
 function spread(positions: readonly number[], stride: number): number[][] {
   return Array.from({ length: stride }, (_, first) => positions.filter((_, at) => at % stride === first));
 }

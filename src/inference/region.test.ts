@@ -4,7 +4,7 @@ import { regionOf } from './region.ts';
 
 const hosts = { global: ['gw.example'], europe: ['eu.gw.example'], us: ['us.gw.example'] };
 
-test('the host that a request asks for is its region, whatever its case, port and last dot', () => {
+test('the requested host determines the region, whatever its case, port and trailing dot', () => {
   assert.equal(regionOf('eu.gw.example', hosts), 'europe');
   assert.equal(regionOf('US.GW.Example.:8484', hosts), 'us');
   assert.equal(regionOf('gw.example', hosts), 'global');

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { shortened } from './shorten.ts';
 
-test('a list of messages keeps its end, tells what is gone, and is about as small as asked', () => {
+test('a list of messages keeps its end, says what is missing, and is about as small as requested', () => {
   fc.assert(
     fc.property(
       fc.array(fc.record({ role: fc.constant('user'), content: fc.string({ maxLength: 9_000 }) }), {
@@ -27,7 +27,7 @@ test('a list of messages keeps its end, tells what is gone, and is about as smal
   );
 });
 
-test('a long text keeps beginning and end and never half of a character', () => {
+test('a long text keeps its beginning and end and never half a character', () => {
   const text = `a${'\u{1f600}'.repeat(2_000)}z`;
   const cut = shortened(text, 1_000) as string;
   assert.ok(cut.startsWith('a\u{1f600}') && cut.endsWith('\u{1f600}z') && cut.isWellFormed());

@@ -12,7 +12,7 @@ const thinking = (id: string, length = 1) => ({
   size: length + 1,
 });
 
-test('the memory stays within its size, and forgets what was used longest ago', () => {
+test('the memory stays within its size, and drops the least recently used entries', () => {
   const remembered = new RememberedThinking(new TestClock());
   const memory = remembered.of('key');
   memory.keep(thinking('first'));
@@ -26,7 +26,7 @@ test('the memory stays within its size, and forgets what was used longest ago', 
   assert.ok(memory.recall('long 199'));
 });
 
-test('what is kept again takes its place only once, and keys do not meet', () => {
+test('an entry that is kept again is stored once, and keys are separate', () => {
   const remembered = new RememberedThinking(new TestClock());
   remembered.of('a').keep(thinking('call', 100));
   const { size } = remembered;

@@ -18,7 +18,7 @@ const turn = fc
 
 const told = ({ completion, reasoning, calls, truncated }: Transcript) => ({ completion, reasoning, calls, truncated });
 
-test('a stream and its whole answer read the same, and nothing is past the bound or the room', () => {
+test('a stream and its whole answer give the same transcript, and nothing exceeds the limit or the buffer', () => {
   fc.assert(
     fc.property(turn, fc.nat(400), fc.nat(400), (answer, maxBytes, size) => {
       const written = () => {

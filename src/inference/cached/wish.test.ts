@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { cacheWishOf } from './wish.ts';
 
-test('only true asks for the cache, under either name, ours winning', () => {
+test('only `true` enables the cache, under either name, the current one taking precedence', () => {
   assert.equal(cacheWishOf({}), undefined);
   assert.equal(cacheWishOf({ 'x-svc-cache': 'yes' }), undefined);
   assert.equal(cacheWishOf({ 'x-svc-cache': 'false', 'x-openrouter-cache': 'true' }), undefined);
@@ -13,7 +13,7 @@ test('only true asks for the cache, under either name, ours winning', () => {
   });
 });
 
-test('a time to live that no number holds is the longest', () => {
+test('a time to live beyond any number is the longest allowed', () => {
   const ttlOf = (ttl: string) => cacheWishOf({ 'x-svc-cache': 'true', 'x-svc-cache-ttl': ttl })?.ttlSeconds;
   assert.equal(ttlOf('9'.repeat(400)), 86_400);
   assert.equal(ttlOf('0'), 1);

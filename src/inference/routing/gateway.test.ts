@@ -14,7 +14,7 @@ function serving(t: TestContext, models: Record<string, object>, more: Partial<G
   return startGateway(t, { providers, ...more });
 }
 
-/** Who answered. */
+/** The endpoint that answered. */
 async function served(gateway: Gateway, body: object, headers: Record<string, string> = {}): Promise<string> {
   const reply = await gateway.post('/chat/completions', { ...BODY, ...body }, headers);
   assert.equal(reply.status, 200, await reply.clone().text());
@@ -29,7 +29,7 @@ interface EndpointView {
   uptime_last_1d: number | null;
 }
 
-/** What the catalog shows of the endpoint. */
+/** The catalog's entry of the endpoint. */
 async function figures(gateway: Gateway, provider: string): Promise<EndpointView> {
   const reply = await gateway.get('/models/test/m/endpoints');
   assert.equal(reply.status, 200);
@@ -37,7 +37,7 @@ async function figures(gateway: Gateway, provider: string): Promise<EndpointView
   return data.endpoints.find(({ provider_name }) => provider_name === `Provider ${provider}`)!;
 }
 
-/** Streams an answer whose first token comes `delayMs` of the gateway's clock after the dispatch. */
+/** Streams an answer whose first token arrives `delayMs` of the gateway's clock after the dispatch. */
 async function delayed(gateway: Gateway, name: string, delayMs: number, round: number): Promise<void> {
   gateway.upstream.script(name, chatStream('x', [{ gate: `${name} ${round}` }]));
   const pending = gateway.post('/chat/completions', { ...BODY, stream: true });
@@ -47,7 +47,7 @@ async function delayed(gateway: Gateway, name: string, delayMs: number, round: n
   await (await pending).text();
 }
 
-/** Lets the gateway fold and share what it has counted, until the catalog shows what is looked for. */
+/** Lets the gateway fold and share its counts until the catalog shows the expected figures. */
 async function shown(
   gateway: Gateway,
   provider: string,
@@ -66,7 +66,7 @@ async function shown(
 const near = (actual: number | undefined, expected: number) =>
   assert.ok(Math.abs(actual! - expected) <= expected * 0.1, `${actual} is not within 10 % of ${expected}`);
 
-test('an upstream that is delayed by the clock is shown with that delay, within 10 %, and its tokens a second', async (t) => {
+test('an upstream delayed by the clock is shown with that delay, within 10 %, and its tokens per second', async (t) => {
   const gateway = await serving(t, { one: {} });
   for (let round = 1; round <= 5; round++) await delayed(gateway, 'one', 4_000, round);
   const view = await shown(gateway, 'one', ({ latency_last_30m }) => latency_last_30m !== null);
@@ -76,7 +76,7 @@ test('an upstream that is delayed by the clock is shown with that delay, within 
   assert.deepEqual([view.uptime_last_5m, view.uptime_last_1d], [100, 100]);
 });
 
-test('two gateways on one database show the same figures, of the traffic of both, also after one of them is gone', async (t) => {
+test('two gateways on one database show the same figures of both, also after one of them has stopped', async (t) => {
   const one = await serving(t, { shared: {} });
   const two = await serving(t, { shared: {} }, { target: one.target });
   for (let round = 1; round <= 3; round++) await delayed(one, 'shared', 1_000, round);
@@ -96,7 +96,7 @@ test('two gateways on one database show the same figures, of the traffic of both
   near((await shown(three, 'shared', both)).latency_last_30m?.p50, 1_000);
 });
 
-test("a client's own fault and a client that leaves say nothing about the uptime of an endpoint", async (t) => {
+test("a client's own fault and a disconnect do not affect the uptime of an endpoint", async (t) => {
   const gateway = await serving(t, { one: {} });
   gateway.upstream.script('one', [
     chatFailure(400),
@@ -110,7 +110,7 @@ test("a client's own fault and a client that leaves say nothing about the uptime
   assert.equal(view.uptime_last_5m, 50);
 });
 
-test('sorted by latency and throughput, requests go where the figures are best', async (t) => {
+test('sorted by latency and throughput, requests go to the endpoint with the best figures', async (t) => {
   const gateway = await serving(t, { slow: {}, fast: {} });
   gateway.upstream.script('slow', chatStream('x', [{ gate: 'slow' }], chatUsage(10, 1_000)));
   gateway.upstream.script('fast', chatStream('x', [], chatUsage(10, 1)));
@@ -132,7 +132,7 @@ test('sorted by latency and throughput, requests go where the figures are best',
   assert.equal(await served(gateway, {}), 'slow');
 });
 
-test('sorted by price, and across models when they are not kept apart', async (t) => {
+test('sorted by price, also across models when they are not partitioned', async (t) => {
   const price = (prompt: string) => ({ pricing: { prompt, completion: '0.000001' } });
   const gateway = await startGateway(t, {
     providers: {
@@ -151,7 +151,7 @@ test('sorted by price, and across models when they are not kept apart', async (t
   assert.equal(await served(gateway, { provider: { sort: 'price', order: ['dear'] } }), 'dear');
 });
 
-test('endpoints whose models call tools badly are asked last for requests with tools, and first for no other', async (t) => {
+test('endpoints with many invalid tool calls are tried last for requests with tools, and for no others', async (t) => {
   const gateway = await serving(t, { sloppy: {}, sound: {} });
   const tools = [{ type: 'function', function: { name: 'look', parameters: { type: 'object' } } }];
   const call = (args: string, name = 'look') =>
@@ -179,7 +179,7 @@ test('endpoints whose models call tools badly are asked last for requests with t
   assert.equal(await served(gateway, {}), 'sloppy');
 });
 
-test('a session stays at its endpoint while that answers, and at the next one after it has failed', async (t) => {
+test('a session stays at its endpoint while that answers, and at the next one after a failure', async (t) => {
   const names = ['one', 'two', 'three', 'four'];
   const gateway = await serving(t, Object.fromEntries(names.map((name) => [name, {}])), { random: Math.random });
   for (const name of names) gateway.upstream.script(name, chatWhole('x'));
@@ -200,7 +200,7 @@ test('a session stays at its endpoint while that answers, and at the next one af
     assert.equal((request.json as { session_id?: string }).session_id, undefined);
 });
 
-test('a long prompt goes where the provider has cached it, without a session, and nowhere in particular before', async (t) => {
+test('a long prompt without a session goes to the provider that has cached it, and before that to any', async (t) => {
   const gateway = await serving(t, { one: {}, two: {} }, { random: () => 0.5 });
   const cached = {
     usage: {
@@ -224,7 +224,7 @@ test('a long prompt goes where the provider has cached it, without a session, an
   );
 });
 
-test('of several credentials one that is refused rests for all models, one that is rate limited for its model', async (t) => {
+test('a refused credential is in cooldown for all models, a rate limited one for its model only', async (t) => {
   const keys = ['key-a', 'key-b'];
   const gateway = await startGateway(t, {
     providers: {
@@ -258,7 +258,7 @@ test('of several credentials one that is refused rests for all models, one that 
   );
 });
 
-test('a service tier is asked for where it has a price, charged at it, and falls through to the default', async (t) => {
+test('a service tier is requested where it has a price, charged at it, and falls back to the default', async (t) => {
   const gateway = await startGateway(t, {
     providers: {
       plain: { model: { id: 'test/m' } },
@@ -290,7 +290,7 @@ test('a service tier is asked for where it has a price, charged at it, and falls
   assert.deepEqual(await asked({ service_tier: 'flex' }), ['Provider tiered', 'flex', 10 * 1_000 + 2 * 2_000]);
   assert.deepEqual(await asked({ provider: { only: ['tiered/priority'] } }), ['Provider tiered', 'priority', priority]);
   assert.deepEqual(await asked({ model: 'test/m:floor' }), ['Provider tiered', 'flex', 10 * 1_000 + 2 * 2_000]);
-  // Nobody has this one: the wish is dropped rather than charged by the upstream at a price that nobody knows.
+  // No endpoint has this tier: it is dropped, because the upstream would charge an unknown price.
   assert.deepEqual(await asked({ service_tier: 'scale' }), ['Provider plain', undefined, plain]);
   gateway.upstream.script('tiered', [
     chatFailure(503),
@@ -302,11 +302,11 @@ test('a service tier is asked for where it has a price, charged at it, and falls
     plain,
   ]);
   gateway.clock.jump(60_000);
-  // The upstream says that it answered in its default tier, and charges that one.
+  // The upstream reports that it used its default tier, and charges that one.
   assert.deepEqual(await asked({ service_tier: 'priority' }), ['Provider tiered', 'priority', plain]);
 });
 
-test('refusals through HTTP: 403 for lists, 404 privacy_restricted, 404 with every rule for each endpoint', async (t) => {
+test('errors over HTTP: 403 for lists, 404 privacy_restricted, 404 with every rule for each endpoint', async (t) => {
   const gateway = await serving(t, {
     one: { supported_parameters: ['temperature'], input_modalities: ['text'] },
     two: {},
@@ -339,7 +339,7 @@ test('refusals through HTTP: 403 for lists, 404 privacy_restricted, 404 with eve
   assert.equal(gateway.upstream.requests().length, 0);
 });
 
-test('the account of the yaml is enforced, and a reload changes it for the next request', async (t) => {
+test('the account settings of the yaml are enforced, and a reload changes them for the next request', async (t) => {
   const gateway = await serving(
     t,
     { unknown: {}, safe: { data_policy: { zdr: true, trains: false, publishes: false } } },
@@ -351,7 +351,7 @@ test('the account of the yaml is enforced, and a reload changes it for the next 
   assert.equal(await served(gateway, {}), 'unknown');
 });
 
-test('the messages form routes by the same preferences', async (t) => {
+test('the messages format routes by the same preferences', async (t) => {
   const gateway = await serving(t, { one: {}, two: { quantization: 'fp8' } });
   gateway.upstream.script('two', chatWhole('good'));
   const reply = await fetch(`${gateway.api}/messages`, {

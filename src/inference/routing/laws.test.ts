@@ -29,7 +29,7 @@ const providers: fc.Arbitrary<RoutedProvider[]> = fc
 
 const slugs = fc.array(fc.constantFrom('p0', 'p1', 'p2', 'P3', 'p0/eu', 'p1/fp8', 'nobody'), { maxLength: 3 });
 
-/** Each member asks for something by itself. */
+/** Each member sets one preference. */
 const preferences: fc.Arbitrary<ProviderPreferences> = fc.record(
   {
     only: slugs,
@@ -64,7 +64,7 @@ const bytes = fc.integer({ min: 0, max: 3_000 });
 const preparedFrom = (list: readonly RoutedProvider[]) => prepare(catalogFrom(list).find('a/m')!);
 const ids = (list: readonly PreparedEndpoint[]) => list.map(({ endpoint }) => endpoint.id);
 
-test('the order in which rules are applied changes nothing', () => {
+test('the order in which rules are applied does not matter', () => {
   fc.assert(
     fc.property(providers, asked, bytes, policy, fc.infiniteStream(fc.nat()), (list, request, size, account, order) => {
       const all = preparedFrom(list);
@@ -78,7 +78,7 @@ test('the order in which rules are applied changes nothing', () => {
   );
 });
 
-test('one more wish never brings an endpoint back', () => {
+test('an additional preference never brings an endpoint back', () => {
   const kept = (list: readonly PreparedEndpoint[], request: Asked, size: number, account: RoutingPolicy) => {
     const rules = rulesFor(request, size, account);
     return new Set(ids(list.filter((one) => rules.every((rule) => rule.keeps(one)))));
@@ -86,7 +86,7 @@ test('one more wish never brings an endpoint back', () => {
   fc.assert(
     fc.property(providers, asked, preferences, bytes, policy, (list, request, more, size, account) => {
       const all = preparedFrom(list);
-      // A list that is there already is not replaced by another one: that would be another wish, not one more.
+      // An existing list is not replaced: that would be another preference, not an additional one.
       const both = { ...request, provider: { ...more, ...request.provider } };
       const before = kept(all, request, size, account);
       for (const id of kept(all, both, size, account)) assert.ok(before.has(id));
@@ -115,7 +115,7 @@ const wanted: fc.Arbitrary<Wanted> = fc.record({
   promptTokens: fc.integer({ min: 0, max: 300 }),
 });
 
-test('every way of sorting is a total order that loses nobody, does not depend on the order before and keeps equals', () => {
+test('every sort is a total order that loses no endpoint, does not depend on the previous order and keeps ties', () => {
   fc.assert(
     fc.property(
       providers,
@@ -149,7 +149,7 @@ test('every way of sorting is a total order that loses nobody, does not depend o
   );
 });
 
-/** A generator that is good enough to be tested for its distribution, and the same on every run. */
+/** A generator that is good enough for tests of its distribution, and repeatable. */
 function chance(seed: number): () => number {
   let state = seed;
   return () => {
@@ -160,7 +160,7 @@ function chance(seed: number): () => number {
   };
 }
 
-test('endpoints come first with the inverse square of their price, and the rest follow by the same rule', () => {
+test('endpoints come first in proportion to the inverse square of their price, and so do the rest', () => {
   const price = (prompt: string) => ({ pricing: { prompt, completion: prompt } });
   const world = {
     ...routingWorld([
@@ -179,7 +179,7 @@ test('endpoints come first with the inverse square of their price, and the rest 
     firsts.set(first!, (firsts.get(first!) ?? 0) + 1);
     if (first === 'one' && second === 'two') oneThenTwo++;
   }
-  // The unknown price counts as the dearest known one.
+  // The unknown price counts as the highest known one.
   const weights = { one: 1, two: 1 / 4, three: 1 / 9, unknown: 1 / 9 };
   const total = 1 + 1 / 4 + 2 / 9;
   for (const [id, weight] of Object.entries(weights)) {
@@ -191,7 +191,7 @@ test('endpoints come first with the inverse square of their price, and the rest 
   assert.ok(Math.abs(oneThenTwo / runs - expected) < 5 * Math.sqrt((expected * (1 - expected)) / runs));
 });
 
-test('what costs nothing is asked before everything else, whatever the chance', () => {
+test('free endpoints are tried before all others, whatever the lot', () => {
   fc.assert(
     fc.property(
       fc.double({ min: Number.MIN_VALUE, max: 1 - Number.EPSILON, noNaN: true }),

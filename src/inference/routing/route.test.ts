@@ -27,19 +27,19 @@ const PLACES: [string, Asked['provider'], string[]][] = [
 ];
 
 for (const [name, provider, expected] of PLACES) {
-  test(`who is asked, in which order: ${name}`, () => {
+  test(`order of endpoints: ${name}`, () => {
     assert.deepEqual(providersIn(routingWorld(THREE), { provider }), expected);
   });
 }
 
-test('further models come after every endpoint of the one before', () => {
+test('further models come after every endpoint of the previous one', () => {
   const tried = (asked: Partial<Asked>) =>
     routeIn(routingWorld(THREE), asked).candidates.map(({ endpoint, rank }) => `${rank} ${endpoint.id}`);
   assert.deepEqual(tried({ fallbackModels: ['a/other'] }), ['0 one:a/m', '0 two:a/m', '0 three:a/m', '1 two:a/other']);
   assert.deepEqual(tried({ model: undefined, fallbackModels: ['a/other'] }), ['0 two:a/other']);
 });
 
-test('a resting endpoint is asked last, and alone it is still asked', () => {
+test('an endpoint in cooldown is tried last, and is still tried if it is the only one', () => {
   const world = routingWorld(THREE);
   world.health.rest('one:a/m', { kind: 'server', status: 500, message: '' });
   assert.deepEqual(providersIn(world, {}), ['two', 'three', 'one']);
@@ -80,7 +80,7 @@ test('a model whose only credential is in cooldown gives way to a healthy later 
   assert.deepEqual(endpointsIn(world, { fallbackModels: ['a/other'] }), ['two:a/other', 'one:a/m']);
 });
 
-test('a pinned endpoint in cooldown keeps its place within its model and gives way to a healthy later model', () => {
+test('a pinned endpoint in cooldown keeps its rank within its model and gives way to a healthy later model', () => {
   const world = routingWorld(THREE);
   world.health.rest('one:a/m', FAILED);
   const provider = { order: ['one'], allow_fallbacks: false };
@@ -117,7 +117,7 @@ test('after a cooldown one request probes the endpoint, and the others stay away
   assert.deepEqual(providersIn(world, {}), ['one', 'two', 'three']);
 });
 
-test('an endpoint that fails for all processes together is asked after the sound ones, before those that rest', () => {
+test('an endpoint that is unhealthy over all processes is tried after healthy ones, before those in cooldown', () => {
   const world = routingWorld(THREE, {
     'one:a/m': { uptime5m: 79, requests5m: 10 },
     'two:a/m': { uptime5m: 0, requests5m: 9 },
@@ -127,7 +127,7 @@ test('an endpoint that fails for all processes together is asked after the sound
   assert.deepEqual(providersIn(world, {}), ['two', 'one', 'three']);
 });
 
-test('no request asks more endpoints than the limit', () => {
+test('no request tries more endpoints than the limit', () => {
   assert.deepEqual(providersIn({ ...routingWorld(THREE), maxCandidates: 2 }, {}), ['one', 'two']);
 });
 
@@ -143,7 +143,7 @@ test('an unknown model is 400 with `availability`, also as a fallback', () => {
 
 const PRICE = (prompt: string, completion: string, more: object = {}) => ({ pricing: { prompt, completion, ...more } });
 
-/** Each provider differs from `good` in one thing. */
+/** Each provider differs from `good` in one property. */
 const VARIED = [
   {
     id: 'good',
@@ -170,7 +170,7 @@ const VARIED = [
 
 const needs = { inputs: [], outputs: [], features: [], parameters: [] };
 
-/** What the rule leaves, and how it is called where it leaves nobody. */
+/** The endpoints that the rule leaves, and its name in the error when none is left. */
 const RULES: [string, Partial<Asked>, string[], string][] = [
   ['zdr', { provider: { zdr: true } }, ['good'], 'data_policy:zdr'],
   ['data_collection', { provider: { data_collection: 'deny' } }, ['good'], 'data_policy:training'],
@@ -220,7 +220,7 @@ for (const [name, asked, left, rule] of RULES) {
   });
 }
 
-test('a refusal tells the offerings of one endpoint apart', () => {
+test('an error distinguishes the offerings of one endpoint', () => {
   const pricing = { prompt: '0.000001', completion: '0.000001' };
   const world = routingWorld([{ id: 'one', pricing, service_tiers: { priority: { pricing } } }]);
   const error = refusalIn(world, { provider: { max_price: { prompt: 0.1 } } });
@@ -231,7 +231,7 @@ test('a refusal tells the offerings of one endpoint apart', () => {
   ]);
 });
 
-test('a prompt that cannot fit excludes an endpoint; one that may not fit only moves it back', () => {
+test('a prompt that cannot fit excludes an endpoint; one that may not fit only lowers its rank', () => {
   const world = routingWorld([
     { id: 'small', context_length: 1_000 },
     { id: 'large', context_length: 100_000 },
@@ -244,7 +244,7 @@ test('a prompt that cannot fit excludes an endpoint; one that may not fit only m
     [error.status, error.type, error.details.availability?.['excluded_by']],
     [400, 'context_length_exceeded', ['context_length']],
   );
-  // Where a list takes out the endpoint that has the context, the list is the reason.
+  // If a list excludes the endpoint that has the context, the list is the reason.
   const listed = refusalIn(world, { provider: { only: ['none'] } }, { promptBytes: 20_000 });
   assert.equal(listed.status, 403);
   // Bytes of inline media say nothing about tokens.
@@ -254,7 +254,7 @@ test('a prompt that cannot fit excludes an endpoint; one that may not fit only m
   ]);
 });
 
-test('the price of a long prompt is what max_price is held against', () => {
+test('max_price is compared with the price of a long prompt', () => {
   const long = { overrides: [{ min_prompt_tokens: 1_000, prompt: '0.000002' }] };
   const world = routingWorld([
     { id: 'one', ...PRICE('0.000001', '0.000001', long) },
@@ -265,7 +265,7 @@ test('the price of a long prompt is what max_price is held against', () => {
   assert.deepEqual(providersIn(world, asked, { promptBytes: 8_000 }), ['two']);
 });
 
-test('lists that leave nobody are 403, privacy 404 privacy_restricted, and lists are told before privacy', () => {
+test('lists that leave no endpoint are 403, privacy 404 privacy_restricted; lists are reported first', () => {
   const world = routingWorld(THREE);
   const list = refusalIn(world, { provider: { only: ['nobody'], zdr: true } });
   assert.equal(list.status, 403);
@@ -291,7 +291,7 @@ const account = (policy: Partial<RoutingWorld['policy']>): RoutingWorld => {
   return { ...world, policy: { ...world.policy, ...policy } };
 };
 
-test('the account rules every request, and what is not known of an endpoint counts as the worst', () => {
+test('the account settings apply to every request, and unknown policies of an endpoint count as the worst', () => {
   const left = (policy: Partial<RoutingWorld['policy']>, provider: Asked['provider'] = {}) =>
     providersIn(account(policy), { provider });
   assert.equal(left({}).length, 6);
@@ -306,7 +306,7 @@ test('the account rules every request, and what is not known of an endpoint coun
   assert.equal(error.details.path, undefined);
 });
 
-test('a session goes to one endpoint in every process, stays where it was answered and leaves when it rests', () => {
+test('a session goes to one endpoint in every process, stays where it was answered, leaves in a cooldown', () => {
   const priced = ['one', 'two', 'three', 'four'].map((id) => ({ id, ...PRICE('0.000001', '0.000001') }));
   const world = { ...routingWorld(priced), random: Math.random };
   const other = { ...routingWorld(priced), random: Math.random };
@@ -336,7 +336,7 @@ test('a session goes to one endpoint in every process, stays where it was answer
   assert.equal(providersIn(world, {}, { session })[0], first);
 });
 
-test('sessions are forgotten after an idle hour, and there are never more of them than the limit', () => {
+test('sessions expire after an idle hour, and their number is limited', () => {
   const world = routingWorld(THREE);
   for (let hash = 0; hash < 30_000; hash++) world.sessions.keep({ hash, named: true }, 'one:a/m');
   assert.equal(world.sessions.size, 20_000);
@@ -346,7 +346,7 @@ test('sessions are forgotten after an idle hour, and there are never more of the
   assert.equal(world.sessions.endpointOf({ hash: 29_999, named: true }), undefined);
 });
 
-test('what a session is known by: its id, its cache key, or the beginning of a prompt long enough to be cached', () => {
+test('a session is identified by its id, its cache key, or the beginning of a prompt long enough to be cached', () => {
   const body = Buffer.from(`{"messages":"${'x'.repeat(3_000)}"}`);
   const key = (more: object, bytes = body) =>
     sessionKey({ keyId: 'k', model: 'a/m', sessionId: null, cacheKey: undefined, body: bytes, ...more });

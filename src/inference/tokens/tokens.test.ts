@@ -32,7 +32,7 @@ test('each family has the tokenizer that its vendor published, and others have n
   for (const [model, encoding] of cases) assert.equal(encodingOf(model), encoding, model);
 });
 
-test('usual texts are counted exactly, and no text as less than it has', () => {
+test('usual texts are counted exactly, and no text is counted too low', () => {
   for (const text of ['', 'hello world', 'Grüße aus 北京 🌤', 'x <|endoftext|> y', 'a b\n\n  c\t1234567']) {
     assert.equal(countInPieces(text, exact), exact(text));
   }
@@ -49,7 +49,7 @@ test('usual texts are counted exactly, and no text as less than it has', () => {
   );
 });
 
-test('no piece that is handed to the tokenizer has a run that its merging is quadratic in', () => {
+test('no piece passed to the tokenizer has a run that makes its merging quadratic', () => {
   for (const sign of ['a', ' ', '=', '语', '́']) {
     let longest = 0;
     countInPieces(`x ${sign.repeat(300_000)} y`, (piece) => {
@@ -60,7 +60,7 @@ test('no piece that is handed to the tokenizer has a run that its merging is qua
   }
 });
 
-test('the thread counts a megabyte of one letter, ends when it is idle, and starts again', async () => {
+test('the thread counts a megabyte of one letter, ends when idle, and starts again', async () => {
   const clock = new TestClock();
   const counter = new TokenCounter(clock);
   assert.equal(counter.running, false);
@@ -73,7 +73,7 @@ test('the thread counts a megabyte of one letter, ends when it is idle, and star
   await counter.close();
 });
 
-test('a count that takes too long is none, nor are those behind it, and the next one is made', async () => {
+test('a count that takes too long fails together with those behind it, and the next one succeeds', async () => {
   const clock = new TestClock();
   const counter = new TokenCounter(clock);
   assert.equal(await counter.count('o200k_base', 'hello world'), 2);
@@ -84,14 +84,14 @@ test('a count that takes too long is none, nor are those behind it, and the next
   await counter.close();
 });
 
-test('the time for a count begins when its tokenizer has loaded, which has a longer one of its own', async () => {
+test('the timeout of a count begins when its tokenizer has loaded, which has a longer timeout of its own', async () => {
   const clock = new TestClock();
   const counter = new TokenCounter(clock);
   const slow = counter.count('o200k_base', 'hello world');
   clock.advance(29_999);
   assert.equal(await slow, 2);
 
-  // Both wait for the other tokenizer; the first count tells that it has loaded.
+  // Both wait for the other tokenizer; the first count shows that it has loaded.
   const counts = [counter.count('cl100k_base', 'one'), counter.count('cl100k_base', 'a'.repeat(4 * 1024 * 1024))];
   assert.equal(await counts[0], 1);
   clock.advance(4_000);
@@ -106,7 +106,7 @@ test('the time for a count begins when its tokenizer has loaded, which has a lon
   await counter.close();
 });
 
-test('what is too long and what is too much is not counted', async () => {
+test('too long texts and too many texts are not counted', async () => {
   const counter = new TokenCounter(new TestClock());
   assert.equal(await counter.count('o200k_base', 'a'.repeat(4 * 1024 * 1024 + 1)), undefined);
   assert.equal(counter.running, false);
@@ -119,7 +119,7 @@ test('what is too long and what is too much is not counted', async () => {
   await counter.close();
 });
 
-test('everything that a model reads is counted; pictures only where they may stand', () => {
+test('everything that a model reads is counted; images only where they may appear', () => {
   const picture = { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } };
   const text = requestText({
     messages: [{ role: 'user', content: [picture, { type: 'text', text: 'look' }] }],

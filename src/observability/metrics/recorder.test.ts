@@ -26,7 +26,7 @@ const row = (endpointId: string, change = {}) => sampleGeneration(sampleAccepted
 const failed = { status: 502, error: { type: 'server', message: 'no' } };
 const modelsOf = (recorder: Recorder) => [...recorder.series()].map(({ provider, model }) => `${provider} ${model}`);
 
-test('a name that nobody lists and nobody answers to makes no series of its own, however many are asked for', () => {
+test('unlisted names that never answer get no series of their own, however many are requested', () => {
   const recorder = new Recorder((id) => id === 'acme:listed');
   for (let count = 0; count < 10_000; count += 1) {
     recorder.finished(exchange({ status: 502 }), row(`acme:made-up-${count}`, failed));
@@ -41,7 +41,7 @@ test('a name that nobody lists and nobody answers to makes no series of its own,
   );
 });
 
-test('past the limit models of a provider are counted together, and nothing is lost', () => {
+test('over the limit, models of a provider are counted together, and nothing is lost', () => {
   const recorder = new Recorder(() => true, 3);
   for (let count = 0; count < 10; count += 1) recorder.finished(exchange(), row(`acme:model-${count}`));
   assert.deepEqual(modelsOf(recorder), ['acme model-0', 'acme model-1', 'acme model-2', 'acme other']);
@@ -54,7 +54,7 @@ test('past the limit models of a provider are counted together, and nothing is l
   );
 });
 
-test('requests that came to no generation are counted by operation and status alone', () => {
+test('requests without a generation are counted by operation and status only', () => {
   const recorder = new Recorder(() => true);
   recorder.finished(exchange({ status: 401 }), undefined);
   recorder.finished(exchange({ status: 404, operation: undefined }), undefined);
