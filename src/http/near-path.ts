@@ -1,16 +1,16 @@
 /**
- * What a path that leads nowhere most likely meant: the prefix is missing, is there twice or is another service's, or a word
- * is misspelled. Runs only for such paths; the work is bounded by the length of the path and the number of operations.
+ * Suggests the path that an unknown path most likely meant: its prefix is missing, doubled or that of another service, or
+ * a word is misspelled. Runs only for unknown paths; bounded by the length of the path and the number of operations.
  */
 import { nearest } from '../base/nearest.ts';
 
 const LONGEST_PATH = 200;
 const MOST_SEGMENTS = 12;
-/** What base URLs end with, of ours and of other services. */
+/** Path segments at the end of base URLs, of this gateway and of other services. */
 const PREFIX_WORDS = new Set(['api', 'v1', 'v1beta', 'v2', 'openai', 'anthropic']);
 
 export interface KnownPaths {
-  /** The pattern of the operation that a path leads to, as it is served. */
+  /** The path pattern of the operation that serves a path. */
   patternOf(path: string): string | undefined;
   /** The usual prefix: `/api/v1`. */
   readonly prefix: string;
@@ -18,7 +18,7 @@ export interface KnownPaths {
   readonly exact: readonly string[];
 }
 
-/** Continues a sentence: `; did you mean /api/v1/chat/completions? ...`, or is empty. */
+/** The end of an error message, `; did you mean /api/v1/chat/completions? ...`; empty without a suggestion. */
 export function pathHint(path: string, known: KnownPaths): string {
   if (path.length > LONGEST_PATH) return '';
   const segments = path.split('/').filter((segment) => segment !== '');
@@ -33,7 +33,7 @@ export function pathHint(path: string, known: KnownPaths): string {
   return near === undefined ? '' : `; did you mean ${near}?`;
 }
 
-/** The two base URLs differ, which is the usual reason for a doubled or a missing prefix. */
+/** OpenAI and Anthropic clients need different base URLs: the usual reason for a doubled or missing prefix. */
 function baseUrlHint(meant: string, prefix: string): string {
   if (!meant.startsWith(`${prefix}/`)) return '';
   return meant.startsWith(`${prefix}/messages`)

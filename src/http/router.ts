@@ -89,7 +89,7 @@ export class Router<C> {
     return segments.map((segment) => (segment === '' || this.#words.has(segment) ? segment : '*')).join('/');
   }
 
-  /** For a path where there is nothing: the one that was probably meant, as the end of a sentence; or ''. */
+  /** The suggestion for an unknown path, as the end of an error message; '' without one. */
   hint(path: string): string {
     return pathHint(path, {
       prefix: API_PREFIXES[0]!,

@@ -271,7 +271,7 @@ class Ready implements Dispatched {
     this.attempt.start((call, receiver) => {
       const heard = debug === undefined ? receiver : debug.watch(call.body, receiver);
       const delivery = { ...way, ...call };
-      // Of several choices, one that has not begun yet does not show.
+      // With several choices, nothing shows whether another one is still to begin.
       if (!call.stream || asked.choices > 1) return deliver(delivery, heard, this.#parts);
       const grace = new Grace(heard, this.attempt, this.#parts.clock, way.provider.timeouts.stall);
       grace.call = deliver(delivery, grace, this.#parts);

@@ -1,4 +1,4 @@
-/** Streams whose upstream tells its finish, and then sends signs of life instead of its end marker. */
+/** Streams whose upstream sends heartbeats after the finish reason instead of its end marker. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { chatChunk, chatFinish, chatUsageChunk, messagesEvents } from '../testing/answers.ts';
@@ -9,7 +9,7 @@ import { readStreamed } from '../testing/told.ts';
 const USAGE = { input: 12, output: 7 };
 const SSE = { 'content-type': 'text/event-stream' };
 
-/** Its stream without what ends it, for each format that has finish and end apart. */
+/** A stream without its end marker, for each format whose finish reason and end marker are separate. */
 const OPEN: Record<string, { kind: string; counted: string[]; uncounted: string[]; beat: string }> = {
   chat: {
     kind: 'chat',
@@ -43,7 +43,7 @@ interface Heard {
   leave(): Promise<void>;
 }
 
-/** Asks for a stream and gathers what comes of it. */
+/** Requests a stream and gathers its output. */
 async function heard(gateway: Gateway, route: string, body: object): Promise<Heard> {
   const reply = await gateway.post(route, { stream: true, ...body });
   const reader = reply.body!.getReader();
@@ -59,7 +59,7 @@ async function heard(gateway: Gateway, route: string, body: object): Promise<Hea
   return result;
 }
 
-/** Lets the upstream live on: a heartbeat for every second of `seconds`, each read before the next. */
+/** Sends one heartbeat for each of `seconds` seconds; each is read before the next. */
 async function beats(gateway: Gateway, key: string, seconds: number, from: number): Promise<void> {
   for (let second = from; second < from + seconds; second++) {
     gateway.upstream.open(`${key} ${second}`);
@@ -81,7 +81,7 @@ for (const name of Object.keys(OPEN)) {
     ['/chat/completions', 'chat'],
     ['/messages', 'messages'],
   ] as const) {
-    test(`${route} from ${name}: after finish and usage, heartbeats hold the answer two seconds, not for ever`, async (t) => {
+    test(`${route} from ${name}: heartbeats after finish and usage delay the end by two seconds`, async (t) => {
       const gateway = await world(t, name, OPEN[name]!.counted);
       const model = `test/${name}`;
       const answer = await heard(gateway, route, {
@@ -101,7 +101,7 @@ for (const name of Object.keys(OPEN)) {
   }
 }
 
-test('without usage the answer waits longer for it, and is then charged by estimate', async (t) => {
+test('an answer without usage waits longer for it, and is then charged by estimate', async (t) => {
   const gateway = await world(t, 'chat', OPEN['chat']!.uncounted);
   const answer = await heard(gateway, '/chat/completions', {
     model: 'test/chat',
@@ -115,7 +115,7 @@ test('without usage the answer waits longer for it, and is then charged by estim
   assert.equal(readStreamed('chat', answer.text).text, 'all of it');
 });
 
-test('without a finish heartbeats are no end', async (t) => {
+test('heartbeats without a finish reason do not end the stream', async (t) => {
   const gateway = await world(t, 'chat', [chatChunk({ content: 'all of it' }), chatUsageChunk(USAGE)]);
   const answer = await heard(gateway, '/chat/completions', {
     model: 'test/chat',
@@ -127,7 +127,7 @@ test('without a finish heartbeats are no end', async (t) => {
   await answer.leave();
 });
 
-test('a stream of several choices waits for those that may still begin', async (t) => {
+test('a stream with several choices waits for those that may still begin', async (t) => {
   const gateway = await world(t, 'chat', OPEN['chat']!.counted);
   const answer = await heard(gateway, '/chat/completions', {
     model: 'test/chat',

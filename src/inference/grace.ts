@@ -1,8 +1,8 @@
 /**
- * Streams that heartbeats keep open. After the finish of an answer only usage, sources and filter results follow, at once;
- * an upstream that sends heartbeats instead of its end marker would hold a complete answer until the total timeout
- * (bifrost#6784), so a short silence about the answer ends the stream. Before the finish an upstream may think without
- * showing it, so it gets minutes; then the stream counts as stalled, and another endpoint may take over.
+ * Ends streams that only heartbeats keep open. After the finish reason only usage, sources and filter results follow, at
+ * once. An upstream that sends heartbeats instead of its end marker would hold a complete answer until the total timeout
+ * (bifrost#6784), so the stream ends once nothing more of the answer arrives. Before the finish reason a model may think
+ * without visible output, so it gets minutes; then the stream counts as stalled, and another endpoint may take over.
  */
 import type { Clock, Timer } from '../base/clock.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
@@ -11,20 +11,20 @@ import type { UpstreamCall, UpstreamReceiver } from '../providers/index.ts';
 import type { Attempt } from './task.ts';
 
 const WITH_USAGE_MS = 2_000;
-/** The counts of some services take a while, and without them the answer is charged by estimate. */
+/** Some services report usage with a delay, and without it the answer is charged by estimate. */
 const WITHOUT_USAGE_MS = 15_000;
 
-/** What of an attempt tells how far its stream has come. */
+/** The progress of an attempt's stream. */
 export interface Streaming extends Pick<Attempt, 'over' | 'status' | 'usage' | 'outputBytes'> {
   readonly decoder?: TurnDecoder | undefined;
 }
 
-/** Between a streamed call and its attempt. */
+/** A receiver between a streamed call and its attempt. */
 export class Grace implements UpstreamReceiver {
   readonly #receiver: UpstreamReceiver;
   readonly #attempt: Streaming;
   readonly #clock: Clock;
-  /** Set as soon as there is one. */
+  /** Set once the call has started. */
   call: UpstreamCall | undefined;
   #timer: Timer | undefined;
   #counted = false;
@@ -73,7 +73,7 @@ export class Grace implements UpstreamReceiver {
     }
   }
 
-  /** Only what belongs to the answer starts the time again. */
+  /** Only events of the answer restart the timer, heartbeats do not. */
   #wait(): void {
     const { usage, outputBytes } = this.#attempt;
     const counted = usage !== undefined;
@@ -82,7 +82,7 @@ export class Grace implements UpstreamReceiver {
     this.#bytes = outputBytes;
     this.#timer?.cancel();
     this.#timer = this.#clock.timer(counted ? WITH_USAGE_MS : WITHOUT_USAGE_MS, () =>
-      this.#giveUp('the upstream did not end its answer'),
+      this.#giveUp('the upstream did not end its stream'),
     );
   }
 

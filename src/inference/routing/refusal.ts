@@ -7,7 +7,7 @@ import { CONTEXT_RULE, type Rule } from './rules.ts';
 /** The most endpoints that an error lists. */
 const MOST_LISTED = 20;
 
-/** @param near the model that was probably meant */
+/** @param near the model that the client probably meant */
 export function unknownModel(name: string, requested: readonly string[], near: string | undefined): GatewayError {
   const hint = near === undefined ? '; GET /models lists them' : `; did you mean ${near}?`;
   return new GatewayError('invalid_request', `${JSON.stringify(name.slice(0, 200))} is not a known model${hint}`, {

@@ -103,7 +103,7 @@ export function route(request: RoutingRequest, parts: RoutingParts): Route {
   };
 }
 
-/** A model that the caller may use for this, so that a guardrail does not tell of what it hides. */
+/** The most similar model name, but only if the caller may use it: errors must not reveal what a guardrail hides. */
 function nearModel(name: string, request: RoutingRequest, parts: RoutingParts): string | undefined {
   const near = parts.catalog.near(name);
   const model = near === undefined ? undefined : parts.catalog.find(near);
