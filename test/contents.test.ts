@@ -273,7 +273,7 @@ test('a database that stands still holds no request up, memory is bounded, and w
     assert.equal(status, 200);
     ids.push(id);
   }
-  assert.equal(lines.filter((line) => line.includes('too many wait')).length, 1);
+  assert.equal(lines.filter((line) => line.includes('content log full')).length, 1);
   await locker.query('rollback');
   const count = await countIn(t, slow);
   await until(async () => {

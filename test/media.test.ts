@@ -206,7 +206,7 @@ test('what is no picture, is too large, or is not there is 400 with the field', 
     { status: 404 },
   ]);
   await refused(await ask('gemini', [image(at('bad'))]), 400, /image_url\.url points to content that is not an image/);
-  await refused(await ask('gemini', [image(at('bad'))]), 400, /image_url\.url has more than the 4096 bytes/);
+  await refused(await ask('gemini', [image(at('bad'))]), 400, /image_url\.url is larger than the limit of 4096 bytes/);
   await refused(await ask('gemini', [image(at('bad'))]), 400, /image_url\.url answered 404/);
 });
 
@@ -214,7 +214,7 @@ test('addresses of one request are bounded in number and in size together', asyn
   upstream.script('many', bytes(Buffer.concat([PNG, Buffer.alloc(3000)])));
   const addresses = (count: number) => Array.from({ length: count }, (_, index) => image(at('many', `/${index}`)));
   const before = upstream.requests('many').length;
-  await refused(await ask('gemini', addresses(4)), 400, /messages\[0\]\.content\[3\].* more than 3 addresses/);
+  await refused(await ask('gemini', addresses(4)), 400, /messages\[0\]\.content\[3\].* exceeds the limit of 3 media URLs/);
   assert.equal(upstream.requests('many').length, before);
   await refused(await ask('gemini', addresses(2)), 400, /content\[[01]\]\.image_url\.url /);
 });
@@ -350,6 +350,6 @@ test('a wish for pictures is refused by endpoints whose form has none, and by na
 test('a client of the messages form, which shows no pictures, is not sent to a model that only draws', async () => {
   const before = upstream.requests('onlydraws').length;
   const body = { model: 'test/onlydraws', max_tokens: 10, messages: [{ role: 'user', content: 'hi' }] };
-  await refused(await gateway.post('/messages', body), 400, /no place for the pictures/);
+  await refused(await gateway.post('/messages', body), 400, /cannot carry the images/);
   assert.equal(upstream.requests('onlydraws').length, before);
 });

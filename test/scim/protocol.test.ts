@@ -335,7 +335,7 @@ test('the service describes itself', async () => {
   await refused(scim('POST', '/Bulk', { schemas: [], Operations: [] }), 501, undefined, /bulk/);
   await refused(scim('PUT', '/Users', {}), 405, undefined, /allowed: /);
   for (const path of ['/Devices', '/Users/a/b', '', '/users']) {
-    await refused(scim('GET', path), 404, undefined, /nothing at \/scim\/v2/);
+    await refused(scim('GET', path), 404, undefined, /no resource at \/scim\/v2/);
   }
 });
 

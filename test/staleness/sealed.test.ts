@@ -64,7 +64,7 @@ for (const rule of ['is_required', 'is_byok_only']) {
     assert.equal((await ready(b)).status, 'ok');
     const { id } = await change('POST', '/byok', { provider: 'a', key: 'own-canary', [rule]: true });
     assert.deepEqual((await ask(a)).used, ['Bearer own-canary']);
-    await closed(ask(b), /own key .* cannot be decrypted on this machine/);
+    await closed(ask(b), /BYOK credential, which cannot be decrypted on this machine/);
     const told = await ready(b);
     assert.equal(told.status, 'degraded');
     assert.match(told.problems.join(), /stored credentials cannot be decrypted/);

@@ -61,7 +61,7 @@ export function unopenedKey(requested: readonly string[]): GatewayError {
   const name = JSON.stringify(requested[0]?.slice(0, 200));
   return new GatewayError(
     'server',
-    `${name} must be requested with a BYOK credential, which this machine cannot decrypt. ` +
+    `${name} must be requested with a BYOK credential, which cannot be decrypted on this machine. ` +
       "The operator has to give this machine the installation's encryption key (see gatehouse doctor).",
     {
       status: 503,
