@@ -165,7 +165,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
     if (this.#phase === 'head' || this.#phase === 'body' || this.upload?.open) this.#discardRest();
   }
 
-  /** Sends an error. After the response head, cuts the connection, so that no client takes the response for complete. */
+  /** Sends an error. After the response head, cuts the connection: no client must take the response for complete. */
   fail(thrown: unknown): void {
     const error = presentableError(thrown, this.requestId);
     // For unknown or unreadable paths, errors have the format of the part of the API that the path belongs to.
