@@ -145,7 +145,7 @@ for (const [name, beat] of [
   ['messages', 'event: ping\ndata: {"type":"ping"}\n\n'],
   ['messages', ': comment\n\n'],
 ] as const) {
-  test(`${name}: a stream that brings ${JSON.stringify(beat)} and nothing else stalls, and the next endpoint answers`, async (t) => {
+  test(`${name}: a stream of ${JSON.stringify(beat)} only stalls, and the next endpoint answers`, async (t) => {
     const gateway = await startGateway(t, {
       providers: { [name]: { kind: name, timeouts: { stall: '5s' } }, spare: {} },
     });
@@ -156,7 +156,7 @@ for (const [name, beat] of [
       headers: SSE,
       chunks: [chatChunk({ content: 'spare' }), chatFinish(), 'data: [DONE]\n\n'],
     });
-    // Its head waits for something to show.
+    // The response head waits for visible output.
     const pending = heard(gateway, '/chat/completions', {
       model: `test/${name}`,
       models: ['test/spare'],

@@ -32,7 +32,7 @@ export class Grace implements UpstreamReceiver {
   readonly #stallMs: number;
   #progressAt = 0;
 
-  /** @param stallMs longest time in which nothing of the answer comes, though bytes do */
+  /** @param stallMs the longest time with heartbeats only, without any part of the answer */
   constructor(receiver: UpstreamReceiver, attempt: Streaming, clock: Clock, stallMs: number) {
     this.#receiver = receiver;
     this.#attempt = attempt;
