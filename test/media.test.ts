@@ -214,7 +214,7 @@ test('addresses of one request are bounded in number and in size together', asyn
   upstream.script('many', bytes(Buffer.concat([PNG, Buffer.alloc(3000)])));
   const addresses = (count: number) => Array.from({ length: count }, (_, index) => image(at('many', `/${index}`)));
   const before = upstream.requests('many').length;
-  await refused(await ask('gemini', addresses(4)), 400, /messages\[0\]\.content\[3\] exceeds the limit of 3/);
+  await refused(await ask('gemini', addresses(4)), 400, /messages\[0\]\.content\[3\].* exceeds the limit of 3/);
   assert.equal(upstream.requests('many').length, before);
   await refused(await ask('gemini', addresses(2)), 400, /content\[[01]\]\.image_url\.url /);
 });
