@@ -56,14 +56,17 @@ function refuseState(request: Fields): void {
 }
 
 function unbuilt(path: string): Error {
-  return invalidField(path, 'is not supported by this gateway yet');
+  return invalidField(path, 'requests a feature that this gateway does not support');
 }
 
 function refuseUnbuilt(request: Fields): void {
   listOf(request['plugins']).forEach((plugin, index) => {
     const { id, enabled } = fieldsOf(plugin);
     if (enabled !== false)
-      throw invalidField(`plugins[${index}]`, `the plugin ${JSON.stringify(id)} is not available on this gateway`);
+      throw invalidField(
+        `plugins[${index}]`,
+        `requests the plugin ${JSON.stringify(id)}, which this gateway does not support`,
+      );
   });
   for (const field of ['stop_server_tools_when', 'transforms', 'preset']) {
     const value = request[field];
@@ -85,10 +88,10 @@ function checkModels(request: Fields): void {
 function checkReasoning(reasoning: Fields): void {
   const effort = reasoning['effort'] ?? undefined;
   if (typeof reasoning['max_tokens'] === 'number' && effort !== undefined) {
-    throw invalidField('reasoning.max_tokens', 'cannot be combined with reasoning.effort');
+    throw invalidField('reasoning.max_tokens', 'cannot be combined with an effort');
   }
   if (reasoning['enabled'] === false && effort !== undefined && effort !== 'none') {
-    throw invalidField('reasoning.enabled', 'cannot be false when reasoning.effort is set');
+    throw invalidField('reasoning.enabled', 'cannot be false when an effort is given');
   }
 }
 
