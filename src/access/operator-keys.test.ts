@@ -14,7 +14,6 @@ test('a key deleted between being found and being revoked is not revoked twice',
   t.after(() => changes.close());
   const late: Database = {
     up: true,
-    kysely: database.kysely,
     query: (text, values) => database.query(text, values),
     async transaction(work) {
       assert.equal((await gate.call('DELETE', `/keys/${hash}`, keys.management)).status, 200);

@@ -11,7 +11,7 @@ import { PATIENCE_MS, WaitingLine } from './waiting-line.ts';
 import { RateWindow, RateWindows } from './window.ts';
 
 export interface LimiterOptions {
-  database: Pick<Database, 'transaction' | 'query' | 'kysely'>;
+  database: Pick<Database, 'transaction' | 'query'>;
   changes: Pick<Changes, 'subscribe' | 'announce'>;
   clock: Clock;
   log: Log;

@@ -15,9 +15,6 @@ export function oneWriter(database: Database): Database {
   let waiting = 0;
   return {
     query: (text, values) => database.query(text, values),
-    get kysely() {
-      return database.kysely;
-    },
     get up() {
       return database.up;
     },

@@ -19,10 +19,10 @@ export interface FormSeal {
 }
 
 export class FormSealer {
-  readonly #database: () => Pick<Database, 'query' | 'kysely'>;
+  readonly #database: () => Pick<Database, 'query'>;
   #secret: Promise<Buffer> | undefined;
 
-  constructor(database: () => Pick<Database, 'query' | 'kysely'>) {
+  constructor(database: () => Pick<Database, 'query'>) {
     this.#database = database;
   }
 

@@ -2,7 +2,6 @@
  * The PostgreSQL behind everything (15 or newer; the subset of SQL that 15 and 18 share). SQL stands in `store.ts` files,
  * `storage/` and `migrations/` only.
  */
-import { Kysely, PostgresDialect, type PostgresPoolClient } from 'kysely';
 import pg from 'pg';
 import { type Clock, sleep, waitAtMost } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
@@ -13,9 +12,6 @@ import { Reach } from './reach.ts';
 import { reachServer } from './server-check.ts';
 import { errorCode, isConnectionLost, isNotRun, unavailable } from './unavailable.ts';
 
-// biome-ignore lint/suspicious/noExplicitAny: a store types its own tables with `db.withTables<...>()`.
-export type Tables = any;
-
 /**
  * A connection or transaction that statements run on. Columns arrive as: bigint -> bigint, numeric -> text, timestamptz ->
  * Date, date -> text, json and jsonb -> value, bytea -> Buffer; sessions are in UTC. A failure of the server's own is
@@ -25,8 +21,6 @@ export type Tables = any;
 export interface Queryable {
   /** One statement. */
   query<Row>(text: string, values?: readonly unknown[]): Promise<Row[]>;
-  /** Kysely bound to the same connection, for control-plane statements. */
-  readonly kysely: Kysely<Tables>;
 }
 
 export interface Database extends Queryable {
@@ -90,7 +84,6 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
 }
 
 class PooledDatabase implements Database {
-  readonly kysely: Kysely<Tables>;
   readonly #pool: pg.Pool;
   readonly #reach: Reach;
   readonly #clock: Clock;
@@ -103,7 +96,6 @@ class PooledDatabase implements Database {
     // A connection may die idle or while it is in use; without a listener either would end the process.
     this.#pool.on('error', (error) => this.#reach.lost(error));
     this.#pool.on('connect', (client) => client.on('error', (error) => this.#reach.lost(error)));
-    this.kysely = kyselyOver(() => this.#acquire());
   }
 
   get up(): boolean {
@@ -174,7 +166,7 @@ class PooledDatabase implements Database {
   }
 }
 
-/** A checked-out connection whose errors are ours. Fits Kysely's idea of one. */
+/** A checked-out connection whose errors are ours. */
 class Connection {
   readonly #replace: () => Promise<pg.PoolClient>;
   readonly #reach: Reach;
@@ -247,16 +239,10 @@ async function inTransaction<T>(connection: Connection, work: (tx: Queryable) =>
 
 class Transaction implements Queryable {
   readonly #connection: Connection;
-  #kysely: Kysely<Tables> | undefined;
   #ended = false;
 
   constructor(connection: Connection) {
     this.#connection = connection;
-  }
-
-  get kysely(): Kysely<Tables> {
-    this.#kysely ??= kyselyOver(async () => ({ query: (text, values) => this.#run(text, values), release: () => {} }));
-    return this.#kysely;
   }
 
   async query<Row>(text: string, values?: readonly unknown[]): Promise<Row[]> {
@@ -271,9 +257,4 @@ class Transaction implements Queryable {
     if (this.#ended) return Promise.reject(new Error('a statement came after the end of its transaction'));
     return this.#connection.query(text, values);
   }
-}
-
-function kyselyOver(connect: () => Promise<Pick<Connection, 'query' | 'release'>>): Kysely<Tables> {
-  const pool = { connect: connect as unknown as () => Promise<PostgresPoolClient>, end: async () => {} };
-  return new Kysely({ dialect: new PostgresDialect({ pool }) });
 }

@@ -27,7 +27,7 @@ export class RateProcess {
     this.#changes = changes;
     const { database } = power;
     const counted = {
-      ...{ query: database.query, kysely: database.kysely },
+      query: database.query,
       transaction: <T>(work: Parameters<typeof database.transaction<T>>[0]) => {
         this.asked += 1;
         return database.transaction(work);

@@ -79,7 +79,6 @@ export class SpendProcess {
 export function faulty(database: Database, transactions: number): Database {
   let left = transactions;
   return {
-    kysely: database.kysely,
     up: true,
     query: (text, values) => database.query(text, values),
     transaction: (work) => {
@@ -117,7 +116,6 @@ export class Switch {
         if (this.#on) run();
       });
     this.database = {
-      kysely: database.kysely,
       get up() {
         return database.up;
       },

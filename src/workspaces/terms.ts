@@ -17,7 +17,7 @@ interface Compiled {
  * For `createAccess`: reads and compiles. All keys of a workspace share one object per version, so that spend sees one
  * budget and not one per key.
  */
-export function createTerms(database: Pick<Database, 'query' | 'kysely'>): TermsOf {
+export function createTerms(database: Pick<Database, 'query'>): TermsOf {
   const compiled = new Map<string, Compiled>();
   return async (workspaceIds) => {
     const terms = new Map<string, WorkspaceTerms>();

@@ -31,7 +31,7 @@ async function scene(t: TestContext) {
       return state.up ? real.query(...asked) : Promise.reject(unavailable('away'));
     },
     transaction: (work) => (state.up ? real.transaction(work) : Promise.reject(unavailable('away'))),
-    ...{ kysely: real.kysely, up: true, close: async () => {} },
+    ...{ up: true, close: async () => {} },
   };
   const key = new Secret(Buffer.alloc(32, 1).toString('base64'));
   const settings = { current: { kind: 'value', variable: 'GATEHOUSE_KEK', key }, previous: null } as const;
