@@ -323,11 +323,11 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
   }
 
   #openUpload(operation: Operation<C>, rule: UploadRule): void {
-    this.#phase = 'handling';
     this.upload = new Upload(this.#request, this.#core, rule, (error) => {
       this.response.shouldKeepAlive = false;
       this.fail(error);
     });
+    this.#phase = 'handling';
     if (this.headers.expect !== undefined) this.response.writeContinue();
     this.#request.readInto(this.upload);
     this.#handle(operation);

@@ -64,6 +64,9 @@ const REFUSED: [string, string, string, string[]][] = [
   ['413', '1.0', '/v1/poke', [KEY, LENGTH]],
   ['404', '1.1', '/v1/nowhere', [KEY, 'Connection: close', LENGTH]],
   ['403', '1.0', '/v1/things', [KEY, LENGTH]],
+  ['415', '1.1', '/v1/upload', [KEY, 'Connection: close', LENGTH]],
+  ['415', '1.0', '/v1/upload', [KEY, LENGTH]],
+  ['415', '1.1', '/v1/upload', [KEY, 'Connection: close', LENGTH, 'Content-Encoding: gzip']],
 ];
 
 describe('a client that sends 20 MB before it reads gets its response', () => {
@@ -77,6 +80,15 @@ describe('a client that sends 20 MB before it reads gets its response', () => {
       });
     });
   }
+
+  test('413 for an upload that announces too much', async () => {
+    await serving({}, async ({ port }) => {
+      const lines = [KEY, 'Content-Type: application/octet-stream', 'Connection: close', `Content-Length: ${2 ** 40}`];
+      const heard = await sendThenRead(net.connect(port, '127.0.0.1'), headOf('1.1', '/v1/upload', lines), BODY);
+      assert.match(heard.text, /^HTTP\/1.1 413 /);
+      assert.equal(heard.error, undefined);
+    });
+  });
 
   test('413 for a chunked body that grows too large', async () => {
     await serving({}, async ({ port }) => {
