@@ -14,7 +14,8 @@ export interface UploadedFile {
 }
 
 /**
- * Reads a form. `take` gets the file while it arrives; fields that follow it are known when it has been read.
+ * Reads a form. `take` gets the file while it arrives. Its content ends only when the whole form is valid, so that nothing of
+ * a broken form is stored; then the fields are complete too.
  * @throws GatewayError 400 for a form without exactly one file, 413 for a file past `maxBytes`
  */
 export async function readForm<T>(
@@ -25,8 +26,13 @@ export async function readForm<T>(
 ): Promise<T> {
   const fields = new Map<string, string>();
   let taking: Promise<T> | undefined;
+  let file: BusboyFileStream | undefined;
   let refusal: GatewayError | undefined;
+  const whole = Promise.withResolvers<void>();
+  whole.promise.catch(() => {});
   const parser = openParser(contentType);
+  // What is refused after the end of the form destroys it too.
+  parser.on('error', () => {});
   parser.on('field', (name, value) => void fields.set(name, value));
   parser.on('file', (name, stream, filename) => {
     if (name !== 'file' || taking !== undefined) {
@@ -36,21 +42,25 @@ export async function readForm<T>(
       stream.resume();
       return;
     }
-    taking = take({ filename: filename === '' ? undefined : filename, content: bounded(stream, maxBytes) }, fields);
+    file = stream;
+    file.on('error', () => {});
+    const content = bounded(stream, maxBytes, whole.promise);
+    taking = take({ filename: filename === '' ? undefined : filename, content }, fields);
     // The file ends the form when it is refused.
     taking.catch((error: Error) => parser.destroy(error));
   });
   try {
     await pipeline(Readable.from(body), parser);
+    if (refusal !== undefined) throw refusal;
+    whole.resolve();
   } catch (error) {
+    // The parser does not end the file when it is destroyed itself.
+    file?.destroy(error as Error);
+    whole.reject(error);
     // The reason is that of the file where it was refused, and that of the form otherwise.
     const stopped = await taking?.catch((reason: unknown) => reason);
     const reason = stopped instanceof Error ? stopped : error;
     throw isMalformed(reason) ? invalid('the form is broken off or malformed') : reason;
-  }
-  if (refusal !== undefined) {
-    await taking?.catch(() => {});
-    throw refusal;
   }
   if (taking === undefined) throw invalid('file is missing');
   return taking;
@@ -73,13 +83,18 @@ function openParser(contentType: string): Busboy {
   }
 }
 
-async function* bounded(stream: BusboyFileStream, maxBytes: number): AsyncGenerator<Buffer> {
+async function* bounded(
+  stream: BusboyFileStream,
+  maxBytes: number,
+  whole: Promise<void>,
+): AsyncGenerator<Buffer, void, undefined> {
   let bytes = 0;
   for await (const chunk of stream as AsyncIterable<Buffer>) {
     bytes += chunk.length;
     if (bytes > maxBytes) throw new GatewayError('payload_too_large', `file is larger than ${maxBytes} bytes`);
     yield chunk;
   }
+  await whole;
 }
 
 function invalid(message: string): GatewayError {

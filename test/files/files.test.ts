@@ -6,7 +6,9 @@ import { after, test } from 'node:test';
 import Anthropic, { toFile as toAnthropicFile } from '@anthropic-ai/sdk';
 import { OpenRouter } from '@openrouter/sdk';
 import OpenAI, { toFile } from 'openai';
+import { until } from '../../src/testing/clock.ts';
 import { type Gateway, INFERENCE_KEY, MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway.ts';
+import { RawClient } from '../../src/testing/raw-client.ts';
 import { controlOf } from '../workspaces/control.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies of every shape
@@ -227,6 +229,47 @@ test('forms without exactly one file, broken forms and other media types are ref
     400,
     /^purpose must be one of/,
   );
+});
+
+const HEAD = '--b\r\nContent-Disposition: form-data; name="file"; filename="cut.txt"\r\n\r\n';
+const FORM = { 'content-type': 'multipart/form-data; boundary=b' };
+
+function partialBlobs(): string[] {
+  return readdirSync(path.join(gateway.dataDir, 'blobs'), { recursive: true })
+    .map(String)
+    .filter((name) => name.endsWith('.partial'));
+}
+
+test('an upload that the client cuts off leaves nothing on the disk', async () => {
+  const client = await RawClient.open(Number(new URL(gateway.api).port));
+  const head = [
+    'POST /api/v1/files HTTP/1.1',
+    'Host: x',
+    `Authorization: Bearer ${INFERENCE_KEY}`,
+    `Content-Type: ${FORM['content-type']}`,
+    'Content-Length: 10000000',
+  ];
+  await client.send(`${head.join('\r\n')}\r\n\r\n${HEAD}${'x'.repeat(300_000)}`);
+  await until(() => partialBlobs().length === 1, 'the file is being written');
+  client.leave();
+  await until(() => partialBlobs().length === 0, 'what was written of it is removed');
+});
+
+test('of a form that turns out broken after its file nothing is stored', async () => {
+  const names = async () => (await send('GET', '/files?limit=1000')).body.data.map((file: Json) => file.filename);
+  const before = await names();
+  const field = '--b\r\nContent-Disposition: form-data; name="purpose"\r\n\r\n';
+  const broken: [string, RegExp][] = [
+    [`${HEAD}some\r\n${HEAD}more\r\n--b--\r\n`, /one file/],
+    [`${HEAD}some\r\n${HEAD.replace('"file"', '"other"')}more\r\n--b--\r\n`, /unknown file other/],
+    [`${HEAD}some\r\n${field}user_da`, /broken off or malformed/],
+    [`${HEAD}some\r\n${field}wrong\r\n--b--\r\n`, /^purpose must be one of/],
+  ];
+  for (const [body, message] of broken) {
+    await refused(send('POST', '/files', { headers: FORM, body }), 400, message);
+    assert.deepEqual(await names(), before);
+    assert.deepEqual(partialBlobs(), []);
+  }
 });
 
 test('cursors of different styles do not mix, and what only vendors have is refused by name', async () => {
