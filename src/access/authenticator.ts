@@ -1,7 +1,7 @@
 /**
- * Tokens to callers, from memory. A known key costs one hash and one look-up, and no promise. What is not known is
- * asked of the database in batches, one at a time, so that a flood of invented keys costs a query per round trip and
- * not one per request, and fills neither cache past its bound.
+ * Resolves tokens to callers, from memory. A cached key costs one hash and one look-up, and no promise. Unknown tokens
+ * are looked up in batches, one batch at a time: a flood of invented keys costs one query per round trip, not one per
+ * request, and cannot grow the caches beyond their limits.
  */
 import { timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
@@ -13,47 +13,50 @@ import { unavailable } from '../storage/unavailable.ts';
 import type { Caller } from './caller.ts';
 import { hashToken, MAX_TOKEN_LENGTH, mayBeJwt, presentedToken, unauthorized } from './token.ts';
 
-/** Announced with a key's hash when anything about the key changes, which its other secrets follow, or with one of those. */
+/**
+ * Announced with a key's hash when anything about the key changes, which also covers its aliases, or with an alias's
+ * hash.
+ */
 export const KEYS_TOPIC = 'access.keys';
 /** Announced with a user's id when the user joins or leaves an organization. */
 export const MEMBERS_TOPIC = 'access.members';
-/** Announced with a workspace's id when anything that it prescribes changes (`WorkspaceTerms`). */
+/** Announced with a workspace's id when any of its rules changes (`WorkspaceTerms`). */
 export const WORKSPACES_TOPIC = 'access.workspaces';
 /** Announced with a guardrail's id when anything about it changes. */
 export const GUARDRAILS_TOPIC = 'access.guardrails';
 
-/** Past these the oldest entry goes; it costs one query when it is presented again. */
+/** Beyond this number the oldest entry is dropped; it costs one query when it is presented again. */
 const MAX_KNOWN_KEYS = 50_000;
 export const MAX_UNKNOWN_KEYS = 10_000;
-/** Unknown tokens being looked up at one time; more get 503. */
+/** Concurrent lookups of unknown tokens; further ones get 503. */
 export const MAX_LOOKUPS = 1_024;
 
-/** A key as the database has it, whether or not it may be used now. */
+/** A stored key, whether or not it may be used now. */
 export interface KeyState {
   readonly caller: Caller;
   readonly disabled: boolean;
-  /** False when the member who made the key has left the organization. */
+  /** False when the member who created the key has left the organization. */
   readonly creatorIsMember: boolean;
-  /** Hash of the secret that was presented, where it is another one than the key's own. */
+  /** Hash of the presented secret, if it differs from the key's own. */
   readonly presentedHash?: string;
-  /** When that secret ends, wall time in ms; null: with the key. */
+  /** When that secret ends, wall time in ms; null: together with the key. */
   readonly aliasExpiresAt?: number | null;
 }
 
 export interface AuthenticatorParts {
   changes: Pick<Changes, 'subscribe' | 'freshness'>;
   clock: Clock;
-  /** The keys among `hashes` that exist. */
+  /** Returns the keys among `hashes` that exist. */
   load: (hashes: string[]) => Promise<KeyState[]>;
   accessTokens?: AccessTokens | undefined;
 }
 
-/** JWTs that act as a key for a while without being a secret of it; made and verified elsewhere (`sign-in/`). */
+/** JWTs that act for a key for a limited time; issued and verified in `sign-in/`. */
 export interface AccessTokens {
   /**
-   * The hash of the key that a token stands for; at once, without a promise, for one that was presented before. undefined:
-   * it is none of these, and may be a key. Throws or rejects with GatewayError: 401 for one that has ended or was altered,
-   * 503 when that cannot be told.
+   * The hash of the key that a token acts for; without a promise if the token was verified before. undefined: it is not
+   * an access token, and may be a key. Throws or rejects with GatewayError: 401 for an expired or altered token, 503 if
+   * it cannot be verified at the moment.
    */
   keyHashOf(token: string): string | undefined | Promise<string | undefined>;
 }
@@ -62,7 +65,7 @@ interface Entry extends KeyState {
   readonly digest: Buffer;
   /** Monotonic time of the query that found it. */
   readonly readAt: number;
-  /** Monotonic time since which changes of it may have been missed, whatever arrives now; null: none was. */
+  /** Monotonic time since which changes of it may have been missed; null if none can have been. */
   staleSince: number | null;
 }
 
@@ -70,15 +73,15 @@ interface Lookup {
   readonly promise: Promise<KeyState | undefined>;
   readonly settle: (state: KeyState | undefined) => void;
   readonly fail: (error: unknown) => void;
-  /** Something changed while the query ran, so that its result may be old. */
+  /** Something changed while the query ran, so its result may be outdated. */
   outdated: boolean;
 }
 
 export class Authenticator {
-  /** By the first digits of the hash: the rest of it is compared in constant time. */
+  /** By the first digits of the hash; the others are compared in constant time. */
   readonly #known = new Map<string, Entry>();
   readonly #unknown = new Set<string>();
-  /** Tokens of the next query, and of the one that runs. */
+  /** Tokens of the next query, and of the running one. */
   readonly #waiting = new Map<string, Lookup>();
   #asked: ReadonlyMap<string, Lookup> = new Map();
   readonly #presented = Buffer.alloc(64);
@@ -87,9 +90,9 @@ export class Authenticator {
   readonly #load: (hashes: string[]) => Promise<KeyState[]>;
   readonly #accessTokens: AccessTokens | undefined;
   #asking = false;
-  /** Keys that changed while the database was asked. */
+  /** Keys that changed during the running query. */
   readonly #changed = new Set<string>();
-  /** Some known key is known by another secret than its own. */
+  /** True if some cached key is cached under an alias. */
   #remembersAlias = false;
 
   constructor({ changes, clock, load, accessTokens }: AuthenticatorParts) {
@@ -125,7 +128,7 @@ export class Authenticator {
   }
 
   #callerOfSecret(token: string): Caller | Promise<Caller> {
-    // As `presentedToken` gives it, it may have the length of a JWT, which no key has.
+    // `presentedToken` also accepts the length of a JWT, which no key has.
     if (token.length > MAX_TOKEN_LENGTH) throw unauthorized('The API key is not valid.');
     const state = this.#stateOf(hashToken(token));
     const admit = (key: KeyState) => this.#admit(key, key.aliasExpiresAt ?? null);
@@ -138,7 +141,7 @@ export class Authenticator {
       if (entry?.staleSince === null) return entry;
       if (this.#unknown.has(hash)) throw unauthorized('The API key is not known.');
     }
-    // An unknown key is still asked for: the database may be back before anything else notices.
+    // An unknown key is still looked up: the database may be back before anything else notices.
     if (entry !== undefined && this.#inGrace(entry) && !this.#freshness.mayRead()) return entry;
     return this.#ask(hash, entry);
   }
@@ -150,7 +153,7 @@ export class Authenticator {
     return timingSafeEqual(this.#presented, entry.digest) ? entry : undefined;
   }
 
-  /** @param secretEndsAt of the secret that was presented; null: it does not end before the key, or the key itself is meant */
+  /** @param secretEndsAt end of the presented secret; null: it ends with the key, or the key itself is meant */
   #admit(state: KeyState, secretEndsAt: number | null): Caller {
     const { caller } = state;
     if (state.disabled) throw unauthorized('The API key is disabled.');
@@ -171,7 +174,7 @@ export class Authenticator {
     return this.#freshness.inGrace(entry.staleSince ?? this.#rightUntil(entry));
   }
 
-  /** Until when the entry is known to have been right, if no change of it was missed before. */
+  /** Time until which the entry is known to be current, unless a change of it was missed before. */
   #rightUntil({ readAt }: Entry): number {
     return Math.max(readAt, this.#freshness.provenAt);
   }
@@ -182,7 +185,7 @@ export class Authenticator {
       state = await this.#lookUp(hash, entry !== undefined);
     } catch (error) {
       if (error instanceof TooManyLookups) throw cannotTell(error);
-      // Looked up once more: a change of it that arrived meanwhile has removed it.
+      // Look again: a change that arrived in the meantime has removed the entry.
       const known = this.#find(hash);
       if (known !== undefined && this.#inGrace(known)) return known;
       throw cannotTell(error);
@@ -192,8 +195,8 @@ export class Authenticator {
   }
 
   /**
-   * A query that runs already is joined only while changes arrive: they outdate its result. Otherwise its result may be
-   * older than the request.
+   * Joins a running query only while changes arrive, because they mark its result as outdated. Otherwise its result may
+   * be older than the request.
    */
   #lookUp(hash: string, known: boolean): Promise<KeyState | undefined> {
     const pending = this.#waiting.get(hash) ?? (this.#freshness.current ? this.#asked.get(hash) : undefined);
@@ -239,7 +242,7 @@ export class Authenticator {
   }
 
   #answer(hash: string, lookup: Lookup, state: KeyState | undefined, readAt: number): void {
-    // A change names the key, not every secret that stands for it.
+    // Changes name the key, not its aliases.
     if (lookup.outdated || (state && this.#changed.has(state.caller.keyHash))) {
       this.#askAgain(hash, lookup);
       return;
@@ -284,7 +287,10 @@ export class Authenticator {
     this.#outdateLookups();
   }
 
-  /** Changes may have been missed. Known keys stay for the outage's grace, to be asked for again as soon as possible. */
+  /**
+   * Changes may have been missed. Known keys stay usable for the grace period, and are looked up again as soon as
+   * possible.
+   */
   #distrustAll(): void {
     for (const entry of this.#known.values()) entry.staleSince ??= this.#rightUntil(entry);
     this.#unknown.clear();
@@ -321,7 +327,7 @@ function makeRoom(
   if (!oldest.done) entries.delete(oldest.value);
 }
 
-/** Whether the key is right cannot be said now; a 401 would make clients throw good keys away. */
+/** 503: whether the key is valid is unknown; a 401 would make clients discard valid keys. */
 function cannotTell(cause: unknown): GatewayError {
   return unavailable('The API key cannot be checked at the moment. Try again.', cause);
 }

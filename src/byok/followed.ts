@@ -1,7 +1,7 @@
 /**
- * The own keys of all organizations, opened, in the memory of one process, followed by changes. What is not sealed (whether
- * a key is disabled or deleted, what it requires, whom it is for) holds without the key that opens them. A key that cannot be
- * opened is never used, and still closes what it closes.
+ * Key cache: the decrypted BYOK credentials of all organizations in the memory of one process, kept current by changes.
+ * Their settings (disabled, required, allowed callers) apply even without the installation key. A credential that
+ * cannot be decrypted is never used, but still blocks the gateway's own credentials where its settings say so.
  */
 import type { Clock } from '../base/clock.ts';
 import type { ProviderSettings } from '../base/config.ts';
@@ -22,15 +22,15 @@ export interface FollowParts {
   clock: Clock;
   log: Log;
   sealing: Sealing;
-  /** As they are configured now; another list after every reload. */
+  /** The current configuration; a new list after every reload. */
   providers(): readonly ProviderSettings[];
-  /** What a model is called beside its id, in any spelling: its lasting name. */
+  /** Other names of a model (its permanent name), in any spelling. */
   otherNames(modelId: string): readonly string[];
 }
 
-/** To be refreshed before `of` and the others are called. */
+/** Call `refresh` before `of` and the other methods. */
 export interface FollowedOwnKeys extends OwnKeys, Refreshable {
-  /** Why some of them cannot be opened here, in words for the operator; undefined: all can. */
+  /** Why some credentials cannot be decrypted here, for the operator; undefined if all can. */
   readonly problem: string | undefined;
   close(): void;
 }
@@ -38,7 +38,10 @@ export interface FollowedOwnKeys extends OwnKeys, Refreshable {
 const NONE: readonly OwnKey[] = Object.freeze([]);
 const NO_HELD_KEYS: readonly HeldKey[] = [];
 
-/** Reads them once. @throws SealingError when what is there cannot be opened, in words for the operator */
+/**
+ * Reads all credentials once. @throws SealingError with a message for the operator, if stored values cannot be
+ * decrypted
+ */
 export async function followOwnKeys(parts: FollowParts): Promise<FollowedOwnKeys> {
   await parts.sealing.check();
   const keys = new HeldKeys(parts);
@@ -46,14 +49,14 @@ export async function followOwnKeys(parts: FollowParts): Promise<FollowedOwnKeys
   return keys;
 }
 
-/** What concerns a caller at one provider, whatever the model. */
+/** The credentials that apply to a caller at one provider, for any model. */
 interface Concerning {
   keys: readonly HeldKey[];
-  /** That cannot be opened. */
+  /** Those that cannot be decrypted. */
   unopened: readonly HeldKey[];
-  /** That say something about the gateway's own credentials, among them those that cannot be opened. */
+  /** Those that restrict the gateway's own credentials, including those that cannot be decrypted. */
   closing: readonly HeldKey[];
-  /** Some of `keys` are for certain models only. */
+  /** True if some of `keys` are limited to certain models. */
   chosen: boolean;
 }
 
@@ -61,12 +64,12 @@ class HeldKeys implements FollowedOwnKeys {
   problem: string | undefined;
   readonly #parts: FollowParts;
   readonly #followed: Followed<readonly HeldKey[]>;
-  /** Why not one of them can be opened. */
+  /** Why none of them can be decrypted. */
   #failure: SealingError | undefined;
   #byCaller = new WeakMap<OwnKeyCaller, Map<string, Concerning>>();
-  /** That `#byCaller` was made for. */
+  /** The provider list that `#byCaller` was built for. */
   #providers: readonly ProviderSettings[] | undefined;
-  /** Ids of those that were logged because they cannot be opened. */
+  /** Ids already logged as not decryptable. */
   #logged = new Set<string>();
 
   constructor(parts: FollowParts) {
@@ -80,7 +83,7 @@ class HeldKeys implements FollowedOwnKeys {
     });
   }
 
-  /** To be called at once: what is told of meanwhile is read after this, never before it. */
+  /** Call it first: changes announced in the meantime are read after this, never before it. */
   async start(): Promise<void> {
     await this.#followed.readNow();
     if (this.#failure !== undefined) throw this.#failure;
@@ -169,7 +172,7 @@ class HeldKeys implements FollowedOwnKeys {
     return keys;
   }
 
-  /** undefined: none can be opened on this machine. */
+  /** undefined if this machine can decrypt none of them. */
   async #box(rows: readonly SealedOwnKey[]): Promise<Box | undefined> {
     this.#failure = undefined;
     const records = rows.map(({ sealed }) => sealed);
@@ -191,14 +194,16 @@ class HeldKeys implements FollowedOwnKeys {
     }
   }
 
-  /** Once for each key, however often they are read. */
+  /** Logs each credential once, however often it is read. */
   #report(unopened: readonly HeldKey[]): void {
     const { length } = unopened;
     const reason = this.#failure?.message ?? 'their records were altered';
-    this.problem = length === 0 ? undefined : `${length} own keys at providers cannot be opened here: ${reason}`;
+    this.problem =
+      length === 0 ? undefined : `${length} provider credentials (BYOK) cannot be decrypted here: ${reason}`;
     const fresh = unopened.filter(({ id }) => !this.#logged.has(id)).map(({ id }) => id);
     this.#logged = new Set(unopened.map(({ id }) => id));
-    if (fresh.length > 0) this.#parts.log.error('own keys cannot be opened and are not used', { ids: fresh, reason });
+    if (fresh.length > 0)
+      this.#parts.log.error('provider credentials (BYOK) cannot be decrypted and are not used', { ids: fresh, reason });
   }
 }
 
@@ -210,11 +215,11 @@ class HeldKey implements OwnKey {
   readonly isByokOnly: boolean;
   readonly declaredZdr: boolean | null;
   readonly sortOrder: number;
-  /** In lower case; null: all. */
+  /** In lower case; null means all. */
   readonly models: ReadonlySet<string> | null;
   readonly #row: Pick<SealedOwnKey, 'organizationId' | 'workspaceId' | 'allowedUserIds'>;
   readonly #keyIds: ReadonlySet<string> | null;
-  /** Undefined where it cannot be opened. */
+  /** Undefined if it cannot be decrypted. */
   readonly #value: Secret | undefined;
 
   constructor(row: SealedOwnKey, value: string | undefined) {
@@ -235,7 +240,7 @@ class HeldKey implements OwnKey {
   }
 
   get value(): string {
-    if (this.#value === undefined) throw new Error('the own key cannot be opened');
+    if (this.#value === undefined) throw new Error('the provider credential cannot be decrypted');
     return this.#value.reveal();
   }
 

@@ -1,8 +1,8 @@
 /**
- * Values that the database must not hold in clear, such as credentials that customers give. Three levels: the key of the
- * installation, which is not in the database and so in no backup of it; keys for each purpose, wrapped in that one; the
- * values. Nothing is made before the first value is sealed. Each level can be renewed while everything runs: the first by
- * `rotation.ts`, the second by `Sealing.addKey` and `sweep.ts`.
+ * Encryption at rest, for values such as customers' credentials. Three levels: the installation key, which is neither
+ * in the database nor in its backups; data keys per purpose, wrapped with it; and the values. No key is created before
+ * the first value is encrypted. All levels can be rotated while everything runs: the installation key by `rotation.ts`,
+ * data keys by `Sealing.addKey` and `sweep.ts`.
  */
 export { placeOf, previousFile, usualFile } from './key-source.ts';
 export { sealingMigrations } from './migrations/index.ts';

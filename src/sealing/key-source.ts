@@ -1,4 +1,4 @@
-/** The key of this installation that wraps all others, where its operator keeps it: a variable, a file, or what a command says. */
+/** Reads the installation key from where the operator keeps it: a variable, a file, or the output of a command. */
 import { exec } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import {
@@ -18,22 +18,24 @@ import type { KeySource, SealingSettings } from '../base/config.ts';
 import { writeSecretFile } from '../base/secret-file.ts';
 import { KEY_BYTES, SealingError } from './record.ts';
 
-/** Of a file that is the installation's own: 0 for its group and for everybody else. */
+/** Mode bits that must be 0 on the installation's own file: those of group and others. */
 const OTHERS = 0o077;
 const COMMAND_TIMEOUT_MS = 10_000;
 const COMMAND_OUTPUT_BYTES = 4_096;
 
-/** Where a key was found. `next`: a change of keys was broken off; `previous`: the database is from before the last change. */
+/**
+ * Where a key was found. `next`: a rotation was interrupted; `previous`: the database is older than the last rotation.
+ */
 export type KeyRole = 'current' | 'next' | 'previous';
 
 export interface FoundKey {
   bytes: Buffer;
   role: KeyRole;
-  /** For the operator. */
+  /** Shown to the operator. */
   place: string;
 }
 
-/** Beside the usual file: the key that is to come, while a change of keys is under way, and the one before the last change. */
+/** Files next to the default file: the next key during a rotation, and the key from before the last rotation. */
 export function nextFile(file: string): string {
   return `${file}.next`;
 }
@@ -42,21 +44,21 @@ export function previousFile(file: string): string {
   return `${file}.previous`;
 }
 
-/** The file that a key is in which nobody has named; undefined for every other place. */
+/** The default key file, if the operator configured no other source; otherwise undefined. */
 export function usualFile(source: KeySource): string | undefined {
   return source.kind === 'file' && source.variable === undefined ? source.path : undefined;
 }
 
-/** What the operator calls it. */
+/** The source as the operator knows it. */
 export function placeOf(source: KeySource): string {
   return source.kind === 'file' ? source.path : source.variable;
 }
 
 /**
- * The first of the keys that are here which `fits`.
+ * The first available key that `fits`.
  *
- * @returns undefined when none fits; `missing` then tells that there is none at all in the usual file
- * @throws SealingError with words for the operator, for a key that cannot be read or is none
+ * @returns undefined if none fits; `missing` is true if the default file does not exist
+ * @throws SealingError with a message for the operator, for an unreadable or invalid key
  */
 export async function findKey(
   { current, previous }: SealingSettings,
@@ -80,33 +82,33 @@ export async function findKey(
 }
 
 /**
- * The key; undefined when it was to be in a file that nobody has named and there is none.
+ * The key; undefined if the default file does not exist.
  *
- * @throws SealingError with words for the operator
+ * @throws SealingError with a message for the operator
  */
 export async function readKey(source: KeySource): Promise<Buffer | undefined> {
   switch (source.kind) {
     case 'value':
       return decode(source.key.reveal(), source.variable);
     case 'command':
-      return decode(await outputOf(source.command, source.variable), `what ${source.variable} prints`);
+      return decode(await outputOf(source.command, source.variable), `the output of ${source.variable}`);
     case 'file': {
       const text = readOwn(source.path);
       if (text !== undefined) return decode(text, source.path);
       if (source.variable === undefined) return undefined;
-      throw new SealingError(`${source.variable} names ${source.path}, and there is no such file`);
+      throw new SealingError(`${source.variable} names ${source.path}, which does not exist`);
     }
   }
 }
 
-/** As `readKey`; a new one where that yields none. */
+/** Like `readKey`; creates a key if there is none. */
 export async function readOrMakeKey(source: KeySource): Promise<Buffer> {
   return (await readKey(source)) ?? makeKeyFile(placeOf(source));
 }
 
 /**
- * Makes a file with a new key, unless there is one already. Of several processes that do so at once all get the one key that
- * stays; those of one database do not, as whoever comes here has locked the keys.
+ * Creates a file with a new key, unless it exists. If several processes do so at once, all get the one key that stays.
+ * Processes of one database do not, because callers have locked the keys.
  */
 export function makeKeyFile(file: string): Buffer {
   const unfinished = `${file}.${randomBytes(8).toString('hex')}`;
@@ -114,7 +116,7 @@ export function makeKeyFile(file: string): Buffer {
     mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
     removeUnfinished(file);
     writeSecretFile(unfinished, randomBytes(KEY_BYTES).toString('base64'));
-    // The file appears whole or not at all, and never takes the place of another one.
+    // link() creates the file complete or not at all, and never replaces an existing one.
     linkSync(unfinished, file);
   } catch (error) {
     if (codeOf(error) !== 'EEXIST') throw notWritten(file, error);
@@ -125,7 +127,7 @@ export function makeKeyFile(file: string): Buffer {
   return decode(readOwn(file) ?? '', file);
 }
 
-/** The key that was to come takes the place of the present one, which is kept as the previous one. Done again it does nothing. */
+/** Replaces the current key file by the next one, and keeps the current one as the previous one. Idempotent. */
 export function adoptNextFile(file: string): void {
   try {
     if (readOwn(nextFile(file)) === undefined) return;
@@ -142,7 +144,7 @@ export function adoptNextFile(file: string): void {
   }
 }
 
-/** What a killed process left may be a second name of the key that is in use. */
+/** A file left by a killed process may be a second link to the key in use. */
 function removeUnfinished(file: string): void {
   const [folder, name] = [path.dirname(file), path.basename(file)];
   for (const each of readdirSync(folder)) {
@@ -159,7 +161,7 @@ function syncFolder(file: string): void {
 }
 
 function notWritten(file: string, error: unknown): SealingError {
-  return new SealingError(`the key that seals credentials cannot be written to ${file} (${codeOf(error)})`);
+  return new SealingError(`the encryption key for credentials cannot be written to ${file} (${codeOf(error)})`);
 }
 
 function readOwn(file: string): string | undefined {
@@ -168,11 +170,11 @@ function readOwn(file: string): string | undefined {
     descriptor = openSync(file, 'r');
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return undefined;
-    throw new SealingError(`${file}, the key that seals credentials, cannot be read (${codeOf(error)})`);
+    throw new SealingError(`${file}, the encryption key for credentials, cannot be read (${codeOf(error)})`);
   }
   try {
     if ((fstatSync(descriptor).mode & OTHERS) !== 0) {
-      throw new SealingError(`${file} can be read by others: take it away from them (chmod 600 ${file})`);
+      throw new SealingError(`${file} is readable by other users: restrict its permissions (chmod 600 ${file})`);
     }
     return readFileSync(descriptor, 'utf8').trim();
   } finally {
@@ -180,7 +182,7 @@ function readOwn(file: string): string | undefined {
   }
 }
 
-/** What a command printed; nothing of it, nor of what it complained of, is told to anybody. */
+/** The output of a command. Neither it nor the error output appears in a message. */
 function outputOf(command: string, variable: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const limits = { timeout: COMMAND_TIMEOUT_MS, maxBuffer: COMMAND_OUTPUT_BYTES, encoding: 'utf8' as const };
@@ -188,7 +190,9 @@ function outputOf(command: string, variable: string): Promise<string> {
       if (error === null) return resolve(output.trim());
       const ended = error.killed ? 'took too long' : `ended with ${error.signal ?? error.code}`;
       const how = typeof error.code === 'string' ? 'printed too much' : ended;
-      reject(new SealingError(`the command of ${variable}, which is to print the key that seals credentials, ${how}`));
+      reject(
+        new SealingError(`the command of ${variable}, which must print the encryption key for credentials, ${how}`),
+      );
     });
   });
 }
@@ -196,7 +200,9 @@ function outputOf(command: string, variable: string): Promise<string> {
 function decode(text: string, source: string): Buffer {
   const bytes = /^[A-Za-z0-9+/_-]+={0,2}$/.test(text) ? Buffer.from(text, 'base64') : Buffer.alloc(0);
   if (bytes.length === KEY_BYTES) return bytes;
-  throw new SealingError(`${source} must hold ${KEY_BYTES} random bytes in base64, as from: openssl rand -base64 32`);
+  throw new SealingError(
+    `${source} must contain ${KEY_BYTES} random bytes in base64, such as from: openssl rand -base64 32`,
+  );
 }
 
 function codeOf(error: unknown): string {

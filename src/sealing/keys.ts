@@ -1,14 +1,14 @@
-/** The installation's key at work: which of those that are here it is, and what it wraps. */
+/** Finds the installation key among the available ones, and wraps data keys with it. */
 import type { SealingSettings } from '../base/config.ts';
 import { type FoundKey, findKey, placeOf } from './key-source.ts';
 import { openRecord, type Place, recordVersion, SealingError, type SealingKey, sealRecord } from './record.ts';
 
 const CANARY_TEXT = Buffer.from('This is the key of this installation.');
 const CANARY_PLACE: Place = { purpose: 'canary', id: '1', column: 'sealed' };
-/** Of the first key. Each that takes the place of another has the next one. */
+/** Version of the first key. Each replacement gets the next version. */
 export const FIRST_VERSION = 0;
 
-/** A known text under the key: who can open it has the right one. */
+/** Encrypts a known text: a key that decrypts it is the right one. */
 export function sealCanary(key: SealingKey): Buffer {
   return sealRecord(key, CANARY_PLACE, CANARY_TEXT);
 }
@@ -33,9 +33,9 @@ export function unwrapDataKey(key: SealingKey, purpose: string, version: number,
 }
 
 /**
- * The key that a canary was sealed under; undefined when none of those that are here is it.
+ * The key that encrypted a canary; undefined if none of the available keys did.
  *
- * @throws SealingError for a key that cannot be read or is none
+ * @throws SealingError for an unreadable or invalid key
  */
 export async function keyUnder(
   canary: Buffer,
@@ -45,13 +45,13 @@ export async function keyUnder(
   return found === undefined ? { missing } : { ...found, version: recordVersion(canary) };
 }
 
-/** What the operator is told when `keyUnder` finds none. */
+/** The error for the operator if `keyUnder` finds none. */
 export function wrongKey({ current }: SealingSettings, missing: boolean): SealingError {
   const place = placeOf(current);
   return new SealingError(
     missing
-      ? `the database holds sealed credentials, and ${place}, the key to them, is missing: put it back, or name it with GATEHOUSE_KEK_FILE`
-      : `${place} is not the key that the credentials in the database are sealed under`,
+      ? `the database has encrypted credentials, but their key ${place} is missing: restore it, or set GATEHOUSE_KEK_FILE`
+      : `${place} is not the key that encrypted the credentials in the database`,
   );
 }
 

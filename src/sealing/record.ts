@@ -1,11 +1,11 @@
 /**
- * One sealed value: AES-256-GCM under a key with a version, bound to the place where it is kept. No I/O.
+ * One encrypted value: AES-256-GCM with a versioned key, bound to its location in the database. No I/O.
  *
- *     1 byte    form of the record, 1
- *     4 bytes   version of the key
+ *     1 byte    record format, 1
+ *     4 bytes   key version
  *     12 bytes  initialization vector, random
  *     n bytes   ciphertext
- *     16 bytes  tag; it also covers everything in front of the vector, and the place
+ *     16 bytes  tag; it also authenticates format, version and location
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 
@@ -22,19 +22,19 @@ export interface SealingKey {
   bytes: Buffer;
 }
 
-/** Where a value is kept. Put into another row or column it does not open. */
+/** Location of a value. A record copied into another row or column does not decrypt. */
 export interface Place {
   purpose: string;
   id: string;
   column: string;
 }
 
-/** What an operator can mend, or has to know of: a key that is missing or wrong, a record that was altered. */
+/** Errors that concern the operator: a missing or wrong key, or an altered record. */
 export class SealingError extends Error {
   override readonly name = 'SealingError';
 }
 
-/** What the records under one version of a key begin with. */
+/** The first bytes of all records with one key version. */
 export function recordHeader(version: number): Buffer {
   const header = Buffer.alloc(HEADER_BYTES);
   header.writeUInt8(FORM, 0);
@@ -42,10 +42,10 @@ export function recordHeader(version: number): Buffer {
   return header;
 }
 
-/** Of the key that it was sealed under. @throws SealingError for what is no record */
+/** Version of the key that encrypted the record. @throws SealingError for an invalid record */
 export function recordVersion(record: Buffer): number {
   if (record.length < HEADER_BYTES + VECTOR_BYTES + TAG_BYTES || record[0] !== FORM) {
-    throw new SealingError('a sealed value has a form that this version does not know');
+    throw new SealingError('an encrypted value has an unknown format');
   }
   return record.readUInt32BE(1);
 }
@@ -60,14 +60,14 @@ export function sealRecord({ version, bytes }: SealingKey, place: Place, plain: 
 
 /**
  * @param keyOf the key of a version
- * @throws SealingError when the record was altered, stood elsewhere, or was sealed under another key
+ * @throws SealingError if the record was altered, moved, or encrypted with another key
  */
 export function openRecord(keyOf: (version: number) => Buffer | undefined, place: Place, record: Buffer): Buffer {
   const version = recordVersion(record);
   const header = record.subarray(0, HEADER_BYTES);
   const key = keyOf(version);
   if (key === undefined)
-    throw new SealingError(`a sealed value needs version ${version} of its key, which is not there`);
+    throw new SealingError(`an encrypted value needs version ${version} of its key, which does not exist`);
   const [vectorEnd, sealedEnd] = [HEADER_BYTES + VECTOR_BYTES, record.length - TAG_BYTES];
   const decipher = createDecipheriv(CIPHER, key, record.subarray(HEADER_BYTES, vectorEnd), { authTagLength: TAG_BYTES })
     .setAAD(covered(header, place))
@@ -75,9 +75,12 @@ export function openRecord(keyOf: (version: number) => Buffer | undefined, place
   try {
     return Buffer.concat([decipher.update(record.subarray(vectorEnd, sealedEnd)), decipher.final()]);
   } catch (cause) {
-    throw new SealingError('a sealed value does not open: it was altered, moved, or sealed under another key', {
-      cause,
-    });
+    throw new SealingError(
+      'an encrypted value cannot be decrypted: it was altered, moved, or encrypted with another key',
+      {
+        cause,
+      },
+    );
   }
 }
 

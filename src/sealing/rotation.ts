@@ -1,13 +1,13 @@
 /**
- * The installation's key gives way to another one. What is in the database changes in one transaction, and the files of the
- * usual place around it, so that whenever the process dies one of the keys that are there fits what is in the database:
+ * Rotates the installation key. The database changes in one transaction, and the files of the default location before
+ * and after it. Whenever the process dies, one of the existing keys fits the database:
  *
- *     1. the new key is written to `kek.next`
- *     2. one transaction wraps every data key, and the mark that tells which key it is, in the new one
- *     3. `kek` becomes `kek.previous`, `kek.next` becomes `kek`
+ *     1. write the new key to `kek.next`
+ *     2. in one transaction, wrap every data key and the canary with the new key
+ *     3. rename `kek` to `kek.previous`, and `kek.next` to `kek`
  *
- * A start between 2 and 3 finds that `kek.next` fits; asked again, a broken off change is carried on. Values are not touched,
- * and processes that hold data keys need not hear of it.
+ * A start between 2 and 3 finds that `kek.next` fits, and another rotation completes the interrupted one. Values are
+ * not touched, and processes that have cached data keys need not be notified.
  */
 import type { KeySource } from '../base/config.ts';
 import type { Database, Queryable } from '../storage/database.ts';
@@ -17,14 +17,17 @@ import { SealingError, type SealingKey } from './record.ts';
 import type { SealingParts } from './sealing.ts';
 import { allKeys, lockKeys, readCanary, replaceCanary, replaceDataKey } from './store.ts';
 
-/** `nothing`: nothing was ever sealed. `carried on`: a change that had been broken off is done now. `already`: nothing was to do. */
+/**
+ * `nothing`: nothing was ever encrypted. `carried on`: an interrupted rotation is complete. `already`: no rotation was
+ * due.
+ */
 export type Rotated = 'nothing' | 'rotated' | 'carried on' | 'already';
 
 /**
- * With the usual file a new key takes its place. Otherwise the operator has given both, the new one and the previous one,
- * and what is under the previous one is put under the new one.
+ * With the default file, creates a new key. Otherwise the operator has configured the new and the previous key, and
+ * data keys wrapped with the previous one are wrapped with the new one.
  *
- * @throws SealingError with words for the operator
+ * @throws SealingError with a message for the operator
  */
 export async function rotateInstallationKey({
   database,
@@ -52,11 +55,11 @@ export async function rotateInstallationKey({
 function onlyOne(current: KeySource): SealingError {
   const [place, previous] = [placeOf(current), current.variable?.replace('KEK', 'KEK_PREVIOUS')];
   return new SealingError(
-    `${place} is the only key that is given: let ${current.variable} give the new one and ${previous} this one, and start every process with both before this`,
+    `${place} is the only configured key: set ${current.variable} to the new key and ${previous} to this one, and restart every process with both first`,
   );
 }
 
-/** In a transaction of its own, as the files must not move before what is in the database is certain to stay. */
+/** A separate transaction, because the files must not move before the database change is committed. */
 async function adopt(database: Database, file: string): Promise<void> {
   await database.transaction(async (tx) => {
     await lockKeys(tx);

@@ -1,4 +1,4 @@
-/** The keys, and what seals with them. */
+/** Manages the keys, and encrypts with them. */
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
 import type { SealingSettings } from '../base/config.ts';
@@ -17,32 +17,32 @@ import {
 } from './record.ts';
 import { insertCanary, insertDataKey, lockKeys, readCanary, readKeys, type WrappedKey } from './store.ts';
 
-/** Announced with a purpose when it has got a new key. */
+/** Announced with a purpose when it gets a new key. */
 export const SEALING_TOPIC = 'sealing.keys';
-/** The installation's key may take another's place between a look at the database and one at the key. */
+/** Attempts to match canary and key, because a rotation may happen between reading the two. */
 const LOOKS = 3;
-const MARK_MISSING = 'the database lacks the mark of the key that its values need';
+const MARK_MISSING = 'the database lacks the canary of its encryption key';
 
 export interface SealingParts {
   database: Database;
   clock: Clock;
   settings: SealingSettings;
-  /** Whether this process hears of new keys; absent: it does not outlive one. */
+  /** Whether this process is notified of new keys; absent for short-lived processes. */
   freshness?: Pick<Freshness, 'current'>;
 }
 
-/** Seals and opens the values of one purpose. */
+/** Encrypts and decrypts the values of one purpose. */
 export interface Box {
-  /** What the records begin with that `seal` makes. */
+  /** The first bytes of the records that `seal` creates. */
   readonly header: Buffer;
-  /** @param id of the row, @param column where in it the record is kept */
+  /** @param id of the row, @param column that stores the record */
   seal(id: string, column: string, text: string): Buffer;
-  /** @throws SealingError for a record that was altered, or stood in another row or column */
+  /** @throws SealingError for a record that was altered, or belongs to another row or column */
   open(id: string, column: string, record: Buffer): string;
 }
 
 interface HeldBox extends Box {
-  /** Versions of the key that it has. */
+  /** Key versions that it can decrypt. */
   readonly versions: ReadonlySet<number>;
 }
 
@@ -55,16 +55,16 @@ export class Sealing {
   }
 
   /**
-   * Whether what was sealed can be opened here. An installation that never sealed anything needs no key.
+   * Checks that stored values can be decrypted here. An installation without encrypted values needs no key.
    *
-   * @returns where the key is; undefined when nothing was ever sealed
-   * @throws SealingError with words for the operator
+   * @returns the location of the key; undefined if nothing was ever encrypted
+   * @throws SealingError with a message for the operator
    */
   async check(): Promise<Pick<FoundKey, 'role' | 'place'> | undefined> {
     const { database, settings } = this.#parts;
     const key = await this.#installationKey(() => readCanary(database));
     if (key === undefined) {
-      // What the operator has given is right, or is told of before it is needed.
+      // Validate the configured key now, so that the operator learns of a fault before it matters.
       await readKey(settings.current);
       return undefined;
     }
@@ -73,18 +73,18 @@ export class Sealing {
   }
 
   /**
-   * For what is sealed already.
+   * For existing values.
    *
-   * @param records that are to be opened; read from the database before this is called
+   * @param records that will be decrypted; read them from the database before this call
    * @throws SealingError
    */
   async opener(purpose: string, records: readonly Buffer[] = []): Promise<Box> {
     const box = await this.find(purpose, records);
-    if (box === undefined) throw new SealingError('the database lacks the key that its values are sealed under');
+    if (box === undefined) throw new SealingError('the database lacks the data key of its encrypted values');
     return box;
   }
 
-  /** As `opener`; undefined when nothing was ever sealed for this purpose. @param db that keys are read from */
+  /** Like `opener`; undefined if nothing was ever encrypted for this purpose. @param db to read keys from */
   async find(
     purpose: string,
     records: readonly Buffer[] = [],
@@ -92,13 +92,13 @@ export class Sealing {
   ): Promise<Box | undefined> {
     const load = () => this.#loaded(db, purpose);
     const box = await this.#box(purpose, load);
-    // Another process may have made a key since, and sealed with it.
+    // Another process may have created a key since then, and used it.
     if (box === undefined || records.every((record) => holds(box, record))) return box;
     this.#boxes.delete(purpose);
     return this.#box(purpose, load);
   }
 
-  /** As `opener`; the first who asks makes the keys. @throws SealingError */
+  /** Like `opener`; creates the keys if there are none. @throws SealingError */
   async sealer(purpose: string): Promise<Box> {
     const { database, freshness } = this.#parts;
     const make = () => database.transaction((tx) => this.#made(tx, purpose));
@@ -106,13 +106,13 @@ export class Sealing {
     return (await this.find(purpose)) ?? (await this.#box(purpose, make));
   }
 
-  /** From now on everything is sealed with the newest keys. */
+  /** Drops cached keys, so that the newest ones are used from now on. */
   forget(): void {
     this.#boxes.clear();
   }
 
   /**
-   * A further key for a purpose; what is sealed from now on is sealed with it. Nothing happens where nothing was sealed.
+   * Adds a key for a purpose; new values are encrypted with it. Does nothing if nothing was ever encrypted.
    *
    * @returns its version
    * @throws SealingError
@@ -136,7 +136,7 @@ export class Sealing {
     const drop = () => {
       if (this.#boxes.get(purpose) === box) this.#boxes.delete(purpose);
     };
-    // The operator may mend it, or somebody make the keys.
+    // Do not cache a failure: the operator may fix it, or another process may create the keys.
     box.then((made) => made ?? drop(), drop);
     return box;
   }
@@ -178,7 +178,7 @@ export class Sealing {
     return bytes;
   }
 
-  /** The one that the canary was sealed under, and never a new one; undefined where there is no canary. */
+  /** The key that encrypted the canary, never a new one; undefined if there is no canary. */
   async #installationKey(canary: () => Promise<Buffer | undefined>): Promise<(FoundKey & SealingKey) | undefined> {
     const { settings } = this.#parts;
     for (let look = 1; ; look++) {
@@ -203,7 +203,7 @@ function boxOf(purpose: string, keys: ReadonlyMap<number, Buffer>): HeldBox {
   };
 }
 
-/** What is no record is told of by who opens it. */
+/** Invalid records count as held, because opening them reports the error. */
 function holds({ versions }: HeldBox, record: Buffer): boolean {
   try {
     return versions.has(recordVersion(record));

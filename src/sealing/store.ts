@@ -1,4 +1,4 @@
-/** The SQL of sealing. */
+/** The SQL of encryption keys. */
 import type { Queryable } from '../storage/database.ts';
 
 export interface WrappedKey {
@@ -6,7 +6,7 @@ export interface WrappedKey {
   wrapped: Buffer;
 }
 
-/** A text of ours under the installation's key; undefined while nothing has ever been sealed. */
+/** A known text encrypted with the installation key; undefined until something is encrypted. */
 export async function readCanary(db: Queryable): Promise<Buffer | undefined> {
   const [row] = await db.query<{ sealed: Buffer }>('select sealed from sealing_canary');
   return row?.sealed;
@@ -20,12 +20,12 @@ export async function replaceCanary(tx: Queryable, sealed: Buffer): Promise<void
   await tx.query('update sealing_canary set sealed = $1', [sealed]);
 }
 
-/** Until the transaction ends nobody else makes or wraps a key; reading goes on. */
+/** Locks out other writers of keys until the transaction ends; readers continue. */
 export async function lockKeys(tx: Queryable): Promise<void> {
   await tx.query('lock table sealing_canary in share row exclusive mode');
 }
 
-/** The canary and the keys of one purpose, of the same moment; the newest key last. */
+/** The canary and the keys of one purpose, from one snapshot; the newest key last. */
 export async function readKeys(
   db: Queryable,
   purpose: string,
@@ -61,11 +61,14 @@ export async function replaceDataKey(tx: Queryable, purpose: string, { version, 
   ]);
 }
 
-/** One column of sealed values. */
+/** One column of encrypted values. */
 export interface SealedRows {
   readonly purpose: string;
   readonly column: string;
-  /** Up to `limit` rows behind `after` whose record does not begin with `header`, in the order of their ids; held for `tx`. Those that others hold are left out. */
+  /**
+   * Up to `limit` rows after `after` whose record does not begin with `header`, by id; locked by `tx`. Skips rows that
+   * others have locked.
+   */
   outdated(
     tx: Queryable,
     header: Buffer,
@@ -73,11 +76,11 @@ export interface SealedRows {
     limit: number,
   ): Promise<{ id: string; sealed: Buffer }[]>;
   replace(tx: Queryable, id: string, sealed: Buffer): Promise<void>;
-  /** How many do not begin with `header`. */
+  /** Number of records that do not begin with `header`. */
   countOutdated(db: Queryable, header: Buffer): Promise<number>;
 }
 
-/** A column of a table whose key is `id`. The names become part of statements. */
+/** A column of a table with the key `id`. The names become part of statements. */
 export function sealedColumn({ purpose, table, column }: Record<'purpose' | 'table' | 'column', string>): SealedRows {
   const outdated = `from ${table} where substring(${column} from 1 for length($1::bytea)) <> $1::bytea`;
   return {

@@ -1,6 +1,6 @@
 /**
- * Puts values that are sealed under older keys of their purpose under the newest one. Every row is replaced as a whole and
- * older keys stay, so that each row opens at any time, whoever dies meanwhile. Several processes share the work.
+ * Re-encrypts values with the newest key of their purpose. Each row is replaced as a whole and older keys stay, so
+ * every row can be decrypted at any time, even if a process dies. Several processes share the work.
  */
 import type { Clock, Timer } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
@@ -17,14 +17,14 @@ export interface SweepParts {
 }
 
 const BATCH = 100;
-/** A value may have been sealed before a new key was made, and be stored after the sweep that followed. */
+/** A value encrypted before a new key was created may be stored only after the following sweep. */
 const AGAIN_MS = 60_000;
 
 export interface Swept {
   resealed: number;
-  /** That cannot be opened, and so stay. */
+  /** Values that cannot be decrypted; they stay as they are. */
   unreadable: number;
-  /** Under older keys still: these, and what other processes are at. */
+  /** Values that still use older keys: unreadable ones, and those that other processes are working on. */
   left: number;
 }
 
@@ -45,7 +45,7 @@ export async function sweep(parts: SweepParts): Promise<Swept> {
   return { resealed, unreadable, left: await countOutdated(parts) };
 }
 
-/** How many values are sealed under older keys of their purposes. */
+/** Number of values encrypted with older keys of their purposes. */
 export async function countOutdated({ database, sealing, rows }: Omit<SweepParts, 'log'>): Promise<number> {
   let count = 0;
   for (const each of rows) {
@@ -73,7 +73,7 @@ async function sweepBatch(
         resealed += 1;
       } catch (error) {
         if (!(error instanceof SealingError)) throw error;
-        log.error('a sealed value cannot be opened and stays as it is', { purpose: rows.purpose, id, error });
+        log.error('an encrypted value cannot be decrypted and stays as it is', { purpose: rows.purpose, id, error });
       }
     }
     const last = batch.at(-1)?.id;
@@ -81,7 +81,7 @@ async function sweepBatch(
   });
 }
 
-/** Sweeps at the start, whenever a key was made, and once more a while later. */
+/** Sweeps at startup, after every new key, and once more a while later. */
 export class Sweeper {
   readonly #parts: SweepParts & { clock: Clock };
   #running: Promise<void> | undefined;
@@ -97,7 +97,7 @@ export class Sweeper {
     });
   }
 
-  /** Does not wait for anything. */
+  /** Does not wait for the sweep. */
   start(): void {
     this.#soon();
     this.#again?.cancel();
@@ -123,9 +123,9 @@ export class Sweeper {
       this.#wanted = false;
       try {
         const { resealed } = await sweep(this.#parts);
-        if (resealed > 0) log.info('values were sealed under a newer key', { count: resealed });
+        if (resealed > 0) log.info('values were re-encrypted with a newer key', { count: resealed });
       } catch (error) {
-        if (!this.#closed) log.warn('values under older keys cannot be sealed anew', { error });
+        if (!this.#closed) log.warn('values with older keys cannot be re-encrypted', { error });
       }
     }
   }

@@ -1,4 +1,6 @@
-/** Own keys as management clients see them, over HTTP and through `@openrouter/sdk`, unmodified (wire/keys.md, `/byok`). */
+/**
+ * Own keys as management clients see them, over HTTP and through `@openrouter/sdk`, unmodified (wire/keys.md, `/byok`).
+ */
 import assert from 'node:assert/strict';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -214,14 +216,14 @@ test('after a restart own keys are what they were; without the key to them, or w
   const elsewhere = mkdtempSync(path.join(tmpdir(), 'gatehouse-byok-'));
   const start = (env: Record<string, string>) =>
     startGateway(t, { ...options, env: { ...options.env, ...env }, target: gateway.target, dataDir: elsewhere });
-  await assert.rejects(start({}), /holds sealed credentials, and .*kek.* is missing/);
+  await assert.rejects(start({}), /has encrypted credentials, but their key .*kek.* is missing/);
   assert.deepEqual(readdirSync(elsewhere).includes('keys'), false, 'no key was made in its place');
   await assert.rejects(start({ GATEHOUSE_KEK: Buffer.alloc(32).toString('base64') }), /GATEHOUSE_KEK is not the key/);
-  await assert.rejects(start({ GATEHOUSE_KEK: 'short' }), /GATEHOUSE_KEK must hold 32 random bytes/);
+  await assert.rejects(start({ GATEHOUSE_KEK: 'short' }), /GATEHOUSE_KEK must contain 32 random bytes/);
   const kek = readFileSync(path.join(dataDir, 'keys', 'kek'), 'utf8').trim();
   const right = await start({ GATEHOUSE_KEK: kek });
   t.after(() => rmSync(elsewhere, { recursive: true, force: true }));
   assert.equal((await controlOf(right).call('GET', `/byok/${id}`)).status, 200);
   await inDatabase(gateway, [`update sealing_keys set wrapped = overlay(wrapped placing '\\x00' from 30)`]);
-  await assert.rejects(start({ GATEHOUSE_KEK: kek }), /does not open/);
+  await assert.rejects(start({ GATEHOUSE_KEK: kek }), /cannot be decrypted/);
 });

@@ -104,6 +104,6 @@ test('every process uses own keys and hears of changes, also while the keys that
   await change(again, 'DELETE', `/byok/${data.id}`);
   assert.deepEqual(await used(again), [`Bearer ${UPSTREAM_KEY}`]);
   chmodSync(kek, 0o640);
-  assert.match((await credentials(1))[0]!.message, /can be read by others/);
+  assert.match((await credentials(1))[0]!.message, /is readable by other users/);
   assert.ok(!gateway.output.includes('own-canary') && !again.output.includes('own-canary'));
 });

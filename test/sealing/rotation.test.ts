@@ -77,7 +77,7 @@ test("a process that dies at any step of a change of the installation's key leav
   }
   assert.ok(roles.has('next') && roles.has('current'));
   chmodSync(file, 0o644);
-  await assert.rejects(process().check(), /can be read by others/);
+  await assert.rejects(process().check(), /is readable by other users/);
 });
 
 test('a process that dies at any step of a change of data keys leaves every value readable, and the next one goes on', async (t) => {
@@ -159,7 +159,7 @@ test('keys that variables, files and commands give are changed with both given, 
   const rotate = (current: KeySource, previous: KeySource | null = null) =>
     rotateInstallationKey({ database, settings: { current, previous } });
 
-  await assert.rejects(rotate(value(first)), /only key that is given.*GATEHOUSE_KEK_PREVIOUS/);
+  await assert.rejects(rotate(value(first)), /only configured key.*GATEHOUSE_KEK_PREVIOUS/);
   await assert.rejects(rotate(value(second)), /GATEHOUSE_KEK is not the key/);
   const both = { current: value(second), previous: value(first) };
   assert.equal((await process(both).check())!.role, 'previous');
@@ -172,7 +172,7 @@ test('keys that variables, files and commands give are changed with both given, 
   assert.deepEqual(await opened(process({ current: printed, previous: null })), { 1: COUNT });
   for (const [command, message] of [
     ['exit 3', /ended with 3/],
-    ['echo secret-words; echo more >&2', /must hold 32 random bytes/],
+    ['echo secret-words; echo more >&2', /must contain 32 random bytes/],
     ['head -c 9999 /dev/zero', /printed too much/],
   ] as const) {
     const failing: KeySource = { kind: 'command', variable: 'GATEHOUSE_KEK_COMMAND', command };

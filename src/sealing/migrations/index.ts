@@ -1,4 +1,4 @@
-/** The tables of sealing, for `storage/migrate.ts`. */
+/** The tables of encryption keys, for `storage/migrate.ts`. */
 import type { Migration } from '../../storage/migrate.ts';
 import { sealingKeys } from './0090-sealing-keys.ts';
 
