@@ -52,7 +52,7 @@ test('an operator makes, lists and revokes keys of both kinds while the gateway 
 
   await done(runCommand(home, ['keys', 'revoke', hash.slice(0, 8)]));
   assert.equal((await gateway.get('/key', inference)).status, 401);
-  await refused(runCommand(home, ['keys', 'revoke', hash.slice(0, 8)]), 1, /no key whose hash begins/);
+  await refused(runCommand(home, ['keys', 'revoke', hash.slice(0, 8)]), 1, /no key has a hash that begins/);
 });
 
 test('a lost management key is replaced on an installation that does not run, through a file of its owner', async (t) => {

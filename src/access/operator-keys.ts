@@ -113,6 +113,6 @@ function operatorKey({ caller, disabled, createdAt }: store.StoredKey): Operator
 
 async function theOrganization(db: Queryable): Promise<string> {
   const organizationId = await store.organizationId(db);
-  if (organizationId === undefined) throw new Error('there is no organization yet; start the gateway first');
+  if (organizationId === undefined) throw new Error('there is no organization yet; start the gateway once');
   return organizationId;
 }
