@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { GatewayError } from '../../base/errors.ts';
 import { chat, messages, responses } from '../index.ts';
-import { imageFault, imageUrlFault } from './media-bytes.ts';
+import { imageFault, imageUrlFault, withoutDataUrl } from './media-bytes.ts';
 
 const base64 = (head: readonly number[] | string) => {
   const bytes = typeof head === 'string' ? Buffer.from(head, 'latin1') : Buffer.from(head);
@@ -67,4 +67,40 @@ test('an undecodable image is rejected with the path of its field', () => {
       );
     }
   }
+});
+
+/** Spellings of base64 that lenient decoders accept (RFC 2045, RFC 2397, RFC 4648). */
+const spellings = (bytes: Buffer): string[] => {
+  const plain = bytes.toString('base64');
+  return [
+    plain,
+    plain.replace(/=+$/, ''),
+    bytes.toString('base64url'),
+    ` ${plain}`,
+    `${'  \r\n'.repeat(30)}${plain}`,
+    plain.replace(/(.{4})/g, '$1\r\n'),
+    plain.replace(/(.{76})/g, '$1\n'),
+    encodeURIComponent(plain),
+  ];
+};
+
+test('an image is known however its base64 is spelled, and strict services get strict base64', () => {
+  for (const image of IMAGES) {
+    // The last bytes need characters in which the alphabets differ, and padding.
+    const bytes = Buffer.concat([Buffer.from(image, 'base64'), Buffer.from([0xfb, 0xff, 0xbe, 0xff])]);
+    for (const data of spellings(bytes)) {
+      const url = `data:image/png;base64,${data}`;
+      assert.equal(imageFault('image/png', data), undefined, data);
+      assert.equal(imageUrlFault(url), undefined, data);
+      for (const source of [{ kind: 'bytes', mediaType: 'image/png', data } as const, { kind: 'url', url } as const]) {
+        assert.deepEqual(withoutDataUrl(source), {
+          kind: 'bytes',
+          mediaType: 'image/png',
+          data: bytes.toString('base64'),
+        });
+      }
+    }
+  }
+  const broken = { kind: 'bytes', mediaType: 'image/png', data: '@@ no base64' } as const;
+  assert.deepEqual(withoutDataUrl(broken), broken);
 });

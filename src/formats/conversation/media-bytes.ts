@@ -23,14 +23,19 @@ export function sniffImage(data: string): string | undefined {
 const KNOWN_IMAGE = /^image\/(png|jpe?g|gif|webp)$/i;
 /** In base64 characters: shorter data may not hold the whole signature. */
 const SHORTEST_HEAD = 24;
+/** Enough for a signature with line breaks or percent-encoding in it. */
+const HEAD = 256;
+/** Both alphabets, with line breaks (RFC 2045) and percent-encoding (RFC 2397). */
 const BASE64 = /^[A-Za-z0-9+/_=\s%-]*$/;
+const UNLIKE_PLAIN = /[^A-Za-z0-9+/=]/;
 
 /** Why no service could decode the image, judged by its first bytes; undefined when they look valid. */
 export function imageFault(mediaType: string, data: string): string | undefined {
   if (!KNOWN_IMAGE.test(mediaType)) return undefined;
-  const head = data.slice(0, 64);
-  if (head.trim() === '') return 'has no data';
-  if (!BASE64.test(head)) return 'is not base64';
+  const given = data.trimStart().slice(0, HEAD);
+  if (given === '') return 'has no data';
+  if (!BASE64.test(given)) return 'is not base64';
+  const head = joined(given);
   if (head.length < SHORTEST_HEAD || sniffImage(head) !== undefined) return undefined;
   // HEIC and AVIF, which cameras label as JPEG: some services decode them.
   const box = Buffer.from(head.slice(0, 24), 'base64').toString('latin1').slice(4, 8);
@@ -41,16 +46,38 @@ export function imageFault(mediaType: string, data: string): string | undefined 
 export function imageUrlFault(url: string): string | undefined {
   const match = DATA_URL.exec(url.slice(0, 256));
   if (!match || !/;base64/i.test(match[2] ?? '')) return undefined;
-  return imageFault(match[1] ?? '', url.slice(match[0].length, match[0].length + 64));
+  return imageFault(match[1] ?? '', url.slice(match[0].length));
 }
 
-/** Decodes a `data:` URL; returns other sources unchanged. */
+/** Base64 in the standard alphabet without line breaks and percent-encoding; its end may be incomplete. */
+function joined(data: string): string {
+  const decoded = data.replace(/%([0-9a-f]{2})/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
+  return decoded.replace(/\s+/g, '').replaceAll('-', '+').replaceAll('_', '/');
+}
+
+/**
+ * Base64 as strict services decode it: standard alphabet, padded, no line breaks. Other text is returned unchanged, so
+ * that its service refuses it.
+ */
+function strictBase64(data: string): string {
+  if (data.length % 4 === 0 && !UNLIKE_PLAIN.test(data)) return data;
+  if (!BASE64.test(data)) return data;
+  return Buffer.from(joined(data), 'base64').toString('base64');
+}
+
+/** Decodes a `data:` URL and writes base64 as strict services decode it; returns other sources unchanged. */
 export function withoutDataUrl(source: Source): Source {
+  if (source.kind === 'bytes') {
+    const data = strictBase64(source.data);
+    return data === source.data ? source : { ...source, data };
+  }
   if (source.kind !== 'url') return source;
   const match = DATA_URL.exec(source.url.slice(0, 256));
   if (!match) return source;
   const rest = source.url.slice(match[0].length);
-  const data = /;base64/i.test(match[2] ?? '') ? rest : Buffer.from(decodeText(rest), 'utf8').toString('base64');
+  const data = /;base64/i.test(match[2] ?? '')
+    ? strictBase64(rest)
+    : Buffer.from(decodeText(rest), 'utf8').toString('base64');
   return { kind: 'bytes', mediaType: (match[1] || 'text/plain').toLowerCase(), data };
 }
 
