@@ -100,6 +100,16 @@ test('an unknown finish word ends an answer with content, and fails one without'
   }
 });
 
+test('an answer that the service broke off is an error after its content', async () => {
+  for (const word of ['insufficient_system_resource', 'abort', 'Aborted', 'network_error']) {
+    for (const served of SERVED_FORMS) {
+      const { row, text } = await play(served, [HELLO, chunk({}, word)]);
+      assert.notEqual(row.error, null, `${word}, to ${served}`);
+      assert.match(text, /Hello/);
+    }
+  }
+});
+
 test('arguments received as an object reach clients as text', async () => {
   const args = { city: 'Zürich', n: 9_007_199_254_740_993n };
   const object = `{"city":"Zürich","n":9007199254740993}`;

@@ -43,6 +43,10 @@ const WORDS = new Map<string, FinishReason>(
     refusal: 'content_filter',
     error: 'error',
     network_error: 'error',
+    // The service broke off (api-docs.deepseek.com/api/create-chat-completion); vLLM and SGLang aborted the request.
+    insufficient_system_resource: 'error',
+    abort: 'error',
+    aborted: 'error',
   }),
 );
 
