@@ -26,7 +26,7 @@ export interface KeyFacts {
   readonly name: string;
   /** The token, masked. */
   readonly label: string;
-  /** The member who made the key, `user_...`; null when it belongs to the organization itself. */
+  /** The member who created the key, `user_...`; null when it belongs to the organization itself. */
   readonly userId: string | null;
   /** `org_...` */
   readonly organizationId: string;

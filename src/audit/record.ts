@@ -16,7 +16,7 @@ export interface Author {
   type: 'key' | 'scim' | 'operator' | 'sign_in' | 'gateway';
   keyHash: string | null;
   keyLabel: string | null;
-  /** The member behind the change: the key's creator, or the person who signs in. */
+  /** The member responsible for the change: the key's creator, or the person who signs in. */
   userId: string | null;
   requestId: string | null;
   /** The client's address as the trusted proxies report it. */

@@ -80,7 +80,7 @@ test('the records of one turn are journalled in one write before any request con
   await Promise.all(intents);
   assert.equal(writes.length, 1);
   assert.deepEqual(told, ['settled true', 'settled true', 'begun true', 'begun true']);
-  assert.deepEqual(places, [10, 10], 'each row is told where it begins');
+  assert.deepEqual(places, [10, 10], 'each row gets its offset');
   assert.deepEqual(
     text()
       .split('\n')

@@ -1,7 +1,7 @@
 /**
  * Filters on streaming answers. Text is released as soon as no match can begin in it: at a character that no match
- * contains, or else once the longest possible match lies behind. Findings do not depend on how the text is chunked;
- * `answer-filters.test.ts` proves this for every split.
+ * contains, or else as soon as no match could be long enough to reach it. Findings do not depend on how the text is
+ * chunked; `answer-filters.test.ts` proves this for every split.
  */
 import type { Clock } from '../../base/clock.ts';
 import { BUILTINS, type BuiltinSlug } from './builtins.ts';

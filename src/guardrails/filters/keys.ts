@@ -24,7 +24,7 @@ const MOST_CHANCE = 0.1;
 /** A key less likely than this is good enough: do not split the pattern into its alternatives. */
 const GOOD_CHANCE = 1e-5;
 
-/** @returns keys of which every match contains one; undefined if there are none */
+/** @returns keys, one of which occurs in every match; undefined if there are none */
 export function keysOf(program: Program): readonly Key[] | undefined {
   if (program.inst.length > MOST_STEPS) return undefined;
   const keys = new Search(program).keysFrom(program.start, MOST_KEYS);

@@ -21,7 +21,7 @@ const POLICY: FederationPolicy = {
 /** Exchanges of one process; the access tokens themselves do not matter. */
 function scene() {
   const clock = new TestClock();
-  const egress = { request: () => Promise.reject(new Error('nobody is asked')) };
+  const egress = { request: () => Promise.reject(new Error('no request expected')) };
   const issued = { token: 'token', id: 'id', expiresIn: 900 };
   const exchanges = new Exchanges({
     ...{ clock, log: silentLog, issuers: new Issuers({ clock, log: silentLog, egress }) },
