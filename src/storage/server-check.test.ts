@@ -83,6 +83,25 @@ for (const option of ['DateStyle=German', 'DateStyle=SQL,DMY', 'standard_conform
   });
 }
 
+test('a role that may not create schemas is refused in words, and nothing is migrated', async (t) => {
+  const target = await emptyDatabase(t);
+  const client = await connectOnce(t, target);
+  const name = (await client.query('select current_database() as name')).rows[0].name;
+  const role = `limited_${process.pid}`;
+  await client.query(`create role ${role}; alter database ${name} set role = ${role}`);
+  try {
+    const words = new RegExp(`grant create on database ${name} to ${role}`);
+    await assert.rejects(reachServer({ target, clock }), words);
+    await assert.rejects(migrate({ target, migrations: MIGRATIONS, log: silentLog }), words);
+    const { rows } = await client.query(`select 1 from pg_tables where schemaname = 'public'`);
+    assert.deepEqual(rows, []);
+    await client.query(`grant create on database ${name} to ${role}`);
+    await reachServer({ target, clock });
+  } finally {
+    await client.query(`alter database ${name} reset role; drop owned by ${role}; drop role ${role}`);
+  }
+});
+
 test('a database in another encoding is refused in words, and nothing is migrated', async (t) => {
   const target = await emptyDatabase(t);
   const client = await connectOnce(t, target);

@@ -45,6 +45,10 @@ interface ServerFacts {
   encoding: string;
   dateStyle: string;
   strings: string;
+  role: string;
+  database: string;
+  /** The schema of the job runner exists or can be created. */
+  hasJobs: boolean;
 }
 
 /** Rejects when the server at the other end cannot be used. */
@@ -52,7 +56,10 @@ export async function checkServer(client: pg.Client): Promise<void> {
   const { rows } = await client.query<ServerFacts>(
     `select current_setting('server_version_num')::int as version, current_setting('server_version') as name,
        current_setting('TimeZone') as zone, current_setting('server_encoding') as encoding,
-       current_setting('DateStyle') as "dateStyle", current_setting('standard_conforming_strings') as strings`,
+       current_setting('DateStyle') as "dateStyle", current_setting('standard_conforming_strings') as strings,
+       current_user as role, current_database() as database,
+       has_database_privilege(current_database(), 'CREATE') or to_regclass('gatehouse_jobs.version') is not null
+         as "hasJobs"`,
   );
   const server = rows[0];
   if (!server || server.version < MIN_SERVER_VERSION) {
@@ -61,6 +68,11 @@ export async function checkServer(client: pg.Client): Promise<void> {
   if (server.encoding !== 'UTF8') {
     throw new UnusableServer(
       `the database's encoding is ${server.encoding}: Gatehouse needs UTF8, as in "create database ... template template0 encoding 'UTF8'"`,
+    );
+  }
+  if (!server.hasJobs) {
+    throw new UnusableServer(
+      `the role ${server.role} may not create schemas: run "grant create on database ${server.database} to ${server.role}"`,
     );
   }
   // Sessions are started with the right settings. The options of a DATABASE_URL replace them, and poolers may drop them.
