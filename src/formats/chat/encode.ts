@@ -7,6 +7,7 @@ import type { Conversation, OutputFormat, Tool, ToolChoice } from '../conversati
 import type { EncodeTarget } from '../conversation/format.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
 import { namedProperties } from '../conversation/plain-schema.ts';
+import { resultsFirst } from '../conversation/result-order.ts';
 import { adaptMessages } from './adapt-messages.ts';
 import { adaptParameters } from './adapt-parameters.ts';
 import { encodeCache } from './content.ts';
@@ -31,7 +32,7 @@ export function encode(given: Conversation, target: EncodeTarget, losses: Losses
   const body: JsonObject = {
     model: target.model,
     messages: adaptMessages(
-      encodeMessages(conversation.messages, { dialect, losses, origin: target.origin }),
+      encodeMessages(resultsFirst(conversation.messages), { dialect, losses, origin: target.origin }),
       dialect,
       losses,
     ),

@@ -8,6 +8,7 @@ import { type Fields, fieldsOf, listOf } from '../conversation/fields.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
 import { dropKnobs, type Knob } from '../conversation/knobs.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
+import { resultsFirst } from '../conversation/result-order.ts';
 import { MessageEncoder } from './encode-messages.ts';
 
 /** Members of this format that a client of any format may pass through: no other format uses these names. */
@@ -20,7 +21,7 @@ const MOST_STOPS = 5;
 export function encode(conversation: Conversation, target: EncodeTarget, losses: Losses): Fields {
   refuseUncarried(conversation);
   const encoder = new MessageEncoder(losses);
-  encoder.encode(conversation.messages);
+  encoder.encode(resultsFirst(conversation.messages));
   if (encoder.messages.length === 0) throw new Uncarried('messages', 'the cohere format requires a non-empty message');
   if (conversation.cache !== undefined) encoder.reportCache();
   const tools = encodeTools(conversation, encoder, losses);

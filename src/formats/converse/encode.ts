@@ -8,6 +8,7 @@ import type { Fields } from '../conversation/fields.ts';
 import { fieldsOf, textOf } from '../conversation/fields.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
+import { resultsFirst } from '../conversation/result-order.ts';
 import { calledTools } from '../conversation/tool-ids.ts';
 import { begunText, type Generation, generationOf } from '../messages/index.ts';
 import { CachePoints } from './cache-points.ts';
@@ -63,7 +64,7 @@ function encodeBody(
   const claude = vendor === 'anthropic' ? generationOf(target.model) : undefined;
   const called = calledTools(conversation.messages, LONGEST_NAME);
   const toolConfig = encodeTools(conversation, called, { points, claude, losses });
-  const { system, messages } = encodeMessages(conversation.messages, target, vendor, points, losses);
+  const { system, messages } = encodeMessages(resultsFirst(conversation.messages), target, vendor, points, losses);
   messages.at(-1)!.content.push(...points.atEnd(conversation.cache));
   const choice = fieldsOf(toolConfig?.['toolChoice']);
   const forced = 'any' in choice || 'tool' in choice;

@@ -7,6 +7,7 @@ import type { Conversation, Message, ToolResultPart } from '../conversation/conv
 import { type Fields, isFields } from '../conversation/fields.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
+import { resultsFirst } from '../conversation/result-order.ts';
 import { encodeGeneration } from './encode-generation.ts';
 import { PartEncoder } from './encode-parts.ts';
 import { encodeTools } from './encode-tools.ts';
@@ -22,7 +23,11 @@ interface Content extends Fields {
  */
 export function encode(conversation: Conversation, target: EncodeTarget, losses: Losses): Fields {
   const family = familyOf(target.model);
-  const { system, contents } = encodeMessages(conversation.messages, new PartEncoder(target, family, losses), losses);
+  const { system, contents } = encodeMessages(
+    resultsFirst(conversation.messages),
+    new PartEncoder(target, family, losses),
+    losses,
+  );
   if (contents.length === 0) {
     throw new Uncarried('messages', 'the gemini format requires a non-empty message besides the system prompt');
   }

@@ -7,6 +7,7 @@ import type { Conversation, Message, Tool } from '../conversation/conversation.t
 import { type Fields, fieldsOf, textOf } from '../conversation/fields.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
+import { resultsFirst } from '../conversation/result-order.ts';
 import { calledTools } from '../conversation/tool-ids.ts';
 import { CacheMarks } from './cache-marks.ts';
 import { BlockEncoder, LONGEST_NAME } from './encode-parts.ts';
@@ -53,10 +54,15 @@ function encodeBody(
   const marks = new CacheMarks(breakpoints, losses);
   const generation = generationOf(target.model);
   const tools = encodeTools(declaredTools(conversation, losses), marks, generation, losses);
-  const { system, messages } = encodeMessages(conversation.messages, new BlockEncoder(target, marks, losses), marks, {
-    generation,
-    losses,
-  });
+  const { system, messages } = encodeMessages(
+    resultsFirst(conversation.messages),
+    new BlockEncoder(target, marks, losses),
+    marks,
+    {
+      generation,
+      losses,
+    },
+  );
   if (!messages.some(({ role }) => role !== 'system')) {
     throw new Uncarried('messages', 'the messages format requires a non-empty message besides the system prompt');
   }
