@@ -103,8 +103,8 @@ describe('a client that sends 20 MB before it reads gets its response', () => {
 
   const unreadable: [string, string, string[]][] = [
     ['headers that are too large', '431', [KEY, `X-Long: ${'x'.repeat(40_000)}`, LENGTH]],
-    ['a line that is no header', '400', [KEY, 'no colon', LENGTH]],
-    ['chunks that are none', '400', [KEY, TYPE, 'Transfer-Encoding: chunked']],
+    ['a line that is not a header', '400', [KEY, 'no colon', LENGTH]],
+    ['invalid chunks', '400', [KEY, TYPE, 'Transfer-Encoding: chunked']],
   ];
   for (const [what, status, lines] of unreadable) {
     test(`${status} for ${what}`, async () => {

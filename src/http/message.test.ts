@@ -187,15 +187,10 @@ describe('a connection', () => {
   });
 
   for (const [when, ...lines] of [
-    ['its client wants it', 'GET /health HTTP/1.1', 'Connection: close'],
-    ['its client is old', 'GET /health HTTP/1.0'],
-    ['the length of the answer cannot be told', 'OPTIONS * HTTP/1.0', 'Connection: keep-alive'],
-    [
-      'a body that was asked about may still come',
-      'POST /v1/chat HTTP/1.1',
-      'Expect: 100-continue',
-      'Content-Length: 2',
-    ],
+    ['its client asks for it', 'GET /health HTTP/1.1', 'Connection: close'],
+    ['its client uses HTTP/1.0', 'GET /health HTTP/1.0'],
+    ['the length of the response cannot be announced', 'OPTIONS * HTTP/1.0', 'Connection: keep-alive'],
+    ['an announced body may still arrive', 'POST /v1/chat HTTP/1.1', 'Expect: 100-continue', 'Content-Length: 2'],
   ] as const) {
     test(`that ends with its response, since ${when}, says so and announces no keep-alive time`, async () => {
       await serving({}, async ({ port }) => {

@@ -93,7 +93,7 @@ test('wrong media types, compressed bodies, announced and actual sizes over the 
   });
 });
 
-test('a handler that refuses a body half-way is answered, even if the client continues to send', async () => {
+test('an error from a handler half-way through a body reaches the client, even if it continues to send', async () => {
   await serving({}, async ({ port }) => {
     const client = await RawClient.open(port);
     await client.send(head(8 * MEGA, undefined, '/v1/upload-refused'));

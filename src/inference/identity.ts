@@ -1,6 +1,6 @@
 /**
  * The end user as providers see it: a keyed hash. A provider can tell abusive users apart without learning who they
- * are, and nobody can test guesses without the installation's secret.
+ * are, and guesses cannot be tested without the installation's secret.
  */
 import { createHmac } from 'node:crypto';
 import type { Caller } from '../access/index.ts';

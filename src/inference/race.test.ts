@@ -155,7 +155,7 @@ test('there is no hedge without the setting, for a whole answer, or when fallbac
   }
 });
 
-test('a budget that holds one attempt is not exceeded by a hedge: there is none', async (t) => {
+test('no hedge starts if the budget holds only one attempt', async (t) => {
   const gateway = await racing(t);
   // One attempt is bounded by 8,000 output tokens at 0.000015 and a prompt of about 1,100 tokens: about 0.124 USD.
   const created = await fetch(`${gateway.api}/keys`, {

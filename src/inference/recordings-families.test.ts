@@ -154,7 +154,7 @@ function check(
   if (seen !== undefined) assertRow(answer, seen, recorded, recording, where);
 }
 
-/** The row, the client's usage and the service's counts agree; the cost is that of what is charged. */
+/** The row, the client's usage and the service's counts agree; the cost equals the price of the charged units. */
 function assertRow(
   answer: PipelineAnswer,
   seen: ServedAnswer,

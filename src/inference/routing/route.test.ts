@@ -12,8 +12,8 @@ const THREE = [
 ];
 
 const PLACES: [string, Asked['provider'], string[]][] = [
-  ['at one price and the same chance, as configured', {}, ['one', 'two', 'three']],
-  ['`order` first, the others behind', { order: ['three'] }, ['three', 'one', 'two']],
+  ['with equal prices and lots, in the configured order', {}, ['one', 'two', 'three']],
+  ['`order` first, then the others', { order: ['three'] }, ['three', 'one', 'two']],
   ['`order` in its own order', { order: ['three', 'two'] }, ['three', 'two', 'one']],
   ['an unknown name in `order` changes nothing', { order: ['nobody', 'two'] }, ['two', 'one', 'three']],
   ['`only`', { only: ['two', 'three'] }, ['two', 'three']],
@@ -21,9 +21,9 @@ const PLACES: [string, Asked['provider'], string[]][] = [
   ['`only` and `ignore`', { only: ['one', 'two'], ignore: ['one'] }, ['two']],
   ['names in any case, and display names', { only: ['TWO', 'provider one'] }, ['one', 'two']],
   ['a slug with a variant', { only: ['one/us', 'two/us'] }, ['one']],
-  ['empty lists and nulls say nothing', { only: [], order: null, ignore: [] }, ['one', 'two', 'three']],
-  ['`allow_fallbacks: false` is the first choice alone', { allow_fallbacks: false }, ['one']],
-  ['... also of an order', { order: ['three'], allow_fallbacks: false }, ['three']],
+  ['empty lists and nulls have no effect', { only: [], order: null, ignore: [] }, ['one', 'two', 'three']],
+  ['`allow_fallbacks: false` leaves the first choice only', { allow_fallbacks: false }, ['one']],
+  ['`allow_fallbacks: false` with an order', { order: ['three'], allow_fallbacks: false }, ['three']],
 ];
 
 for (const [name, provider, expected] of PLACES) {

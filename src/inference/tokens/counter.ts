@@ -64,7 +64,7 @@ export class TokenCounter {
     await worker?.terminate();
   }
 
-  /** A count that takes too long ends the thread, and with it every count that waits behind it. */
+  /** A count that takes too long ends the thread, and with it every count that waits. */
   #limit(delayMs: number): Timer {
     return this.#clock.timer(delayMs, () => void this.close());
   }

@@ -73,7 +73,7 @@ test('the thread counts a megabyte of one letter, ends when idle, and starts aga
   await counter.close();
 });
 
-test('a count that takes too long fails together with those behind it, and the next one succeeds', async () => {
+test('a count that takes too long fails together with those that wait, and the next one succeeds', async () => {
   const clock = new TestClock();
   const counter = new TokenCounter(clock);
   assert.equal(await counter.count('o200k_base', 'hello world'), 2);
