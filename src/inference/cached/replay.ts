@@ -75,7 +75,8 @@ export class Replay implements Interruptible {
     const { spend } = this.#parts;
     const { model, endpointId, providerName } = this.#answer;
     const reservation = spend.reserve([], NOTHING, this.#request.startedAt);
-    if (reservation instanceof Promise || reservation.refused) throw new Error('a reservation without budgets was refused');
+    if (reservation instanceof Promise || reservation.refused)
+      throw new Error('a reservation without budgets was refused');
     const served = { model, endpointId, providerName, isByok: false };
     const free = { promptTokens: 0, promptNano: 0n, outputPrice: 0n, earlier: { creditNano: 0n, byokNano: 0n } };
     const accepted = acceptedOf(this.#request, this.#task.apiType);
