@@ -143,3 +143,17 @@ test('a folder that cannot be written is 503', async (t) => {
   });
   await assert.rejects(blobs.write(pieces(Buffer.from('x'), 1)), { status: 503 });
 });
+
+test('content that nobody reads, or only the beginning of, leaves no open file', {
+  skip: !existsSync('/proc/self/fd'),
+}, async (t) => {
+  const { blobs } = await setup(t);
+  const blob = await blobs.write(pieces(randomBytes(2_000_000), 100_000));
+  const open = () => readdirSync('/proc/self/fd').length;
+  const before = open();
+  for (let count = 0; count < 20; count += 1) {
+    await blobs.read(blob.id);
+    for await (const _ of await blobs.read(blob.id)) break;
+  }
+  assert.ok(open() <= before, `${open() - before} files are left open`);
+});

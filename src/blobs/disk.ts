@@ -1,6 +1,5 @@
 /** Blobs as files of one folder, spread over subfolders. A file appears under its name only when it is whole. */
-import { createReadStream } from 'node:fs';
-import { type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises';
+import { access, type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { errorCode } from '../storage/unavailable.ts';
 import { type BlobBackend, BlobMissing, BlobUnavailable } from './backend.ts';
@@ -48,15 +47,11 @@ export function diskBackend(folder: string): BlobBackend {
       }
     },
     async read(key, range) {
-      const handle = await open(fileOf(key), 'r').catch((error: unknown) => {
+      await access(fileOf(key)).catch((error: unknown) => {
         if (errorCode(error) === 'ENOENT') throw new BlobMissing(key, folder, error);
         throw new BlobUnavailable(`${folder} cannot be read`, { cause: error });
       });
-      return createReadStream('', {
-        fd: handle,
-        highWaterMark: READ_BYTES,
-        ...(range && { start: range.start, end: range.end - 1 }),
-      });
+      return contentOf(fileOf(key), range);
     },
     async remove(key) {
       await rm(fileOf(key), { force: true });
@@ -64,6 +59,17 @@ export function diskBackend(folder: string): BlobBackend {
     },
     async close() {},
   };
+}
+
+/** Opens the file when its first byte is wanted: a reader that never begins would leave it open. */
+async function* contentOf(file: string, range: { start: number; end: number } | undefined): AsyncGenerator<Buffer> {
+  const handle = await open(file, 'r');
+  try {
+    const bounds = range && { start: range.start, end: range.end - 1 };
+    yield* handle.createReadStream({ highWaterMark: READ_BYTES, autoClose: false, ...bounds }) as AsyncIterable<Buffer>;
+  } finally {
+    await handle.close();
+  }
 }
 
 /** A rename survives a power cut once its folder is on the disk. */
