@@ -1,6 +1,6 @@
 /**
- * One serving process, put together: the only place that wires the parts. With several workers each runs one of these
- * on the same database and port; the primary (`primary.ts`) has started the database and migrated it before.
+ * One serving process: the only place that wires the parts. With several workers each runs one of these on the same database
+ * and port, after the primary (`primary.ts`) has started and migrated the database.
  */
 import path from 'node:path';
 import { type Caller, createAccess, type FirstKey } from './access/index.ts';
@@ -57,36 +57,36 @@ import { UnheardError } from './storage/listener.ts';
 import { cleanTranscriptsJob, createTranscripts } from './transcripts/index.ts';
 import { createTerms } from './workspaces/index.ts';
 
-/** How long a client is given to read that its answer ends here. */
+/** How long a client may take to read the error that ends its response. */
 const LAST_WORDS_MS = 1_000;
 
 export interface AppOptions {
-  /** Where model servers of this machine are looked for; default their usual ports. */
+  /** Addresses where local model servers are looked for; default: their standard ports. */
   localServers?: readonly LocalServer[];
   config: Config;
-  /** Where the migrated database is. */
+  /** The migrated database. */
   target: Target;
   clock: Clock;
   log: Log;
-  /** What endpoints are chosen with that are equally good; default Math.random. */
+  /** Random source to choose between equally good endpoints; default Math.random. */
   random?: () => number;
-  /** What the other serving processes of this gateway report of themselves; absent: there are none. */
+  /** Metrics of the other serving processes of this gateway; absent: there are none. */
   colleagues?: () => Promise<Exposed[][]>;
 }
 
 export interface App {
-  /** On the very first start makes the first keys; `show` is called with them before they are committed. */
+  /** Creates the first keys on the first start; `show` gets them before they are committed. */
   bootstrap(show?: (keys: readonly FirstKey[]) => void): Promise<void>;
   /** Starts to serve. */
   listen(): Promise<Serving>;
   /** Providers, models and account settings of a new configuration, from the next request on. */
   reload(config: Config): void;
   readonly use: Use;
-  /** What this process counts, for a colleague that is asked for the figures of all. */
+  /** Metrics of this process, for another process that reports the sum of all. */
   report(): Promise<Exposed[]>;
-  /** `/ready` answers 503 from now on; everything else goes on. */
+  /** `/ready` returns 503 from now on; everything else continues. */
   retire(): void;
-  /** Lets open answers end, `limits.drainMs` at most, tells those that have not that they end here, then closes everything. */
+  /** Waits for open responses, at most `limits.drainMs`, ends the remaining ones with an error, then closes everything. */
   close(): Promise<void>;
 }
 
@@ -133,7 +133,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       const before = current.settings;
       current.reload(next);
       recordReload(parts.database, before, next, clock.now()).catch((error: unknown) => {
-        log.warn('the audit log has no entry of this reload', { error });
+        log.warn('cannot write the audit log entry of this reload', { error });
       });
     },
     report: () => observability.report(),
@@ -154,7 +154,7 @@ export async function createApp(options: AppOptions): Promise<App> {
 
 type Parts = Awaited<ReturnType<typeof openParts>>;
 
-/** What holds something: connections, timers, what is waiting to be written. */
+/** Parts that must be closed: connections, timers, buffered writes. */
 async function openParts({ config, target, clock, log, random = Math.random }: AppOptions, current: Current) {
   const database = await openDatabase({ target, clock, log }).catch(inWords);
   const changes = await openChanges({ target, database, clock, log }).catch(async (error: unknown) => {
@@ -220,7 +220,7 @@ async function openParts({ config, target, clock, log, random = Math.random }: A
   };
 }
 
-/** Whoever writes ends before what it writes through. */
+/** Writers close before the parts that they write through. */
 async function closeParts(parts: Parts): Promise<void> {
   await parts.jobs.close();
   await parts.transport.close();
@@ -238,12 +238,12 @@ async function closeParts(parts: Parts): Promise<void> {
   await parts.database.close();
 }
 
-/** Which stored credentials this machine cannot decrypt, for the operator. */
+/** Logs which stored credentials this machine cannot decrypt. */
 function sealedProblem({ ownKeys, federation }: Parts): string | undefined {
   return ownKeys.problem ?? federation.keys.problem;
 }
 
-/** Whether known keys can be told from revoked ones, or may be used all the same. */
+/** Whether revoked keys can be recognised, or the grace period still applies. */
 function trusts({ database, changes: { freshness } }: Parts): boolean {
   return database.up || freshness.current || freshness.inGrace(freshness.provenAt);
 }
@@ -254,14 +254,12 @@ function serverOf(options: AppOptions, current: Current, parts: Parts) {
   const readiness: Readiness = {
     ready: false,
     problems: () => [
-      ...(changes.freshness.current
-        ? []
-        : ['changes of other processes do not arrive: each request reads the database']),
+      ...(changes.freshness.current ? [] : ['change notifications do not arrive: each request reads the database']),
       ...(sealedProblem(parts) === undefined
         ? []
-        : ['stored credentials cannot be decrypted on this machine, and requests that need them are refused']),
+        : ['stored credentials cannot be decrypted on this machine; requests that need them are refused']),
     ],
-    refuses: () => (trusts(parts) ? undefined : 'the database has been unreachable for longer than the grace'),
+    refuses: () => (trusts(parts) ? undefined : 'the database has been unreachable for longer than the grace period'),
   };
   const observability = createObservability({
     config,

@@ -1,11 +1,11 @@
 /**
- * A scrape reaches one of several serving processes (GATEHOUSE_WORKERS) and is to tell of all of them: that process asks the
- * primary, which asks the others and sends back what they report.
+ * A metrics scrape reaches one of several serving processes (GATEHOUSE_WORKERS) but must report all of them: that process asks
+ * the primary, which collects the reports of the others.
  */
 import type { Clock } from './base/clock.ts';
 import type { Exposed } from './observability/index.ts';
 
-/** A process that does not report within it is left out: it may have just died. */
+/** Processes that do not report within this time are left out: they may have just died. */
 const PATIENCE_MS = 1_000;
 
 /** From a serving process to the primary. */
@@ -30,7 +30,7 @@ export class Colleagues {
     this.#clock = clock;
   }
 
-  /** What the other processes report; none of them where the primary does not answer. */
+  /** Reports of the other processes; empty if the primary does not answer. */
   reports(): Promise<Exposed[][]> {
     const id = ++this.#count;
     const { promise, resolve } = Promise.withResolvers<Exposed[][]>();
@@ -43,7 +43,7 @@ export class Colleagues {
     return promise;
   }
 
-  /** @param report what this process has to tell */
+  /** @param report metrics of this process */
   async heard(message: InquiryMessage, report: () => Promise<Exposed[]>): Promise<void> {
     if (message.type === 'reports') this.#answer(message.id, message.reports);
     else this.#send({ type: 'reported', inquiry: message.inquiry, report: await report() });
@@ -76,7 +76,7 @@ export class ReportDesk {
     this.#clock = clock;
   }
 
-  /** @param others the serving processes but the one that the message is from */
+  /** @param others the serving processes except the sender */
   heard(message: ReportMessage, from: Worker, others: readonly Worker[]): void {
     if (message.type === 'reports wanted') this.#inquire(message.id, from, others);
     else this.#reported(message.inquiry, from.id, message.report);

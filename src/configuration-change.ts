@@ -1,4 +1,4 @@
-/** A configuration that was read again, as an entry of the audit log. */
+/** A configuration reload as an audit log entry. */
 import { createHash } from 'node:crypto';
 import { organizationId } from './access/index.ts';
 import { gatewayAuthor, recordOnce } from './audit/index.ts';
@@ -7,11 +7,11 @@ import { usdFromNano } from './base/money.ts';
 import type { Secret } from './base/secret.ts';
 import type { Database } from './storage/database.ts';
 
-/** Within this every process of a gateway has read it, and the first of them tells. */
+/** All processes reload within this time; the first one writes the entry. */
 const SAME_RELOAD_MS = 10_000;
 const HASH_SHOWN = 12;
 
-/** Enters what differs between two configurations; nothing where nothing that a reload changes does. */
+/** Writes the difference between two configurations, if it affects anything that a reload applies. */
 export async function recordReload(database: Database, before: Config, after: Config, nowMs: number): Promise<void> {
   const states = { before: stateOf(before), after: stateOf(after) };
   if (JSON.stringify(states.before) === JSON.stringify(states.after)) return;
@@ -27,7 +27,7 @@ export async function recordReload(database: Database, before: Config, after: Co
   await database.transaction((tx) => recordOnce(tx, gatewayAuthor(organization, nowMs), change, SAME_RELOAD_MS));
 }
 
-/** What a reload changes. Secrets as the beginnings of their hashes, so that one that was replaced is seen. */
+/** The settings that a reload applies. Secrets appear as hash prefixes, so that a replaced secret is visible. */
 function stateOf(config: Config): object {
   const { balanceNano, ...account } = config.account;
   return {

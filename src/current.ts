@@ -1,11 +1,11 @@
-/** What is read again while the gateway runs, as it is now: the configuration, and the catalog that comes of it. */
+/** The state that a reload replaces: the configuration, and the catalog derived from it. */
 import type { Config } from './base/config.ts';
 import { type Log, redact } from './base/log.ts';
 import { buildCatalog, type Catalog, type Facts, loadFacts } from './catalog/index.ts';
 import { TrustedProxies } from './http/forwarded.ts';
 import { KINDS, providersFrom } from './providers/index.ts';
 
-/** Shorter ones of a provider's headers are words, such as a region, and no secrets. */
+/** Shorter header values are words, such as a region, not secrets. */
 const SHORTEST_SECRET = 16;
 
 const UNPRICED =
@@ -19,7 +19,7 @@ export class Current {
   readonly #dataDir: string;
   readonly #log: Log;
   #facts: Facts;
-  /** Providers of this machine that were found, beside the configured ones. */
+  /** Discovered providers on this machine, in addition to the configured ones. */
   #local: Config['providers'] = [];
 
   constructor(config: Config, log: Log) {
@@ -32,7 +32,7 @@ export class Current {
     this.proxies = new TrustedProxies(config.trustedProxies);
   }
 
-  /** The facts in the data folder are read again, too. */
+  /** Also rereads `catalog.json` in the data directory. */
   reload(next: Config): void {
     this.#facts = loadFacts(this.#dataDir, this.#log);
     this.catalog = this.#build(next);
@@ -46,13 +46,13 @@ export class Current {
     this.catalog = this.#build(this.settings);
   }
 
-  /** What the facts call a model whose id the configuration chose. */
+  /** The catalog's name of a model whose id the configuration chose. */
   lastingNames(modelId: string): string[] {
     const facts = this.catalog.find(modelId)?.facts;
     return facts === undefined ? [] : [facts.id, facts.canonical_slug];
   }
 
-  /** Such models are closed to keys with a limit, which is hard to find out later. */
+  /** Logged because keys with a limit cannot use such models, which is hard to diagnose later. */
   #warnOfUnpriced(): void {
     for (const fields of this.catalog.unpriced) this.#log.warn(UNPRICED, fields);
   }

@@ -1,15 +1,15 @@
-/** What orchestrators ask: is the process alive, and does it serve. */
+/** Health checks for orchestrators: liveness and readiness. */
 import { Type } from 'typebox';
 import { GatewayError } from './base/errors.ts';
 import { ok } from './http/contract.ts';
 import type { Operation } from './http/operation.ts';
 
 export interface Readiness {
-  /** False before everything is started and from the moment that draining begins. */
+  /** False until everything has started, and once draining begins. */
   ready: boolean;
-  /** What keeps it from its usual service, a sentence each; the addresses of nothing, as anybody may ask. Absent: nothing. */
+  /** Reasons for degraded service, one sentence each, without addresses, since the endpoint is public. Absent: none. */
   problems?(): string[];
-  /** Why it refuses every request now; undefined: it does not. */
+  /** Why every request is refused now; undefined: requests are served. */
   refuses?(): string | undefined;
 }
 

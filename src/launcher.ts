@@ -1,17 +1,17 @@
 /**
- * Whether what started the gateway is still there. `npm` and `npx` pass no signal on, and a terminal that closes says so by
- * SIGHUP, the same signal that asks for a reload. In both cases a gateway that stays would hold its port and data folder
- * with nobody to stop it.
+ * Detects that the launcher of the gateway is gone. `npm` and `npx` forward no signal, and a terminal that closes sends
+ * SIGHUP, which is also the signal for a reload. In both cases a gateway that kept running would hold its port and data
+ * directory without anyone to stop it.
  */
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import type { Clock, Timer } from './base/clock.ts';
 
-/** How often the chain of parents is looked at. */
+/** Interval for checking the chain of parent processes. */
 const LOOK_MS = 1_000;
 /** npm, the shell that it starts, the launcher of the package. */
 const MOST_PARENTS = 4;
 
-/** The terminal that this process was started on. Output that goes elsewhere altogether, as under `nohup`, leaves none. */
+/** The terminal that this process was started on. None if all output goes elsewhere, as under `nohup`. */
 export class Terminal {
   readonly wasThere: boolean;
 
@@ -52,7 +52,7 @@ interface Link {
   parent: number;
 }
 
-/** From this process up to npm; where the system does not tell what the parents are, the first link alone. */
+/** From this process up to npm; only the direct parent where the system does not expose others. */
 function linksToNpm(): Link[] {
   const links: Link[] = [{ pid: process.pid, parent: process.ppid }];
   for (let pid = process.ppid; !isNpm(pid) && links.length < MOST_PARENTS; ) {
@@ -72,12 +72,12 @@ function isNpm(pid: number): boolean {
   }
 }
 
-/** Undefined where the system does not tell it, or there is no such process. */
+/** Undefined if the system does not expose it, or the process does not exist. */
 function parentOf(pid: number): number | undefined {
   if (pid === process.pid) return process.ppid;
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-    // The name of the program stands in parentheses and may hold anything.
+    // The program name is in parentheses and may contain anything.
     return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]);
   } catch {
     return undefined;

@@ -1,4 +1,4 @@
-/** From the first moment of the gateway's process to the last: what has to be undone at the end, and the signals that ask for it. */
+/** The lifetime of the gateway process: cleanup steps, and the signals that trigger them. */
 import type { Clock, Timer } from './base/clock.ts';
 import type { Log } from './base/log.ts';
 import { Terminal, watchNpm } from './launcher.ts';
@@ -43,20 +43,20 @@ export class Lifetime {
     this.#retire = retire;
   }
 
-  /** Everything runs; an end that was asked for meanwhile comes now. */
+  /** Everything has started; a stop requested meanwhile happens now. */
   started(): void {
     this.#started = true;
     if (this.ending) void this.#finish();
   }
 
-  /** Undoes what was done, the last thing first. */
+  /** Runs the cleanup steps, last one first. */
   async unwind(): Promise<void> {
     await holdProcess(async () => {
       for (const undo of this.#undo.splice(0).reverse()) await undo();
     });
   }
 
-  /** SIGHUP reloads; it also comes when the terminal closes, and then nobody is left to end the gateway. */
+  /** SIGHUP reloads. It is also sent when the terminal closes, and then the gateway must stop. */
   #hungUp(): void {
     if (process.platform !== 'win32' && !this.#terminal.wasThere) {
       this.#reload();

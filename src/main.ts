@@ -1,4 +1,4 @@
-/** The command line: `gatehouse serve` (the default), what an operator does beside it (`operator/`), version and help. */
+/** The command line: `gatehouse serve` (the default), operator commands (`operator/`), version and help. */
 import cluster from 'node:cluster';
 import { enableCompileCache } from 'node:module';
 import path from 'node:path';
@@ -6,8 +6,8 @@ import manifest from '../package.json' with { type: 'json' };
 import { ConfigError } from './base/config/problems.ts';
 import { StartError } from './start-error.ts';
 
-// What Node.js compiled is kept beside a bundle, so that the next start takes half the time; where that folder cannot be
-// written, nothing is kept. Everything else is imported after this.
+// Node.js caches compiled code next to a bundle, which halves the time of the next start; if that folder cannot be
+// written, nothing is cached. Everything else must be imported after this.
 if (import.meta.filename.endsWith('.js')) enableCompileCache(path.join(import.meta.dirname, 'compiled'));
 
 const HELP = `gatehouse: a gateway in front of every model provider
@@ -59,7 +59,7 @@ async function operate(command: string): Promise<number> {
 }
 
 main(process.argv[2] ?? 'serve').catch((error: unknown) => {
-  // What an operator can mend is told in words; anything else is a bug and shows where it is.
+  // Problems that an operator can fix are shown as a message; anything else is a bug and shows its stack.
   console.error(error instanceof ConfigError || error instanceof StartError ? error.message : error);
   process.exit(1);
 });

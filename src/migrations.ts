@@ -1,4 +1,4 @@
-/** Every step of the schema, one line a folder; the numbers in their names give the order. */
+/** Every migration, one line per folder; the numbers in their names give the order. */
 import { accessMigrations } from './access/index.ts';
 import { auditMigrations } from './audit/index.ts';
 import { blobMigrations } from './blobs/index.ts';

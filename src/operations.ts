@@ -1,4 +1,4 @@
-/** Every HTTP operation of the service, one line a folder. */
+/** Every HTTP operation, one line per folder. */
 import { type AccessOperationParts, type Caller, keyOperations } from './access/index.ts';
 import { type AnalyticsParts, analyticsOperations } from './analytics/index.ts';
 import { type AuditParts, auditOperations } from './audit/index.ts';
@@ -44,7 +44,7 @@ export interface OperationParts {
 /** Resources of the API that this gateway does not have. */
 export const UNBUILT = ['interns', 'vault'];
 
-/** Reads nothing of its parts until a request comes, so that the contract can be walked without starting anything. */
+/** Does not use `parts` before the first request, so that the contract can be read without starting anything. */
 export function operations(parts: OperationParts): Operation<Caller>[] {
   const balanceNano = async () => {
     await parts.inference.refresh?.();

@@ -1,6 +1,6 @@
 /**
- * The process that an operator starts: it owns the embedded database, migrates, and serves by itself or through workers
- * (GATEHOUSE_WORKERS). Signals come to it (`lifetime.ts`): SIGINT and SIGTERM drain and end, SIGHUP reloads the configuration.
+ * The process that an operator starts. It owns the embedded database, migrates it, and serves alone or through workers
+ * (GATEHOUSE_WORKERS). It handles signals (`lifetime.ts`): SIGINT and SIGTERM drain and stop, SIGHUP reloads the configuration.
  */
 import cluster, { type Worker } from 'node:cluster';
 import { mkdirSync, rmSync } from 'node:fs';
@@ -26,9 +26,9 @@ import { migrate } from './storage/migrate.ts';
 import { lockDataFolder } from './storage/owner.ts';
 import { reachServer } from './storage/server-check.ts';
 
-/** A worker that dies at once is not started again at once. */
+/** Delay before a worker that died is restarted. */
 const RESPAWN_DELAY_MS = 500;
-/** Beyond the drain, for a worker to enter its rows and close; then it is killed, and its journal tells the rest. */
+/** Time after the drain for a worker to enter its rows and close. Then it is killed, and its journal has the rest. */
 const WORKER_PATIENCE_MS = 30_000;
 
 export async function serveAsPrimary(): Promise<void> {
@@ -40,7 +40,7 @@ export async function serveAsPrimary(): Promise<void> {
     await holdProcess(() => start(place, log, lifetime));
   } catch (error) {
     await lifetime.unwind();
-    // Ctrl-C at a terminal reaches what the start was waiting for as well.
+    // Ctrl-C at a terminal also reaches the child that the start is waiting for.
     if (lifetime.ending) process.exit(0);
     throw error;
   }
@@ -49,7 +49,7 @@ export async function serveAsPrimary(): Promise<void> {
 
 async function start(place: Place, log: Log, lifetime: Lifetime): Promise<void> {
   const isThere = place.databaseUrl === null && hasCluster(place.dataDir);
-  // Nothing is made or asked before the settings are known to be right and the address to be free.
+  // Check the settings and the address before creating or contacting anything.
   const first = isThere ? undefined : (await import('./settings.ts')).readSettings();
   makeDataFolder(place.dataDir);
   const lock = await mendable('', () => lockDataFolder(place.dataDir, clock));
@@ -59,7 +59,7 @@ async function start(place: Place, log: Log, lifetime: Lifetime): Promise<void> 
   else if (isThere) log.info('starting the database');
   else log.info('creating the database', { folder: path.join(place.dataDir, 'postgres') });
   const database = databaseOf(place, log, lifetime);
-  // Most of a start is loading code, which leaves no moment for anything else: a server that is there starts meanwhile.
+  // Most of the start is loading code, which blocks the event loop: let an existing database server start meanwhile.
   if (isThere) await Promise.race([database.launched, database.target]);
   const [{ readSettings }, app, { migrations }] = await Promise.all([
     import('./settings.ts'),
@@ -107,7 +107,7 @@ function databaseOf({ dataDir, databaseUrl }: Place, log: Log, lifetime: Lifetim
   return { launched, target };
 }
 
-/** What goes wrong in `work` is for the operator to mend: a lock, a port, a database that cannot be reached. */
+/** Errors of `work` are for the operator to fix: a lock, a port, an unreachable database. */
 async function mendable<T>(what: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -119,7 +119,7 @@ async function mendable<T>(what: string, work: () => Promise<T>): Promise<T> {
 interface Serving {
   started: Promise<void>;
   reload(): void;
-  /** Ends the readiness alone; returns for how many milliseconds the rest goes on. */
+  /** Ends readiness only; returns for how many milliseconds everything else is still served. */
   retire(): number;
   close(): Promise<void>;
 }
@@ -169,7 +169,7 @@ class Single implements Serving {
   }
 }
 
-/** What primary and workers tell each other. */
+/** Messages between primary and workers. */
 export type WorkerMessage =
   | { type: 'start'; target: Target }
   | { type: 'reload' }
@@ -185,7 +185,7 @@ class Workers implements Serving {
   readonly #log: Log;
   readonly #reports = new ReportDesk(clock);
   #closing = false;
-  /** Of the workers that have started: the one that made the first keys, or the first one. */
+  /** The started worker that created the first keys, or the first one. */
   #serving: Served | undefined;
 
   constructor(config: Config, target: Target, log: Log) {
@@ -197,7 +197,7 @@ class Workers implements Serving {
     });
   }
 
-  /** Resolves when the worker serves; rejects when it ends before. */
+  /** Resolves when the worker listens; rejects if it exits before. */
   #fork(): Promise<void> {
     const worker = cluster.fork();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -216,12 +216,12 @@ class Workers implements Serving {
     });
     worker.on('exit', (code, signal) => {
       if (this.#closing) return;
-      if (!listening) return reject(new StartError('a worker ended before it served; its log line tells why'));
-      this.#log.error('a worker ended; another one takes its place', { worker: worker.id, code, signal });
+      if (!listening) return reject(new StartError('a worker exited before it was listening; see its log'));
+      this.#log.error('a worker exited and is being replaced', { worker: worker.id, code, signal });
       this.#replace();
     });
-    // A message to one that has just died; its exit tells.
-    worker.on('error', (error) => this.#log.warn('a worker cannot be told', { worker: worker.id, error }));
+    // The worker has just died; its exit event follows.
+    worker.on('error', (error) => this.#log.warn('cannot send a message to a worker', { worker: worker.id, error }));
     tell(worker, { type: 'start', target: this.#target });
     return promise;
   }
@@ -273,7 +273,7 @@ function summarize(serving: Served, config: Config, log: Log): void {
   showSummary(serving, { config, version: manifest.version, log, out: process.stdout });
 }
 
-/** The inference key that this start has made, where it may be shown: on a terminal, as `showFirstKeys` does. */
+/** The inference key that this start created, if it may be shown: only on a terminal, like `showFirstKeys`. */
 export function shownKey(keys: readonly FirstKey[]): { inferenceKey?: string } {
   const key = keys.find(({ kind, generated }) => kind === 'inference' && generated);
   return key === undefined || !process.stdout.isTTY ? {} : { inferenceKey: key.token };
@@ -289,7 +289,7 @@ export function showFirstKeys(keys: readonly FirstKey[], config: Config, log: Lo
     return;
   }
   const file = path.join(config.dataDir, 'first-keys.txt');
-  // One that a start has left that was killed before its keys were kept: its keys do not exist.
+  // A leftover of a start that was killed before its keys were committed: those keys do not exist.
   rmSync(file, { force: true });
   writeSecretFile(file, lines);
   log.info('first keys written', { file });

@@ -1,4 +1,4 @@
-/** Every column of values that are sealed, one line a folder: what a change of keys has to seal anew. */
+/** Every encrypted column, one line per folder: the columns that a key rotation re-encrypts. */
 import { sealedOwnKeys } from './byok/index.ts';
 import type { SealedRows } from './sealing/index.ts';
 import { sealedSigningKeys } from './sign-in/index.ts';

@@ -5,7 +5,7 @@ import { type OperationParts, operations } from './operations.ts';
 
 export function serviceDocument(): Record<string, unknown> {
   const { version, description } = manifest;
-  // Operations are data; their handlers look at the parts only when a request comes.
+  // Operations are data; their handlers use the parts only during requests.
   const contract = operations(nothing as OperationParts);
   return describeOperations(contract, { title: 'Gatehouse', version, description });
 }
@@ -31,5 +31,5 @@ function written(value: unknown, indent = ''): string {
   return `${open}\n${deeper}${items.join(`,\n${deeper}`)}\n${indent}${close}`;
 }
 
-/** Stands for every part: each member of it is it. */
+/** A stand-in for all parts: every member returns the stand-in itself. */
 const nothing: unknown = new Proxy(() => {}, { get: () => nothing });

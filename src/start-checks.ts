@@ -1,4 +1,4 @@
-/** What keeps the gateway from listening, in words for its operator. */
+/** Checks that the gateway can listen, with messages for the operator. */
 import type { Config } from './base/config.ts';
 import { refusalToListen } from './http/address.ts';
 import { certificateProblem } from './http/certificate.ts';
@@ -6,7 +6,7 @@ import { StartError } from './start-error.ts';
 
 type Address = Pick<Config, 'host' | 'port'>;
 
-/** Rejects before anything is made for a gateway that could not serve. */
+/** Rejects before anything is created if the gateway could not serve. */
 export async function checkListening(config: Address & Pick<Config, 'tls'>): Promise<void> {
   const { tls } = config;
   const problem = tls === null ? undefined : certificateProblem(tls.certificate, tls.key.reveal());
@@ -19,14 +19,14 @@ export async function checkListening(config: Address & Pick<Config, 'tls'>): Pro
   if (code !== undefined) throw listenError(code, config);
 }
 
-/** For what `listen` rejects with. */
+/** Explains an error of `listen`. */
 export function refusedAt(address: Address): (error: NodeJS.ErrnoException) => never {
   return (error) => {
     throw listenError(error.code ?? error.message, address);
   };
 }
 
-/** An error whose message is meant for the operator already. */
+/** An error whose message already is for the operator. */
 export function inWords(error: Error): never {
   throw new StartError(error.message, { cause: error });
 }

@@ -1,2 +1,2 @@
-/** Something that keeps the gateway from starting and that its operator can mend, told in words. */
+/** A start-up problem that the operator can fix; the message says how. */
 export class StartError extends Error {}

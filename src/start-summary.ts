@@ -1,5 +1,5 @@
 /**
- * What a start says when the gateway serves: base URLs, a `curl` that works as pasted, and which providers answer. On a
+ * The message of a successful start: base URLs, a `curl` command that works as pasted, and the providers. On a
  * terminal as text, otherwise as one line of the log.
  */
 import { existsSync } from 'node:fs';
@@ -8,7 +8,7 @@ import type { Config } from './base/config.ts';
 import type { Log } from './base/log.ts';
 import type { Catalog, Model } from './catalog/index.ts';
 
-/** What a serving process knows of itself, as plain data that a worker can send. */
+/** Facts about a serving process as plain data, so that a worker can send them. */
 export interface Serving {
   /** As it listens: `http://127.0.0.1:8484`. */
   address: string;
@@ -16,9 +16,9 @@ export interface Serving {
   models: number;
   /** Only the simulated provider answers conversations. */
   onlySimulated: boolean;
-  /** A model to try, the cheapest there is; null when none is listed. */
+  /** The cheapest model, for the sample; null if none is listed. */
   sample: string | null;
-  /** The first inference key, where this start has made it. */
+  /** The first inference key, if this start created it. */
   inferenceKey?: string;
 }
 
@@ -104,12 +104,12 @@ function shortened(names: readonly string[]): string {
   return names.slice(0, MOST_NAMED).join(', ') + (more > 0 ? ` and ${more} more` : '');
 }
 
-/** An address that listens on all interfaces is none that a client can use. */
+/** Clients cannot use an address that means all interfaces. */
 function reachable(address: string): string {
   return address.replace('://0.0.0.0:', '://127.0.0.1:').replace('://[::]:', '://[::1]:');
 }
 
-/** For a POSIX shell, without anything to fill in where the key is known or can be read. */
+/** For a POSIX shell; complete if the key is known or can be read from a file. */
 function curlOf({ sample, inferenceKey }: Serving, api: string, config: Config): string {
   const key = inferenceKey ?? keySource(config);
   if (sample === null) return `curl ${api}/models -H "Authorization: Bearer ${key}"`;

@@ -1,6 +1,6 @@
 /**
- * One of several serving processes (GATEHOUSE_WORKERS); the primary says when to start, reload and end. When the primary
- * dies, Node.js ends its workers at once; their journals tell the next start what was open.
+ * One of several serving processes (GATEHOUSE_WORKERS). The primary tells it when to start, reload and stop. If the primary
+ * dies, Node.js ends its workers at once; the next start replays their journals.
  */
 import type { FirstKey } from './access/index.ts';
 import { type App, createApp } from './app.ts';
@@ -44,7 +44,7 @@ export async function serveAsWorker(): Promise<void> {
     else if (message.type !== 'reload') {
       colleagues
         .heard(message, async () => (await app?.report()) ?? [])
-        .catch((error: unknown) => log.warn('the figures of this process cannot be told', { error }));
+        .catch((error: unknown) => log.warn('cannot send the metrics of this process', { error }));
     } else {
       const next = rereadSettings(config, log);
       if (next === undefined) return;
@@ -52,7 +52,7 @@ export async function serveAsWorker(): Promise<void> {
       app?.reload(next);
     }
   });
-  // The primary decides; a terminal's Ctrl-C comes to all processes of its group.
+  // The primary decides; Ctrl-C reaches all processes of the terminal's group.
   process.on('SIGINT', () => {});
   process.on('SIGTERM', () => {});
   process.on('SIGHUP', () => {});

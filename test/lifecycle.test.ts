@@ -147,7 +147,7 @@ test('SIGHUP takes a new configuration; a wrong one is named by line and path, a
 
   gateway.writeYaml('providers:\n  - id: broken\n    kind: chat\n    base_url: nowhere\n    api_key: very-secret\n');
   gateway.signal('SIGHUP');
-  const line = await gateway.logged('configuration not reloaded: the old one stays');
+  const line = await gateway.logged('configuration not reloaded: the previous one stays in use');
   const problems = line['problems'] as string;
   assert.match(problems, /gatehouse\.yaml:4/);
   assert.match(problems, /providers\[0\]\.base_url/);
@@ -163,7 +163,7 @@ test('two workers serve; the death of one costs its own streams only, whose rows
   const answers = Array.from({ length: 10 }, (_, at) => ask(gateway.url, { tag: `w${at}`, events: 4, hold: 2 }));
   await until(() => answers.every((answer) => answer.events.length >= 2), 'ten streams are half way');
   process.kill(gateway.lines('listening')[0]?.['pid'] as number, 'SIGKILL');
-  await gateway.logged('a worker ended; another one takes its place');
+  await gateway.logged('a worker exited and is being replaced');
   await until(() => answers.some((answer) => answer.over), 'some streams are cut');
   await gateway.logged('replayed the journal of a process that was stopped');
   await gateway.logged('listening', 3);

@@ -107,7 +107,7 @@ test('what processes hold that died with their disks is released by one command,
   // Each had leased what a few further requests would have cost.
   for (const { holds } of lost) assert.ok(holds[0].held_usd <= 0.15, `${holds[0].held_usd} USD are lost`);
   assert.deepEqual(await doctorOf(home), []);
-  assert.match(await done(home, ['spend', 'release', '--all']), /no process is to be released/);
+  assert.match(await done(home, ['spend', 'release', '--all']), /no process needs to be released/);
   await gone('61 minutes');
   assert.equal((await doctorOf(home)).length, 2);
   const out = await done(home, ['spend', 'release', '--all']);

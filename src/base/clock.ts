@@ -1,9 +1,9 @@
 /**
- * Time, as a parameter. Nothing else in the project asks the machine for the time or sets a timer,
- * so every deadline can be tested without waiting (`testing/clock.ts`).
+ * Time as a parameter. Nothing else in the project reads the system time or sets timers, so every deadline can be tested
+ * without waiting (`testing/clock.ts`).
  */
 
-/** A pending call. `refresh` starts the same delay anew, `cancel` forgets the call; both may be called at any time. */
+/** A pending call. `refresh` restarts the delay, `cancel` drops the call; both may be called at any time. */
 export interface Timer {
   refresh(): void;
   cancel(): void;
@@ -33,7 +33,7 @@ export function sleep(clock: Clock, delayMs: number): Promise<void> {
   return new Promise((resolve) => void clock.timer(delayMs, resolve));
 }
 
-/** Waits for the end of `work`, `delayMs` at most; what comes of it later is not looked at. Rejects as it does. */
+/** Waits for `work`, at most `delayMs`; a later result is ignored. Rejects if `work` does. */
 export async function waitAtMost(clock: Clock, delayMs: number, work: Promise<unknown>): Promise<void> {
   let timer: Timer | undefined;
   const late = new Promise<void>((resolve) => {
@@ -46,7 +46,7 @@ export async function waitAtMost(clock: Clock, delayMs: number, work: Promise<un
   }
 }
 
-/** A wait of one, which others may end early. */
+/** A delay that other code can end early. */
 export class Pause {
   readonly #clock: Clock;
   #end: (() => void) | undefined;
@@ -67,7 +67,7 @@ export class Pause {
     });
   }
 
-  /** Does nothing while nobody waits. */
+  /** Does nothing if there is no pending wait. */
   end(): void {
     this.#end?.();
   }

@@ -206,7 +206,7 @@ const REFUSED: [what: string, yaml: string, problem: RegExp][] = [
   [
     'a credential in the address',
     'providers: [{ id: a, kind: chat, base_url: "http://u:p@x", models: [] }]',
-    /belongs in api_key/,
+    /must not contain a credential; use api_key/,
   ],
   [
     'a header break in a credential',
@@ -216,7 +216,7 @@ const REFUSED: [what: string, yaml: string, problem: RegExp][] = [
   [
     'a credential that stands twice',
     'providers: [{ id: a, kind: openai, api_key: [k, k] }]',
-    /api_key\[1\] stands in this list twice/,
+    /api_key\[1\] occurs twice in this list/,
   ],
   [
     'two providers of one id',
@@ -267,7 +267,7 @@ const REFUSED: [what: string, yaml: string, problem: RegExp][] = [
   ['a proxy by its name', 'trusted_proxies: [proxy.internal]', /must be an IP address/],
   ['a limit of nothing', 'limits: { drain: 0s }', /limits\.drain must be from 1ms/],
   ['tabs', 'account:\n\tzdr: true', /spaces, not with tabs/],
-  ['a member that stands twice', 'account: {}\naccount: {}', /:2:1 is not valid YAML: this member stands here twice/],
+  ['a member that stands twice', 'account: {}\naccount: {}', /:2:1 is not valid YAML: this member occurs twice/],
   ['two documents', 'account: {}\n---\naccount: {}', /one YAML document/],
   ['a bracket that is never closed', 'account: {', /not valid YAML/],
   [
@@ -334,7 +334,7 @@ test('an empty variable is one that is not set', () => {
 
 test('a variable and its file together are refused', () => {
   const env = { OPENAI_API_KEY: 'sk-1', OPENAI_API_KEY_FILE: 'f' };
-  assert.equal(failure({ env }).message, 'OPENAI_API_KEY and OPENAI_API_KEY_FILE are both set; only one may be');
+  assert.equal(failure({ env }).message, 'OPENAI_API_KEY and OPENAI_API_KEY_FILE are both set; set only one');
 });
 
 test('a listed provider without a credential takes the one of its variable', () => {

@@ -1,9 +1,9 @@
 /**
- * The configuration: environment variables and one yaml file, read once, checked as a whole, frozen. Nothing else in the
- * project reads either. Parts of the program get the few values that they need, never the environment.
+ * The configuration: environment variables and one yaml file, read once, validated as a whole, frozen. Nothing else in the
+ * project reads either. Parts of the program get only the values that they need, never the environment.
  *
- * `loadConfig` is a function of its inputs only: a reload calls it again and either gets a complete new configuration or
- * an error that names every mistake, and keeps the old one.
+ * `loadConfig` depends only on its inputs. A reload calls it again and gets either a complete new configuration or an error
+ * that lists every mistake, in which case the old configuration stays.
  */
 import fs from 'node:fs';
 import os from 'node:os';
@@ -66,8 +66,8 @@ export function machineInputs(): Inputs {
 /**
  * Reads the whole configuration: the environment, the yaml file and the files that they name.
  *
- * @param kinds the kinds of providers that exist; base knows none by itself
- * @throws ConfigError with every problem; no value of a variable or of the file stands in it
+ * @param kinds the known kinds of providers; base defines none
+ * @throws ConfigError with every problem; it contains no value of a variable or of the file
  */
 export function loadConfig({ kinds, ...inputs }: Inputs & { kinds: readonly KindFacts[] }): Config {
   const problems: Problem[] = [];
@@ -133,7 +133,7 @@ function readYaml(inputs: Inputs, environment: Environment, problems: Problem[])
   }
 }
 
-/** Everything that the yaml file may hold, with the defaults for what it does not. */
+/** All members of the yaml file, with their defaults. */
 function readBody(field: Field | undefined, kinds: readonly KindFacts[], environment: Environment) {
   const read = field && readSections(field, kinds);
   const providers = withEnvironment(read?.providers ?? [], kinds, environment);
@@ -173,7 +173,7 @@ function readSections(field: Field, kinds: readonly KindFacts[]) {
   return mapping(field, sections, [], variableFor);
 }
 
-/** Every member that the yaml file may hold, with the own members of one kind of provider. */
+/** Every member of the yaml file, with the members of one kind of provider. */
 export function yamlMembers(kinds: readonly KindFacts[], kind: string): MemberType[] {
   return memberTypes((field) => readSections(field, kinds), kind);
 }

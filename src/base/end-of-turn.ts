@@ -1,13 +1,12 @@
 /**
- * The end of a turn of the event loop: everything that was ready to be read has been read. What many requests have to do
- * then, be it a write to the journal or to a client, is done for one behind the other, which costs less than each in
- * between the reads of others.
+ * The end of a turn of the event loop: everything that was ready to be read has been read. Work of many requests, such as
+ * writes to the journal or to clients, then runs back to back, which costs less than interleaving it with reads.
  */
 
 /** Calls `run` when this turn ends. */
 export type EndOfTurn = (run: () => void) => void;
 
-/** As setImmediate, with one call of it for all that is to be done at the end of one turn, in order. What is run must not throw. */
+/** Like setImmediate, but with one call for all work at the end of a turn, in order. `run` must not throw. */
 export function endOfTurn(schedule: (run: () => void) => void = setImmediate): EndOfTurn {
   let waiting: (() => void)[] = [];
   const end = () => {

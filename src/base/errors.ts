@@ -1,7 +1,7 @@
 /**
- * Every way in which the gateway says no. One table of error types with their statuses (wire/common.md,
- * "Typed error set"); one class that carries a refusal from where it is noticed to where it is rendered:
- * `http/server.ts` for the control plane, `ServedFormat.encodeFailure` for inference.
+ * Errors of the API: one table of error types with their statuses (docs/guides/errors.md), and one class that carries a refusal
+ * from where it is detected to where it is rendered: `http/envelope.ts` for the control plane,
+ * `ServedFormat.encodeFailure` for inference.
  */
 
 /** error_type -> HTTP status. 529 and 504 refine the table: an overloaded upstream is 529, a silent one 504. */
@@ -38,26 +38,26 @@ export const ERROR_STATUS = {
 export type ErrorType = keyof typeof ERROR_STATUS;
 
 export interface ErrorDetails {
-  /** HTTP status when it is not the table's (405, 408, 409, 415, 431, 529, ...). */
+  /** HTTP status if it differs from the table (405, 408, 409, 415, 431, 529, ...). */
   status?: number;
-  /** Dotted path of the offending field, e.g. `messages[3].content[0].text`; also stands in the message. */
+  /** Dotted path of the offending field, e.g. `messages[3].content[0].text`; also part of the message. */
   path?: string;
   /** Seconds for the `Retry-After` header. */
   retryAfterSeconds?: number;
-  /** Goes into `error.metadata` (or its counterpart of the messages form). Never secrets. */
+  /** Copied to `error.metadata` (or its counterpart in the messages format). Never secrets. */
   metadata?: Record<string, unknown>;
-  /** The error has no metadata: clients of the path read it as what they know and nothing else. */
+  /** The error has no metadata, because clients of this path expect exactly the known members. */
   bare?: boolean;
-  /** `error.availability` of wire/common.md. */
+  /** `error.availability`: which rule excluded all endpoints (docs/guides/routing.md). */
   availability?: Record<string, unknown>;
-  /** `error.details` of the messages form, which its SDKs act on. */
+  /** `error.details` of the messages format, which its SDKs act on. */
   formDetails?: Record<string, unknown>;
-  /** Headers to answer with, e.g. `allow` on 405. */
+  /** Response headers, e.g. `allow` on 405. */
   headers?: Record<string, string>;
   cause?: unknown;
 }
 
-/** A refusal or failure that may be shown to the caller as it is. Anything else that is thrown becomes a generic 500. */
+/** A refusal or failure that is safe to show to the caller. Any other exception becomes a generic 500. */
 export class GatewayError extends Error {
   readonly type: ErrorType;
   readonly status: number;

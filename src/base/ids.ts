@@ -6,14 +6,14 @@ export function uuidv7(nowMs: number): string {
   return written(uuid, UUID_PLACES, nowMs);
 }
 
-/** Random bytes that are used up piece by piece: asking for so few at a time would cost more than all the rest. */
+/** A pool of random bytes: requesting a few bytes at a time would cost more than everything else here. */
 const pool = Buffer.alloc(4096);
 const BYTES = 10;
 let used = pool.length;
 
 const DIGITS = Buffer.from('0123456789abcdef');
 const TIME_DIGITS = 12;
-/** Where the digits of a UUID stand between its dashes. */
+/** Offsets of the digits of a UUID between its dashes. */
 const UUID_PLACES = [...'xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx'].flatMap((mark, at) => (mark === '-' ? [] : at));
 const GENERATION_PLACES = UUID_PLACES.map((_, digit) => 'gen-'.length + digit);
 
@@ -21,12 +21,12 @@ const uuid = { bytes: Buffer.from('xxxxxxxx-xxxx-7xxx-xxxx-xxxxxxxxxxxx'), ms: -
 const generation = { bytes: Buffer.from('gen-xxxxxxxxxxxx7xxxxxxxxxxxxxxxxxxx'), ms: -1 };
 
 /**
- * The digits of a UUID in their places. Made of bytes, and not of pieces of text: such a text would have to be put together
- * wherever it is written.
+ * Builds a UUID from bytes instead of string pieces: a concatenated string would have to be flattened wherever it is
+ * written.
  */
 function written(template: typeof uuid, places: readonly number[], nowMs: number): string {
   const { bytes } = template;
-  // Ids are often made in bursts, and a millisecond's begin alike.
+  // Ids are often made in bursts, and those of one millisecond share a prefix.
   if (template.ms !== nowMs) {
     template.ms = nowMs;
     let time = Math.floor(nowMs);
@@ -39,7 +39,7 @@ function written(template: typeof uuid, places: readonly number[], nowMs: number
     randomFillSync(pool);
     used = 0;
   }
-  // Behind the version, which stays; the first of these digits is left out, and the fifth is the variant.
+  // After the version digit, which is fixed; the first of these digits is skipped, and the fifth is the variant.
   for (let digit = 1; digit < 2 * BYTES; digit += 1) {
     const byte = pool[used + (digit >> 1)]!;
     const value = digit % 2 === 0 ? byte >> 4 : byte & 15;
@@ -53,12 +53,12 @@ const VARIANT_DIGIT = 4;
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** Whether the text is a UUID of any version, in any case: what is none must not reach a column of that type. */
+/** Whether the text is a UUID of any version, in upper or lower case. Other texts must not reach a uuid column. */
 export function isUuid(text: string): boolean {
   return UUID.test(text);
 }
 
-/** Id of one generation, `gen-` and 32 hexadecimal digits that sort by time (wire/common.md, "Ids"). */
+/** Id of one generation, `gen-` and 32 hexadecimal digits that sort by time. */
 export function generationId(nowMs: number): string {
   return written(generation, GENERATION_PLACES, nowMs);
 }

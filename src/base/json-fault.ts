@@ -1,16 +1,16 @@
 /**
- * The precise judge of a JSON text, for the slow path only: names the first fault with its place and path, so that the
- * quick path may settle for noticing that something is wrong. Iterative and linear, whatever the text.
+ * Finds the first fault of a JSON text with its offset and path. Slow path only: the fast path just detects that something is
+ * wrong. Iterative and linear, whatever the text.
  */
 
 export interface Fault {
-  /** Offset into the text; of Latin-1 text, so in bytes. */
+  /** Offset into the text; in bytes, since the text is Latin-1. */
   offset: number;
   /** `messages[3].content`; '' is the document itself. */
   path: string;
   /** Continues a sentence that starts with the path: `has the key "a" twice`. */
   problem: string;
-  /** False when the text is JSON, but not JSON that we take. */
+  /** False if the text is valid JSON that the gateway refuses. */
   syntax: boolean;
 }
 
@@ -101,7 +101,7 @@ class Judge {
     return undefined;
   }
 
-  /** Closes what ends here and moves to the next value; 'done' when the value that started at level `base` is complete. */
+  /** Closes containers that end here and moves to the next value; 'done' when the value that started at level `base` is complete. */
   private afterValue(base: number): Fault | 'done' | undefined {
     for (;;) {
       const level = this.levels[this.levels.length - 1];
@@ -230,7 +230,7 @@ function pathOf(levels: readonly Level[]): string {
   return path;
 }
 
-/** How a key continues a path: `.text`, or `["a b"]` for what is no identifier. */
+/** A key as a path segment: `.text`, or `["a b"]` if it is not an identifier. */
 export function keyStep(key: string, first: boolean): string {
   const short = shorten(key, MAX_KEY_LENGTH);
   if (!IDENTIFIER.test(short)) return `[${JSON.stringify(short)}]`;
@@ -251,7 +251,7 @@ function fromLatin1(text: string): string {
   return Buffer.from(text, 'latin1').toString('utf8');
 }
 
-/** The code unit of a `\uXXXX` at `at`; undefined when there is none. */
+/** The code unit of a `\uXXXX` at `at`; undefined if there is none. */
 function hexUnit(text: string, at: number): number | undefined {
   if (text[at] !== '\\' || text[at + 1] !== 'u') return undefined;
   const digits = text.slice(at + 2, at + 6);

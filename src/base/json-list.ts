@@ -1,4 +1,4 @@
-/** Where the elements of a JSON array stand in its text. The text must be known to be one; nothing here judges it. */
+/** Offsets of the elements of a JSON array. The text must be a valid array; nothing here validates it. */
 
 export interface Span {
   start: number;
@@ -10,8 +10,8 @@ const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
 
 /**
- * @param count how many there are, where that is known: a single one need not be looked for
- * @param from where the list begins, or white space before it; `to` is behind its end
+ * @param count the number of elements, if known: a single one needs no search
+ * @param from start of the list, or of white space before it; `to` is the offset after its end
  */
 export function scanElements(text: string, count?: number, from = 0, to = text.length): Span[] {
   if (count === 1) return [onlyElement(text, from, to)];

@@ -1,14 +1,14 @@
 /**
- * One pass over the text of a JSON object that finds where its top-level members stand, how deep it nests and how many
- * members it has in all. It does not judge the grammar (JSON.parse does); on invalid text it ends, linearly, with
- * figures that mean nothing. Latin-1 text of UTF-8 bytes and real text scan alike, since all structure is ASCII.
+ * One pass over the text of a JSON object that finds the offsets of its top-level members, its depth and its number of keys.
+ * It does not validate the grammar (JSON.parse does); on invalid text it ends in linear time with meaningless results. Works
+ * on Latin-1 views of UTF-8 bytes and on real text, since all structure is ASCII.
  */
 import type { Member } from './json.ts';
 
-/** What a scan notices. */
+/** Results of a scan. */
 export interface Scan {
   members: Member[];
-  /** Keys in the whole text, to be compared with the keys of the parsed value: fewer there means duplicates. */
+  /** Keys in the whole text. If the parsed value has fewer, there were duplicates. */
   keys: number;
   /** Nesting goes past the bound; the scan stopped there. */
   tooDeep: boolean;
@@ -20,7 +20,7 @@ export interface Scan {
   escapedKey: boolean;
   /** A top-level key is written with escapes. */
   escapedMember: boolean;
-  /** Some number has more digits than a double surely holds, or an exponent. */
+  /** A number has more digits than a double holds exactly, or an exponent. */
   longNumber: boolean;
 }
 
@@ -43,20 +43,20 @@ const SHORT_STRING = 16;
 
 const PROTOTYPE_KEY = '__proto__';
 
-/** Which levels are objects. One scan runs at a time, since nothing here waits, so one list serves all. */
+/** Which levels are objects. Scans are synchronous, so one list serves all of them. */
 const objectAt: boolean[] = new Array(256).fill(false);
 const MAX_KEPT_LEVELS = 4096;
 
 /**
- * Scans `text`, stopping at nesting deeper than `maxDepth` (the object itself is level 1) and behind `maxValues` values:
- * what a parser makes of tiny values costs many times their bytes.
+ * Scans `text`, stopping at nesting deeper than `maxDepth` (the object itself is level 1) and after `maxValues` values,
+ * because parsed tiny values take many times their size in bytes.
  */
 export function scanObject(text: string, maxDepth: number, maxValues = Number.POSITIVE_INFINITY): Scan {
   const levels = objectAt;
   const scan = createScan();
   const length = text.length;
   let depth = 0;
-  // Each value but the first of its list or object has a comma before it.
+  // Each value except the first of its list or object has a comma before it.
   let values = 0;
   let expectsKey = false;
   let member: Member | undefined;
@@ -124,8 +124,8 @@ export function scanObject(text: string, maxDepth: number, maxValues = Number.PO
 }
 
 /**
- * The top-level members of the JSON object that begins at or behind `from`, in order. The text must be known to be valid;
- * of values nothing is looked at but where they end.
+ * The top-level members of the JSON object that starts at or after `from`, in order. The text must be valid JSON; values are
+ * only skipped.
  */
 export function scanMembers(text: string, from = 0): Member[] {
   const members: Member[] = [];
@@ -188,7 +188,7 @@ function createScan(): Scan {
   };
 }
 
-/** Counts the key that is quoted from `start` to `end`; a new member when it is a top-level one. */
+/** Counts the key quoted from `start` to `end`; adds a member if it is a top-level one. */
 function noteKey(scan: Scan, text: string, start: number, end: number, depth: number): Member | undefined {
   scan.keys += 1;
   const escaped = hasBackslash(text, start + 1, end - 1);
@@ -222,7 +222,7 @@ function isLongNumber(text: string, start: number, end: number): boolean {
   return false;
 }
 
-/** The offset behind the closing quote of the string whose content starts at `start`; the text's length if none closes it. */
+/** The offset after the closing quote of the string whose content starts at `start`; the length of the text if it is not closed. */
 function stringEnd(text: string, start: number): number {
   const shortEnd = Math.min(start + SHORT_STRING, text.length);
   let at = start;
@@ -247,7 +247,7 @@ function hasBackslash(text: string, start: number, end: number): boolean {
   return false;
 }
 
-/** The key that a quoted text with escapes means; the text itself when it is broken, which the parser will refuse. */
+/** The unescaped key; the text itself if the escapes are invalid, which the parser will refuse. */
 function decodeKey(quoted: string): string {
   try {
     return JSON.parse(quoted) as string;

@@ -1,7 +1,7 @@
 /**
  * JSON as bytes and as values. `readDocument` takes a request body apart without copying it; `applyEdits` changes
  * top-level members in the original bytes; `scanMembers` and `patchMembers` do the same for texts (upstream replies and
- * events); `parseJson` and `stringifyJson` carry number literals that a double would falsify.
+ * events); `parseJson` and `stringifyJson` keep number literals that a double cannot hold.
  */
 import { isAscii, isUtf8 } from 'node:buffer';
 import { GatewayError, invalidField } from './errors.ts';
@@ -25,18 +25,18 @@ export interface Member {
 export interface JsonDocument {
   readonly bytes: Buffer;
   readonly members: readonly Member[];
-  /** All bytes are, so `structure` is `value`. */
+  /** All bytes are ASCII, so `structure` is `value`. */
   readonly ascii: boolean;
   /**
    * Made by the parse itself. Structure, ASCII keys and strings, numbers and booleans are exact; other strings may be
    * the Latin-1 reading of their UTF-8 bytes: never shorter than the true string, equal only to itself.
    */
   readonly structure: Record<string, unknown>;
-  /** What JSON.parse makes of the text. The same object as `structure` when the body is ASCII; else decoded on first use. */
+  /** The result of JSON.parse. The same object as `structure` if the body is ASCII; otherwise decoded on first use. */
   readonly value: Record<string, unknown>;
   /**
-   * `value`, with number literals that a double would falsify as raw JSON (`JSON.rawJSON`), so that tool inputs and
-   * schemas keep 2^53+1. The same object as `value` when there are none. To be written with `stringifyJson`.
+   * `value`, with number literals that a double cannot hold as raw JSON (`JSON.rawJSON`), so that tool inputs and schemas
+   * keep 2^53+1. The same object as `value` if there are none. Serialize it with `stringifyJson`.
    */
   readonly exact: Record<string, unknown>;
   /** The true value of one top-level member, without decoding the rest; undefined when absent. */
@@ -49,16 +49,16 @@ export interface Edit {
   json: string | undefined;
 }
 
-/** Values in one body, at any depth. No conversation has as many, and parsing more would hold up every other request. */
+/** Maximum number of values in one body. No conversation has as many, and parsing more would block other requests. */
 const MAX_VALUES = 250_000;
 
-/** Deepest nesting taken unless told otherwise; the document itself is level 1. */
+/** Default maximum nesting; the document itself is level 1. */
 const DEFAULT_MAX_DEPTH = 128;
 
 /**
  * Reads a body that must be one JSON object in UTF-8. Throws GatewayError 400 (`invalid_request`) for anything else, and
- * for keys that stand twice, `__proto__`, escaped top-level keys, half surrogate pairs nesting past `maxDepth` and more than MAX_VALUES values, with
- * the path or the byte offset. Time and memory are linear in the length, whatever the bytes.
+ * for duplicate keys, `__proto__`, escaped top-level keys, half surrogate pairs, nesting beyond `maxDepth` and more than
+ * MAX_VALUES values, with the path or the byte offset. Time and memory are linear in the length, whatever the bytes.
  */
 export function readDocument(bytes: Buffer, limits: { maxDepth?: number } = {}): JsonDocument {
   const maxDepth = limits.maxDepth ?? DEFAULT_MAX_DEPTH;
@@ -77,7 +77,7 @@ export function readDocument(bytes: Buffer, limits: { maxDepth?: number } = {}):
     throw refusal(text, maxDepth, error);
   }
   if (!isObject(structure)) throw refusal(text, maxDepth);
-  // Two spellings of one key are one key after the parse, so the count tells of duplicates at any depth.
+  // Two spellings of one key are one key after parsing, so the counts reveal duplicates at any depth.
   if (countKeys(structure, scan.escapedKey) !== scan.keys) throw refusal(text, maxDepth);
   if (!ascii) for (const member of scan.members) member.key = Buffer.from(member.key, 'latin1').toString('utf8');
   return new ParsedDocument(bytes, scan.members, structure, ascii, scan.longNumber);
@@ -106,8 +106,8 @@ export function applyEdits(document: JsonDocument, edits: readonly Edit[]): Buff
 }
 
 /**
- * The top-level members of a JSON object held as text (from `from` on), in order; of a key that stands twice the last one
- * counts, as for JSON.parse. The text must be known to be a JSON object; of anything else the result means nothing.
+ * The top-level members of a JSON object held as text (from `from` on), in order; for a duplicate key the last one
+ * counts, as in JSON.parse. The text must be a valid JSON object; otherwise the result is meaningless.
  */
 export { scanMembers } from './json-scanner.ts';
 
@@ -116,7 +116,7 @@ export function patchMembers(text: string, members: readonly Member[], edits: re
   return spliced(text, splicesOf(text, members, edits));
 }
 
-/** The cuts and insertions, in order, of the same; for the object that begins at or behind `from`. None where none does. */
+/** The cuts and insertions, in order, of the same; for the object that starts at or after `from`. Empty if there is none. */
 export function splicesOf(text: string, members: readonly Member[], edits: readonly Edit[], from = 0): Splice[] {
   const brace = text.indexOf('{', from);
   return brace === -1 ? [] : planSplices(brace + 1, members, edits);
@@ -135,7 +135,7 @@ export function spliced(text: string, splices: readonly Splice[]): string {
 
 const EXPONENT = /\d[eE][+-]?\d/;
 
-/** Digits enough that a double may falsify them, or an exponent; also inside strings, which costs only time. */
+/** More digits than a double holds exactly, or an exponent; matches inside strings too, which only costs time. */
 function mayHaveLongNumber(text: string): boolean {
   return EXPONENT.test(text) || hasLongRun(text);
 }
@@ -143,7 +143,7 @@ function mayHaveLongNumber(text: string): boolean {
 /** Any decimal of fewer digits survives a double. */
 const LONG_RUN = 16;
 
-/** Whether so many digits and points stand in a row: of each such run one stands where it is looked for. */
+/** Whether so many digits and points occur in a row: every such run includes one of the sampled offsets. */
 function hasLongRun(text: string): boolean {
   for (let at = LONG_RUN - 1; at < text.length; at += LONG_RUN) {
     if (!isDigitOrPoint(text, at)) continue;
@@ -162,11 +162,11 @@ function isDigitOrPoint(text: string, at: number): boolean {
 }
 
 /**
- * JSON.parse, except that number literals whose value a double cannot hold become raw JSON, which `stringifyJson` writes
- * as it came. Throws SyntaxError for invalid text and for nesting deeper than `maxDepth`.
+ * JSON.parse, except that number literals which a double cannot hold become raw JSON, which `stringifyJson` writes
+ * unchanged. Throws SyntaxError for invalid text and for nesting deeper than `maxDepth`.
  */
 export function parseJson(text: string, maxDepth: number = DEFAULT_MAX_DEPTH): unknown {
-  // A shorter text cannot close what it would have to open, and most texts do not open as much.
+  // A shorter text cannot nest that deep, and most texts have fewer brackets.
   if (text.length > 2 * maxDepth && opensMore(text, maxDepth) && isDeeper(text, maxDepth)) {
     throw new SyntaxError(`nested deeper than ${maxDepth} levels`);
   }
@@ -220,14 +220,14 @@ class ParsedDocument implements JsonDocument {
   }
 }
 
-/** `text` in place of what stands between two offsets. */
+/** Replaces the text between two offsets by `text`. */
 export interface Splice {
   start: number;
   end: number;
   text: string;
 }
 
-/** The cuts and insertions, in order, that carry out `edits`; `inside` is the offset behind the opening brace. */
+/** The cuts and insertions, in order, that carry out `edits`; `inside` is the offset after the opening brace. */
 function planSplices(inside: number, members: readonly Member[], edits: readonly Edit[]): Splice[] {
   const splices: Splice[] = [];
   const last = members.length - 1;
@@ -280,7 +280,7 @@ function checkEncoding(bytes: Buffer): void {
   }
 }
 
-/** Offset of the first byte that is no UTF-8. */
+/** Offset of the first byte that is not valid UTF-8. */
 function invalidByte(bytes: Buffer): number {
   const text = bytes.toString('utf8');
   let offset = 0;
@@ -310,8 +310,8 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /**
- * Keys in `value` at any depth; NaN when some string holds half of a surrogate pair (a cheap question: of the strings that
- * come out of a Latin-1 text only those with escapes are wide). Keys are asked only when one was written with escapes.
+ * Keys in `value` at any depth; NaN when some string holds half of a surrogate pair (cheap, because
+ * strings from a Latin-1 text are wide only if they have escapes). Keys are checked only if one was written with escapes.
  */
 function countKeys(value: object, checksKeys: boolean): number {
   let count = 0;
@@ -367,7 +367,7 @@ function sameNumber(source: string, value: number): boolean {
   return normalNumber(source) === normalNumber(written);
 }
 
-/** Longer exponents belong to no number that two spellings of which need comparing. */
+/** Numbers with longer exponents never need a comparison of two spellings. */
 const MAX_EXPONENT_LENGTH = 9;
 
 /** Sign, significant digits and exponent of a JSON number, so that equal values give equal texts. */

@@ -1,39 +1,39 @@
 /**
- * Who waits for leases: a lease is this process's part of a window of a limit, which it may use up without asking. They
- * are served in the order in which they came, as soon as the leases cover all that they want.
+ * Requests that wait for leases. A lease is this process's part of a window of a limit, which it may use without asking the
+ * database. Requests are served in order of arrival, as soon as the leases cover all that they need.
  *
- * Nothing is held while waiting: each takes all of its parts in one step or none, so no two can wait for each other,
- * whatever order their windows come in.
+ * A waiting request holds nothing: it takes all of its parts in one step or none, so there is no deadlock, whatever the order
+ * of the windows.
  */
 import { type Clock, Pause } from './clock.ts';
 import { GatewayError } from './errors.ts';
 
-/** What is wanted of one window. */
+/** A part requested of one window. */
 export interface LeasePart {
-  /** `blocked`: somebody waits for it, so nobody may pass. Kept here. */
+  /** `blocked`: another request waits for this window, so later ones must not overtake it. Maintained here. */
   readonly window: { blocked: boolean };
 }
 
 export interface Waiter<Part> {
   readonly parts: readonly Part[];
-  /** Monotonic time in ms at which it came. */
+  /** Monotonic time of arrival in ms. */
   readonly since: number;
 }
 
-/** What differs from one kind of limit to another. */
+/** The parts that depend on the kind of limit. */
 export interface LeaseRules<Part, Refusal> {
-  /** As those are told who find no place in the queue: `a budget`. */
+  /** Name of the limit in the error when the queue is full: `a budget`. */
   readonly wanted: string;
-  /** More are told to come back. */
+  /** Maximum queue length; more requests are refused. */
   readonly maxWaiting: number;
-  /** Turns follow each other this soon where nothing comes back meanwhile. */
+  /** Delay until the next turn if nothing is returned meanwhile. */
   readonly restMs: number;
-  /** Whether the lease of its window covers it. */
+  /** Whether the lease of the window covers the part. */
   covers(part: Part): boolean;
-  /** Of one whom the leases do not cover; undefined where waiting may help. */
+  /** The refusal of a request that the leases do not cover; undefined if waiting may help. */
   refusalOf(parts: readonly Part[]): Refusal | undefined;
   /**
-   * Called while anybody waits, after all who can be served were: asks for what is missing. Must not reject.
+   * Called while requests wait, after those that could be served: asks the database for the missing parts. Must not reject.
    * @returns whether the next turn is due at once
    */
   turn(): Promise<boolean>;
@@ -60,7 +60,7 @@ export class LeaseQueue<Part extends LeasePart, Refusal> {
   }
 
   /**
-   * Resolves with what `take` yields, which is called once all of `parts` are covered, or with the refusal. Rejects with
+   * Calls `take` once all of `parts` are covered and resolves with its result, or resolves with the refusal. Rejects with
    * GatewayError 429 when the queue is full.
    */
   wait<T>(parts: readonly Part[], take: () => T, place: 'first' | 'last' = 'last'): Promise<T | Refusal> {
@@ -81,13 +81,14 @@ export class LeaseQueue<Part extends LeasePart, Refusal> {
     });
   }
 
-  /** Something came back, here or elsewhere. */
+  /** Called when something was returned, in this or another process. */
   signal(): void {
     this.#signalled = true;
     this.#pause.end();
   }
 
-  /** Serves who can be served, in order, and refuses who is to be; nobody passes another who waits for the same window. */
+  /** Serves requests that can be served, in order, and refuses those with a refusal. No request overtakes another that waits
+   * for the same window. */
   serve(): void {
     const blocked = new Set<LeasePart['window']>();
     const waiting: Waiting<Part, Refusal>[] = [];
@@ -110,13 +111,13 @@ export class LeaseQueue<Part extends LeasePart, Refusal> {
     this.#waiting = waiting;
   }
 
-  /** What is wanted of the windows that somebody waits for, of each in order. */
+  /** The parts that waiting requests need, by window, in order. */
   get wanted(): Map<Part['window'], Part[]> {
     const blocked = this.#waiting.flatMap(({ parts }) => parts.filter(({ window }) => window.blocked));
     return Map.groupBy(blocked, ({ window }): Part['window'] => window);
   }
 
-  /** Refuses those who have waited for long enough, for whom `refusalOf` has a refusal; it is the turn of those behind them. */
+  /** Refuses requests that waited long enough and for which `refusalOf` has a refusal, so that later ones get their turn. */
   giveUp(refusalOf: (waiter: Waiter<Part>) => Refusal | undefined): void {
     const waiting = this.#waiting.filter((each) => {
       const refusal = refusalOf(each);
@@ -130,7 +131,7 @@ export class LeaseQueue<Part extends LeasePart, Refusal> {
     this.serve();
   }
 
-  /** Fails all who wait for a window that does not cover what they want. */
+  /** Fails all requests that wait for a window that does not cover them. */
   fail(error: unknown): void {
     const failed = new Set(this.#waiting.filter(({ parts }) => parts.some(({ window }) => window.blocked)));
     this.#waiting = this.#waiting.filter((each) => !failed.has(each));
@@ -142,7 +143,7 @@ export class LeaseQueue<Part extends LeasePart, Refusal> {
 
   async #run(): Promise<void> {
     this.#running = true;
-    // What is wanted by those that come one right after the other is asked for together.
+    // Requests that arrive right after each other share one query.
     await Promise.resolve();
     while (this.#waiting.length > 0) {
       this.#signalled = false;

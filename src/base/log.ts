@@ -1,13 +1,13 @@
 /**
- * The log: one event a line, readable on a terminal, JSON elsewhere. Nothing that was registered with `redact` appears
- * in a line, whoever wrote it into a message. Logging never throws, never waits and never grows without bound.
- * Lines that come by the thousand gather for a moment and are written together.
+ * The log: one event per line, readable on a terminal, JSON elsewhere. Secrets registered with `redact` never appear in a
+ * line, even inside messages. Logging never throws, never waits and never grows without bound.
+ * Frequent lines are buffered briefly and written together.
  */
 import { type Clock, systemClock, type Timer } from './clock.ts';
 
 export type Level = 'debug' | 'info' | 'warn' | 'error';
 
-/** What belongs to an event. Errors are written with their stack and causes; long values are cut. */
+/** The fields of an event. Errors are written with their stack and causes; long values are cut. */
 export type Fields = Record<string, unknown>;
 
 export interface Log {
@@ -17,17 +17,17 @@ export interface Log {
   warn(event: string, fields?: Fields): void;
   error(event: string, fields?: Fields): void;
   /**
-   * For events that come by the thousand a second: costs a tenth, and is written a tenth of a second later at most, in the
-   * order of all lines. `undefined` is left out.
+   * For frequent events: costs a tenth, and is written at most a tenth of a second later, in the order of all lines.
+   * `undefined` is left out.
    */
   often(level: Level, event: string, fields: Readonly<Record<string, string | number | boolean | undefined>>): void;
-  /** Writes what `often` has gathered. */
+  /** Writes the lines that `often` has buffered. */
   flush(): void;
   /** A log that adds `fields` to every line. */
   with(fields: Fields): Log;
 }
 
-/** Where lines go; process.stderr fits. */
+/** The output; process.stderr is one. */
 export interface LogStream {
   write(line: string): unknown;
   readonly isTTY?: boolean;
@@ -46,7 +46,7 @@ const RANK: Record<Level, number> = { debug: 0, info: 1, warn: 2, error: 3 };
 
 /** Longest text of one field, in characters. */
 const MAX_FIELD_LENGTH = 4096;
-/** What of a text is looked at for secrets before it is cut, so that no cut leaves half a secret. */
+/** Length of text that is searched for secrets before it is cut, so that no cut leaves half a secret. */
 const MAX_SCRUB_LENGTH = 16 * MAX_FIELD_LENGTH;
 const MAX_FIELDS = 64;
 const MAX_CAUSES = 5;
@@ -56,7 +56,7 @@ const GATHER_MS = 100;
 const GATHER_LENGTH = 64 * 1024;
 
 export function createLog(options: LogOptions): Log {
-  // A closed pipe must not end the process that logs to it.
+  // A closed pipe must not end the process.
   options.stream.on?.('error', () => {});
   return new LineLog(new LineWriter(options), {});
 }
@@ -188,7 +188,7 @@ function jsonLine(time: string, level: Level, event: string, fields: Fields): st
   return `${line}}`;
 }
 
-/** As `jsonLine`, of scalars; secrets go when it is written. */
+/** Like `jsonLine`, for scalars; secrets are removed when the line is written. */
 function plainLine(time: string, level: Level, event: string, common: Fields, fields: Fields): string {
   let line = `{"time":"${time}","level":"${level}","event":${quoted(event)}`;
   for (const all of [common, fields]) {
@@ -240,7 +240,7 @@ function encodeField(value: unknown): string {
 
 function encodeInside(_key: string, value: unknown): unknown {
   if (typeof value === 'bigint') return String(value);
-  // Here, and not only in the finished line, where a text inside would be escaped twice.
+  // Here as well as in the finished line, where nested texts are escaped twice.
   if (typeof value === 'string') return bounded(value);
   return value instanceof Error ? bounded(describeError(value)) : value;
 }
@@ -272,14 +272,14 @@ function printable(text: string, keepsLines = false): string {
 }
 
 const MASK = '[redacted]';
-/** Shorter ones hide nothing, and would hit innocent text: a local server's key is often `x`. */
+/** Shorter ones are not secrets, and would match other text: a local server's key is often `x`. */
 const MIN_LENGTH = 4;
-/** Encoded forms of shorter secrets would hit innocent text. */
+/** Encoded forms of shorter secrets would match other text. */
 const MIN_ENCODED_LENGTH = 8;
 
 const secrets = new Set<string>();
 const forms = new Set<string>();
-/** Made when a text is scrubbed for the first time after a secret was registered. */
+/** Built when a text is first scrubbed after a secret was registered. */
 let pattern: RegExp | undefined;
 
 /** Registers a secret: from now on no log line and no scrubbed text shows it, plain, URL-encoded or in base64. */
@@ -308,8 +308,8 @@ function secretForms(secret: string): string[] {
 }
 
 /**
- * The characters that base64 makes of the secret wherever it stands in a longer text (`user:secret`), in each of the
- * three alignments and both alphabets; those at the edges, which depend on the neighbours, are left off.
+ * The base64 characters of the secret inside a longer text (`user:secret`), in each of the three alignments and both
+ * alphabets, without the edge characters, which depend on the neighbours.
  */
 function base64Cores(secret: string): string[] {
   const cores: string[] = [];

@@ -1,4 +1,4 @@
-/** What bytes are, by how they begin. A label may lie, and an error page comes with status 200. */
+/** Media types by their first bytes. Labels may be wrong, and error pages arrive with status 200. */
 
 const SIGNATURES: readonly (readonly [type: string, signature: string, at?: number])[] = [
   ['image/png', '\x89PNG\r\n\x1a\n'],
@@ -25,7 +25,7 @@ const SIGNATURES: readonly (readonly [type: string, signature: string, at?: numb
   ['video/mpeg', '\0\0\x01\xba'],
 ];
 
-/** The media type that the first bytes name; undefined when they name none (text does not). */
+/** The media type of the first bytes; undefined if unknown (as for text). */
 export function sniffMediaType(bytes: Uint8Array): string | undefined {
   const head = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, 512)).toString('latin1');
   for (const [type, signature, at = 0] of SIGNATURES) {
@@ -39,7 +39,7 @@ export function sniffMediaType(bytes: Uint8Array): string | undefined {
   return isSvg(head) ? 'image/svg+xml' : undefined;
 }
 
-/** An svg element with nothing before it but what XML allows there. */
+/** An svg element, preceded only by what XML allows. */
 function isSvg(head: string): boolean {
   return /^(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*\?>\s*)?(?:<!--(?:(?!-->)[\s\S])*-->\s*|<!DOCTYPE\s+svg\b[^>]*>\s*)*<svg[\s>]/i.test(
     head,

@@ -27,7 +27,7 @@ export function textFromPrice(price: Price): string {
   return fraction === '' ? whole : `${whole}.${fraction}`;
 }
 
-/** USD as on the wire to nano-dollars, exactly; throws a RangeError when it is negative or finer than a nano-dollar. */
+/** Converts USD on the wire to nano-dollars, exactly; throws a RangeError if negative or finer than a nano-dollar. */
 export function nanoFromUsd(usd: number | string): Nano {
   return parseDecimal(String(usd), 9);
 }

@@ -1,22 +1,22 @@
 /**
- * Our own name on the wire. Inside it is always `svc`; on input the public service's name is an alias of it, on output
- * the setting GATEHOUSE_NAMESPACE chooses the name (wire/common.md, "Names").
+ * The gateway's own prefix on the wire. Internally it is always `svc`. On input the public service's name is an alias; on output
+ * GATEHOUSE_NAMESPACE selects the prefix.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 
-/** The name in our own schemas, rows and code. */
+/** The prefix in schemas, rows and code. */
 export const WIRE_NAME = 'svc';
 
-/** The name that public SDKs know; taken on input as if it were ours. */
+/** The prefix that public SDKs use; accepted on input as an alias. */
 export const WIRE_ALIAS = 'openrouter';
 
-/** How each kind of name is spelled for one namespace. */
+/** The spelling of each kind of name in one namespace. */
 export interface Namespace {
   /** `svc`, `openrouter`, ... */
   readonly name: string;
-  /** Key of routing metadata in answers: `svc_metadata`. */
+  /** Key of routing metadata in responses: `svc_metadata`. */
   readonly metadataKey: string;
-  /** `X-Svc-`, for answers; on input use `wireHeader`. */
+  /** `X-Svc-`, for responses; on input use `wireHeader`. */
   readonly headerPrefix: string;
   /** `svc:`, as in `svc:web_search`. */
   readonly toolPrefix: string;
@@ -26,7 +26,7 @@ export interface Namespace {
   readonly keepAlive: string;
 }
 
-/** The spellings of a name as GATEHOUSE_NAMESPACE gives it (lower-case letters and digits). */
+/** The spellings for a value of GATEHOUSE_NAMESPACE (lower-case letters and digits). */
 export function createNamespace(name: string = WIRE_NAME): Namespace {
   const capitalized = name === WIRE_ALIAS ? 'OpenRouter' : name.charAt(0).toUpperCase() + name.slice(1);
   return {
@@ -39,12 +39,12 @@ export function createNamespace(name: string = WIRE_NAME): Namespace {
   };
 }
 
-/** Both spellings of the few names that are asked for, with each request: putting them together costs more than to look. */
+/** Cached spellings of the few names that every request reads: concatenating them costs more than a lookup. */
 const headerNames = new Map<string, readonly [ours: string, alias: string]>();
 
 /**
- * The value of one of our request headers under either name; ours wins. `name` is what follows the prefix, in lower
- * case: `metadata` reads `X-Svc-Metadata` and `X-OpenRouter-Metadata`. Repeated headers are joined as HTTP says.
+ * The value of a gateway request header under either prefix; `svc` wins. `name` is what follows the prefix, in lower
+ * case: `metadata` reads `X-Svc-Metadata` and `X-OpenRouter-Metadata`. Repeated headers are joined as HTTP defines.
  */
 export function wireHeader(headers: IncomingHttpHeaders, name: string): string | undefined {
   let known = headerNames.get(name);
@@ -59,14 +59,14 @@ export function wireHeader(headers: IncomingHttpHeaders, name: string): string |
 const SEPARATORS = ':/._-';
 
 /**
- * A token of the client's with the alias replaced by our name where it is the prefix: `openrouter:web_search`,
- * `openrouter/auto`, `openrouter.provide_input`, `openrouter_metadata`. Any other text comes back as it is.
+ * A client's token with the alias prefix replaced by `svc`: `openrouter:web_search`,
+ * `openrouter/auto`, `openrouter.provide_input`, `openrouter_metadata`. Any other text is returned unchanged.
  */
 export function toWireName(token: string): string {
   return replacePrefix(token, WIRE_ALIAS, WIRE_NAME);
 }
 
-/** One of our own tokens (`svc:...`, `svc/...`, `svc_...`) as the namespace of the output spells it. */
+/** A gateway token (`svc:...`, `svc/...`, `svc_...`) in the spelling of the output namespace. */
 export function fromWireName(token: string, namespace: Namespace): string {
   return namespace.name === WIRE_NAME ? token : replacePrefix(token, WIRE_NAME, namespace.name);
 }

@@ -1,36 +1,36 @@
 /**
- * What V8 does to save memory at the wrong moments, done at the right ones.
+ * Triggers V8's memory-reducing garbage collection when it is harmless: after the start, and after ten idle minutes.
  *
- * Starting leaves behind a fifth of the process, which V8 keeps until the heap has doubled. Later on, whenever a busy
- * process falls quiet for some seconds, V8 collects to save memory, and drops the shapes of objects of which none lives just
- * then. With them goes all code that was compiled for them: the next ten thousand requests cost twice as much. So memory
- * is given back shortly after the start, and when nobody has asked for anything for some minutes, not in between.
+ * The start leaves garbage of a fifth of the process, which V8 keeps until the heap has doubled. Later, whenever a busy process
+ * is idle for some seconds, V8 collects to save memory and drops object shapes without live objects, and with them all code
+ * compiled for them: the next ten thousand requests then cost twice as much. So memory is released shortly after the start and
+ * after some idle minutes, not in between.
  *
- * A busy process it collects whenever what has grown old is a fifth more than what was left the last time. Rows that wait for
- * the database grow old and are garbage a moment later, so that comes to a collection each half second, most of it on other
- * threads, where V8 does not count it: a tenth of what a small request costs. It waits for twice as much as was left instead.
+ * In a busy process V8 collects whenever the old generation has grown by a fifth. Rows that wait for the database get old and
+ * are garbage a moment later, which would mean a collection every half second, mostly on other threads: a tenth of the cost of
+ * a small request. So the old generation may double first.
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { Clock } from './clock.ts';
 
-/** Who asked as soon as the gateway was ready has been answered by then. */
+/** Requests that came as soon as the gateway was ready are answered by then. */
 const AFTER_START_MS = 2_000;
 const CHECK_MS = 60_000;
 const QUIET_CHECKS = 10;
 
-/** How much this process is in use. */
+/** Load of this process. */
 export interface Use {
-  /** Nobody would be kept waiting by a collection of a tenth of a second. */
+  /** A collection of a tenth of a second would delay no request. */
   readonly quiet: boolean;
-  /** Requests to models that have begun so far. */
+  /** Requests to models started so far. */
   readonly begun: number;
 }
 
-/** @param collect gives back what can be given back */
+/** @param collect runs the collection */
 export function releaseMemory(clock: Clock, use: Use, collect: () => void = collectAll): void {
   clock.timer(AFTER_START_MS, () => {
-    // Who is in use by now grows anyway, and has compiled what would be dropped.
+    // A process already in use grows anyway, and has compiled code that would be dropped.
     if (use.quiet) collect();
     leaveItToUs();
     let known = 0;
@@ -51,7 +51,7 @@ export function releaseMemory(clock: Clock, use: Use, collect: () => void = coll
 function leaveItToUs(): void {
   setFlagsFromString('--memory-reducer-gc-count=0');
   setFlagsFromString('--heap-growing-percent=200');
-  // Code that is kept for the next start when the process ends is used under the same flags only.
+  // The compile cache written at exit is used only under the same flags.
   process.on('exit', () => {
     setFlagsFromString('--memory-reducer-gc-count=2');
     setFlagsFromString('--heap-growing-percent=0');
@@ -61,7 +61,8 @@ function leaveItToUs(): void {
 type Collect = (options: { type: 'major'; flavor: 'last-resort' }) => void;
 
 function collectAll(): void {
-  // The one way to V8's collector without a flag on the command line. The flag goes again, as kept code is not used otherwise.
+  // The only way to call V8's collector without a command-line flag. The flag is removed again so that the compile cache stays
+  // valid.
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as Collect;
   setFlagsFromString('--no-expose-gc');

@@ -1,4 +1,4 @@
-/** A bound that many share: what one of them takes the others cannot have until it is given back. */
+/** A bound shared by many users: what one takes is unavailable to others until it is returned. */
 export class Room {
   #left: number;
 
@@ -6,7 +6,7 @@ export class Room {
     this.#left = size;
   }
 
-  /** False, and nothing taken, when there is not so much left. */
+  /** Returns false and takes nothing if there is not enough left. */
   take(size: number): boolean {
     if (size > this.#left) return false;
     this.#left -= size;

@@ -1,7 +1,7 @@
 /**
- * Members that come and go with every request. A Set would do, but whenever V8 makes a Set's table anew, the old table
- * goes on pointing to the new one: as soon as one of them has grown too old for the frequent collections, everything that
- * its successors ever held is kept until the rare one comes. Here nothing is left behind.
+ * A set of members that are added and removed with every request. Not a Set: when V8 rebuilds a Set's table, the old table keeps
+ * pointing to the new one, so once a table is in the old generation, everything that its successors ever held is retained
+ * until a major collection. This structure retains nothing.
  */
 export class Roster<T extends object> {
   readonly #seats: (T | undefined)[] = [];
@@ -11,14 +11,14 @@ export class Roster<T extends object> {
     return this.#seats.length - this.#free.length;
   }
 
-  /** Its seat, which `delete` wants to know. */
+  /** Returns the seat, which `delete` needs. */
   add(member: T): number {
     const seat = this.#free.pop() ?? this.#seats.length;
     this.#seats[seat] = member;
     return seat;
   }
 
-  /** Does nothing when somebody else, or nobody, has the seat. */
+  /** Does nothing if the seat is empty or taken by another member. */
   delete(member: T, seat: number): void {
     if (this.#seats[seat] !== member) return;
     this.#seats[seat] = undefined;

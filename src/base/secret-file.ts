@@ -1,7 +1,7 @@
 /** A file with a secret, which only its owner may read. */
 import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs';
 
-/** Writes a line into a new file and waits until it is on the disk, so that whoever is told of the file finds it. */
+/** Writes a line to a new file and syncs it to disk, so that the file exists before it is announced. */
 export function writeSecretFile(file: string, line: string): void {
   const descriptor = openSync(file, 'wx', 0o600);
   try {

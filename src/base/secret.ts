@@ -1,6 +1,6 @@
 /**
- * A text that must not be seen: no log line, error or dump shows it, whatever prints the object that holds it. Code that
- * really needs the text asks for it by name.
+ * A secret string: no log line, error or dump shows it, whatever prints the object that holds it. Code that needs the
+ * text calls `reveal()`.
  */
 import { inspect } from 'node:util';
 

@@ -1,4 +1,4 @@
-/** Work that is heavy for the database, one piece after the other, with a bounded number that wait. */
+/** Runs work that is heavy for the database one at a time, with a bounded queue. */
 import { GatewayError } from './errors.ts';
 
 const MAX_WAITING = 16;
@@ -7,7 +7,7 @@ export class SerialQueue {
   #last: Promise<unknown> = Promise.resolve();
   #waiting = 0;
 
-  /** Rejects with GatewayError 503 (retryable) when too many wait already. */
+  /** Rejects with GatewayError 503 (retryable) when the queue is full. */
   async run<T>(work: () => Promise<T>): Promise<T> {
     if (this.#waiting >= MAX_WAITING) {
       throw new GatewayError('provider_overloaded', 'too many such questions are being answered', {

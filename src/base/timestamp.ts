@@ -1,4 +1,4 @@
-/** Points in time as clients write them. */
+/** Timestamps from clients. */
 import { invalidField } from './errors.ts';
 
 const TIMESTAMP = /^(\d{4}-\d{2}-(\d{2}))[Tt]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:[Zz]|[+-]\d{2}:\d{2})$/;
@@ -6,7 +6,7 @@ const TIMESTAMP = /^(\d{4}-\d{2}-(\d{2}))[Tt]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:[Zz]|
 let shownMs = Number.NaN;
 let shown = '';
 
-/** As Date.toISOString, for times that come in bursts. @param ms since 1970 UTC */
+/** Like Date.toISOString, fast for bursts of equal times. @param ms since 1970 UTC */
 export function isoTime(ms: number): string {
   if (ms !== shownMs) {
     shown = new Date(ms).toISOString();
@@ -16,8 +16,8 @@ export function isoTime(ms: number): string {
 }
 
 /**
- * Reads a time with at least seconds precision and a zone; a day that the month lacks is refused and not moved to the
- * next. Throws GatewayError 400 with the path.
+ * Reads a time with at least seconds precision and a zone; a day that does not exist in the month is refused, not moved to
+ * the next. Throws GatewayError 400 with the path.
  */
 export function readTimestamp(path: string, text: string): Date {
   const match = TIMESTAMP.exec(text);

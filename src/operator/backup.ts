@@ -1,4 +1,4 @@
-/** `gatehouse backup` and `gatehouse restore`: one file that holds the installation, from and into any database. */
+/** `gatehouse backup` and `gatehouse restore`: one file with the whole installation, from and to any database. */
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { placeOf, Sealing, SealingError } from '../sealing/index.ts';
@@ -12,10 +12,10 @@ import { type CommandParts, UsageError } from './command.ts';
 import { type Installation, withInstallation } from './installation.ts';
 
 export const BACKUP_HELP = `gatehouse backup FILE
-    writes the database into a new file, also while the gateway runs
+    writes the database to a new file, also while the gateway runs
 gatehouse restore FILE
-    fills an empty installation from such a file: the data folder, or the database that DATABASE_URL names. With a
-    gateway stopped before its backup this moves an installation from the embedded database to an external one`;
+    restores a backup into an empty installation: the data folder, or the database that DATABASE_URL names. To move an
+    installation to an external database, stop the gateway before the backup`;
 
 export async function backupCommand(args: readonly string[], parts: CommandParts): Promise<number> {
   const file = onlyFile(args);
@@ -27,7 +27,7 @@ export async function backupCommand(args: readonly string[], parts: CommandParts
   parts.out.print(`${rows} rows written to ${file}`);
   if (sealed !== 'nothing') {
     const place = sealed instanceof SealingError ? placeOf(parts.config.sealing.current) : sealed.place;
-    parts.out.print(`the key that credentials in it are sealed under is not in it: keep ${place} in another place`);
+    parts.out.print(`the key that decrypts its credentials is not in it: keep ${place} in another place`);
   }
   return 0;
 }
@@ -45,13 +45,13 @@ export async function restoreCommand(args: readonly string[], parts: CommandPart
   parts.out.print(line);
   if (sealed instanceof SealingError) {
     parts.out.print(
-      `before its first start it needs the key of the installation that it comes from: ${sealed.message}`,
+      `before its first start it needs the encryption key of the original installation: ${sealed.message}`,
     );
   }
   return 0;
 }
 
-/** Whether a database has credentials that are sealed, and what is wrong with the key to them here. */
+/** Whether a database has encrypted credentials, and the problem with their key on this machine, if any. */
 async function holdsSealed(
   { clock, log, config }: CommandParts,
   target: Target,
@@ -61,7 +61,7 @@ async function holdsSealed(
     return (await new Sealing({ database, clock, settings: config.sealing }).check()) ?? 'nothing';
   } catch (error) {
     if (error instanceof SealingError) return error;
-    // Of a version that had no such table.
+    // A version without this table.
     if (isTableMissing(error)) return 'nothing';
     throw error;
   } finally {

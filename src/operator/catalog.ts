@@ -1,4 +1,4 @@
-/** `gatehouse catalog`: the facts about models in the data folder. */
+/** `gatehouse catalog`: the model catalog in the data directory. */
 import { CATALOG_HELP, runCatalogCommand } from '../catalog/index.ts';
 import { createTransport, outgoingOf } from '../providers/index.ts';
 import { type CommandParts, UsageError } from './command.ts';
@@ -12,7 +12,7 @@ export async function catalogCommand(
   const transport = createTransport({ clock, log, ...outgoingOf(config) });
   try {
     const status = await runCatalogCommand(args, { config, transport, clock, log, print: (line) => out.print(line) });
-    if (status === 2) throw new UsageError('catalog is followed by refresh or show');
+    if (status === 2) throw new UsageError('expected catalog refresh or catalog show');
     return status;
   } finally {
     await transport.close();

@@ -1,4 +1,4 @@
-/** What a command of the command line is given, and how it refuses. */
+/** The inputs of a command, and its usage errors. */
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import type { Clock } from '../base/clock.ts';
 import type { Config } from '../base/config.ts';
@@ -12,7 +12,7 @@ export interface CommandParts {
   log: Log;
   /** Every migration of this version. */
   migrations: readonly Migration[];
-  /** Every column of sealed values. */
+  /** Every encrypted column. */
   sealedRows: readonly SealedRows[];
   out: Output;
   /** Of this gateway. */
@@ -24,7 +24,7 @@ export interface Output {
   print(line: string): void;
 }
 
-/** Wrong arguments; the message is for the operator, and the help follows it. */
+/** Wrong arguments; the message is printed with the help of the command. */
 export class UsageError extends Error {}
 
 export interface Arguments {
@@ -32,7 +32,7 @@ export interface Arguments {
   positionals: string[];
 }
 
-/** Throws UsageError for options that there are not, and for positional arguments where none are allowed. */
+/** Throws UsageError for unknown options, and for positional arguments where none are allowed. */
 export function parseArguments(
   args: readonly string[],
   options: NonNullable<ParseArgsConfig['options']>,

@@ -1,4 +1,4 @@
-/** `gatehouse credits`: the account's balance, which no request may pass. */
+/** `gatehouse credits`: the account's balance, a hard limit for all requests. */
 import { organizationId } from '../access/index.ts';
 import { sleep } from '../base/clock.ts';
 import { type Nano, nanoFromUsd, usdFromNano } from '../base/money.ts';
@@ -8,16 +8,16 @@ import { type CommandParts, parseArguments, UsageError } from './command.ts';
 import { withDatabase } from './installation.ts';
 
 export const CREDITS_HELP = `gatehouse credits show
-    the account's balance, what was spent of it, and where the balance comes from
+    shows the account's balance, its source, and what was spent
 gatehouse credits set USD|unlimited
-    sets the balance, at once in every running process; goes before account.balance_usd of the yaml
+    sets the balance, at once in every running process; overrides account.balance_usd of the yaml
 gatehouse credits unset
-    the balance of the yaml holds again`;
+    removes the override: the balance of the yaml applies again`;
 
 export async function creditsCommand(args: readonly string[], parts: CommandParts): Promise<number> {
   const [action, ...rest] = args;
   const { positionals } = parseArguments(rest, {}, true);
-  if (positionals.length !== (action === 'set' ? 1 : 0)) throw new UsageError('wrong number of arguments');
+  if (positionals.length !== (action === 'set' ? 1 : 0)) throw new UsageError('unexpected number of arguments');
   switch (action) {
     case 'set':
       return changeAndShow(parts, amount(positionals[0]!));
@@ -26,7 +26,7 @@ export async function creditsCommand(args: readonly string[], parts: CommandPart
     case 'show':
       return withDatabase(parts, ({ database }) => show(parts, database));
     default:
-      throw new UsageError(action === undefined ? 'say what to do with credits' : `unknown: credits ${action}`);
+      throw new UsageError(action === undefined ? 'credits needs an action' : `unknown: credits ${action}`);
   }
 }
 
@@ -42,7 +42,7 @@ function amount(text: string): Nano | null {
 function changeAndShow(parts: CommandParts, balance: Nano | null | undefined): Promise<number> {
   return withDatabase(parts, async (opened) => {
     await setBalance({ ...opened, clock: parts.clock }, await account(opened.database), balance);
-    // What was spent while there was no balance is in no lease: it counts once it is entered.
+    // Spend from before the balance was set is in no lease: it counts once its rows are entered.
     await sleep(parts.clock, ENTERED_WITHIN_MS);
     return show(parts, opened.database);
   });
@@ -63,6 +63,6 @@ async function show(parts: CommandParts, db: Queryable): Promise<number> {
 
 async function account(db: Queryable): Promise<string> {
   const id = await organizationId(db);
-  if (id === undefined) throw new Error('there is no organization yet; start the gateway once');
+  if (id === undefined) throw new Error('no organization exists yet; start the gateway once');
   return id;
 }

@@ -1,6 +1,6 @@
 /**
- * `gatehouse doctor`: looks at everything that a gateway needs and says what is wrong, before or while it runs. Changes
- * nothing; an embedded database that does not run is started for the look.
+ * `gatehouse doctor`: checks everything that a gateway needs, before or while it runs. Changes nothing; a stopped embedded
+ * database is started for the check.
  */
 import { existsSync } from 'node:fs';
 import path from 'node:path';
@@ -15,8 +15,8 @@ import { examineProviders } from './doctor/providers.ts';
 import { type Installation, withInstallation } from './installation.ts';
 
 export const DOCTOR_HELP = `gatehouse doctor [--json] [--offline]
-    looks at configuration, disk, database, keys, providers and modules, and names what is wrong; exits with 1 when
-    something is. --offline asks no provider`;
+    checks configuration, disk, database, keys, providers and modules; exits with 1 if something keeps the gateway from
+    working. --offline skips the providers`;
 
 export async function doctorCommand(
   args: readonly string[],
@@ -42,7 +42,7 @@ async function examine(
     config = read();
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    // Without settings nobody knows where to look further.
+    // Without settings the other checks have no target.
     return findings.concat(error.message.split('\n').map((problem) => fault('configuration', problem)));
   }
   findings.push(ok('configuration', `${config.file ?? 'no yaml file'}, providers: ${config.providers.length}`));
@@ -62,7 +62,7 @@ function unknownVariable({ name, meant }: Config['unknownVariables'][number]): F
 async function examineInstallation(parts: CommandParts): Promise<Finding[]> {
   const { databaseUrl, dataDir } = parts.config;
   if (databaseUrl === null && !existsSync(path.join(socketFolderOf(dataDir), 'PG_VERSION'))) {
-    return [note('database', 'there is none yet: the first start makes it'), await examineAddress(parts.config)];
+    return [note('database', 'does not exist yet: the first start creates it'), await examineAddress(parts.config)];
   }
   const look = async (installation: Installation) => {
     const { running } = installation;

@@ -1,4 +1,4 @@
-/** `gatehouse federation`: the key that access tokens of workloads are signed with, and how it gives way to another. */
+/** `gatehouse federation`: the key that signs access tokens of workloads, and its rotation. */
 import { operatorAuthor } from '../audit/index.ts';
 import { Sealing } from '../sealing/index.ts';
 import { rotateSigningKey } from '../sign-in/index.ts';
@@ -6,13 +6,13 @@ import { type CommandParts, parseArguments, UsageError } from './command.ts';
 import { withDatabase } from './installation.ts';
 
 export const FEDERATION_HELP = `gatehouse federation rotate-key [--end-tokens]
-    another key signs access tokens from now on, also while gateways run. Those that were issued before live on to their
-    end, a quarter of an hour at most; with --end-tokens they end at once`;
+    rotates the key that signs access tokens, also while gateways run. Tokens issued before stay valid until they expire,
+    at most 15 minutes; with --end-tokens they become invalid at once`;
 
 export async function federationCommand(args: readonly string[], parts: CommandParts): Promise<number> {
   const [action, ...rest] = args;
   if (action !== 'rotate-key') {
-    throw new UsageError(action === undefined ? 'say what to do for federation' : `unknown: federation ${action}`);
+    throw new UsageError(action === undefined ? 'federation needs an action' : `unknown: federation ${action}`);
   }
   const { values } = parseArguments(rest, { 'end-tokens': { type: 'boolean' } });
   const endsTokens = values['end-tokens'] === true;
@@ -21,6 +21,6 @@ export async function federationCommand(args: readonly string[], parts: CommandP
     const sealing = new Sealing({ database, clock, settings: config.sealing });
     return rotateSigningKey({ database, changes, clock, sealing }, { author: operatorAuthor, endsTokens });
   });
-  parts.out.print(`access tokens are signed with the key ${id}${endsTokens ? '; those from before have ended' : ''}`);
+  parts.out.print(`access tokens are signed with the key ${id}${endsTokens ? '; older tokens are invalid now' : ''}`);
   return 0;
 }

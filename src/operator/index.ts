@@ -1,5 +1,5 @@
 /**
- * What an operator does at the machine, beside serving: keys, backups, and the doctor. A command works on the installation that the
+ * Operator commands other than `serve`: keys, backups, doctor and others. A command works on the installation that the
  * settings name, whether a gateway runs on it or not.
  */
 import { systemClock } from '../base/clock.ts';
@@ -51,8 +51,8 @@ export function commandHelp(): string {
 }
 
 /**
- * Runs a command with the settings of this machine and returns its exit code: 0, 1 when it could not be done, 2 for wrong
- * arguments. What it tells goes to stdout, why it could not be done to stderr.
+ * Runs a command with the settings of this machine and returns its exit code: 0, 1 on failure, 2 for wrong
+ * arguments. Results go to stdout, errors to stderr.
  */
 export async function runCommand(name: string, args: readonly string[], machine: Machine): Promise<number> {
   const command = COMMANDS[name]!;
@@ -62,13 +62,13 @@ export async function runCommand(name: string, args: readonly string[], machine:
   }
   let config: Config | undefined;
   const parts: CommandParts = {
-    // Read when a command first asks: the doctor tells what is wrong with them.
+    // Read on first use, because the doctor reports their problems itself.
     get config() {
       config ??= machine.config();
       return config;
     },
     clock: systemClock,
-    // Only what went wrong: the output is for people and scripts.
+    // Only errors: the output is for people and scripts.
     log: createLog({ stream: process.stderr, level: 'error', clock: systemClock }),
     migrations: machine.migrations,
     sealedRows: machine.sealedRows,

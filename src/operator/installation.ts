@@ -1,6 +1,6 @@
 /**
- * The installation that a command works on: its database, whether a gateway runs on it or not. An embedded server that
- * nobody runs is started for as long as the command takes.
+ * The installation that a command works on: its database, whether a gateway runs on it or not. A stopped embedded server is
+ * started for the duration of the command.
  */
 import { mkdirSync } from 'node:fs';
 import type { Config } from '../base/config.ts';
@@ -18,11 +18,11 @@ export interface Installation {
   running: boolean;
 }
 
-/** A server that a gateway of this machine runs answers at once or not at all. */
+/** A server that a gateway on this machine runs answers at once or not at all. */
 const RUNNING_ANSWERS_MS = 2_000;
 
 /**
- * Runs `work` with a reachable database server and leaves everything as it was found.
+ * Runs `work` with a reachable database server and restores the previous state.
  * @param alone refuse when a gateway runs on the data folder
  */
 export async function withInstallation<T>(
@@ -54,11 +54,11 @@ export interface OpenedDatabase {
   changes: Changes;
 }
 
-/** Opens a database whose schema is the one of this version, and closes it again. */
+/** Opens a database with the schema of this version, and closes it again. */
 export async function withDatabase<T>(parts: CommandParts, work: (opened: OpenedDatabase) => Promise<T>): Promise<T> {
   const { clock, log, migrations } = parts;
   return withInstallation(parts, async ({ target, running }) => {
-    // A running gateway has brought it up to date; a newer or older one is told apart by this all the same.
+    // A running gateway has already migrated it; this still detects a gateway of another version.
     await migrate({ target, migrations, log });
     const database = await openDatabase({
       target,
@@ -80,7 +80,7 @@ export async function withDatabase<T>(parts: CommandParts, work: (opened: Opened
   });
 }
 
-/** Where the database of a configuration is, running or not. */
+/** The database of a configuration, running or not. */
 function targetOf(config: Config): Target {
   return config.databaseUrl === null
     ? { socketFolder: socketFolderOf(config.dataDir) }

@@ -1,4 +1,4 @@
-/** `gatehouse keys`: the way in for an operator who has no key, or lost the management key. */
+/** `gatehouse keys`: access for an operator without a key, or with a lost management key. */
 import path from 'node:path';
 import {
   createOperatorKey,
@@ -15,11 +15,11 @@ import { withDatabase } from './installation.ts';
 
 export const KEYS_HELP = `gatehouse keys create [--management] [--name NAME] [--limit USD] [--limit-reset daily|weekly|monthly]
                       [--expires-at TIME] [--print]
-    makes a key and shows it once; into a file of its owner where the output is no terminal, unless --print is given
+    creates a key and shows it once; if the output is not a terminal, writes it to a file instead, unless --print is given
 gatehouse keys list
-    every key of both kinds: the beginning of its hash, kind, name, what may be shown of it
+    lists every key: the start of its hash, its kind, its name and its masked token
 gatehouse keys revoke HASH
-    ends a key, named by its hash or the first 8 characters or more of it`;
+    revokes the key with this hash, or with a hash that starts with these 8 or more characters`;
 
 const HASH_SHOWN = 12;
 
@@ -54,7 +54,7 @@ async function create(args: readonly string[], parts: CommandParts): Promise<num
   return 0;
 }
 
-/** Once, on a terminal or where it is asked for; else in a file that only its owner reads. */
+/** Prints the token once, on a terminal or with `--print`; otherwise writes it to a file that only its owner can read. */
 export function showToken(parts: CommandParts, kind: KeyKind, token: string, print: boolean): void {
   if (print || parts.out.isTTY) {
     parts.out.print(token);
@@ -71,7 +71,7 @@ function keyBody(values: Record<string, string | boolean | undefined>, kind: str
   const limitReset = text('limit-reset');
   const expiresAt = text('expires-at');
   if (kind === 'management' && (limit !== undefined || limitReset !== undefined)) {
-    throw new UsageError('a management key spends nothing, so it has no limit');
+    throw new UsageError('a management key cannot spend, so it has no limit');
   }
   if (limit !== undefined && !(Number(limit) > 0)) throw new UsageError('--limit must be a number of USD above 0');
   if (limitReset !== undefined && !['daily', 'weekly', 'monthly'].includes(limitReset)) {
@@ -108,7 +108,7 @@ function stateOf({ disabled, expiresAt }: OperatorKey, nowMs: number): string {
   return expiresAt !== null && expiresAt.getTime() <= nowMs ? 'expired' : 'active';
 }
 
-/** A name comes from whoever made the key; its control characters would command the terminal. */
+/** The creator of a key chooses its name; control characters in it could manipulate the terminal. */
 function printable(name: string): string {
   return name.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, '\ufffd');
 }

@@ -7,9 +7,9 @@ test('wrong arguments are told apart before anything is opened', async () => {
   // Nothing of it is looked at.
   const parts = {} as CommandParts;
   for (const [args, message] of [
-    [[], /say what of SCIM/],
+    [[], /scim needs the noun token/],
     [['tokens'], /unknown: scim tokens/],
-    [['token'], /say what to do/],
+    [['token'], /needs an action/],
     [['token', 'make'], /unknown: scim token make/],
     [['token', 'create', '--limit', '5'], /limit/],
     [['token', 'list', 'all'], /all/],

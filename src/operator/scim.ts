@@ -1,19 +1,20 @@
-/** `gatehouse scim`: tokens that let an identity provider say who belongs to the organization. */
+/** `gatehouse scim`: tokens for identity providers that manage the members. */
 import { createOperatorKey } from '../access/index.ts';
 import { type CommandParts, parseArguments, UsageError } from './command.ts';
 import { withDatabase } from './installation.ts';
 import { listKeys, revokeKey, showToken } from './keys.ts';
 
 export const SCIM_HELP = `gatehouse scim token create [--name NAME] [--expires-at TIME] [--print]
-    makes a token for /scim/v2, which it serves alone, and shows it once, as \`keys create\` does
+    creates a token that is valid for /scim/v2 only, and shows it once, like keys create
 gatehouse scim token list
-    every token of this kind
+    lists the tokens
 gatehouse scim token revoke HASH
-    ends a token, named by its hash or the first 8 characters or more of it`;
+    revokes the token with this hash, or with a hash that starts with these 8 or more characters`;
 
 export async function scimCommand(args: readonly string[], parts: CommandParts): Promise<number> {
   const [noun, action, ...rest] = args;
-  if (noun !== 'token') throw new UsageError(noun === undefined ? 'say what of SCIM' : `unknown: scim ${noun}`);
+  if (noun !== 'token')
+    throw new UsageError(noun === undefined ? 'scim needs the noun token' : `unknown: scim ${noun}`);
   switch (action) {
     case 'create':
       return create(rest, parts);
@@ -23,7 +24,7 @@ export async function scimCommand(args: readonly string[], parts: CommandParts):
     case 'revoke':
       return revokeKey(rest, parts);
     default:
-      throw new UsageError(action === undefined ? 'say what to do with tokens' : `unknown: scim token ${action}`);
+      throw new UsageError(action === undefined ? 'scim token needs an action' : `unknown: scim token ${action}`);
   }
 }
 

@@ -1,4 +1,4 @@
-/** `gatehouse sealing`: the keys that stored credentials are sealed under, and how they give way to others. */
+/** `gatehouse sealing`: the keys that encrypt stored credentials, and their rotation. */
 import { sleep } from '../base/clock.ts';
 import {
   placeOf,
@@ -14,14 +14,15 @@ import { type CommandParts, UsageError } from './command.ts';
 import { type OpenedDatabase, withDatabase } from './installation.ts';
 
 export const SEALING_HELP = `gatehouse sealing show
-    where the key is that stored credentials are sealed under, and whether it fits
+    shows the source of the key that encrypts stored credentials, and checks it
 gatehouse sealing rotate-key
-    a new key takes the place of the usual file's. Where GATEHOUSE_KEK, GATEHOUSE_KEK_FILE or GATEHOUSE_KEK_COMMAND gives
-    it, GATEHOUSE_KEK_PREVIOUS, ..._FILE or ..._COMMAND has to give the one before; asked again it carries on
+    rotates the encryption key. The default file is replaced. A key from GATEHOUSE_KEK, GATEHOUSE_KEK_FILE or
+    GATEHOUSE_KEK_COMMAND must be the new one, and GATEHOUSE_KEK_PREVIOUS, ..._FILE or ..._COMMAND the previous one.
+    Repeat the command to continue an interrupted rotation
 gatehouse sealing rotate-data-keys
-    new keys for what is stored, which is sealed anew with them, also while gateways run
+    creates new data keys and re-encrypts the stored values with them, also while gateways run
 gatehouse sealing sweep
-    seals anew what is still under older keys`;
+    re-encrypts values that still use older data keys`;
 
 const MOST_SWEEPS = 50;
 const BETWEEN_SWEEPS_MS = 100;
@@ -35,7 +36,7 @@ export async function sealingCommand(args: readonly string[], parts: CommandPart
     'rotate-data-keys': rotateDataKeys,
     sweep: sweepAll,
   };
-  if (action === undefined) throw new UsageError('say what to do with the keys');
+  if (action === undefined) throw new UsageError('sealing needs an action');
   if (!Object.hasOwn(actions, action)) throw new UsageError(`unknown: sealing ${action}`);
   return withDatabase(parts, (opened) => actions[action]!(parts, opened));
 }
@@ -46,7 +47,7 @@ function sealingOf({ config, clock }: CommandParts, { database }: OpenedDatabase
 
 async function show(parts: CommandParts, opened: OpenedDatabase): Promise<number> {
   const key = await sealingOf(parts, opened).check();
-  parts.out.print(key === undefined ? 'nothing was ever sealed' : `sealed under ${key.place} (the ${key.role} key)`);
+  parts.out.print(key === undefined ? 'nothing is encrypted yet' : `encrypted with ${key.place} (the ${key.role} key)`);
   return 0;
 }
 
@@ -56,16 +57,16 @@ async function rotateKey(parts: CommandParts, { database }: OpenedDatabase): Pro
   const rotated = await rotateInstallationKey({ database, settings });
   parts.out.print(
     {
-      nothing: 'nothing was ever sealed: there is no key to change',
-      already: `everything is sealed under ${place} already`,
-      rotated: `everything is sealed under the new key, ${place}`,
-      'carried on': `the change that was broken off is done: everything is sealed under the new key, ${place}`,
+      nothing: 'nothing is encrypted yet: there is no key to rotate',
+      already: `everything is already encrypted with ${place}`,
+      rotated: `everything is encrypted with the new key, ${place}`,
+      'carried on': `the interrupted rotation is complete: everything is encrypted with the new key, ${place}`,
     }[rotated],
   );
   if (rotated === 'nothing') return 0;
   const usual = usualFile(settings.current);
   const previous = settings.previous === null ? usual && previousFile(usual) : placeOf(settings.previous);
-  if (previous !== undefined) parts.out.print(`backups made before need the one before it: ${previous}`);
+  if (previous !== undefined) parts.out.print(`older backups need the previous key: ${previous}`);
   parts.out.print('keep a copy of the new key in another place');
   return 0;
 }
@@ -94,13 +95,13 @@ async function sweepAll(parts: CommandParts, opened: OpenedDatabase): Promise<nu
     const { resealed, ...rest } = await sweep({ database, sealing, rows: parts.sealedRows, log: parts.log });
     total += resealed;
     swept = rest;
-    // The others are held by a gateway that does the same.
+    // The remaining rows are locked by a gateway that re-encrypts them too.
     if (rest.left <= rest.unreadable) break;
     await sleep(parts.clock, BETWEEN_SWEEPS_MS);
   }
-  parts.out.print(`${total} values sealed anew`);
+  parts.out.print(`${total} values re-encrypted`);
   if (swept.left === 0) return 0;
   const { left, unreadable } = swept;
-  parts.out.print(`${left} are under older keys still; ${unreadable} of them cannot be opened`);
+  parts.out.print(`${left} values still use older keys; ${unreadable} of them cannot be decrypted`);
   return 1;
 }

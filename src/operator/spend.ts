@@ -1,4 +1,4 @@
-/** `gatehouse spend`: what processes hold of budgets, and the release of what a lost one holds. */
+/** `gatehouse spend`: the parts of budgets that processes hold, and their release after a process was lost. */
 import { organizationId } from '../access/index.ts';
 import { usdFromNano } from '../base/money.ts';
 import { type Hold, listProcesses, releaseProcess, type SpendProcess, unreturnedProcesses } from '../spend/index.ts';
@@ -6,12 +6,12 @@ import { type CommandParts, parseArguments, UsageError } from './command.ts';
 import { type OpenedDatabase, withDatabase } from './installation.ts';
 
 export const SPEND_HELP = `gatehouse spend processes [--json]
-    every process that holds a part of a budget: live, gone (its journal is not entered), or replayed (its journal is
-    entered; it holds the bounds of requests that were open when it died)
+    lists every process that holds a part of a budget: live, gone (its journal is not entered), or replayed (its journal
+    is entered; it holds the reservations of requests that were open when it died)
 gatehouse spend release PROCESS... | --all [--force]
-    returns what lost processes hold to their budgets; --all: of every process that is replayed, or is gone for
-    limits.unreturned_after and has no journal on this machine. --force: also of a process that showed itself within
-    90 s. If such a process comes back with its journal, a limit may be exceeded by what was released`;
+    returns what lost processes hold to their budgets. --all: of every process that is replayed, or is gone for
+    limits.unreturned_after and has no journal on this machine. --force: also of a process seen within the last 90 s.
+    If such a process comes back with its journal, a limit may be exceeded by the released amount`;
 
 export async function spendCommand(args: readonly string[], parts: CommandParts): Promise<number> {
   const [action, ...rest] = args;
@@ -27,13 +27,13 @@ export async function spendCommand(args: readonly string[], parts: CommandParts)
         true,
       );
       const all = values['all'] === true;
-      if (all === positionals.length > 0) throw new UsageError('name the processes, or say --all');
+      if (all === positionals.length > 0) throw new UsageError('name the processes, or use --all');
       return withDatabase(parts, (opened) =>
         release(parts, opened, all ? undefined : positionals, values['force'] === true),
       );
     }
     default:
-      throw new UsageError(action === undefined ? 'say what to do with spend' : `unknown: spend ${action}`);
+      throw new UsageError(action === undefined ? 'spend needs an action' : `unknown: spend ${action}`);
   }
 }
 
@@ -75,7 +75,7 @@ function describe({ host, seenAt, openRequests, journalHere }: SpendProcess, now
     ...(host === null ? [] : [`on ${host}`]),
     seenAt === null ? 'never seen' : `last seen ${Math.max(0, Math.round((nowMs - seenAt) / 1000))} s ago`,
     ...(openRequests === null ? [] : [`${openRequests} open requests`]),
-    ...(journalHere ? ['its journal is here: a gateway that starts on this data folder enters it'] : []),
+    ...(journalHere ? ['its journal is here: the next start on this data directory enters it'] : []),
   ];
   return facts.join(', ');
 }
@@ -92,9 +92,9 @@ async function release(
 ): Promise<number> {
   const { clock, config, out } = parts;
   const account = await organizationId(database);
-  if (account === undefined) throw new Error('there is no organization yet; start the gateway once');
+  if (account === undefined) throw new Error('no organization exists yet; start the gateway once');
   const ids = named ?? (await lost(database, clock.now(), config.limits.unreturnedAfterMs));
-  if (ids.length === 0) out.print('no process is to be released');
+  if (ids.length === 0) out.print('no process needs to be released');
   for (const id of ids) {
     const holds = await releaseProcess({ database, changes, clock, organizationId: account }, id, { force });
     out.print(`released ${id}`);

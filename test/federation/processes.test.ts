@@ -88,6 +88,6 @@ test('a wrong policy is named by line and path, and the doctor names the key tha
   assert.match(doctor.out, /no inference key that works has the hash in the federation policy ci/);
   gateway.writeYaml('federation:\n  - id: ci\n    issuer: http://elsewhere.test\n');
   gateway.signal('SIGHUP');
-  const { problems } = await gateway.logged('configuration not reloaded: the old one stays');
+  const { problems } = await gateway.logged('configuration not reloaded: the previous one stays in use');
   assert.match(String(problems), /gatehouse\.yaml:3.*federation\[0\]\.issuer must be an https URL/);
 });

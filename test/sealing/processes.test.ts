@@ -1,4 +1,4 @@
-/** Own keys on a gateway of several processes, while an operator changes the keys that they are sealed under. */
+/** BYOK credentials on a gateway of several processes while an operator rotates the encryption keys. */
 import assert from 'node:assert/strict';
 import { chmodSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -67,8 +67,8 @@ test('every process uses own keys and hears of changes, also while the keys that
     return [...new Set(heard.map(({ headers }) => headers.authorization))];
   };
 
-  assert.match(await command(['sealing', 'show']), /nothing was ever sealed/);
-  assert.match(await command(['sealing', 'rotate-key']), /nothing was ever sealed/);
+  assert.match(await command(['sealing', 'show']), /nothing is encrypted yet/);
+  assert.match(await command(['sealing', 'rotate-key']), /nothing is encrypted yet/);
   const { data } = await change(gateway, 'POST', '/byok', { provider: 'planned', key: 'own-canary-one-123' });
   assert.deepEqual(await used(gateway), ['Bearer own-canary-one-123']);
 
@@ -79,12 +79,12 @@ test('every process uses own keys and hears of changes, also while the keys that
   await change(gateway, 'PATCH', `/byok/${data.id}`, { key: 'own-canary-two-123' });
   assert.deepEqual(await used(gateway), ['Bearer own-canary-two-123']);
 
-  assert.match(await command(['sealing', 'rotate-data-keys']), /byok: key 2\n\d values sealed anew/);
-  assert.match(await command(['sealing', 'sweep']), /^0 values sealed anew/);
+  assert.match(await command(['sealing', 'rotate-data-keys']), /byok: key 2\n\d values re-encrypted/);
+  assert.match(await command(['sealing', 'sweep']), /^0 values re-encrypted/);
   assert.deepEqual(await used(gateway), ['Bearer own-canary-two-123']);
   await change(gateway, 'PATCH', `/byok/${data.id}`, { key: 'own-canary-three-123' });
   assert.deepEqual(await used(gateway), ['Bearer own-canary-three-123']);
-  assert.match(await wholeDatabase(embeddedTarget(home)), /\\x0100000002/, 'sealed under the second data key');
+  assert.match(await wholeDatabase(embeddedTarget(home)), /\\x0100000002/, 'encrypted with the second data key');
 
   const found = await credentials();
   assert.deepEqual(

@@ -41,7 +41,7 @@ for (const [way, part] of Object.entries(WAYS)) {
     const ready = await fetch(`${b.url}/ready`);
     assert.deepEqual(await ready.json(), {
       status: 'degraded',
-      problems: ['changes of other processes do not arrive: each request reads the database'],
+      problems: ['change notifications do not arrive: each request reads the database'],
     });
     const figures = await fetch(`${b.url}/metrics`, { headers: { authorization: `Bearer ${MANAGEMENT_KEY}` } });
     assert.match(await figures.text(), /^gatehouse_changes_arrive 0$/m);

@@ -7,12 +7,12 @@ import type { KeySource, LogLevel, MetricsSettings, SealingSettings } from './se
 
 export interface Variable {
   name: string;
-  /** As the documentation shows it; '' when there is none. */
+  /** As the documentation shows it; '' for none. */
   fallback: string;
   meaning: string;
 }
 
-/** Every variable of our own, for `docs/reference/settings.md`. */
+/** Every variable of Gatehouse, for `docs/reference/settings.md`. */
 export const VARIABLES: readonly Variable[] = [
   { name: 'GATEHOUSE_HOST', fallback: '127.0.0.1', meaning: 'Address to listen on.' },
   { name: 'GATEHOUSE_PORT', fallback: '8484', meaning: 'Port to listen on. 0 picks a free one.' },
@@ -114,7 +114,7 @@ export const VARIABLES: readonly Variable[] = [
   },
 ];
 
-/** Rows of Markdown tables: our variables, and those of the providers. */
+/** Rows of Markdown tables: variables of Gatehouse, and of the providers. */
 export function variableTable(kinds: readonly KindFacts[]): { own: string[]; providers: string[] } {
   const providers = kinds.flatMap(({ environment = [], alsoEnvironment = [], options = {}, name }) => [
     ...[environment, alsoEnvironment]
@@ -153,7 +153,7 @@ export class Environment {
     this.#problems.push({ source: name, path: '', message });
   }
 
-  /** An empty variable is one that is not set: shells and compose files make them by accident. */
+  /** An empty variable counts as unset: shells and compose files set them by accident. */
   get(name: string): string | undefined {
     const value = this.#inputs.env[name]?.trim();
     return value === '' ? undefined : value;
@@ -195,7 +195,7 @@ export class Environment {
     return this.fail('GATEHOUSE_LOG_LEVEL', 'must be debug, info, warn or error') ?? 'info';
   }
 
-  /** Share of the requests that went well that the log has a line for; null: it has none for any request. */
+  /** Fraction of successful requests to log; null: no requests are logged. */
   requestLogShare(): number | null {
     const value = this.text('GATEHOUSE_LOG_REQUESTS');
     if (value === 'on') return 1;
@@ -230,7 +230,7 @@ export class Environment {
     return new Secret(value);
   }
 
-  /** A first key; long enough that it cannot be guessed, since only its hash protects it. */
+  /** A first key. It must be long enough not to be guessed, since only a plain hash protects it. */
   firstKey(name: string): Secret | null {
     const value = this.get(name);
     if (value === undefined) return null;
@@ -238,7 +238,7 @@ export class Environment {
     return new Secret(value);
   }
 
-  /** Whether the keys fit is told by who reads them. */
+  /** The keys are validated when they are read. */
   sealing(dataDir: string): SealingSettings {
     const usual: KeySource = { kind: 'file', path: path.join(dataDir, 'keys', 'kek') };
     return { current: this.#keySource('GATEHOUSE_KEK') ?? usual, previous: this.#keySource('GATEHOUSE_KEK_PREVIOUS') };
@@ -255,7 +255,7 @@ export class Environment {
     if (command !== undefined) sources.push({ kind: 'command', variable: commandName, command });
     if (sources.length > 1) {
       const [first, ...others] = sources.map((source) => source.variable!);
-      this.fail(first!, `and ${others.join(' and ')} are set together; only one may be`);
+      this.fail(first!, `and ${others.join(' and ')} are both set; set only one`);
     }
     return sources[0] ?? null;
   }
@@ -265,13 +265,16 @@ export class Environment {
     const direct = this.get(name);
     const file = this.get(`${name}_FILE`);
     if (direct !== undefined && file !== undefined) {
-      return this.fail(name, `and ${name}_FILE are both set; only one may be`) ?? null;
+      return this.fail(name, `and ${name}_FILE are both set; set only one`) ?? null;
     }
     const value = direct ?? (file === undefined ? undefined : this.file(`${name}_FILE`, file)?.trim());
     if (value === undefined) return null;
     if (CREDENTIAL.test(value)) return new Secret(value);
     return (
-      this.fail(direct === undefined ? `${name}_FILE` : name, 'holds no credential that a header can carry') ?? null
+      this.fail(
+        direct === undefined ? `${name}_FILE` : name,
+        'does not contain a credential that is valid in a header',
+      ) ?? null
     );
   }
 

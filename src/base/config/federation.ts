@@ -1,31 +1,31 @@
-/** The section `federation` of the yaml: whose JWTs are exchanged for access tokens, and for which (docs/guides/keys.md). */
+/** The section `federation` of the yaml: policies for exchanging JWTs for access tokens (docs/guides/keys.md). */
 import { isMap } from 'yaml';
 import type { Field } from './field.ts';
 import { type IssuerKey, readIssuerKey } from './issuer-key.ts';
 import { distinct, duration, list, mapping, text, textLike } from './readers.ts';
 
-/** A claim of a subject token; one of the patterns must fit it, in which `*` stands for any characters. */
+/** A claim of a subject token. One of the patterns must match it; `*` matches any characters. */
 export interface ClaimRule {
   name: string;
-  /** Texts are patterns; numbers and truth values must be equal. */
+  /** Strings are patterns; numbers and booleans must be equal. */
   patterns: readonly (string | number | boolean)[];
 }
 
 export interface FederationPolicy {
   id: string;
-  /** Exactly as it stands in `iss`. */
+  /** Exact value of `iss`. */
   issuer: string;
-  /** One of them must stand in `aud`. */
+  /** `aud` must contain one of them. */
   audience: readonly string[];
-  /** An address; the keys themselves; null: the issuer's own document tells the address. */
+  /** A URL, the keys themselves, or null: the URL comes from the issuer's discovery document. */
   keys: string | readonly IssuerKey[] | null;
   claims: readonly ClaimRule[];
-  /** Hash of the inference key that a token stands for. */
+  /** Hash of the inference key that a token acts as. */
   keyHash: string;
   lifetimeMs: number;
 }
 
-/** wire/keys.md, `expires_in`. */
+/** Bounds and default of `expires_in`. */
 export const MAX_LIFETIME_MS = 900_000;
 const MIN_LIFETIME_MS = 30_000;
 const MAX_URL_LENGTH = 2_048;
@@ -34,7 +34,7 @@ const MOST_CLAIMS = 32;
 
 const ID = textLike(/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/, 'letters, digits, dots, dashes and underscores');
 const HASH = textLike(/^[0-9a-f]{64}$/, 'the hash of an inference key: 64 hexadecimal digits');
-/** Checked for every token, by settings of their own or always. */
+/** Claims that are always checked, or that have settings of their own. */
 const STANDING_CLAIMS = new Set(['iss', 'aud', 'exp', 'nbf', 'iat']);
 
 export function federation(field: Field): readonly FederationPolicy[] | undefined {
@@ -43,7 +43,7 @@ export function federation(field: Field): readonly FederationPolicy[] | undefine
     const read = policy(item);
     if (read === undefined) return undefined;
     const other = firstUse.get(read.id);
-    if (other !== undefined) return item.fail(`has the id of ${other}; ids must differ`);
+    if (other !== undefined) return item.fail(`has the id of ${other}; ids must be unique`);
     firstUse.set(read.id, item.path);
     return read;
   })(field);
@@ -65,14 +65,14 @@ function policy(field: Field): FederationPolicy | undefined {
   };
 }
 
-/** As it was written: issuers are compared letter by letter. */
+/** Not normalized: issuers are compared exactly. */
 function address(field: Field): string | undefined {
   const value = text(field);
   if (value === undefined) return undefined;
   return isIssuerAddress(value) ? value : field.fail('must be an https URL without credential, query or fragment');
 }
 
-/** Whether keys may be asked for there: over TLS, or of this machine, which the checked egress has to allow besides. */
+/** Whether keys may be fetched there: over TLS, or from this machine, which the checked egress must also allow. */
 export function isIssuerAddress(value: string): boolean {
   const url = URL.parse(value);
   if (url === null || value.length > MAX_URL_LENGTH || /[\s#?]/.test(value)) return false;
@@ -101,7 +101,7 @@ function lifetime(field: Field): number | undefined {
 function claimRules(field: Field): readonly ClaimRule[] | undefined {
   const members = field.membersOfAnyName();
   if (members === undefined) return undefined;
-  if (members.size === 0) return field.fail('must name a claim at least, as anybody whom the issuer knows would fit');
+  if (members.size === 0) return field.fail('must name at least one claim, or every token of the issuer would match');
   if (members.size > MOST_CLAIMS) return field.fail(`must have ${MOST_CLAIMS} members at most`);
   const rules: ClaimRule[] = [];
   for (const [name, member] of members) {
@@ -119,7 +119,7 @@ function pattern(field: Field): string | number | boolean | undefined {
   const { value } = scalar;
   if (typeof value === 'boolean' || Number.isSafeInteger(value)) return value as number | boolean;
   const read = text(field);
-  return read !== undefined && /^\*+$/.test(read) ? field.fail('must say more than *, which everything fits') : read;
+  return read !== undefined && /^\*+$/.test(read) ? field.fail('must not be only *, which matches everything') : read;
 }
 
 /** `{keys: [...]}`, as issuers publish it. */

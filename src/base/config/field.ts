@@ -1,7 +1,6 @@
 /**
- * One place in the yaml file: its node, its path and where it stands. Readers take a field and return its value, or
- * record what is wrong and return undefined, so that one pass finds every mistake. A member without a value
- * (`api_key:` and nothing behind it) counts as absent.
+ * A field of the yaml file: its node, path and position. Readers take a field and return its value, or record a problem and
+ * return undefined, so that one pass finds every mistake. A member without a value (`api_key:` alone) counts as absent.
  */
 import { type Document, isAlias, isMap, isScalar, isSeq, type LineCounter, type ParsedNode } from 'yaml';
 import { nearest } from '../nearest.ts';
@@ -9,7 +8,7 @@ import type { Problem } from './problems.ts';
 
 /** The file that is being read. */
 export interface Source {
-  /** As it was named by the operator. */
+  /** As the operator named it. */
   name: string;
   document: Document.Parsed;
   lines: LineCounter;
@@ -39,7 +38,7 @@ export class Field {
     this.source.problems.push({ source: this.source.name, line, column: col, path: this.path, message });
   }
 
-  /** The scalar's value with `${NAME}` expanded; `expanded` tells that something was, so that digits may be a number. */
+  /** The scalar's value with `${NAME}` expanded; `expanded`: there was a variable, so digits may be a number. */
   scalar(): { value: unknown; expanded: boolean } | undefined {
     if (!isScalar(this.node)) return { value: undefined, expanded: false };
     const value: unknown = this.node.value;
@@ -68,7 +67,7 @@ export class Field {
     return failed ? undefined : expanded;
   }
 
-  /** The items of a list; a problem and undefined when it is none. */
+  /** The items of a list; records a problem and returns undefined if it is not a list. */
   items(): Field[] | undefined {
     if (!isSeq(this.node)) return this.fail('must be a list');
     return this.node.items.map((item, index) => new Field(this.source, item as ParsedNode, `${this.path}[${index}]`));
@@ -98,7 +97,7 @@ export class Field {
       const path = this.path === '' ? name : `${this.path}.${name}`;
       if (!known.includes(name)) {
         const meant = nearest(name, known);
-        // A credential in the wrong place looks different: it has digits or dashes in it.
+        // A misplaced credential looks different: it contains digits or dashes.
         const shown = /^[A-Za-z_]{1,32}$/.test(name) ? name : 'of this name';
         const moved = meant === undefined ? elsewhere(name) : undefined;
         const others = moved === undefined ? `the members here are ${known.join(', ')}` : `set ${moved} instead`;

@@ -1,14 +1,14 @@
-/** The section `io_logging` of the yaml: whose inputs and outputs are kept (docs/guides/io-logging.md). */
+/** The section `io_logging` of the yaml: which inputs and outputs are stored (docs/guides/io-logging.md). */
 import type { Field } from './field.ts';
 import { flag, integer, mapping } from './readers.ts';
 
 export interface IoLoggingSettings {
-  /** For all requests whose workspace says nothing about it. */
+  /** Applies to all requests whose workspace has no setting. */
   enabled: boolean;
   /** The share of those requests, above 0 and up to 1. */
   sampleRate: number;
   retentionDays: number;
-  /** Most that is kept of one input, and of one output. */
+  /** Maximum stored size of an input, and of an output. */
   maxBytes: number;
 }
 

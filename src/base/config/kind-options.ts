@@ -1,6 +1,6 @@
 /**
- * What kinds of providers must know beside address and credential: a project, a region, a version. The kind says what
- * (`providers/provider.ts`); the yaml and the environment give it.
+ * Options of provider kinds besides address and credential: a project, a region, a version. The kind defines them
+ * (`providers/provider.ts`); the yaml and the environment set them.
  */
 import type { Environment } from './environment.ts';
 import type { Field, Reader } from './field.ts';
@@ -9,14 +9,14 @@ import { textLike } from './readers.ts';
 import type { ProviderSettings } from './settings.ts';
 
 export interface OptionFacts {
-  /** Variables that give it where the yaml does not; the first one that is set counts. */
+  /** Variables for it if the yaml does not set it; the first one that is set applies. */
   environment?: readonly string[];
   fallback?: string;
-  /** The provider cannot be used without it; or not without it when the yaml gives no `base_url`. */
+  /** Whether the provider needs it, always or only without a `base_url` in the yaml. */
   required?: boolean | 'unless base_url';
   /**
-   * Leads to a credential (a key file): its variable switches the provider on by itself, and never follows a `base_url`
-   * or an `api_key`, like every credential of the environment.
+   * Points to a credential (a key file): its variable enables the provider, and is never used with a `base_url` or an
+   * `api_key`, like every credential of the environment.
    */
   credential?: boolean;
   form: RegExp;
@@ -28,14 +28,14 @@ export interface OptionFacts {
 
 export type Options = Readonly<Record<string, OptionFacts>>;
 
-/** The readers of a kind's own members, beside those that every provider has. */
+/** Readers of a kind's own members, in addition to those of every provider. */
 export function optionReaders(options: Options | undefined): Record<string, Reader<string>> {
   return Object.fromEntries(
     Object.entries(options ?? {}).map(([name, { form, said }]) => [name, textLike(form, said)]),
   );
 }
 
-/** Those that the yaml gave. */
+/** The options set in the yaml. */
 export function optionsRead(options: Options | undefined, read: Record<string, unknown>): Record<string, string> {
   return Object.fromEntries(
     Object.keys(options ?? {}).flatMap((name) => (read[name] ? [[name, String(read[name])]] : [])),
@@ -48,7 +48,7 @@ export function kindNamed(field: Field, kinds: readonly KindFacts[]): KindFacts 
   return kinds.find(({ id }) => id === named);
 }
 
-/** The options of a provider with those of the environment and the fallbacks in; what is missing is told as a problem. */
+/** The options of a provider, completed from the environment and the defaults; missing ones are problems. */
 export function completeOptions(
   provider: ProviderSettings,
   kind: KindFacts,
@@ -72,7 +72,7 @@ export function completeOptions(
   return { ...provider, options };
 }
 
-/** Whether the environment gives a kind what leads to its credential, and everything else that it cannot do without. */
+/** Whether the environment sets a kind's credential and all other required options. */
 export function switchedOn(kind: KindFacts, environment: Environment): boolean {
   const facts = Object.values(kind.options ?? {});
   const given = ({ environment: names = [] }: OptionFacts) => names.some((name) => environment.get(name) !== undefined);

@@ -1,12 +1,12 @@
 /**
- * Lists every member that the yaml file may hold, for `docs/reference/configuration.md`. The readers themselves say it: they
- * read a field that refuses every value, and their refusals name the accepted type.
+ * Lists every member of the yaml file, for `docs/reference/configuration.md`. It runs the readers on a field that rejects every
+ * value; their error messages name the accepted type.
  */
 import type { ParsedNode } from 'yaml';
 import { Field, type Reader, type Source } from './field.ts';
 
 export interface MemberType {
-  /** `providers[].models[].id`; `<name>` is a name that the operator chooses. */
+  /** `providers[].models[].id`; `<name>` is chosen by the operator. */
   path: string;
   /** What the reader accepts, as its error message puts it. */
   type: string;
@@ -27,7 +27,7 @@ interface Listing {
   required: boolean;
 }
 
-/** No reader accepts it but the one for any text. */
+/** Only the reader for arbitrary strings accepts it. */
 const REFUSED = '\0';
 
 class RefusingField extends Field {

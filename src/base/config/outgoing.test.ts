@@ -47,7 +47,7 @@ test('a proxy that is none is named without its value', () => {
 test('further authorities are read from a file that holds some', () => {
   assert.equal(load({ GATEHOUSE_CA_FILE: 'ca.pem' }).extraCa, PEM);
   assert.equal(load({}).extraCa, null);
-  assert.match(problem({ GATEHOUSE_CA_FILE: 'text' }), /GATEHOUSE_CA_FILE names a file that holds no certificate/);
+  assert.match(problem({ GATEHOUSE_CA_FILE: 'text' }), /GATEHOUSE_CA_FILE names a file without a PEM certificate/);
   assert.match(problem({ GATEHOUSE_CA_FILE: 'none' }), /GATEHOUSE_CA_FILE names a file that cannot be read/);
 });
 

@@ -1,16 +1,16 @@
-/** Connections to the outside: proxies, further authorities, and whether servers of this machine are looked for. */
+/** Outgoing connections: proxies, certificate authorities, and discovery of servers on this machine. */
 import { Secret } from '../secret.ts';
 import type { Environment } from './environment.ts';
 
 export interface OutgoingSettings {
   proxy: ProxyAddresses;
-  /** Authorities in PEM form that are trusted beside the usual ones. */
+  /** Additional trusted certificate authorities, in PEM. */
   extraCa: string | null;
-  /** Servers of this machine that run models are looked for (`GATEHOUSE_DISCOVERY`). */
+  /** Whether model servers on this machine are discovered (`GATEHOUSE_DISCOVERY`). */
   discovery: boolean;
 }
 
-/** The addresses may hold a password. */
+/** The URLs may contain a password. */
 export interface ProxyAddresses {
   https: Secret | null;
   http: Secret | null;
@@ -29,7 +29,7 @@ export function readOutgoing(environment: Environment): OutgoingSettings {
   };
 }
 
-/** The usual tools read these names in either case. */
+/** Other tools accept these names in either case. */
 function either(environment: Environment, name: string): { name: string; value: string } | undefined {
   for (const variant of [name.toLowerCase(), name]) {
     const value = environment.get(variant);
@@ -41,7 +41,7 @@ function either(environment: Environment, name: string): { name: string; value: 
 function address(environment: Environment, variable: string): Secret | null {
   const found = either(environment, variable);
   if (found === undefined) return null;
-  // As other tools have it, a proxy is asked in plain HTTP unless it says otherwise.
+  // As in other tools, a proxy without a scheme uses plain HTTP.
   const text = /^[a-z][a-z0-9+.-]*:\/\//i.test(found.value) ? found.value : `http://${found.value}`;
   const url = URL.parse(text);
   if (url !== null && /^https?:$/.test(url.protocol) && isEncoded(url)) return new Secret(text);
@@ -62,10 +62,10 @@ function authorities(environment: Environment): string | null {
   const pem = file === undefined ? undefined : environment.file('GATEHOUSE_CA_FILE', file);
   if (pem === undefined) return null;
   if (pem.includes('-----BEGIN CERTIFICATE-----')) return pem;
-  return environment.fail('GATEHOUSE_CA_FILE', 'names a file that holds no certificate in PEM form') ?? null;
+  return environment.fail('GATEHOUSE_CA_FILE', 'names a file without a PEM certificate') ?? null;
 }
 
-/** Off beside an external database: such a gateway serves others, and what runs beside it is not meant for them. */
+/** Off with an external database: such a gateway serves other machines, for which local servers are not meant. */
 function discovery(environment: Environment): boolean {
   const value = environment.get('GATEHOUSE_DISCOVERY');
   if (value === undefined) return environment.get('DATABASE_URL') === undefined;

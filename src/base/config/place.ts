@@ -1,11 +1,11 @@
-/** What a start needs before it has read the configuration. */
+/** Settings that a start needs before it reads the configuration. */
 import path from 'node:path';
 import type { Level } from '../log.ts';
 import type { Secret } from '../secret.ts';
 import { Environment, type Inputs } from './environment.ts';
 import type { Problem } from './problems.ts';
 
-/** Where a gateway lives and where it tells about itself. */
+/** Data directory, database and log settings. */
 export interface Place {
   /** Absolute. */
   dataDir: string;
@@ -14,7 +14,7 @@ export interface Place {
   logLevel: Level;
 }
 
-/** Of the environment alone; undefined when something in it is wrong, which `loadConfig` then tells with everything else. */
+/** From the environment only; undefined on a mistake, which `loadConfig` then reports with all others. */
 export function loadPlace(inputs: Inputs): Place | undefined {
   const problems: Problem[] = [];
   const environment = new Environment(inputs, problems);

@@ -1,7 +1,7 @@
-/** Everything that is wrong with a configuration, collected so that one look shows it all. Values never stand in it. */
+/** All problems of a configuration, collected and reported together. They never contain values. */
 
 export interface Problem {
-  /** The yaml file as it was named, or the environment variable. */
+  /** Path of the yaml file as given, or the environment variable. */
   source: string;
   /** 1-based; absent for environment variables and files that cannot be read. */
   line?: number;

@@ -17,31 +17,31 @@ import {
   type ServiceTierSettings,
 } from './settings.ts';
 
-/** What the configuration must know of a kind of provider; `providers/provider.ts` has the rest. */
+/** The part of a provider kind that the configuration needs; `providers/provider.ts` has the rest. */
 export interface KindFacts {
   id: string;
   name: string;
-  /** Variable of the credential. Set: the provider switches on by itself. */
+  /** Variable of the credential. Setting it enables the provider. */
   environment?: string;
   /** Further variables of the credential, for services whose own tools read several. */
   alsoEnvironment?: readonly string[];
-  /** A function where the address depends on the options. */
+  /** A function if the address depends on the options. */
   baseUrl?: string | ((options: Readonly<Record<string, string>>) => string);
   /** Members of its own in the yaml. */
   options?: Options;
-  /** Its credential is a JSON document, such as a key file, rather than a header's text. */
+  /** Its credential is a JSON document, such as a key file, not a header value. */
   credentialDocument?: boolean;
-  /** Author of the models that it serves when none are listed. */
+  /** Author of the models that it serves if none are listed. */
   author?: string;
-  /** Models that it brings along. */
+  /** Models that it ships. */
   models?: readonly ModelSettings[];
-  /** Answers inside the process: has no address. */
+  /** Runs inside the process: has no address. */
   transport?: unknown;
-  /** Switched on when no other provider is; otherwise its models are not listed and answer by name only. */
+  /** Enabled if no other provider is; otherwise its models are not listed but still answer by name. */
   standIn?: boolean;
-  /** Variable that is `off` where it is not to stand in at all. */
+  /** Variable that disables it with the value `off`. */
   standInSwitch?: string;
-  /** The usual form of conversations, and further ones. */
+  /** The default format of conversations, and further ones. */
   speaks?: string;
   alsoSpeaks?: readonly string[];
 }
@@ -57,7 +57,7 @@ export const DEFAULT_MAX_CONCURRENCY = 500;
 /** Unknown is the worst. */
 export const UNKNOWN_DATA_POLICY = Object.freeze({ zdr: false, trains: true, publishes: true, retainsForSafety: true });
 
-/** A header can carry it, and nothing in it can end the header. */
+/** Valid in a header, without characters that could end the header. */
 export const CREDENTIAL = /^[\x21-\x7e]{1,8192}$/;
 
 const PROVIDER_ID = textLike(/^[a-z0-9][a-z0-9._-]{0,63}$/, 'lower-case letters, digits, dots, dashes and underscores');
@@ -70,7 +70,7 @@ export function readProviders(field: Field, kinds: readonly KindFacts[]): Provid
     const provider = readProvider(item, kinds);
     if (!provider) return undefined;
     const other = firstUse.get(provider.id);
-    if (other !== undefined) return item.fail(`has the id of ${other}; ids must differ`);
+    if (other !== undefined) return item.fail(`has the id of ${other}; ids must be unique`);
     firstUse.set(provider.id, item.path);
     return provider;
   })(field);
@@ -134,26 +134,26 @@ function readProvider(field: Field, kinds: readonly KindFacts[]): ProviderSettin
   };
 }
 
-/** A list of forms that some kind of provider is spoken to in. */
+/** A list of formats that some kind of provider speaks. */
 function forms(kinds: readonly KindFacts[]): Reader<readonly string[]> {
   const known = [
     ...new Set(kinds.flatMap(({ speaks, alsoSpeaks }) => [...(speaks ? [speaks] : []), ...(alsoSpeaks ?? [])])),
   ];
   return (field) => {
     const read = distinct(oneOf(known))(field);
-    return read?.length === 0 ? field.fail('must name at least one form') : read;
+    return read?.length === 0 ? field.fail('must name at least one format') : read;
   };
 }
 
-/** Without a slash at its end. */
+/** Without a trailing slash. */
 export function baseUrl(field: Field): string | undefined {
   const value = text(field);
   if (value === undefined) return undefined;
   const url = URL.canParse(value) ? new URL(value) : null;
   if (url === null || !/^https?:$/.test(url.protocol)) return field.fail('must be an http or https URL');
   if (url.username !== '' || url.password !== '')
-    return field.fail('must hold no credential; it belongs in api_key or token');
-  if (url.search !== '' || url.hash !== '') return field.fail('must have neither a query nor a fragment');
+    return field.fail('must not contain a credential; use api_key or token');
+  if (url.search !== '' || url.hash !== '') return field.fail('must not have a query or a fragment');
   return url.href.replace(/\/+$/, '');
 }
 
@@ -166,7 +166,7 @@ function credentials(field: Field): Secret[] | undefined {
   return value === undefined ? undefined : [new Secret(value)];
 }
 
-/** The key files of several accounts, or one. */
+/** One key file, or those of several accounts. */
 function documents(field: Field): Secret[] | undefined {
   const one = (item: Field): Secret | undefined => {
     const value = text(item);
@@ -175,7 +175,7 @@ function documents(field: Field): Secret[] | undefined {
       const document: unknown = JSON.parse(value);
       if (typeof document === 'object' && document !== null) return new Secret(value);
     } catch {
-      // Told below.
+      // Reported below.
     }
     return item.fail('must be the content of a JSON key file');
   };
@@ -212,7 +212,7 @@ function models(speaks: Reader<readonly string[]>): Reader<readonly ModelSetting
       const model = readModel(item, speaks);
       if (!model) return undefined;
       const other = firstUse.get(model.id);
-      if (other !== undefined) return item.fail(`has the id of ${other}; a provider offers a model once`);
+      if (other !== undefined) return item.fail(`has the id of ${other}; a provider can list a model only once`);
       firstUse.set(model.id, item.path);
       return model;
     })(field);
@@ -284,7 +284,7 @@ function shapeOf<N extends PriceNames>(names: N): { [Name in keyof N]: typeof pr
   return Object.fromEntries(Object.keys(names).map((name) => [name, price])) as { [Name in keyof N]: typeof price };
 }
 
-/** The prices that were given, by their names inside. */
+/** The given prices, by their internal names. */
 function given(read: Record<string, unknown>, names: PriceNames): Prices {
   return Object.fromEntries(
     Object.entries(names).flatMap(([wire, name]) => (read[wire] === undefined ? [] : [[name, read[wire]]])),

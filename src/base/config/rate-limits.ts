@@ -1,8 +1,8 @@
-/** The section `rate_limits` of the yaml: what holds for keys and workspaces that say nothing (docs/guides/keys.md). */
+/** The section `rate_limits` of the yaml: defaults for keys and workspaces (docs/guides/keys.md). */
 import type { Field } from './field.ts';
 import { integer, mapping } from './readers.ts';
 
-/** Most of a UTC minute, hour or day; what is absent is not limited. */
+/** Maximum per UTC minute, hour or day; absent: unlimited. */
 export type RateLimitAmounts = Partial<
   Record<`${'requests' | 'tokens'}_per_${'minute' | 'hour' | 'day'}`, number | undefined>
 >;

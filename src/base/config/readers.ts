@@ -1,4 +1,4 @@
-/** Readers of single values. None of them shows the value in a problem: it may be a credential in the wrong place. */
+/** Readers of single values. Their problems never contain the value: it may be a misplaced credential. */
 import { type Price, parsePrice } from '../money.ts';
 import { nearest } from '../nearest.ts';
 import type { Field, Reader } from './field.ts';
@@ -8,7 +8,7 @@ type Values<S extends Shape> = { [K in keyof S]: S[K] extends Reader<infer T> ? 
 
 /**
  * A mapping with exactly these members; each value is undefined when absent or wrong.
- * @param elsewhere what an unknown member is called where it belongs
+ * @param elsewhere returns the correct setting for a misplaced member
  */
 export function mapping<S extends Shape>(
   field: Field,
@@ -34,7 +34,7 @@ export function text(field: Field): string | undefined {
   return scalar.value;
 }
 
-/** A text of a given form, told in words: `must be <form>`. */
+/** A string of a given form; the problem is `must be <form>`. */
 export function textLike(pattern: RegExp, form: string): Reader<string> {
   return (field) => {
     const value = text(field);
@@ -75,7 +75,7 @@ export function integer(least: number, most: number = Number.MAX_SAFE_INTEGER): 
 }
 
 const UNIT_MS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
-/** What a timer can hold. */
+/** The maximum of a timer. */
 const LONGEST_MS = 2 ** 31 - 1;
 
 /** `500ms`, `5s`, `1.5s`, `2m`, `1h`, above zero; in milliseconds. */
@@ -87,7 +87,7 @@ export function duration(field: Field): number | undefined {
   return milliseconds >= 1 && milliseconds <= LONGEST_MS ? milliseconds : field.fail('must be from 1ms to 24 days');
 }
 
-/** Milliseconds of a text such as `1.5s`; undefined when it is no duration. */
+/** Milliseconds of a text such as `1.5s`; undefined if it is not a duration. */
 function parseDuration(value: string): number | undefined {
   const match = /^(\d{1,10}(?:\.\d{1,3})?)(ms|s|m|h)$/.exec(value.trim());
   return match ? Math.round(Number(match[1]) * UNIT_MS[match[2]!]!) : undefined;
@@ -118,7 +118,7 @@ export function distinct<T extends string>(read: Reader<T>): Reader<readonly T[]
     const seen = new Set<string>();
     return list<T>((item) => {
       const value = read(item);
-      if (value !== undefined && seen.has(value)) return item.fail('stands in this list twice');
+      if (value !== undefined && seen.has(value)) return item.fail('occurs twice in this list');
       if (value !== undefined) seen.add(value);
       return value;
     })(field);

@@ -4,8 +4,8 @@ import { duration, mapping } from './readers.ts';
 
 export interface RoutingSettings {
   /**
-   * Silence of a stream's beginning after which a second endpoint is asked beside the first; null: never. The faster one
-   * answers, and what the other has cost by then is charged as well.
+   * If a stream shows nothing for this long, a second endpoint is called in parallel; null: never. The faster one serves
+   * the response, and the cost of the other one so far is charged too.
    */
   hedgeAfterMs: number | null;
 }

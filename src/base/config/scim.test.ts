@@ -26,8 +26,8 @@ test('a wrong value is named by its path', () => {
     ['{ base_url: "https://idp.test" }', /scim.source needs the member token/],
     ['{ token: t }', /scim.source needs the member base_url/],
     ['{ base_url: "ftp://idp.test", token: t }', /scim.source.base_url must be an http or https URL/],
-    ['{ base_url: "https://u:p@idp.test", token: t }', /scim.source.base_url must hold no credential/],
-    ['{ base_url: "https://idp.test?x=1", token: t }', /scim.source.base_url must have neither/],
+    ['{ base_url: "https://u:p@idp.test", token: t }', /scim.source.base_url must not contain a credential/],
+    ['{ base_url: "https://idp.test?x=1", token: t }', /scim.source.base_url must not have a query/],
     ['{ base_url: "https://idp.test", token: "two words" }', /scim.source.token must be a text without spaces/],
     ['{ base_url: "https://idp.test", token: t, secret: s }', /scim.source has no member secret/],
   ] as const) {

@@ -1,4 +1,4 @@
-/** The section `scim` of the yaml: whom sync jobs ask for users and groups (docs/guides/scim.md). */
+/** The section `scim` of the yaml: the source of users and groups for sync jobs (docs/guides/scim.md). */
 import { Secret } from '../secret.ts';
 import type { Field } from './field.ts';
 import { baseUrl, CREDENTIAL } from './provider-readers.ts';
@@ -6,13 +6,13 @@ import { mapping, textLike } from './readers.ts';
 
 /** The SCIM endpoint of an identity provider. */
 export interface ScimSource {
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   baseUrl: string;
   token: Secret;
 }
 
 export interface ScimSettings {
-  /** null: an identity provider tells of itself, and sync jobs ask nobody. */
+  /** null: the identity provider pushes changes, and sync jobs pull nothing. */
   source: ScimSource | null;
 }
 

@@ -1,4 +1,4 @@
-/** Readers of the yaml's sections but `providers`, with what holds where a section says nothing. */
+/** Readers of all yaml sections except `providers`, with their defaults. */
 import { BlockList, isIP } from 'node:net';
 import { type Nano, nanoFromUsd } from '../money.ts';
 import type { Field, Reader } from './field.ts';
@@ -105,7 +105,7 @@ export function network(field: Field): string | undefined {
     if (bits !== undefined)
       new BlockList().addSubnet(address, /^\d{1,3}$/.test(bits) ? Number(bits) : -1, `ipv${version as 4 | 6}`);
   } catch {
-    return field.fail(`must have from 0 to ${version === 4 ? 32 : 128} bits behind the slash`);
+    return field.fail(`must have from 0 to ${version === 4 ? 32 : 128} bits after the slash`);
   }
   return value;
 }
@@ -120,14 +120,14 @@ export function egress(field: Field): EgressSettings | undefined {
   return read && { networks: read.networks ?? DEFAULT_EGRESS.networks, ports: read.ports ?? DEFAULT_EGRESS.ports };
 }
 
-/** A port, or several as `8000-8100`. */
+/** A port, or a range such as `8000-8100`. */
 function ports(field: Field): PortRange | undefined {
   const scalar = field.scalar();
   if (!scalar) return undefined;
   const [, first, last = first] = /^(\d{1,5})(?:-(\d{1,5}))?$/.exec(String(scalar.value)) ?? [];
   const range = { from: Number(first), to: Number(last) };
   const known = range.from >= 1 && range.from <= range.to && range.to <= 65_535;
-  return known ? range : field.fail('must be a port from 1 to 65535, or several such as 8000-8100');
+  return known ? range : field.fail('must be a port from 1 to 65535, or a range such as 8000-8100');
 }
 
 export function retention(field: Field): RetentionSettings | undefined {

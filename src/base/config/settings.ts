@@ -1,4 +1,4 @@
-/** The configuration as the program sees it: complete, typed, frozen. Units stand in the names; `Secret` members never print. */
+/** The configuration in memory: complete, typed, frozen. Names include units; `Secret` members never print. */
 import type { Nano, Price } from '../money.ts';
 import type { Secret } from '../secret.ts';
 import type { FederationPolicy } from './federation.ts';
@@ -10,7 +10,7 @@ import type { ScimSettings } from './scim.ts';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 
-/** A variable of the environment that looks like a setting and is none. */
+/** An environment variable that looks like a setting but is not one. */
 export interface UnknownVariable {
   name: string;
   /** The setting that was probably meant. */
@@ -18,7 +18,7 @@ export interface UnknownVariable {
 }
 
 export interface Config {
-  /** The yaml file that was read, as it was named; null when there is none. */
+  /** Path of the yaml file as given; null if there is none. */
   file: string | null;
   host: string;
   /** 0 lets the machine choose. */
@@ -27,31 +27,31 @@ export interface Config {
   /** Absolute. */
   dataDir: string;
   workers: number;
-  /** Token that stands for our own name in what we emit. */
+  /** Prefix of names in responses: `svc` or an alias. */
   namespace: string;
   logLevel: LogLevel;
-  /** Share of the requests that went well that the log has a line for; null: it has none for any request. */
+  /** Fraction of successful requests to log; null: no requests are logged. */
   requestLogShare: number | null;
   metrics: MetricsSettings;
   /** Registry that `gatehouse catalog refresh` reads. */
   catalogUrl: string;
   /** null: the embedded PostgreSQL. */
   databaseUrl: Secret | null;
-  /** Become the first keys on the first start, when given. */
+  /** Keys to create on the first start, if given. */
   firstKeys: { management: Secret | null; inference: Secret | null };
   unknownVariables: readonly UnknownVariable[];
   outgoing: OutgoingSettings;
   sealing: SealingSettings;
   account: AccountSettings;
   hosts: HostSettings;
-  /** Addresses and networks whose `X-Forwarded-*` headers count. */
+  /** Addresses and networks whose `X-Forwarded-*` headers are trusted. */
   trustedProxies: readonly string[];
   egress: EgressSettings;
   limits: Limits;
   retention: RetentionSettings;
   ioLogging: IoLoggingSettings;
   scim: ScimSettings;
-  /** Whose JWTs are exchanged for access tokens; ids differ. */
+  /** Policies for exchanging JWTs for access tokens; ids are unique. */
   federation: readonly FederationPolicy[];
   rateLimits: RateLimitSettings;
   routing: RoutingSettings;
@@ -60,24 +60,24 @@ export interface Config {
   standIns: readonly ProviderSettings[];
 }
 
-/** Who may read GET /metrics: who has a management key or the token, everybody, or nobody. */
+/** Access to GET /metrics: with a management key or the token, public, or disabled. */
 export interface MetricsSettings {
   access: 'key' | 'open' | 'off';
   token: Secret | null;
 }
 
-/** Where a key is that values are sealed under in the end (`sealing/`). `variable`: the setting that says so. */
+/** Source of the key-encryption key (`sealing/`). `variable`: the setting that defines it. */
 export type KeySource =
   /** In base64. */
   | { kind: 'value'; variable: string; key: Secret }
-  /** Absolute. Without a variable it is the usual one, which is made when it is first needed. */
+  /** Absolute. Without a variable it is the default file, created when first needed. */
   | { kind: 'file'; variable?: string; path: string }
-  /** Of the shell; prints the key in base64. */
+  /** Shell command that prints the key in base64. */
   | { kind: 'command'; variable: string; command: string };
 
 export interface SealingSettings {
   current: KeySource;
-  /** What the database may still be sealed under, while one key takes the place of another. */
+  /** The key that values may still be encrypted with during a rotation. */
   previous: KeySource | null;
 }
 
@@ -87,7 +87,6 @@ export interface TlsSettings {
   key: Secret;
 }
 
-/** What every guardrail inherits. */
 /**
  * In which requests the gateway places prompt cache breakpoints for clients that set none: in no request, in those that it
  * translates, or in relayed ones too.
@@ -106,22 +105,22 @@ export interface AccountSettings {
   balanceNano: Nano | null;
 }
 
-/** Host names, lower case, under which each regional root answers. */
+/** Host names of each regional root, in lower case. */
 export interface HostSettings {
   global: readonly string[];
   europe: readonly string[];
   us: readonly string[];
 }
 
-/** How long what accumulates is kept; null: for ever. */
+/** Retention of accumulating data; null: forever. */
 export interface RetentionSettings {
-  /** Rows of generations, which go by whole months. Sums and budgets stay. */
+  /** Rows of generations, deleted by whole months. Sums and budgets stay. */
   generationsDays: number | null;
 }
 
-/** Where addresses that users give (images, documents) may lead, beyond the public internet. */
+/** Destinations beyond the public internet that URLs from users (images, documents) may have. */
 export interface EgressSettings {
-  /** Addresses and networks that are not public and may be fetched from all the same. */
+  /** Private addresses and networks that may be fetched from. */
   networks: readonly string[];
   /** Ports that may be fetched from, both ends included. */
   ports: readonly PortRange[];
@@ -132,7 +131,7 @@ export interface PortRange {
   to: number;
 }
 
-/** A bound on everything that grows or waits. The yaml has them under `limits`, durations with their unit (`drain: 10s`). */
+/** Bounds on everything that grows or waits: `limits` in the yaml, durations with their unit (`drain: 10s`). */
 export interface Limits {
   /** Largest body of an inference request. */
   inferenceBodyBytes: number;
@@ -147,19 +146,19 @@ export interface Limits {
   headersArrivalMs: number;
   /** From the first byte of a request to the end of its body. */
   requestArrivalMs: number;
-  /** How long a kept-alive connection may stay without a request. */
+  /** How long an idle keep-alive connection stays open. */
   idleConnectionMs: number;
   /** How long everything is still served after SIGTERM, with `/ready` at 503, so that load balancers notice. */
   drainDelayMs: number;
-  /** How long open answers may take to end when the process is asked to stop. */
+  /** How long open responses may take to finish at shutdown. */
   drainMs: number;
-  /** Silence on a stream after which a comment goes out. */
+  /** Silence on a stream after which a keep-alive comment is sent. */
   keepAliveCommentMs: number;
-  /** Largest whole answer of an upstream. */
+  /** Largest response of an upstream. */
   upstreamReplyBytes: number;
   /** Largest single event of an upstream's stream. */
   upstreamEventBytes: number;
-  /** Pictures, documents and sounds that are fetched for one request because its provider takes only bytes. */
+  /** Media URLs fetched for one request whose provider accepts only bytes. */
   fetchedMedia: number;
   /** Largest of them. */
   fetchedMediumBytes: number;
@@ -167,7 +166,7 @@ export interface Limits {
   fetchedMediaBytes: number;
   /** How long fetching all of them may take. */
   mediaFetchMs: number;
-  /** Answers of the response cache, all together and over all processes; 0 turns it off. */
+  /** Total size of the response cache over all processes; 0 disables it. */
   responseCacheBytes: number;
   /** Largest of them. */
   responseCacheAnswerBytes: number;
@@ -175,7 +174,7 @@ export interface Limits {
   candidates: number;
   /** Open client connections of one process. */
   connections: number;
-  /** Without a sign of life for this long, the doctor suggests to release what a process holds of budgets. */
+  /** Silence of a process after which the doctor suggests releasing what it holds of budgets. */
   unreturnedAfterMs: number;
 }
 
@@ -194,24 +193,24 @@ export interface ProviderSettings {
    */
   timeouts: { connect: number; firstByte: number; idle: number; stall: number; total: number };
   maxConcurrency: number;
-  /** What its kind must know beside these, by the yaml's names. */
+  /** Options of its kind, by their names in the yaml. */
   options: Readonly<Record<string, string>>;
-  /** The forms in which it is asked, the one for clients of other forms first; null: as its kind says. */
+  /** Formats that it is called in, first the one for clients of other formats; null: those of its kind. */
   speaks: readonly string[] | null;
-  /** Its chat template takes one leading system message and strict alternation. */
+  /** Its chat template needs one leading system message and strictly alternating roles. */
   strictTemplate: boolean;
-  /** Its answers may begin with their thinking between `<think>` and `</think>`; absent: as its kind says. */
+  /** Its responses may start with thinking between `<think>` and `</think>`; absent: as its kind says. */
   thinkTags?: boolean;
-  /** Its streams take `stream_options.include_usage`; absent: as its kind says. */
+  /** It accepts `stream_options.include_usage`; absent: as its kind says. */
   streamOptions?: boolean;
-  /** It takes tools of type `function` only, in the chat and responses formats; absent: as its kind says. */
+  /** It accepts tools of type `function` only, in the chat and responses formats; absent: as its kind says. */
   functionToolsOnly?: boolean;
-  /** The catalog's prices hold for it; absent: only at the kind's own address. */
+  /** The catalog's prices apply to it; absent: only at the kind's own address. */
   catalogPrices?: boolean;
-  /** Further headers of its calls, names in lower case. */
+  /** Additional headers of its calls, names in lower case. */
   headers?: Readonly<Record<string, Secret>>;
   models: readonly ModelSettings[];
-  /** No models are listed: every name of the kind's author is served, without a price and with unknown limits. */
+  /** No models are listed: every model of the kind's author is served, without a price and with unknown limits. */
   openEnded: boolean;
 }
 
@@ -220,7 +219,7 @@ export interface ModelSettings {
   id: string;
   upstreamId: string;
   name: string | null;
-  /** The forms in which this model is asked, where they are not those of its provider; the usual one first. */
+  /** Formats that this model is called in, if they differ from its provider's; the default one first. */
   speaks?: readonly string[];
   contextLength: number | null;
   maxCompletionTokens: number | null;
@@ -234,7 +233,7 @@ export interface ModelSettings {
   dataPolicy: DataPolicy;
   region: string | null;
   quantization: string | null;
-  /** Further offerings of it at prices of their own; absent: none. */
+  /** Further offerings of the model at their own prices; absent: none. */
   serviceTiers?: readonly ServiceTierSettings[];
 }
 
@@ -247,7 +246,7 @@ export interface ServiceTierSettings {
 export const SERVICE_TIERS = ['priority', 'flex', 'scale', 'ultrafast'] as const;
 export type ServiceTierName = (typeof SERVICE_TIERS)[number];
 
-/** What a provider does with prompts. Whatever is unknown counts as the worst. */
+/** What a provider does with prompts. Unknown values count as the worst. */
 export interface DataPolicy {
   zdr: boolean;
   trains: boolean;
@@ -256,8 +255,8 @@ export interface DataPolicy {
 }
 
 /**
- * Prices that can be billed, by their wire name (wire/models.md, PublicPricing). `discount`, cached sound and prices by the
- * hour are not among them: usage does not tell them apart, and a price that is shown but not charged would be a lie.
+ * Prices that can be billed, by their wire names (`PublicPricing` in openapi.json). `discount`, cached audio and hourly prices
+ * are missing: usage does not report them separately, and a displayed price must be the charged one.
  */
 export const PRICE_NAMES = {
   prompt: 'prompt',
@@ -275,7 +274,7 @@ export const PRICE_NAMES = {
   web_search: 'webSearch',
 } as const;
 
-/** Those that another price for long prompts may replace (wire/models.md, PricingOverride). */
+/** The prices that may differ for long prompts (`PricingOverride` in openapi.json). */
 export const OVERRIDE_PRICE_NAMES = {
   prompt: 'prompt',
   completion: 'completion',
@@ -292,19 +291,19 @@ export interface Pricing extends Prices {
   prompt: Price;
   completion: Price;
   overrides?: readonly PriceOverride[];
-  /** Pictures that the model makes, where they are charged by the piece or by their area. */
+  /** Prices of generated images, if they are charged per image or by area. */
   outputImages?: readonly ImagePrice[];
 }
 
-/** What one picture costs, or each begun million (1024 x 1024) of its pixels. */
+/** The price of an image, or of each started megapixel (1024 x 1024). */
 export interface ImagePrice {
   per: 'image' | 'megapixel';
   price: Price;
-  /** Qualities and sizes that the price is for, such as `high` and `1024x1024`; empty: for all that no other names. */
+  /** Qualities and sizes of the price, such as `high` and `1024x1024`; empty: all that no other entry names. */
   variant: readonly string[];
 }
 
-/** Prices that hold instead when a prompt, caches included, has more than `minPromptTokens`. */
+/** Prices for prompts with more than `minPromptTokens`, including cached tokens. */
 export interface PriceOverride {
   minPromptTokens: number;
   prices: Prices;

@@ -6,12 +6,12 @@ import type { KindFacts } from './provider-readers.ts';
 import type { UnknownVariable } from './settings.ts';
 
 const PREFIX = 'GATEHOUSE';
-/** Kubernetes sets these in every pod when a Service is called gatehouse; the others are for our own tests. */
+/** Kubernetes sets these in every pod if a Service is called gatehouse; the others are for the tests. */
 const NOT_OURS = /^GATEHOUSE_(?:(?:PORT|SERVICE)_|TEST_|CORPUS$)/;
-/** Of other variables only those that look like a credential are compared; shorter names are near too many others. */
+/** Other variables are compared only if they look like a credential; short names resemble too many others. */
 const CREDENTIAL = /^[A-Z][A-Z0-9_]{7,62}(?:KEY|TOKEN)$/;
 const SHORTEST_COMPARED = 12;
-/** Names that are near a variable of another provider. */
+/** Names that resemble a variable of another provider. */
 const MISLEADING = /^GROK/;
 const MOST = 20;
 
@@ -48,7 +48,7 @@ function isOurs(name: string): boolean {
   );
 }
 
-/** For a member of the yaml file that is set by a variable. */
+/** For a yaml member that is set by a variable. */
 export function variableFor(member: string): string | undefined {
   const name = `${PREFIX}_${member.toUpperCase()}`;
   return VARIABLES.some((variable) => variable.name === name) ? `the environment variable ${name}` : undefined;

@@ -1,4 +1,4 @@
-/** The providers of the yaml, and what the environment adds to them. */
+/** Merges the providers of the yaml with the environment. */
 import type { Secret } from '../secret.ts';
 import type { Environment } from './environment.ts';
 import { completeOptions, switchedOn } from './kind-options.ts';
@@ -6,8 +6,8 @@ import { DEFAULT_MAX_CONCURRENCY, DEFAULT_TIMEOUTS, type KindFacts } from './pro
 import type { ProviderSettings } from './settings.ts';
 
 /**
- * Adds the providers that the environment switches on, and its credentials to listed ones that have none. A credential
- * never follows a `base_url`: that would send it to a host that the environment did not name.
+ * Adds the providers that the environment enables, and credentials of the environment to listed providers without one. Such a
+ * credential is never used with a `base_url`: that would send it to a host that the environment did not name.
  */
 export function withEnvironment(
   listed: readonly ProviderSettings[],
@@ -38,7 +38,7 @@ export function withEnvironment(
   );
 }
 
-/** Kinds that stand in where nothing else is configured, unless their variable is off. */
+/** Kinds that serve if nothing else is configured, unless their variable is off. */
 export function standInsOf(kinds: readonly KindFacts[], environment: Environment): ProviderSettings[] {
   return kinds.filter((kind) => kind.standIn && isOn(kind.standInSwitch, environment)).map((kind) => bare(kind, []));
 }

@@ -12,7 +12,7 @@ export function parseYaml(name: string, text: string, env: Source['env'], proble
     problems.push({ source: name, line: 1, column: 1, path: '', message: 'is nested too deeply to be read' });
     return undefined;
   }
-  // What follows the first mistake in the grammar is mostly its echo.
+  // Problems after the first syntax error are mostly its consequences.
   for (const { code, pos } of [...document.errors, ...document.warnings].slice(0, 1)) {
     const { line, col } = lines.linePos(pos[0]);
     const lineText = text.slice(lines.lineStarts[line - 1], lines.lineStarts[line]);
@@ -27,7 +27,7 @@ export function parseYaml(name: string, text: string, env: Source['env'], proble
 function explain(code: ErrorCode): string {
   switch (code) {
     case 'DUPLICATE_KEY':
-      return 'is not valid YAML: this member stands here twice';
+      return 'is not valid YAML: this member occurs twice';
     case 'TAB_AS_INDENT':
       return 'is not valid YAML: indent with spaces, not with tabs';
     case 'BAD_INDENT':
@@ -41,9 +41,9 @@ function explain(code: ErrorCode): string {
       return 'must be one YAML document, not several';
     case 'BAD_ALIAS':
     case 'ALIAS_PROPS':
-      return 'is not valid YAML: a text that begins with * names an anchor (&) which is not there; put it in quotes';
+      return 'is not valid YAML: a text that begins with * refers to an anchor (&) that does not exist; put it in quotes';
     case 'TAG_RESOLVE_FAILED':
-      return 'has a tag (!) that is not known here; put the text in quotes';
+      return 'has an unknown tag (!); put the text in quotes';
     case 'RESOURCE_EXHAUSTION':
       return 'is nested too deeply to be read';
     default:

@@ -23,9 +23,7 @@ export async function examineDatabase(parts: CommandParts, { target }: Installat
   try {
     database = await openDatabase({ target, clock, log, poolSize: 1, startTimeoutMs: START_TIMEOUT_MS });
   } catch (error) {
-    return [
-      fault('database', (error as Error).message, 'see DATABASE_URL, the network between, and the server itself'),
-    ];
+    return [fault('database', (error as Error).message, 'check DATABASE_URL, the network and the server')];
   }
   const findings: Finding[] = [];
   try {
@@ -44,13 +42,13 @@ export async function examineDatabase(parts: CommandParts, { target }: Installat
     if (skewMs > SKEW_MS) {
       const seconds = Math.round(skewMs / 1000);
       findings.push(
-        note('database', `its clock differs from this machine's by ${seconds} s`, 'let both keep time by NTP'),
+        note('database', `its clock differs from this machine's by ${seconds} s`, 'synchronize both clocks with NTP'),
       );
     }
     findings.push(await examineNotifications(parts, target, database));
     const pending = await pendingMigrations({ target, migrations });
     if (pending.length > 0) {
-      findings.push(note('database', `${pending.length} steps of the schema are to be done by the next start`));
+      findings.push(note('database', `the next start will run ${pending.length} migrations`));
       return findings;
     }
     findings.push(...(await examineSealing(parts, database)));
@@ -63,7 +61,7 @@ export async function examineDatabase(parts: CommandParts, { target }: Installat
   }
 }
 
-/** Sends one through the server and waits for it, as a running gateway does all the time. */
+/** Sends a notification through the server and waits for it, as a running gateway does continuously. */
 async function examineNotifications(
   { clock, log }: CommandParts,
   target: Target,
@@ -84,25 +82,28 @@ async function examineSealing({ config, clock, sealedRows }: CommandParts, datab
   try {
     const key = await sealing.check();
     if (key === undefined) return [];
-    const findings = [ok('credentials', `the key that they are sealed under fits: ${key.place}`)];
+    const findings = [ok('credentials', `the encryption key is valid: ${key.place}`)];
     const advice = 'gatehouse sealing rotate-key';
-    if (key.role === 'next') findings.push(note('credentials', 'a change of that key was broken off', advice));
+    if (key.role === 'next')
+      findings.push(note('credentials', 'a rotation of the encryption key was interrupted', advice));
     if (key.role === 'previous') {
-      findings.push(note('credentials', 'it is the previous one, which the present one is to replace', advice));
+      findings.push(
+        note('credentials', 'the previous encryption key is still in use; its rotation is not complete', advice),
+      );
     }
     const outdated = await countOutdated({ database, sealing, rows: sealedRows });
     if (outdated > 0) {
-      const what = `${outdated} of them are sealed under an older data key; a gateway that runs sees to it`;
+      const what = `${outdated} values use an older data key; a running gateway re-encrypts them`;
       findings.push(note('credentials', what, 'gatehouse sealing sweep'));
     }
     return findings;
   } catch (error) {
     if (!(error instanceof SealingError)) throw error;
-    return [fault('credentials', error.message, 'the gateway does not start before the key is back in its place')];
+    return [fault('credentials', error.message, 'restore the key; the gateway does not start without it')];
   }
 }
 
-/** Parts of budgets that nobody can spend before an operator acts. */
+/** Parts of budgets that stay blocked until an operator releases them. */
 async function examineBudgets(database: Database, nowMs: number, silentMs: number): Promise<Finding[]> {
   const processes = await unreturnedProcesses(database, nowMs, silentMs);
   return processes.map(({ id, state, host, openRequests, journalHere, holds }) => {
@@ -112,10 +113,10 @@ async function examineBudgets(database: Database, nowMs: number, silentMs: numbe
     );
     const why =
       state === 'replayed'
-        ? `died with ${openRequests ?? 0} open requests whose cost is unknown`
-        : `${host === null ? '' : `of ${host} `}shows no sign of life and its journal is not entered`;
+        ? `died with ${openRequests ?? 0} open requests of unknown cost`
+        : `${host === null ? '' : `of ${host} `}shows no sign of life, and its journal is not entered`;
     const advice = journalHere
-      ? 'start the gateway on this data folder, which enters the journal'
+      ? 'start the gateway on this data folder to enter the journal'
       : `gatehouse spend release ${id}${state === 'replayed' ? '' : ', if its journal is lost'}`;
     return note('budgets', `process ${id} ${why}; it holds ${held.join(', ')}`, advice);
   });
@@ -127,7 +128,7 @@ async function examineKeys(
   policies: readonly FederationPolicy[],
 ): Promise<Finding[]> {
   const keys = await listOperatorKeys({ database }).catch(() => undefined);
-  if (keys === undefined) return [note('keys', 'there are none yet: the first start makes them')];
+  if (keys === undefined) return [note('keys', 'none exist yet: the first start creates them')];
   const usable = (kind: KeyKind) =>
     keys.filter(
       (key) => key.kind === kind && !key.disabled && (key.expiresAt === null || key.expiresAt.getTime() > nowMs),
@@ -138,8 +139,8 @@ async function examineKeys(
   if (inference.length === 0) findings.push(note('keys', 'no inference key works', 'gatehouse keys create'));
   for (const { id, keyHash } of policies) {
     if (inference.some(({ hash }) => hash === keyHash)) continue;
-    const what = `no inference key that works has the hash in the federation policy ${id}`;
-    findings.push(note('keys', what, 'GET /keys/{hash} tells whether it was rotated, which the policy goes on with'));
+    const what = `no working inference key has the hash in the federation policy ${id}`;
+    findings.push(note('keys', what, 'check GET /keys/{hash}; a rotated key keeps working in its policy'));
   }
   return findings;
 }

@@ -72,7 +72,7 @@ test('a data folder that cannot be made is a fault, one that others can enter a 
   writeFileSync(file, '');
   names(examineDataFolder(path.join(file, 'data')), 'fault', /cannot be written \(E(?:NOTDIR|EXIST)\)/);
   chmodSync(home, 0o755);
-  names(examineDataFolder(home), 'note', /can be entered by other accounts/);
+  names(examineDataFolder(home), 'note', /other accounts can read/);
 });
 
 test('a full disk is a fault and a nearly full one a note', (t) => {
@@ -127,7 +127,7 @@ test('a database that cannot be reached is a fault that never shows its password
 test('a role that may not make tables, a schema of a newer version and steps that wait are told', async (t) => {
   const target = await emptyDatabase(t);
   const at = { target, running: false };
-  names(await examineDatabase(parts(), at), 'note', /steps of the schema are to be done/);
+  names(await examineDatabase(parts(), at), 'note', /the next start will run \d+ migrations/);
   const client = await connectOnce(t, target);
   await client.query(`create table migrations (name text, checksum text)`);
   await client.query(`insert into migrations values ('9999-future', '')`);
@@ -146,7 +146,7 @@ test('a role that may not make tables, a schema of a newer version and steps tha
 test('an installation whose last management key does not work is a fault, with the way out of it', async (t) => {
   const { database, target } = await freshDatabase(t, { migrations });
   const at = { target, running: false };
-  names(await examineDatabase(parts(), at), 'note', /none yet/);
+  names(await examineDatabase(parts(), at), 'note', /none exist yet/);
   const changes = await openChanges({ target, database, clock: systemClock, log: silentLog });
   t.after(() => changes.close());
   const operator = { database, changes, clock: systemClock };
@@ -200,12 +200,12 @@ test('providers that refuse the credential, ask for one, fail or cannot be reach
     ],
   });
   const findings = await examineProviders(config, systemClock, silentLog);
-  names(findings, 'ok', /^good is reached and takes the credential/);
-  names(findings, 'ok', /^other is reached/);
-  names(findings, 'fault', /^wrong \(credential 1 of 2\) refuses the credential \(status 401\)/);
-  names(findings, 'fault', /^wrong \(credential 2 of 2\) refuses/);
-  names(findings, 'fault', /^bare asks for a credential/);
-  names(findings, 'note', /^ill is reached and answers with status 503/);
+  names(findings, 'ok', /^good is reachable and accepts the credential/);
+  names(findings, 'ok', /^other is reachable/);
+  names(findings, 'fault', /^wrong \(credential 1 of 2\) rejects the credential \(status 401\)/);
+  names(findings, 'fault', /^wrong \(credential 2 of 2\) rejects/);
+  names(findings, 'fault', /^bare requires a credential/);
+  names(findings, 'note', /^ill is reachable but responds with status 503/);
   names(findings, 'fault', /^gone cannot be reached/);
   assert.ok(asked.includes('Bearer canary-4'));
   assert.ok(!JSON.stringify(findings).includes('canary'));
@@ -249,12 +249,12 @@ test('parts that are not installed are noted with what they are for', () => {
   names(
     examineModules({ databaseUrl: null }, () => true, 're2'),
     'ok',
-    /matched by the native engine, re2$/,
+    /use the native engine, re2$/,
   );
   names(
     examineModules({ databaseUrl: null }, () => true, 're2js'),
     'ok',
-    /matched by re2js; the native engine/,
+    /use re2js; the native engine/,
   );
 });
 
@@ -263,7 +263,7 @@ test('an installation without a fault ends with 0, also before its first start, 
   const mine = parts(settings({}, { GATEHOUSE_DATA_DIR: dataDir, GATEHOUSE_PORT: '0' }));
   assert.equal(await doctorCommand(['--json'], mine, () => mine.config), 0);
   const { findings } = JSON.parse(mine.lines.join('\n')) as { findings: Finding[] };
-  names(findings, 'note', /the first start makes it/);
+  names(findings, 'note', /the first start creates it/);
   names(findings, 'note', /only the simulated provider/);
 });
 

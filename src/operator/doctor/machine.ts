@@ -1,4 +1,4 @@
-/** The machine under the gateway: its runtime, its disk, its address, its certificate. */
+/** The machine: runtime, disk, address, certificate. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { accessSync, constants, mkdirSync, readdirSync, statfsSync, statSync } from 'node:fs';
 import path from 'node:path';
@@ -9,7 +9,7 @@ import { type Finding, fault, note, ok } from './finding.ts';
 
 const NEEDED_MAJOR = 26;
 const LITTLE_SPACE_BYTES = 1024 * 1024 * 1024;
-/** Below this the journal's own reserve is at stake. */
+/** Below this the journal's reserve is at risk. */
 const NO_SPACE_BYTES = 64 * 1024 * 1024;
 const EXPIRY_NOTE_MS = 14 * 86_400_000;
 
@@ -19,11 +19,11 @@ export function examineRuntime(version: string = process.versions.node): Finding
   return fault(
     'machine',
     `Node.js ${version} is too old: ${NEEDED_MAJOR} is needed`,
-    'install without --omit=optional, so that the runtime package of this platform is there',
+    'install without --omit=optional to get the runtime package of this platform',
   );
 }
 
-/** @param freeBytes of the file system that a folder is on; differs from the real one in tests */
+/** @param freeBytes free bytes of a folder's file system; replaced in tests */
 export function examineDataFolder(folder: string, freeBytes: (folder: string) => number = freeBytesOf): Finding[] {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -40,12 +40,12 @@ export function examineDataFolder(folder: string, freeBytes: (folder: string) =>
   }
   const findings: Finding[] = [];
   if ((statSync(folder).mode & 0o077) !== 0) {
-    findings.push(note('data folder', `${folder} can be entered by other accounts`, `chmod 700 ${folder}`));
+    findings.push(note('data folder', `other accounts can read ${folder}`, `chmod 700 ${folder}`));
   }
   const free = freeBytes(folder);
   const shown = `${Math.floor(free / (1024 * 1024))} MiB free`;
   if (free < NO_SPACE_BYTES) {
-    findings.push(fault('data folder', `${shown} on the disk of ${folder}`, 'no request is accepted on a full disk'));
+    findings.push(fault('data folder', `${shown} on the disk of ${folder}`, 'requests are refused on a full disk'));
   } else if (free < LITTLE_SPACE_BYTES) {
     findings.push(note('data folder', `only ${shown} on the disk of ${folder}`));
   } else {
@@ -68,11 +68,14 @@ function examineJournals(folder: string): Finding[] {
   }
   if (count === 0) return [];
   return [
-    note('data folder', `journals of processes that run or were killed: ${count}; the next start enters the latter`),
+    note(
+      'data folder',
+      `journals of running or killed processes: ${count}; the next start enters those of killed ones`,
+    ),
   ];
 }
 
-/** Whether the address can be listened on; not to be asked while the gateway runs. */
+/** Whether the gateway could listen on the address. Do not call while it runs. */
 export async function examineAddress({ host, port }: Pick<Config, 'host' | 'port'>): Promise<Finding> {
   const code = await refusalToListen(host, port);
   if (code === undefined) return ok('network', `${host}:${port} is free`);
@@ -80,7 +83,7 @@ export async function examineAddress({ host, port }: Pick<Config, 'host' | 'port
     code === 'EADDRINUSE'
       ? 'another program listens there: stop it, or set GATEHOUSE_PORT'
       : 'set GATEHOUSE_HOST and GATEHOUSE_PORT to an address of this machine';
-  return fault('network', `${host}:${port} cannot be listened on (${code})`, advice);
+  return fault('network', `cannot listen on ${host}:${port} (${code})`, advice);
 }
 
 export function examineCertificate({ tls }: Pick<Config, 'tls'>, clock: Clock): Finding[] {

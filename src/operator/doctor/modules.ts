@@ -1,4 +1,4 @@
-/** Native and optional parts: which of them are there, and what stands in for those that are not. */
+/** Native and optional modules: which are installed, and the fallbacks of missing ones. */
 import { createRequire } from 'node:module';
 import type { Config } from '../../base/config.ts';
 import { patternEngine } from '../../guardrails/index.ts';
@@ -7,7 +7,7 @@ import { type Finding, fault, note, ok } from './finding.ts';
 
 const require = createRequire(import.meta.url);
 
-/** Whether a package is installed; differs from the real look in tests. */
+/** Whether a package is installed; replaced in tests. */
 export type Installed = (name: string) => boolean;
 
 const installed: Installed = (name) => {
@@ -41,17 +41,14 @@ export function examineModules(
 
 function examinePatternEngine(engine: 're2' | 're2js'): Finding {
   return engine === 're2'
-    ? ok('module', 'patterns of guardrails are matched by the native engine, re2')
-    : ok(
-        'module',
-        'patterns of guardrails are matched by re2js; the native engine, re2, is not installed or does not load',
-      );
+    ? ok('module', 'guardrail patterns use the native engine, re2')
+    : ok('module', 'guardrail patterns use re2js; the native engine, re2, is not installed or does not load');
 }
 
 function examineBinaries(): Finding {
   try {
     return ok('module', `the embedded PostgreSQL, package version ${findPackage().version}`);
   } catch (error) {
-    return fault('module', (error as Error).message, 'set DATABASE_URL where no embedded PostgreSQL can be had');
+    return fault('module', (error as Error).message, 'set DATABASE_URL if no embedded PostgreSQL is available');
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The providers: reached, and their credentials taken. Each is asked for its list of models, which costs nothing; what
- * it answers besides a refusal of the credential is not judged.
+ * The providers: reachable, and their credentials accepted. Lists each provider's models, which is free; only a rejected
+ * credential in the response counts.
  */
 import type { Clock } from '../../base/clock.ts';
 import type { Config } from '../../base/config.ts';
@@ -16,7 +16,7 @@ import {
 import { type Finding, fault, note, ok } from './finding.ts';
 
 const TIMEOUTS = { connect: 5_000, firstByte: 10_000, idle: 5_000, stall: 15_000, total: 15_000 };
-/** Providers that are asked at the same time. */
+/** Providers checked concurrently. */
 const AT_ONCE = 8;
 
 export async function examineProviders(config: Config, clock: Clock, log: Log): Promise<Finding[]> {
@@ -51,7 +51,7 @@ function placeOf(count: number, at: number): string {
 
 function ask(provider: Provider, credential: string | null, place: string, parts: DeliveryParts): Promise<Finding> {
   const name = `${provider.id}${place}`;
-  // Signed calls have credentials of their own kind; that the address answers is what can be told without making one.
+  // Signed calls need a sign-in; without one, only the reachability of the address can be checked.
   const signed = provider.signer !== undefined;
   const { signer: _, ...unsigned } = provider;
   return new Promise((resolve) => {
@@ -87,16 +87,19 @@ function ask(provider: Provider, credential: string | null, place: string, parts
 }
 
 const ADVICE =
-  'see base_url, and HTTPS_PROXY, NO_PROXY and GATEHOUSE_CA_FILE where a proxy or an own authority stands between';
+  'check base_url, and with a proxy or a private certificate authority HTTPS_PROXY, NO_PROXY and GATEHOUSE_CA_FILE';
 
 function judge(name: string, status: number, signed: boolean, credential: string | null): Finding {
-  if (signed) return ok('provider', `${name} is reached; its sign-in is not tried`);
+  if (signed) return ok('provider', `${name} is reachable; its sign-in was not tested`);
   if (status === 401 || status === 403) {
     return credential === null
-      ? fault('provider', `${name} asks for a credential (status ${status})`, 'set its api_key')
-      : fault('provider', `${name} refuses the credential (status ${status})`, 'replace its api_key');
+      ? fault('provider', `${name} requires a credential (status ${status})`, 'set its api_key')
+      : fault('provider', `${name} rejects the credential (status ${status})`, 'replace its api_key');
   }
-  if (status === 407) return fault('provider', `the proxy on the way to ${name} asks for a credential`, ADVICE);
-  if (status >= 500) return note('provider', `${name} is reached and answers with status ${status}`);
-  return ok('provider', credential === null ? `${name} is reached` : `${name} is reached and takes the credential`);
+  if (status === 407) return fault('provider', `the proxy for ${name} requires a credential`, ADVICE);
+  if (status >= 500) return note('provider', `${name} is reachable but responds with status ${status}`);
+  return ok(
+    'provider',
+    credential === null ? `${name} is reachable` : `${name} is reachable and accepts the credential`,
+  );
 }
