@@ -1,6 +1,6 @@
 /**
- * A bare proxy as the yardstick of what Node.js itself costs: node:http in front of undici's `dispatch`, which sets the model and
- * forwards. It knows no keys, no prices and no failures.
+ * A bare proxy that shows the cost of Node.js itself: node:http in front of undici's `dispatch`. It sets the model and forwards,
+ * without keys, prices or failure handling.
  *
  *   node bench/bare.mjs PORT UPSTREAM_PORT
  */

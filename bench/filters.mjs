@@ -1,8 +1,8 @@
 /**
- * What the filters of guardrails cost on 10 KB of text, by engine: `node bench/filters.mjs [--batches 12] [--json]`. The native
- * engine is measured where the module `re2` is found (`NODE_PATH=/folder/node_modules` finds one that stands elsewhere).
- * Figures are processor time of the thread that works, in microseconds a text: the mean of all batches, and the least and the
- * most of one batch. Every case runs once in each batch, so that a busy moment of the machine falls on all of them alike.
+ * The cost of guardrail filters on 10 KB of text, by engine: `node bench/filters.mjs [--batches 12] [--json]`. The native
+ * engine is measured if the module `re2` is found (`NODE_PATH=/folder/node_modules` adds a folder). Figures are CPU time of the
+ * thread in microseconds per text: the mean of all batches, and the minimum and maximum of a batch. Every case runs once in
+ * each batch, so that other load on the machine affects all of them equally.
  */
 import { parseArgs } from 'node:util';
 import { systemClock } from '../src/base/clock.ts';

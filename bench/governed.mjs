@@ -1,7 +1,7 @@
 /**
- * A gateway whose key is held by everything that can be set: a guardrail of 20 patterns and built-in filters, the four
- * budgets of its workspace, a limit of its own, and rate limits of both; all of them far away. Set up as an administrator
- * would, through its own operations.
+ * A gateway whose key has every kind of limit: a guardrail with 20 patterns and built-in filters, the four budgets of its
+ * workspace, its own limit, and rate limits of both, none of them near. It is set up through the API, as an administrator
+ * would.
  */
 import { startGateway } from './subjects.mjs';
 import { BenchError } from './tools.mjs';

@@ -1,4 +1,4 @@
-/** Streams of every pair of a served and a spoken form: what the mock upstream says in each spoken form, and the cases. */
+/** Streams for every pair of a served and a spoken format: the mock upstream's responses, and the cases. */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { awsMessage } from '../src/testing/corpus.ts';

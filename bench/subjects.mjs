@@ -1,4 +1,4 @@
-/** What is measured: nginx as the yardstick, the gateway, and on request another gateway to compare with. */
+/** The measured servers: nginx as the reference, the gateway, and optionally another gateway. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { PAIR_FORMS, pairProviders } from './pairs.mjs';

@@ -1,4 +1,4 @@
-/** What the benchmark runs beside the gateway: the C tools, processes pinned to a core, and the kernel's account of them. */
+/** Tools of the benchmark: the C programs, processes pinned to a core, and their CPU accounting by the kernel. */
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import net from 'node:net';

@@ -1,9 +1,9 @@
 /**
- * Makes the gateway one bundle: `node build/bundle.ts FOLDER`. `main.js` starts it; beside it lie what is loaded on demand, the threads'
- * own entries, and the licences of the packages within.
+ * Builds the gateway as one bundle: `node build/bundle.ts FOLDER`. `main.js` starts it. The folder also has the modules that are
+ * loaded on demand, the entries of worker threads, and the licences of the bundled packages.
  *
- * Loading some 1,600 modules one by one takes more than a second of every start, and what they export is slower to reach.
- * Packages that are imported on demand only stay outside: few installations need them, some are native, some are not installed.
+ * Loading some 1,600 modules one by one takes more than a second of every start, and makes their exports slower to access.
+ * Packages that are imported on demand stay outside: few installations need them, some are native, some are not installed.
  */
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';

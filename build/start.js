@@ -1,6 +1,6 @@
 /**
- * Starts the sources, as `npm start` does: as a bundle (`bundle.ts`), which is made anew whenever a source or a dependency changed. Where
- * none can be made (the folder is read-only, development packages are not installed), the sources are loaded as they are.
+ * Runs the sources for `npm start`: as a bundle (`bundle.ts`), which is rebuilt whenever a source or a dependency changed. If it
+ * cannot be built (read-only folder, no development packages), the sources are loaded directly.
  */
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';

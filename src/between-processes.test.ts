@@ -40,7 +40,7 @@ test('a process hears of all others and not of itself, also when several ask at 
   assert.equal(clock.timers, 0);
 });
 
-test('one that does not report is left out after a second, and a single process waits for nobody', async () => {
+test('a process that does not report is left out after a second, and a single process does not wait', async () => {
   const { clock, ask } = installation([1, 2, 3], [3]);
   const asked = ask(1);
   // The messages are on their way; time goes on only when they have arrived.
@@ -50,14 +50,14 @@ test('one that does not report is left out after a second, and a single process 
   assert.deepEqual(await installation([1]).ask(1), []);
 });
 
-test('a process whose primary is silent tells of itself alone', async () => {
+test('a process whose primary is silent reports itself only', async () => {
   const clock = new TestClock();
   const asked = new Colleagues(() => {}, clock).reports();
   clock.advance(2_000);
   assert.deepEqual(await asked, []);
 });
 
-test('a late report, or one that nobody asked for, changes nothing', () => {
+test('late and unrequested reports are ignored', () => {
   const clock = new TestClock();
   const desk = new ReportDesk(clock);
   const told: InquiryMessage[] = [];

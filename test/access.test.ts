@@ -295,7 +295,7 @@ function pathOf(operation: Operation, hash: string): string {
   return operation.root ? path : `/api/v1${path}`;
 }
 
-test('of every operation it is said who may call it, and of no other', () => {
+test('access is declared for every operation, and for no other', () => {
   assert.deepEqual(contracts.map(({ id }) => id).toSorted(), Object.keys(EXPECTED).toSorted());
 });
 

@@ -1,4 +1,4 @@
-/** GET /activity (wire/analytics.md): sums of what was really asked, by day, model and endpoint, through @openrouter/sdk and by hand. */
+/** GET /activity: sums of real requests by day, model and endpoint, through @openrouter/sdk and over plain HTTP. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { OpenRouter } from '@openrouter/sdk';
@@ -146,7 +146,7 @@ test('a key that was rotated has one activity, under its hash of now and under t
   }
 });
 
-test('a wrong question is told which field is wrong', async () => {
+test('the error of a wrong query names the field', async () => {
   const today = dayOf(clock.now());
   const tooOld = dayOf(clock.now() - 31 * DAY_MS);
   const wrong: [string, number, RegExp][] = [

@@ -54,7 +54,7 @@ const OPEN = ['base', 'http', 'storage', 'formats/conversation', 'testing'];
 const folderOf = (file: string) => (/^src\/[^/]+\//.test(file) ? (file.split('/')[1] ?? '') : '');
 const layerOf = (folder: string) => LAYERS.findIndex((layer) => layer.includes(folder));
 
-test('every folder of src has its place in the order of imports', () => {
+test('every folder of src has a layer', () => {
   const folders = new Set(sources.map((file) => folderOf(file.path)).filter(Boolean));
   none([...folders].filter((folder) => layerOf(folder) === -1).map((folder) => `src/${folder} stands in no layer`));
 });
@@ -116,7 +116,7 @@ test('only tests use what src/testing offers', () => {
   none(importsOf(sources, (target) => target.startsWith('src/testing/') || target === 'node:test'));
 });
 
-test('SQL stands in store.ts, storage/ and migrations/ only', () => {
+test('SQL is only in store.ts, storage/ and migrations/', () => {
   const sql =
     /^\s*(?:select\s|insert\s+into\s|update\s+\w+\s+set\s|delete\s+from\s|with\s+\w+\s+as\s*\(|(?:create|alter|drop|lock)\s+(?:table|index|unique)\s)/i;
   const places = /(?:\/store\.ts|^src\/storage\/.*|\/migrations\/[^/]+)$/;

@@ -143,7 +143,7 @@ test('a binary stream that the network cuts at any position reads as in one piec
   }
 });
 
-test('a stream that ends before its stop, however its connection ends, is an error behind what was seen', async () => {
+test('a stream that ends before its stop ends with an error after the content, however its connection ends', async () => {
   const stop = Buffer.concat(EVENTS.slice(0, 5)).length;
   const firstText = Buffer.concat(EVENTS.slice(0, 2)).length;
   for (const served of SERVED_FORMS) {
@@ -317,7 +317,7 @@ test('clients of other forms reach Claude in the converse form, with its thinkin
   assert.deepEqual((request.json as { messages: { content: unknown }[] }).messages[1]!.content, content);
 });
 
-test('a picture by its address reaches the service as bytes, and never one that lies in the network of the gateway', async () => {
+test('an image URL reaches the service as bytes, and never one in the gateway’s network', async () => {
   const picture = (url: string) => ({
     chat: [{ type: 'image_url', image_url: { url } }],
     messages: [{ type: 'image', source: { type: 'url', url } }],

@@ -1,4 +1,4 @@
-/** The response cache through a whole gateway (wire/common.md, "Response cache"). */
+/** The response cache through a whole gateway. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { answerOf, errorOf, wholeOf } from '../src/testing/answers.ts';
@@ -227,7 +227,7 @@ test('the time to live: leading digits count, clamped to a second and a day, and
   }
 });
 
-test('a request that clears is answered anew, and its answer is the one that is given from then on', async () => {
+test('a clearing request gets a new response, which is served from then on', async () => {
   const body = chatBody();
   upstream.script(
     'chat',
@@ -287,7 +287,7 @@ test('an answer that ended at a limit is kept where the client has set it, and o
   assert.equal((await post('/messages', { ...body, stream: true })).cache, 'MISS');
 });
 
-test('routing metadata is told once, by the request that was routed', async () => {
+test('only the routed request reports routing metadata', async () => {
   const body = chatBody();
   upstream.script('chat', [answerOf('chat', false, { text: 'routed' })]);
   const headers = { ...CACHE, 'x-svc-metadata': 'enabled' };

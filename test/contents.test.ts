@@ -1,4 +1,4 @@
-/** `GET /generation/content` and `POST /generation/feedback` through a whole gateway (wire/generations.md). */
+/** `GET /generation/content` and `POST /generation/feedback` through a whole gateway. */
 import assert from 'node:assert/strict';
 import { after, type TestContext, test } from 'node:test';
 import { type Log, silentLog } from '../src/base/log.ts';
@@ -259,7 +259,7 @@ test('another process shows it once it is written, and the end of a process writ
   assert.deepEqual((await contentOf(id, MANAGEMENT_KEY, second)).output.completion, 'ok');
 });
 
-test('a database that stands still holds no request up, memory is bounded, and what was dropped is counted', async (t) => {
+test('a stalled database delays no request, memory is bounded, and dropped contents are counted', async (t) => {
   const lines: string[] = [];
   const log: Log = { ...silentLog, warn: (event) => void lines.push(event), with: () => log };
   const slow = await startGateway(t, { providers: PROVIDERS, yaml: LOGGING, log });

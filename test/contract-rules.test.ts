@@ -57,7 +57,7 @@ test('stop conditions are at least one, and prompt caching has one mode, in ever
   }
 });
 
-test('a stream that arrives in one piece has all four timings, and the end of its upstream stands behind its content', async () => {
+test('a stream that arrives at once has all four timings, the upstream’s end after the content', async () => {
   const text = [chatChunk({ role: 'assistant', content: 'hello' }), chatChunk({}, 'stop'), chatUsage(), CHAT_END].join(
     '',
   );
@@ -137,7 +137,7 @@ test('the metadata of a request is found with its generation', async () => {
   assert.deepEqual(row.data.metadata, metadata);
 });
 
-test('routers, plugins and :online are told as features that are not there, not as mistyped models', async () => {
+test('routers, plugins and :online are reported as missing features, not as mistyped models', async () => {
   const ask = (model: string) => ({ model, messages: MESSAGES });
   for (const model of ['openrouter/auto', 'svc/auto', 'svc/free', 'openrouter/fusion']) {
     const error = await refused('/chat/completions', ask(model), /is a router/);
@@ -159,7 +159,7 @@ test('routers, plugins and :online are told as features that are not there, not 
   );
 });
 
-test('errors have the form of their place, also where the path cannot be read or the body has another media type', async () => {
+test('errors have the format of their path, also for invalid paths and other media types', async () => {
   const read = async (path: string, init: RequestInit = {}) => {
     const reply = await fetch(gateway.url + path, init);
     return { status: reply.status, type: reply.headers.get('content-type'), body: (await reply.json()) as Json };

@@ -74,7 +74,7 @@ test('Claude on Bedrock is counted as the model itself, by a body that it could 
   });
 });
 
-test('a model that the cloud does not count is estimated; what is wrong with the conversation is told', async () => {
+test('a model that the cloud cannot count is estimated; errors in the conversation are reported', async () => {
   const refusal = (message: string) => ({
     ...wholeOf({ message }),
     status: 400,

@@ -1,4 +1,4 @@
-/** `debug: {echo_upstream_body: true}` of a chat stream (wire/chat.md): what was sent upstream and when things happened. */
+/** `debug: {echo_upstream_body: true}` of a chat stream: the bodies sent upstream, and timings. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { OpenRouter } from '@openrouter/sdk';
@@ -95,7 +95,7 @@ test('every attempted provider is echoed before anything of the answer', async (
   assert.ok(lastEcho < firstContent);
 });
 
-test('a stream that nobody answers is a plain error with its status, debug or not', async () => {
+test('a stream that fails everywhere is a plain error with its status, debug or not', async () => {
   upstream.script('one', [chatFailure(500)]);
   const response = await gateway.post('/chat/completions', { ...BODY, model: 'test/one', stream: true });
   assert.equal(response.status, 502);
@@ -132,7 +132,7 @@ test('no credential is in an echo, not even one that the client wrote into its p
   assert.match(text, /is \[redacted\] a good key/);
 });
 
-test('a body past a megabyte is not echoed but told by its size', async () => {
+test('a body over a megabyte is echoed as its size only', async () => {
   upstream.script('one', [chatStream('hello')]);
   const messages = [{ role: 'user', content: 'x'.repeat(1024 * 1024) }];
   const { chunks } = await stream({ ...BODY, model: 'test/one', stream: true, messages });

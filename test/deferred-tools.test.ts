@@ -254,7 +254,7 @@ test('a search by expression takes RE2 and turns down what it cannot read', asyn
   }
 });
 
-test('a model that goes on searching is stopped, and what it used is charged', async () => {
+test('a model that keeps searching is stopped, and its usage is charged', async () => {
   for (const stream of [false, true]) {
     const { text, sent, status } = await ask(
       'chat',

@@ -178,7 +178,7 @@ test('a server that comes later is found, its new models too, and it goes when i
   assert.equal(reply.status, 400);
 });
 
-test('whoever else listens at a usual port is left alone', async (t) => {
+test('other programs on a standard port are ignored', async (t) => {
   const others = [
     await startServer(t, { '/v1/models': { object: 'list', data: [{ id: 'x', owned_by: 'somebody' }] } }),
     await startServer(t, { '/v1/models': '<html>' }),

@@ -162,7 +162,7 @@ test('a client gets the encoding that it asked for, whatever the upstream gives'
   assert.equal('encoding_format' in sentTo('vllm').json, false);
 });
 
-test('vectors stand in the order of the inputs, also when the upstream answers in another', async () => {
+test('vectors are in the order of the inputs, whatever the order of the upstream', async () => {
   script(
     'openai',
     '{"data":[{"index":1,"embedding":[1,1]},{"embedding":[0,1e-3],"index":0}],"usage":{"total_tokens":3}}',

@@ -1,4 +1,4 @@
-/** Budgets that the bytes of a request do not fit and its tokens do (design, promise 2), through a whole gateway. */
+/** Budgets that a request fits by its tokens but not by its bytes, through a whole gateway. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { chatReply, wholeOf } from '../src/testing/answers.ts';

@@ -146,7 +146,7 @@ test('the database is away: known keys work within their budgets, unknown ones g
   assert.deepEqual(await gateway.end('SIGTERM'), { code: 0, signal: null });
 });
 
-test('the embedded postgres is killed under load: nobody notices but the log', async (t) => {
+test('a killed embedded postgres under load is visible only in the log', async (t) => {
   const upstream = await plannedUpstream(t);
   const gateway = await startGatewayProcess(t, { yaml: plannedYaml(upstream.url) });
   const answers: Answer[] = [];
@@ -256,7 +256,7 @@ test('an upstream that goes silent, breaks off, or answers in the other manner o
   await gateway.end('SIGTERM');
 });
 
-test('no key and no credential stands in any answer, log line, journal or row', async (t) => {
+test('no response, log line, journal or row contains a key or a credential', async (t) => {
   const upstream = await plannedUpstream(t);
   const gateway = await startGatewayProcess(t, {
     yaml: plannedYaml(upstream.url),
@@ -300,7 +300,7 @@ test('no key and no credential stands in any answer, log line, journal or row', 
   }
 });
 
-test('a database that cannot be reached is told without its password', async (t) => {
+test('an unreachable database is reported without its password', async (t) => {
   const gateway = await launchGateway(t, {
     home: await gatewayHome(t, false),
     env: { DATABASE_URL: 'postgresql://somebody:canary-password@127.0.0.1:9/base' },

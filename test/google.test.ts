@@ -263,7 +263,7 @@ test('a stream that is cut is an error, never an end; before anything visible th
   assert.ok(text.includes('other') && text.trimEnd().endsWith('[DONE]'), text);
 });
 
-test('an error inside of a stream is told as one, bare or as an event', async () => {
+test('an error inside a stream is reported as one, bare or as an event', async () => {
   const failure = JSON.stringify(
     { error: { code: 503, message: 'The model is overloaded.', status: 'UNAVAILABLE' } },
     null,
@@ -327,7 +327,7 @@ test('sound in pieces reaches the client as one sound', async () => {
   assert.equal(Buffer.from(data, 'base64').toString(), '0123456789');
 });
 
-test('pictures of an answer reach the client; cached, searched and picture tokens are counted', async () => {
+test('images in a response reach the client; cached, search and image tokens are counted', async () => {
   const usageMetadata = {
     promptTokenCount: 100,
     cachedContentTokenCount: 60,

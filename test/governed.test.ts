@@ -138,7 +138,7 @@ test('a model that a guardrail does not allow is asked by no operation, under no
   assert.deepEqual(asked(), earlier);
 });
 
-test('a blocking filter sees what a person writes in every operation, wherever it stands', async () => {
+test('a blocking filter sees user text in every operation and position', async () => {
   const key = await scene.guarded({ content_filters: [{ pattern: 'forbidden-[0-9]{4}', action: 'block' }] });
   await every(key, 'this is forbidden-1234 here', (name, { status, body }) => {
     assert.equal(status, 403, `${name}: ${JSON.stringify(body)}`);

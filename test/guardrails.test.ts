@@ -1,4 +1,4 @@
-/** Guardrails over HTTP, status by status, with management keys (wire/guardrails.md; spec.md, `POST /guardrails`). */
+/** Guardrails over HTTP, status by status, with management keys. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { startGateway } from '../src/testing/gateway.ts';
@@ -16,7 +16,7 @@ async function made(body: Json): Promise<Json> {
   return answer.body.data;
 }
 
-test('a new guardrail says nothing about what it was not told, and is read as it was made', async () => {
+test('a new guardrail has only the given settings, and reads back as created', async () => {
   const guardrail = await made({ name: ' Plain ' });
   const { id, name, workspace_id, created_at, updated_at, include_byok_in_budgets, ...rest } = guardrail;
   assert.equal(name, 'Plain');
@@ -281,7 +281,7 @@ test('what is not there is 404, and deleting ends it', async () => {
   }
 });
 
-test('of those who delete a guardrail at the same time one does, and the log says so once', async () => {
+test('one of several concurrent deletions of a guardrail succeeds, and is logged once', async () => {
   const { id, workspace_id: workspaceId } = await made({ name: 'Contested' });
   const answers = await Promise.all(Array.from({ length: 6 }, () => call('DELETE', `/guardrails/${id}`)));
   assert.deepEqual(answers.map(({ status }) => status).toSorted(), [200, 404, 404, 404, 404, 404]);
@@ -328,7 +328,7 @@ test('a key holds one guardrail: assigning replaces, removing counts, and deleti
   );
 });
 
-test('members hold one guardrail too, and the default one of a workspace is assigned to nobody', async () => {
+test('a member holds at most one guardrail, and a workspace default needs no assignment', async () => {
   const guardrail = await made({ name: 'Members' });
   const key = await keyIn(undefined, 'of a member');
   const creator = (await call('GET', `/keys/${key.hash}`)).body.data.creator_user_id;

@@ -57,7 +57,7 @@ test('what is of another organization is not there: keys, own keys, workspaces, 
   }
 });
 
-test('an inference key manages nothing, not even itself, and wrong keys are told nothing', async () => {
+test('an inference key manages nothing, not even itself, and wrong keys learn nothing', async () => {
   const { id: workspace } = await made({ name: 'Team', slug: 'attack-team' });
   const own = await keyIn(workspace, 'own');
   const other = await keyIn(undefined, 'other');
@@ -80,7 +80,7 @@ test('an inference key manages nothing, not even itself, and wrong keys are told
   }
 });
 
-test('hashes of paths and members that nobody may set lead to a refusal, and to no fault of ours', async () => {
+test('invalid hashes in paths and read-only members are refused, never a 500', async () => {
   const { hash } = await keyIn(undefined, 'target');
   const odd = [
     hash.toUpperCase(),

@@ -167,7 +167,7 @@ test('a key ends at its time by the clock, and lists leave out disabled ones unl
   assert.deepEqual(await names('&include_disabled=true'), ['theirs']);
 });
 
-test('the members of the organization are told by page, with names and roles', async (t) => {
+test('the members of the organization are listed by page, with names and roles', async (t) => {
   const directory = directoryOf(...(await startDirectory(t).then((d) => [d.gateway, d.token] as const)));
   const { call, refused } = directory.control;
   await directory.user('lea@example.test', { name: { givenName: 'Lea', familyName: 'Ver' } });

@@ -1,4 +1,4 @@
-/** The kill loop of promise 1 at length: `node --test test/kill.scale.ts`; GATEHOUSE_KILL_ROUNDS rounds a phase, 12 if not set. */
+/** The long kill loop (every request has exactly one row): `node --test test/kill.scale.ts`; GATEHOUSE_KILL_ROUNDS rounds a phase, 12 if not set. */
 import { test } from 'node:test';
 import { killRounds, PHASES } from './kill-rounds.ts';
 

@@ -1,4 +1,4 @@
-/** Promise 1 under kill -9, a few rounds in each phase; `kill.scale.ts` runs many. */
+/** Every request has exactly one row under kill -9, a few rounds in each phase; `kill.scale.ts` runs many. */
 import { test } from 'node:test';
 import { killRounds, PHASES } from './kill-rounds.ts';
 

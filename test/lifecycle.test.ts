@@ -52,7 +52,7 @@ test('the first start writes its keys once into a file of its owner, logs the pa
 });
 
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-  test(`${signal} lets an open stream end, refuses new ones, and leaves nothing behind`, async (t) => {
+  test(`${signal} lets an open stream finish, refuses new ones, and leaves no process`, async (t) => {
     const upstream = await plannedUpstream(t);
     const gateway = await startGatewayProcess(t, { yaml: plannedYaml(upstream.url) });
     const answer = ask(gateway.url, { tag: 'open', events: 6, hold: 3 });
@@ -106,7 +106,7 @@ test('a stream that outlasts the drain ends with one error event, its row is ent
   await next.end('SIGTERM');
 });
 
-test('after kill -9 no postgres stays behind, and the next start enters what was open', async (t) => {
+test('after kill -9 no postgres remains, and the next start enters open requests', async (t) => {
   const upstream = await plannedUpstream(t);
   const gateway = await startGatewayProcess(t, { yaml: plannedYaml(upstream.url) });
   const answer = ask(gateway.url, { tag: 'killed', events: 6, hold: 2 });
@@ -196,7 +196,7 @@ test('a second gateway on one data folder says whose it is and leaves the first 
   await gateway.end('SIGTERM');
 });
 
-test('a port that is taken is told in one line, and nothing stays behind', async (t) => {
+test('a port in use is reported in one line, and no process remains', async (t) => {
   const upstream = await plannedUpstream(t);
   const { port } = new URL(upstream.url);
   for (const workers of ['1', '2']) {

@@ -1,4 +1,4 @@
-/** Media that a request names by address, and pictures and sound in answers, through a whole gateway. */
+/** Media URLs in requests, and images and audio in responses, through a whole gateway. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { INFERENCE_KEY, startGateway } from '../src/testing/gateway.ts';
@@ -68,7 +68,7 @@ async function refused(response: Response, status: number, problem: RegExp): Pro
   assert.match((JSON.parse(text) as { error: { message: string } }).error.message, problem);
 }
 
-test('a picture and a document by address stand in the request of Gemini as bytes, with the type of the bytes', async () => {
+test('image and document URLs reach Gemini as bytes, with the type of the bytes', async () => {
   upstream.script('files', [bytes(JPEG, 'image/png'), bytes(PDF, 'text/html')]);
   upstream.script('gemini', [geminiText]);
   const file = { type: 'file', file: { filename: 'a.pdf', file_data: at('files', '/a.pdf') } };
@@ -88,7 +88,7 @@ test('a picture and a document by address stand in the request of Gemini as byte
   assert.equal(upstream.requests('files').at(-1)!.headers.authorization, undefined);
 });
 
-test('an address is fetched once, however often it stands in the request and however many endpoints are tried', async () => {
+test('a URL is fetched once, however often it occurs and however many endpoints are tried', async () => {
   upstream.script('once', bytes(PNG));
   upstream.script('pair', [json({ error: { code: 503, message: 'busy', status: 'UNAVAILABLE' } }, 503)]);
   upstream.script('other', [converseText]);
@@ -129,7 +129,7 @@ test('an upstream that reads addresses gets the address, and nothing is fetched'
   assert.equal(upstream.requests('files').length, before);
 });
 
-test('a chat service that reads data URLs only gets one, and the rest of the request as the client wrote it', async () => {
+test('a chat service that reads only data URLs gets one, and the rest of the request unchanged', async () => {
   upstream.script('ollama', [chatText]);
   upstream.script('files', [bytes(PNG)]);
   const response = await ask('ollama', [{ type: 'text', text: 'what?' }, image(at('files', '/c.png'))], { seed: 5 });
@@ -142,7 +142,7 @@ test('a chat service that reads data URLs only gets one, and the rest of the req
   ]);
 });
 
-test('OpenAI gets a document as bytes and a picture by its address', async () => {
+test('OpenAI gets a document as bytes and an image as a URL', async () => {
   upstream.script('speaks', [chatText]);
   upstream.script('files', [bytes(PDF)]);
   const before = upstream.requests('files').length;
@@ -173,7 +173,7 @@ const PRIVATE = [
 ];
 
 for (const url of PRIVATE) {
-  test(`${url} is 400 with the field, and nobody is asked (bug 73)`, async () => {
+  test(`${url} is 400 with the field, and no upstream call (bug 73)`, async () => {
     const before = upstream.requests('gemini').length;
     await refused(await ask('gemini', [image(url)]), 400, /messages\[0\]\.content\[0\]\.image_url\.url .*not public/);
     assert.equal(upstream.requests('gemini').length, before);
@@ -199,7 +199,7 @@ test('a redirect to a private address is refused, for documents too', async () =
   await refused(response, 400, /messages\[0\]\.content\[0\]\.source\.url .*not public/);
 });
 
-test('what is no picture, is too large, or is not there is 400 with the field', async () => {
+test('a URL that is not an image, too large or missing is 400 with the field', async () => {
   upstream.script('bad', [
     bytes(Buffer.from('<!doctype html><svg></svg>'), 'image/png'),
     bytes(Buffer.concat([PNG, Buffer.alloc(5000)])),
@@ -228,7 +228,7 @@ test('an endpoint that reads the address answers where the gateway may not fetch
   assert.equal(upstream.requests('open').length, 1);
 });
 
-test('a client that leaves while its picture is fetched ends the fetch; nobody is asked and nothing is entered', async () => {
+test('a client disconnect during a fetch ends the fetch, without an upstream call or a row', async () => {
   upstream.script('hang', { end: 'stall-before-headers' });
   const controller = new AbortController();
   const before = upstream.requests('gemini').length;
@@ -245,7 +245,7 @@ test('a client that leaves while its picture is fetched ends the fetch; nobody i
   assert.equal(upstream.requests('gemini').length, before);
 });
 
-test('pictures of a chat upstream reach chat clients, whole and streamed', async () => {
+test('images of a chat upstream reach chat clients, whole and streamed', async () => {
   const images = [{ type: 'image_url', image_url: { url: `data:image/png;base64,${PNG.toString('base64')}` } }];
   const usage = {
     prompt_tokens: 3,
@@ -285,7 +285,7 @@ test('pictures of a chat upstream reach chat clients, whole and streamed', async
   assert.match(text, /data: \[DONE\]\n\n$/);
 });
 
-test('pictures of Gemini reach chat clients as images, whole and streamed', async () => {
+test('images of Gemini reach chat clients, whole and streamed', async () => {
   const parts = [{ text: 'Here: ' }, { inlineData: { mimeType: 'image/png', data: PNG.toString('base64') } }];
   const answer = {
     candidates: [{ content: { role: 'model', parts }, finishReason: 'STOP' }],
@@ -316,7 +316,7 @@ test('pictures of Gemini reach chat clients as images, whole and streamed', asyn
   assert.ok(text.includes(`data:image/png;base64,${PNG.toString('base64')}`));
 });
 
-test('sound of a chat upstream reaches chat clients, and what it costs is told apart', async () => {
+test('audio of a chat upstream reaches chat clients, with its cost reported separately', async () => {
   const audio = { id: 'audio_1', data: 'AAAA', transcript: 'hi', expires_at: 1_900_000_000 };
   upstream.script('speaks', [
     json({
@@ -341,13 +341,13 @@ test('sound of a chat upstream reaches chat clients, and what it costs is told a
   assert.deepEqual((sent('speaks').json as Record<string, unknown>)['audio'], wish.audio);
 });
 
-test('a wish for pictures is refused by endpoints whose form has none, and by name', async () => {
+test('a request for images is refused by name by endpoints whose format has none', async () => {
   const before = upstream.requests('converse').length;
   await refused(await ask('converse', 'draw', { modalities: ['image'] }), 400, /modalit|image/);
   assert.equal(upstream.requests('converse').length, before);
 });
 
-test('a client of the messages form, which shows no pictures, is not sent to a model that only draws', async () => {
+test('a messages client, whose format has no images, does not reach an image-only model', async () => {
   const before = upstream.requests('onlydraws').length;
   const body = { model: 'test/onlydraws', max_tokens: 10, messages: [{ role: 'user', content: 'hi' }] };
   await refused(await gateway.post('/messages', body), 400, /cannot carry the images/);

@@ -1,4 +1,4 @@
-/** GET /metrics: what Prometheus reads of a whole gateway, who may, and the sum over several processes. */
+/** GET /metrics: metrics of a whole gateway, access to them, and the sum over several processes. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { chatFailure, chatStream, chatWhole } from '../src/testing/chat-upstream.ts';
@@ -141,7 +141,7 @@ test('an answer from the response cache is counted as one, and costs and uses no
   assert.equal(samples.get('gatehouse_upstream_attempts_total{model="test/one",outcome="answered",provider="one"}'), 1);
 });
 
-test('the state of the process and of its database is told', async (t) => {
+test('the state of the process and of its database is reported', async (t) => {
   const gateway = await start(t);
   const samples = await read(gateway);
   for (const [name, value] of Object.entries({
@@ -165,7 +165,7 @@ test('the state of the process and of its database is told', async (t) => {
   }
 });
 
-test('a management key or the token of the scraper reads the figures, and nobody else', async (t) => {
+test('only a management key or the metrics token can read the metrics', async (t) => {
   const gateway = await start(t, { env: { GATEHOUSE_METRICS_TOKEN: TOKEN } });
   const statuses = async (...keys: (string | undefined)[]) =>
     Promise.all(keys.map(async (key) => (await scrape(gateway.url, key)).status));
@@ -176,7 +176,7 @@ test('a management key or the token of the scraper reads the figures, and nobody
   assert.match((await scrape(gateway.url, TOKEN)).type ?? '', /^text\/plain; version=0\.0\.4/);
 });
 
-test('figures are open to everybody, or to nobody, where it is set so', async (t) => {
+test('metrics can be public or disabled', async (t) => {
   const open = await start(t, { env: { GATEHOUSE_METRICS: 'open' } });
   assert.deepEqual([(await scrape(open.url)).status, (await scrape(open.url, 'anything')).status], [200, 200]);
   await open.close();
@@ -209,7 +209,7 @@ test('no key, prompt or name of a user is among the figures', async (t) => {
   }
 });
 
-test('with several processes a scrape of any of them tells the sum of all', async (t) => {
+test('with several processes a scrape of any of them reports the sum of all', async (t) => {
   const gateway = await startGatewayProcess(t, { yaml: {}, env: { GATEHOUSE_WORKERS: '2' } });
   const body = JSON.stringify({ model: 'simulated/echo', messages: [{ role: 'user', content: 'hi' }] });
   const headers = { authorization: `Bearer ${INFERENCE_KEY}`, 'content-type': 'application/json', connection: 'close' };

@@ -1,4 +1,4 @@
-/** A request that is held by everything that can be set asks the database nothing while no limit is near. */
+/** A request under every kind of limit runs no database statement while no limit is near. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { migrations } from '../src/migrations.ts';
@@ -98,7 +98,7 @@ test('governed requests cause not one statement while no limit is near, and thei
   assert.equal(entering.length, 1);
 });
 
-test('what the first request asks for covers those behind it', async (t) => {
+test('the lease of the first request covers the following ones', async (t) => {
   const { gateway, tap, ask } = await scene(t);
   gateway.clock.stand();
   await tap.quiet();

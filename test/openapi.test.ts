@@ -1,4 +1,4 @@
-/** The document of the whole service: what it says is valid, named, and the same as what operations say. */
+/** openapi.json is valid, uses named components, and matches the operations. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -166,7 +166,7 @@ test('content types are those that are sent: event streams, pages, plain text', 
   }
 });
 
-test('deferred tools stand in all three forms of a conversation', () => {
+test('deferred tools work in all three conversation formats', () => {
   for (const [name, tool] of [
     ['ChatRequest', 'ChatTool'],
     ['MessagesRequest', 'MessagesTool'],

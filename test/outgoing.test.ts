@@ -1,4 +1,4 @@
-/** Settings of connections to the outside, seen through whole gateways: the proxy, its exceptions, a further authority. */
+/** Settings of outgoing connections through whole gateways: the proxy, its exceptions, an additional authority. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { chatReply, wholeOf } from '../src/testing/answers.ts';

@@ -1,4 +1,4 @@
-/** The published package: what is in it, and that it runs where nothing else is. */
+/** The published package: its content, and that it runs without anything else. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';

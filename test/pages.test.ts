@@ -47,7 +47,7 @@ test('pages have no script and load nothing from anywhere', async () => {
   }
 });
 
-test('a host that is none does not reach the start page', async () => {
+test('an invalid host does not reach the start page', async () => {
   const raw = await RawClient.open(Number(new URL(gateway.url).port));
   await raw.send('GET / HTTP/1.1\r\nHost: a"><script>alert(1)</script>\r\nAccept: text/html\r\n\r\n');
   const { body, status } = await raw.response();

@@ -1,6 +1,6 @@
 /**
- * What each kind of provider makes of a request: asked of a whole gateway, in both served forms, with the scripted
- * upstream in the place of the service. The expectations are from the services' documentation.
+ * The requests that each kind of provider sends, for clients of chat and messages, through a whole gateway with a scripted
+ * upstream. The expectations come from the services' documentation.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -387,7 +387,7 @@ test('a document goes to Mistral as the part that it knows', async () => {
 const TAGGED = '<think>\nfirst é\n</think>\n\nThe answer';
 const SEEN = { text: 'The answer', reasoning: '\nfirst é\n' };
 
-test('thinking between tags is told as thinking, however the stream is cut', async () => {
+test('thinking between tags is reported as thinking, however the stream is split', async () => {
   for (const served of ['chat', 'messages'] as const) {
     for (const size of [1, 2, 5, 100]) {
       const pieces = TAGGED.match(new RegExp(`[\\s\\S]{1,${size}}`, 'gu'))!;
@@ -427,7 +427,7 @@ test('a text that only looks like thinking stays as it is', async () => {
   }
 });
 
-test('sources that stand beside an answer are its citations', async () => {
+test('sources next to a response are its citations', async () => {
   const sources = {
     citations: ['https://a.example/', 'https://b.example/'],
     search_results: [{ title: 'A', url: 'https://a.example/' }],
@@ -445,7 +445,7 @@ test('sources that stand beside an answer are its citations', async () => {
   assert.deepEqual(reply.citations, sources.citations);
 });
 
-test('errors of each shape are told by their kind', async () => {
+test('errors of each shape are reported by their kind', async () => {
   const shapes: [string, number, unknown, number][] = [
     [
       'mistral',
@@ -497,7 +497,7 @@ test("Groq's counts come in its own member and Moonshot's in the choice", async 
   }
 });
 
-test('headers that the operator adds reach the service beside its credential, and nothing of the client does', async () => {
+test('operator headers reach the service with its credential, and no client headers do', async () => {
   gateway.upstream.script('team', answerOf('chat', false, { text: 'ok' }));
   const { headers } = await ask(gateway, 'chat', 'test/team', { messages: [USER] }, { 'openai-organization': 'mine' });
   const seen = gateway.upstream.requests('team').at(-1)!.headers;
@@ -506,7 +506,7 @@ test('headers that the operator adds reach the service beside its credential, an
   assert.equal(headers.get('openai-organization'), null);
 });
 
-test('a server whose kind tells no thinking in the text may be marked as one that does', async () => {
+test('think_tags enables thinking in the text for kinds without it', async () => {
   gateway.upstream.script('team', wholeOf(chatReply({ text: TAGGED })));
   const { text } = await ask(gateway, 'messages', 'test/team', { messages: [USER] });
   assert.equal(readWhole('messages', text).reasoning, SEEN.reasoning);

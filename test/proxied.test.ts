@@ -1,4 +1,4 @@
-/** A gateway behind a proxy: the regional root and the addresses that it writes are those that the client sees. */
+/** A gateway behind a proxy: the regional root and the links use the client's host and protocol. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { INFERENCE_KEY, startGateway } from '../src/testing/gateway.ts';
@@ -22,7 +22,7 @@ test('behind a trusted proxy the region and the links are those of the host that
   assert.equal(link, 'https://eu.gate.test/api/v1/models');
 });
 
-test('a client that nobody trusts does not choose its region by a header', async (t) => {
+test('an untrusted client cannot choose its region by a header', async (t) => {
   const { region, link, own } = await seenThrough(t, ['10.0.0.0/8']);
   assert.equal(region, 'global');
   assert.equal(link, own);

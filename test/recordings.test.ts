@@ -65,7 +65,7 @@ describe('recorded traffic through sockets', { skip: corpusMissing }, () => {
     for (const close of closing.toReversed()) await close();
   });
 
-  test('every answer, streamed and whole, reaches clients of every form, and GET /generation tells its usage', async () => {
+  test('every response, streamed and whole, reaches clients of every format, and GET /generation reports its usage', async () => {
     await each(answered, async (recording, key) => {
       for (const served of SERVED) {
         const where = `${recording.id} as ${served}`;

@@ -1,4 +1,4 @@
-/** The log has one line for each request: what was asked, how it ended and what it cost; no key, no prompt. */
+/** The log has one line for each request: request, outcome and cost; no key, no prompt. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { hashToken } from '../src/access/index.ts';
@@ -51,7 +51,7 @@ async function logged(
 const ask = (gateway: Gateway, body: object, headers = {}) =>
   gateway.post('/chat/completions', { messages: [{ role: 'user', content: 'hi' }], ...body }, headers);
 
-test('a line of an answer tells model, provider, tokens, cost, attempts and the label of the key', async (t) => {
+test('the log line of a response has model, provider, tokens, cost, attempts and the masked key', async (t) => {
   const { gateway, requests } = await logged(t);
   gateway.upstream.script('one', [chatFailure(500)]);
   gateway.upstream.script('two', [chatStream('hello')]);
@@ -114,7 +114,7 @@ test("the level tells how it ended: info, warn for the client's fault, error for
   ]);
 });
 
-test('a client that leaves is told as cancelled, with what it has cost', async (t) => {
+test('a client disconnect is logged as cancelled, with the cost so far', async (t) => {
   const { gateway, requests } = await logged(t);
   const abort = new AbortController();
   gateway.upstream.script('two', [{ end: 'stall-before-headers' }]);
@@ -133,7 +133,7 @@ test('a client that leaves is told as cancelled, with what it has cost', async (
   assert.ok(Number(line['cost_usd']) > 0);
 });
 
-test('no key, prompt, answer or query stands in the log, even where a key was put into a path', async (t) => {
+test('the log contains no key, prompt, response or query, even if a path contained a key', async (t) => {
   const { gateway, requests, text } = await logged(t);
   gateway.upstream.script('one', [chatWhole('the answer'), chatFailure(400, `bad key ${UPSTREAM_KEY}`)]);
   const messages = [{ role: 'user', content: 'the prompt' }];

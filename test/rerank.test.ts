@@ -1,4 +1,4 @@
-/** `POST /rerank` through a whole gateway: order, positions and figures, whoever ranks. */
+/** `POST /rerank` through a whole gateway: order, positions and usage with every provider. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { MANAGEMENT_KEY, startGateway } from '../src/testing/gateway.ts';
@@ -63,7 +63,7 @@ async function rowOf(id: string): Promise<Record<string, unknown>> {
 
 const sentTo = (key: string) => gateway.upstream.requests(key).at(-1)!;
 
-test('95 | the most relevant document comes first, each with its place in the request and what it says', async () => {
+test('95 | the most relevant document comes first, each with its index and text', async () => {
   script('cohere', cohere(RANKED));
   const answer = await ask({ model: 'test/cohere', top_n: 2 });
   assert.deepEqual(answer.results, [
@@ -174,7 +174,7 @@ test('documents with images go to services that rank images', async () => {
   assert.match(await refused.text(), /documents: the service cannot rank images/);
 });
 
-test('of a list that goes out in batches every result keeps its place in the whole list', async () => {
+test('every result of a batched list keeps its index in the whole list', async () => {
   const many = Array.from({ length: 1500 }, (_, index) => `text ${index}`);
   const reply = (index: number, score: number) =>
     JSON.stringify({ data: [{ index, relevance_score: score }], usage: { total_tokens: 5 } });

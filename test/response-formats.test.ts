@@ -1,4 +1,4 @@
-/** Formats of the answer through a whole gateway: native where the upstream has them, else by a tool, else refused. */
+/** Structured output through a whole gateway: native if the upstream supports it, else through a tool, else refused. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { answerOf, type Form, type Told } from '../src/testing/answers.ts';
@@ -173,7 +173,7 @@ async function sentTo(provider: string, asked: Json): Promise<Json> {
   return request?.json ?? { refused: ((await reply.json()) as Json).error };
 }
 
-test('vendors that have no format beside tools get the answer as a tool beside them', async () => {
+test('vendors without structured output next to tools get an answer tool', async () => {
   const asked = { tools: [GET_TIME] };
   const cohere = await sentTo('cohere', body('cohere', JSON_SCHEMA, asked));
   assert.deepEqual(
@@ -196,7 +196,7 @@ test('vendors that have no format beside tools get the answer as a tool beside t
   );
 });
 
-test('a grammar goes where each server that knows grammars looks for it, and to nobody else', async () => {
+test('a grammar is sent in each supporting server’s own field, and to no other server', async () => {
   const grammar = 'root ::= "yes" | "no"';
   const format = { type: 'grammar', grammar };
   const vllm = await sentTo('vllm', body('vllm', format));
@@ -210,7 +210,7 @@ test('a grammar goes where each server that knows grammars looks for it, and to 
   }
 });
 
-test('python goes to servers that may know it, and to nobody else', async () => {
+test('python is sent only to servers that may support it', async () => {
   const format = { type: 'python' };
   assert.deepEqual((await sentTo('chat', body('chat', format))).response_format, format);
   for (const provider of ['openai', 'vllm', 'fireworks', 'messages', 'gemini', 'cohere']) {

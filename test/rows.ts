@@ -1,4 +1,4 @@
-/** What a gateway process has entered, read straight from its database. */
+/** The rows of a gateway process, read directly from its database. */
 import path from 'node:path';
 import pg from 'pg';
 import { clientConfig, type Target } from '../src/storage/connection.ts';

@@ -1,4 +1,4 @@
-/** What an upstream's safeguards say of the calls of an answer reaches clients of both forms, whichever form it came in. */
+/** Safeguard results of an upstream reach clients of both formats, whichever format they came in. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import {

@@ -297,7 +297,7 @@ test('what a refresh has written is in use after a reload', async (t) => {
   );
 });
 
-test('a model that nobody has is refused by name; one that nobody offers for nothing says so', async () => {
+test('an unknown model is refused by name; a missing free variant says so', async () => {
   const cases = [
     ['nobody/nothing', 400, 'model_not_found'],
     ['openai/gpt-5.4:thinking', 400, 'model_not_found'],

@@ -204,7 +204,7 @@ cell('a stream that breaks off', async (upstream) => {
   assert.ok(text !== '' && 'Half an answer'.startsWith(text));
 });
 
-test('openai responses | a failure that the upstream tells in its stream is told as one', async () => {
+test('openai responses | a failure in the upstream’s stream is reported as one', async () => {
   const failed = { type: 'response.failed', response: { error: { code: 'rate_limit_exceeded', message: 'too fast' } } };
   gateway.upstream.script('responses', [
     streamOf([...responsesEvents({ text: 'Half an answer' }).slice(0, 6), responsesData(failed)]),

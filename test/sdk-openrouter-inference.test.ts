@@ -49,7 +49,7 @@ for (const operation of ['responses', 'beta.responses'] as const) {
   });
 }
 
-test('images.generate reads partial pictures and the last one with its usage', async () => {
+test('images.generate reads partial images and the last one with its usage', async () => {
   const usage = { input_tokens: 1, output_tokens: 2 };
   const events = [
     { type: 'image_generation.partial_image', b64_json: 'AAAA', partial_image_index: 0 },

@@ -365,7 +365,7 @@ test('the table has every method of these areas', () => {
 
 for (const [name, run] of ROWS) test(`${name} does what the public client expects`, async () => void (await run()));
 
-test('what the client changed stands in the audit log', async () => {
+test('changes of the client are in the audit log', async () => {
   const { body } = await control.call('GET', '/audit?limit=100');
   const actions = new Set(body.data.map(({ action }: Json) => action.split('.')[0]));
   for (const resource of ['workspace', 'key', 'byok_key', 'guardrail', 'auth_code'])

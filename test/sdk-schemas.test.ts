@@ -104,7 +104,7 @@ const CHUNKS: readonly Record<string, unknown>[] = [
   { choices: [{ index: 0, delta: {}, finish_reason: 'tool_calls' }] },
 ];
 
-test('nulls of a service, at every place where one was seen, end no answer of the public client', async (t) => {
+test('null members of a service, in every observed position, break no response for the public client', async (t) => {
   const gateway = await startGateway(t, { providers: { a: {} } });
   const head = { id: 'x', object: 'chat.completion.chunk', created: 1, model: 'm', system_fingerprint: null };
   const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };

@@ -88,7 +88,7 @@ test('through the page to a key with everything that was asked for, made by who 
   assert.equal(entry.after.name, 'My <app>');
 });
 
-test('the page runs nothing, is framed by nobody and sends its form here alone', async (t) => {
+test('the page runs no script, cannot be framed, and posts only to the gateway', async (t) => {
   const gateway = await startGateway(t);
   const { response } = await visit(gateway, { callback_url: 'http://localhost:3000/cb' });
   const policy = response.headers.get('content-security-policy')!;
@@ -168,7 +168,7 @@ test('a form that is not from the page, was altered, or comes too late gives not
   assert.equal((await page.submit(allow)).status, 403);
 });
 
-test('only a management key lets an application in; a refusal is told to the callback', async (t) => {
+test('only a management key approves an application; a refusal reaches the callback', async (t) => {
   const gateway = await startGateway(t);
   const page = await visit(gateway, { callback_url: CALLBACK, state: 's' });
   for (const [key, status] of [
@@ -186,7 +186,7 @@ test('only a management key lets an application in; a refusal is told to the cal
   assert.equal((await page.submit({ key: MANAGEMENT_KEY, decision: 'allow' })).status, 303);
 });
 
-test('each way to prove who comes for the code: S256, plain, none; and each wrong one', async (t) => {
+test('each code challenge method: S256, plain, none; and each mismatch', async (t) => {
   const gateway = await startGateway(t);
   const s256 = { code_challenge: S256, code_challenge_method: 'S256' };
   const { id: first } = await codeFor(gateway, s256);

@@ -34,7 +34,7 @@ for (const workers of ['1', '2']) {
   });
 }
 
-test('the delay of SIGTERM ends by itself', async (t) => {
+test('the delay of SIGTERM ends on its own', async (t) => {
   const yaml = plannedYaml('http://127.0.0.1:1', { limits: { drain_delay: '50ms' } });
   const gateway = await startGatewayProcess(t, { yaml });
   assert.deepEqual(await gateway.end('SIGTERM'), { code: 0, signal: null });
@@ -74,7 +74,7 @@ test('kill -HUP reloads a gateway whose terminal is open', { skip: noScript }, a
 });
 
 for (const signal of ['SIGHUP', 'SIGKILL'] as const) {
-  test(`${signal} to npm start leaves no gateway behind`, { skip: process.platform === 'win32' }, async (t) => {
+  test(`${signal} to npm start leaves no gateway running`, { skip: process.platform === 'win32' }, async (t) => {
     const home = await gatewayHome(t);
     const scripts = { start: `node ${MAIN} serve` };
     writeFileSync(path.join(home.folder, 'package.json'), JSON.stringify({ name: 'a', version: '1.0.0', scripts }));

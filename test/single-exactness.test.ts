@@ -1,4 +1,4 @@
-/** Promise 1 for vectors and rankings: a client that leaves, and a process that dies, each leave exactly one row. */
+/** Exactly one row for embeddings and rerank, also when the client disconnects or the process dies. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { INFERENCE_KEY, startGateway } from '../src/testing/gateway.ts';

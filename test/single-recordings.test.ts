@@ -125,7 +125,7 @@ for (const recording of embeddings.filter(({ status }) => status === 200)) {
 }
 
 for (const recording of embeddings.filter(({ status }) => status !== 200)) {
-  test(`${recording.id}: the refusal is told as one`, async () => {
+  test(`${recording.id}: the refusal is reported as one`, async () => {
     play(recording.provider, recording);
     const { status, body } = await post('/embeddings', { model: `test/${recording.provider}`, input: 'a' });
     assert.ok(status >= 400, JSON.stringify(body));
@@ -134,7 +134,7 @@ for (const recording of embeddings.filter(({ status }) => status !== 200)) {
 }
 
 for (const recording of rankings) {
-  test(`${recording.id}: every score stands at its document, the best first`, async () => {
+  test(`${recording.id}: every score is at its document, the best first`, async () => {
     const key = `rank-${recording.provider}`;
     const reply = JSON.parse(recording.text) as Reply;
     const told = (reply.results ?? reply.data).map((item) => ({

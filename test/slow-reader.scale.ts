@@ -1,4 +1,4 @@
-/** Promise 6 on a stream of 100 MiB. */
+/** Bounded memory with a slow reader on a stream of 100 MiB. */
 import { test } from 'node:test';
 import { slowReader } from './slow-reader.ts';
 

@@ -1,4 +1,4 @@
-/** A client that reads nothing for a while, on a stream that would not fit into anybody's memory. */
+/** A client that stops reading for a while, on a stream larger than the allowed memory. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import type { TestContext } from 'node:test';

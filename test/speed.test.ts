@@ -1,4 +1,4 @@
-/** `speed: "fast"` of the messages form is a service tier: looked for, charged, and not passed on where nobody priced it. */
+/** `speed: "fast"` of the messages format is a service tier: preferred, charged, and not sent without a price. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { PRICING, startGateway } from '../src/testing/gateway.ts';
@@ -57,7 +57,7 @@ test('where a fast tier has its price it is asked for in the form of the upstrea
   });
 });
 
-test('where it has none nobody is asked to be fast, as the upstream would charge what nobody knows', async (t) => {
+test('without a price the fast tier is not requested, as its charge would be unknown', async (t) => {
   for (const kind of ['chat', 'messages'] as const) {
     const ask = await asking(t, kind, {});
     const expected = { speed: undefined, service_tier: undefined, nano: DEFAULT_NANO };

@@ -1,4 +1,4 @@
-/** What lost processes hold of limits, as an operator sees and releases it with the command line. */
+/** Listing and releasing what lost processes hold of limits with the command line. */
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import path from 'node:path';

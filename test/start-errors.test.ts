@@ -1,4 +1,4 @@
-/** What an operator sees of a gateway that cannot start: one line of words, and nothing made. */
+/** A gateway that cannot start: one line with the reason, and nothing is created. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
@@ -23,7 +23,7 @@ async function takenPort(t: TestContext): Promise<string> {
   return String((server.address() as AddressInfo).port);
 }
 
-test('a port in use is told before a database is made, and before an existing one is touched', async (t) => {
+test('a port in use is reported before a database is created or an existing one touched', async (t) => {
   const port = await takenPort(t);
   const home = await gatewayHome(t, false);
   const words = new RegExp(`^port ${port} on 127.0.0.1 is in use by another program .*GATEHOUSE_PORT`, 'm');
@@ -36,12 +36,12 @@ test('a port in use is told before a database is made, and before an existing on
   }
 });
 
-test('a host that is not an address of this machine is told in words', async (t) => {
+test('a host that is not an address of this machine is reported', async (t) => {
   const env = { GATEHOUSE_HOST: '192.0.2.1', GATEHOUSE_PORT: '8484' };
   assert.match(await failingStart(t, { env }), /^192\.0\.2\.1 is not an address of this machine .*GATEHOUSE_HOST/m);
 });
 
-test('a certificate that cannot be used is told in words before a database is made', async (t) => {
+test('an unusable certificate is reported before a database is created', async (t) => {
   const home = await gatewayHome(t, false);
   const file = path.join(home.folder, 'cert.pem');
   writeFileSync(file, 'not a certificate');
@@ -50,7 +50,7 @@ test('a certificate that cannot be used is told in words before a database is ma
   assert.ok(!existsSync(path.join(home.dataDir, 'postgres')));
 });
 
-test('a data folder that cannot be made is told in words', async (t) => {
+test('a data folder that cannot be created is reported', async (t) => {
   const home = await gatewayHome(t);
   const file = path.join(home.folder, 'a-file');
   writeFileSync(file, '');
@@ -58,7 +58,7 @@ test('a data folder that cannot be made is told in words', async (t) => {
   assert.match(output, /^the data folder .*a-file\/data cannot be made \(ENOTDIR\): set GATEHOUSE_DATA_DIR/m);
 });
 
-test('a database whose sessions are in another time zone is told in words and is not migrated', async (t) => {
+test('a database with sessions in another time zone is reported and not migrated', async (t) => {
   const target = await emptyDatabase(t);
   const base =
     'connectionString' in target

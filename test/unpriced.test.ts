@@ -1,4 +1,4 @@
-/** Models without a price: their answers name no cost, which typed clients read as a number or not at all. */
+/** Models without a price: `usage.cost` is absent, because typed clients expect a number. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { OpenRouter } from '@openrouter/sdk';

@@ -1,4 +1,4 @@
-/** U+0000, which the database holds nowhere: it is refused in every path and body of the control plane, as no fault of ours. */
+/** U+0000, which the database cannot store, is refused with 400 in every path and body of the control plane. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { operations } from '../src/operations.ts';

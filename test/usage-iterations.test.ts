@@ -1,4 +1,4 @@
-/** Answers of which a part was read and written by further calls of the upstream: the bill has all of them. */
+/** Responses that took further calls upstream: the bill includes all of them. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { messagesEnd, messagesStart, messagesText, streamOf, wholeOf } from '../src/testing/answers.ts';

@@ -1,4 +1,4 @@
-/** What each family of services tells of its tokens, kind by kind, and what it costs to the last nano-dollar. */
+/** The token kinds that each family of services reports, and their cost to the nano-dollar. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { wholeOf } from '../src/testing/answers.ts';

@@ -1,6 +1,6 @@
 /**
- * Vertex AI behind a whole gateway: the sign-in of a service account at a token server of the test, and the three forms
- * in which its models are asked.
+ * Vertex AI through a whole gateway: service account sign-in at a token server of the test, and the three formats of its
+ * models.
  */
 import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
@@ -105,7 +105,7 @@ describe('Vertex AI', () => {
     assert.equal(claims.scope, 'https://www.googleapis.com/auth/cloud-platform');
   });
 
-  test('a token is renewed ahead of its end while calls go on with the old one', async () => {
+  test('a token is renewed before it expires while calls use the old one', async () => {
     tokens.script('token', tokenOf('old'));
     gateway.upstream.script('renewed', GEMINI);
     await ask('renewed');
@@ -222,7 +222,7 @@ test('a key file and a project in the environment switch Vertex on; the address 
   assert.deepEqual(provider?.options, { project: 'env-project', location: 'europe-west4', key_file: '/run/key.json' });
 });
 
-test('a key file is read anew at each sign-in, so that a mounted secret may rotate', async (t) => {
+test('a key file is reread at each sign-in, so that a mounted secret can be rotated', async (t) => {
   const tokens = await startUpstream();
   t.after(() => tokens.close());
   const first = await startGateway(t, {});

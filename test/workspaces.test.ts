@@ -1,4 +1,4 @@
-/** Workspaces over HTTP, status by status, with management keys (wire/workspaces.md; spec.md, `PATCH /workspaces/{id}`). */
+/** Workspaces over HTTP, status by status, with management keys. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { chatWhole } from '../src/testing/chat-upstream.ts';
@@ -200,7 +200,7 @@ test('a workspace takes its guardrails with it, also from keys of other workspac
   await refused(call('GET', `/guardrails/${workspace.default_guardrail_id}`), 404, /./);
 });
 
-test('members: those of the organization come and go, with its roles; who has an active key stays', async () => {
+test('members are added and removed with their roles; a member with an active key stays', async () => {
   const owner = (await call('GET', '/workspaces/default/members')).body.data[0].user_id;
   await inDatabase(gateway, [
     `insert into users (id, name, created_at) select 'user_' || n, 'U', now() from generate_series(1, 3) n`,

@@ -130,7 +130,7 @@ test('every member of the documented sample is read', () => {
   });
 });
 
-test('without a file and without variables the defaults hold and the stand-in answers', () => {
+test('without a file and variables the defaults apply and the simulated provider answers', () => {
   const config = load();
   assert.equal(config.file, null);
   assert.equal(config.host, '127.0.0.1');
@@ -147,7 +147,7 @@ test('without a file and without variables the defaults hold and the stand-in an
   );
 });
 
-test('a data policy that is not told counts as the worst', () => {
+test('an unknown data policy counts as the worst', () => {
   const yaml =
     'providers: [{ id: a, kind: chat, base_url: "http://x/v1", models: [{ id: a/b }, { id: a/c, data_policy: { zdr: true } }] }]';
   const [first, second] = load({ yaml }).providers[0]!.models;
@@ -155,7 +155,7 @@ test('a data policy that is not told counts as the worst', () => {
   assert.deepEqual(second!.dataPolicy, { zdr: true, trains: true, publishes: true, retainsForSafety: true });
 });
 
-test('every problem is told at once, in the order of the file, with line, column and path', () => {
+test('all problems are reported together, in the order of the file, with line, column and path', () => {
   const yaml = `\
 providers:
   - id: acme
@@ -337,7 +337,7 @@ test('a variable and its file together are refused', () => {
   assert.equal(failure({ env }).message, 'OPENAI_API_KEY and OPENAI_API_KEY_FILE are both set; set only one');
 });
 
-test('a listed provider without a credential takes the one of its variable', () => {
+test('a listed provider without a credential uses that of its variable', () => {
   const yaml = 'providers: [{ id: openai, kind: openai }, { id: second, kind: openai }]';
   const { providers } = load({ yaml, env: { OPENAI_API_KEY: 'sk-1' } });
   assert.deepEqual(
@@ -350,7 +350,7 @@ test('a listed provider without a credential takes the one of its variable', () 
   assert.match(failure({ yaml }).message, /^OPENAI_API_KEY is not set, and the provider openai has no api_key$/m);
 });
 
-test('the credential of a variable never follows an address that the file gives', () => {
+test('a credential from the environment is never sent to a base_url of the file', () => {
   const yaml = 'providers: [{ id: openai, kind: openai, base_url: "http://elsewhere.example/v1" }]';
   assert.deepEqual(load({ yaml, env: { OPENAI_API_KEY: 'sk-1' } }).providers[0]!.credentials, []);
 });
@@ -392,7 +392,7 @@ test('certificate and key are read from their files', () => {
 
 const CANARY = 'sk-canary-7f3a91c05d';
 
-test('no credential stands in what is printed of a configuration', () => {
+test('a printed configuration contains no credential', () => {
   const config = load({
     yaml: `providers: [{ id: a, kind: openai, api_key: ["\${KEY}", "${CANARY}-2"] }]`,
     env: {
@@ -412,7 +412,7 @@ test('no credential stands in what is printed of a configuration', () => {
   assert.equal(config.providers[0]!.credentials[0]!.reveal(), CANARY);
 });
 
-test('no credential stands in a problem, wherever it was put by mistake', () => {
+test('problems contain no credential, wherever it was misplaced', () => {
   const places = [
     ...REFUSED.map(([, yaml]) => yaml.replace(/"[^"]*"/, JSON.stringify(CANARY))),
     `providers: [{ id: ${CANARY}, kind: ${CANARY}, name: 1, base_url: "${CANARY}", api_key: { ${CANARY}: 1 } }]`,
@@ -475,7 +475,7 @@ test('nothing in a configuration can be changed', () => {
   walk(config, 'config');
 });
 
-test('a variable takes a kind that stands in for others away, and anything but on and off is refused', () => {
+test('a variable disables the simulated provider, and values other than on and off are refused', () => {
   const ids = (env: Record<string, string>) => {
     const { providers, standIns } = load({ env });
     return [providers, standIns].map((list) => list.map(({ id }) => id));

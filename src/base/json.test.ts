@@ -346,7 +346,7 @@ describe('edits', () => {
     assert.equal(applyEdits(document, []), document.bytes);
   });
 
-  test('of a text whose key stands twice reach every occurrence', () => {
+  test('of a text with a duplicate key reach every occurrence', () => {
     const text = '{"id":"x","usage":null,"id":"y"}';
     assert.equal(
       patchMembers(text, scanMembers(text), [{ key: 'id', json: '"gen"' }]),
@@ -395,7 +395,7 @@ describe('parseJson', () => {
     assert.throws(() => parseJson('['.repeat(100_000)), SyntaxError);
   });
 
-  test('takes 128 levels and not one more, lists and objects alike, whatever brackets stand in strings', () => {
+  test('accepts 128 levels and not one more, lists and objects alike, whatever brackets are in strings', () => {
     const nested = (levels: number) => {
       const kinds = Array.from({ length: levels }, (_, level) => level % 2 === 0);
       return kinds.reduceRight((inner, isList) => (isList ? `[${inner}]` : `{"key":${inner}}`), '"[[[[{{{{"');

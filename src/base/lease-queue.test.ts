@@ -58,7 +58,7 @@ class Place {
   }
 }
 
-test('nobody passes another who waits for the same window; who holds something already goes first', async () => {
+test('no request overtakes another that waits for the same window; requests with partial leases go first', async () => {
   const place = new Place();
   const [one, other] = [windowOf(5), windowOf(5)];
   place.wait('large', [{ window: one, amount: 10 }]);
@@ -90,7 +90,7 @@ test('all parts are taken at once or none; what can never be had is refused, and
   assert.deepEqual([one.idle, other.idle], [0, 0]);
 });
 
-test('when one gives up, those who waited behind it have their turn at once, and the window stays blocked for them', async () => {
+test('when a request gives up, the ones after it are tried at once, and the window stays blocked for them', async () => {
   const place = new Place();
   const window = windowOf(5);
   place.wait('large', [{ window, amount: 10 }]);
@@ -102,7 +102,7 @@ test('when one gives up, those who waited behind it have their turn at once, and
   assert.equal(window.blocked, true);
 });
 
-test('between two turns something comes back or a while passes; nobody asks when nobody waits', async () => {
+test('turns follow a return or a delay, and without waiting requests nothing is asked', async () => {
   const place = new Place();
   const window = windowOf(0);
   place.wait('one', [{ window, amount: 1 }]);
@@ -125,7 +125,7 @@ test('between two turns something comes back or a while passes; nobody asks when
   assert.deepEqual([place.turns, place.clock.timers], [4, 0]);
 });
 
-test('who finds the queue full is told to come back, and a failure reaches all who wait', async () => {
+test('a full queue refuses with a retry, and a failure reaches all waiting requests', async () => {
   const place = new Place(2);
   const window = windowOf(0);
   for (const name of ['one', 'two', 'three']) place.wait(name, [{ window, amount: 1 }]);

@@ -153,7 +153,7 @@ describe('a registered secret', () => {
   const secret = 'sk-live/Ab+9="x"\\é§';
   redact(secret);
 
-  test('shows in no line, wherever it stands and however it is written', () => {
+  test('appears in no line, in every position and encoding', () => {
     const spellings = [
       secret,
       encodeURIComponent(secret),
@@ -236,7 +236,7 @@ describe('lines that come by the thousand', () => {
     });
   });
 
-  test('keep their place among the others, are not written below the level, and not later than a flush', () => {
+  test('keep their order, respect the level, and are written at a flush', () => {
     const lines = logged((log) => {
       log.often('info', 'first', {});
       log.often('debug', 'never', {});
@@ -280,7 +280,7 @@ describe('lines that come by the thousand', () => {
     assert.deepEqual(lines, ['04:05:06.007 info  request status=200 path="/a b"\n']);
   });
 
-  test('are dropped and counted while nobody reads', () => {
+  test('are dropped and counted while the output is blocked', () => {
     const lines: string[] = [];
     const stream = { write: (line: string) => lines.push(line), writableLength: 5_000_000 };
     const log = createLog({ stream });

@@ -28,7 +28,7 @@ test('a gateway that is in use two seconds after its start keeps what it has com
   assert.deepEqual(collections, []);
 });
 
-test('memory is given back when nobody has asked for anything for ten minutes, and again only after further use', () => {
+test('memory is released after ten idle minutes, and again only after further use', () => {
   const { clock, use, collections } = started(true);
   clock.advance(2_000);
   use.begun = 5;

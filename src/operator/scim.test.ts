@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { type CommandParts, UsageError } from './command.ts';
 import { scimCommand } from './scim.ts';
 
-test('wrong arguments are told apart before anything is opened', async () => {
+test('wrong arguments are reported before anything is opened', async () => {
   // Nothing of it is looked at.
   const parts = {} as CommandParts;
   for (const [args, message] of [

@@ -22,7 +22,7 @@ test('when a write has settled, every process has heard of it', async (t) => {
   assert.deepEqual(second.heard, ['a', 'b', 'c']);
 });
 
-test('nobody hears of a write that is rolled back, nor of another topic', async (t) => {
+test('a rolled-back write and other topics notify no subscriber', async (t) => {
   const here = await freshDatabase(t);
   const { changes, heard } = await join(t, here);
   const work = here.database.transaction(async (tx) => {
@@ -48,7 +48,7 @@ test('writes that settle at once each wait for their own', async (t) => {
   );
 });
 
-test('a subscriber that throws keeps nobody from hearing', async (t) => {
+test('a subscriber that throws does not keep others from being notified', async (t) => {
   const here = await freshDatabase(t);
   const { changes } = await join(t, here);
   changes.subscribe('keys', () => {
@@ -60,7 +60,7 @@ test('a subscriber that throws keeps nobody from hearing', async (t) => {
   assert.deepEqual(heard, ['a']);
 });
 
-test('a write waits for a subscriber that reads anew, and not for one that fails to', async (t) => {
+test('a write waits for a subscriber that rereads, but not for one that fails', async (t) => {
   const here = await freshDatabase(t);
   const first = await join(t, here);
   const second = await join(t, here);

@@ -179,7 +179,7 @@ test('an initdb that was killed half-way leaves nothing in the way of the next s
   assert.equal(unfinished(), undefined);
 });
 
-test('of two starts at once in an empty folder one serves, and the other says who does', async (t) => {
+test('of two concurrent starts in an empty folder one serves, and the other names it', async (t) => {
   const folder = emptyFolder(t);
   const both = await Promise.allSettled([
     startEmbedded({ dataFolder: folder, clock, log, settings }),
@@ -233,7 +233,9 @@ test('an ordinary user serves a folder of its own', { skip: needsRoot }, async (
   assert.ok(serverOf(starter) > 0, starter.errors());
 });
 
-test('a user id without an entry in /etc/passwd is told what to do', { skip: needsRoot }, async (t) => {
+test('a user id without an entry in /etc/passwd gets a message that says what to do', {
+  skip: needsRoot,
+}, async (t) => {
   const folder = emptyFolder(t);
   chownSync(folder, 54321, 54321);
   const starter = startProcess(t, 'storage-process.ts', [folder, 'serve', JSON.stringify(settings)], {

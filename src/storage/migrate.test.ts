@@ -39,7 +39,7 @@ test('a database that a newer version has migrated is refused and left alone', a
   await assert.rejects(migrate({ target, migrations: [FIRST], log }), /newer than this version.*0010-sizes/);
 });
 
-test('a migration that was changed after it ran is refused, one that was only laid out anew is not', async (t) => {
+test('a migration that was changed after it ran is refused, a reformatted one is not', async (t) => {
   const target = await emptyDatabase(t);
   await migrate({ target, migrations: [FIRST], log });
   const laidOut = { ...FIRST, sql: `\n  ${FIRST.sql.replace('; ', ';\n  ')}\n` };

@@ -44,7 +44,7 @@ test('the lock and the journal of a killed process are free at once', async (t) 
   (await lockDataFolder(dataDir, systemClock)).release();
 });
 
-test('a process id that was given to another process is no sign of life', (t) => {
+test('a reused process id does not count as alive', (t) => {
   const path = join(folder(t), 'owner.json');
   writeFileSync(path, JSON.stringify({ ...thisProcess(), startTicks: '1' }));
   assert.equal(ownerLives(path, systemClock), false);

@@ -1,4 +1,4 @@
-/** What services of four formats answer to an agent, streamed: a text or one call, and the same broken off. */
+/** Streamed responses of services in four formats to an agent: a text or one tool call, complete or broken off. */
 import { answerOf, streamOf, type Told } from './answers.ts';
 import { responsesAnswer } from './responses-answers.ts';
 import type { Answer } from './upstream.ts';

@@ -1,6 +1,6 @@
 /**
- * A coding agent at work: upstreams of every format that make it write a file, look at it in a shell and read it, round by
- * round, and what can go wrong between. Shares no code with `src/formats`.
+ * A coding agent at work: upstreams of every format that make it write a file, list it in a shell and read it, round by
+ * round, with failures between. Shares no code with `src/formats`.
  */
 import { answerOf, type Told, wholeOf } from './answers.ts';
 import { responsesAnswer } from './responses-answers.ts';

@@ -1,6 +1,6 @@
 /**
- * What services of both forms answer, as bytes for the scripted upstream: one told answer in either form, streamed or
- * whole. Written from the services' own documentation; shares no code with `src/formats`.
+ * Responses of services in the chat and messages formats, as bytes for the scripted upstream, streamed or whole. Written
+ * from the services' own documentation; shares no code with `src/formats`.
  */
 import type { Answer, Chunk } from './upstream.ts';
 

@@ -1,5 +1,5 @@
 /**
- * The signature of AWS, version 4, reckoned again from a received request by the steps of its documentation ("Create a
+ * AWS signature version 4, recomputed from a received request by the steps of its documentation ("Create a
  * signed AWS API request"), for scripted upstreams that check what reaches them. Shares no code with the gateway.
  */
 import { createHash, createHmac } from 'node:crypto';

@@ -1,4 +1,4 @@
-/** A certificate for 127.0.0.1 and localhost, made anew for each test run so that no key lies in the repository. */
+/** A certificate for 127.0.0.1 and localhost, created for each test run so that no key is in the repository. */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,6 +1,6 @@
 /**
- * Another process of an installation, for the tests of changes to kill and to freeze: subscribes to the topic `keys` and
- * prints what it hears, a JSON value a line, after `"listening"`.
+ * Another process of an installation that change tests kill and freeze: subscribes to the topic `keys` and prints each
+ * change as a JSON line, after `"listening"`.
  */
 import { writeSync } from 'node:fs';
 import { systemClock as clock } from '../base/clock.ts';

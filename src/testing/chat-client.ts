@@ -1,6 +1,6 @@
 /**
- * A strict client of the chat form, written from wire/chat.md, and a lenient reader of what was recorded from services.
- * Both reduce an answer to the same outcome. They share no code with `src/formats`.
+ * A strict client of the chat format, written from the public API reference, and a lenient reader of recorded responses. Both
+ * reduce a response to the same outcome. They share no code with `src/formats`.
  */
 import assert from 'node:assert/strict';
 import type { RecordedEvent } from './corpus.ts';

@@ -1,4 +1,4 @@
-/** Answers of a chat upstream, for tests that care who answers rather than what. */
+/** Responses of a chat upstream, for tests where only the answering endpoint matters. */
 import type { Answer, Chunk } from './upstream.ts';
 
 const HEAD = { id: 'up-1', created: 1_750_000_000, model: 'm' };

@@ -28,7 +28,7 @@ test('a timer set by a timer fires within the same advance when it is due by the
   assert.deepEqual(fired, [15]);
 });
 
-test('refresh starts the delay anew, also of a timer that has fired; cancel is final', () => {
+test('refresh restarts the delay, also of a timer that has fired; cancel is final', () => {
   const clock = new TestClock();
   let fired = 0;
   const timer = clock.timer(10, () => void fired++);

@@ -1,6 +1,6 @@
 /**
- * Time for tests: stands still until it is moved. Also the one way in which a test waits for something that happens
- * elsewhere, on a socket for instance: by looking until it is true, never by sleeping for a guessed while.
+ * Time for tests: frozen until the test moves it. Also the one way in which a test waits for something elsewhere, such as on
+ * a socket: by polling a condition, never by sleeping for a guessed time.
  */
 import type { Clock, Timer } from '../base/clock.ts';
 

@@ -1,8 +1,8 @@
 /**
- * Recorded provider traffic for tests: what was asked, and what came back as it was on the wire. It is not part of the
- * project: `GATEHOUSE_CORPUS` names its folder, or it lies in `../shared/corpus` beside the project; tests skip with
- * `corpusMissing` where it is not there. Its INDEX.md says how the recordings were kept; this reader undoes what the
- * keeping lost (framing, and exchanges that share a file). It shares no code with `src/formats` and `src/http`.
+ * Recorded provider traffic for tests: requests, and responses as they were on the wire. It is not part of the project:
+ * `GATEHOUSE_CORPUS` names its folder; the default is `../shared/corpus` next to the project. Without it tests skip with
+ * `corpusMissing`. Its INDEX.md describes the recordings; this reader restores what storing them removed (framing, and
+ * exchanges that share a file). It shares no code with `src/formats` and `src/http`.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';

@@ -1,4 +1,4 @@
-/** Where streams are cut in tests: at all hard places, and at places that a seed chooses, the same in every run. */
+/** Positions at which tests split streams: all hard ones, and reproducible random ones from a seed. */
 
 /** Bytes up to which every position is tried. */
 export const SHORT_STREAM_BYTES = 8 * 1024;

@@ -1,6 +1,6 @@
 /**
- * The way between a gateway and its database, for tests to break: connections that listen for changes (a process has two, one
- * to listen and one to send) apart from those of the pool.
+ * The network between a gateway and its database, which tests can break: connections for change notifications (two per
+ * process, one to listen and one to send) separately from those of the pool.
  */
 import net, { type Socket } from 'node:net';
 import type { TestContext } from 'node:test';

@@ -1,4 +1,4 @@
-/** Stands between a gateway and its database, passes everything on, and keeps every statement that goes by. */
+/** A proxy between a gateway and its database that records every statement. */
 import net, { type AddressInfo, type Socket } from 'node:net';
 import path from 'node:path';
 import type { TestContext } from 'node:test';

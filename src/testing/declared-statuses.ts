@@ -1,4 +1,4 @@
-/** Holds every answer of the gateways of a test process against what its operation declares, and so openapi.json. */
+/** Checks every response of the gateways in a test process against the statuses that its operation declares in openapi.json. */
 import assert from 'node:assert/strict';
 import { subscribe } from 'node:diagnostics_channel';
 import type { GatewayRequest, GatewayResponse } from '../http/message.ts';

@@ -1,4 +1,4 @@
-/** Which fields go nowhere without a word, toward which forms, and why that is right. */
+/** Fields that are silently dropped, for which formats, and why that is right. */
 import type { FormatId } from '../formats/conversation/conversation.ts';
 
 export interface Reason {

@@ -1,6 +1,6 @@
 /**
- * A request for each field of the served forms (wire/chat.md, wire/messages.md, wire/responses.md), and where it needs
- * company, the same request without the field. Values that services do not take for their defaults.
+ * A request for each field of the served formats, and, if the field needs other fields, the same request without it. The
+ * values differ from the services' defaults.
  */
 type Body = Record<string, unknown>;
 export type Sample = readonly [given: Body, without?: Body];

@@ -1,4 +1,4 @@
-/** Whether changes arrive, as the test says. */
+/** A freshness that the test controls. */
 import type { Clock } from '../base/clock.ts';
 import { ProvenFreshness } from '../storage/freshness.ts';
 

@@ -1,6 +1,6 @@
 /**
- * The real gateway as a process of its own, as an operator starts it: for tests that send it signals, kill it, and start
- * it again on the same data folder.
+ * The real gateway as a separate process, as an operator starts it: for tests that signal it, kill it, and restart it on the
+ * same data directory.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';

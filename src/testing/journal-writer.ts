@@ -1,6 +1,6 @@
 /**
- * A process for the spend tests to kill: writes intents and settled rows into the journal of a folder for ever, and says
- * after each what is now in it, `begun <id>` or `settled <id>`, straight into the pipe.
+ * A process that the spend tests kill: writes intents and settled rows into a journal forever, and prints each entry after
+ * writing it, `begun <id>` or `settled <id>`, straight into the pipe.
  */
 import { writeSync } from 'node:fs';
 import { systemClock as clock } from '../base/clock.ts';

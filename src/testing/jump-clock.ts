@@ -1,6 +1,5 @@
 /**
- * Real time that a test can jump ahead of, and let stand still: for whole gateways, whose database and sockets need time
- * to go on.
+ * Real time that a test can advance or freeze: for whole gateways, whose database and sockets need running time.
  */
 import { type Clock, systemClock, type Timer } from '../base/clock.ts';
 

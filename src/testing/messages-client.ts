@@ -1,6 +1,6 @@
 /**
- * A strict client of the messages form, written from wire/messages.md: it reads an event stream as an SDK would and fails
- * on whatever breaks the form. It shares no code with `src/formats`.
+ * A strict client of the messages format, written from the public API reference: it reads an event stream as an SDK would
+ * and fails on every violation of the format. It shares no code with `src/formats`.
  */
 import assert from 'node:assert/strict';
 import { type RecordedEvent, readServerSentEvents } from './corpus.ts';

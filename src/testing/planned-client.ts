@@ -1,4 +1,4 @@
-/** A client of the gateway that sends plans (`planned-upstream.ts`) and writes down what it got. */
+/** A gateway client that sends plans (`planned-upstream.ts`) and records the responses. */
 import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import { INFERENCE_KEY } from './gateway.ts';
 import type { Plan } from './planned-upstream.ts';

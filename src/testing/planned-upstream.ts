@@ -1,8 +1,7 @@
 /**
- * An upstream whose every answer is planned by the request itself: the text of the last message is the plan as JSON. So
- * many requests can run at once, each with its own fate, through a gateway that knows nothing of it. It logs what it was
- * asked and what it sent, which is the truth that rows are compared with. In the test's process, or as one of its own
- * that outlives a killed gateway:
+ * An upstream whose responses are planned by the requests: the text of the last message is the plan as JSON. So many requests
+ * with different outcomes can run at once through an ordinary gateway. It logs requests and responses, to which the tests
+ * compare the rows. It runs in the test's process, or as a separate one that outlives a killed gateway:
  *
  *     node src/testing/planned-upstream.ts <file for the log>
  *

@@ -1,4 +1,4 @@
-/** A proxy for the tests: leads every name to this machine, and keeps what it was asked for. */
+/** A proxy for tests: resolves every name to this machine, and records its requests. */
 import { once } from 'node:events';
 import http from 'node:http';
 import https from 'node:https';

@@ -1,4 +1,4 @@
-/** An HTTP client that is a bare socket: sends whatever bytes a test wants and reads the answers, for what no library would do. */
+/** An HTTP client on a bare socket, for requests that no library would send. */
 import { connect, type Socket } from 'node:net';
 
 export interface RawResponse {

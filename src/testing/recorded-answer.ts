@@ -1,6 +1,6 @@
 /**
- * What a recorded answer of a service says, read from its bytes as they stand on the wire, whole or cut off: the
- * expectation that a gateway's answer is held against. Lenient, since services keep their own forms loosely. It shares no
+ * The content of a recorded response, read from its bytes on the wire, whole or truncated: the expectation for the gateway's
+ * response. Lenient, since services deviate from their own formats. It shares no
  * code with `src/formats` and `src/http`.
  */
 

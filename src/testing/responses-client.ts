@@ -1,5 +1,5 @@
 /**
- * A strict client of the responses form, written from wire/responses.md: it reads an event stream as an SDK would and fails
+ * A strict client of the responses format, written from the public API reference: it reads an event stream as an SDK would and fails
  * on whatever breaks the form. It shares no code with `src/formats`.
  */
 import assert from 'node:assert/strict';

@@ -112,7 +112,7 @@ describe('scripted upstream', () => {
     assert.equal(await (await ask(baseUrl)).ended, 'broken');
   });
 
-  test('refuse is a port where nobody listens', async () => {
+  test('refuse is a port without a listener', async () => {
     await assert.rejects(ask(upstream.script('none', { end: 'refuse' })), { code: 'ECONNREFUSED' });
   });
 });

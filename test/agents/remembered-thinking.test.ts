@@ -114,7 +114,7 @@ test('a signature of a call goes back to its call', async () => {
   );
 });
 
-test('no key gets the thinking of another one, and after an hour nobody does', async () => {
+test('a key never gets the thinking of another key, and it expires after an hour', async () => {
   const created = await gateway.post('/keys', { name: 'another' }, { authorization: `Bearer ${MANAGEMENT_KEY}` });
   const { key } = (await created.json()) as Json;
   gateway.upstream.script('messages', answerOf('messages', false, TOLD));

@@ -83,7 +83,7 @@ test('a thread toward an endpoint that holds none is refused by name, and nothin
   }
 });
 
-test('the SDK’s tool runner goes on without a thread and sends the whole history', async () => {
+test('the SDK’s tool runner continues without a thread and sends the whole history', async () => {
   gateway.upstream.script('chat', [
     answerOf('chat', false, { calls: [{ id: 'call_1', name: 'weather', arguments: '{"city":"Bonn"}' }] }),
     answerOf('chat', false, { text: 'It rains.' }),
@@ -111,7 +111,7 @@ test('a relayed thread is continued under the upstream’s own id with what is n
   assert.match(headers['anthropic-beta'], /threads/);
 });
 
-test('a thread that the upstream has lost is told so, and the SDK begins a new one', async () => {
+test('a thread that the upstream has lost is 404, and the SDK starts a new one', async () => {
   const before = bodies('held').length;
   gateway.upstream.script('held', [withId('msg_up_3', CALL), refused(404, 'thread_not_found'), withId('msg_up_4')]);
   const last = await run('held');
@@ -155,7 +155,7 @@ test('a thread stays with the endpoint and the credential that hold it', async (
   assert.equal(bodies('other').at(-1).thread.previous_message_id, 'msg_up_7');
 });
 
-test('nobody continues the thread of another key, nor one that is not known', async () => {
+test('threads of other keys and unknown threads cannot be continued', async () => {
   gateway.upstream.script('held', withId('msg_up_8'));
   const { json } = await post({ model: 'test/held', thread: { type: 'create' } });
   const before = gateway.upstream.requests('held').length;

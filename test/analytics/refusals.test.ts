@@ -76,7 +76,7 @@ test('only management keys may ask', async () => {
   assert.equal((await control.call('GET', '/analytics/meta', undefined, INFERENCE_KEY)).status, 403);
 });
 
-test('a key that cannot be found is told in a warning, and the question is answered', async () => {
+test('an unknown key is a warning, and the query is answered', async () => {
   const { body } = await ask({ ...count, ...filter('api_key_id', 'in', ['f'.repeat(64), 12_345]) });
   assert.deepEqual(body.data.data, [{ request_count: 0 }]);
   assert.deepEqual(body.data.warnings, [`api_key_id: unknown key ${'f'.repeat(64)}`, 'api_key_id: unknown key 12345']);
@@ -101,7 +101,7 @@ async function manyRows(database: Database, organizationId: string): Promise<voi
   await enterRows(database, rows);
 }
 
-test('a question that takes too long is answered with 408, nothing of it goes on, and the connection is of use', async (t) => {
+test('a slow query is 408, is cancelled, and its connection stays usable', async (t) => {
   const { target } = gateway;
   const database = await openDatabase({ target, clock: systemClock, log: silentLog, poolSize: 1 });
   t.after(() => database.close());

@@ -167,7 +167,7 @@ test('of every operation that is not a GET it is said how it changes something, 
   );
 });
 
-test('every change of the control plane is in the audit log, with who asked for it and from where', async (t) => {
+test('every change of the control plane is in the audit log, with its author and address', async (t) => {
   const directory = await startDirectory(t, { yaml: { trusted_proxies: ['127.0.0.1'] } });
   const { control, gateway, token } = directory;
   const known: Known = {

@@ -15,7 +15,7 @@ import { controlOf, type Json } from '../workspaces/control.ts';
 const change = { action: 'thing.updated', resourceType: 'thing', resourceId: 'one', workspaceId: null } as const;
 const author = gatewayAuthor('org', 0);
 
-test('no entry can be changed or removed, not even by who owns the table', async (t) => {
+test('no entry can be changed or removed, not even by the owner of the table', async (t) => {
   const { database } = await freshDatabase(t, { migrations: auditMigrations });
   await database.transaction((tx) => recordChange(tx, author, { ...change, after: { a: 1 } }));
   for (const statement of [
@@ -83,7 +83,7 @@ test('of a change the members that differ are kept, without secrets and without 
   });
 });
 
-test('no secret that was ever written stands in an entry', async (t) => {
+test('entries contain no secret that was ever written', async (t) => {
   const gateway = await startGateway(t);
   const control = controlOf(gateway);
   const external = `sk-external-${'e'.repeat(40)}`;

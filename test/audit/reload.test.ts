@@ -47,7 +47,7 @@ test('what differs is entered once, however many processes read it, and a secret
   assert.equal((await controlOf(gateway).call('GET', '/audit?action=configuration.reloaded')).body.data.length, 2);
 });
 
-test('whom sync jobs ask is entered, and another token by its hash', async (t) => {
+test('a change of the sync source is logged, and a new token by its hash', async (t) => {
   const gateway = await startGateway(t);
   const database = await openDatabase({ target: gateway.target, clock: systemClock, log: silentLog });
   t.after(() => database.close());

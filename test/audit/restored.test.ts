@@ -9,7 +9,7 @@ import { restore } from '../../src/storage/archive/restore.ts';
 import { openDatabase } from '../../src/storage/database.ts';
 import { emptyDatabase, emptyFolder, freshDatabase } from '../../src/testing/database.ts';
 
-test('a restored log has every entry, goes on behind them, and cannot be altered either', async (t) => {
+test('a restored log has every entry, continues after them, and is append-only too', async (t) => {
   const author = gatewayAuthor('org', 0);
   const change = { action: 'thing.made', resourceType: 'thing', workspaceId: null } as const;
   const from = await freshDatabase(t, { migrations: auditMigrations });

@@ -32,7 +32,7 @@ const WAYS: [string, Json][] = [
 ];
 
 for (const [way, body] of WAYS) {
-  test(`57 | a free model is down, and what costs something is not asked for a workspace that has spent its budget: ${way}`, async (t) => {
+  test(`57 | a paid fallback of a free model is not called for a workspace with an exhausted budget: ${way}`, async (t) => {
     const { gateway, key, call } = await spentOut(t);
     await call('PATCH', '/workspaces/team', { default_text_model: 'test/both' });
     gateway.upstream.script('free', [chatFailure(503), { ...chatWhole('free'), repeat: true }]);
@@ -44,7 +44,7 @@ for (const [way, body] of WAYS) {
   });
 }
 
-test('57 and its kind | what costs nothing is answered whatever was spent: nothing left, or more spent than the limit', async (t) => {
+test('57 and its kind | free models are served with an exhausted or exceeded budget', async (t) => {
   const { gateway, call, keyIn } = await spentOut(t);
   gateway.upstream.script('paid', { ...chatWhole('paid'), repeat: true });
   gateway.upstream.script('free', { ...chatWhole('free'), repeat: true });
@@ -67,7 +67,7 @@ test('57 and its kind | what costs nothing is answered whatever was spent: nothi
   assert.equal(data.usage, 0.00006);
 });
 
-test('57 and its kind | a model without a price, and every other form, are no way around the budget of a workspace', async (t) => {
+test('57 and its kind | neither unpriced models nor other formats bypass a workspace budget', async (t) => {
   const { gateway, key, call } = await spentOut(t);
   const post = (path: string, body: Json, token = key.token) => call('POST', path, body, token);
   const messages = [{ role: 'user', content: 'x' }];
@@ -88,7 +88,7 @@ test('57 and its kind | a model without a price, and every other form, are no wa
   assert.equal(gateway.upstream.requests('paid').length, 0);
 });
 
-test('63 | windows begin at the same instant whatever the time zone of the process', async (t) => {
+test('63 | windows start at the same instant in every time zone of the process', async (t) => {
   const windowsIn = async (TZ: string): Promise<Json[]> => {
     const gateway = await startGatewayProcess(t, { yaml: {}, env: { TZ } });
     const { call, made, keyIn } = controlOf({ api: gateway.api });

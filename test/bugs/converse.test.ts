@@ -27,7 +27,7 @@ async function sent(served: (typeof FORMS)[number], body: object): Promise<Json>
   return gateway.upstream.requests('converse').at(-1)!.json;
 }
 
-test('30 | results of parallel calls and the text behind them are one turn of the user', async () => {
+test('30 | results of parallel calls and the text after them are one user turn', async () => {
   const { messages } = await sent('chat', {
     messages: [
       { role: 'user', content: '2 calcs' },
@@ -55,7 +55,7 @@ test('30 | results of parallel calls and the text behind them are one turn of th
   ]);
 });
 
-test('38, 39 | neighbours of one role are one message, and empty texts leave no block', async () => {
+test('38, 39 | consecutive messages of one role are merged, and empty texts are dropped', async () => {
   const { system, messages } = await sent('chat', {
     messages: [
       { role: 'system', content: '' },
@@ -80,7 +80,7 @@ test('38, 39 | neighbours of one role are one message, and empty texts leave no 
   ]);
 });
 
-test('28 | ids of other vendors become ones that the service takes: apart, in pairs, the same each time', async () => {
+test('28 | ids of other vendors are mapped to valid, distinct, matching and stable ids', async () => {
   const ids = ['functions.c:0', 'functions.c.0', 'c'.repeat(300)];
   const turn = () =>
     sent('chat', {
@@ -117,7 +117,7 @@ test('44 | a cache point follows each marked block', async () => {
   assert.deepEqual(toolConfig.tools[1], point);
 });
 
-test('27, 34 | digits of a call stay as they are, and a finish that promises calls without any is a plain stop', async () => {
+test('27, 34 | digits of a call stay as they are, and finish tool_calls without any call becomes stop', async () => {
   const input = '{"id":7203685477580700123}';
   const text = JSON.stringify({ toolUse: { toolUseId: 't1', name: 'c', input: 0 } }).replace(
     '"input":0',
@@ -134,7 +134,7 @@ test('27, 34 | digits of a call stay as they are, and a finish that promises cal
   assert.equal(json.choices[0].native_finish_reason, 'tool_use');
 });
 
-test('52 | what is read from the cache and written to it is input once, each at its own price', async () => {
+test('52 | cache reads and writes count as input once, each at its own price', async () => {
   const usage = {
     inputTokens: 4,
     cacheReadInputTokens: 100,
@@ -153,7 +153,7 @@ test('52 | what is read from the cache and written to it is input once, each at 
   assert.equal((await rowOf(gateway, headers.get('x-generation-id')!)).total_cost, cost);
 });
 
-test('71 | a redirect did no work, so it costs nothing', async () => {
+test('71 | a redirect costs nothing', async () => {
   gateway.upstream.script('converse', { status: 302, headers: { location: 'https://other.example/x' }, chunks: [] });
   const { status, headers } = await ask(gateway, 'chat', 'test/converse', {});
   assert.equal(status, 502);

@@ -35,7 +35,7 @@ async function sent(served: (typeof FORMS)[number], body: object): Promise<Json>
   return gateway.upstream.requests('gemini').at(-1)!.json;
 }
 
-test('40 | each way of choosing a tool has its one meaning', async () => {
+test('40 | each tool choice has one meaning', async () => {
   const chatTool = { type: 'function', function: { name: 'f', parameters: { type: 'object', properties: {} } } };
   const table: [unknown, Json][] = [
     ['auto', { mode: 'AUTO' }],
@@ -67,7 +67,7 @@ test('40 | each way of choosing a tool has its one meaning', async () => {
   }
 });
 
-test('50 | a document is one in whatever part it stands', async () => {
+test('50 | a document is recognised in every kind of part', async () => {
   const pdf = 'JVBERi0xLjQK';
   const url = `data:application/pdf;base64,${pdf}`;
   const ways: [(typeof FORMS)[number], Json][] = [
@@ -85,7 +85,7 @@ test('50 | a document is one in whatever part it stands', async () => {
   }
 });
 
-test('54 | thoughts are part of the output, cached and tool prompts of the input, each counted and paid once', async () => {
+test('54 | thoughts count as output, cached and tool prompts as input, each billed once', async () => {
   const usage = {
     promptTokenCount: 21,
     candidatesTokenCount: 300,
@@ -110,14 +110,14 @@ test('54 | thoughts are part of the output, cached and tool prompts of the input
   }
 });
 
-test('54 | where the total says that thoughts are among the candidates they are not added', async () => {
+test('54 | thoughts are not added if the total shows that the candidates include them', async () => {
   const usage = { promptTokenCount: 10, candidatesTokenCount: 50, thoughtsTokenCount: 20, totalTokenCount: 60 };
   gateway.upstream.script('gemini', answer([{ text: '42' }], usage));
   const { json } = await ask(gateway, 'chat', 'test/gemini');
   assert.deepEqual([json.usage.completion_tokens, json.usage.total_tokens], [50, 60]);
 });
 
-test('54 | candidates that are not counted are what the total has beside the rest', async () => {
+test('54 | missing candidate counts are derived from the total', async () => {
   const usage = { promptTokenCount: 10, thoughtsTokenCount: 20, totalTokenCount: 60 };
   gateway.upstream.script('gemini', answer([{ text: '42' }], usage));
   const { json } = await ask(gateway, 'chat', 'test/gemini');
@@ -125,7 +125,7 @@ test('54 | candidates that are not counted are what the total has beside the res
   assert.equal(json.usage.completion_tokens_details.reasoning_tokens, 20);
 });
 
-test('70 | the key goes in a header and stands in nothing that leaves, whatever the service says', async () => {
+test('70 | the key is sent in a header and never reaches the client, whatever the service responds', async () => {
   const echo = (message: string) =>
     wholeOf({ error: { code: 400, message, status: 'INVALID_ARGUMENT' } }, { status: 400 });
   const echoes = [
@@ -151,7 +151,7 @@ test('70 | the key goes in a header and stands in nothing that leaves, whatever 
   assertNoKey(lines.join('\n'));
 });
 
-test('71 | headers of a redirect stay here, and nobody follows it', async () => {
+test('71 | a redirect is not followed and its headers are not passed on', async () => {
   const location = `${gateway.upstream.url}/elsewhere/x`;
   const headers = { location, 'x-goog-api-key': UPSTREAM_KEY, 'set-cookie': 's=1', 'content-type': 'text/plain' };
   gateway.upstream.script('gemini', { status: 302, headers, chunks: [''] });
@@ -163,7 +163,7 @@ test('71 | headers of a redirect stay here, and nobody follows it', async () => 
   gateway.clock.jump(11 * 60_000);
 });
 
-test('28 | calls without ids, or with one id for two, come out as different calls in one answer and over turns', async () => {
+test('28 | calls without ids, or with a shared id, get distinct ids within and across turns', async () => {
   const calls = [{ functionCall: { name: 'f', args: {} } }, { functionCall: { name: 'f', args: {} } }];
   const same = calls.map(({ functionCall }) => ({ functionCall: { ...functionCall, id: 'x' } }));
   for (const served of FORMS) {
@@ -178,7 +178,7 @@ test('28 | calls without ids, or with one id for two, come out as different call
   }
 });
 
-test('23, 34 | a call without arguments has an empty object, and digits beyond a double survive both ways', async () => {
+test('23, 34 | a call without arguments has an empty object, and large integers survive both ways', async () => {
   const digits = '7203685477580700123';
   const text = `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f"}},{"functionCall":{"name":"f","args":{"n":${digits}}}}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":1}}`;
   gateway.upstream.script('gemini', wholeOf(text));
@@ -201,7 +201,7 @@ test('23, 34 | a call without arguments has an empty object, and digits beyond a
   assert.ok(gateway.upstream.requests('gemini').at(-1)!.body.toString().includes(`"args":{"n":${digits}}`));
 });
 
-test('31, 30 | results of parallel calls are one turn, pictures of a result stay pictures', async () => {
+test('31, 30 | results of parallel calls are one turn, and images in results stay images', async () => {
   const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'iVBORw0KGgo=' } };
   const use = (id: string) => ({ type: 'tool_use', id, name: 'f', input: {} });
   const result = (id: string, content: unknown) => ({ type: 'tool_result', tool_use_id: id, content });
@@ -223,7 +223,7 @@ test('31, 30 | results of parallel calls are one turn, pictures of a result stay
   assert.deepEqual(contents[3], { role: 'user', parts: [{ text: 'and now?' }] });
 });
 
-test('38, 39 | turns of one side and empty contents are no fault', async () => {
+test('38, 39 | consecutive turns of one role and empty contents are accepted', async () => {
   const { contents } = await sent('chat', {
     messages: [
       { role: 'user', content: 'a' },

@@ -72,7 +72,7 @@ for (const { name, served, spoken } of WAYS) {
 }
 
 for (const { name, served, spoken } of WAYS) {
-  test(`6 and its kind | ${name} | counts that no answer can have are estimated, never free and never dear`, async () => {
+  test(`6 and its kind | ${name} | impossible counts are estimated, neither free nor excessive`, async () => {
     const answer = answerOf(spoken, false, { text: 'ok', usage: { input: 777, output: 5 } });
     for (const count of ['-10', '1e30', '99999999999999999999999']) {
       const text = String(answer.chunks![0]);

@@ -47,7 +47,7 @@ async function post(path: string, body: Json): Promise<{ status: number; text: s
 const chatBody = { model: 'test/responses', messages: [{ role: 'user', content: 'add two' }], stream: true };
 const CHAT_TOOLS = [{ type: 'function', function: { name: 'add', parameters: { type: 'object', properties: {} } } }];
 
-test('9 | a stream that ends with its terminal event and no other marker is complete', async () => {
+test('9 | a stream that ends with its terminal event and without [DONE] is complete', async () => {
   const message = { type: 'message', id: 'msg_t', role: 'assistant', status: 'completed' };
   const output = [{ ...message, content: [{ type: 'output_text', text: 'hi', annotations: [] }] }];
   const usage = { input_tokens: 3, output_tokens: 1, total_tokens: 4 };
@@ -61,7 +61,7 @@ test('9 | a stream that ends with its terminal event and no other marker is comp
   assert.deepEqual([row['tokens_prompt'], row['tokens_completion'], row['finish_reason']], [3, 1, 'stop']);
 });
 
-test('21 | each call of a chat client has a number of its own, its call id, and its own fragments', async () => {
+test('21 | each call has its own index, id and fragments for chat clients', async () => {
   const reasoning = { type: 'reasoning', id: 'rs_1', summary: [] };
   const events = [
     CREATED,
@@ -82,7 +82,7 @@ test('21 | each call of a chat client has a number of its own, its call id, and 
   assert.equal(choice!.finish, 'tool_calls');
 });
 
-test('25 | an empty fragment of arguments is legal, and so is a stream that does not say that it begins', async () => {
+test('25 | an empty argument fragment is accepted, and so is a stream without a start event', async () => {
   const events = [call(0, 'call_1'), piece(0, ''), piece(0, '{"k":1}'), COMPLETED];
   gateway.upstream.script('responses', streamOf(events.map(responsesData)));
   const { text } = await post('/chat/completions', { ...chatBody, tools: CHAT_TOOLS });

@@ -43,7 +43,7 @@ const WAYS: [string, object][] = [
 ];
 
 for (const [way, body] of WAYS) {
-  test(`57 | a free model is down, and what costs something is not asked without a budget: ${way}`, async (t) => {
+  test(`57 | a paid fallback of a free model that is down is not called without a budget: ${way}`, async (t) => {
     const { gateway, ask } = await spentOut(t);
     gateway.upstream.script('free', [chatFailure(503), { ...chatWhole('free'), repeat: true }]);
     gateway.upstream.script('paid', chatWhole('paid'));
@@ -55,7 +55,7 @@ for (const [way, body] of WAYS) {
   });
 }
 
-test('57 and its kind | a silent free stream is not raced by an endpoint that nobody can pay', async (t) => {
+test('57 and its kind | a silent free stream is not hedged by an endpoint beyond the budget', async (t) => {
   const { gateway, ask } = await spentOut(t, { routing: { hedge_after: '1s' } });
   gateway.upstream.script('free', chatStream('free', [{ gate: 'go' }]));
   gateway.upstream.script('paid', chatStream('paid'));

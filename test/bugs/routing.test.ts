@@ -49,7 +49,7 @@ function rest(): void {
 }
 
 for (const { served, spoken, name } of WAYS) {
-  test(`12 | ${name} | an overload inside a 200 before any content moves on, once, and the endpoint rests`, async () => {
+  test(`12 | ${name} | an overload inside a 200 before any content fails over once, and the endpoint goes into cooldown`, async () => {
     rest();
     const overload =
       spoken === 'chat'
@@ -74,7 +74,7 @@ for (const { served, spoken, name } of WAYS) {
     assert.equal(countOf(`${spoken}-1`), before, 'an overloaded endpoint was asked again at once');
   });
 
-  test(`14 | ${name} | what the client has seen is never begun anew, neither at another endpoint nor with another model`, async () => {
+  test(`14 | ${name} | after the client has seen content there is no retry, neither at another endpoint nor with another model`, async () => {
     rest();
     const events = answerOf(spoken, true, { text: 'one two' }).chunks as string[];
     const upTo = events.findIndex((event) => event.includes('two') || event.includes('o"')) + 1;
@@ -95,7 +95,7 @@ for (const { served, spoken, name } of WAYS) {
     }
   });
 
-  test(`14 | ${name} | a whole answer that breaks off was seen by nobody: another endpoint gives it`, async () => {
+  test(`14 | ${name} | a whole response that breaks off is retried at another endpoint, since nothing was shown`, async () => {
     rest();
     const whole = answerOf(spoken, false, { text: 'one two' });
     gateway.upstream.script(`${spoken}-1`, { ...whole, truncateAt: 40, end: 'reset' });
@@ -104,7 +104,7 @@ for (const { served, spoken, name } of WAYS) {
     assert.equal(readWhole(served, text).text, 'other');
   });
 
-  test(`18 | ${name} | a silent upstream is given up in time, streamed or not; alone it is a timeout, no hang`, async () => {
+  test(`18 | ${name} | a silent upstream times out, streamed or not, and without another endpoint the client gets 504`, async () => {
     for (const stream of [false, true]) {
       for (const silent of [
         { end: 'stall-before-headers' },
@@ -136,7 +136,7 @@ for (const { served, spoken, name } of WAYS) {
     }
   });
 
-  test(`58 | ${name} | a request's own fault is told once, costs no endpoint its health and is no reason to retry`, async () => {
+  test(`58 | ${name} | an invalid request is reported without a retry and without a cooldown`, async () => {
     for (const status of [400, 404, 413, 422]) {
       rest();
       const before = countOf(spoken);
@@ -160,7 +160,7 @@ for (const { served, spoken, name } of WAYS) {
     }
   });
 
-  test(`60 | ${name} | a rate limit reaches the client with its wait and nothing of the account`, async () => {
+  test(`60 | ${name} | a rate limit reaches the client with Retry-After and without account details`, async () => {
     for (const [headers, message, wait] of WAITS) {
       rest();
       const limited = wait === 'date' ? new Date(gateway.clock.now() + 45_000).toUTCString() : undefined;
@@ -207,7 +207,7 @@ const WAITS: [Record<string, string>, string, string | undefined][] = [
   [{ 'retry-after': 'Wed, 21 Oct 2015 07:28:00 GMT' }, 'slow down', undefined],
 ];
 
-test('60 | of several rate limits the smallest wait is told, and a resting endpoint is asked again only when its own is over', async () => {
+test('60 | the shortest wait of several rate limits is reported, and each endpoint keeps its own cooldown', async () => {
   rest();
   gateway.upstream.script('chat-1', errorOf('chat', 429, 'slow', { 'retry-after': '30' }));
   gateway.upstream.script('chat-2', errorOf('messages', 429, 'slow', { 'retry-after': '12' }));
@@ -279,7 +279,7 @@ for (const [what, spoken, answer] of FALLS_OVER) {
   });
 }
 
-test('14 | fallbacks of the messages form are tried in order before anything is seen', async () => {
+test('14 | fallbacks of the messages format are tried in order before anything is visible', async () => {
   rest();
   gateway.upstream.script('messages', errorOf('messages', 529, 'busy'));
   gateway.upstream.script('chat', errorOf('chat', 500, 'broken'));

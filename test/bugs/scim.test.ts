@@ -16,7 +16,7 @@ async function keyStatus(userId: string): Promise<() => Promise<number>> {
 const membersOf = async (id: string): Promise<string[]> =>
   ((await scim('GET', `/Groups/${id}`)).body.members as Json[]).map(({ value }) => value).toSorted();
 
-test('bug 91: the text "False" makes a user inactive, and keys with dots change what they name', async () => {
+test('bug 91: the string "False" deactivates a user, and dotted keys change the named attribute', async () => {
   const user = await directory.user('bug-91', { name: { familyName: 'Stays' } });
   const path = `/Users/${user.id}`;
   const status = await keyStatus(user.id);
@@ -56,7 +56,7 @@ test('bug 92: a partial group without a path is merged; its own id means nothing
   assert.equal((await scim('GET', path)).body.displayName, 'New');
 });
 
-test('bug 93: what cannot be done is refused, and nothing of its request is done', async () => {
+test('bug 93: an operation that cannot be applied is refused, and none of its request is applied', async () => {
   const [one, nine] = [await directory.user('bug-93-1'), await directory.user('bug-93-9')];
   const group = await directory.group('Bug 93', [one.id]);
   const path = `/Groups/${group.id}`;

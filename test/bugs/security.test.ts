@@ -110,7 +110,7 @@ const ECHOES: [string, (form: Form) => Answer][] = [
 ];
 
 for (const { served, spoken, name } of WAYS) {
-  test(`70 | ${name} | the provider's key is in nothing that leaves, whatever the provider says`, async () => {
+  test(`70 | ${name} | the provider's key never reaches the client, whatever the provider responds`, async () => {
     for (const [what, answer] of ECHOES) {
       for (const stream of [false, true]) {
         gateway.upstream.script(spoken, answer(spoken));
@@ -129,7 +129,7 @@ for (const { served, spoken, name } of WAYS) {
     assertNoKey('the log', lines.join(''));
   });
 
-  test(`71 | ${name} | of an upstream's headers none is copied, and no redirect is followed`, async () => {
+  test(`71 | ${name} | no upstream header is copied, and no redirect is followed`, async () => {
     const headers = {
       'content-type': 'application/json',
       'x-goog-api-key': 'CANARY-1',
@@ -163,7 +163,7 @@ for (const { served, spoken, name } of WAYS) {
     }
   });
 
-  test(`72 | ${name} | nothing that the caller sends as a header reaches the provider, save what its form allows`, async () => {
+  test(`72 | ${name} | no client header reaches the provider, except those that its format allows`, async () => {
     const headers = {
       'x-goog-api-key': 'CANARY-2',
       'api-key': 'CANARY-3',
@@ -202,7 +202,7 @@ for (const { served, spoken, name } of WAYS) {
   });
 }
 
-test('70 | an address that holds the key and leads nowhere does not show it', async () => {
+test('70 | an unreachable address that contains the key does not show it', async () => {
   for (const name of ['refused', 'unknown']) {
     for (const served of FORMS) {
       const { status, text, headers } = await ask(gateway, served, `test/${name}`, {}, { 'x-svc-metadata': 'enabled' });
@@ -212,7 +212,7 @@ test('70 | an address that holds the key and leads nowhere does not show it', as
   }
 });
 
-test('72 | the caller’s key in any carrier stays here', async () => {
+test('72 | the caller’s key is never forwarded, whichever header carries it', async () => {
   gateway.upstream.script('messages', answerOf('messages', false, { text: 'x' }));
   const response = await fetch(gateway.api + PATHS.messages, {
     method: 'POST',
@@ -232,7 +232,7 @@ test('72 | the caller’s key in any carrier stays here', async () => {
 });
 
 // The upstreams of this issue fetch pictures themselves: the gateway opens no connection for one, wherever it points.
-test('73 | a picture’s address is never fetched here, and one that is none of the web is refused', async () => {
+test('73 | image URLs are not fetched by the gateway, and non-web URLs are refused', async () => {
   const part = (served: Form, url: string) =>
     served === 'chat' ? { type: 'image_url', image_url: { url } } : { type: 'image', source: { type: 'url', url } };
   for (const { served, spoken } of WAYS) {
@@ -269,7 +269,7 @@ test('73 | a picture’s address is never fetched here, and one that is none of 
 
 const DEPTH = 100_000;
 
-test('75 | nesting without end is a 400 wherever it stands, from either side, and the process lives', async () => {
+test('75 | deep nesting is a 400 in every position, from client and upstream, and the process survives', async () => {
   const deep = '['.repeat(DEPTH) + ']'.repeat(DEPTH);
   const objects = '{"a":'.repeat(DEPTH) + '1' + '}'.repeat(DEPTH);
   for (const served of FORMS) {
@@ -319,7 +319,7 @@ function errorWith(body: string): Answer {
   return { status: 400, headers: { 'content-type': 'application/json' }, chunks: [body] };
 }
 
-test('76 | a body is not read for a stranger, nor beyond its limit, nor packed', async () => {
+test('76 | a body is not read before authentication, beyond its limit, or compressed', async () => {
   const head = (key: string, ...more: string[]) => [
     'POST /api/v1/chat/completions HTTP/1.1',
     `Authorization: Bearer ${key}`,
@@ -344,7 +344,7 @@ test('76 | a body is not read for a stranger, nor beyond its limit, nor packed',
 });
 
 // Slow heads are cut by the platform's own timer, which no test clock can hurry: `src/http/arrival.test.ts` has them.
-test('77 | a slow body is cut, others are served meanwhile, and a long answer is left alone', async () => {
+test('77 | a slow body is cut off, other requests are served meanwhile, and long responses continue', async () => {
   const answer = answerOf('chat', true, { text: 'answer' }).chunks as string[];
   gateway.upstream.script(
     'chat',

@@ -30,7 +30,7 @@ async function post(path: string, body: object): Promise<{ status: number; json:
   return { status: response.status, json: await response.json() };
 }
 
-test('94 | vectors come in the encoding that was asked for, one for each input, in order', async () => {
+test('94 | vectors have the requested encoding, one for each input, in order', async () => {
   const embeddings = [{ values: [0.5, -1.0, 0.25, 2.0] }, { values: [1, 0, 0, 0] }];
   gateway.upstream.script('gemini', { ...wholeOf({ embeddings }), repeat: true });
   const request = { model: 'test/gemini', input: ['a', 'b'] };
@@ -51,7 +51,7 @@ test('94 | vectors come in the encoding that was asked for, one for each input, 
   }
 });
 
-test('95 | the best document first, with its place and its text; nonsense from the upstream is its failure', async () => {
+test('95 | the best document is first, with index and text, and invalid rankings are upstream failures', async () => {
   const request = {
     model: 'test/cohere',
     query: 'capital',
@@ -89,7 +89,7 @@ test('95 | the best document first, with its place and its text; nonsense from t
   for (const top_n of [0, -1, 1.5]) assert.equal((await post('/rerank', { ...request, top_n })).status, 400);
 });
 
-test('96 | pictures come as base64 whatever the upstream gives, and a model is not asked for what it refuses', async () => {
+test('96 | images are base64 whatever the upstream returns, and response_format is not sent to models that refuse it', async () => {
   gateway.upstream.script('picture', {
     headers: { 'content-type': 'image/png' },
     chunks: [Buffer.from(PNG, 'base64')],

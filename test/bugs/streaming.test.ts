@@ -49,7 +49,7 @@ async function streamed(served: Form, spoken: Form, answer: Answer) {
 }
 
 for (const { served, spoken, name } of WAYS) {
-  test(`1 | ${name} | a character cut by the network is whole, wherever it is cut`, async () => {
+  test(`1 | ${name} | a multi-byte character survives a network split at every position`, async () => {
     const answer = answerOf(spoken, true, { text: TEXT });
     const bytes = bytesOf(answer);
     const inside = [...bytes.keys()].filter((at) => (bytes[at]! & 0xc0) === 0x80);
@@ -61,7 +61,7 @@ for (const { served, spoken, name } of WAYS) {
     }
   });
 
-  test(`2 | ${name} | any line end is one, also when it is cut in two, and every event goes on at once`, async () => {
+  test(`2 | ${name} | every kind of line end works, also split in two, and events are passed on at once`, async () => {
     const events = answerOf(spoken, true, { text: 'Hello' }).chunks as string[];
     for (const end of ['\r\n', '\r', '\n']) {
       const answer = streamOf([events.join('').replaceAll('\n', end)]);
@@ -85,7 +85,7 @@ for (const { served, spoken, name } of WAYS) {
     assert.equal(readStreamed(served, text).text, 'Hello');
   });
 
-  test(`8 | ${name} | a stream that ends before its finish is an error, after whichever event and in whichever way`, async () => {
+  test(`8 | ${name} | a stream that ends before its finish is an error, after every event and in every way`, async () => {
     const events = answerOf(spoken, true, { text: 'Once upon', calls: [{ id: 'c1', name: 'f', arguments: '{"a":1}' }] })
       .chunks as string[];
     const finish = events.findIndex((event) => /"finish_reason":"|"stop_reason":"/.test(event));
@@ -117,7 +117,7 @@ for (const { served, spoken, name } of WAYS) {
     }
   });
 
-  test(`13 | ${name} | an overload in the middle travels inside the stream, in the client's form, and what came is billed`, async () => {
+  test(`13 | ${name} | an overload in the middle is an error event in the client's format, and the part before it is billed`, async () => {
     const events = answerOf(spoken, true, { text: 'Half' }).chunks as string[];
     const overload =
       spoken === 'chat'
@@ -148,7 +148,7 @@ for (const { served, spoken, name } of WAYS) {
     assert.equal(readStreamed(served, text).text.length, long.length);
   });
 
-  test(`17 | ${name} | a silent wait is kept alive by comments of their own, and an error after them still comes`, async () => {
+  test(`17 | ${name} | keep-alive comments are sent during a silent wait, and an error can still follow`, async () => {
     for (const failing of [false, true]) {
       const gate = `${name}-${failing}`;
       const count = gateway.upstream.requests(spoken).length + 1;
@@ -232,7 +232,7 @@ const ERROR_STREAMS: [string, Form, Answer][] = [
 ];
 
 for (const [what, spoken, failing] of ERROR_STREAMS) {
-  test(`10, 12 | ${spoken} | ${what} is a failure: another endpoint answers, and alone it is told`, async () => {
+  test(`10, 12 | ${spoken} | ${what} is a failure: another endpoint answers, and without one the client gets the error`, async () => {
     for (const served of FORMS) {
       gateway.upstream.script(`${spoken}-a`, failing);
       gateway.upstream.script(`${spoken}-b`, answerOf(spoken, true, { text: 'hi' }));
@@ -248,7 +248,7 @@ for (const [what, spoken, failing] of ERROR_STREAMS) {
   });
 }
 
-test('19 | chunks of metadata only, with empty names and without a delta, are harmless', async () => {
+test('19 | metadata chunks with empty names or without a delta are ignored', async () => {
   const metadata = { id: '', object: '', created: 0, model: '' };
   const events = [
     chatData({ ...metadata, choices: [], prompt_filter_results: [{ prompt_index: 0 }] }),

@@ -54,7 +54,7 @@ function call(index: number, members: object): string {
 
 const CHAT_END = [chatFinish('tool_calls'), chatUsageChunk({ input: 5, output: 5 }), CHAT_DONE];
 
-test('22 | fragments of calls that interleave in any order reach their own call', async () => {
+test('22 | interleaved fragments reach their own call in any order', async () => {
   const texts = ['{"a":[1,2,3],"b":"x y"}', '{"c":"\\"quoted\\""}', '{"d":{"e":null}}'];
   const open = texts.map((_, index) => ({
     index,
@@ -89,7 +89,7 @@ test('22 | fragments of calls that interleave in any order reach their own call'
   }
 });
 
-test('22 | text behind a begun call, and a call behind text behind a call, stay in their places', async () => {
+test('22 | text after a started call, and a call after that text, keep their order', async () => {
   const events = [
     call(0, { id: 'c0', type: 'function', function: { name: 'look', arguments: '{"a":' } }),
     chatChunk({ content: 'between' }),
@@ -171,7 +171,7 @@ for (const [what, spoken, answer, stream] of EMPTY_CALLS) {
   });
 }
 
-test('25 | empty fragments in the middle of arguments are legal', async () => {
+test('25 | empty argument fragments are accepted', async () => {
   const answers: [Form, Answer][] = [
     [
       'chat',
@@ -203,7 +203,7 @@ test('25 | empty fragments in the middle of arguments are legal', async () => {
 });
 
 for (const { served, spoken, name } of WAYS) {
-  test(`27 | ${name} | a finish that promises calls without any is a plain stop`, async () => {
+  test(`27 | ${name} | finish tool_calls without any call becomes stop`, async () => {
     for (const stream of [true, false]) {
       const told = await read(served, spoken, answerOf(spoken, stream, { text: 'x', finish: 'tool_calls' }), stream);
       assert.deepEqual([told.finish, told.calls], [FINISHES[served]['stop'], []], told.raw);
@@ -213,7 +213,7 @@ for (const { served, spoken, name } of WAYS) {
 
   // A chat service that was told which function to call ends with a plain stop, and its clients know that.
   if (served === 'chat' && spoken === 'chat') continue;
-  test(`27 | ${name} | calls behind a finish that says nothing of them are told as calls`, async () => {
+  test(`27 | ${name} | calls with a finish other than tool_calls are reported as calls`, async () => {
     for (const stream of [true, false]) {
       const told = await read(
         served,
@@ -226,7 +226,7 @@ for (const { served, spoken, name } of WAYS) {
   });
 }
 
-test('27 | a whole answer with neither content nor calls is an answer, since it was billed', async () => {
+test('27 | a response with neither content nor calls is accepted, since it was billed', async () => {
   for (const served of FORMS) {
     const told = await read(
       served,
@@ -261,7 +261,7 @@ function history(served: Form, ids: readonly string[], texts: readonly string[] 
   ];
 }
 
-test('28 | ids of other vendors become ones that a messages upstream takes: apart, in pairs, the same each time', async () => {
+test('28 | ids of other vendors are mapped to valid, distinct, matching and stable ids', async () => {
   const ids = ['functions.run:0', 'functions.run.0', 'functions_run_0', 'call/ü', '', ' ', 'a'.repeat(300)].filter(
     (id) => id !== '',
   );
@@ -281,7 +281,7 @@ test('28 | ids of other vendors become ones that a messages upstream takes: apar
   for (const [at, id] of ids.entries()) assert.equal(user.content[at].content[0].text, `of ${id}`);
 });
 
-test('30 | results of one turn, and the text behind them, are one user message in their order', async () => {
+test('30 | results of one turn and the text after them are one user message, in order', async () => {
   const body = await sent('chat', 'messages', {
     messages: [
       ...history('chat', ['t1', 't2', 't3']),
@@ -302,7 +302,7 @@ test('30 | results of one turn, and the text behind them, are one user message i
 
 const PNG = 'iVBORw0KGgo=';
 
-test('31 | pictures in results follow the run of tool messages, and their bytes are nowhere else', async () => {
+test('31 | images in results follow the tool messages, and their bytes occur nowhere else', async () => {
   const images = [
     { type: 'image', source: { type: 'base64', media_type: 'image/png', data: PNG } },
     { type: 'image', source: { type: 'url', url: 'https://images.example/a.png' } },
@@ -319,7 +319,7 @@ test('31 | pictures in results follow the run of tool messages, and their bytes 
     assert.ok(behind.includes(shown), behind);
 });
 
-test('32 | a block that the messages form allows inside a result goes to its own form as it is', async () => {
+test('32 | blocks inside results are relayed unchanged within the messages format', async () => {
   const blocks = [
     { type: 'image', source: { type: 'url', url: 'https://images.example/a.png' } },
     { type: 'image', source: { type: 'file', file_id: 'file_1' } },
@@ -336,7 +336,7 @@ test('32 | a block that the messages form allows inside a result goes to its own
 });
 
 for (const { served, spoken, name } of WAYS) {
-  test(`34 | ${name} | numbers in arguments keep their digits, there and back`, async () => {
+  test(`34 | ${name} | numbers in arguments keep their digits in both directions`, async () => {
     const numbers = ['7203685477580700123', '-9007199254740993', '0.1000000000000000055511', '1.0', '1e400'];
     const text = `{"n":[${numbers.join(',')}]}`;
     // A body of the messages form holds the input as an object: written by hand, so that its digits are these.
@@ -469,14 +469,14 @@ for (const [what, events] of NUMBERINGS) {
     }
   });
 
-  test(`35 and its kind | calls numbered ${what} say id and name once: clients join all that comes of a call`, async () => {
+  test(`35 and its kind | calls numbered ${what} send id and name only once, because clients concatenate fragments`, async () => {
     const { raw } = await read('chat', 'chat', streamOf([...events, ...CHAT_END]), true);
     for (const word of ['"c1"', '"c2"', '"look"', '"now"']) assert.equal(raw.split(word).length, 2, raw);
     if (JSON.stringify(events).includes('strange')) assert.match(raw, /"strange":7/);
   });
 }
 
-test('35 | calls without ids get different ones, which a second turn can name', async () => {
+test('35 | calls without ids get distinct ids that a second turn can reference', async () => {
   const bare = (index: number, name: string) => call(index, { function: { name, arguments: '{}' } });
   const whole = {
     choices: [
@@ -511,7 +511,7 @@ test('35 | calls without ids get different ones, which a second turn can name', 
   }
 });
 
-test('40 | arguments of an object type in a whole answer are the JSON text of it', async () => {
+test('40 | arguments sent as an object become JSON text', async () => {
   const whole = {
     choices: [
       {

@@ -46,7 +46,7 @@ async function refused(served: Form, provider: string, body: object): Promise<Js
   return json;
 }
 
-test('37 | a strict template gets one system message and alternation, an ordinary one its messages as they are', async () => {
+test('37 | a strict template gets one system message and alternating roles, others get the messages unchanged', async () => {
   const messages = [
     { role: 'system', content: 'A' },
     { role: 'developer', content: 'B' },
@@ -78,7 +78,7 @@ test('37 | a strict template gets one system message and alternation, an ordinar
   assert.equal(JSON.stringify(native.system).match(/"text":"[AB]/g)?.length, 2);
 });
 
-test('38 | neighbours of one role are one message, their blocks in order', async () => {
+test('38 | consecutive messages of one role are merged, with their blocks in order', async () => {
   const text = (role: string, content: string) => ({ role, content });
   const body = await sent('chat', 'messages', {
     messages: [text('user', 'a'), text('user', 'b'), text('assistant', 'c'), text('assistant', 'd'), text('user', 'e')],
@@ -93,7 +93,7 @@ test('38 | neighbours of one role are one message, their blocks in order', async
   );
 });
 
-test('39 | empty texts leave no block, whoever says them, and the results of a turn stay', async () => {
+test('39 | empty texts are dropped for every role, and tool results stay', async () => {
   const call = { id: 't1', type: 'function', function: { name: 'f', arguments: '{}' } };
   const empties = ['', null, [], [{ type: 'text', text: '' }]];
   for (const empty of empties) {
@@ -133,7 +133,7 @@ const CHOICES: [unknown, unknown][] = [
 ];
 
 for (const [chat, messages] of CHOICES) {
-  test(`40 | the tool choice ${JSON.stringify(chat)} is ${JSON.stringify(messages)} in the other form, and back`, async () => {
+  test(`40 | the tool choice ${JSON.stringify(chat)} is ${JSON.stringify(messages)} in the messages format, and back`, async () => {
     assert.deepEqual((await sent('chat', 'messages', { tools: [TOOL], tool_choice: chat })).tool_choice, messages);
     assert.deepEqual(
       (await sent('messages', 'chat', { tools: [NATIVE_TOOL], tool_choice: messages })).tool_choice,
@@ -155,7 +155,7 @@ for (const [chat, messages] of CHOICES) {
   });
 }
 
-test('40 | a tool choice that nobody knows, or that names no tool, is a 400 with its path', async () => {
+test('40 | an unknown tool choice, or one without a tool name, is a 400 with its path', async () => {
   for (const choice of ['any', 'sometimes', { type: 'function' }, { type: 'banana' }, 3]) {
     const { error } = await refused('chat', 'messages', { tools: [TOOL], tool_choice: choice });
     assert.match(error.message, /tool_choice/);
@@ -174,7 +174,7 @@ const THOUGHT = [
   { type: 'tool_use', id: 'toolu_1', name: 'f', input: {} },
 ];
 
-test('41, 43 | thinking goes back block by block, byte for byte, and its setting with it', async () => {
+test('41, 43 | thinking is sent back block by block, byte for byte, with its setting', async () => {
   const body = await sent('messages', 'messages', {
     thinking: { type: 'enabled', budget_tokens: 1024 },
     tools: [NATIVE_TOOL],
@@ -188,7 +188,7 @@ test('41, 43 | thinking goes back block by block, byte for byte, and its setting
   assert.deepEqual(body.thinking, { type: 'enabled', budget_tokens: 1024 });
 });
 
-test('41, 43 | through the chat form the same blocks come back, whole and streamed', async () => {
+test('41, 43 | the same blocks come back through the chat format, whole and streamed', async () => {
   for (const stream of [false, true]) {
     const whole = wholeOf({ ...messagesReply({}), content: THOUGHT, stop_reason: 'tool_use' });
     gateway.upstream.script('messages', whole);
@@ -215,14 +215,14 @@ test('41, 43 | through the chat form the same blocks come back, whole and stream
   }
 });
 
-test('41 | thinking of one vendor never reaches another', async () => {
+test('41 | thinking of one vendor is never sent to another', async () => {
   const messages = [USER, { role: 'assistant', content: THOUGHT.slice(0, 4) }, USER];
   const body = await sent('messages', 'chat', { messages });
   assert.ok(!/RXFRQkNn|RW0wSw|b25seQ/.test(JSON.stringify(body)));
   assert.equal(body.messages[1].content, 'let me see');
 });
 
-test('41 | thinking that only another vendor, or nobody, signed stays away from a vendor that checks signatures', async () => {
+test('41 | thinking without the vendor’s own signature is not sent to a vendor that checks signatures', async () => {
   // A chat service's encrypted thinking travels through a messages client, and the conversation moves on to Anthropic.
   const detail = { type: 'reasoning.encrypted', data: 'RU5DUllQVEVE', format: 'openai-responses-v1', index: 0 };
   const value: Json = chatReply({ text: 'hi' });
@@ -249,7 +249,7 @@ test('41 | thinking that only another vendor, or nobody, signed stays away from 
   assert.deepEqual(origin.messages[1].reasoning_details, [detail]);
 });
 
-test('30, 31 | results stand right behind their calls, also when the client put a text before them', async () => {
+test('30, 31 | results follow their calls directly, also when the client put a text before them', async () => {
   const body = await sent('messages', 'chat', {
     tools: [NATIVE_TOOL],
     messages: [
@@ -270,7 +270,7 @@ test('30, 31 | results stand right behind their calls, also when the client put 
   ]);
 });
 
-test('44 | marks of the cache arrive where they stood, four at most, and nowhere that knows none', async () => {
+test('44 | cache breakpoints keep their positions, at most four, and are dropped where unsupported', async () => {
   const mark = { cache_control: { type: 'ephemeral' } };
   const hour = { cache_control: { type: 'ephemeral', ttl: '1h' } };
   const body = {
@@ -313,7 +313,7 @@ test('44 | marks of the cache arrive where they stood, four at most, and nowhere
   }
 });
 
-test('45 | the stop text that matched is named where the upstream names it, and only there', async () => {
+test('45 | the matched stop sequence is reported only if the upstream reports it', async () => {
   const reply = (more: object) => {
     const value: Json = chatReply({ text: 'abc' });
     Object.assign(value.choices[0], more);
@@ -362,7 +362,7 @@ for (const [native, unified] of REASONS) {
   });
 }
 
-test('46 | a request without a cap gets the endpoint’s own, and no request more than that', async () => {
+test('46 | a request without max_tokens gets the endpoint’s limit, and no request gets more', async () => {
   assert.equal((await sent('chat', 'messages', {})).max_tokens, 8000);
   assert.equal((await sent('chat', 'messages', { max_tokens: 9_000_000 })).max_tokens, 8000);
   assert.equal((await sent('chat', 'messages', { max_tokens: 70 })).max_tokens, 70);
@@ -401,7 +401,7 @@ const IMAGES: Record<string, string> = {
   'image/webp': 'UklGRiQAAABXRUJQVlA4IBgAAAAwAQCdASo=',
 };
 
-test('48 | the bytes of a picture tell its type, whatever its data URL says', async () => {
+test('48 | the bytes of an image determine its type, whatever its data URL says', async () => {
   for (const [type, data] of Object.entries(IMAGES)) {
     for (const declared of [type, 'image/png', 'image/*', 'IMAGE/JPG', 'image/jpg', 'application/octet-stream']) {
       for (const url of [`data:${declared};base64,${data}`, `data:${declared};charset=utf-8;base64,${data}`]) {
@@ -422,7 +422,7 @@ test('48 | the bytes of a picture tell its type, whatever its data URL says', as
   }
 });
 
-test('48 | a picture of a type that the upstream does not take is a 400 that names it', async () => {
+test('48 | an image type that the upstream does not accept is a 400 that names the type', async () => {
   for (const url of [
     'data:image/svg+xml;utf8,%3Csvg/%3E',
     'data:image/svg+xml;base64,PHN2Zy8+',
@@ -442,7 +442,7 @@ test('48 | a picture of a type that the upstream does not take is a 400 that nam
   }
 });
 
-test('50 | a PDF is one document, whichever part it stands in', async () => {
+test('50 | a PDF is one document in every kind of part', async () => {
   const data = 'JVBERi0xLjQK';
   const source = { type: 'base64', media_type: 'application/pdf', data };
   for (const part of [
@@ -478,7 +478,7 @@ test('50 | a PDF is one document, whichever part it stands in', async () => {
 const PACKERS = { gzip: gzipSync, deflate: deflateSync, br: brotliCompressSync };
 
 for (const { served, spoken, name } of WAYS) {
-  test(`80 | ${name} | packed answers, errors and streams reach the client unpacked and described as they are`, async () => {
+  test(`80 | ${name} | compressed responses, errors and streams reach the client decompressed and without content-encoding`, async () => {
     for (const [encoding, pack] of Object.entries(PACKERS)) {
       const packed = (answer: Answer): Answer => {
         const bytes = pack(Buffer.from((answer.chunks as string[]).join('')));
@@ -513,7 +513,7 @@ for (const { served, spoken, name } of WAYS) {
   });
 }
 
-test('40 and its kind | several texts of an answer are joined in chat without a letter lost or added', async () => {
+test('40 and its kind | several texts of a response are joined in chat without losing or adding a character', async () => {
   const texts = ['one', ' two\n', '', '\n three'];
   const value = { ...messagesReply({}), content: texts.map((text) => ({ type: 'text', text })) };
   gateway.upstream.script('messages', wholeOf(value));

@@ -103,7 +103,7 @@ async function assertCounts(
 }
 
 for (const { served, spoken, name } of WAYS) {
-  test(`52, 54 | ${name} | each token is in one class of price, whole and streamed`, async () => {
+  test(`52, 54 | ${name} | each token has one price class, whole and streamed`, async () => {
     const counts: Counts[] = [
       { input: 4, cacheWrite: 10_000, output: 500 },
       { input: 18, cacheRead: 8, output: 1000, reasoning: 700 },
@@ -117,7 +117,7 @@ for (const { served, spoken, name } of WAYS) {
   });
 }
 
-test('52 | the hour’s cache writes are told apart, and counted once', async () => {
+test('52 | one-hour cache writes are reported separately and counted once', async () => {
   const usage = {
     input_tokens: 4,
     cache_creation_input_tokens: 100,
@@ -140,7 +140,7 @@ test('52 | the hour’s cache writes are told apart, and counted once', async ()
 });
 
 for (const spoken of FORMS) {
-  test(`5 | ${spoken} upstream | usage that was asked for stands on one last chunk without choices, and on no other`, async () => {
+  test(`5 | ${spoken} upstream | requested usage is on one last chunk without choices, and on no other`, async () => {
     gateway.upstream.script(spoken, answerOf(spoken, true, { text: 'Hello', usage: { input: 13, output: 20 } }));
     const { text } = await ask(gateway, 'chat', `test/${spoken}`, {
       stream: true,
@@ -157,7 +157,7 @@ for (const spoken of FORMS) {
   });
 
   // The reports want no usage at all here; ours is on the finish chunk when the option is absent, and adds no chunk.
-  test(`6, 7 | ${spoken} upstream | usage is always asked for and recorded; nobody gets a chunk that was not asked for`, async () => {
+  test(`6, 7 | ${spoken} upstream | usage is always requested and recorded, and clients get no usage chunk that they did not request`, async () => {
     const counts = { input: 20, output: 900, reasoning: 890 };
     for (const options of [undefined, null, {}, { include_usage: false }]) {
       gateway.upstream.script(spoken, answerOf(spoken, true, { text: '4', usage: counts }));
@@ -181,7 +181,7 @@ for (const spoken of FORMS) {
   });
 }
 
-test('7 | a client of the messages form makes a chat upstream count too', async () => {
+test('7 | usage is requested from a chat upstream for messages clients too', async () => {
   await assertCounts(
     'messages',
     'chat',
@@ -192,7 +192,7 @@ test('7 | a client of the messages form makes a chat upstream count too', async 
   assert.deepEqual((gateway.upstream.requests('chat').at(-1)!.json as Json).stream_options, { include_usage: true });
 });
 
-test('7 | an upstream that refuses the option is not asked', async () => {
+test('7 | stream_options is not sent to an upstream that refuses it', async () => {
   for (const served of FORMS) {
     gateway.upstream.script('mistral', answerOf('chat', true, { text: '4' }));
     const { status } = await ask(gateway, served, 'test/mistral', {
@@ -314,12 +314,12 @@ const RECORDS: [string, Json[] | string[], Counts][] = [
 ];
 
 for (const [where, events, counts] of RECORDS) {
-  test(`6 | counts told ${where} are recorded and shown once`, async () => {
+  test(`6 | usage reported ${where} is recorded and shown once`, async () => {
     for (const served of FORMS) await assertCounts(served, 'chat', streamOf(events), true, counts);
   });
 }
 
-test('54 | thinking that a service counts beside the completion belongs to it: the parts add up to its total', async () => {
+test('54 | thinking counted in addition to the completion is added, so that the parts match the total', async () => {
   const usage = {
     prompt_tokens: 26,
     completion_tokens: 300,
@@ -394,13 +394,13 @@ const MESSAGES_RECORDS: [string, string[], Counts][] = [
 ];
 
 for (const [where, events, counts] of MESSAGES_RECORDS) {
-  test(`52 | counts of a messages stream told ${where} are recorded and shown once`, async () => {
+  test(`52 | usage of a messages stream reported ${where} is recorded and shown once`, async () => {
     for (const served of FORMS) await assertCounts(served, 'messages', streamOf(events), true, counts);
   });
 }
 
 for (const { served, spoken, name } of WAYS) {
-  test(`6 | ${name} | an answer without any counts is estimated, never free`, async () => {
+  test(`6 | ${name} | a response without usage is estimated, never free`, async () => {
     for (const stream of [false, true]) {
       const answer = answerOf(spoken, stream, {
         text: 'A sentence of some length, so that there is something to count.',
@@ -436,7 +436,7 @@ const UNREAD: [string, 'chat' | 'messages', Answer, boolean][] = [
 
 for (const [how, spoken, answer, stream] of UNREAD) {
   const name = `${spoken}, ${stream ? 'streamed' : 'whole'}`;
-  test(`6 and its kind | ${name} | a prompt that is counted ${how} is estimated, the rest is as it was counted`, async () => {
+  test(`6 and its kind | ${name} | a prompt count ${how} is estimated, other counts stay as reported`, async () => {
     for (const served of FORMS) {
       gateway.upstream.script(spoken, answer);
       const { status, text, headers } = await ask(gateway, served, `test/${spoken}`, { stream });
@@ -452,7 +452,7 @@ for (const [how, spoken, answer, stream] of UNREAD) {
 }
 
 for (const { served, spoken, name } of WAYS) {
-  test(`6 and its kind | ${name} | an answer that is counted as nothing beside its prompt is estimated`, async () => {
+  test(`6 and its kind | ${name} | a zero completion count next to a prompt count is estimated`, async () => {
     for (const stream of [false, true]) {
       const said = 'A sentence of some length, so that there is something to count.';
       gateway.upstream.script(spoken, answerOf(spoken, stream, { text: said, usage: { input: 26, output: 0 } }));
@@ -468,7 +468,7 @@ for (const { served, spoken, name } of WAYS) {
   });
 }
 
-test('56 | an attempt that failed costs nothing, and the one that served is billed at its own price', async () => {
+test('56 | a failed attempt is free, and the serving one is billed at its own price', async () => {
   gateway.upstream.script(
     'first',
     wholeOf({ error: { message: 'Rate limit', code: 'rate_limit_exceeded' } }, { status: 429 }),

@@ -33,7 +33,7 @@ async function follow(t: TestContext, { target, config }: Gateway) {
   return keys;
 }
 
-test('an answered change of an own key holds in every process, for those whom the key is for', async (t) => {
+test('a completed change of a BYOK credential applies in every process, to the keys that it covers', async (t) => {
   const gateway = await startGateway(t, { providers: { a: {} } });
   const { call } = controlOf(gateway);
   const keys = await follow(t, gateway);

@@ -1,5 +1,5 @@
 /**
- * Customers' own keys at providers, as requests meet them (wire/keys.md, `/byok`): in which order they are tried, what
+ * BYOK credentials during requests: in which order they are tried, what
  * follows when one fails, and who pays for what.
  */
 import assert from 'node:assert/strict';
@@ -142,7 +142,7 @@ test('what the owner declares of retention counts for that key alone', async (t)
   assert.deepEqual([heard('a'), heard('b')], [['Bearer declared'], []]);
 });
 
-test('a key that fails rests by itself: the next one is asked, and the provider as before', async (t) => {
+test('a failing credential goes into cooldown alone: the next one is used, and the provider as before', async (t) => {
   const { gateway, own, ask, heard } = await scene(t);
   gateway.upstream.script('a', [refusal(429, { 'retry-after': '60' }), wholeOf(OK), { ...wholeOf(OK), repeat: true }]);
   gateway.upstream.script('b', [{ ...wholeOf(OK), repeat: true }]);
@@ -155,7 +155,7 @@ test('a key that fails rests by itself: the next one is asked, and the provider 
   assert.equal(heard('a').at(-1), 'Bearer limited');
 });
 
-test('credits pay nothing for an own key; what the provider takes stands apart, streamed and not', async (t) => {
+test('BYOK requests cost no credits; the provider’s cost is reported separately, streamed and whole', async (t) => {
   const { gateway, own, ask, key, row, mine } = await scene(t);
   const stream = [
     `data: ${JSON.stringify({ id: 'c', choices: [{ index: 0, delta: { role: 'assistant', content: 'ok' } }] })}\n\n`,
@@ -189,7 +189,7 @@ test('credits pay nothing for an own key; what the provider takes stands apart, 
   assert.deepEqual([usage, byok_usage, byok_usage_daily], [0, 2 * COST, 2 * COST]);
 });
 
-test('own and shared attempts of one request are charged each to whom it belongs', async (t) => {
+test('BYOK and shared attempts of one request are charged separately', async (t) => {
   const { gateway, own, ask, row, mine } = await scene(t);
   // The key's own call breaks off after it was paid for, before anything could be shown; a shared credential answers.
   gateway.upstream.script('a', [refusal(500), wholeOf(OK)]);
@@ -238,7 +238,7 @@ test('the budget of a workspace counts spend on own keys where include_byok_in_b
   assert.equal((await ask()).status, 402);
 });
 
-test('a model without a price is served over an own key, and refused over a credential of the gateway to who has a limit', async (t) => {
+test('an unpriced model is served with a BYOK credential, and refused with the gateway’s for keys with a limit', async (t) => {
   const { gateway, control, own } = await scene(t, {}, { pricing: undefined });
   gateway.upstream.script('a', [{ ...wholeOf(OK), repeat: true }]);
   gateway.upstream.script('b', [{ ...wholeOf(OK), repeat: true }]);

@@ -92,7 +92,7 @@ test('a key belongs to one workspace or to all of them, and goes with its worksp
   await call('DELETE', `/byok/${common.id}`);
 });
 
-test('what is wrong with an own key is told by its path', async () => {
+test('errors in a BYOK credential name the path', async () => {
   await refuse({ provider: 'nobody' }, /^provider must be a known provider.* amazon-bedrock, .*google-vertex/);
   await refuse({ provider: 'chat' }, /^provider must be a known provider/);
   await refuse({ key: '' }, /^key /);
@@ -163,7 +163,7 @@ test('a key that gets another secret stays in the list of those that may use an 
   await call('DELETE', `/byok/${own.id}`);
 });
 
-test('the audit log tells of every change and of no change that is none, and never a credential', async () => {
+test('the audit log has every real change, and never a credential', async () => {
   const { id } = await give({ name: 'audited' });
   await call('PATCH', `/byok/${id}`, {});
   await call('PATCH', `/byok/${id}`, { name: 'audited', disabled: false });
@@ -178,7 +178,7 @@ test('the audit log tells of every change and of no change that is none, and nev
   assert.deepEqual(Object.keys(entries[1].after), ['label', 'credential_given_at']);
 });
 
-test('a credential stands in no answer, no row and no line of the log, and the key to it not in the database', async () => {
+test('no response, row or log line contains a credential, and the database not its encryption key', async () => {
   const { id } = await give();
   const client = await connect(gateway.target);
   const { rows: tables } = await client.query(`select tablename as name from pg_tables where schemaname = 'public'`);

@@ -114,7 +114,7 @@ for (const alg of ['RS384', 'RS512', 'PS256', 'ES256', 'ES384', 'ES512', 'EdDSA'
   });
 }
 
-test('keys that stand in the configuration need nobody who is asked', async (t) => {
+test('keys in the configuration need no fetch', async (t) => {
   const key = await makeKey('given', 'ES256');
   const policy = (issuer: Issuer) => issuer.policy({ jwks: { keys: [key.jwk, { ...key.jwk, kid: 'other' }] } });
   const { issuer, gateway } = await scene(t, (issuer) => [policy(issuer)]);
@@ -343,7 +343,7 @@ test('the key of a policy must be an inference key that works', async (t) => {
   assert.equal(lines.filter(({ event }) => event === 'the key of a federation policy is not usable').length, 3);
 });
 
-test('who comes too often is told when to come again, and no issuer is asked for it', async (t) => {
+test('too many exchanges get 429 with Retry-After, without a request to the issuer', async (t) => {
   const { issuer, gateway } = await scene(t, (issuer) => [issuer.policy()]);
   gateway.clock.stand();
   for (let count = 0; count < 300; count++) await postForm(gateway, 'grant_type=x');
@@ -356,7 +356,7 @@ test('who comes too often is told when to come again, and no issuer is asked for
   assert.equal((await exchange(gateway, await issuer.token(gateway))).status, 200);
 });
 
-test('the other operations go on as they are', async (t) => {
+test('the other operations keep working', async (t) => {
   const { gateway } = await scene(t, () => []);
   refused(await exchange(gateway, 'a.b.c'), 'invalid_grant', /not known/);
   assert.equal((await gateway.post('/chat/completions', CHAT)).status, 200);

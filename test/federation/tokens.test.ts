@@ -167,7 +167,7 @@ test('an access token ends with its time, to the second', async (t) => {
   assert.equal((await ask(gateway, INFERENCE_KEY)).status, 200);
 });
 
-test('what looks like an access token and is none opens nothing', async (t) => {
+test('a fake access token is refused', async (t) => {
   const { gateway } = await scene(t);
   const token = await tokenOf(gateway);
   const [header, payload, signature] = token.split('.') as [string, string, string];

@@ -55,7 +55,7 @@ test('a cached answer is given again as it was filtered, and under other filters
   }
 });
 
-test('each of several choices is looked through by itself, and one that is blocked blocks all', async (t) => {
+test('several choices are inspected separately, and a blocked one blocks all', async (t) => {
   const { gateway, guarded } = await start(t);
   const redacting = await guarded(email('redact'));
   const message = (content: string, index: number) => ({
@@ -98,7 +98,7 @@ test('each of several choices is looked through by itself, and one that is block
   assert.deepEqual(said, ['mail [EMAIL]', 'no [EMAIL]']);
 });
 
-test('the answer of the endpoint that wins a race is looked through, and of the other one nothing is told', async (t) => {
+test('the response of the endpoint that wins a hedge is inspected, and nothing of the other is shown', async (t) => {
   const model = { id: 'test/both' };
   const { gateway, guarded } = await startGuarded(t, {
     providers: { slow: { model }, fast: { model } },

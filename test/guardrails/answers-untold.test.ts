@@ -112,7 +112,7 @@ test('the error of a blocked answer has the names of the filters and how often t
   });
 });
 
-test('a pattern that redacts or flags an answer is named by its path, which tells nothing of the answer', async () => {
+test('a pattern that redacts or flags a response is named by its path, which reveals nothing of it', async () => {
   for (const action of ['redact', 'flag']) {
     const key = await guarded({ content_filters: [{ pattern: 'Falcon-7', action, ...BOTH_WAYS }] });
     upstream.script('chat', answerOf('chat', false, { text: 'It is Falcon-7.', finish: 'stop' }));
@@ -128,7 +128,7 @@ test('a pattern that redacts or flags an answer is named by its path, which tell
   }
 });
 
-test('an upstream error that quotes what the model wrote shows labels in place of it', async () => {
+test('an upstream error that quotes the model shows labels instead', async () => {
   const key = await guarded(RULES);
   const raw = (secret: string) => ({
     error: {

@@ -1,4 +1,4 @@
-/** Filters of guardrails over HTTP: what is blocked, replaced and noted, wherever it stands (wire/guardrails.md). */
+/** Guardrail filters over HTTP: block, redact and flag, in every position of a request. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { chatStream, chatWhole } from '../../src/testing/chat-upstream.ts';
@@ -37,7 +37,7 @@ test('block answers 403 with what matched, and nothing goes out', async () => {
   assert.equal((await key.post('/chat/completions', ask('write to ann at home'))).status, 200);
 });
 
-test('redact puts the label in place of every match and leaves every other byte as it was', async () => {
+test('redact replaces every match by the label and keeps every other byte', async () => {
   const key = await guarded({
     ...builtin('email', 'redact'),
     ...pattern('PRJ-\\d+', 'redact', '[project]'),

@@ -9,7 +9,7 @@ import { controlOf, type Json } from '../workspaces/control.ts';
 const SIMULATED = { yaml: { providers: [{ id: 'simulated', kind: 'simulated' }] } };
 const TURN = { model: 'simulated/echo', max_tokens: 1_000 };
 
-test('keys of one member share the limit of the guardrail; keys of others and of nobody do not', async (t) => {
+test('keys of one member share the limit of the guardrail; other keys do not', async (t) => {
   const directory = await startDirectory(t, SIMULATED);
   const other = await startGateway(t, { ...SIMULATED, target: directory.gateway.target });
   const { control } = directory;

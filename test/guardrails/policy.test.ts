@@ -41,7 +41,7 @@ const another = await startGateway(lasting, {
 another.upstream.script('a', chatWhole('fine'));
 another.upstream.script('b', chatWhole('fine'));
 
-test('lists of models and providers refuse with 403, by id, alias and variant, and leave the rest', async () => {
+test('model and provider lists refuse with 403, by id, alias and variant, and allow the rest', async () => {
   const cases: [Json, string][] = [
     [{ allowed_models: ['test/b'] }, 'allowed_models'],
     [{ ignored_models: ['TEST/A'] }, 'ignored_models'],

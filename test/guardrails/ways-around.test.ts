@@ -243,7 +243,7 @@ for (const [name, table] of Object.entries({ IN_PLACES, IN_PIECES, ENCODED })) {
   });
 }
 
-test('what is replaced in an escape, a name or a file leaves the rest as it was, and is found once', async () => {
+test('a redaction in an escape, a name or a file keeps the rest, and counts once', async () => {
   const key = await guarded({
     content_filters: [
       { pattern: 'PRJ-[0-9]+', action: 'redact', label: '[X]' },

@@ -101,12 +101,12 @@ test("Stability's models on Bedrock take one reference as JSON, and say when the
   await refused(await make('sd3', { n: 2 }), 400, /one image per call/);
 });
 
-test('a model of Bedrock that no form for pictures fits is refused before anything is sent', async () => {
+test('a Bedrock model without an image format is refused before anything is sent', async () => {
   await refused(await make('wordy'), 400, /image generation is not supported/);
   assert.equal(upstream.requests('wordy').length, 0);
 });
 
-test('an exception of AWS is told as what it is', async () => {
+test('an AWS exception is reported with its meaning', async () => {
   const throttled = {
     ...json({ message: 'Too many requests' }, 429),
     headers: { 'x-amzn-errortype': 'ThrottlingException' },

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { drawn, JPEG, json, made, make, PNG, refused, row, sent, upstream } from './scene.ts';
 
-test('a picture comes as base64 with the type of its bytes, its tokens and its exact cost', async () => {
+test('an image is base64 with its media type, its tokens and its exact cost', async () => {
   const usage = {
     input_tokens: 15,
     output_tokens: 1056,
@@ -96,7 +96,7 @@ const BAD: [string, Record<string, unknown>, RegExp][] = [
 ];
 
 for (const [name, members, problem] of BAD) {
-  test(`${name}: 400 with the field, and nobody is asked`, async () => {
+  test(`${name}: 400 with the field, and no upstream call`, async () => {
     const before = upstream.requests('gpt').length;
     await refused(await make('gpt', members), 400, problem);
     assert.equal(upstream.requests('gpt').length, before);
@@ -120,7 +120,7 @@ const UNCARRIED: [string, string, Record<string, unknown>, RegExp][] = [
 ];
 
 for (const [name, provider, members, problem] of UNCARRIED) {
-  test(`${name}: 400 that says so, and nobody is asked`, async () => {
+  test(`${name}: 400 that says so, and no upstream call`, async () => {
     const before = upstream.requests(provider).length;
     const { error } = await refused(await make(provider, members), 400, problem);
     assert.ok(Array.isArray(error.metadata['unsupported']));
@@ -157,7 +157,7 @@ test('references go out as an upload, data URLs and fetched addresses alike, eac
   assert.deepEqual(Buffer.from(await files[1]!.arrayBuffer()), Buffer.from(JPEG, 'base64'));
 });
 
-test('a reference that cannot be had is 400 with its field, before anybody is asked', async () => {
+test('an unavailable reference is 400 with its field, before any upstream call', async () => {
   upstream.script('reference', [
     { status: 404 },
     { headers: { 'content-type': 'image/png' }, chunks: ['<html></html>'] },
@@ -216,7 +216,7 @@ test('partial images are shown as they come, then the image with its figures, th
   assert.equal((sent('gpt').json as Record<string, unknown>)['stream'], true);
 });
 
-test('a stream that breaks off behind a partial image ends with a typed error and no end marker', async () => {
+test('a stream that breaks off after a partial image ends with a typed error and no end marker', async () => {
   const partial = { type: 'image_generation.partial_image', b64_json: 'AAAA', partial_image_index: 0 };
   upstream.script('gpt', [
     { headers: { 'content-type': 'text/event-stream' }, chunks: [`data: ${JSON.stringify(partial)}\n\n`], end: 'cut' },
@@ -246,7 +246,7 @@ test('a wish for a stream is answered whole by a service that does not stream', 
   });
 });
 
-test('a picture is charged by the variant that says most about the request, and every piece counts', async () => {
+test('an image is charged at the most specific variant, and every image counts', async () => {
   upstream.script('xai', [drawn(PNG, PNG, PNG), drawn(PNG)]);
   assert.equal((await made(await make('xai', { n: 5, resolution: '2K' }))).usage['cost'], 0.24);
   assert.equal((await made(await make('xai'))).usage['cost'], 0.04);

@@ -14,7 +14,7 @@ test('svg comes as the base64 of its text', async () => {
   assert.deepEqual([asked['size'], asked['n']], ['14:10', 6]);
 });
 
-test('Stability gets a form and answers with one picture, or says that it filtered it', async () => {
+test('Stability gets a multipart form and returns one image, or reports a filtered one', async () => {
   upstream.script('stability', [
     json({ image: PNG, finish_reason: 'SUCCESS', seed: 5 }),
     json({ image: PNG, finish_reason: 'CONTENT_FILTERED', seed: 5 }),
@@ -59,7 +59,7 @@ test('Imagen answers with what its filter left, which is all that is charged', a
   await refused(await make('imagen'), 400, /filtered out 2/);
 });
 
-test('a Gemini model that draws is asked for a picture, and its picture tokens have their price', async () => {
+test('a Gemini image model is asked for an image, and its image tokens are priced', async () => {
   upstream.script('gemini', [
     json({
       candidates: [
@@ -109,7 +109,7 @@ test('another gateway of this form is asked in it', async () => {
   });
 });
 
-test('a job at Black Forest Labs is asked after until it is ready; its picture is fetched and its area charged', async () => {
+test('a Black Forest Labs job is polled until ready; its image is fetched and charged by area', async () => {
   upstream.script('sample', [{ chunks: [Buffer.from(PNG, 'base64')] }]);
   upstream.script('flux', [
     json({ id: 'job-1', polling_url: `${upstream.url}/flux/get_result?id=job-1&region=eu` }),
@@ -172,7 +172,7 @@ test('a client that leaves while a job is asked after ends the asking, and the r
   assert.equal(upstream.requests('fal').length, asked);
 });
 
-test('a job at fal is asked after, then fetched; pictures that its checker blacked out are left out', async () => {
+test('a fal job is polled, then fetched; images blacked out by its checker are dropped', async () => {
   const address = `${upstream.url}/falpair/requests/r2`;
   upstream.script('black', [{ chunks: [Buffer.from(PNG, 'base64')] }]);
   upstream.script('falpair', [
@@ -237,7 +237,7 @@ test('references go to xAI, Stability and Black Forest Labs as each takes them',
   assert.equal(submitted['input_image'], JPEG);
 });
 
-test('a result whose address leads inside is no answer, and what stands there is not told', async () => {
+test('a result URL in the private network is refused, and its content is not shown', async () => {
   const usage = { input_tokens: 20, input_tokens_details: { text_tokens: 20, image_tokens: 0 }, output_tokens: 300 };
   upstream.script('old', [json({ created: 1, data: [{ url: 'http://10.0.0.1/secret.png' }], usage })]);
   const response = await make('old');
@@ -248,7 +248,7 @@ test('a result whose address leads inside is no answer, and what stands there is
   assert.deepEqual([total_cost, native_tokens_completion], [0.0121, 300]);
 });
 
-test('a picture may take minutes; a client that asked for a stream hears comments meanwhile and gets events', async () => {
+test('an image may take minutes; streaming clients get comments meanwhile, then events', async () => {
   upstream.script('xai', [{ ...drawn(PNG), chunks: [{ gate: 'slow picture' }, ...drawn(PNG).chunks!] }]);
   const before = upstream.requests('xai').length;
   const response = make('xai', { stream: true });

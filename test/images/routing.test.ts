@@ -54,7 +54,7 @@ const make = (body: Record<string, unknown>, key = INFERENCE_KEY) =>
     body: JSON.stringify({ prompt: 'Earth', ...body }),
   });
 
-test('a limit covers the dearest picture that could come, or the request is 402 and nobody is asked', async () => {
+test('a limit must cover the most expensive possible image, or the request is 402 without an upstream call', async () => {
   upstream.script('gpt', drawn(PNG, PNG));
   const key = await keyWith(0.25);
   const before = upstream.requests('gpt').length;
@@ -75,7 +75,7 @@ test('a model without a price is refused to a key with a limit, and free of cost
   assert.ok(!('cost' in body.usage));
 });
 
-test('the next endpoint makes the picture when the first fails or cannot, and one row says which', async () => {
+test('the next endpoint makes the image if the first fails or cannot, and one row names it', async () => {
   upstream.script('first', json({ error: { message: 'busy' } }, 503));
   upstream.script('second', drawn(PNG));
   const order = { provider: { order: ['first', 'second'] }, user: 'failover' };
@@ -103,13 +103,13 @@ test('an upstream that refuses the prompt ends the request with its reason', asy
   assert.equal(body.error.metadata.error_type, 'content_policy_violation');
 });
 
-test('a model that makes no pictures is told by name', async () => {
+test('a model that makes no images is refused by name', async () => {
   const response = await make({ model: 'test/text' });
   assert.equal(response.status, 400);
   assert.match(await response.text(), /wrong_endpoint/);
 });
 
-test('models that make pictures are listed with what they take and what they cost', async () => {
+test('image models are listed with their parameters and prices', async () => {
   const list = (await (await gateway.get('/images/models')).json()) as {
     data: {
       id: string;
@@ -141,7 +141,7 @@ test('models that make pictures are listed with what they take and what they cos
   assert.equal((await gateway.get('/images/models/no/such/endpoints')).status, 404);
 });
 
-test('the openai library makes pictures, whole and streamed', async () => {
+test('the openai library makes images, whole and streamed', async () => {
   const client = new OpenAI({ baseURL: gateway.api, apiKey: INFERENCE_KEY, maxRetries: 0 });
   upstream.script('gpt', drawn(PNG));
   const answer = await client.images.generate({
@@ -170,7 +170,7 @@ test('the openai library makes pictures, whole and streamed', async () => {
   await assert.rejects(client.images.generate({ model: 'test/gpt', prompt: '' }), OpenAI.BadRequestError);
 });
 
-test('the openrouter library makes pictures and lists what makes them', async () => {
+test('the openrouter library makes images and lists image models', async () => {
   const client = new OpenRouter({ serverURL: gateway.api, apiKey: INFERENCE_KEY });
   upstream.script('gpt', drawn(PNG));
   const answer = await client.images.generate({

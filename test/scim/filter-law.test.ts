@@ -99,7 +99,7 @@ const { filter } = fc.letrec<{ filter: Asked }>((tie) => ({
   ),
 }));
 
-test('a filter finds whom it says, whatever it is made of', async () => {
+test('a filter finds exactly the matching users, whatever its structure', async () => {
   const [people = []] = fc.sample(fc.array(person, { minLength: 25, maxLength: 25 }), { numRuns: 1, seed: 7 });
   const names = new Map<string, Person>();
   for (const [n, { department, ...attributes }] of people.entries()) {

@@ -1,4 +1,4 @@
-/** Groups, mappings and what they grant (wire/scim.md). */
+/** Groups, mappings, and the roles that they grant. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import type { Json } from '../workspaces/control.ts';
@@ -58,7 +58,7 @@ test('groups are listed with all of their fields, page by page', async () => {
   await refused(call('GET', '/scim/groups?page=1'), 400, /page/);
 });
 
-test('a mapping gives its role to who is in the group, and takes it back with the membership', async () => {
+test('a mapping grants its role to group members, and revokes it with the membership', async () => {
   const ws = await workspace();
   const [a, b, c] = (await people('a', 'b', 'c')) as [string, string, string];
   const { id } = await group('Engineers', [a]);
@@ -117,7 +117,7 @@ test('memberships by hand are left alone, and granted ones cannot be ended by ha
   assert.equal((await removeByHand(ws, [byHand, both, granted])).body.removed_count, 3);
 });
 
-test('a mapping that ends may leave its members behind, with the role that they had', async () => {
+test('a deleted mapping can keep its members with their role', async () => {
   const ws = await workspace();
   const [a, b] = (await people('a', 'b')) as [string, string];
   const { id } = await group('Kept', [a]);
@@ -142,7 +142,7 @@ test('a mapping that ends may leave its members behind, with the role that they 
   assert.equal((await removeByHand(ws, [a])).status, 200);
 });
 
-test('a mapping to the default workspace raises the role there, and takes nobody out of it', async () => {
+test('a mapping to the default workspace raises the role there, and removes no member', async () => {
   const [a] = (await people('d')) as [string];
   const { body } = await call('GET', '/workspaces/default');
   const { id } = await group('Leads', [a]);
@@ -194,7 +194,7 @@ test('a workspace that ends takes its mappings along', async () => {
   );
 });
 
-test('a member of before whom the identity provider tells of is the same one, with their keys', async () => {
+test('an existing member who is provisioned stays the same member, with their keys', async () => {
   await inDatabase(gateway, [
     `insert into users (id, name, email, created_at) values ('user_before', 'Before', 'Before@People.test', now())`,
     `insert into members select distinct organization_id, 'user_before', 'admin', now() from members`,

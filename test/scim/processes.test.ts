@@ -15,7 +15,7 @@ import { directoryOf, scimToken, startDirectory } from './directory.ts';
 
 const ASK = { model: 'simulated/echo', messages: [{ role: 'user', content: 'hi' }] };
 
-test('who is deactivated through one process is refused by the other at once, every time', async (t) => {
+test('a user deactivated through one process is refused by the other at once', async (t) => {
   const a = await startDirectory(t);
   const second = await startGateway(t, { target: a.gateway.target });
   const b = directoryOf(second, a.token);
@@ -77,7 +77,7 @@ test('a revoked token is refused by every process at once', async (t) => {
   assert.equal((await a.scim('GET', '/Users')).status, 200, 'the other one goes on');
 });
 
-test('a job whose process is killed is begun anew by the next start, and pushes are whole or not at all', async (t) => {
+test('a job of a killed process is restarted by the next start, and pushes are all or nothing', async (t) => {
   const upstream = await startUpstream();
   t.after(() => upstream.close());
   const resources = [{ id: 'r1', userName: 'pulled@example.test' }];

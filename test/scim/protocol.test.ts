@@ -240,7 +240,7 @@ test('pages begin at 1, are bounded and complete, and may be sorted', async () =
   );
 });
 
-test('only what is asked for is told', async () => {
+test('only requested attributes are returned', async () => {
   const [anna] = (await list(`/Users${query('userName eq "anna"')}`)).Resources;
   const told = async (more: string) => (await scim('GET', `/Users/${anna.id}?${more}`)).body;
   assert.deepEqual(Object.keys(await told('attributes=username,emails.value')).toSorted(), [
@@ -275,7 +275,7 @@ test('a write that is meant for another version is refused', async () => {
   assert.equal((await scim('DELETE', `/Users/${id}`, undefined, { 'if-match': 'W/"4"' })).status, 204);
 });
 
-test('wrong bodies are refused with the place of the fault', async () => {
+test('invalid bodies are refused with the position of the fault', async () => {
   const post = (body: Json) => scim('POST', '/Users', body);
   await refused(post('{"userName": '), 400, 'invalidSyntax', /JSON/i);
   await refused(post('[]'), 400, 'invalidSyntax', /object/);

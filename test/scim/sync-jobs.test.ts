@@ -190,7 +190,7 @@ test('one job runs at a time in all processes, and the others wait for it', asyn
     assert.equal((await becomes(second, job, 'succeeded', 'failed')).status, 'succeeded');
 });
 
-test('a job of a process that closes is begun anew by another; one that fails too often ends', async (t) => {
+test('a job of a closing process is restarted by another; one that fails too often ends', async (t) => {
   const { upstream, options } = await slowSource(t);
   const first = await startGateway(t, options);
   const job = await begin(first);

@@ -18,7 +18,7 @@ async function keyOf(userId: string) {
   return async () => (await control.call('POST', '/chat/completions', ask, body.key)).status;
 }
 
-test('Entra: the connection is tested with a name that nobody has', async () => {
+test('Entra: the connection test searches for a user that does not exist', async () => {
   const { status, body } = await scim(
     'GET',
     `/Users?filter=${encoded('userName eq "8b3ee7c4-2a5e-4a52-93cb-5d4d0c5a0c60"')}`,

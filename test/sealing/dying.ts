@@ -1,6 +1,6 @@
 /**
- * A process that changes keys and kills itself at the `killAt`th step that leaves a trace: a change of a file, a write of
- * the database before it is sent, a commit also right after it. Prints how many steps there were when it survives.
+ * A process that rotates keys and kills itself at the `killAt`th step with an effect: a file change, a database write before
+ * it is sent, a commit also right after it. Prints how many steps there were when it survives.
  */
 import fs from 'node:fs';
 import { flushCompileCache, syncBuiltinESMExports } from 'node:module';

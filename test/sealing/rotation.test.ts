@@ -1,4 +1,4 @@
-/** The keys that values are sealed under give way to others, whoever dies meanwhile. */
+/** Rotation of encryption keys, also with processes that die meanwhile. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -80,7 +80,7 @@ test("a process that dies at any step of a change of the installation's key leav
   await assert.rejects(process().check(), /is readable by other users/);
 });
 
-test('a process that dies at any step of a change of data keys leaves every value readable, and the next one goes on', async (t) => {
+test('a process that dies at any step of a data key rotation leaves every value readable, and the next one continues', async (t) => {
   const { database, target, file, process, opened } = await installation(t);
   for (let killAt = 1; ; killAt++) {
     const outcome = die(target, file, 'data keys', killAt);

@@ -1,4 +1,4 @@
-/** A table of sealed values, for what happens to those whatever they are. */
+/** A table of encrypted values for the tests of rotation. */
 import { sealedColumn } from '../../src/sealing/index.ts';
 import type { Migration } from '../../src/storage/migrate.ts';
 

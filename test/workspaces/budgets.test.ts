@@ -1,4 +1,4 @@
-/** Budgets of workspaces through a whole gateway: what may be set, what is refused, what is shown, when it begins anew. */
+/** Workspace budgets through a whole gateway: validation, refusals, reports, resets. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { type Gateway, type GatewayOptions, MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway.ts';
@@ -82,7 +82,7 @@ test('of two changes at the same time that would cross, one is refused', async (
   assert.equal((await call('GET', '/workspaces/team/budgets')).body.data.length, 1);
 });
 
-test('a budget is made, changed in place, read and removed; removing twice is no mistake', async (t) => {
+test('a budget is created, changed, read and deleted; deleting twice is not an error', async (t) => {
   const { put, call, refused, workspace } = await scene(t);
   const made = (await put('daily', { limit_usd: 2.5 })).body;
   assert.deepEqual(Object.keys(made.data).toSorted(), [
@@ -119,7 +119,7 @@ test('a budget is made, changed in place, read and removed; removing twice is no
   await refused(put('daily', { limit_usd: 1, reset_interval: 'daily' }), 400, /reset_interval/);
 });
 
-test('the budget that refuses is named, with what the request could cost, what is left, and when it begins anew', async (t) => {
+test('a refusal names the budget, the worst-case cost, what is left, and the reset time', async (t) => {
   const { gateway, ask, put, refused } = await scene(t);
   gateway.upstream.script('m', answer(500));
   jumpTo(gateway, Math.ceil(gateway.clock.now() / DAY) * DAY + DAY / 2);
@@ -175,7 +175,7 @@ test('a limit that is raised, lowered or removed holds from the next request on'
   }
 });
 
-test('windows begin at midnight UTC, on Monday and on the first; a lifetime budget never begins anew', async (t) => {
+test('windows start at midnight UTC, on Monday and on the first; a lifetime budget never resets', async (t) => {
   const { gateway, ask, put, budgets, call } = await scene(t);
   gateway.upstream.script('m', answer(1000));
   const nextYear = new Date(gateway.clock.now()).getUTCFullYear() + 1;

@@ -1,4 +1,4 @@
-/** Every inference operation is governed: a budget that has nothing left stops each of them, and one that is new is asked for. */
+/** Every inference operation is subject to budgets: an exhausted budget stops each, and a new operation must be listed here. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { operations } from '../../src/operations.ts';

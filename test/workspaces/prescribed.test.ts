@@ -1,4 +1,4 @@
-/** What a workspace prescribes to the requests of its keys: default models, the default sorting, tools that are off. */
+/** Workspace rules: default models, default sorting, disabled tools. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { chatWhole } from '../../src/testing/chat-upstream.ts';
@@ -58,7 +58,7 @@ test('a request that names no model is refused as long as there is no default, a
   await refused(post('/embeddings', { input: 'hi' }), 400, /model/);
 });
 
-test('pictures have a default of their own', async () => {
+test('images have their own default model', async () => {
   await prescribe({ default_image_model: 'test/painter' });
   upstream.script('painter', {
     headers: { 'content-type': 'application/json' },

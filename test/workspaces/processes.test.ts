@@ -133,7 +133,7 @@ test('with a worst case of ten cents and a real cost of one, 90 to 100 pass, and
   assert.ok((await spent()) <= 1);
 });
 
-test('the same through the workers of one installation, one of which is killed on the way', async (t) => {
+test('the same through the workers of one installation while one is killed', async (t) => {
   const upstream = await startUpstream();
   t.after(() => upstream.close());
   upstream.script('m', answer(1000));

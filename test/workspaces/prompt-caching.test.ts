@@ -86,7 +86,7 @@ test('a translated request without breakpoints gets them after the system prompt
   ]);
 });
 
-test('what caching saved stands in the generation', async () => {
+test('the generation reports the savings of caching', async () => {
   const { id, body } = await ask({ messages: CONVERSATION });
   const row = ((await (await gateway.get(`/generation?id=${id}`, MANAGEMENT_KEY)).json()) as Json).data;
   // 1,000 tokens read at a tenth of the price, 100 written at a quarter more.

@@ -1,6 +1,6 @@
 /**
- * What is asked for while the place that it is meant for is being deleted: it comes before the end, or is refused. The
- * deletion stands still in the middle, as the test has done it in a transaction of its own that is not over yet.
+ * Operations on a workspace while it is being deleted: they complete before the deletion, or are refused. The test pauses the
+ * deletion in the middle with an open transaction of its own.
  */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -34,7 +34,7 @@ async function scene(t: TestContext) {
   };
 }
 
-test('a guardrail that is being deleted is given to nobody: 404, and no fault of ours', async (t) => {
+test('a guardrail that is being deleted cannot be assigned: 404, never a 500', async (t) => {
   const { control, whileDeleting } = await scene(t);
   const { call } = control;
   const { hash } = await control.keyIn(undefined, 'theirs');

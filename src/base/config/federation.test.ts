@@ -21,7 +21,7 @@ function read(yaml: string) {
 
 const withPolicy = (more: object) => `federation:\n  - ${JSON.stringify({ ...USUAL, ...more })}`;
 
-test('without the section nobody is trusted', () => {
+test('without the section no issuer is trusted', () => {
   assert.deepEqual(read('limits: {}'), []);
   assert.deepEqual(read('federation: []'), []);
 });

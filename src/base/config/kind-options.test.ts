@@ -46,7 +46,7 @@ test('a kind has members of its own in the yaml; the environment gives what is l
   assert.deepEqual(found.providers[0]?.options, { project: 'theirs', region: 'global' });
 });
 
-test('a missing, wrong or foreign member is told by its name', () => {
+test('a missing, wrong or foreign member is reported by its name', () => {
   const provider = { id: 'c', kind: 'cloud', api_key: 'k' };
   assert.match(problems({ providers: [provider] }), /CLOUD_PROJECT.*is not set, and the provider c needs project/);
   assert.match(problems({ providers: [{ ...provider, project: 'UP' }] }), /project.*must be letters and dashes/);

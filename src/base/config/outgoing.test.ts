@@ -36,7 +36,7 @@ test('proxies are read in either case, and their passwords print nowhere', () =>
   assert.deepEqual(load({}).proxy, { https: null, http: null, exceptions: [] });
 });
 
-test('a proxy that is none is named without its value', () => {
+test('an invalid proxy is reported without its value', () => {
   for (const value of ['socks5://geheim@p:1', 'http://', 'http://%zz@p']) {
     const told = problem({ HTTPS_PROXY: value });
     assert.match(told, /HTTPS_PROXY must be an http or https URL/);
@@ -51,7 +51,7 @@ test('further authorities are read from a file that holds some', () => {
   assert.match(problem({ GATEHOUSE_CA_FILE: 'none' }), /GATEHOUSE_CA_FILE names a file that cannot be read/);
 });
 
-test('servers of this machine are looked for unless it is off or the database is external', () => {
+test('local servers are discovered unless disabled or the database is external', () => {
   assert.equal(load({}).discovery, true);
   assert.equal(load({ GATEHOUSE_DISCOVERY: 'on' }).discovery, true);
   assert.equal(load({ GATEHOUSE_DISCOVERY: 'off' }).discovery, false);

@@ -16,7 +16,7 @@ test('what a section of rate limits does not say is not limited', () => {
   assert.deepEqual(workspace, {});
 });
 
-test('a wrong rate limit is told with its place', () => {
+test('a wrong rate limit is reported with its position', () => {
   const wrong: [unknown, RegExp][] = [
     [{ key: { requests_per_minute: 0 } }, /rate_limits\.key\.requests_per_minute/],
     [{ key: { requests_per_minute: 1.5 } }, /rate_limits\.key\.requests_per_minute/],

