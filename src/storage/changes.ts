@@ -1,5 +1,5 @@
 /**
- * Tells every process of the installation what changed, over LISTEN/NOTIFY, and tells the writer when all of them know.
+ * Notifies every process of the installation of changes, over LISTEN/NOTIFY, and the writer when all have handled them.
  *
  * The server says which processes have to know: each listens on a connection that carries its name. A process whose
  * connection was lost may be about to return, so a write waits for it once, for `LEASE_MS`. The connection of a process that
@@ -34,7 +34,7 @@ const MAX_ID_LENGTH = 1_000;
 const ASK_ATTEMPTS = 3;
 
 /**
- * What goes over the channel. Notifications reach every listener in the order of their commits, so who answers a `sync`
+ * What goes over the channel. Notifications reach every listener in the order of their commits, so a process that answers a `sync`
  * has handled every change that was committed before it.
  */
 type Message =
@@ -45,14 +45,14 @@ type Message =
   /** A process ends. */
   | ['bye', name: string];
 
-/** Connects; a process must do this before it fills any cache that it wants to be told about. */
+/** Connects; a process must do this before it fills any cache that follows changes. */
 export async function openChanges(options: ChangesOptions): Promise<Changes> {
   const changes = new NotifiedChanges(options);
   await changes.start();
   return changes;
 }
 
-/** One wait of one write. Answers may come before the list of those who have to give them. */
+/** A pending write. Answers may arrive before the list of processes that must answer. */
 interface Round {
   answered: Set<string>;
   expected: Set<string> | undefined;
@@ -134,7 +134,7 @@ class NotifiedChanges implements Changes {
       this.#rounds.set(number, round);
       this.#ask(round, number).catch((error) => {
         // The others still hear of it; the time they have for that is all there is to wait for.
-        this.#options.log.warn('cannot ask who has heard of a change', { reason: (error as Error).message });
+        this.#options.log.warn('cannot ask which processes handled a change', { reason: (error as Error).message });
       });
     });
   }
@@ -167,12 +167,12 @@ class NotifiedChanges implements Changes {
     return { names: new Set(names), listening: new Set(names.filter((_, at) => rows[at]!.listens)) };
   }
 
-  /** Forgets who has not answered and cuts the connection, if there is one and the fault is not ours. */
+  /** Drops the processes that did not answer and cuts their connections, unless the fault is in this process. */
   #expire(round: Round): void {
     round.finish();
     const silent = [...(round.expected?.difference(round.answered) ?? [])];
     if (silent.length === 0 || !this.#listener.up || !round.answered.has(this.#name)) return;
-    this.#options.log.warn('a process does not hear of changes', { processes: silent });
+    this.#options.log.warn('a process does not receive changes', { processes: silent });
     for (const name of silent) this.#members.delete(name);
     const connections = silent.flatMap((name) => [name, SENDER_PREFIX + name.slice(NAME_PREFIX.length)]);
     this.#options.database
@@ -235,7 +235,7 @@ class NotifiedChanges implements Changes {
     for (const subscribers of this.#subscribers.values()) for (const changed of subscribers) this.#call(changed, null);
   }
 
-  /** One subscriber's fault must not keep the others from hearing, nor from being told of. */
+  /** A failing subscriber must not affect the others, and must be logged. */
   #call(changed: Changed, id: string | null): void {
     const failed = (error: unknown) => this.#options.log.error('a subscriber of changes failed', { error });
     try {

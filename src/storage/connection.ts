@@ -9,7 +9,7 @@ import pg from 'pg';
 /** Where the server is: a URL of an external one, or the folder with the embedded one's Unix socket. */
 export type Target = { connectionString: string } | { socketFolder: string; database?: string };
 
-/** The only user of the embedded cluster; whoever can enter the socket's folder (mode 0700) is trusted. */
+/** The only user of the embedded cluster; every process that can enter the socket's folder (mode 0700) is trusted. */
 export const EMBEDDED_USER = 'postgres';
 const EMBEDDED_PORT = 5432;
 /** `sun_path` holds 108 bytes with its terminator (104 on macOS). */
@@ -55,7 +55,7 @@ export function clientConfig(target: Target): pg.ClientConfig {
 
 /**
  * Runs `work` on a connection of its own.
- * @param patient for work that may take long, or wait long for somebody else's: no statement is taken for a hung one
+ * @param patient for work that may take long or wait for other work: no statement counts as hung
  */
 export async function withClient<T>(
   target: Target,
@@ -66,7 +66,7 @@ export async function withClient<T>(
     ...clientConfig(target),
     ...(patient && { statement_timeout: 0, query_timeout: 0 }),
   });
-  // The statement that meets a lost connection tells of it.
+  // The next statement reports a lost connection.
   client.on('error', () => {});
   try {
     await client.connect();

@@ -1,6 +1,6 @@
 /**
- * The PostgreSQL behind everything (15 or newer; the subset of SQL that 15 and 18 share). SQL stands in `store.ts` files,
- * `storage/` and `migrations/` only.
+ * The PostgreSQL database (15 or newer; the SQL that 15 and 18 share). SQL is only in `store.ts` files,
+ * `storage/` and `migrations/`.
  */
 import pg from 'pg';
 import { type Clock, sleep, waitAtMost } from '../base/clock.ts';
@@ -37,8 +37,8 @@ export interface Database extends Queryable {
 /**
  * Tells every process of the installation what changed (`openChanges`). `announce` is called inside the writing
  * transaction; the notification leaves on commit. After the commit `settled` resolves when every process has handled it, or
- * `TRUST_MS` (3 s) later. A process that did not handle it by then reads the database before it decides anything; only where
- * it reaches neither does it go on, for `OUTAGE_GRACE_MS` at most. `settled` never rejects: what was committed has happened.
+ * `TRUST_MS` (3 s) later. A process that did not handle it by then reads the database before it decides anything; only if
+ * it cannot reach it either does it use its memory, for at most `OUTAGE_GRACE_MS`. `settled` never rejects: the commit stands.
  */
 export interface Changes {
   /** Asked before anything that is followed is used from memory. */
@@ -205,7 +205,7 @@ class Connection {
     this.#client = undefined;
   }
 
-  /** The connection had been lost while it lay idle in the pool; that is nobody's concern. */
+  /** The connection was lost while idle in the pool, which affects no caller. */
   async #again(text: string, values: readonly unknown[]): Promise<pg.QueryResult> {
     this.release();
     this.#client = await this.#replace();

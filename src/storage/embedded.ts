@@ -228,7 +228,7 @@ class Supervisor implements EmbeddedServer {
     }
   }
 
-  /** A live server: somebody's, or, when nobody claims it for a while, an orphan. The lock is held until it is told. */
+  /** A live server: owned by a process, or an orphan if none claims it for a while. The lock is held until that is known. */
   async #meet({ owned }: { owned: boolean }, waitedMs: number, unownedMs: number): Promise<void> {
     const folder = dirname(this.socketFolder);
     if (!owned) {
@@ -251,7 +251,7 @@ function pollDelay(waitedMs: number): number {
 }
 
 /**
- * What answers on the socket: nobody, a server that takes no connections yet or no more, or one that does; `owned` says
+ * The state of the socket: no answer, a server that does not accept connections, or one that does; `owned` says
  * whether the connection got the owner's lock.
  */
 type Seen = 'silent' | 'busy' | 'closing' | { client: pg.Client; owned: boolean };

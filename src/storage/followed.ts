@@ -24,7 +24,7 @@ export interface FollowedParts<T> {
   changed?(): void;
 }
 
-/** A followed value, as those see it who only have to wait for it. */
+/** A followed value, for callers that only wait for it. */
 export interface Refreshable {
   /** Nothing that was heard of is still to be read. */
   readonly upToDate: boolean;

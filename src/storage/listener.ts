@@ -239,7 +239,7 @@ export class Listener {
       }
       await sleep(clock, delayMs);
       if (clock.monotonic() - polledAt < POLL_MS) continue;
-      // What waits to be told, such as a job to be done, must not wait for the connection.
+      // Pending notifications, such as a new job, must not wait for the connection.
       polledAt = clock.monotonic();
       missed();
     }

@@ -25,7 +25,7 @@ export interface MigrateOptions {
   log: Log;
 }
 
-/** Any number that nobody else takes advisory locks with. */
+/** An arbitrary number that nothing else uses for advisory locks. */
 const MIGRATION_LOCK = 0x6d696772;
 
 /**

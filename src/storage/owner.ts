@@ -1,7 +1,7 @@
 /**
- * Who a journal or a data folder belongs to, and whether that process still lives. On one machine the kernel tells: the
- * process id with its start time, so that a reused id is no mistake. For a process that cannot be looked up from here (of
- * another container or machine on a shared folder, or without /proc) the file's time does, which its owner renews.
+ * The owner of a journal or data folder, and whether that process still lives. On one machine the kernel knows: the
+ * process id with its start time, so that a reused id is recognised. For a process that cannot be looked up (in
+ * another container or machine on a shared folder, or without /proc) the file's time decides, which its owner renews.
  */
 
 import { randomUUID } from 'node:crypto';

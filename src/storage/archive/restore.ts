@@ -60,7 +60,7 @@ async function load(client: pg.Client, lines: AsyncGenerator<string, undefined>)
   return rows;
 }
 
-/** What the migrations put in is in the backup too. Tables that nobody may empty have nothing in them yet. */
+/** Rows inserted by migrations are in the backup too. Append-only tables are still empty. */
 async function emptyTables(client: pg.Client, tables: readonly string[]): Promise<void> {
   const filled: string[] = [];
   for (const table of tables) {
@@ -70,7 +70,7 @@ async function emptyTables(client: pg.Client, tables: readonly string[]): Promis
   if (filled.length > 0) await client.query(`truncate ${filled.join(', ')}`);
 }
 
-/** Numbers that the server gives go on behind those of the backup. */
+/** Sequences continue after the numbers of the backup. */
 async function advanceIdentities(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ table: string; column: string }>(
     `select c.relname as table, a.attname as column from pg_attribute a join pg_class c on c.oid = a.attrelid

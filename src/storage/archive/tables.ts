@@ -2,7 +2,7 @@
 import type pg from 'pg';
 import type { ArchiveTable } from './archive.ts';
 
-/** Kept by `migrate`, and told by the head of an archive. */
+/** Maintained by `migrate`, and stored in the head of an archive. */
 const MIGRATIONS = 'migrations';
 
 interface TableRow {

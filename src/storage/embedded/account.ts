@@ -9,7 +9,7 @@ export interface Account {
 /** `nobody`, which has an entry in /etc/passwd nearly everywhere; initdb insists on one. */
 const NOBODY: Account = { uid: 65534, gid: 65534 };
 
-/** The account for a cluster: its present owner, or nobody for a new one. Undefined when we are not root. */
+/** The account for a cluster: its current owner, or `nobody` for a new one. Undefined if the gateway does not run as root. */
 export function serverAccount(cluster: string): Account | undefined {
   if (process.geteuid?.() !== 0) return undefined;
   const status = statSync(cluster, { throwIfNoEntry: false });

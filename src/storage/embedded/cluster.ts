@@ -35,7 +35,7 @@ export interface ClusterOptions {
 }
 
 /**
- * Makes the cluster unless it is there. initdb works in a folder beside it that is renamed when complete, so one that was
+ * Makes the cluster unless it is there. initdb works in a sibling folder that is renamed when complete, so one that was
  * killed half-way leaves nothing that looks like a cluster; what it left is removed here.
  */
 export async function ensureCluster(cluster: string, options: ClusterOptions): Promise<void> {
@@ -63,7 +63,7 @@ async function clearUnfinished(cluster: string, clock: Clock): Promise<void> {
   for (const name of readdirSync(parent)) {
     if (!name.startsWith(`${basename(cluster)}.new-`)) continue;
     const folder = join(parent, name);
-    // One that still runs outlived its parent or belongs to a start beside ours; it ends by itself in a second or so.
+    // An initdb that still runs outlived its parent or belongs to a concurrent start; it ends within seconds.
     while (processesIn(folder).length > 0) {
       if (clock.monotonic() > deadline) throw new Error(`another process has been preparing ${folder} for too long`);
       await sleep(clock, POLL_MS);
@@ -85,7 +85,7 @@ async function createCluster(cluster: string, options: ClusterOptions, attempt: 
   } catch (error) {
     const cleared = !existsSync(temporary);
     rmSync(temporary, { recursive: true, force: true });
-    // A start beside ours may have been faster, then its cluster is as good; or it took our folder for a leftover.
+    // A concurrent start may have been faster, then its cluster is used; or it removed our folder as a leftover.
     if (!isCluster(cluster) && !(cleared && attempt < CREATE_ATTEMPTS)) throw error;
   }
 }

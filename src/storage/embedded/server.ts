@@ -35,7 +35,7 @@ const SETTINGS: Readonly<Record<string, string>> = {
   jit: 'off',
   timezone: 'UTC',
   log_timezone: 'UTC',
-  // The log tells about the server, never about statements: those and the values in their errors may be secret.
+  // Log only the server's own events, never statements: they and the values in their errors may be secret.
   log_min_messages: 'log',
   log_min_error_statement: 'panic',
   log_error_verbosity: 'terse',
@@ -65,7 +65,7 @@ for signal in INT QUIT KILL; do
   done
 done`;
 /**
- * Leaves a guard behind, then becomes the server. The guard is a grandchild, so that its own death is no event for the
+ * Starts a guard process, then becomes the server. The guard is a grandchild, so that its own death is no event for the
  * server, and holds nothing of it but its number.
  */
 const GUARDED = `guard=$1
