@@ -130,7 +130,8 @@ test('every path that a comment or document names exists', () => {
     ...findings(
       [...documents, ...commented],
       short,
-      ([, name = '']) => EXAMPLES.test(name) || known.some((each) => each.endsWith(`/${name}`)) || existsSync(path.join(ROOT, name)),
+      ([, name = '']) =>
+        EXAMPLES.test(name) || known.some((each) => each.endsWith(`/${name}`)) || existsSync(path.join(ROOT, name)),
     ),
   ]);
 });
