@@ -1,5 +1,5 @@
 /**
- * Own keys as management clients see them, over HTTP and through `@openrouter/sdk`, unmodified (wire/keys.md, `/byok`).
+ * BYOK credentials as management clients see them, over HTTP and through `@openrouter/sdk`, unmodified.
  */
 import assert from 'node:assert/strict';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
