@@ -165,7 +165,7 @@ test('two workers serve; the death of one costs its own streams only, whose rows
   process.kill(gateway.lines('listening')[0]?.['pid'] as number, 'SIGKILL');
   await gateway.logged('a worker exited and is being replaced');
   await until(() => answers.some((answer) => answer.over), 'some streams are cut');
-  await gateway.logged('replayed the journal of a process that was stopped');
+  await gateway.logged('replayed the journal of a dead process');
   await gateway.logged('listening', 3);
   upstream.release();
   await until(() => answers.every((answer) => answer.over), 'all streams have ended');

@@ -70,7 +70,7 @@ test('the bound of a request that was open at a kill is unreturned, the doctor n
   const { body } = await controlOf(gateway).call('GET', '/audit?action=process.released');
   assert.equal(body.data[0].resource_id, lost[0].id);
   const twice = await runCommand(home, ['spend', 'release', lost[0].id]);
-  assert.deepEqual([twice.code, twice.err.includes('holds a lease')], [1, true]);
+  assert.deepEqual([twice.code, twice.err.includes('holds no lease')], [1, true]);
 });
 
 test('what processes hold that died with their disks is released by one command, once they were silent for long enough', async (t) => {

@@ -60,7 +60,7 @@ test('a policy that is taken away ends exchanges, and its tokens live to their e
   }
   for (const each of [token, second]) assert.deepEqual(await statuses(gateway, each), [200]);
 
-  assert.match(await command('federation', 'rotate-key', '--end-tokens'), /those from before have ended/);
+  assert.match(await command('federation', 'rotate-key', '--end-tokens'), /older tokens are invalid now/);
   for (const each of [token, second]) assert.deepEqual(await statuses(gateway, each), [401]);
 
   gateway.writeYaml(yaml);
@@ -85,7 +85,7 @@ test('a wrong policy is named by line and path, and the doctor names the key tha
   const issuer = await startIssuer(t);
   const gateway = await startGatewayProcess(t, { yaml: { federation: [issuer.policy({ key: 'f'.repeat(64) })] } });
   const doctor = await runCommand(gateway.home, ['doctor', '--offline']);
-  assert.match(doctor.out, /no inference key that works has the hash in the federation policy ci/);
+  assert.match(doctor.out, /no working inference key has the hash in the federation policy ci/);
   gateway.writeYaml('federation:\n  - id: ci\n    issuer: http://elsewhere.test\n');
   gateway.signal('SIGHUP');
   const { problems } = await gateway.logged('configuration not reloaded: the previous one stays in use');

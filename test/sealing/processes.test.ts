@@ -74,7 +74,7 @@ test('every process uses own keys and hears of changes, also while the keys that
 
   const kek = path.join(home.dataDir, 'keys', 'kek');
   const first = readFileSync(kek, 'utf8');
-  assert.match(await command(['sealing', 'rotate-key']), /under the new key, .*kek\n.*kek\.previous/);
+  assert.match(await command(['sealing', 'rotate-key']), /with the new key, .*kek\n.*kek\.previous/);
   assert.notEqual(readFileSync(kek, 'utf8'), first);
   await change(gateway, 'PATCH', `/byok/${data.id}`, { key: 'own-canary-two-123' });
   assert.deepEqual(await used(gateway), ['Bearer own-canary-two-123']);
