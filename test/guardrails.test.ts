@@ -63,26 +63,26 @@ test('every wrong field is refused with 400 and its path', async () => {
     [{ name: 'x', allowed_providers: [' '] }, /allowed_providers\[0\] must not be blank/],
     [{ name: 'x', ignored_models: [1] }, /ignored_models/],
     [{ name: 'x', ignored_providers: [] }, /ignored_providers/],
-    [{ name: 'x', limit_usd: 1 }, /reset_interval is needed/],
-    [{ name: 'x', reset_interval: 'daily' }, /limit_usd is needed/],
-    [{ name: 'x', limit_usd: null, reset_interval: 'daily' }, /limit_usd is needed/],
-    [{ name: 'x', limit_usd: 1, reset_interval: null }, /reset_interval is needed/],
+    [{ name: 'x', limit_usd: 1 }, /reset_interval is required/],
+    [{ name: 'x', reset_interval: 'daily' }, /limit_usd is required/],
+    [{ name: 'x', limit_usd: null, reset_interval: 'daily' }, /limit_usd is required/],
+    [{ name: 'x', limit_usd: 1, reset_interval: null }, /reset_interval is required/],
     [{ name: 'x', limit_usd: 0, reset_interval: 'daily' }, /limit_usd/],
     [{ name: 'x', limit_usd: 1, reset_interval: 'lifetime' }, /reset_interval/],
     [{ name: 'x', content_filter_builtins: [{ slug: 'nothing', action: 'block' }] }, /must be one of email, phone/],
     [
       { name: 'x', content_filter_builtins: [{ slug: 'person-name', action: 'block' }] },
-      /"person-name" is not built: no pattern finds it reliably/,
+      /"person-name" is not available, because patterns cannot detect it reliably/,
     ],
     [
       { name: 'x', content_filter_builtins: [{ slug: 'address', action: 'block' }] },
-      /"address" is not built: no pattern finds it reliably/,
+      /"address" is not available, because patterns cannot detect it reliably/,
     ],
-    [{ name: 'x', content_filter_builtins: [{ slug: 'address', action: 'flag' }] }, /"address" is not built/],
+    [{ name: 'x', content_filter_builtins: [{ slug: 'address', action: 'flag' }] }, /"address" is not available/],
     [{ name: 'x', content_filter_builtins: [{ slug: 'email', action: 'delete' }] }, /action/],
     [
       { name: 'x', content_filter_builtins: [{ slug: 'email', action: 'flag', scan_scope: 'user_only' }] },
-      /scan_scope is a setting of regex-prompt-injection only/,
+      /scan_scope is only valid for regex-prompt-injection/,
     ],
     [
       {
@@ -92,13 +92,13 @@ test('every wrong field is refused with 400 and its path', async () => {
           { slug: 'email', action: 'block' },
         ],
       },
-      /\[1\]\.slug "email" stands twice/,
+      /\[1\]\.slug "email" is listed twice/,
     ],
     [{ name: 'x', content_filters: [{ pattern: 'a', action: 'block', label: 'x'.repeat(101) }] }, /label/],
     [{ name: 'x', content_filters: [{ pattern: '', action: 'block' }] }, /pattern/],
-    [{ name: 'x', enforce_zdr_google: true, enforce_zdr_vendor_c: false }, /says something else/],
+    [{ name: 'x', enforce_zdr_google: true, enforce_zdr_vendor_c: false }, /must equal enforce_zdr_vendor_c/],
     [{ name: 'x', apply_to: ['response'] }, /apply_to/],
-    [{ name: 'x', workspace_id: '00000000-0000-7000-8000-000000000000' }, /workspace_id names no workspace/],
+    [{ name: 'x', workspace_id: '00000000-0000-7000-8000-000000000000' }, /workspace_id is not a workspace/],
   ];
   for (const [body, message] of wrong) await refused(call('POST', '/guardrails', body), 400, message);
 });
@@ -118,7 +118,7 @@ test('a pattern that cannot be matched in linear time or read is refused with it
     ['(ab', /missing closing \)/],
     ['a{1001}', /invalid repeat count at position 1/],
     ['*a', /at position 0/],
-    ['a*', /matches the empty text/],
+    ['a*', /matches empty text/],
   ];
   for (const [pattern, message] of wrong) {
     const body = { name: 'x', content_filters: [{ pattern, action: 'flag' }] };
@@ -194,7 +194,7 @@ test('a change replaces lists, null clears, and what is not named stays', async 
   ]) {
     assert.equal(cleared.body.data[member], null, member);
   }
-  await refused(call('PATCH', path, { limit_usd: 3 }), 400, /reset_interval is needed/);
+  await refused(call('PATCH', path, { limit_usd: 3 }), 400, /reset_interval is required/);
   await refused(
     call('PATCH', path, { content_filters: [{ pattern: '(', action: 'flag' }] }),
     400,

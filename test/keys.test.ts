@@ -70,7 +70,7 @@ test('the secret from before a rotation ends at once, later, or by hand, and no 
   const { body: second } = await rotate(first.data.hash, null);
   assert.equal(second.predecessor.expires_at, null);
   assert.equal(await seen(first.key), 200);
-  await refused(rotate(first.data.hash, 0), 409, /rotated already/);
+  await refused(rotate(first.data.hash, 0), 409, /already rotated/);
   await refused(rotate('f'.repeat(64), 0), 404, /no inference key/);
   await refused(call('POST', `/keys/${second.data.hash}/rotate`, {}), 400, /revoke_previous_after_seconds/);
   assert.equal((await call('DELETE', `/keys/${first.data.hash}`)).status, 200);

@@ -68,6 +68,10 @@ const ASKED: [route: string, body: Json][] = [
   ['/responses', { model: 'test/streamed', input: 'hello', stream: true }],
 ];
 
+/** What the job runner asks in the background, whether requests come or not. */
+const isBackground = (statement: string) =>
+  statement.includes('gatehouse_jobs') || /SET LOCAL (?:lock_timeout|idle_in_transaction)/.test(statement);
+
 test('governed requests cause not one statement while no limit is near, and their rows go in together', async (t) => {
   const { gateway, tap, database, ask } = await scene(t);
   for (const [route, body] of ASKED) assert.equal((await ask(route, body)).status, 200);
@@ -88,7 +92,10 @@ test('governed requests cause not one statement while no limit is near, and thei
   }
   assert.equal((await ask('/chat/completions', { ...ASKED[0]![1], messages: user('codename-2!') })).status, 403);
   await tap.quiet();
-  assert.deepEqual(tap.statements.slice(before), []);
+  assert.deepEqual(
+    tap.statements.slice(before).filter((statement) => !isBackground(statement)),
+    [],
+  );
 
   gateway.clock.goOn();
   const rows = await rowsOnce(database, ASKED.length * (ROUNDS + 1));

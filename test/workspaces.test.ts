@@ -60,12 +60,12 @@ test('every wrong field is refused with 400 and its path, and nothing is changed
     [{ slug: 'a--b' }, /slug/],
     [{ slug: '-a' }, /slug/],
     [{ slug: 'a'.repeat(51) }, /slug/],
-    [{ slug: '01900000-0000-7000-8000-000000000000' }, /slug must not have the form of a UUID/],
-    [{ slug: 'default' }, /slug is taken/],
+    [{ slug: '01900000-0000-7000-8000-000000000000' }, /slug must not be a UUID/],
+    [{ slug: 'default' }, /slug is already used/],
     [{ description: 'x'.repeat(501) }, /description/],
     [{ description: 'a\0b' }, /description must not contain/],
-    [{ default_text_model: 'nobody/nothing' }, /default_text_model names no model/],
-    [{ default_image_model: 'nobody/nothing' }, /default_image_model names no model/],
+    [{ default_text_model: 'nobody/nothing' }, /default_text_model is not a model/],
+    [{ default_image_model: 'nobody/nothing' }, /default_image_model is not a model/],
     [{ default_provider_sort: 'cheapest' }, /default_provider_sort/],
     [{ disabled_server_tools: ['svc:nothing'] }, /disabled_server_tools\[0\]/],
     [{ disabled_server_tools: ['svc:bash', 'web_search'] }, /disabled_server_tools\[1\]/],
@@ -229,7 +229,11 @@ test('members are added and removed with their roles; a member with an active ke
     (await change('add', 'user_1')).body.data[0],
     added.body.data.find((one: Json) => one.user_id === 'user_1'),
   );
-  await refused(change('add', 'user_3', 'user_9'), 400, /user_ids names no members of the organization: user_9/);
+  await refused(
+    change('add', 'user_3', 'user_9'),
+    400,
+    /user_ids names users that are not members of the organization: user_9/,
+  );
   await refused(change('add'), 400, /user_ids/);
   await refused(change('add', ...Array.from({ length: 101 }, (_, n) => `user_${n}`)), 400, /user_ids/);
   assert.equal((await list('members')).total_count, 3);
@@ -280,8 +284,8 @@ test('the default workspace goes only when that is confirmed; what relies on it 
   own.upstream.script('a', chatWhole('hello'));
   assert.equal((await key.ask({ model: 'test/a' })).status, 401);
   assert.equal((await keptKey.ask({ model: 'test/a' })).status, 200);
-  await control.refused(control.call('POST', '/keys', { name: 'k' }), 400, /workspace_id is needed/);
-  await control.refused(control.call('GET', '/keys'), 400, /workspace_id is needed/);
+  await control.refused(control.call('POST', '/keys', { name: 'k' }), 400, /workspace_id is required/);
+  await control.refused(control.call('GET', '/keys'), 400, /workspace_id is required/);
   assert.equal((await control.call('GET', '/key')).body.data.is_management_key, true);
   assert.equal((await control.call('GET', `/keys?workspace_id=${kept.id}`)).body.data.length, 1);
 });

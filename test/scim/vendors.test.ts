@@ -51,7 +51,7 @@ test('Entra: an address that was typed in with a slash at its end, or two, leads
   assert.equal(stranger.status, 401);
   assert.equal((await scim('DELETE', '//Users//')).status, 405);
   for (const path of ['', '/', '//', '//users', '/Users%2F', `/Users%2F${id}`]) {
-    await refused(scim('GET', path), 404, undefined, /nothing/);
+    await refused(scim('GET', path), 404, undefined, /no resource/);
   }
   assert.equal((await fetch(`${directory.gateway.url}/scim//v2/Users`)).status, 404);
   assert.equal((await scim('DELETE', `//Users/${id}`)).status, 204);
