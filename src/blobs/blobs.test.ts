@@ -144,7 +144,7 @@ test('a folder that cannot be written is 503', async (t) => {
   await assert.rejects(blobs.write(pieces(Buffer.from('x'), 1)), { status: 503 });
 });
 
-test('content that nobody reads, or only the beginning of, leaves no open file', {
+test('content that is read in part or not at all leaves no open file', {
   skip: !existsSync('/proc/self/fd'),
 }, async (t) => {
   const { blobs } = await setup(t);

@@ -2,9 +2,9 @@
  * Content that is too large for a row: uploaded files, inputs and results of batches. Streamed in and out at constant
  * memory, checksummed, on the local disk or in an S3 bucket.
  *
- * A row of `blobs` exists before the first byte is stored and goes after the last one is removed, so that no crash leaves
- * bytes that nobody knows of. What a blob belongs to says so with `keep` in the transaction of its own row, and `drop`
- * when that row goes; `cleanBlobsJob` removes the rest.
+ * The row in `blobs` is inserted before the first byte is stored and deleted after the last byte is removed, so a crash
+ * leaves no untracked bytes. The owner of a blob calls `keep` in the transaction that inserts its own row, and `drop` in
+ * the one that deletes it. `cleanBlobsJob` removes dropped and abandoned blobs.
  *
  * Not here: what the content means, who may read it (`files/`).
  */

@@ -21,7 +21,7 @@ const ACCEPTED = new Set([
   'audio/ogg',
 ]);
 
-/** Text is told apart by the name of the file. */
+/** The file name extension decides which kind of text a file is. */
 const TEXT_TYPES: Readonly<Record<string, string>> = {
   '.json': 'application/json',
   '.jsonl': 'application/x-ndjson',
