@@ -53,16 +53,21 @@ export function pairProviders(provider, upstreamPort) {
 export function writeFrames(folder) {
   return SPOKEN.map((spoken) => {
     const file = path.join(folder, `${spoken}.frames`);
-    const frames = FRAMES[spoken]().map((frame) => {
-      const bytes = Buffer.from(frame);
-      const length = Buffer.alloc(4);
-      length.writeUInt32LE(bytes.length);
-      return Buffer.concat([length, bytes]);
-    });
-    writeFileSync(file, Buffer.concat(frames));
+    writeFileSync(file, framesOf(FRAMES[spoken]()));
     const type = spoken === 'converse' ? 'application/vnd.amazon.eventstream' : 'text/event-stream';
     return `/pair-${spoken}/=${type}=${file}`;
   });
+}
+
+/** Each text with its length before it, as the mock upstream reads them. */
+export function framesOf(texts) {
+  const frames = texts.map((text) => {
+    const bytes = Buffer.from(text);
+    const length = Buffer.alloc(4);
+    length.writeUInt32LE(bytes.length);
+    return Buffer.concat([length, bytes]);
+  });
+  return Buffer.concat(frames);
 }
 
 const data = (value) => `data: ${typeof value === 'string' ? value : JSON.stringify(value)}\n\n`;

@@ -3,7 +3,7 @@
  * subject in turn, several rounds, and the median is shown; a busy machine then shifts both sides. See README.md.
  *
  *   node bench/run.mjs [--rounds N] [--seconds S] [--warmup S] [--only TEXT] [--endpoints N] [--nginx PATH]
- *     [--bare] [--portkey DIR] [--json]
+ *     [--no-bare] [--portkey DIR] [--json]
  */
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -12,8 +12,10 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs, promisify } from 'node:util';
 import { patternEngine } from '../src/guardrails/filters/engine.ts';
+import { requestBody, writeAnswers } from './bodies.mjs';
 import { ANSWERS, GOVERNED, GOVERNED_CASES, startGoverned } from './governed.mjs';
 import { pairsNamed, writeFrames } from './pairs.mjs';
+import { readStretches } from './stretches.mjs';
 import { proveIt, startBare, startGateway, startNginx, startPortkey, upstreamItself } from './subjects.mjs';
 import { BenchError, build, cpuMicros, freePort, LOAD_CORE, listening, memoryMb, start, stopAll } from './tools.mjs';
 
@@ -27,22 +29,34 @@ const { values: options } = parseArgs({
     only: { type: 'string', default: '' },
     endpoints: { type: 'string' },
     nginx: { type: 'string' },
-    bare: { type: 'boolean', default: false },
+    bare: { type: 'boolean', default: true },
     portkey: { type: 'string' },
     json: { type: 'boolean', default: false },
   },
+  allowNegative: true,
 });
 
 /**
  * `unit` is what the processor time is divided by. Paced streams: 250 events of 270 bytes, 5 ms apart, 50 at a time, with
  * staggered starts, as models send them. `translated` is a messages client on the chat upstream; nginx cannot do that, so
- * its figure is the relayed stream's. `seconds` is the least that a case needs for its percentiles.
+ * its figure is the relayed stream's. `seconds` is the least that a case needs for its percentiles. Cases of `text` have
+ * dashes, quotes, accents, Chinese and emoji in bodies and answers, as nearly all real traffic has; the others are ASCII.
+ * `agent` is the body of a coding agent in its fortieth turn; how long it holds the event loop is measured as well.
  */
+const TEXT = { form: 'text', text: true };
 const CASES = [
   { name: '1 KB, saturated', unit: 'requests', bytes: 1000, load: ['32'] },
+  { name: '1 KB of text, saturated', unit: 'requests', bytes: 1000, ...TEXT, load: ['32'] },
   { name: '100 KB, saturated', unit: 'requests', bytes: 100_000, load: ['32'] },
+  { name: '100 KB of text, saturated', unit: 'requests', bytes: 100_000, ...TEXT, load: ['32'] },
+  { name: '500 KB of an agent, saturated', unit: 'requests', bytes: 500_000, agent: true, ...TEXT, load: ['8'] },
   { name: '1 KB, 1000 requests/s', unit: 'requests', bytes: 1000, load: ['64', 'rate=1000'], latency: true },
   { name: 'stream relayed, paced', unit: 'events', bytes: 1000, stream: true, load: ['50', 'stagger=20000'] },
+  {
+    name: 'stream of text relayed, paced',
+    unit: 'events',
+    ...{ bytes: 1000, stream: true, ...TEXT, load: ['50', 'stagger=20000'] },
+  },
   {
     name: '5 streams relayed, paced',
     ...{ unit: 'events', bytes: 1000, stream: true, load: ['5', 'stagger=20000'], seconds: 10 },
@@ -69,6 +83,7 @@ async function main() {
     const mock = start(LOAD_CORE, path.join(folder, 'mock'), [
       ...[upstreamPort, 1000, 250, 270, 5000].map(String),
       ...writeFrames(folder),
+      ...writeAnswers(folder),
     ]);
     await listening(upstreamPort, mock, 'the mock upstream');
     const subjects = [await startNginx(folder, upstreamPort, options.nginx), await startGateway(folder, upstreamPort)];
@@ -80,7 +95,7 @@ async function main() {
       subjects.push(...(await startGoverned(folder, upstreamPort)));
       if (!options.json) console.log(`patterns are matched by ${patternEngine()}`);
     }
-    if (options.bare) subjects.push(await startBare(upstreamPort));
+    if (options.bare) subjects.push(await startBare(folder, upstreamPort));
     if (options.portkey) subjects.push(await startPortkey(path.resolve(options.portkey), upstreamPort));
     await measureAll(folder, subjects, upstreamItself(upstreamPort));
   } finally {
@@ -108,7 +123,7 @@ async function measureAll(folder, subjects, upstream) {
     );
     const stand = testCase.pair || able.includes(subjects[0]) ? [] : [{ subject: subjects[0], form: 'chat' }];
     // What the first byte of a stream is compared with.
-    if (isPaced(testCase)) stand.unshift({ subject: upstream, form: 'chat' });
+    if (isPaced(testCase)) stand.unshift({ subject: upstream, form: testCase.text ? 'text' : 'chat' });
     const runs = [...stand, ...able.map((subject) => ({ subject, form: testCase.form ?? 'chat' }))];
     const rounds = new Map(runs.map(({ subject }) => [subject.name, []]));
     for (const { subject, form } of runs) {
@@ -126,6 +141,7 @@ async function measureAll(folder, subjects, upstream) {
       unit: testCase.unit,
       subjects: Object.fromEntries([...rounds].map(([name, list]) => [name, median(list)])),
     };
+    if (testCase.agent) await measureTurns(folder, runs, testCase, result.subjects);
     results.push(result);
     if (!options.json) print(testCase, result, results);
   }
@@ -181,6 +197,19 @@ async function measure(folder, subject, form, testCase) {
   };
 }
 
+/** Adds how long one request holds the event loop, to what was measured of each subject of Node.js. */
+async function measureTurns(folder, runs, testCase, measured) {
+  for (const { subject, form } of runs) {
+    if (subject.stretches === undefined) continue;
+    writeBody(folder, subject, form, testCase);
+    const alone = { ...testCase, load: ['1'] };
+    measured[subject.name].turns = await readStretches(subject.stretches, async () => {
+      const { requests } = await load(folder, subject, form, alone, '3');
+      return requests;
+    });
+  }
+}
+
 async function load(folder, subject, form, { load: shape }, seconds) {
   const [connections, ...more] = shape;
   const headers = subject.headers.map((line) => `hdr=${line}`);
@@ -192,24 +221,6 @@ async function load(folder, subject, form, { load: shape }, seconds) {
 
 function writeBody(folder, subject, form, testCase) {
   writeFileSync(path.join(folder, `${subject.name}.json`), requestBody(subject, form, testCase));
-}
-
-/** About `bytes` of JSON, in messages of at most 2 KB. A body with `nodelay` in it would get an answer without pauses. */
-function requestBody(subject, form, { bytes, served, stream = false, paced = true }) {
-  const words = `the quick brown fox jumps over the lazy dog ${paced ? '' : 'nodelay '}`;
-  if (form === 'embeddings') {
-    const input = Array.from({ length: 100 }, (_, index) => `${index} ${words}`);
-    return JSON.stringify({ model: subject.forms[form].model, input });
-  }
-  const messages = [];
-  for (let left = bytes - 150; left > 0; left -= 2000) {
-    const content = words.repeat(50).slice(0, Math.min(left, 1950));
-    messages.push({ role: messages.length % 2 === 0 ? 'user' : 'assistant', content });
-  }
-  if (messages.length % 2 === 0) messages.push({ role: 'user', content: 'go on' });
-  const { model } = subject.forms[form];
-  if (served === 'responses') return JSON.stringify({ model, input: messages, max_output_tokens: 256, stream });
-  return JSON.stringify({ model, messages, max_tokens: 256, stream });
 }
 
 function memoryOf(subject) {
@@ -241,7 +252,7 @@ function print(testCase, { subjects }, results) {
     }`;
     const database = figures.databaseMicros >= 0.05 ? ` + ${figures.databaseMicros.toFixed(1)} database` : '';
     const parts = [
-      `${figures.micros.toFixed(1)} us/${unit}${database} (${ratio})`,
+      `${figures.micros.toFixed(1)} us/${unit}${database} (${ratio}${bareRatio(name, figures, subjects.bare)})`,
       `${Math.round(figures.perSecond)} ${unit}s/s`,
       `first byte p50/p99 ${figures.ttfb50}/${figures.ttfb99} us${
         upstream ? `, added ${figures.ttfb50 - upstream.ttfb50}/${figures.ttfb99 - upstream.ttfb99}` : ''
@@ -255,8 +266,17 @@ function print(testCase, { subjects }, results) {
         `p50/p99 ${figures.p50}/${figures.p99} us, added to nginx ${figures.p50 - yardstick.p50}/${figures.p99 - yardstick.p99}`,
       );
     }
+    if (figures.turns) {
+      const { sumMs, longestMs } = figures.turns;
+      parts.push(`event loop ${sumMs.toFixed(2)} ms/request, longest turn ${longestMs.toFixed(2)} ms`);
+    }
     console.log(`  ${name.padEnd(8)} ${parts.join(', ')}`);
   }
+}
+
+function bareRatio(name, { micros }, bare) {
+  if (bare === undefined || name === 'bare' || name === 'nginx') return '';
+  return `, ${(micros / bare.micros).toFixed(2)}x bare`;
 }
 
 function memoryText({ own, database }) {

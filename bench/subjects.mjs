@@ -2,6 +2,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { PAIR_FORMS, pairProviders } from './pairs.mjs';
+import { measurable } from './stretches.mjs';
 import { BenchError, family, freePort, HERE, isDatabase, listening, need, SUBJECT_CORE, start } from './tools.mjs';
 
 const INFERENCE_KEY = `sk-svc-inf-bench-${'b'.repeat(40)}`;
@@ -41,29 +42,37 @@ export async function startNginx(folder, upstreamPort, program = 'nginx') {
   return subject('nginx', port, started, {
     chat: { path: '/v1/chat/completions', model: 'm' },
     embeddings: { path: '/v1/embeddings', model: 'm' },
+    text: { path: '/text/v1/chat/completions', model: 'm' },
   });
 }
 
 /** node:http and undici, and nothing else. */
-export async function startBare(upstreamPort) {
+export async function startBare(folder, upstreamPort) {
   const port = await freePort();
-  const started = start(SUBJECT_CORE, process.execPath, [
-    path.join(HERE, 'bare.mjs'),
-    String(port),
-    String(upstreamPort),
-  ]);
+  const stretches = path.join(folder, 'bare');
+  const started = start(
+    SUBJECT_CORE,
+    process.execPath,
+    [path.join(HERE, 'bare.mjs'), String(port), String(upstreamPort)],
+    { env: { ...process.env, ...measurable(stretches) } },
+  );
   await listening(port, started, 'the bare proxy');
-  return subject('bare', port, started, {
+  const found = subject('bare', port, started, {
     chat: { path: '/v1/chat/completions', model: 'bare' },
     embeddings: { path: '/v1/embeddings', model: 'bare' },
+    text: { path: '/text/v1/chat/completions', model: 'bare' },
   });
+  return { ...found, stretches };
 }
 
 /** The upstream without anything in front of it: how long its own first byte takes. */
 export function upstreamItself(port) {
   return {
     ...{ name: 'upstream', port, headers: [], pids: () => [], databasePids: () => [] },
-    forms: { chat: { path: '/v1/chat/completions', model: 'm' } },
+    forms: {
+      chat: { path: '/v1/chat/completions', model: 'm' },
+      text: { path: '/text/v1/chat/completions', model: 'm' },
+    },
   };
 }
 
@@ -98,11 +107,18 @@ export async function startGateway(folder, upstreamPort, { name = 'gateway', end
   writeFileSync(
     path.join(home, 'gatehouse.yaml'),
     JSON.stringify({
-      providers: [provider, ...pairProviders(provider, upstreamPort), ...others(provider, endpoints - 1)],
+      providers: [
+        provider,
+        textProvider(provider, upstreamPort),
+        ...pairProviders(provider, upstreamPort),
+        ...others(provider, endpoints - 1),
+      ],
     }),
   );
+  const stretches = path.join(home, 'turns');
   const env = {
     ...process.env,
+    ...measurable(stretches),
     GATEHOUSE_HOST: '127.0.0.1',
     GATEHOUSE_PORT: String(port),
     GATEHOUSE_DATA_DIR: path.join(home, 'data'),
@@ -120,10 +136,17 @@ export async function startGateway(folder, upstreamPort, { name = 'gateway', end
     chat: { path: '/api/v1/chat/completions', model: 'mock/m' },
     messages: { path: '/api/v1/messages', model: 'mock/m' },
     embeddings: { path: '/api/v1/embeddings', model: 'mock/m' },
+    text: { path: '/api/v1/chat/completions', model: 'text/m' },
     ...PAIR_FORMS,
   });
   found.headers = [`Authorization: Bearer ${INFERENCE_KEY}`];
-  return { ...found, managementKey: MANAGEMENT_KEY };
+  return { ...found, stretches, managementKey: MANAGEMENT_KEY };
+}
+
+/** The mock upstream answers in ordinary text below this path. */
+function textProvider(provider, upstreamPort) {
+  const models = [{ ...provider.models[0], id: 'text/m' }];
+  return { ...provider, id: 'text', base_url: `http://127.0.0.1:${upstreamPort}/text/v1`, models };
 }
 
 function others(provider, count) {
