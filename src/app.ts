@@ -44,9 +44,9 @@ import { createTransport, Discovery, type LocalServer, outgoingOf } from './prov
 import { Limiter } from './rate-limits/index.ts';
 import { endMappings, oneWriter, syncJob } from './scim/index.ts';
 import { sealedRows } from './sealed-rows.ts';
-import { Sealing, SealingError, Sweeper } from './sealing/index.ts';
+import { followNewKeys, Sealing, SealingError, sweepJob } from './sealing/index.ts';
 import { createFederation } from './sign-in/index.ts';
-import { createSpend, ENTERED_WITHIN_MS, followBalance } from './spend/index.ts';
+import { createSpend, ENTERED_WITHIN_MS, followBalance, tidyLedgerJob } from './spend/index.ts';
 import { inWords, refusedAt } from './start-checks.ts';
 import { StartError } from './start-error.ts';
 import { openChanges } from './storage/changes.ts';
@@ -124,8 +124,6 @@ export async function createApp(options: AppOptions): Promise<App> {
       ownPort = port;
       if (config.outgoing.discovery) void discovery.start();
       parts.jobs.start();
-      void parts.jobs.send(parts.sync, {}).catch(() => {});
-      parts.sweeper.start();
       const host = config.host.includes(':') ? `[${config.host}]` : config.host;
       return servingOf(`${config.tls ? 'https' : 'http'}://${host}:${port}`, current.catalog);
     },
@@ -200,16 +198,20 @@ async function openParts({ config, target, clock, log, random = Math.random }: A
     settings: () => current.settings.ioLogging,
     feedbackDays: retentionDays,
   });
-  jobs.register(sync);
   const blobs = createBlobs({ database, clock, log, backend: diskBackend(path.join(config.dataDir, 'blobs')) });
+  const sweepKeys = sweepJob({ ...shared, sealing, rows: sealedRows });
+  // While the database is down nothing can be sent. The job repeats.
+  followNewKeys(changes, sealing, () => void jobs.send(sweepKeys, {}).catch(() => {}));
+  jobs.register(sync);
+  jobs.register(sweepKeys);
+  jobs.register(tidyLedgerJob({ ...shared, retentionDays }));
   jobs.register(cleanCacheJob(cache));
   jobs.register(cleanBlobsJob(blobs));
   jobs.register(cleanTranscriptsJob(transcripts));
   return {
     ...{ database, changes, sealing, ownKeys, egress, federation, access, scim, random, endOfTurn: atEndOfTurn },
-    ...{ jobs, sync, cache, transcripts, blobs },
-    sweeper: new Sweeper({ ...shared, sealing, rows: sealedRows }),
-    spend: await createSpend({ ...shared, dataDir: config.dataDir, retentionDays, endOfTurn: atEndOfTurn }),
+    ...{ jobs, cache, transcripts, blobs },
+    spend: await createSpend({ ...shared, dataDir: config.dataDir, endOfTurn: atEndOfTurn }),
     balance: await followBalance({ ...shared, configured }),
     limiter: new Limiter(shared),
     transport: createTransport({ clock, log, ...outgoingOf(config) }),
@@ -232,7 +234,6 @@ async function closeParts(parts: Parts): Promise<void> {
   await parts.cache.close();
   await parts.transcripts.close();
   parts.ownKeys.close();
-  await parts.sweeper.close();
   await parts.blobs.close();
   await parts.changes.close();
   await parts.database.close();

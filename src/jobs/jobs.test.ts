@@ -128,8 +128,8 @@ test('jobs of a kind that runs alone never overlap, and each one runs', async (t
   await second.jobs.close();
   assert.equal(most, 1);
   assert.deepEqual(
-    seen.runs.map(({ data }) => data),
-    [1, 2, 3, 4].map((number) => ({ number })),
+    seen.runs.map(({ data }) => (data as { number: number }).number).toSorted((a, b) => a - b),
+    [1, 2, 3, 4],
   );
 });
 
@@ -151,6 +151,31 @@ test('a repeated job runs as often as the clock says', async (t) => {
     await seen.until(count);
   }
   assert.equal(seen.runs.length, 3);
+});
+
+test('a job for the start runs without anybody sending it, once for processes that start together', async (t) => {
+  const seen = record();
+  const gate = Promise.withResolvers<void>();
+  const kind = (process: number): JobKind => ({
+    name: 'test.start',
+    runs: 'one',
+    everyMs: 60_000,
+    atStart: true,
+    async run({ data, attempt }) {
+      seen.add({ process, data, attempt });
+      await gate.promise;
+    },
+  });
+  const [first, second] = (await processes(t, 2, (number) => [kind(number)], new TestClock())) as [Process, Process];
+  await seen.until(1);
+  // Both have sent theirs by then: one runs, and at most one waits.
+  for (const { jobs } of [first, second]) await jobs.send(kind(0), {});
+  const rows = await first.database.query<{ state: string }>('select state from gatehouse_jobs.job order by state');
+  gate.resolve();
+  assert.deepEqual(
+    rows.map(({ state }) => state),
+    ['created', 'active'],
+  );
 });
 
 test('closing aborts a running job, gives it back and begins no other', async (t) => {

@@ -24,6 +24,8 @@ export interface JobKind<Data extends object = object> {
   readonly pollSeconds?: number;
   /** Each process sends a job this often, in milliseconds; one that already waits stands for it. */
   readonly everyMs?: number;
+  /** Each process sends a job when it begins to run jobs: work may be left from a process that died. */
+  readonly atStart?: boolean;
   /** Throws: the job failed and is tried again. */
   run(job: Job<Data>): Promise<void>;
 }
@@ -118,9 +120,8 @@ class BossJobs implements Jobs {
     const { tx, afterSeconds } = options;
     if (tx !== undefined && kind.everyMs !== undefined)
       throw new Error(`${kind.name} repeats: no transaction needs it`);
-    if (tx === undefined)
-      return this.#options.database.transaction((own) => this.#sendIn(own, boss, kind, data, afterSeconds));
-    await this.#sendIn(tx, boss, kind, data, afterSeconds);
+    if (tx === undefined) await this.#sendOwn(boss, kind, data, afterSeconds);
+    else await this.#sendIn(tx, boss, kind, data, afterSeconds);
   }
 
   async close(): Promise<void> {
@@ -129,6 +130,10 @@ class BossJobs implements Jobs {
     const boss = await this.#boss?.catch(() => undefined);
     await boss?.stop({ graceful: true, timeout: CLOSE_MS });
     await Promise.allSettled(this.#running);
+  }
+
+  #sendOwn(boss: PgBoss, kind: Pick<JobKind, 'name'>, data: object, afterSeconds?: number): Promise<void> {
+    return this.#options.database.transaction((tx) => this.#sendIn(tx, boss, kind, data, afterSeconds));
   }
 
   async #sendIn(
@@ -169,6 +174,7 @@ class BossJobs implements Jobs {
     this.#started = boss;
     try {
       for (const kind of this.#kinds.values()) await this.#work(boss, kind);
+      for (const kind of this.#kinds.values()) if (kind.atStart) await this.#sendOwn(boss, kind, {});
     } catch (error) {
       await boss.stop({ graceful: false }).catch(() => {});
       throw error;

@@ -10,4 +10,4 @@ export { SealingError } from './record.ts';
 export { type Rotated, rotateInstallationKey } from './rotation.ts';
 export { type Box, SEALING_TOPIC, Sealing, type SealingParts } from './sealing.ts';
 export { type SealedRows, sealedColumn } from './store.ts';
-export { countOutdated, Sweeper, sweep } from './sweep.ts';
+export { countOutdated, followNewKeys, sweep, sweepJob } from './sweep.ts';

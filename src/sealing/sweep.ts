@@ -2,8 +2,8 @@
  * Re-encrypts values with the newest key of their purpose. Each row is replaced as a whole and older keys stay, so
  * every row can be decrypted at any time, even if a process dies. Several processes share the work.
  */
-import type { Clock, Timer } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
+import type { JobKind } from '../jobs/index.ts';
 import type { Changes, Database } from '../storage/database.ts';
 import { SealingError } from './record.ts';
 import { SEALING_TOPIC, type Sealing } from './sealing.ts';
@@ -17,8 +17,8 @@ export interface SweepParts {
 }
 
 const BATCH = 100;
-/** A value encrypted before a new key was created may be stored only after the following sweep. */
-const AGAIN_MS = 60_000;
+/** A value encrypted before a new key was created may be stored only after the sweep for that key. */
+const SWEEP_MS = 600_000;
 
 export interface Swept {
   resealed: number;
@@ -28,13 +28,15 @@ export interface Swept {
   left: number;
 }
 
-export async function sweep(parts: SweepParts): Promise<Swept> {
+/** Rejects with the reason of `signal` when that is aborted; the batches before it stay. */
+export async function sweep(parts: SweepParts, signal?: AbortSignal): Promise<Swept> {
   let [resealed, unreadable] = [0, 0];
   for (const rows of parts.rows) {
     const box = await parts.sealing.find(rows.purpose);
     if (box === undefined) continue;
     let after: string | null = null;
     for (;;) {
+      signal?.throwIfAborted();
       const batch = await sweepBatch(parts, rows, box.header, after);
       if (batch === undefined) break;
       resealed += batch.resealed;
@@ -81,52 +83,31 @@ async function sweepBatch(
   });
 }
 
-/** Sweeps at startup, after every new key, and once more a while later. */
-export class Sweeper {
-  readonly #parts: SweepParts & { clock: Clock };
-  #running: Promise<void> | undefined;
-  #wanted = false;
-  #again: Timer | undefined;
-  #closed = false;
-
-  constructor(parts: SweepParts & { clock: Clock; changes: Pick<Changes, 'subscribe'> }) {
-    this.#parts = parts;
-    parts.changes.subscribe(SEALING_TOPIC, () => {
+/** Sweeps when a process starts, after each new key (`followNewKeys`), and at intervals. */
+export function sweepJob(parts: SweepParts): JobKind {
+  return {
+    name: 'sealing.sweep',
+    runs: 'one',
+    retries: 0,
+    everyMs: SWEEP_MS,
+    atStart: true,
+    async run({ signal }) {
+      // This process may not have been notified of the new key yet.
       parts.sealing.forget();
-      this.start();
-    });
-  }
+      const { resealed } = await sweep(parts, signal);
+      if (resealed > 0) parts.log.info('values were re-encrypted with a newer key', { count: resealed });
+    },
+  };
+}
 
-  /** Does not wait for the sweep. */
-  start(): void {
-    this.#soon();
-    this.#again?.cancel();
-    this.#again = this.#parts.clock.timer(AGAIN_MS, () => this.#soon());
-  }
-
-  async close(): Promise<void> {
-    this.#closed = true;
-    this.#again?.cancel();
-    await this.#running;
-  }
-
-  #soon(): void {
-    this.#wanted = true;
-    this.#running ??= this.#run().finally(() => {
-      this.#running = undefined;
-    });
-  }
-
-  async #run(): Promise<void> {
-    const { log } = this.#parts;
-    while (this.#wanted && !this.#closed) {
-      this.#wanted = false;
-      try {
-        const { resealed } = await sweep(this.#parts);
-        if (resealed > 0) log.info('values were re-encrypted with a newer key', { count: resealed });
-      } catch (error) {
-        if (!this.#closed) log.warn('values with older keys cannot be re-encrypted', { error });
-      }
-    }
-  }
+/** Encrypts with a new key once it is announced, and has older values re-encrypted. */
+export function followNewKeys(
+  changes: Pick<Changes, 'subscribe'>,
+  sealing: Pick<Sealing, 'forget'>,
+  sweepSoon: () => void,
+): void {
+  changes.subscribe(SEALING_TOPIC, () => {
+    sealing.forget();
+    sweepSoon();
+  });
 }

@@ -36,6 +36,7 @@ export type {
 export { encodeGeneration } from './generation.ts';
 export { ENTERED_WITHIN_MS } from './ledger.ts';
 export { spendMigrations } from './migrations/index.ts';
+export { tidyLedgerJob } from './months/retention.ts';
 export { type SpendOperationParts, spendOperations } from './operations.ts';
 export {
   type Hold,
@@ -61,8 +62,6 @@ export interface SpendOptions {
   leases?: Partial<LeaseLimits>;
   maintainMs?: number;
   endOfTurn?: EndOfTurn;
-  /** Generation rows are kept for at least this many days and at most a month longer; null keeps them for ever. */
-  retentionDays?: () => number | null;
 }
 
 /** One dispatch to one endpoint, with the facts to price it if this process dies. */

@@ -260,7 +260,7 @@ export async function enterBatch(
   }
 }
 
-/** Creates the table of a month if its first row finds none. */
+/** Creates the table of a month if its first row finds none: no row may wait for a background job. */
 async function enterOnce(database: Database, processId: string, entries: readonly Entry[]): Promise<string[]> {
   const enter = () => database.transaction((tx) => enterGenerations(tx, processId, entries));
   try {

@@ -20,8 +20,6 @@ import {
 } from '../testing/spend-samples.ts';
 import type { Charge } from './budget.ts';
 import { createSpend, type Reservation, type Spend, type SpendOptions, spendMigrations } from './index.ts';
-import { enterBatch } from './ledger.ts';
-import { encodeRow } from './record.ts';
 import { replayJournal } from './replay.ts';
 
 const FREE: Charge = { creditNano: 0n, byokNano: 0n };
@@ -35,14 +33,8 @@ interface Setting {
   dataDir: string;
 }
 
-/** @param prepare fills the database before the process starts */
-async function start(
-  test: TestContext,
-  change: Partial<SpendOptions> = {},
-  prepare: (database: Database) => Promise<unknown> = async () => {},
-): Promise<Setting> {
+async function start(test: TestContext, change: Partial<SpendOptions> = {}): Promise<Setting> {
   const { database, target } = await freshDatabase(test, { migrations: spendMigrations });
-  await prepare(database);
   const changes = await openChanges({ target, database, clock, log: silentLog });
   const dataDir = mkdtempSync(join(tmpdir(), 'spend-'));
   const spend = await createSpend({ database, changes, clock, log: silentLog, dataDir, ...change });
@@ -221,17 +213,4 @@ test('a budget holds the bound, returns the unused part, and a refusal names the
   await spend.flush();
   const [state] = await spend.stateOf(budgets);
   assert.equal(state?.remainingNano, 6_000n);
-});
-
-test('a starting process adds rows that an earlier version left out of the daily totals', async (t) => {
-  const row = sampleGeneration(sampleAccepted('left-out', { createdAt: NOON }));
-  const { database } = await start(t, { maintainMs: 1 }, async (before) => {
-    await enterBatch(before, 'earlier', [{ id: row.id, row: encodeRow(row), taken: [] }], silentLog);
-    await before.query('update generations set summed = false');
-    await before.query('delete from generation_days');
-  });
-  for (let sums: { requests: bigint }[] = []; sums.length === 0; ) {
-    sums = await database.query('select requests from generation_days');
-    if (sums.length > 0) assert.deepEqual(sums, [{ requests: 1n }]);
-  }
 });

@@ -14,7 +14,6 @@ import { RENEW_MS, renewOwner, writeOwner } from '../storage/owner.ts';
 import { sumTokens } from './activity/popularity.ts';
 import { type ActivityQuery, type ActivitySum, sumActivity } from './activity/store.ts';
 import type { Budget, Charge, Refusal } from './budget.ts';
-import { sumLateRows } from './days/store.ts';
 import type { Accepted, Generation } from './generation.ts';
 import { GroupCommit } from './group-commit.ts';
 import type {
@@ -32,7 +31,6 @@ import { Journal, type Segment } from './journal.ts';
 import { Leases } from './leases.ts';
 import { LEDGER_LIMITS, Ledger } from './ledger.ts';
 import { Lines } from './lines.ts';
-import { letGo, RETENTION_EVERY_MS } from './months/retention.ts';
 import { RETURN } from './processes/processes.ts';
 import { forgetProcess, type ProcessPlace, touchProcess } from './processes/store.ts';
 import { findGeneration, readBudgetStates, readUsage } from './reading.ts';
@@ -80,14 +78,12 @@ class Spending implements Spend {
   readonly #changes: Changes;
   readonly #clock: Clock;
   readonly #log: Log;
-  readonly #retentionDays: () => number | null;
   readonly #leases: Leases;
   readonly #processId: string;
   readonly #journalsDir: string;
   readonly #directory: string;
   #maintenance: Timer;
   #maintained = 0;
-  #tidyAt = 0;
   #maintaining: Promise<void> | undefined;
   #closed = false;
   readonly #activity = new SerialQueue();
@@ -98,7 +94,6 @@ class Spending implements Spend {
     this.#changes = changes;
     this.#clock = clock;
     this.#log = log;
-    this.#retentionDays = options.retentionDays ?? (() => null);
     this.#processId = processId;
     this.#journalsDir = journalsDir;
     this.#directory = directory;
@@ -266,6 +261,7 @@ class Spending implements Spend {
     for (const row of rows) row.written(segment);
   }
 
+  /** A timer and not a background job: leases, heartbeat and journals are those of this process and this machine. */
   async #maintain(): Promise<void> {
     try {
       renewOwner(join(this.#directory, OWNER_FILE), this.#clock);
@@ -276,19 +272,10 @@ class Spending implements Spend {
         await this.ledger.inOrder(() => removeEmptyLeases(this.#database, this.#processId));
       }
       await replayDead(this.#journalsDir, this.#database, this.#clock, this.#log);
-      await this.#tidyRows();
     } catch (error) {
       this.#log.warn('maintenance of the ledger failed; it will be retried', { error });
     }
     if (!this.#closed) this.#maintenance.refresh();
-  }
-
-  async #tidyRows(): Promise<void> {
-    const now = this.#clock.now();
-    if (now < this.#tidyAt) return;
-    this.#tidyAt = now + RETENTION_EVERY_MS;
-    await sumLateRows(this.#database);
-    await letGo(this.#database, now, this.#retentionDays(), this.#log);
   }
 
   #reconcile(): Promise<void> {

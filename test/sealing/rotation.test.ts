@@ -8,9 +8,20 @@ import { systemClock } from '../../src/base/clock.ts';
 import type { KeySource, SealingSettings } from '../../src/base/config.ts';
 import { silentLog } from '../../src/base/log.ts';
 import { Secret } from '../../src/base/secret.ts';
-import { rotateInstallationKey, Sealing, Sweeper, sealingMigrations, sweep } from '../../src/sealing/index.ts';
+import { createJobs } from '../../src/jobs/index.ts';
+import {
+  followNewKeys,
+  rotateInstallationKey,
+  SEALING_TOPIC,
+  Sealing,
+  sealingMigrations,
+  sweep,
+  sweepJob,
+} from '../../src/sealing/index.ts';
+import { openChanges } from '../../src/storage/changes.ts';
+import { openDatabase } from '../../src/storage/database.ts';
 import { TestClock, until } from '../../src/testing/clock.ts';
-import { emptyFolder, freshDatabase } from '../../src/testing/database.ts';
+import { emptyDatabase, emptyFolder } from '../../src/testing/database.ts';
 import { THINGS, thingsTable } from './things.ts';
 
 const migrations = [...sealingMigrations, thingsTable];
@@ -19,7 +30,9 @@ const COUNT = 3;
 const COMPILED = emptyFolder({ after: (remove) => after(remove as () => void) });
 
 async function installation(t: TestContext) {
-  const { database, target } = await freshDatabase(t, { migrations });
+  const target = await emptyDatabase(t, migrations, true);
+  const database = await openDatabase({ target, clock: systemClock, log: silentLog });
+  t.after(() => database.close());
   const folder = emptyFolder(t);
   const file = path.join(folder, 'keys', 'kek');
   const usual: SealingSettings = { current: { kind: 'file', path: file }, previous: null };
@@ -98,34 +111,33 @@ test('a process that dies at any step of a data key rotation leaves every value 
 });
 
 test('processes that hold older keys open what others sealed with newer ones, and seal with them once they have heard', async (t) => {
-  const { database, process, store, opened } = await installation(t);
+  const { database, target, process, store, opened } = await installation(t);
   const [one, other] = [process(), process()];
   await opened(one);
   await opened(other);
   const late = (await process().sealer('things')).seal('thing-2', 'sealed', 'secret of thing-2');
-  const heard: ((id: string | null) => void)[] = [];
   const clock = new TestClock();
-  const changes = { subscribe: (_topic: string, changed: (id: string | null) => void) => void heard.push(changed) };
-  const sweeper = new Sweeper({
-    database,
-    clock,
-    changes: changes as never,
-    sealing: one,
-    rows: [THINGS],
-    log: silentLog,
+  const changes = await openChanges({ target, database, clock: systemClock, log: silentLog });
+  const jobs = createJobs({ database, changes, clock, log: silentLog });
+  const kind = sweepJob({ database, sealing: process(), rows: [THINGS], log: silentLog });
+  jobs.register(kind);
+  followNewKeys(changes, one, () => void jobs.send(kind, {}));
+  jobs.start();
+  t.after(async () => {
+    await jobs.close();
+    await changes.close();
   });
   assert.equal(await database.transaction((tx) => other.addKey(tx, 'things')), 2);
   other.forget();
   await store(other, 'thing-1');
   assert.deepEqual(await opened(one), { 1: COUNT - 1, 2: 1 });
-  for (const hear of heard) hear('things');
+  await database.transaction((tx) => changes.announce(tx, SEALING_TOPIC, 'things'));
   await until(async () => (await opened(process()))[2] === COUNT, 'everything is under the newest key');
   // Sealed before the change, stored after the sweep.
   await database.query('update things set sealed = $1 where id = $2', [late, 'thing-2']);
   assert.deepEqual(await opened(one), { 1: 1, 2: COUNT - 1 });
-  clock.advance(60_000);
-  await until(async () => (await opened(process()))[2] === COUNT, 'it is as well');
-  await sweeper.close();
+  clock.advance(600_000);
+  await until(async () => (await opened(process()))[2] === COUNT, 'the next sweep re-encrypts it');
   await store(one, 'thing-0');
   assert.deepEqual(await opened(other), { 2: COUNT });
   assert.equal(await database.transaction((tx) => other.addKey(tx, 'nothing sealed')), undefined);
@@ -203,4 +215,25 @@ test('of several that change the key at once all end with one that fits, and wha
   assert.deepEqual(await opened(process()), { 1: COUNT });
   assert.equal(await rotateInstallationKey({ database, settings: usual }), 'rotated');
   assert.equal((await process().check())!.role, 'current');
+});
+
+test('a sweep in a process that has not heard of a new key never encrypts with the older one', async (t) => {
+  const { database, process, store, opened } = await installation(t);
+  const [unaware, other] = [process(), process()];
+  await opened(unaware);
+  await database.transaction((tx) => other.addKey(tx, 'things'));
+  other.forget();
+  await store(other, 'thing-1');
+  const { run } = sweepJob({ database, sealing: unaware, rows: [THINGS], log: silentLog });
+  await run({ data: {}, attempt: 1, signal: new AbortController().signal });
+  assert.deepEqual(await opened(process()), { 2: COUNT });
+});
+
+test('a sweep that is told to stop begins no further batch', async (t) => {
+  const { database, process, opened } = await installation(t);
+  const sealing = process();
+  await database.transaction((tx) => sealing.addKey(tx, 'things'));
+  const { run } = sweepJob({ database, sealing, rows: [THINGS], log: silentLog });
+  await assert.rejects(run({ data: {}, attempt: 1, signal: AbortSignal.abort(new Error('closing')) }), /closing/);
+  assert.deepEqual(await opened(process()), { 1: COUNT });
 });

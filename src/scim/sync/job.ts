@@ -37,6 +37,7 @@ export function syncJob(parts: SyncParts): JobKind {
     runs: 'one',
     expireSeconds: LONGEST_SECONDS,
     retries: RETRIES,
+    atStart: true,
     async run({ signal }) {
       for (;;) {
         signal.throwIfAborted();

@@ -3,6 +3,7 @@ import { type TestContext, test } from 'node:test';
 import { silentLog } from '../../base/log.ts';
 import type { Database } from '../../storage/database.ts';
 import { migrate } from '../../storage/migrate.ts';
+import { TestClock } from '../../testing/clock.ts';
 import { connectOnce, emptyDatabase, freshDatabase } from '../../testing/database.ts';
 import { sampleAccepted, sampleGeneration } from '../../testing/spend-samples.ts';
 import { spendMigrations } from '../index.ts';
@@ -10,7 +11,7 @@ import { enterBatch } from '../ledger.ts';
 import { ledger } from '../migrations/0020-ledger.ts';
 import { encodeRow } from '../record.ts';
 import { generationById } from '../store.ts';
-import { letGo } from './retention.ts';
+import { letGo, tidyLedgerJob } from './retention.ts';
 
 const DAY_MS = 86_400_000;
 const NEW_YEAR = Date.UTC(2027, 0, 1);
@@ -95,6 +96,26 @@ test('old daily counters are deleted, except lifetime counters and those with le
     ),
     ['account lifetime', 'key daily', 'key lifetime', 'workspace lifetime'],
   );
+});
+
+test('the tidy job completes daily totals and drops what the retention of this moment does not keep', async (t) => {
+  const database = await ledgerOf(t);
+  const clock = new TestClock(NEW_YEAR + 40 * DAY_MS);
+  let days: number | null = null;
+  const { run } = tidyLedgerJob({ database, clock, log: silentLog, retentionDays: () => days });
+  const tidy = () => run({ data: {}, attempt: 1, signal: new AbortController().signal });
+  await enter(database, entry('december', NEW_YEAR - DAY_MS), entry('january', NEW_YEAR));
+  await database.query('update generations set summed = false');
+  await database.query('delete from generation_days');
+  await tidy();
+  const [totals] = await database.query<{ requests: string }>(
+    'select sum(requests)::text as requests from generation_days',
+  );
+  assert.equal(totals?.requests, '2');
+  assert.deepEqual(await monthsOf(database), ['2026-12', '2027-01']);
+  days = 30;
+  await tidy();
+  assert.deepEqual(await monthsOf(database), ['2027-01']);
 });
 
 test('the migration to months keeps all rows unchanged, each in its month', async (t) => {
