@@ -7,9 +7,9 @@ import type { Log } from '../base/log.ts';
 import type { FormatId } from '../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { SingleFormId } from '../formats/single/index.ts';
+import { type Signature, SignInError } from './auth/sign.ts';
 import type { Provider, Timeouts } from './provider.ts';
-import type { Transport, UpstreamCall, UpstreamReceiver, UpstreamRequest } from './send.ts';
-import { type Signature, SignInError } from './sign.ts';
+import type { Transport, UpstreamCall, UpstreamReceiver, UpstreamRequest } from './send/index.ts';
 
 export interface Delivery {
   provider: Provider;

@@ -11,12 +11,12 @@ import { type ModelSettings, type ProviderSettings, UNKNOWN_DATA_POLICY } from '
 import { parseJson } from '../base/json.ts';
 import type { Log } from '../base/log.ts';
 import { parsePrice } from '../base/money.ts';
-import { llamacpp } from './llamacpp.ts';
-import { lmstudio } from './lmstudio.ts';
-import { ollama } from './ollama.ts';
+import { llamacpp } from './kinds/llamacpp.ts';
+import { lmstudio } from './kinds/lmstudio.ts';
+import { ollama } from './kinds/ollama.ts';
+import { vllm } from './kinds/vllm.ts';
 import type { ProviderKind } from './provider.ts';
-import type { Transport } from './send.ts';
-import { vllm } from './vllm.ts';
+import type { Transport } from './send/index.ts';
 
 /** A server that may run on this machine. */
 export interface LocalServer {

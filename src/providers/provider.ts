@@ -1,6 +1,6 @@
 /**
  * A provider: where to send, how to sign, which format it speaks, its quirks. `ProviderKind` is code (one small file
- * each, listed in `index.ts`); `Provider` is a configured instance of a kind, from `gatehouse.yaml` or the environment.
+ * each, in `kinds/`); `Provider` is a configured instance of a kind, from `gatehouse.yaml` or the environment.
  */
 import type { ModelSettings, OptionFacts } from '../base/config.ts';
 import type { CompletionAdapter } from '../formats/completion/index.ts';
@@ -11,10 +11,10 @@ import type { EmbeddingAdapter } from '../formats/embedding/index.ts';
 import type { ImageAdapter } from '../formats/image/index.ts';
 import type { RerankAdapter } from '../formats/rerank/index.ts';
 import type { SingleFormId } from '../formats/single/index.ts';
+import type { Signer } from './auth/sign.ts';
 import type { Delivery } from './deliver.ts';
-import type { Framing } from './framing.ts';
-import type { Transport } from './send.ts';
-import type { Signer } from './sign.ts';
+import type { Framing } from './framing/framing.ts';
+import type { Transport } from './send/index.ts';
 
 export interface ProviderKind {
   /** `kind` in the yaml. */

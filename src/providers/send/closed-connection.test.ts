@@ -8,7 +8,7 @@ import { silentLog } from '../../base/log.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
 import { makeCertificate } from '../../testing/certificate.ts';
 import { TestClock, until } from '../../testing/clock.ts';
-import { createTransport } from '../send.ts';
+import { createTransport } from './index.ts';
 
 const TIMEOUTS = { connect: 1000, firstByte: 60_000, idle: 2000, stall: 600_000, total: 600_000 };
 const ANSWER = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok';

@@ -5,7 +5,7 @@
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
-import type { UpstreamCall, UpstreamReceiver, UpstreamRequest } from '../send.ts';
+import type { UpstreamCall, UpstreamReceiver, UpstreamRequest } from './index.ts';
 import { failure, networkFailure } from './network-failure.ts';
 import { readEncoding, type UnpackedReceiver, Unpacker } from './unpack.ts';
 

@@ -1,9 +1,9 @@
 /** The connections to one origin: which are kept, and which one carries a call. */
 import type tls from 'node:tls';
 import type { Clock, Timer } from '../../base/clock.ts';
-import type { TransportOptions } from '../send.ts';
 import { Connection } from './connection.ts';
 import type { Exchange } from './exchange.ts';
+import type { TransportOptions } from './index.ts';
 import { type ProxyRoute, proxyFor } from './proxy.ts';
 
 const MOST = 4096;

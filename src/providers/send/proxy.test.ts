@@ -7,7 +7,7 @@ import { makeCertificate } from '../../testing/certificate.ts';
 import { TestClock, until } from '../../testing/clock.ts';
 import { startProxy as start } from '../../testing/proxy.ts';
 import { startUpstream, type Upstream } from '../../testing/upstream.ts';
-import { createTransport, type Transport } from '../send.ts';
+import { createTransport, type Transport } from './index.ts';
 import { type ProxySettings, proxyFor } from './proxy.ts';
 
 const TIMEOUTS = { connect: 1000, firstByte: 5000, idle: 2000, stall: 60_000, total: 60_000 };

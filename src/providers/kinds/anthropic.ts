@@ -1,0 +1,17 @@
+import type { ProviderKind } from '../provider.ts';
+import { messages } from './messages.ts';
+
+/** Anthropic, the vendor of the messages format. */
+export const anthropic: ProviderKind = {
+  ...messages,
+  id: 'anthropic',
+  name: 'Anthropic',
+  baseUrl: 'https://api.anthropic.com/v1',
+  environment: 'ANTHROPIC_API_KEY',
+  author: 'anthropic',
+  bareModels: /^claude-/,
+  origin: 'anthropic-claude-v1',
+  dialect: { messages: { threads: true, webSearch: true } },
+  // The model list is paginated.
+  path: ({ operation, path: usual }) => (operation === 'models' ? `${usual}?limit=1000` : usual),
+};

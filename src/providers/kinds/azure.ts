@@ -1,0 +1,92 @@
+import { openaiEmbedding } from '../../formats/embedding/index.ts';
+import { deployedImages } from '../../formats/image/index.ts';
+import { bearer } from '../auth/bearer.ts';
+import type { Delivery } from '../deliver.ts';
+import type { ProviderKind } from '../provider.ts';
+import { openaiResponses } from './responses.ts';
+
+/** API version for URLs that require one, if none is configured: the newest that is not a preview. */
+const DATED_VERSION = '2024-10-21';
+/** The first version with gpt-image, including edits and streams. */
+const IMAGE_VERSION = '2025-04-01-preview';
+const FOUNDRY_VERSION = '2024-05-01-preview';
+
+/**
+ * OpenAI's models on Azure (learn.microsoft.com/azure/ai-foundry/openai/api-version-lifecycle). The endpoint is a
+ * resource, called through its v1 API or, with a dated `api_version`, its deployments; a model's upstream name is its
+ * deployment's. Endpoints that already name the v1 API, one deployment, or a Foundry resource's `/models` are used
+ * unchanged.
+ */
+export const azure: ProviderKind = {
+  id: 'azure',
+  name: 'Azure',
+  speaks: 'chat',
+  alsoSpeaks: ['responses'],
+  baseUrl: ({ endpoint = 'https://resource.openai.azure.com' }) => endpoint.replace(/\/+$/, ''),
+  environment: 'AZURE_OPENAI_API_KEY',
+  author: 'azure',
+  options: {
+    endpoint: {
+      environment: ['AZURE_OPENAI_ENDPOINT'],
+      form: /^https?:\/\/[^\s?#@]+$/,
+      said: 'the https URL of an Azure resource',
+      required: 'unless base_url',
+      meaning: 'URL of the Azure resource.',
+    },
+    api_version: {
+      environment: ['AZURE_OPENAI_API_VERSION', 'OPENAI_API_VERSION'],
+      form: /^(\d{4}-\d{2}-\d{2}(-preview)?|v1|latest|preview)$/,
+      said: 'a date such as 2024-10-21, v1 or preview',
+      meaning: 'API version. A date selects the deployment API instead of the v1 API.',
+    },
+  },
+  ownCredential: (value) => {
+    if (!value.startsWith('{')) return { credential: value, options: {} };
+    const { api_key, ...options } = JSON.parse(value) as Record<string, string>;
+    return { credential: api_key!, options };
+  },
+  path,
+  headers: (credential) => {
+    if (credential === null) return {};
+    // Entra ID tokens are bearer tokens; a resource's key has its own header.
+    return TOKEN.test(credential) ? bearer(credential) : { 'api-key': credential };
+  },
+  origin: 'azure-openai-responses-v1',
+  dialect: {
+    chat: {
+      maxTokens: 'max_completion_tokens',
+      developerRole: true,
+      strictCallIds: true,
+      customTools: true,
+      anyArguments: true,
+    },
+    responses: { ...openaiResponses, userField: 'user', origin: 'azure-openai-responses-v1' },
+  },
+  embedding: openaiEmbedding(),
+  image: deployedImages,
+};
+
+const TOKEN = /^eyJ[\w-]+\.[\w-]+\.[\w-]*$/;
+
+function path({ provider, model, form, operation, path: usual }: Delivery): string {
+  const { baseUrl, options } = provider;
+  const version = options['api_version'];
+  const dated = version !== undefined && /^\d/.test(version);
+  // Images are a preview feature of the v1 API.
+  const preview = version ?? (form === 'image' ? 'preview' : 'v1');
+  const inV1 = preview === 'v1' ? '' : query(preview);
+  if (/\/v1$/.test(baseUrl)) return usual + inV1;
+  if (/\/models$/.test(baseUrl)) return usual + query(dated ? version : FOUNDRY_VERSION);
+  if (/\/openai\/deployments\/[^/]+$/.test(baseUrl)) {
+    return usual + query(dated ? version : form === 'image' ? IMAGE_VERSION : DATED_VERSION);
+  }
+  const root = /\/openai$/.test(baseUrl) ? '' : '/openai';
+  if (!dated) return `${root}/v1${usual}${inV1}`;
+  // Responses name the model in the body and have no deployment in the path, nor does the model list.
+  const elsewhere = form === 'responses' || operation === 'models';
+  return `${root}${elsewhere ? '' : `/deployments/${encodeURIComponent(model)}`}${usual}${query(version)}`;
+}
+
+function query(version: string): string {
+  return `?api-version=${version}`;
+}

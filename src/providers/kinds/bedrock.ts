@@ -1,0 +1,71 @@
+import { converse as converseForm, vendorOf } from '../../formats/converse/index.ts';
+import { bedrockImages } from '../../formats/image/index.ts';
+import { bedrockTokenCount } from '../../formats/messages/index.ts';
+import { bearer } from '../auth/bearer.ts';
+import { isKeyDocument } from '../auth/bedrock-credentials.ts';
+import { awsSigner } from '../auth/bedrock-signer.ts';
+import type { Delivery } from '../deliver.ts';
+import { converseFraming, invokeFraming } from '../framing/bedrock-event-stream.ts';
+import type { ProviderKind } from '../provider.ts';
+import { converse } from './converse.ts';
+
+/**
+ * Amazon Bedrock (docs.aws.amazon.com/bedrock/latest/APIReference): every model in the converse format, and Claude also
+ * in its own for clients that use it. Calls carry a Bedrock API key or are signed with AWS keys, either from the
+ * configuration as a JSON document or from the AWS credential chain.
+ */
+export const bedrock: ProviderKind = {
+  ...converse,
+  id: 'bedrock',
+  name: 'Amazon Bedrock',
+  speaksFor: (model) => (vendorOf(model) === 'anthropic' ? ['converse', 'messages'] : ['converse']),
+  baseUrl: ({ region = 'us-east-1' }) =>
+    `https://bedrock-runtime.${region}.amazonaws.com${region.startsWith('cn-') ? '.cn' : ''}`,
+  // Only this variable enables the provider: AWS credentials on the machine do not mean that it may spend money.
+  alsoEnvironment: ['AWS_BEARER_TOKEN_BEDROCK'],
+  author: 'bedrock',
+  options: {
+    region: {
+      environment: ['AWS_REGION', 'AWS_DEFAULT_REGION'],
+      form: /^[a-z]{2}(-[a-z]+)+-\d$/,
+      said: 'an AWS region such as eu-central-1',
+      required: 'unless base_url',
+      meaning: 'AWS region.',
+    },
+    profile: {
+      environment: ['AWS_PROFILE'],
+      form: /^[\x21-\x7e]{1,128}$/,
+      said: 'the name of an AWS profile',
+      meaning: 'Profile in the AWS configuration files.',
+    },
+  },
+  ownCredential: (value) => {
+    if (!isKeyDocument(value)) return { credential: value, options: {} };
+    const { region, apiKey } = JSON.parse(value) as Record<string, string | undefined>;
+    return { credential: apiKey ?? value, options: { ...(region && { region }) } };
+  },
+  headers: (credential) => ({
+    'content-type': 'application/json',
+    ...(credential !== null && !isKeyDocument(credential) && bearer(credential)),
+  }),
+  path,
+  signer: awsSigner,
+  framing: (form) => (form === 'converse' ? converseFraming : form === 'messages' ? invokeFraming : undefined),
+  decodeFailure: converseForm.decodeFailure,
+  dialect: {
+    messages: {
+      hosted: { version: 'bedrock-2023-05-31', streamInPath: true, betasInBody: true },
+      refuses: ['service_tier', 'inference_geo'],
+    },
+  },
+  countsTokens: (model) =>
+    vendorOf(model) === 'anthropic' && !model.startsWith('arn:')
+      ? { form: 'messages', counting: bedrockTokenCount }
+      : undefined,
+  image: bedrockImages,
+};
+
+function path({ form, model, stream, operation, path: usual }: Delivery): string {
+  if (form !== 'messages' || operation !== undefined) return usual;
+  return `/model/${encodeURIComponent(model)}/${stream ? 'invoke-with-response-stream' : 'invoke'}`;
+}

@@ -1,0 +1,24 @@
+import { completionAdapter } from '../../formats/completion/index.ts';
+import { openaiEmbedding } from '../../formats/embedding/index.ts';
+import { rerankAdapter } from '../../formats/rerank/index.ts';
+import { bearer } from '../auth/bearer.ts';
+import type { ProviderKind } from '../provider.ts';
+
+/** A chat completions service without quirks. Kinds that differ from it only in data extend it. */
+export const chat: ProviderKind = {
+  id: 'chat',
+  name: 'Chat Completions API',
+  speaks: 'chat',
+  headers: bearer,
+  origin: 'unknown',
+  dialect: {},
+};
+
+/** The kind of this name: an unknown server, which may also have embeddings and rerank at the usual paths. */
+export const anyChat: ProviderKind = {
+  ...chat,
+  dialect: { chat: { grammar: 'response_format', python: true } },
+  completion: completionAdapter(),
+  embedding: openaiEmbedding({ inputTypeMember: 'input_type', parts: 'public' }),
+  rerank: rerankAdapter({ images: 'public' }),
+};

@@ -1,0 +1,16 @@
+import { openaiEmbedding } from '../../formats/embedding/index.ts';
+import type { ProviderKind } from '../provider.ts';
+import { chat } from './chat.ts';
+
+/** Open models with a chat API (deepinfra.com/docs/openai_api). Some of them write their thinking into the text. */
+export const deepinfra: ProviderKind = {
+  ...chat,
+  id: 'deepinfra',
+  name: 'DeepInfra',
+  baseUrl: 'https://api.deepinfra.com/v1/openai',
+  environment: 'DEEPINFRA_API_KEY',
+  alsoEnvironment: ['DEEPINFRA_TOKEN'],
+  author: 'deepinfra',
+  dialect: { chat: { reasoningReplay: 'reasoning_content', thinkTags: true } },
+  embedding: openaiEmbedding({ takesTokens: false, takesUser: false }),
+};

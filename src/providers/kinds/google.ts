@@ -1,0 +1,14 @@
+import type { ProviderKind } from '../provider.ts';
+import { gemini } from './gemini.ts';
+
+/** Google's Gemini API. */
+export const google: ProviderKind = {
+  ...gemini,
+  id: 'google',
+  name: 'Google AI Studio',
+  baseUrl: 'https://generativelanguage.googleapis.com/v1beta',
+  environment: 'GEMINI_API_KEY',
+  alsoEnvironment: ['GOOGLE_API_KEY'],
+  author: 'google',
+  bareModels: /^(gemini|gemma|learnlm|imagen)-/,
+};

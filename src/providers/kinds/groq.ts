@@ -1,0 +1,60 @@
+import type { ProviderKind } from '../provider.ts';
+import { chat } from './chat.ts';
+
+const OPEN = { minimal: 'low', xhigh: 'high', max: 'high' };
+
+/**
+ * Groq rejects these parameters with 400 (console.groq.com/docs/openai), as well as unknown message members and
+ * unsupported efforts (console.groq.com/docs/reasoning). Qwen's thinking is part of the text unless requested
+ * separately.
+ */
+export const groq: ProviderKind = {
+  ...chat,
+  id: 'groq',
+  name: 'Groq',
+  baseUrl: 'https://api.groq.com/openai/v1',
+  environment: 'GROQ_API_KEY',
+  author: 'groq',
+  dialect: {
+    chat: {
+      refuses: [
+        'logprobs',
+        'top_logprobs',
+        'logit_bias',
+        'top_k',
+        'top_a',
+        'min_p',
+        'repetition_penalty',
+        'verbosity',
+        'prediction',
+        'prompt_cache_key',
+        'store',
+      ],
+      serviceTiers: ['auto', 'on_demand', 'flex', 'performance'],
+      reasoningRules: [
+        { models: /gpt-oss/, words: { ...OPEN, none: 'low' }, hide: { include_reasoning: false } },
+        {
+          models: /qwen|deepseek/,
+          words: {
+            minimal: 'default',
+            low: 'default',
+            medium: 'default',
+            high: 'default',
+            xhigh: 'default',
+            max: 'default',
+          },
+          also: { reasoning_format: 'parsed' },
+          hide: { reasoning_format: 'hidden' },
+        },
+        { words: { none: null, minimal: null, low: null, medium: null, high: null, xhigh: null, max: null } },
+      ],
+      messageFields: {
+        system: ['role', 'content', 'name'],
+        user: ['role', 'content', 'name'],
+        assistant: ['role', 'content', 'name', 'tool_calls', 'function_call'],
+        tool: ['role', 'content', 'tool_call_id'],
+      },
+      thinkTags: true,
+    },
+  },
+};

@@ -1,0 +1,17 @@
+import { openaiEmbedding } from '../../formats/embedding/index.ts';
+import type { ProviderKind } from '../provider.ts';
+import { chat } from './chat.ts';
+
+/**
+ * An LM Studio server on this machine. It rejects tool choice objects and the output format `json_object` with 400
+ * (lmstudio-ai/lmstudio-bug-tracker 670, 189).
+ */
+export const lmstudio: ProviderKind = {
+  ...chat,
+  id: 'lmstudio',
+  name: 'LM Studio',
+  baseUrl: 'http://127.0.0.1:1234/v1',
+  author: 'lmstudio',
+  dialect: { chat: { toolChoiceWords: true, jsonBySchema: true, thinkTags: true } },
+  embedding: openaiEmbedding({ takesTokens: false, takesUser: false, takesEncoding: false }),
+};

@@ -1,0 +1,25 @@
+import { completionAdapter } from '../../formats/completion/index.ts';
+import { openaiEmbedding } from '../../formats/embedding/index.ts';
+import type { ProviderKind } from '../provider.ts';
+import { chat } from './chat.ts';
+
+/**
+ * An Ollama server on this machine, without a credential. It supports three efforts and `none`
+ * (docs.ollama.com/api/openai-compatibility).
+ */
+export const ollama: ProviderKind = {
+  ...chat,
+  id: 'ollama',
+  name: 'Ollama',
+  baseUrl: 'http://127.0.0.1:11434/v1',
+  author: 'ollama',
+  dialect: {
+    chat: {
+      reasoningRules: [{ words: { minimal: 'low', xhigh: 'high', max: 'high' } }],
+      thinkTags: true,
+      mediaBytes: ['image'],
+    },
+  },
+  completion: completionAdapter({ able: ['suffix'] }),
+  embedding: openaiEmbedding({ takesTokens: false, takesUser: false }),
+};

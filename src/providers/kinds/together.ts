@@ -1,0 +1,33 @@
+import { openaiEmbedding } from '../../formats/embedding/index.ts';
+import { rerankAdapter } from '../../formats/rerank/index.ts';
+import type { ProviderKind } from '../provider.ts';
+import { chat } from './chat.ts';
+
+/**
+ * `reasoning.enabled` switches the thinking of hybrid models; OpenAI's open models use an effort
+ * (docs.together.ai/docs/reasoning-overview).
+ */
+export const together: ProviderKind = {
+  ...chat,
+  id: 'together',
+  name: 'Together',
+  baseUrl: 'https://api.together.xyz/v1',
+  environment: 'TOGETHER_API_KEY',
+  author: 'together',
+  dialect: {
+    chat: {
+      reasoning: 'enabled',
+      reasoningRules: [
+        { models: /gpt-oss/, always: true, words: { none: 'low', minimal: 'low', xhigh: 'high', max: 'high' } },
+      ],
+      thinkTags: true,
+    },
+  },
+  embedding: openaiEmbedding({
+    takesTokens: false,
+    takesUser: false,
+    takesEncoding: false,
+    dimensionsMember: null,
+  }),
+  rerank: rerankAdapter({ constants: { return_documents: false } }),
+};

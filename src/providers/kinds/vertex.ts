@@ -1,0 +1,122 @@
+import type { FormatId } from '../../formats/conversation/conversation.ts';
+import { vertexEmbedding } from '../../formats/embedding/index.ts';
+import { geminiPath, vertexTokenCount as geminiTokenCount } from '../../formats/gemini/index.ts';
+import { googleImages } from '../../formats/image/index.ts';
+import { vertexTokenCount as claudeTokenCount } from '../../formats/messages/index.ts';
+import { googleSigner } from '../auth/google-sign-in.ts';
+import type { Delivery } from '../deliver.ts';
+import type { ProviderKind } from '../provider.ts';
+
+const CLAUDE = /^(anthropic\/)?claude-/;
+/** `publisher/model`, except for the two publishers with their own format and for endpoints of tuned models. */
+const OPEN = /^(?!google\/gemini|anthropic\/|endpoints\/)[a-z0-9-]+\/./;
+
+function familyOf(model: string): 'claude' | 'open' | 'gemini' {
+  if (CLAUDE.test(model)) return 'claude';
+  return OPEN.test(model) ? 'open' : 'gemini';
+}
+
+const TUNED = /^endpoints\/[A-Za-z0-9-]+$/;
+
+const FORMS: Record<ReturnType<typeof familyOf>, readonly FormatId[]> = {
+  claude: ['messages'],
+  open: ['chat'],
+  gemini: ['gemini'],
+};
+
+const LOCATION = /^[a-z0-9-]{1,40}$/;
+
+/**
+ * Google's Vertex AI: Gemini by `generateContent`, Claude by `rawPredict` in Anthropic's format, and models of other
+ * publishers (`meta/llama-...`) by chat completions. Calls carry an access token (`google-sign-in.ts`).
+ */
+export const vertex: ProviderKind = {
+  id: 'vertex',
+  name: 'Google Vertex',
+  speaks: 'gemini',
+  alsoSpeaks: ['messages', 'chat'],
+  speaksFor: (model) => FORMS[familyOf(model)],
+  baseUrl: ({ location = 'global' }) => `https://${hostOf(location)}/v1`,
+  author: 'google',
+  credentialDocument: true,
+  ownCredential: (value) => {
+    const { project_id: project, region: location } = JSON.parse(value) as Record<string, string | undefined>;
+    return { credential: value, options: { ...(project && { project }), ...(location && { location }) } };
+  },
+  options: {
+    project: {
+      environment: ['GOOGLE_CLOUD_PROJECT'],
+      required: true,
+      form: /^[a-z0-9][a-z0-9.:-]{1,99}$/,
+      said: 'the id of a Google Cloud project',
+      meaning: 'Google Cloud project.',
+    },
+    location: {
+      environment: ['GOOGLE_CLOUD_LOCATION'],
+      fallback: 'global',
+      form: LOCATION,
+      said: 'a location such as us-central1, or global',
+      meaning: 'Google Cloud location.',
+    },
+    key_file: {
+      environment: ['GOOGLE_APPLICATION_CREDENTIALS'],
+      credential: true,
+      form: /^[^\0]+$/,
+      said: 'the path of a key file',
+      meaning: 'Path of a service account key file. Together with the project it enables the provider.',
+    },
+    sign_in_url: {
+      form: /^https?:\/\/[^\s/?#]+$/,
+      said: 'an http or https URL without a path',
+      meaning: 'Token server to use instead of Google.',
+    },
+  },
+  headers: () => ({}),
+  forwards: ['anthropic-beta'],
+  signer: googleSigner,
+  path,
+  origin: 'google-gemini-v1',
+  originFor: (model) =>
+    (({ claude: 'anthropic-claude-v1', open: 'unknown', gemini: 'google-gemini-v1' }) as const)[familyOf(model)],
+  dialect: { gemini: { labels: true }, messages: { hosted: { version: 'vertex-2023-10-16' } } },
+  countsTokens: (model) =>
+    (
+      ({
+        claude: { form: 'messages', counting: claudeTokenCount },
+        open: undefined,
+        gemini: { form: 'gemini', counting: geminiTokenCount },
+      }) as const
+    )[familyOf(model)],
+  embedding: vertexEmbedding,
+  image: googleImages,
+};
+
+function hostOf(location: string): string {
+  if (location === 'global') return 'aiplatform.googleapis.com';
+  if (location === 'us' || location === 'eu') return `aiplatform.${location}.rep.googleapis.com`;
+  return `${location}-aiplatform.googleapis.com`;
+}
+
+function path({ provider, model, stream, form, operation, path: usual }: Delivery): string | undefined {
+  const { project, location } = provider.options;
+  const parent = `/projects/${project}/locations/${location}`;
+  if (operation === 'countTokens') return parent + usual;
+  if (operation === 'models') return '/publishers/google/models';
+  const name = encodeURIComponent(model.replace(/^(google|anthropic)\//, ''));
+  switch (form) {
+    case 'gemini':
+      // A tuned model is called at the endpoint where it is deployed.
+      if (TUNED.test(model)) return `${parent}/${model}${geminiPath('', stream).slice('/models/'.length)}`;
+      return `${parent}/publishers/google${geminiPath(model.replace(/^google\//, ''), stream)}`;
+    case 'messages':
+      return `${parent}/publishers/anthropic/models/${name}:${stream ? 'streamRawPredict' : 'rawPredict'}`;
+    case 'chat':
+      return `${parent}/endpoints/openapi/chat/completions`;
+    case 'image':
+      return `${parent}/publishers/google${usual}`;
+    case 'embedding':
+      return parent + usual;
+    default:
+      return undefined;
+  }
+}
